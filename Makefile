@@ -1,0 +1,48 @@
+# The two commands of the README are `make demo` and `make test`; both set up all they need.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+
+.PHONY: help install demo test test-long check bench clean
+help:
+	@echo "make demo       train the cancer classifier: 1 chief, 2 workers, 1 ps, as real processes"
+	@echo "make test       everything: lint, types, pure tests, processes"
+	@echo "make test-long  the tests that take minutes"
+	@echo "make check      lint, types and import rules only"
+	@echo "make bench      the benchmarks; they print ratios"
+
+# One stamp per set of packages: a second `make` does nothing.
+$(VENV)/.base: pyproject.toml
+	@echo "==> tfyard and its tools into $(VENV)"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev]"
+	@touch $@
+
+$(VENV)/.examples: $(VENV)/.base
+	@echo "==> TensorFlow, for the examples (some 600 MB, once)"
+	@$(BIN)/python -m pip install --disable-pip-version-check --progress-bar on -e ".[examples]" | grep -v -E "^(Requirement already|  )" || true
+	@$(BIN)/python -c "import importlib.metadata as m; print('    TensorFlow', m.version('tensorflow'))"
+	@touch $@
+
+install: $(VENV)/.base $(VENV)/.examples
+
+demo: install
+	@$(BIN)/tfyard run examples/cancer/job.yaml
+
+check: $(VENV)/.base
+	@$(BIN)/ruff check src tests bench
+	@$(BIN)/ruff format --check src tests bench
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-timing | tail -n 3
+
+test: install check
+	@$(BIN)/python -m pytest
+
+test-long: install
+	@$(BIN)/python -m pytest -m long
+
+bench: install
+	@for script in bench/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
