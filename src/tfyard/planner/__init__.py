@@ -1,0 +1,11 @@
+"""What should happen: one pure function from a job and the world to a Decision.
+
+The laptop and the cluster share it, which is why the same file means the same thing in both. It never
+reads a clock, a file, an environment variable or the network: time is an argument, and so is the place.
+"""
+
+from .decide import decide
+from .narrate import narrate
+from .site import Accelerator, Site
+
+__all__ = ["Accelerator", "Site", "decide", "narrate"]

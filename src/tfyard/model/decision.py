@@ -1,0 +1,52 @@
+"""What should happen now. A Decision is data: it can be compared, printed, stored and replayed."""
+
+from typing import Literal
+
+from msgspec import Struct
+
+from .job import Manifest
+from .status import Status
+
+
+class Create(Struct, frozen=True, tag=True):
+    manifest: Manifest
+
+    @property
+    def kind(self) -> str:
+        return str(self.manifest["kind"])
+
+    @property
+    def name(self) -> str:
+        return str(self.manifest["metadata"]["name"])
+
+
+class Delete(Struct, frozen=True, tag=True):
+    kind: str
+    name: str
+    uid: str = ""
+    """Precondition: a successor of the same name must never be hit by a late delete."""
+    force: bool = False
+    """Do not wait for the kubelet: it has been asked, and its node does not answer."""
+
+
+class DeleteJob(Struct, frozen=True, tag=True):
+    """The job's time to live is over; its children go with it by their owner reference."""
+
+
+Action = Create | Delete | DeleteJob
+
+
+class Event(Struct, frozen=True):
+    type: Literal["Normal", "Warning"]
+    reason: str
+    message: str
+
+
+class Decision(Struct, frozen=True, kw_only=True):
+    status: Status
+    actions: tuple[Action, ...] = ()
+    events: tuple[Event, ...] = ()
+    wake_after: float | None = None
+    """Seconds until time alone changes the answer; None if only the world can."""
+    act_at_once: bool = False
+    """Nothing must be remembered before acting: actions may go beside the status write."""

@@ -1,0 +1,52 @@
+"""Every name and label of ours, in one place: tools find a job's parts by them.
+
+Names are deterministic, which makes creating idempotent: whoever repeats a step meets its own object.
+"""
+
+from typing import Final
+
+from .job import Job, Task
+
+FIELD_MANAGER: Final = "tfyard"
+
+# Upstream's labels: its SDK, Katib, Kueue and dashboards select pods by them.
+OPERATOR_NAME: Final = "training.kubeflow.org/operator-name"
+JOB_NAME: Final = "training.kubeflow.org/job-name"
+REPLICA_TYPE: Final = "training.kubeflow.org/replica-type"
+REPLICA_INDEX: Final = "training.kubeflow.org/replica-index"
+JOB_ROLE: Final = "training.kubeflow.org/job-role"
+CONTROLLER: Final = "tfjob-controller"
+
+# Annotations of ours: on pods ...
+ATTEMPT: Final = "tfyard.dev/attempt"
+# ... and on jobs, for what TFJob v1 has no field for.
+DIALECT: Final = "tfyard.dev/dialect"
+SERVICES: Final = "tfyard.dev/services"
+EVALUATOR_GRACE: Final = "tfyard.dev/evaluator-grace"
+
+PORT_NAME: Final = "tfjob-port"
+DEFAULT_PORT: Final = 2222
+
+MAX_LABEL: Final = 63
+"""A DNS label (RFC 1035): pod host names, Service names and label values all must fit."""
+
+
+def pod_name(job: str, task: Task) -> str:
+    return f"{job}-{task.name}"
+
+
+def cluster_config_name(job: str, digest: str) -> str:
+    return f"{job}-cluster-{digest}"
+
+
+def tensorboard_name(job: str) -> str:
+    return f"{job}-tensorboard"
+
+
+def job_labels(job: Job) -> dict[str, str]:
+    return {OPERATOR_NAME: CONTROLLER, JOB_NAME: job.name}
+
+
+def selector(job: Job, role: str) -> str:
+    """The label selector for a role's pods, as `kubectl get pods -l` takes it."""
+    return f"{JOB_NAME}={job.name},{REPLICA_TYPE}={role.lower()}"

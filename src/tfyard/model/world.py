@@ -1,0 +1,48 @@
+"""What a backend sees when it looks: the few facts that decisions depend on."""
+
+from datetime import datetime
+from typing import Literal
+
+from msgspec import Struct
+
+from .job import Task
+from .status import Status
+
+Phase = Literal["Pending", "Running", "Succeeded", "Failed", "Unknown"]
+
+
+class Pod(Struct, frozen=True, kw_only=True, gc=False):
+    """One attempt at a task. `gc=False`: holds no containers that could form a cycle, and there are many."""
+
+    name: str
+    uid: str
+    task: Task
+    attempt: int = 0
+    phase: Phase = "Pending"
+    ready: bool = False
+    exit_code: int | None = None
+    message: str = ""
+    """The end of what the program said before it failed."""
+    reason: str = ""
+    restarts: int = 0
+    """How often containers were restarted in place."""
+    disrupted: bool = False
+    """The cluster took it away (drain, preemption, eviction, a lost node): not the program's failure."""
+    deleting: datetime | None = None
+    """When it should be gone; Kubernetes' deletionTimestamp already includes the grace period."""
+
+
+class Obstacle(Struct, frozen=True):
+    """Why something could not be created: a quota, a missing permission, a name that another holds."""
+
+    reason: str
+    message: str
+
+
+class Observed(Struct, frozen=True, kw_only=True):
+    status: Status = Status()
+    pods: tuple[Pod, ...] = ()
+    children: frozenset[tuple[str, str]] = frozenset()
+    """(kind, name) of the job's own objects other than pods."""
+    obstacles: tuple[Obstacle, ...] = ()
+    deleting: bool = False

@@ -1,0 +1,100 @@
+"""The job's objects beside its pods: Services for names, a ConfigMap for a large cluster, TensorBoard."""
+
+from collections.abc import Iterator
+
+from tfyard.model import Job, Manifest, Role, Task
+from tfyard.model.names import REPLICA_INDEX, REPLICA_TYPE, job_labels, pod_name, tensorboard_name
+
+from .cluster import Roster
+from .pods import owner_references, service_ports
+from .site import Site
+
+Key = tuple[str, str]
+"""(kind, name)."""
+
+
+def wanted(job: Job, roster: Roster, site: Site) -> dict[Key, Manifest]:
+    """Every object that should exist while the job is active, in the order in which to make them."""
+    made = [*_config_map(job, roster), *_services(job, site), *_tensorboard(job, site)]
+    return {(manifest["kind"], manifest["metadata"]["name"]): manifest for manifest in made}
+
+
+def temporary(job: Job, children: frozenset[Key]) -> list[Key]:
+    """What goes when the pods go. TensorBoard stays as long as the job: its charts are read afterwards."""
+    kept = tensorboard_name(job.name)
+    return sorted(key for key in children if key[0] in ("Service", "ConfigMap") and key[1] != kept)
+
+
+def _services(job: Job, site: Site) -> Iterator[Manifest]:
+    if site.services == "shared" and job.size > 1:
+        yield _shared_service(job)
+    if site.services == "per-replica":
+        for role in job.roles:
+            ports = service_ports(role)
+            for index in range(role.replicas):
+                yield _replica_service(job, role, index, ports)
+
+
+def _shared_service(job: Job) -> Manifest:
+    """One headless Service names all pods: N objects fewer to write, and to keep in step."""
+    ports = sorted({role.port for role in job.roles})
+    spec = {
+        "clusterIP": "None",
+        "publishNotReadyAddresses": True,
+        "selector": job_labels(job),
+        "ports": [{"name": f"tf-{port}", "port": port} for port in ports],
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": _metadata(job, job.name, job_labels(job)),
+        "spec": spec,
+    }
+
+
+def _replica_service(job: Job, role: Role, index: int, ports: list[Manifest]) -> Manifest:
+    labels = {**job_labels(job), REPLICA_TYPE: role.name.lower(), REPLICA_INDEX: str(index)}
+    spec = {"clusterIP": "None", "publishNotReadyAddresses": True, "selector": labels, "ports": ports}
+    name = pod_name(job.name, Task(role.name, index))
+    return {"apiVersion": "v1", "kind": "Service", "metadata": _metadata(job, name, labels), "spec": spec}
+
+
+def _config_map(job: Job, roster: Roster) -> Iterator[Manifest]:
+    if roster.config_map:
+        yield {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": _metadata(job, roster.config_map, job_labels(job)),
+            "immutable": True,
+            "data": roster.config_data(),
+        }
+
+
+def _tensorboard(job: Job, site: Site) -> Iterator[Manifest]:
+    if job.tensorboard is None or site.services == "none":
+        return
+    board, name = job.tensorboard, tensorboard_name(job.name)
+    labels = {"app.kubernetes.io/name": "tensorboard", "app.kubernetes.io/instance": job.name}
+    metadata = _metadata(job, name, {**labels, "app.kubernetes.io/managed-by": "tfyard"})
+    container = {
+        "name": "tensorboard",
+        "image": board.image or site.tensorboard_image,
+        "command": ["tensorboard", "--logdir", board.log_dir, "--host", "0.0.0.0", "--port", "6006"],
+        "ports": [{"name": "http", "containerPort": 6006}],
+        **({"volumeMounts": list(board.mounts)} if board.mounts else {}),
+    }
+    volumes = {"volumes": list(board.volumes)} if board.volumes else {}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [container], **volumes}}
+    yield {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": metadata,
+        "spec": {"replicas": 1, "selector": {"matchLabels": labels}, "template": template},
+    }
+    ports = [{"name": "http", "port": 80, "targetPort": 6006}]
+    spec = {"type": board.service_type, "selector": labels, "ports": ports}
+    yield {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec}
+
+
+def _metadata(job: Job, name: str, labels: dict[str, str]) -> Manifest:
+    return {"name": name, "namespace": job.namespace, "labels": labels, **owner_references(job)}

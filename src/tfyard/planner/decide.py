@@ -1,0 +1,116 @@
+"""The one decision: a job and the world in, a new status and what to do out.
+
+Status first, plan second. A restart is written into the status before anything is deleted or created, so a
+crash between the two repeats a step and never loses or doubles a restart.
+"""
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from msgspec.structs import replace
+
+from tfyard.model import Action, Decision, Delete, Job, Observed, Pod, Status
+
+from . import cleanup, deadline, narrate, plan, restart, status, suspend
+from .census import Census, take_census
+from .restart import Verdict
+from .site import Site, settle
+from .success import has_succeeded
+
+OURS = "kubeflow.org/training-operator"
+"""The managedBy value that TFJobs for upstream's operator carry; we are its successor."""
+
+
+def decide(job: Job, observed: Observed, site: Site, now: datetime) -> Decision:
+    if is_hands_off(job, observed):
+        return Decision(status=observed.status)
+    if observed.status.is_finished:
+        return _finished(job, observed, observed.status, now)
+    site = settle(job, observed, site)
+    census = take_census(job, observed)
+    if job.run_policy.suspend:
+        return _suspended(job, observed, census, site, now)
+    return _active(job, observed, census, site, now)
+
+
+def is_hands_off(job: Job, observed: Observed) -> bool:
+    """Somebody else keeps this job, or it is being deleted and its children go by owner reference."""
+    return observed.deleting or job.run_policy.managed_by not in (None, "", OURS)
+
+
+def _active(job: Job, observed: Observed, census: Census, site: Site, now: datetime) -> Decision:
+    verdict = restart.judge(job, census)
+    started = _started(job, observed, site, _stamp(now))
+    after = status.count(job, _outcome(job, started, census, verdict, now), census)
+    events = tuple(narrate.tell(job, observed.status, after, census, verdict))
+    if after.is_finished:
+        after = status.credit_active(after) if after.has("Succeeded") else after
+        return replace(_finished(job, observed, after, now), events=events)
+    gone = _gone(census)
+    actions: tuple[Action, ...] = (*plan.departures(gone, now), *plan.plan(job, observed, census, site))
+    return Decision(
+        status=after,
+        actions=actions,
+        events=events,
+        wake_after=_soonest(deadline.remaining(job, after.start_time, now), *_overdue(gone, now)),
+        act_at_once=not observed.status.conditions and not any(isinstance(a, Delete) for a in actions),
+    )
+
+
+def _outcome(job: Job, started: Status, census: Census, verdict: Verdict, now: datetime) -> Status:
+    """Success goes first: when the chief is done, workers often die of losing it."""
+    if has_succeeded(job, census):
+        return status.succeed(job, started, _stamp(now))
+    failure = restart.failure(job, census, verdict) or deadline.failure(job, started.start_time, now)
+    if failure:
+        return status.fail(started, failure, _stamp(now))
+    return status.progress(job, started, census, verdict, _stamp(now))
+
+
+def _started(job: Job, observed: Observed, site: Site, now: datetime) -> Status:
+    before = observed.status
+    after = status.begin(job, before, site.cluster(), now)
+    start = now if before.start_time is None or before.has("Suspended") else before.start_time
+    after = replace(after, conditions=suspend.resumed(job, after, now), start_time=start)
+    return status.note_obstacles(after, observed, now)
+
+
+def _suspended(job: Job, observed: Observed, census: Census, site: Site, now: datetime) -> Decision:
+    before = observed.status
+    suspend.put_to_rest(census)
+    after = status.begin(job, before, site.cluster(), _stamp(now))
+    after = replace(after, conditions=suspend.suspended(job, after, _stamp(now)), phase="Suspended")
+    if before.replica_statuses or observed.pods:
+        after = status.count(job, after, census)
+    return Decision(
+        status=after,
+        actions=tuple(suspend.clear(job, observed, now)),
+        events=tuple(narrate.tell(job, before, after, census, Verdict())),
+        wake_after=_soonest(*_overdue(observed.pods, now)),
+    )
+
+
+def _finished(job: Job, observed: Observed, after: Status, now: datetime) -> Decision:
+    actions = tuple(cleanup.clean_up(job, observed, after, now))
+    grace = cleanup.grace_remaining(job, observed, after, now) or None
+    doomed = observed.pods if cleanup.policy(job, after) != "None" else ()
+    wake = _soonest(cleanup.ttl_remaining(job, after, now), grace, *_overdue(doomed, now))
+    return Decision(status=after, actions=actions, wake_after=wake)
+
+
+def _stamp(now: datetime) -> datetime:
+    """Kubernetes stores whole seconds: a finer time would differ from itself after being read back."""
+    return now.replace(microsecond=0)
+
+
+def _gone(census: Census) -> list[Pod]:
+    return [*census.excess, *(pod for role in census for pod in (*role.stale, *role.leaving))]
+
+
+def _overdue(pods: Iterable[Pod], now: datetime) -> list[float]:
+    return [plan.overdue_in(pod, now) for pod in pods if pod.deleting is not None]
+
+
+def _soonest(*times: float | None) -> float | None:
+    """Times that have passed were acted upon in this very decision; the world's answer wakes us then."""
+    return min((time for time in times if time is not None and time > 0), default=None)

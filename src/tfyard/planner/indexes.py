@@ -1,0 +1,30 @@
+"""Sets of task indexes, written as Indexed Jobs write them: `0-2,7`. Ten thousand in a row are 6 bytes."""
+
+from collections.abc import Iterable, Iterator
+
+
+def expand(text: str) -> set[int]:
+    return {index for first, last in _spans(text) for index in range(first, last + 1)}
+
+
+def compress(indexes: Iterable[int]) -> str:
+    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in _runs(sorted(indexes)))
+
+
+def _spans(text: str) -> Iterator[tuple[int, int]]:
+    for part in filter(None, text.split(",")):
+        first, _, last = part.partition("-")
+        yield int(first), int(last or first)
+
+
+def _runs(ordered: list[int]) -> Iterator[tuple[int, int]]:
+    first = last = None
+    for index in ordered:
+        if last is not None and index == last + 1:
+            last = index
+            continue
+        if first is not None and last is not None:
+            yield first, last
+        first = last = index
+    if first is not None and last is not None:
+        yield first, last

@@ -1,0 +1,80 @@
+"""Events: what is told about a job, in upstream's reasons, aggregated so that a large job stays readable."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from itertools import chain
+
+from tfyard.model import Action, Create, Delete, DeleteJob, Event, Job, Pod, Status
+
+from . import reasons
+from .census import Census
+from .pods import template_restart_policy
+from .restart import Verdict
+
+NAMED_PODS = 3
+"""More pods than this are counted instead of named."""
+
+
+def tell(job: Job, before: Status, after: Status, census: Census, verdict: Verdict) -> Iterator[Event]:
+    """What a status change means in words; to be written only after the status itself."""
+    if not before.conditions:
+        yield from _template_warnings(job)
+    yield from _exits(job, chain(verdict.fatal, verdict.restarted, *(role.newly_finished for role in census)))
+    if after.has(reasons.RESTARTING) and (verdict.restarted or _changed(before, after, reasons.RESTARTING)):
+        yield _event("Warning", after, reasons.RESTARTING)
+    for type, level in ((reasons.BLOCKED, "Warning"), (reasons.SUSPENDED, "Normal")):
+        if _changed(before, after, type):
+            yield _event(level, after, type)
+    if after.has(reasons.SUCCEEDED):
+        yield _event("Normal", after, reasons.SUCCEEDED)
+    if after.has(reasons.FAILED):
+        yield _event("Warning", after, reasons.FAILED)
+
+
+def narrate(actions: Iterable[Action]) -> Iterator[Event]:
+    """What was done, once it is done: `Created 64 pods` instead of 64 events."""
+    done: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for action in actions:
+        if isinstance(action, DeleteJob):
+            yield Event("Normal", "SuccessfulDeleteJob", "Deleted job: its time to live is over")
+        elif isinstance(action, Create | Delete):
+            verb = "Create" if isinstance(action, Create) else "Delete"
+            done[verb, action.kind].append(action.name)
+    for (verb, kind), names in done.items():
+        yield Event("Normal", f"Successful{verb}{kind}", _summary(verb, kind, names))
+
+
+def _summary(verb: str, kind: str, names: list[str]) -> str:
+    if len(names) > NAMED_PODS:
+        return f"{verb}d {len(names)} {kind.lower()}s: {names[0]} … {names[-1]}"
+    return f"{verb}d {kind.lower()}: {', '.join(names)}"
+
+
+def _template_warnings(job: Job) -> Iterator[Event]:
+    for role in job.roles:
+        inside = template_restart_policy(role)
+        if inside and inside != role.restart:
+            text = reasons.TEMPLATE_RESTART_POLICY_MESSAGE
+            yield Event("Warning", reasons.TEMPLATE_RESTART_POLICY, f"{text} ({role.name})")
+
+
+def _exits(job: Job, pods: Iterable[Pod]) -> Iterator[Event]:
+    by_code: dict[int, list[str]] = defaultdict(list)
+    for pod in pods:
+        if pod.exit_code is not None:
+            by_code[pod.exit_code].append(pod.name)
+    for code, names in sorted(by_code.items()):
+        many = f"{len(names)} pods exited with code {code}: {names[0]} … {names[-1]}"
+        few = ", ".join(f"Pod: {job.namespace}.{name} exited with code {code}" for name in names)
+        yield Event("Normal", reasons.EXITED_WITH_CODE, many if len(names) > NAMED_PODS else few)
+
+
+def _changed(before: Status, after: Status, type: str) -> bool:
+    new = after.condition(type)
+    return new is not None and new != before.condition(type)
+
+
+def _event(level: str, status: Status, type: str) -> Event:
+    condition = status.condition(type)
+    assert condition is not None
+    return Event("Warning" if level == "Warning" else "Normal", condition.reason, condition.message)

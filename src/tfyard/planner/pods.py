@@ -1,0 +1,175 @@
+"""Pods: the user's template plus what makes it this task of this job.
+
+All that a role's pods share is made once; a pod then costs a handful of small dicts. Parts are shared
+between pods and with the template, so nothing here changes data in place.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from tfyard.model import TENSORFLOW_CONTAINER, Job, Manifest, Role, Task, tensorflow_container
+from tfyard.model.names import (
+    ATTEMPT,
+    JOB_ROLE,
+    PORT_NAME,
+    REPLICA_INDEX,
+    REPLICA_TYPE,
+    job_labels,
+    pod_name,
+)
+
+from . import accelerators
+from .cluster import CLASSIC_VARIABLES, TF_CONFIG, Roster, has_tf_config, is_chief
+from .site import Site
+
+PodBuilder = Callable[[int, int], Manifest]
+"""(index, attempt) -> manifest."""
+
+
+def builder(job: Job, role: Role, roster: Roster, site: Site, *, hostnames: bool) -> PodBuilder:
+    template = role.template
+    metadata: Manifest = template.get("metadata") or {}
+    labels = {**_app_labels(job, role), **(metadata.get("labels") or {}), **job_labels(job)}
+    labels[REPLICA_TYPE] = role.name.lower()
+    annotations: dict[str, str] = metadata.get("annotations") or {}
+    finalizers = {"finalizers": metadata["finalizers"]} if metadata.get("finalizers") else {}
+    owner = owner_references(job)
+    spec_of = _spec_builder(job, role, roster, site)
+
+    def build(index: int, attempt: int) -> Manifest:
+        name = pod_name(job.name, Task(role.name, index))
+        own = {**labels, REPLICA_INDEX: str(index)}
+        if is_chief(job, role.name, index):
+            own[JOB_ROLE] = "master"
+        spec = spec_of(index)
+        if hostnames:
+            spec["hostname"], spec["subdomain"] = name, job.name
+        return {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {
+                "name": name,
+                "namespace": job.namespace,
+                "labels": own,
+                "annotations": {**annotations, ATTEMPT: str(attempt)},
+                **finalizers,
+                **owner,
+            },
+            "spec": spec,
+        }
+
+    return build
+
+
+def owner_references(job: Job) -> Manifest:
+    """Deleting the job deletes its children. A job without a uid is in no cluster, and owns nothing there."""
+    if not job.uid:
+        return {}
+    reference = {
+        "apiVersion": job.api_version,
+        "kind": job.kind,
+        "name": job.name,
+        "uid": job.uid,
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+    return {"ownerReferences": [reference]}
+
+
+def _app_labels(job: Job, role: Role) -> dict[str, str]:
+    return {
+        "app.kubernetes.io/name": job.name,
+        "app.kubernetes.io/component": role.name.lower(),
+        "app.kubernetes.io/managed-by": "tfyard",
+    }
+
+
+def _spec_builder(job: Job, role: Role, roster: Roster, site: Site) -> Callable[[int], Manifest]:
+    spec = accelerators.equip(role.template.get("spec") or {}, site.accelerators)
+    containers = [_explained(container) for container in spec.get("containers") or ()]
+    position = next((i for i, c in enumerate(containers) if c.get("name") == TENSORFLOW_CONTAINER), 0)
+    restart = "Never" if role.restart == "ExitCode" else role.restart
+    base = {**spec, "containers": containers, "restartPolicy": restart}
+    if spec.get("initContainers"):
+        base["initContainers"] = [_explained(container) for container in spec["initContainers"]]
+    container_of = _container_builder(job, role, roster, site, containers[position])
+
+    def build(index: int) -> Manifest:
+        own = containers.copy()
+        own[position] = container_of(index)
+        return {**base, "containers": own}
+
+    return build
+
+
+def _explained(container: Manifest) -> Manifest:
+    """Without this the reason of a failure stays in a log that goes with the pod."""
+    if "terminationMessagePolicy" in container:
+        return container
+    return {**container, "terminationMessagePolicy": "FallbackToLogsOnError"}
+
+
+def _container_builder(
+    job: Job, role: Role, roster: Roster, site: Site, container: Manifest
+) -> Callable[[int], Manifest]:
+    container = {**container, "ports": _ports(container, role.port)}
+    env: list[Manifest] = list(container.get("env") or ())
+    ours = roster.environment(role.name) if _wants_tf_config(job, env) else lambda _index: []
+    classic = [name for name in CLASSIC_VARIABLES if name in _mentions(container)]
+
+    def build(index: int) -> Manifest:
+        own = {**container}
+        if role.is_default_server and site.server_script:
+            own["command"] = _server_command(role, roster, site, index)
+        extra = ours(index)
+        if classic:
+            values = roster.classic(Task(role.name, index))
+            extra = [*({"name": name, "value": values[name]} for name in classic), *extra]
+        if env or extra:
+            own["env"] = [*env, *extra]
+        return own
+
+    return build
+
+
+def _wants_tf_config(job: Job, env: list[Manifest]) -> bool:
+    """A TF_CONFIG of the user's own is kept: whoever writes one has a reason."""
+    return has_tf_config(job) and all(entry.get("name") != TF_CONFIG for entry in env)
+
+
+def _mentions(container: Manifest) -> str:
+    """The text in which a program may refer to the classic variables. Unasked, they are not given:
+    the host lists would make every pod grow with the job."""
+    env = [entry.get("value") or "" for entry in container.get("env") or ()]
+    return " ".join(str(part) for part in [*_list(container, "command"), *_list(container, "args"), *env])
+
+
+def _list(container: Manifest, key: str) -> list[Any]:
+    return container.get(key) or []
+
+
+def _ports(container: Manifest, port: int) -> list[Manifest]:
+    """Named as tools expect it; a port the user already lists under another name is not listed twice,
+    because the server rejects duplicates."""
+    ports: list[Manifest] = container.get("ports") or []
+    if any(entry.get("name") == PORT_NAME or entry.get("containerPort") == port for entry in ports):
+        return ports
+    return [*ports, {"name": PORT_NAME, "containerPort": port}]
+
+
+def _server_command(role: Role, roster: Roster, site: Site, index: int) -> list[str]:
+    identity = ["--job_name", role.name.lower(), "--task_id", str(index)]
+    return ["python", "-c", site.server_script, "--cluster_spec", roster.cluster_spec(), *identity]
+
+
+def template_restart_policy(role: Role) -> str:
+    return str((role.template.get("spec") or {}).get("restartPolicy") or "")
+
+
+def service_ports(role: Role) -> list[Manifest]:
+    """What a task's own Service offers: every port of the container that trains."""
+    found = _ports(tensorflow_container(role.template), role.port)
+    return [
+        {"name": entry.get("name") or f"port-{entry['containerPort']}", "port": entry["containerPort"]}
+        for entry in found
+    ]

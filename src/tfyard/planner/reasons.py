@@ -1,0 +1,44 @@
+"""Every condition type, reason and message, as upstream writes them where upstream has them."""
+
+from typing import Final
+
+CREATED: Final = "Created"
+RUNNING: Final = "Running"
+RESTARTING: Final = "Restarting"
+SUCCEEDED: Final = "Succeeded"
+FAILED: Final = "Failed"
+SUSPENDED: Final = "Suspended"
+BLOCKED: Final = "Blocked"
+
+TFJOB_CREATED: Final = "TFJobCreated"
+TFJOB_RUNNING: Final = "TFJobRunning"
+TFJOB_RESTARTING: Final = "TFJobRestarting"
+TFJOB_SUCCEEDED: Final = "TFJobSucceeded"
+TFJOB_FAILED: Final = "TFJobFailed"
+TFJOB_SUSPENDED: Final = "TFJobSuspended"
+TFJOB_RESUMED: Final = "TFJobResumed"
+UNBLOCKED: Final = "Unblocked"
+EXITED_WITH_CODE: Final = "ExitedWithCode"
+TEMPLATE_RESTART_POLICY: Final = "SetPodTemplateRestartPolicy"
+
+CREATED_MESSAGE: Final = "TFJob {job.name} is created."
+RUNNING_MESSAGE: Final = "TFJob {job.namespace}/{job.name} is running."
+SUCCEEDED_MESSAGE: Final = "TFJob {job.namespace}/{job.name} successfully completed."
+SUSPENDED_MESSAGE: Final = "TFJob {job.name} is suspended."
+RESUMED_MESSAGE: Final = "TFJob {job.name} is resumed."
+RESTARTING_MESSAGE: Final = "job {job.name} is restarting because {roles} replica(s) failed."
+REPLACING_MESSAGE: Final = "job {job.name} is restarting because {roles} replica(s) were taken away."
+TASK_FAILED_MESSAGE: Final = (
+    "TFJob {job.namespace}/{job.name} has failed because {count} {role} replica(s) failed: {detail}"
+)
+BACKOFF_MESSAGE: Final = (
+    "Job {job.name} has failed because it has reached the specified backoff limit"
+    " ({limit} restarts allowed): {detail}"
+)
+DEADLINE_MESSAGE: Final = (
+    "Job {job.name} has failed because it was active longer than specified deadline ({deadline} s)"
+)
+UNBLOCKED_MESSAGE: Final = "Nothing stands in the way any more."
+TEMPLATE_RESTART_POLICY_MESSAGE: Final = (
+    "Restart policy in pod template will be overwritten by restart policy in replica spec"
+)
