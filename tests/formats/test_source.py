@@ -1,15 +1,13 @@
 import json
-import math
-import tracemalloc
 from typing import Any
 
 import pytest
 import yaml
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tfyard import errors
-from tfyard.formats import compose, scalars, source
+from tests.formats.reading import only, problem, problems, refusal
+from tfyard.formats import scalars, source
 from tfyard.model.problem import Place, Problem
 
 MANIFEST = """\
@@ -35,39 +33,6 @@ spec:
       template: *template
 """
 WORKER = ("spec", "tfReplicaSpecs", "Worker")
-
-
-def only(text: str | bytes) -> source.Document:
-    (document,) = source.read(text, "job.yaml")
-    return document
-
-
-def value(text: str) -> Any:
-    return only(f"v: {text}\n").data["v"]
-
-
-def problems(text: str | bytes) -> tuple[Problem, ...]:
-    with pytest.raises(errors.Invalid) as caught:
-        source.read(text)
-    return caught.value.problems
-
-
-def problem(text: str | bytes) -> Problem:
-    (found,) = problems(text)
-    return found
-
-
-def peak_bytes(text: str | bytes) -> int:
-    """What reading costs beyond the text itself, refused or not."""
-    tracemalloc.start()
-    try:
-        source.read(text)
-    except errors.Invalid:
-        pass
-    finally:
-        peak = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
-    return peak
 
 
 def test_a_manifest_becomes_plain_data() -> None:
@@ -144,46 +109,6 @@ def test_scalars_keep_the_text_that_was_written() -> None:
     assert document.text((12,)) is None
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        *[(text, None) for text in ("", "~", "null", "NULL")],
-        *[(text, True) for text in ("true", "True", "yes", "on", "ON", "y")],
-        *[(text, False) for text in ("false", "no", "off", "N")],
-        *[(text, 8) for text in ("8", "+8", "010", "0o10", "0x8", "0b1000", "0_1_0")],
-        ("-12_000", -12000),
-        ("18446744073709551615", 2**64 - 1),
-        ("1e3", 1000.0),
-        ("08", 8.0),
-        (".5", 0.5),
-        ("-1.", -1.0),
-        (".inf", math.inf),
-        ("-.Inf", -math.inf),
-        *[
-            (text, text)
-            for text in ("1:30", "2020-01-01", "12e4567", "1.2.3", "0x", "tRue", "-x", "8Gi", "<<")
-        ],
-        ("'on'", "on"),
-        ('"1"', "1"),
-        ("!!str 1", "1"),
-        ("! 1", "1"),
-        ('!!int "3"', 3),
-        ("!!float 3", 3.0),
-        ("!!bool on", True),
-        ("!!null ~", None),
-        ("!!map {}", {}),
-        ("!!seq []", []),
-    ],
-)
-def test_scalars_mean_what_kubectl_takes_them_for(text: str, expected: Any) -> None:
-    found = value(text)
-    assert (found, type(found)) == (expected, type(expected))
-
-
-def test_not_a_number_is_a_number() -> None:
-    assert math.isnan(value(".nan"))
-
-
 def test_merge_keys_fill_in_and_explicit_keys_win() -> None:
     text = "base: &b {x: 1, z: 2}\nmore: &m {z: 9, w: 4}\nall: {z: 3, <<: [*b, *m]}\none:\n  <<: *m\n  v: 5\n"
     document = only(text)
@@ -219,46 +144,6 @@ def test_keys_that_are_not_text_are_to_be_quoted(key: str) -> None:
     assert only(f'"{key}": 1').data == {key: 1}
 
 
-@pytest.mark.parametrize(
-    ("text", "place", "fix"),
-    [
-        ("password: **********", Place(1, 11), "quote the value or remove the line"),
-        ("a: *none", Place(1, 4), "quote the value or remove the line"),
-        ("a: &a [*a]", Place(1, 8), "write the value out"),
-        ("a:\n\tb: 1", Place(2, 1), "use spaces"),
-        ("a: 1\n\tb: 1", Place(2, 1), "use spaces"),
-        ("a: {{ name }}", Place(1, 5), "{{ name }} must be quoted"),
-        ("a: {{ x | y(1) }}\nb: [", Place(1, 5), "{{ name }} must be quoted"),
-        ("a: @b", Place(1, 4), "quote the value"),
-        ("a: b: c", Place(1, 5), "quote the value"),
-        ("a: 'b\nc: d\n", Place(1, 4), "close it"),
-        ("a:\n  b: 1\n c: 2\n", Place(3, 2), "align it"),
-        ("- a\nb: 1\n", Place(2, 1), "start it with -"),
-        ("a: [1, 2\nb: 3", Place(1, 4), "close it with ]"),
-        ('a: "\\q"', Place(1, 5), "double the backslash"),
-        ("a: - b", Place(1, 4), "on the next line"),
-        ("a: x\0", Place(1, 5), "UTF-8"),
-        ("a: \x1b", Place(1, 4), "remove it"),
-        ("a: !!python/object:os.system x", Place(1, 4), "remove !!python/object:os.system"),
-        ("a: !!binary aGk=", Place(1, 4), "remove !!binary"),
-        ("a: !!seq {}", Place(1, 4), "remove !!seq"),
-        ("a: !!int x", Place(1, 4), "remove the tag"),
-        ("a: 18446744073709551616", Place(1, 4), "quote it"),
-        ("a: -9223372036854775809", Place(1, 4), "quote it"),
-        ("a: " + "9" * 5000, Place(1, 4), "quote it"),
-        ("<<: 1", Place(1, 5), "quote"),
-        ("? [a]\n: 1", Place(1, 3), "write the key as text"),
-        ("a: 1\n? " + "k" * 2000 + "\n: 1", Place(2, 3), "shorten it"),
-        (b"a: 1\nb: \xff", Place(2, 4), "UTF-8"),
-        ("a: 1\nb: \ud800", Place(2, 4), "UTF-8"),
-    ],
-)
-def test_what_goes_wrong_is_told_with_its_place_and_a_fix(text: str | bytes, place: Place, fix: str) -> None:
-    found = problems(text)[0]
-    assert found.place == place
-    assert fix in found.fix
-
-
 def test_bytes_that_are_not_utf8_name_their_offset() -> None:
     assert "0xff at offset 8" in problem(b"a: 1\nb: \xff").message
     assert "UTF-16" in problem("a: 1".encode("utf-16")).message
@@ -274,77 +159,11 @@ def test_locating_points_at_values_where_there_is_one_and_at_keys_where_not() ->
     assert [each.place for each in found] == [Place(2, 6), Place(2, 3), Place(9, 9)]
 
 
-BILLION_LAUGHS = "a0: &a0 [lol]\n" + "".join(
-    f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 30)
-)
-MAP_BOMB = "a0: &a0 {k: v}\n" + "".join(f"a{n}: &a{n} {{x: *a{n - 1}, w: *a{n - 1}}}\n" for n in range(1, 60))
-MERGE_BOMB = "a0: &a0 {k: v}\n" + "".join(
-    f"a{n}: &a{n} {{<<: [*a{n - 1}, *a{n - 1}], k{n}: *a{n - 1}}}\n" for n in range(1, 60)
-)
-TEXT_BOMB = f"a: &a {'x' * 100_000}\nb: [{', '.join(['*a'] * 1000)}]\n"
-DEPTH_BOMB = "a0: &a0 []\n" + "".join(f"a{n}: &a{n} [[[[[[[[*a{n - 1}]]]]]]]]\n" for n in range(1, 60))
-
-
-@pytest.mark.parametrize("bomb", [BILLION_LAUGHS, MAP_BOMB, MERGE_BOMB, TEXT_BOMB, DEPTH_BOMB])
-def test_reference_bombs_are_refused_without_being_expanded(bomb: str) -> None:
-    assert any(word in problems(bomb)[0].message for word in ("references", "deep"))
-    assert peak_bytes(bomb) < 4_000_000
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "[" * 100_000,
-        "{a: " * 100_000,
-        "- " * 100_000,
-        "? " * 100_000,
-        "[" * 100_000 + "]" * 100_000,
-        "".join(" " * depth + "a:\n" for depth in range(1000)),
-    ],
-)
-def test_deep_nesting_is_refused_at_the_limit(text: str) -> None:
-    assert "64 levels" in problem(text).message
-    assert peak_bytes(text) < 8_000_000
-
-
-def test_the_deepest_nesting_allowed_is_read() -> None:
-    depth = compose.MAX_DEPTH
-    assert only("[" * depth + "]" * depth).data
-    assert problem("[" * (depth + 1) + "]" * (depth + 1))
-
-
-def test_a_huge_scalar_and_a_huge_input_are_refused() -> None:
-    assert "1,048,576" in problem("a: " + "x" * (compose.MAX_SCALAR + 1)).message
-    assert "16,777,216" in problem("#" * (source.MAX_INPUT + 1)).message
-    assert "16,777,216" in problem(b"#" * (source.MAX_INPUT + 1)).message
-    assert "16,777,216" in problem("#" + "é" * (source.MAX_INPUT // 2)).message
-
-
-def test_too_many_values_stop_the_reading_at_the_limit() -> None:
-    composer = compose.Composer()
-    events = yaml.parse("- 1\n" * (compose.MAX_NODES + 10_000), Loader=yaml.CSafeLoader)
-    with pytest.raises(errors.Invalid):
-        list(composer.documents_of(events))
-    assert composer.nodes == compose.MAX_NODES + 1
-
-
-def test_too_many_documents_are_refused_also_when_empty() -> None:
-    assert len(source.read("---\na: 1\n" * compose.MAX_DOCUMENTS)) == compose.MAX_DOCUMENTS
-    assert "1,000 documents" in problem("---\na: 1\n" * (compose.MAX_DOCUMENTS + 1)).message
-    assert "1,000 documents" in problem("---\n" * 100_000).message
-
-
-def test_a_file_full_of_faults_is_not_reported_without_end() -> None:
-    assert len(problems("- !x 1\n" * 10_000)) == compose.MAX_PROBLEMS
-
-
-def refusal(text: str | bytes) -> tuple[Problem, ...]:
-    try:
-        for document in source.read(text):
-            json.dumps(document.data)
-    except errors.Invalid as error:
-        return error.problems or (Problem((), ""),)
-    return ()
+@pytest.mark.parametrize("text", [MANIFEST, "a:\n\tb: 1", "a: *", "a: 'b", "a: {{ b }}", "a: x\0"])
+def test_the_slow_parser_says_the_same(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    fast = refusal(text) or only(text).data
+    monkeypatch.setattr(source, "_LOADER", yaml.SafeLoader)
+    assert (refusal(text) or only(text).data) == fast
 
 
 def loads_or_is_refused(text: str | bytes) -> None:
@@ -423,7 +242,6 @@ DATA = st.recursive(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
 @given(st.dictionaries(TEXTS, DATA, max_size=4))
 def test_plain_data_survive_a_round_trip_through_yaml(data: dict[str, Any]) -> None:
     assert only(yaml.safe_dump(data)).data == data
