@@ -246,3 +246,27 @@ DATA = st.recursive(
 def test_plain_data_survive_a_round_trip_through_yaml(data: dict[str, Any]) -> None:
     assert only(yaml.safe_dump(data)).data == data
     assert only(yaml.safe_dump(data, default_flow_style=True)).data == data
+
+
+ANY_DATA = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**64 - 1)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=20), inner, max_size=4),
+    max_leaves=15,
+)
+
+
+@given(st.dictionaries(st.text(max_size=20), ANY_DATA, max_size=4), st.sampled_from([None, 1, "\t"]))
+def test_whatever_json_says_is_read_as_json(data: dict[str, Any], indent: Any) -> None:
+    text = json.dumps(data, indent=indent)
+    assert only(text).data == data
+
+
+def test_two_escapes_for_one_character_are_joined_unless_a_backslash_is_meant() -> None:
+    assert only(r'{"a": "\ud83d\ude00"}').data == {"a": "😀"}
+    assert only(r'{"a": "\\\ud83d\ude00"}').data == {"a": "\\😀"}
+    assert only(r'{"a": "\\ud83d\\ude00"}').data == {"a": r"\ud83d\ude00"}
+    assert "names no character" in problem(r'{"a": "\ud83d"}').message

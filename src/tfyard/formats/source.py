@@ -7,6 +7,7 @@ limited, and the only thing that `read` raises is `errors.Invalid`, with every p
 JSON is YAML, so the output of `kubectl get -o json` can be read as it is.
 """
 
+import re
 from typing import NoReturn
 
 import msgspec
@@ -22,6 +23,8 @@ MAX_INPUT = 16 << 20
 # The Python parser reads the same language, ten times slower; some platforms have no other.
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _AS_UTF8 = "save the file as UTF-8"
+# JSON writes characters beyond 16 bits as two escapes, which YAML refuses; a backslash before them is text.
+_PAIR = re.compile(r"(?<!\\)((?:\\\\)*)\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})")
 
 
 class _Lines:
@@ -81,7 +84,7 @@ def read(text: str | bytes, name: str = "<stdin>") -> tuple[Document, ...]:
     composer = Composer()
     roots: list[Node] = []
     try:
-        roots.extend(composer.documents_of(yaml.parse(source, Loader=_LOADER)))
+        roots.extend(composer.documents_of(yaml.parse(_without_pairs(source), Loader=_LOADER)))
     except yaml.YAMLError as error:
         composer.problems.append(syntax.explain(error, source, composer.path()))
     if composer.problems:
@@ -131,6 +134,15 @@ def _decode(text: str | bytes) -> str:
     if size > MAX_INPUT:
         _refuse(f"the input has {size:,} bytes; at most {MAX_INPUT:,} are read", "split the file")
     return text
+
+
+def _without_pairs(text: str) -> str:
+    return _PAIR.sub(_joined, text) if text.lstrip()[:1] in ("{", "[") and "\\ud" in text.lower() else text
+
+
+def _joined(pair: re.Match[str]) -> str:
+    high, low = int(pair[2], 16) - 0xD800, int(pair[3], 16) - 0xDC00
+    return f"{pair[1]}\\U{0x10000 + (high << 10) + low:08X}"
 
 
 def _from_utf8(data: bytes) -> str:
