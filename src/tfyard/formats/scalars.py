@@ -1,0 +1,81 @@
+"""Plain YAML text -> value, by the rules of the loader inside kubectl.
+
+A file must mean the same here and under `kubectl apply`, and that loader is neither PyYAML nor YAML 1.2:
+`1e3` is a number and `010` is eight, but `1:30` and `2020-01-01` stay text.
+"""
+
+import math
+import re
+
+Scalar = str | int | float | bool | None
+
+STANDARD = "tag:yaml.org,2002:"
+
+_WORDS: dict[str, Scalar] = {
+    **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
+    **dict.fromkeys(("y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"), True),
+    **dict.fromkeys(("n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF"), False),
+    **dict.fromkeys((".nan", ".NaN", ".NAN"), math.nan),
+    **dict.fromkeys((".inf", ".Inf", ".INF", "+.inf", "+.Inf", "+.INF"), math.inf),
+    **dict.fromkeys(("-.inf", "-.Inf", "-.INF"), -math.inf),
+}
+_NUMERIC_START = frozenset("+-.0123456789")
+_INT = re.compile(r"[-+]?(?:0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO]?[0-7]+|[1-9][0-9]*|0)\Z")
+_FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?\Z")
+_BASES = {"0x": 16, "0b": 2, "0o": 8}
+
+# What fits an int64 or a uint64; anything wider would silently lose digits on its way through JSON.
+_SMALLEST, _LARGEST = -(2**63), 2**64 - 1
+# No number of 64 bits is longer, and int() refuses or crawls on thousands of digits.
+_MOST_DIGITS = 128
+
+
+class TooLarge(ValueError):
+    """An integer that no Kubernetes field can hold."""
+
+
+def resolve(text: str) -> Scalar:
+    """What an unquoted scalar means; TooLarge for an integer beyond 64 bits."""
+    if text in _WORDS:
+        return _WORDS[text]
+    if text[0] not in _NUMERIC_START:
+        return text
+    digits = text if text[0] == "." else text.replace("_", "")
+    if _INT.match(digits):
+        return _integer(digits)
+    if _FLOAT.match(digits):
+        return _float(text, digits)
+    return text
+
+
+def as_tagged(text: str, tag: str) -> Scalar:
+    """What `!!int "3"` and its kin mean; ValueError where text and tag disagree."""
+    kind = tag.removeprefix(STANDARD)
+    if kind == "str" or tag == "!":
+        return text
+    value = resolve(text)
+    if kind == "float" and type(value) is int:
+        return float(value)
+    if type(value).__name__ != {"null": "NoneType"}.get(kind, kind):
+        raise ValueError(f'"{text[:80]}" does not fit its tag !!{kind}')
+    return value
+
+
+def _integer(digits: str) -> int:
+    if len(digits) > _MOST_DIGITS:
+        raise TooLarge
+    sign = -1 if digits[0] == "-" else 1
+    bare = digits.lstrip("+-")
+    base = _BASES.get(bare[:2].lower())
+    if base is None:
+        base = 8 if bare[0] == "0" else 10
+    value = sign * int(bare, base)
+    if not _SMALLEST <= value <= _LARGEST:
+        raise TooLarge
+    return value
+
+
+def _float(text: str, digits: str) -> Scalar:
+    """Text stays text where the exponent overflows: `12e4567` is a commit, not infinity."""
+    value = float(digits)
+    return text if math.isinf(value) else value
