@@ -1,0 +1,29 @@
+"""What users write: every wire format, to and from the one Job. Pure: text in, values out.
+
+Each version's own defaults stand in its own file. Problems come all at once, each with its field path, and
+from a file also with line and column.
+"""
+
+from .loading import Checked, check, is_job, load, problems_of, split
+from .show import show
+from .source import Document, read
+from .state import dump_status, load_status
+from .writing import Dumped, Version, dump, to_yaml
+
+__all__ = [
+    "Checked",
+    "Document",
+    "Dumped",
+    "Version",
+    "check",
+    "dump",
+    "dump_status",
+    "is_job",
+    "load",
+    "load_status",
+    "problems_of",
+    "read",
+    "show",
+    "split",
+    "to_yaml",
+]

@@ -68,6 +68,11 @@ class Document:
     def source_line(self, line: int) -> str:
         return self._lines.get(line)
 
+    def part(self, path: FieldPath) -> "Document":
+        """What stands at `path`, as a document of its own that still knows its places in the text."""
+        node, _ = self._walk(path)
+        return Document(node, self.name, self.index, self._lines)
+
     def _walk(self, path: FieldPath) -> tuple[Node, bool]:
         node = self._root
         for step in path:

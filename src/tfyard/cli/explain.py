@@ -1,0 +1,35 @@
+"""`tfyard explain`: what a field means, as `kubectl explain` does."""
+
+import click
+
+from tfyard.formats.explaining import Explanation, explain
+
+MARGIN = 2
+COLUMN = 22
+
+
+@click.command("explain")
+@click.argument("field", default="")
+def command(field: str) -> None:
+    """Say what a field means and what may stand below it.
+
+    `tfyard explain` lists the words of the job file, `tfyard explain worker.gpu` explains one of them;
+    `tfyard explain tfjob.spec.runPolicy` does so for TFJob, down into the pod.
+    """
+    for line in _lines(explain(field)):
+        click.echo(line)
+
+
+def _lines(found: Explanation) -> list[str]:
+    lines = [f"FIELD: {found.path or 'job file'} <{found.type}>", "", *_wrap(found.description, "")]
+    if found.fields:
+        lines += ["", "FIELDS:"]
+    for name, (kind, text) in found.fields.items():
+        lines += [f"  {name} <{kind}>", *_wrap(text, "      ")]
+    return lines
+
+
+def _wrap(text: str, indent: str) -> list[str]:
+    import textwrap
+
+    return textwrap.wrap(text, 96, initial_indent=indent, subsequent_indent=indent)

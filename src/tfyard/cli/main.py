@@ -1,0 +1,65 @@
+"""The list of commands. Each is imported when it is called, so that `--help` answers at once."""
+
+import sys
+from importlib import import_module
+
+import click
+
+from tfyard import __version__
+from tfyard.errors import Invalid, TfyardError
+
+COMMANDS = {
+    "validate": "Check job files and TFJobs; say everything that is wrong, and how to mend it.",
+    "convert": "Rewrite a job of any version as TFJob v1 or as a job file.",
+    "explain": "Say what a field of the job file or of TFJob means.",
+    "init": "Write a commented job file to start from.",
+    "version": "Print the version.",
+}
+
+
+class _Commands(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:  # noqa: ARG002
+        if name not in COMMANDS:
+            return None
+        command: click.Command = import_module(f"tfyard.cli.{name}").command
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and not args[0].startswith("-") and args[0] not in COMMANDS:
+            from tfyard.formats.shape import did_you_mean
+
+            ctx.fail(f"there is no command {args[0]!r}; {did_you_mean(args[0], COMMANDS)}")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, "-V", "--version", prog_name="tfyard")
+def tfyard() -> None:
+    """One job file, three places: run TensorFlow training here, render it as manifests, or submit it to
+    Kubernetes.
+
+    A FILE is a tfyard job file or a TFJob of any version; `-` reads from standard input.
+    """
+
+
+def main() -> None:
+    """Errors that we know end in one clear line and their own exit code, never in a traceback."""
+    try:
+        tfyard(prog_name="tfyard")
+    except Invalid as error:
+        from tfyard.cli.problems import report
+
+        report(error.problems)
+        sys.exit(error.exit_code)
+    except TfyardError as error:
+        click.echo(f"tfyard: {error}", err=True)
+        sys.exit(error.exit_code)

@@ -1,0 +1,28 @@
+"""Showing problems: as a compiler does, with the line and the place in it."""
+
+from collections.abc import Iterable, Sequence
+
+import click
+import msgspec
+
+from tfyard import formats
+from tfyard.model import Problem, format_path
+
+
+def report(problems: Iterable[Problem], text: formats.Document | Sequence[str] = (), name: str = "") -> None:
+    for problem in problems:
+        click.echo(formats.show(problem, text, name), err=True)
+
+
+def as_json(problem: Problem, name: str) -> dict[str, object]:
+    place = problem.place
+    return {
+        "file": name,
+        "line": place.line if place else None,
+        "column": place.column if place else None,
+        "path": format_path(problem.path),
+        "severity": problem.severity,
+        "message": problem.message,
+        "fix": problem.fix,
+        **({"value": problem.value} if problem.value is not msgspec.UNSET else {}),
+    }

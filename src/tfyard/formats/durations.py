@@ -1,0 +1,32 @@
+"""Durations as people write them: `90`, `90s`, `5m`, `1h30m`, `2d`."""
+
+import re
+
+from .shape import Notes, Path
+
+UNITS = {"w": 7 * 86_400, "d": 86_400, "h": 3_600, "m": 60, "s": 1}
+PATTERN = r"^(\d+w)?(\d+d)?(\d+h)?(\d+m)?(\d+s?)?$"
+LONGEST = 10 * 366 * UNITS["d"]
+
+
+def read(value: str | int, path: Path, notes: Notes) -> int | None:
+    """Seconds, or None if it is no duration."""
+    text = str(value).strip().lower()
+    parts = re.findall(r"(\d+)([wdhms]?)", text)
+    if not parts or not re.fullmatch(PATTERN, text):
+        notes.error(path, "must be a duration", 'for example 90s, 5m, 1h30m or "2d"', value)
+        return None
+    seconds = sum(int(number[:12]) * UNITS[unit or "s"] for number, unit in parts)
+    if seconds > LONGEST:
+        notes.error(path, "must be at most ten years", "", value)
+        return None
+    return seconds
+
+
+def write(seconds: int) -> str:
+    """The shortest way to say it, so that a file reads as a person would write it."""
+    text = ""
+    for unit, size in list(UNITS.items())[1:]:
+        count, seconds = divmod(seconds, size)
+        text += f"{count}{unit}" if count else ""
+    return text or "0s"

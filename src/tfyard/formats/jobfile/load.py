@@ -1,0 +1,295 @@
+"""The job file's way into a Job: words become a pod template for each role."""
+
+from collections.abc import Callable
+from typing import Any
+
+from msgspec.structs import replace
+
+from tfyard.errors import Invalid
+from tfyard.model import (
+    ROLES,
+    TENSORFLOW_CONTAINER,
+    WORKER,
+    Code,
+    Job,
+    Manifest,
+    RestartPolicy,
+    Role,
+    RunPolicy,
+    SchedulingPolicy,
+    TensorBoard,
+)
+from tfyard.model.names import DEFAULT_PORT, JOB_NAME, PORT_NAME
+
+from .. import durations, metadata, overlay, templates
+from ..shape import Notes, Path, read
+from . import volumes
+from .words import BoardWords, CodeWords, GangWords, JobFile, PodWords, RoleWords, VolumeWords
+
+RESTART: dict[str, RestartPolicy] = {
+    "never": "Never",
+    "on-failure": "OnFailure",
+    "always": "Always",
+    "exit-code": "ExitCode",
+}
+CLEAN: dict[str, Any] = {"all": "All", "running": "Running", "none": "None"}
+QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
+
+Text = Callable[[Path], str | None]
+"""A scalar's text as written in the file: `on`, `010` and `1:30` are text to whoever writes an environment."""
+
+
+def load(data: Manifest, text: Text, notes: Notes) -> Job | None:
+    words = read(JobFile, data, (), notes)
+    if words is None:
+        return None
+    metadata.check_name(words.name, ("name",), notes)
+    _check_volumes(words, notes)
+    namespace = words.namespace or "default"
+    return Job(
+        name=words.name,
+        namespace=namespace,
+        labels={**words.labels, **({QUEUE_LABEL: words.queue} if words.queue else {})},
+        roles=_Roles(words, text, notes).load(),
+        run_policy=_run_policy(words, notes),
+        success="AllWorkers" if words.success == "all-workers" else "",
+        dynamic_workers=words.dynamic,
+        dialect=words.dialect,
+        services=words.services,
+        tensorboard=_tensorboard(words),
+        code=_code(words, notes),
+        objects=_claims(words, namespace),
+    )
+
+
+def role_words(words: JobFile) -> dict[str, RoleWords]:
+    """Each role's own words. A file without any role is one worker."""
+    given = {name: getattr(words, name.lower()) for name in ROLES}
+    found = {name: value for name, value in given.items() if value is not None} or {WORKER: 1}
+    return {
+        name: RoleWords(count=value) if isinstance(value, int) else value for name, value in found.items()
+    }
+
+
+def _check_volumes(words: JobFile, notes: Notes) -> None:
+    owners: list[tuple[Path, PodWords]] = [((), words)]
+    owners += [((name.lower(),), own) for name, own in role_words(words).items()]
+    for path, owner in owners:
+        for name, volume in owner.volumes.items():
+            volumes.check(name, volume, (*path, "volumes", name), notes)
+
+
+class _Roles:
+    """Builds the roles of one file; holds what every step needs."""
+
+    def __init__(self, words: JobFile, text: Text, notes: Notes) -> None:
+        self.words, self.text, self.notes = words, text, notes
+
+    def load(self) -> tuple[Role, ...]:
+        return tuple(self._role(name, own) for name, own in role_words(self.words).items())
+
+    def _role(self, name: str, own: RoleWords) -> Role:
+        path: Path = (name.lower(),)
+        template = self._overlaid(self._template(own, path), own, path)
+        return Role(
+            name=name,
+            replicas=own.count,
+            restart=RESTART[own.restart or self.words.restart or "never"],
+            template=self._checked(template, path),
+            port=own.port or self.words.port or DEFAULT_PORT,
+        )
+
+    def _checked(self, template: Manifest, path: Path) -> Manifest:
+        """What is wrong in a template that we built comes from the overlay, or from a word that is missing."""
+        inner = Notes()
+        template = templates.load(template, (), inner)
+        for problem in inner.problems:
+            where: Path = (*path, "overlay", *problem.path)
+            if problem.path[-1:] == ("image",):
+                self.notes.error(("image",), "must be given", "the container image, for the cluster")
+            elif problem.severity == "warning":
+                self.notes.warn(where, problem.message, problem.fix)
+            else:
+                self.notes.error(where, problem.message, problem.fix, problem.value)
+        return template
+
+    def _overlaid(self, template: Manifest, own: PodWords, path: Path) -> Manifest:
+        patch: Manifest
+        where: Path
+        for patch, where in ((self.words.overlay, ("overlay",)), (own.overlay, (*path, "overlay"))):
+            try:
+                template = overlay.merge(template, patch)
+            except Invalid as error:
+                self.notes.problems += [replace(p, path=(*where, *p.path)) for p in error.problems]
+        return template
+
+    def _template(self, own: PodWords, path: Path) -> Manifest:
+        top = self.words
+        found = {**top.volumes, **own.volumes}
+        spec: Manifest = {"containers": [self._container(own, path, found)]}
+        if found:
+            spec["volumes"] = [volumes.volume(name, words) for name, words in found.items()]
+        secrets = own.pull_secret or top.pull_secret or []
+        names = [secrets] if isinstance(secrets, str) else secrets
+        spec |= _given(
+            imagePullSecrets=[{"name": name} for name in names],
+            serviceAccountName=own.service_account or top.service_account,
+            nodeSelector={**top.node_selector, **own.node_selector},
+            nodeName=own.node or top.node,
+            tolerations=[*top.tolerations, *own.tolerations],
+            affinity=affinity(own.spread or top.spread, top.name),
+        )
+        meta = _given(labels={**top.labels, **own.labels}, annotations={**top.annotations, **own.annotations})
+        return {**({"metadata": meta} if meta else {}), "spec": spec}
+
+    def _container(self, own: PodWords, path: Path, found: dict[str, VolumeWords]) -> Manifest:
+        top = self.words
+        run = own.run if own.run is not None else top.run
+        port = own.port or top.port
+        workdir = own.workdir or top.workdir or (_code_at(top) if top.code else None)
+        return {
+            "name": TENSORFLOW_CONTAINER,
+            "image": own.image or top.image or "",
+            **_given(
+                command=["/bin/sh", "-c", run] if isinstance(run, str) else run,
+                workingDir=workdir,
+                env=self._env(own, path),
+                ports=[{"name": PORT_NAME, "containerPort": port}] if port else None,
+                resources=_resources(top, own),
+                volumeMounts=[volumes.mount(name, words) for name, words in found.items()],
+            ),
+        }
+
+    def _env(self, own: PodWords, path: Path) -> list[Manifest]:
+        values = {**self._texts(self.words, ()), **self._texts(own, path)}
+        secrets = {**self._secrets(self.words, ()), **self._secrets(own, path)}
+        plain = [{"name": name, "value": value} for name, value in values.items() if name not in secrets]
+        return plain + [{"name": name, "valueFrom": source} for name, source in secrets.items()]
+
+    def _texts(self, words: PodWords, path: Path) -> dict[str, str]:
+        return {name: self._as_written((*path, "env", name), value) for name, value in words.env.items()}
+
+    def _as_written(self, path: Path, value: object) -> str:
+        text = self.text(path)
+        if text is not None:
+            return text
+        return "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+    def _secrets(self, words: PodWords, path: Path) -> dict[str, Manifest]:
+        found = {}
+        for name, place in words.secrets.items():
+            secret, _, key = place.partition("/")
+            if not secret or not key:
+                self.notes.error((*path, "secrets", name), "must be SECRET/KEY", '"my-secret/token"', place)
+            found[name] = {"secretKeyRef": {"name": secret, "key": key}}
+        return found
+
+
+def _given(**parts: Any) -> Manifest:
+    return {key: part for key, part in parts.items() if part}
+
+
+def _resources(top: PodWords, own: PodWords) -> Manifest:
+    """Limits equal requests: what a task is given is what it may use, so a neighbour cannot starve it."""
+    cpu, memory = own.cpu or top.cpu, own.memory or top.memory
+    asked = _given(cpu=cpu and str(cpu), memory=memory and str(memory))
+    gpu = own.gpu if own.gpu is not None else top.gpu
+    devices = gpu if isinstance(gpu, dict) else {templates.GPU: gpu} if gpu else {}
+    limits = {**asked, **devices}
+    return _given(requests=asked, limits=limits)
+
+
+def affinity(spread: str | None, job: str) -> Manifest | None:
+    if spread is None:
+        return None
+    term = {"labelSelector": {"matchLabels": {JOB_NAME: job}}, "topologyKey": "kubernetes.io/hostname"}
+    if spread == "require":
+        return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    weighted = {"weight": 100, "podAffinityTerm": term}
+    return {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [weighted]}}
+
+
+def _run_policy(words: JobFile, notes: Notes) -> RunPolicy:
+    def seconds(value: str | int | None, *path: str) -> int | None:
+        return None if value is None else durations.read(value, path, notes)
+
+    grace = getattr(words.evaluator, "grace", None)
+    return RunPolicy(
+        clean=CLEAN[words.clean],
+        ttl=seconds(words.keep_for, "keepFor"),
+        deadline=seconds(words.deadline, "deadline"),
+        backoff_limit=words.retries,
+        suspend=words.suspend,
+        scheduling=_scheduling(words.gang, notes),
+        evaluator_grace=seconds(grace, "evaluator", "grace") or 0,
+    )
+
+
+def _scheduling(gang: GangWords | bool, notes: Notes) -> SchedulingPolicy | None:
+    if isinstance(gang, bool):
+        return SchedulingPolicy() if gang else None
+    timeout = None if gang.timeout is None else durations.read(gang.timeout, ("gang", "timeout"), notes)
+    resources = None if gang.resources is None else {k: str(v) for k, v in gang.resources.items()}
+    return SchedulingPolicy(
+        min_available=gang.at_least,
+        queue=gang.queue,
+        priority_class=gang.priority_class,
+        min_resources=resources,
+        timeout=timeout,
+    )
+
+
+def _tensorboard(words: JobFile) -> TensorBoard | None:
+    """It sees what the tasks see: the volumes of the whole file."""
+    board = words.tensorboard
+    if board is None:
+        return None
+    if isinstance(board, str):
+        board = BoardWords(logs=board)
+    return TensorBoard(
+        log_dir=board.logs,
+        image=board.image,
+        service_type=board.service,
+        volumes=tuple(volumes.volume(name, volume) for name, volume in words.volumes.items()),
+        mounts=tuple(volumes.mount(name, volume) for name, volume in words.volumes.items()),
+    )
+
+
+def _code_at(words: JobFile) -> str:
+    return words.code.at if isinstance(words.code, CodeWords) else CodeWords().at
+
+
+def _code(words: JobFile, notes: Notes) -> Code | None:
+    if words.code is None:
+        return None
+    code = _code_words(words.code) if isinstance(words.code, str) else words.code
+    given = {"folder": code.path, "git": code.git, "http": code.url}
+    chosen = [(kind, source) for kind, source in given.items() if source is not None]
+    if len(chosen) != 1:
+        notes.error(("code",), "must have one source", "give exactly one of path, git, url")
+        return None
+    kind: Any
+    kind, source = chosen[0]
+    return Code(kind=kind, source=str(source), at=code.at, ref=code.ref)
+
+
+def _code_words(text: str) -> CodeWords:
+    """A git address may carry its branch, tag or commit behind a `#`."""
+    address, _, ref = text.partition("#")
+    if address.startswith(("git+", "git@", "git://", "ssh://")) or address.endswith(".git"):
+        return CodeWords(git=address.removeprefix("git+"), ref=ref)
+    if text.startswith(("http://", "https://")):
+        return CodeWords(url=text)
+    return CodeWords(path=text)
+
+
+def _claims(words: JobFile, namespace: str) -> tuple[Manifest, ...]:
+    """Each claim that is to be created, once, however many roles mount it."""
+    everywhere = [
+        *words.volumes.values(),
+        *(v for own in role_words(words).values() for v in own.volumes.values()),
+    ]
+    made = {
+        volume.claim: volumes.claim(volume, namespace) for volume in everywhere if volume.size is not None
+    }
+    return tuple(made.values())

@@ -1,0 +1,114 @@
+"""Volumes of the job file <-> Kubernetes' volumes and mounts."""
+
+from typing import Any
+
+from tfyard.model import Manifest
+
+from ..shape import Notes, Path
+from .words import VolumeWords
+
+SOURCES = ("nfs", "claim", "azure_file", "host_path", "empty_dir", "config_map", "secret")
+WORDS = {
+    "azure_file": "azureFile",
+    "host_path": "hostPath",
+    "empty_dir": "emptyDir",
+    "config_map": "configMap",
+}
+
+
+def check(name: str, words: VolumeWords, path: Path, notes: Notes) -> None:
+    given = [source for source in SOURCES if getattr(words, source) is not None]
+    names = [WORDS.get(source, source) for source in given]
+    if len(given) != 1:
+        text = f"has {len(given)} sources ({', '.join(names)})" if given else "has no source"
+        known = ", ".join(WORDS.get(source, source) for source in SOURCES)
+        notes.error(path, f"volume {name} {text}", f"give exactly one of {known}")
+    if words.nfs is not None and ":/" not in words.nfs:
+        notes.error((*path, "nfs"), "must be an NFS export", 'as in "10.0.0.5:/exports/data"', words.nfs)
+    if not words.at.startswith("/"):
+        notes.error((*path, "at"), "must be an absolute path", f'for example "/{words.at}"', words.at)
+    if words.size is None and (words.storage_class or words.access):
+        notes.error((*path, "size"), "must be given to create the claim", "size: 5Gi")
+    if words.size is not None and words.claim is None:
+        notes.error((*path, "size"), "belongs to a claim", f"claim: {name}")
+
+
+def source(words: VolumeWords) -> Manifest:
+    if words.nfs is not None:
+        server, _, export = words.nfs.partition(":")
+        return {"nfs": {"server": server, "path": export}}
+    if words.claim is not None:
+        return {"persistentVolumeClaim": {"claimName": words.claim}}
+    if words.azure_file is not None:
+        return {"azureFile": {"secretName": words.azure_file.secret, "shareName": words.azure_file.share}}
+    if words.host_path is not None:
+        return {"hostPath": {"path": words.host_path}}
+    if words.config_map is not None:
+        return {"configMap": {"name": words.config_map}}
+    if words.secret is not None:
+        return {"secret": {"secretName": words.secret}}
+    return {"emptyDir": words.empty_dir or {}}
+
+
+def volume(name: str, words: VolumeWords) -> Manifest:
+    return {"name": name, **source(words)}
+
+
+def mount(name: str, words: VolumeWords) -> Manifest:
+    made: Manifest = {"name": name, "mountPath": words.at}
+    if words.sub_path:
+        made["subPath"] = words.sub_path
+    if words.read_only:
+        made["readOnly"] = True
+    return made
+
+
+def claim(words: VolumeWords, namespace: str) -> Manifest:
+    """The claim that the file asks to have created. ReadWriteMany, because the tasks share it."""
+    spec: Manifest = {
+        "accessModes": [words.access or "ReadWriteMany"],
+        "resources": {"requests": {"storage": words.size}},
+    }
+    if words.storage_class is not None:
+        spec["storageClassName"] = words.storage_class
+    metadata = {"name": words.claim, "namespace": namespace}
+    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": spec}
+
+
+def claim_words(spec: Manifest | None) -> dict[str, Any]:
+    """The words that have this claim created; none for a claim that must exist already."""
+    if spec is None:
+        return {}
+    words: dict[str, Any] = {"size": spec["resources"]["requests"]["storage"]}
+    words |= {"storageClass": spec["storageClassName"]} if "storageClassName" in spec else {}
+    return words | ({"access": spec["accessModes"][0]} if spec["accessModes"] != ["ReadWriteMany"] else {})
+
+
+def words_for(volume: Manifest, mount: Manifest) -> dict[str, Any] | None:
+    """The words that say the same, or None where there are none for it."""
+    extras = set(mount) - {"name", "mountPath", "subPath", "readOnly"}
+    found = None if extras else _source_words(volume)
+    if found is None:
+        return None
+    found["at"] = mount.get("mountPath")
+    found |= {key: mount[key] for key in ("subPath", "readOnly") if mount.get(key)}
+    return found
+
+
+def _source_words(volume: Manifest) -> dict[str, Any] | None:
+    match {key: value for key, value in volume.items() if key != "name"}:
+        case {"nfs": {"server": server, "path": path, **rest}} if not rest:
+            return {"nfs": f"{server}:{path}"}
+        case {"persistentVolumeClaim": {"claimName": name, **rest}} if not rest:
+            return {"claim": name}
+        case {"azureFile": {"secretName": secret, "shareName": share, **rest}} if not rest:
+            return {"azureFile": {"share": share, "secret": secret}}
+        case {"hostPath": {"path": path, **rest}} if not rest:
+            return {"hostPath": path}
+        case {"emptyDir": settings}:
+            return {"emptyDir": settings or {}}
+        case {"configMap": {"name": name, **rest}} if not rest:
+            return {"configMap": name}
+        case {"secret": {"secretName": name, **rest}} if not rest:
+            return {"secret": name}
+    return None

@@ -1,0 +1,135 @@
+"""From a document to a Job: find the format by apiVersion and kind, read it, check the whole."""
+
+from importlib import import_module
+
+from msgspec import Struct
+
+from tfyard.errors import Invalid
+from tfyard.model import Job, Manifest, Problem
+
+from . import limits
+from .shape import Notes, Path, did_you_mean
+from .source import Document, locate
+from .tfjob import canonical
+
+# By module name, so that reading one format imports that format only.
+VERSIONS = {
+    "kubeflow.org/v1": "v1",
+    "kubeflow.org/v1beta2": "v1beta2",
+    "kubeflow.org/v1beta1": "v1beta1",
+    "kubeflow.org/v1alpha2": "v1alpha2",
+    "kubeflow.org/v1alpha1": "v1alpha1",
+    "tensorflow.org/v1alpha1": "v1alpha1",
+}
+KINDS = ("TFJob", "TfJob")
+
+
+class Checked(Struct, frozen=True, kw_only=True):
+    job: Job | None
+    problems: tuple[Problem, ...] = ()
+
+    @property
+    def errors(self) -> tuple[Problem, ...]:
+        return tuple(problem for problem in self.problems if problem.severity == "error")
+
+
+def load(document: Document | Manifest) -> Job:
+    """The Job, or `Invalid` with every problem."""
+    checked = check(document)
+    if checked.errors or checked.job is None:
+        raise Invalid(checked.problems)
+    return checked.job
+
+
+def check(document: Document | Manifest) -> Checked:
+    """The Job as far as it can be read, and all problems, warnings too."""
+    data = document.data if isinstance(document, Document) else document
+    notes = Notes()
+    job = _load(data, document if isinstance(document, Document) else None, notes)
+    problems = tuple(_each_once(notes.problems))
+    if isinstance(document, Document):
+        problems = locate(problems, document)
+    return Checked(job=job, problems=problems)
+
+
+def problems_of(document: Document | Manifest) -> tuple[Problem, ...]:
+    return check(document).problems
+
+
+def is_job(data: object) -> bool:
+    """A TFJob of any version, or a job file, which has neither apiVersion nor kind."""
+    return isinstance(data, dict) and (
+        data.get("kind") in KINDS or not ({"apiVersion", "kind"} & data.keys())
+    )
+
+
+def split(document: Document) -> list[Document]:
+    """The items of a `List` (as `kubectl get -o yaml` prints it), each at its own place; else the document."""
+    data = document.data
+    if (
+        isinstance(data, dict)
+        and str(data.get("kind", "")).endswith("List")
+        and isinstance(data.get("items"), list)
+    ):
+        return [document.part(("items", i)) for i in range(len(data["items"]))]
+    return [document]
+
+
+def _load(data: object, document: Document | None, notes: Notes) -> Job | None:
+    if not isinstance(data, dict):
+        notes.error((), "must be a mapping", "a TFJob, or a tfyard job file", data)
+        return None
+    if is_job(data) and "kind" not in data:
+        return _load_jobfile(data, document, notes)
+    return _load_tfjob(data, notes)
+
+
+def _load_jobfile(data: Manifest, document: Document | None, notes: Notes) -> Job | None:
+    jobfile = import_module(".jobfile", __package__)
+    job: Job | None = jobfile.load(data, document.text if document else lambda _path: None, notes)
+    if job is not None:
+        where: dict[str, Path] = {role.name: (role.name.lower(),) for role in job.roles}
+        limits.check(job, limits.Where(("name",), (), where, "count"), notes)
+    return job
+
+
+def _load_tfjob(data: Manifest, notes: Notes) -> Job | None:
+    version, kind = str(data.get("apiVersion")), data.get("kind")
+    if kind not in KINDS:
+        notes.error(("kind",), "is no TFJob", did_you_mean(str(kind), KINDS), kind)
+        return None
+    if version not in VERSIONS:
+        notes.error(("apiVersion",), "is no version of TFJob", did_you_mean(version, VERSIONS), version)
+        return None
+    for key in data.keys() - {"apiVersion", "kind", "metadata", "spec", "status"}:
+        known = ("apiVersion", "kind", "metadata", "spec", "status")
+        notes.error((key,), f"unknown field {key!r}", did_you_mean(str(key), known))
+    job: Job | None = import_module(f".{VERSIONS[version]}", __package__).load(data, notes)
+    if job is not None:
+        limits.check(job, _tfjob_paths(data), notes)
+    return job
+
+
+def _tfjob_paths(data: Manifest) -> limits.Where:
+    spec = data["spec"]
+    if isinstance(spec.get("replicaSpecs"), list):
+        found = {
+            canonical(str(replica.get("tfReplicaType", "MASTER"))): ("spec", "replicaSpecs", i)
+            for i, replica in enumerate(spec["replicaSpecs"])
+            if isinstance(replica, dict)
+        }
+        path: Path = ("spec", "replicaSpecs")
+    else:
+        found = {canonical(key): ("spec", "tfReplicaSpecs", key) for key in spec.get("tfReplicaSpecs") or {}}
+        path = ("spec", "tfReplicaSpecs")
+    roles: dict[str, Path] = {role: where for role, where in found.items() if role is not None}
+    return limits.Where(("metadata", "name"), path, roles, "replicas")
+
+
+def _each_once(problems: list[Problem]) -> list[Problem]:
+    """Each once: a word that holds for several roles would else be told once for each of them."""
+    unique: list[Problem] = []
+    for problem in problems:
+        if problem not in unique:
+            unique.append(problem)
+    return unique

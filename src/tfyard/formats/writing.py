@@ -1,0 +1,63 @@
+"""From a Job to text: the formats that we write, and the one YAML style in which we write everything."""
+
+from typing import Any, Literal
+
+import yaml
+from msgspec import Struct
+
+from tfyard.model import Job, Manifest
+
+SCHEMA_LINE = "# yaml-language-server: $schema=.tfyard/jobfile.json\n"
+"""The first line of a job file that we write: editors complete and check words by it."""
+
+Version = Literal["v1", "jobfile"]
+
+
+class Dumped(Struct, frozen=True):
+    document: Manifest
+    lost: list[str]
+    """What this format cannot say, in words."""
+    heading: str = ""
+
+    def text(self) -> str:
+        notes = "".join(f"# not carried over: {line}\n" for line in self.lost)
+        return self.heading + notes + to_yaml(self.document)
+
+
+def dump(job: Job, version: Version) -> Dumped:
+    if version == "jobfile":
+        from . import jobfile
+
+        return Dumped(*jobfile.dump(job), SCHEMA_LINE)
+    from . import v1
+
+    return Dumped(*v1.dump(job))
+
+
+def to_yaml(*documents: Manifest) -> str:
+    """Byte-stable: keys in our order, no line folding, long texts as blocks, nothing shared by reference."""
+    text: str = yaml.dump_all(
+        documents,
+        Dumper=_Dumper,
+        sort_keys=False,
+        width=10_000,
+        allow_unicode=True,
+        default_flow_style=False,
+        explicit_start=len(documents) > 1,
+    )
+    return text
+
+
+class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
+    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002
+        return True
+
+
+def _represent_text(dumper: Any, text: str) -> yaml.Node:
+    """Blocks for what has lines, so that a script in a manifest reads as a script."""
+    style = "|" if "\n" in text and not any(line.endswith((" ", "\t")) for line in text.split("\n")) else None
+    node: yaml.Node = dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+    return node
+
+
+_Dumper.add_representer(str, _represent_text)
