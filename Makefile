@@ -30,10 +30,10 @@ demo: install
 	@$(BIN)/tfyard run examples/cancer/job.yaml
 
 check: $(VENV)/.base
-	@$(BIN)/ruff check src tests bench
-	@$(BIN)/ruff format --check src tests bench
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/mypy
-	@$(BIN)/lint-imports --no-timing | tail -n 3
+	@$(BIN)/lint-imports --no-cache > /dev/null || $(BIN)/lint-imports --no-cache
 
 test: install check
 	@$(BIN)/python -m pytest
