@@ -1,0 +1,70 @@
+"""The job's code, brought here: a folder is used where it is, a git or http address is fetched for the run."""
+
+import subprocess
+import tarfile
+import urllib.request
+import zipfile
+from pathlib import Path
+
+from tfyard.errors import Usage
+from tfyard.model import Code
+
+LONGEST_FETCH = 600
+
+
+def bring(code: Code, seen_from: Path, target: Path) -> Path:
+    """The directory that holds the code. `seen_from`: the folder of the job file."""
+    if code.kind == "folder":
+        folder = (seen_from / code.source).resolve()
+        if not folder.is_dir():
+            raise Usage(f"code: {folder} is no folder")
+        return folder
+    target.mkdir(parents=True)
+    if code.kind == "git":
+        _clone(code, target)
+        return target
+    return _fetch(code.source, target)
+
+
+def _clone(code: Code, target: Path) -> None:
+    commands = [["git", "clone", "--quiet", code.source, str(target)]]
+    if code.ref:
+        commands.append(["git", "-C", str(target), "checkout", "--quiet", code.ref])
+    for command in commands:
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=LONGEST_FETCH, check=False)
+        except FileNotFoundError:
+            raise Usage(f"code: {code.source} needs git, which is not installed") from None
+        except subprocess.TimeoutExpired:
+            raise Usage(f"code: {code.source} did not arrive within {LONGEST_FETCH} s") from None
+        if done.returncode:
+            raise Usage(f"code: {code.source}: {done.stderr.strip()}")
+
+
+def _fetch(address: str, target: Path) -> Path:
+    archive = target / "archive"
+    try:
+        with urllib.request.urlopen(address, timeout=60) as answer, archive.open("wb") as file:
+            while block := answer.read(1 << 20):
+                file.write(block)
+    except (OSError, ValueError) as error:
+        raise Usage(f"code: {address}: {error}") from None
+    folder = target / "code"
+    folder.mkdir()
+    _unpack(archive, folder, address)
+    archive.unlink()
+    inside = list(folder.iterdir())  # archives of repositories have one folder in which everything is
+    return inside[0] if len(inside) == 1 and inside[0].is_dir() else folder
+
+
+def _unpack(archive: Path, folder: Path, address: str) -> None:
+    """Members that would land elsewhere (`../`, absolute paths, links out of it) are refused."""
+    try:
+        if zipfile.is_zipfile(archive):
+            with zipfile.ZipFile(archive) as file:
+                file.extractall(folder)  # drops `..` and roots by itself
+        else:
+            with tarfile.open(archive) as tar:
+                tar.extractall(folder, filter="data")
+    except (tarfile.TarError, zipfile.BadZipFile) as error:
+        raise Usage(f"code: {address} is no usable .zip or .tar archive: {error}") from None

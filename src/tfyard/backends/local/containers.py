@@ -1,0 +1,142 @@
+"""From a container's spec to a process: command, arguments and environment as the kubelet makes them. Pure."""
+
+import base64
+import binascii
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import Struct
+
+from tfyard.errors import Usage
+from tfyard.model import Manifest
+
+REFERENCE = re.compile(r"\$\$|\$\(([-._a-zA-Z][-._a-zA-Z0-9]*)\)")
+LOOPBACK = "127.0.0.1"
+
+
+class Objects(Struct, frozen=True):
+    """The ConfigMaps and Secrets that came in the same file as the job, by name."""
+
+    config_maps: dict[str, dict[str, str]] = {}
+    secrets: dict[str, dict[str, str]] = {}
+
+
+def collect(documents: list[Manifest]) -> Objects:
+    found = Objects({}, {})
+    for document in documents:
+        name = str((document.get("metadata") or {}).get("name", ""))
+        if document.get("kind") == "ConfigMap":
+            found.config_maps[name] = {**_decoded(document.get("binaryData")), **(document.get("data") or {})}
+        elif document.get("kind") == "Secret":
+            found.secrets[name] = {**_decoded(document.get("data")), **(document.get("stringData") or {})}
+    return found
+
+
+def expand(text: str, env: Mapping[str, str]) -> str:
+    """`$(NAME)` by the kubelet's rules: unknown names stay as they are, and `$$` is a `$`."""
+
+    def value(match: re.Match[str]) -> str:
+        return "$" if match[0] == "$$" else env.get(match[1], match[0])
+
+    return REFERENCE.sub(value, text)
+
+
+def argv(container: Manifest, env: Mapping[str, str]) -> list[str]:
+    command = [str(part) for part in container.get("command") or []]
+    if not command:
+        text = f"the container {container.get('name')} has no command, and what its image runs cannot be known here"
+        raise Usage(f"{text}; give one (job file: run, TFJob: command)")
+    return [expand(part, env) for part in [*command, *(str(part) for part in container.get("args") or [])]]
+
+
+def environment(pod: Manifest, container: Manifest, objects: Objects) -> dict[str, str]:
+    """In order: later entries see the values of earlier ones."""
+    env: dict[str, str] = {}
+    for source in container.get("envFrom") or []:
+        env |= _all_of(source, objects)
+    for entry in container.get("env") or []:
+        name = str(entry.get("name"))
+        value = (
+            _value_from(name, entry["valueFrom"], pod, container, objects) if entry.get("valueFrom") else None
+        )
+        if value is not None:
+            env[name] = value
+        elif not entry.get("valueFrom"):
+            env[name] = expand(str(entry.get("value") or ""), env)
+    return env
+
+
+def _all_of(source: Manifest, objects: Objects) -> dict[str, str]:
+    prefix = source.get("prefix") or ""
+    for key, known in (("configMapRef", objects.config_maps), ("secretRef", objects.secrets)):
+        reference = source.get(key)
+        if reference:
+            found = known.get(reference.get("name"))
+            if found is None and not reference.get("optional"):
+                raise _missing(key.removesuffix("Ref"), reference.get("name"))
+            return {prefix + name: value for name, value in (found or {}).items()}
+    return {}
+
+
+def _value_from(
+    name: str, source: Manifest, pod: Manifest, container: Manifest, objects: Objects
+) -> str | None:
+    if "fieldRef" in source:
+        return field(pod, str(source["fieldRef"].get("fieldPath")))
+    if "resourceFieldRef" in source:
+        return _resource(container, str(source["resourceFieldRef"].get("resource")))
+    for key, known in (("configMapKeyRef", objects.config_maps), ("secretKeyRef", objects.secrets)):
+        if key in source:
+            reference = source[key]
+            value = known.get(reference.get("name"), {}).get(reference.get("key"))
+            if value is None and not reference.get("optional"):
+                raise _missing(key.removesuffix("KeyRef"), reference.get("name"), reference.get("key"), name)
+            return value
+    return None
+
+
+def field(pod: Manifest, path: str) -> str:
+    """The downward API, as far as a process has what it asks for."""
+    metadata, spec = pod["metadata"], pod["spec"]
+    if match := re.fullmatch(r"metadata\.(labels|annotations)\['(.+)'\]", path):
+        return str((metadata.get(match[1]) or {}).get(match[2], ""))
+    known: dict[str, Any] = {
+        "metadata.name": metadata["name"],
+        "metadata.namespace": metadata.get("namespace", "default"),
+        "metadata.uid": metadata.get("uid", ""),
+        "spec.nodeName": spec.get("nodeName") or "localhost",
+        "spec.serviceAccountName": spec.get("serviceAccountName") or "default",
+        **dict.fromkeys(("status.podIP", "status.hostIP", "status.podIPs", "status.hostIPs"), LOOPBACK),
+    }
+    return str(known.get(path, ""))
+
+
+def _resource(container: Manifest, name: str) -> str:
+    part, _, resource = name.partition(".")
+    return str(((container.get("resources") or {}).get(part) or {}).get(resource, ""))
+
+
+def _decoded(data: dict[str, str] | None) -> dict[str, str]:
+    return {key: _decode(key, text) for key, text in (data or {}).items()}
+
+
+def _decode(key: str, text: str) -> str:
+    try:
+        return base64.b64decode(text, validate=True).decode("utf-8", "surrogateescape")
+    except (binascii.Error, ValueError) as error:
+        raise Usage(f"the entry {key} is not valid base64: {error}") from None
+
+
+def _missing(kind: str, name: object, key: object = None, variable: str = "") -> Usage:
+    what = f"{kind} {name}" + (f" with the key {key}" if key else "")
+    fix = f"put it into the same file, or give --env {variable or 'NAME'}=VALUE"
+    return Usage(f"the job needs the {what}, which is not here; {fix}")
+
+
+def rewrite(text: str, mapping: Mapping[str, str]) -> str:
+    """Mount paths in a text become the directories that stand for them here, at path boundaries only."""
+    for path in sorted(mapping, key=len, reverse=True):
+        pattern = rf"(?<![\w./-]){re.escape(path.rstrip('/'))}(?=$|[/\s:;,=\"')&|>])"
+        text = re.sub(pattern, lambda _match, path=path: mapping[path], text)  # type: ignore[misc]
+    return text

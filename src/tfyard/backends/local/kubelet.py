@@ -1,0 +1,214 @@
+"""The machine as a PodRunner: keeps the pods of one job, and gives them processes, directories and logs."""
+
+import asyncio
+import signal
+import sys
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from tfyard.model import (
+    TENSORFLOW_CONTAINER,
+    Action,
+    Create,
+    Delete,
+    DeleteJob,
+    Job,
+    Manifest,
+    Observed,
+    Status,
+    Task,
+)
+from tfyard.model.names import REPLICA_INDEX, REPLICA_TYPE
+
+from . import containers
+from .containers import Objects, rewrite
+from .logs import tail
+from .namespace import Mount
+from .pod import Container, LocalPod
+from .processes import Command, Exit, Processes
+from .volumes import Volumes
+
+
+class Machine(Struct, frozen=True, kw_only=True):
+    """How this machine stands in for a node."""
+
+    directory: Path
+    """The run's own: logs and scratch space."""
+    volumes: Volumes
+    objects: Objects
+    base_env: Mapping[str, str]
+    """What every process has to begin with: ours, as a shell would pass it on."""
+    extra_env: Callable[[Task], Mapping[str, str]] = lambda _task: {}
+    """What only a run here adds: `--env`, and the GPUs of the task."""
+    code: Mount | None = None
+    attached: frozenset[str] = frozenset()
+    """Tasks that the user starts by hand, under a debugger say."""
+
+
+class Started(Struct, frozen=True):
+    """A container has begun, and where it writes."""
+
+    task: str
+    container: str
+    start: int
+    log: Path
+
+
+class Ended(Struct, frozen=True):
+    started: Started
+    code: int
+    reason: str
+
+
+class Kubelet:
+    def __init__(self, machine: Machine, tell: Callable[[Started | Ended], None]) -> None:
+        self.machine, self.tell = machine, tell
+        self.pods: dict[str, LocalPod] = {}
+        self.status = Status()
+        self.change = asyncio.Event()
+        self.is_deleted = False
+        self.processes = Processes(machine.directory / "supervisor.log", self._exited)
+        self._containers: dict[str, tuple[LocalPod, Container]] = {}
+        self._started: dict[str, Started] = {}
+        self._starts: dict[str, int] = {}
+
+    # What the spine asks for.
+
+    async def observe(self, job: Job) -> Observed:  # noqa: ARG002
+        for name in [name for name, pod in self.pods.items() if pod.is_gone]:
+            del self.pods[name]
+        return Observed(status=self.status, pods=tuple(pod.observed() for pod in self.pods.values()))
+
+    async def apply(self, job: Job, actions: Sequence[Action]) -> None:
+        roles = {role.name.lower(): role.name for role in job.roles}
+        for action in actions:
+            match action:
+                case Create(manifest) if manifest["kind"] == "Pod":
+                    self._create(manifest, roles)
+                case Delete("Pod", name, force=force) if name in self.pods:
+                    self.pods[name].stop(force=force)
+                case DeleteJob():
+                    self.is_deleted = True
+
+    # What the run asks for.
+
+    def pids(self) -> dict[int, tuple[str, str]]:
+        """Process id -> (container id, task), for whoever measures them."""
+        known = self.processes.pids.items()
+        return {pid: (id, self._containers[id][0].task.name) for id, pid in known if id in self._containers}
+
+    def memory_limits(self) -> dict[str, str]:
+        """Container id -> its limit, where it has one."""
+        limits = {}
+        for id, (_, container) in self._containers.items():
+            if limit := ((container.spec.get("resources") or {}).get("limits") or {}).get("memory"):
+                limits[id] = str(limit)
+        return limits
+
+    def running(self) -> list[LocalPod]:
+        return [pod for pod in self.pods.values() if any(c.is_running for c in pod.everyone)]
+
+    def stop_all(self, *, force: bool) -> None:
+        for pod in list(self.pods.values()):
+            pod.stop(force=force)
+
+    def evict(self, task: str) -> bool:
+        found = [pod for pod in self.running() if pod.task.name == task]
+        for pod in found:
+            pod.evict()
+        return bool(found)
+
+    def kill_for_memory(self, id: str) -> None:
+        """As the kernel does to a container beyond its limit."""
+        if id in self._containers:
+            self._containers[id][1].reason = "OOMKilled"
+            self.processes.signal(id, signal.SIGKILL)
+
+    # What a pod asks for (pod.Host).
+
+    def changed(self) -> None:
+        self.change.set()
+
+    def later(self, delay: float, call: Callable[[], None]) -> None:
+        asyncio.get_running_loop().call_later(delay, call)
+
+    def launch(self, pod: LocalPod, container: Container) -> None:
+        id = f"{pod.name}/{pod.uid}/{container.name}/{container.starts}"
+        self._containers[id] = (pod, container)
+        started = self._started[id] = self._log_for(pod.task.name, container.name)
+        command = self.command(pod.manifest, pod.task, container.spec, pod.uid)
+        if pod.task.name in self.machine.attached and container.name == TENSORFLOW_CONTAINER:
+            command = self._waiting(command, pod.task.name)
+        self.processes.start(id, command, started.log)
+        self.tell(started)
+
+    def ask_to_stop(self, pod: LocalPod, container: Container, *, force: bool) -> None:
+        ids = [id for id, owner in self._containers.items() if owner == (pod, container)]
+        for id in ids:
+            self.processes.signal(id, signal.SIGKILL if force else signal.SIGTERM)
+            if not force:
+                self.later(pod.grace, lambda id=id: self._kill(id))  # type: ignore[misc]
+
+    def command(self, manifest: Manifest, task: Task, container: Manifest, uid: str) -> Command:
+        """The process that this container is here: the kubelet's rules, then this machine's ways."""
+        env = containers.environment(manifest, container, self.machine.objects)
+        env |= self.machine.extra_env(task)
+        argv = containers.argv(container, env)
+        scratch = self.machine.directory / "scratch" / f"{task.name}-{uid}"
+        mounts = self.machine.volumes.mounts(manifest, container, scratch)
+        mounts += (self.machine.code,) if self.machine.code else ()
+        cwd = str(container.get("workingDir") or (self.machine.code or (str(Path.cwd()),))[0])
+        if mounts and not self.processes.namespaces:
+            mapping = {target: source for source, target, _ in mounts}
+            argv, cwd = [rewrite(part, mapping) for part in argv], rewrite(cwd, mapping)
+            env = {name: rewrite(value, mapping) for name, value in env.items()}
+            mounts = ()
+        return Command(argv=argv, env={**self.machine.base_env, **env}, cwd=cwd, mounts=mounts)
+
+    def _create(self, manifest: Manifest, roles: dict[str, str]) -> None:
+        labels = manifest["metadata"]["labels"]
+        task = Task(roles[labels[REPLICA_TYPE]], int(labels[REPLICA_INDEX]))
+        pod = LocalPod(manifest, task, uuid.uuid4().hex[:8], self)
+        if pod.name not in self.pods:
+            self.pods[pod.name] = pod
+            pod.begin()
+
+    def _exited(self, id: str, exit: Exit) -> None:
+        pod, container = self._containers.pop(id)
+        started = self._started.pop(id)
+        pod.exited(container, exit.code, tail(started.log) if exit.code else "")
+        self.tell(Ended(started, exit.code, pod.observed().reason))
+
+    def _kill(self, id: str) -> None:
+        if id in self._containers:
+            self.processes.signal(id, signal.SIGKILL)
+
+    def _log_for(self, task: str, container: str) -> Started:
+        """Every start has a log of its own: what an earlier attempt said is what one looks for later."""
+        name = task if container == TENSORFLOW_CONTAINER else f"{task}.{container}"
+        start = self._starts[name] = self._starts.get(name, 0) + 1
+        log = self.machine.directory / "logs" / f"{name}.{start}.log"
+        return Started(task, container, start, log)
+
+    def _waiting(self, command: Command, task: str) -> Command:
+        """Instead of the task: a process that waits for the user to have run it, and ends as it did."""
+        script, result = (self.machine.directory / f"attach-{task}.{end}" for end in ("sh", "exit"))
+        script.write_text(attach_script(command, result))
+        script.chmod(0o755)
+        wait = f"import pathlib,sys,time\np=pathlib.Path({str(result)!r})\nwhile not p.exists(): time.sleep(.2)\n"
+        argv = [sys.executable, "-c", wait + "sys.exit(int(p.read_text()))"]
+        return Command(argv=argv, env=command.env, cwd=command.cwd, mounts=command.mounts)
+
+
+def attach_script(command: Command, result: Path) -> str:
+    """A shell script that is the task: environment, directory, program. Arguments given to it come before the
+    program, so that `attach.sh gdb --args` debugs it."""
+    from shlex import join, quote
+
+    own = {name: value for name, value in command.env.items() if name.isidentifier()}
+    exports = "".join(f"export {name}={quote(value)}\n" for name, value in sorted(own.items()))
+    end = f'code=$?\necho "$code" > {quote(str(result))}.new && mv {quote(str(result))}.new {quote(str(result))}\n'
+    return f'#!/bin/sh\n{exports}cd {quote(command.cwd)} || exit 1\n"$@" {join(command.argv)}\n{end}exit "$code"\n'

@@ -1,0 +1,126 @@
+"""The other end of the supervisor: containers are started and signalled here, and their ends heard of."""
+
+import asyncio
+import contextlib
+import ctypes
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from tfyard.errors import TfyardError
+
+from .namespace import Mount
+
+PR_SET_CHILD_SUBREAPER = 36
+
+
+class Command(Struct, frozen=True, kw_only=True):
+    """A container as a process."""
+
+    argv: list[str]
+    env: dict[str, str]
+    cwd: str
+    mounts: tuple[Mount, ...] = ()
+
+
+class Exit(Struct, frozen=True):
+    code: int
+    peak: int
+    """Most memory that it ever used, in bytes."""
+
+
+class SupervisorLost(TfyardError):
+    """The supervisor died; its tasks died with it."""
+
+
+class Processes:
+    """All processes of one run. `async with` starts the supervisor; leaving ends every one of them."""
+
+    def __init__(self, log: Path, on_exit: Callable[[str, Exit], None]) -> None:
+        self.pids: dict[str, int] = {}
+        self.namespaces = False
+        self._log, self._on_exit = log, on_exit
+        self._ready: asyncio.Future[None] | None = None
+        self._leaving = False
+
+    async def __aenter__(self) -> "Processes":
+        # Were the supervisor killed, its orphans would come to us instead of getting lost.
+        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        ours, theirs = socket.socketpair()
+        with self._log.open("ab") as log:
+            self._supervisor = subprocess.Popen(
+                [sys.executable, "-P", "-m", "tfyard.backends.local.supervisor", str(theirs.fileno())],
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        theirs.close()
+        self._reader, self._writer = await asyncio.open_connection(sock=ours, limit=1 << 20)
+        self._ready = asyncio.get_running_loop().create_future()
+        self._listening = asyncio.create_task(self._listen())
+        await self._ready
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._leaving = True
+        self._writer.close()  # the supervisor takes the end of the socket for ours, and kills what is left
+        with contextlib.suppress(OSError):
+            await self._writer.wait_closed()
+        self._listening.cancel()
+        await asyncio.get_running_loop().run_in_executor(None, self._supervisor.wait)
+
+    def start(self, id: str, command: Command, log: Path) -> None:
+        self._say(
+            op="start",
+            id=id,
+            argv=command.argv,
+            env=command.env,
+            cwd=command.cwd,
+            log=str(log),
+            mounts=command.mounts,
+        )
+
+    def signal(self, id: str, number: signal.Signals) -> None:
+        self._say(op="signal", id=id, signal=int(number))
+
+    def _say(self, **message: Any) -> None:
+        self._writer.write(json.dumps(message).encode() + b"\n")
+
+    async def _listen(self) -> None:
+        async for line in self._reader:
+            self._hear(json.loads(line))
+        if not self._leaving:
+            self._lost()
+
+    def _hear(self, message: dict[str, Any]) -> None:
+        match message:
+            case {"event": "ready", "namespaces": allowed}:
+                self.namespaces = allowed
+                assert self._ready is not None
+                self._ready.set_result(None)
+            case {"event": "started", "id": id, "pid": pid}:
+                self.pids[id] = pid
+            case {"event": "exited", "id": id, "code": code, "peak": peak}:
+                self.pids.pop(id, None)
+                self._on_exit(id, Exit(code, peak))
+
+    def _lost(self) -> None:
+        """Killed from outside, or broken: no task may go on unsupervised."""
+        for id, pid in list(self.pids.items()):
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(pid, signal.SIGKILL)
+            self.pids.pop(id)
+            self._on_exit(id, Exit(128 + signal.SIGKILL, 0))
+        if self._ready is not None and not self._ready.done():
+            text = self._log.read_text(errors="replace").strip().splitlines()
+            self._ready.set_exception(SupervisorLost(f"the supervisor did not start: {' '.join(text[-1:])}"))

@@ -1,0 +1,191 @@
+"""Run directories: `.tfyard/runs/<job>-<time>/`, where everything about a run stays.
+
+job.yaml         the job as it ran          decisions.jsonl  every decision that changed something
+status.json      its status                 metrics.jsonl    what the log lines told
+run.json         when, how it ended         logs/            one file per start of a container
+"""
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from tfyard.errors import Usage
+from tfyard.model import Create, Decision, Delete, Event, Job, Status
+
+HOME = Path(".tfyard")
+
+
+class TaskRecord(Struct, frozen=True, kw_only=True):
+    """How one task ended."""
+
+    name: str
+    outcome: str
+    exit_code: int | None = None
+    starts: int = 1
+    message: str = ""
+
+
+class RunRecord(Struct, frozen=True, kw_only=True):
+    name: str
+    job: str
+    started: datetime
+    ended: datetime | None = None
+    phase: str = "Running"
+    exit_code: int | None = None
+    message: str = ""
+    tasks: tuple[TaskRecord, ...] = ()
+    expires: datetime | None = None
+    pid: int = 0
+
+
+class RunDirectory:
+    """The files of one run. A full disk must not end the training: what cannot be noted is said once."""
+
+    def __init__(self, path: Path, warn: Callable[[str], None] = lambda _text: None) -> None:
+        self.path, self._warn = path, warn
+        self._has_warned = False
+
+    @classmethod
+    def make(cls, home: Path, job: Job, now: datetime, warn: Callable[[str], None]) -> "RunDirectory":
+        runs = home / "runs"
+        runs.mkdir(parents=True, exist_ok=True)
+        ignore = home / ".gitignore"
+        if not ignore.exists():
+            ignore.write_text("*\n")
+        stem = f"{job.name}-{now.astimezone():%Y%m%d-%H%M%S}"
+        for name in [stem, *(f"{stem}-{number}" for number in range(2, 1000))]:
+            try:
+                (runs / name).mkdir()
+            except FileExistsError:
+                continue
+            (runs / name / "logs").mkdir()
+            return cls(runs / name, warn)
+        raise Usage(f"too many runs named {stem}")
+
+    @property
+    def name(self) -> str:
+        return self.path.name
+
+    def write(self, file: str, text: str) -> None:
+        self._noting(lambda: _replace(self.path / file, text))
+
+    def append(self, file: str, row: dict[str, Any]) -> None:
+        line = msgspec.json.encode(row) + b"\n"
+
+        def add() -> None:
+            with (self.path / file).open("ab") as stream:
+                stream.write(line)
+
+        self._noting(add)
+
+    def record(self, record: RunRecord) -> None:
+        self.write("run.json", msgspec.json.format(msgspec.json.encode(record)).decode())
+
+    def load(self) -> RunRecord | None:
+        """None: not a run, or one that never got as far as noting itself."""
+        try:
+            return msgspec.json.decode((self.path / "run.json").read_bytes(), type=RunRecord)
+        except (FileNotFoundError, NotADirectoryError, msgspec.DecodeError):
+            return None
+
+    def logs(self, task: str | None = None) -> list[Path]:
+        found = sorted((self.path / "logs").glob("*.log"), key=_log_key)
+        return [log for log in found if task is None or log.name.startswith(f"{task}.")]
+
+    def metrics(self) -> list[dict[str, Any]]:
+        try:
+            lines = (self.path / "metrics.jsonl").read_bytes().splitlines()
+        except FileNotFoundError:
+            return []
+        return [json.loads(line) for line in lines]
+
+    def _noting(self, write: Callable[[], None]) -> None:
+        try:
+            write()
+        except OSError as error:
+            if not self._has_warned:
+                self._has_warned = True
+                self._warn(f"cannot write to {self.path}: {error.strerror}; the run goes on unrecorded")
+
+
+class LocalStore:
+    """The JobStore of a run: status in memory for the next pass, and in the run's directory for later."""
+
+    def __init__(
+        self, directory: RunDirectory, keep: Callable[[Status], None], tell: Callable[[Event], None]
+    ) -> None:
+        self._directory, self._keep, self._tell = directory, keep, tell
+
+    async def report(self, job: Job, before: Status, decision: Decision) -> None:  # noqa: ARG002
+        self._keep(decision.status)
+        if decision.status != before:
+            self._directory.write("status.json", json.dumps(msgspec.to_builtins(decision.status), indent=2))
+        if decision.status != before or decision.actions:
+            self._directory.append("decisions.jsonl", _summary(decision))
+        for event in decision.events:
+            self._tell(event)
+
+
+def all_runs(home: Path = HOME) -> Iterator[RunDirectory]:
+    """Newest first."""
+    runs = home / "runs"
+    for path in (
+        sorted(runs.iterdir(), key=lambda p: p.stat().st_mtime, reverse=True) if runs.is_dir() else []
+    ):
+        if path.is_dir():
+            yield RunDirectory(path)
+
+
+def find_run(name: str, home: Path = HOME) -> RunDirectory:
+    """By its name, the beginning of it (the newest that fits), or its path."""
+    for run in all_runs(home):
+        if run.name.startswith(name):
+            return run
+    if (Path(name) / "run.json").exists():
+        return RunDirectory(Path(name))
+    raise Usage(f"there is no run {name!r}; `tfyard runs` lists them")
+
+
+def sweep(now: datetime, home: Path = HOME) -> list[str]:
+    """Remove the runs whose time to live (keepFor, ttlSecondsAfterFinished) is over."""
+    gone = []
+    for run in all_runs(home):
+        record = run.load()
+        if record is not None and record.expires is not None and record.expires <= now:
+            shutil.rmtree(run.path)
+            gone.append(run.name)
+    return gone
+
+
+def expiry(job: Job, ended: datetime) -> datetime | None:
+    return None if job.run_policy.ttl is None else ended + timedelta(seconds=job.run_policy.ttl)
+
+
+def _replace(path: Path, text: str) -> None:
+    """In one step: a reader, or a crash, never sees half a file."""
+    new = path.with_name(f"{path.name}.new")
+    new.write_text(text)
+    new.replace(path)
+
+
+def _summary(decision: Decision) -> dict[str, Any]:
+    actions = [
+        f"{type(action).__name__} {action.kind} {action.name}"
+        if isinstance(action, Create | Delete)
+        else "DeleteJob"
+        for action in decision.actions
+    ]
+    events = [f"{event.reason}: {event.message}" for event in decision.events]
+    at = datetime.now(UTC).isoformat()
+    return {"at": at, "phase": decision.status.phase, "actions": actions, "events": events}
+
+
+def _log_key(path: Path) -> tuple[str, int]:
+    stem, _, start = path.name.removesuffix(".log").rpartition(".")
+    return stem, int(start) if start.isdigit() else 0

@@ -1,0 +1,201 @@
+"""The process that owns a run's tasks, so that none of them outlives it.
+
+It is a child of tfyard and the parent of every container. It learns of tfyard's death, however sudden, by the
+end of their socket; as a subreaper it inherits every orphan, however deep; then it kills them all and ends.
+(PR_SET_PDEATHSIG alone does not do: grandchildren survive it. It is set as well, for the death of this process.)
+
+    python -m tfyard.backends.local.supervisor FD     speaks JSON lines over the socket FD:
+      in   {"op": "start", "id", "argv", "env", "cwd", "log", "mounts"}   {"op": "signal", "id", "signal"}
+      out  {"event": "ready", "namespaces"}   {"event": "started", "id", "pid"}
+           {"event": "exited", "id", "code", "peak"}      code: the exit code, or 128 + the signal; peak: bytes
+
+Standard library only: it has to be there at once, and to stay small.
+"""
+
+import ctypes
+import json
+import os
+import select
+import signal
+import socket
+import sys
+from typing import Any
+
+from tfyard.backends.local import namespace
+
+MARK = "TFYARD_CONTAINER"
+"""Set in every task's environment: the sign by which an orphan's owner is known."""
+PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
+NOT_FOUND, NOT_STARTED = 127, 126
+
+Message = dict[str, Any]
+
+_libc = ctypes.CDLL(None)
+
+
+class Supervisor:
+    def __init__(self, channel: socket.socket) -> None:
+        self.channel = channel
+        self.running: dict[int, str] = {}
+        self._buffer = b""
+        self._wake, wake = socket.socketpair()
+        self._wake.setblocking(False)
+        wake.setblocking(False)
+        self._wake_end = wake  # kept: closing it would end the wake-ups
+        signal.set_wakeup_fd(wake.fileno(), warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+
+    def serve(self) -> None:
+        """Until the other end is gone."""
+        self._say(event="ready", namespaces=namespace.is_allowed())
+        while True:
+            readable, _, _ = select.select([self.channel, self._wake], [], [])
+            if self._wake in readable:
+                self._wake.recv(4096)
+                self._reap()
+            if self.channel in readable and not self._listen():
+                return
+
+    def end(self) -> None:
+        """Kill whoever is left, until nobody is: a dying child's children become ours, and are next."""
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        while True:
+            for pid in [*self.running, *_children()]:
+                _kill_group(pid, signal.SIGKILL)
+            try:
+                os.wait4(-1, 0)
+            except ChildProcessError:
+                return
+
+    def _listen(self) -> bool:
+        data = self.channel.recv(1 << 20)
+        *lines, self._buffer = (self._buffer + data).split(b"\n")
+        for line in lines:
+            self._obey(json.loads(line))
+        return bool(data)
+
+    def _obey(self, message: Message) -> None:
+        if message["op"] == "start":
+            pid = _start(message)
+            self.running[pid] = message["id"]
+            self._say(event="started", id=message["id"], pid=pid)
+        else:
+            for pid in [pid for pid, name in self.running.items() if name == message["id"]]:
+                _kill_group(pid, message["signal"])
+
+    def _reap(self) -> None:
+        while True:
+            try:
+                pid, status, usage = os.wait4(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            name = self.running.pop(pid, None)
+            if name is not None:
+                _kill_group(pid, signal.SIGKILL)  # as in a container: the others go with the first process
+                self._say(event="exited", id=name, code=_exit_code(status), peak=usage.ru_maxrss * 1024)
+            self._sweep()
+
+    def _sweep(self) -> None:
+        """Kill the orphans of tasks that are over; a daemon of a running task may stay."""
+        alive = set(self.running.values())
+        for pid in _children():
+            if pid not in self.running and _owner(pid) not in alive:
+                _kill_group(pid, signal.SIGKILL)
+
+    def _say(self, **message: Any) -> None:
+        try:
+            self.channel.sendall(json.dumps(message).encode() + b"\n")
+        except OSError:
+            return  # nobody listens any more: the next read sees the end and leads to `end`
+
+
+def _start(message: Message) -> int:
+    pid = os.fork()
+    if pid:
+        return pid
+    try:
+        _become(message)
+    except OSError as error:
+        os.write(2, f"tfyard: cannot start {message['argv'][0]}: {error.strerror or error}\n".encode())
+        os._exit(NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_STARTED)
+    finally:
+        os._exit(NOT_STARTED)
+
+
+def _become(message: Message) -> None:
+    """From a copy of this process to the task itself."""
+    os.setsid()
+    _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    log = os.open(message["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    for number in (signal.SIGCHLD, signal.SIGPIPE, signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+    if message["mounts"]:
+        namespace.enter(
+            [(source, target, bool(read_only)) for source, target, read_only in message["mounts"]]
+        )
+    os.chdir(message["cwd"])
+    os.execvpe(message["argv"][0], message["argv"], {**message["env"], MARK: message["id"]})
+
+
+def _exit_code(status: int) -> int:
+    code = os.waitstatus_to_exitcode(status)
+    return code if code >= 0 else 128 - code
+
+
+def _kill_group(pid: int, number: int) -> None:
+    """A whole group if the process leads one (every task does), else the process itself."""
+    try:
+        if os.getpgid(pid) == pid:
+            os.killpg(pid, number)
+        else:
+            os.kill(pid, number)
+    except ProcessLookupError:
+        return  # gone by itself in the meantime, which is what was wanted
+
+
+def _children() -> list[int]:
+    """Direct children, among them every orphan; /proc is the only one who knows."""
+    me, found = os.getpid(), []
+    for name in os.listdir("/proc"):
+        if name.isdigit() and _parent(name) == me:
+            found.append(int(name))
+    return found
+
+
+def _parent(pid: str) -> int | None:
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return int(file.read().rpartition(b")")[2].split()[1])
+    except (FileNotFoundError, ProcessLookupError):
+        return None  # ended while we looked
+
+
+def _owner(pid: int) -> str | None:
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            entries = file.read().split(b"\0")
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
+        return None
+    mark = MARK.encode() + b"="
+    return next((entry[len(mark) :].decode() for entry in entries if entry.startswith(mark)), None)
+
+
+def main() -> None:
+    _libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)  # the terminal's wishes are tfyard's to obey
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    supervisor = Supervisor(socket.socket(fileno=int(sys.argv[1])))
+    try:
+        supervisor.serve()
+    finally:
+        supervisor.end()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,93 @@
+"""Volumes as directories. What outlives a job on a cluster outlives a run here; scratch space goes with it."""
+
+import re
+from pathlib import Path
+
+from tfyard.errors import Usage
+from tfyard.model import Manifest
+
+from . import containers
+from .containers import Objects
+from .namespace import Mount
+
+LASTING = ("persistentVolumeClaim", "nfs", "azureFile")
+
+
+class Volumes:
+    """Finds the directory for each volume of a pod, and makes it."""
+
+    def __init__(self, lasting: Path, given: dict[str, Path], objects: Objects) -> None:
+        self.lasting, self.given, self.objects = lasting, given, objects
+
+    def mounts(self, pod: Manifest, container: Manifest, scratch: Path) -> tuple[Mount, ...]:
+        """Where each directory appears in this container. `scratch` belongs to the pod alone."""
+        by_name = {volume["name"]: volume for volume in pod["spec"].get("volumes") or []}
+        made = []
+        for mount in container.get("volumeMounts") or []:
+            volume = by_name.get(mount.get("name"))
+            if volume is None:
+                raise Usage(
+                    f"{mount.get('mountPath')} mounts the volume {mount.get('name')}, which is not declared"
+                )
+            source = self.directory(volume, pod, scratch) / str(mount.get("subPath") or "").lstrip("/")
+            if not source.exists():
+                source.mkdir(parents=True)
+            made.append((str(source), str(mount["mountPath"]), bool(mount.get("readOnly"))))
+        return tuple(made)
+
+    def directory(self, volume: Manifest, pod: Manifest, scratch: Path) -> Path:
+        name = volume["name"]
+        if name in self.given:
+            return self.given[name]
+        if path := (volume.get("hostPath") or {}).get("path"):
+            return Path(path)
+        if kind := next((kind for kind in LASTING if volume.get(kind)), None):
+            return self._made(self.lasting / lasting_name(kind, volume[kind]))
+        directory = self._made(scratch / name)
+        _fill(directory, volume, pod, self.objects)
+        return directory
+
+    def _made(self, directory: Path) -> Path:
+        directory.mkdir(parents=True, exist_ok=True)
+        return directory
+
+
+def lasting_name(kind: str, source: Manifest) -> str:
+    """A claim keeps its name; shares are named after their address."""
+    if kind == "persistentVolumeClaim":
+        return str(source.get("claimName"))
+    address = f"{source.get('server')}{source.get('path')}" if kind == "nfs" else str(source.get("shareName"))
+    return f"{kind}-{re.sub(r'[^A-Za-z0-9.]+', '-', address).strip('-')}"
+
+
+def is_known(volume: Manifest) -> bool:
+    """Whether the volume is one that this machine can stand in for."""
+    kinds = (*LASTING, "hostPath", "emptyDir", "configMap", "secret", "projected", "downwardAPI")
+    return any(kind in volume for kind in kinds)
+
+
+def _fill(directory: Path, volume: Manifest, pod: Manifest, objects: Objects) -> None:
+    """ConfigMaps, Secrets and the downward API appear as files."""
+    for source in (volume.get("projected") or {}).get("sources") or [volume]:
+        for name, text in _files(source, pod, objects).items():
+            place = directory / name
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_bytes(text.encode("utf-8", "surrogateescape"))
+
+
+def _files(source: Manifest, pod: Manifest, objects: Objects) -> dict[str, str]:
+    for kind, known in (("configMap", objects.config_maps), ("secret", objects.secrets)):
+        if reference := source.get(kind):
+            name = reference.get("name") or reference.get("secretName")
+            data = known.get(name)
+            if data is None and not reference.get("optional"):
+                raise Usage(f"the job mounts the {kind} {name}, which is not here; put it into the same file")
+            return _chosen(data or {}, reference.get("items"))
+    items = (source.get("downwardAPI") or {}).get("items") or []
+    return {i["path"]: containers.field(pod, i["fieldRef"]["fieldPath"]) for i in items if i.get("fieldRef")}
+
+
+def _chosen(data: dict[str, str], items: list[Manifest] | None) -> dict[str, str]:
+    if not items:
+        return data
+    return {item["path"]: data[item["key"]] for item in items if item.get("key") in data}

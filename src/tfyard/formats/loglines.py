@@ -1,0 +1,86 @@
+"""Metrics, read from what programs print anyway. Nobody has to call an API to see their loss.
+
+Understood: `Step: 2520, loss: 0.027, accuracy: 0.95, auc: 0.976`; `Step 480: Cross entropy = 0.142`,
+`Step 480: Validation accuracy = 85.0% (N=100)`, `Final test accuracy = 88.4% (N=353)`; Keras's own
+`Epoch 2/5` and `120/500 ━━━ 1s 2ms/step - accuracy: 0.91 - loss: 0.3`; and a regex of the user's.
+"""
+
+import re
+
+from msgspec import Struct
+
+NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|nan|inf"
+
+_STEP = re.compile(r"\b(?:global[_ ])?step[:= ]\s*(\d+)\b", re.IGNORECASE)
+_PAIR = re.compile(rf"([A-Za-z][\w ./-]*?)\s*[:=]\s*({NUMBER})(%?)(?=$|[\s,;)\]])")
+_EPOCH = re.compile(r"^\s*Epoch (\d+)/(\d+)")
+_KERAS = re.compile(rf"^\s*(\d+)/(\d+)\s.*?\b\w+: (?:{NUMBER})")
+_FINAL = re.compile(r"\b(?:final|held-out|test)\b", re.IGNORECASE)
+_KNOWN = re.compile(
+    r"loss|entropy|accuracy|acc$|auc|error|precision|recall|mae|mse|perplexity|reward|f1", re.IGNORECASE
+)
+
+LONGEST = 2_000
+"""Longer lines are data, not a report."""
+
+
+class Reading(Struct, frozen=True, kw_only=True):
+    """What one line told."""
+
+    values: dict[str, float] = {}
+    step: int | None = None
+    total: int | None = None
+    epoch: int | None = None
+    epochs: int | None = None
+
+
+def read_line(line: str, pattern: re.Pattern[str] | None = None) -> Reading | None:
+    """The metrics in a line, or None if it is just a line."""
+    if len(line) > LONGEST:
+        return None
+    if pattern is not None and (found := pattern.search(line)):
+        return _from_groups(found.groupdict())
+    if epoch := _EPOCH.match(line):
+        return Reading(epoch=int(epoch[1]), epochs=int(epoch[2]))
+    if keras := _KERAS.match(line):
+        return Reading(step=int(keras[1]), total=int(keras[2]), values=_pairs(line))
+    step = _STEP.search(line)
+    if step is None and not _FINAL.search(line):
+        return None
+    values = _pairs(line[step.end() :] if step else line)
+    return Reading(values=values, step=int(step[1]) if step else None) if values else None
+
+
+def _pairs(text: str) -> dict[str, float]:
+    found = {}
+    for name, number, percent in _PAIR.findall(text):
+        key = _name(name)
+        if _KNOWN.search(key):
+            found[key] = float(number) / (100 if percent else 1)
+    return found
+
+
+def _name(text: str) -> str:
+    """The last words before the sign: `1s 2ms/step - val_loss` is val_loss."""
+    return text.rpartition(" - ")[2].rpartition("INFO ")[2].strip().lower()
+
+
+def _from_groups(groups: dict[str, str | None]) -> Reading | None:
+    """A user's regex names its groups: `step`, `total`, and any others for metrics."""
+    numbers = {name: _float(text) for name, text in groups.items() if text is not None}
+    values = {name: number for name, number in numbers.items() if number is not None}
+    step, total = values.pop("step", None), values.pop("total", None)
+    if not values and step is None:
+        return None
+    return Reading(
+        values=values,
+        step=int(step) if step is not None else None,
+        total=int(total) if total is not None else None,
+    )
+
+
+def _float(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
