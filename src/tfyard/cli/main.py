@@ -9,6 +9,8 @@ from tfyard import __version__
 from tfyard.errors import Invalid, TfyardError
 
 COMMANDS = {
+    "run": "Run a job here, every task as a real process.",
+    "runs": "List past runs, show one, or print its logs.",
     "validate": "Check job files and TFJobs; say everything that is wrong, and how to mend it.",
     "convert": "Rewrite a job of any version as TFJob v1 or as a job file.",
     "explain": "Say what a field of the job file or of TFJob means.",

@@ -1,5 +1,6 @@
 """The job's code, brought here: a folder is used where it is, a git or http address is fetched for the run."""
 
+import shutil
 import subprocess
 import tarfile
 import urllib.request
@@ -12,18 +13,22 @@ from tfyard.model import Code
 LONGEST_FETCH = 600
 
 
-def bring(code: Code, seen_from: Path, target: Path) -> Path:
-    """The directory that holds the code. `seen_from`: the folder of the job file."""
-    if code.kind == "folder":
-        folder = (seen_from / code.source).resolve()
-        if not folder.is_dir():
-            raise Usage(f"code: {folder} is no folder")
-        return folder
-    target.mkdir(parents=True)
+def place(code: Code, seen_from: Path, target: Path) -> Path:
+    """Where the code is or will be. `seen_from`: the folder of the job file; `target`: for what is fetched."""
+    if code.kind != "folder":
+        return target
+    folder = (seen_from / code.source).resolve()
+    if not folder.is_dir():
+        raise Usage(f"code: {folder} is no folder")
+    return folder
+
+
+def bring(code: Code, target: Path) -> None:
+    """Fetch what has to be fetched."""
     if code.kind == "git":
         _clone(code, target)
-        return target
-    return _fetch(code.source, target)
+    elif code.kind == "http":
+        _fetch(code.source, target)
 
 
 def _clone(code: Code, target: Path) -> None:
@@ -41,20 +46,18 @@ def _clone(code: Code, target: Path) -> None:
             raise Usage(f"code: {code.source}: {done.stderr.strip()}")
 
 
-def _fetch(address: str, target: Path) -> Path:
-    archive = target / "archive"
+def _fetch(address: str, target: Path) -> None:
+    archive, folder = target.with_suffix(".archive"), target.with_suffix(".new")
     try:
         with urllib.request.urlopen(address, timeout=60) as answer, archive.open("wb") as file:
-            while block := answer.read(1 << 20):
-                file.write(block)
+            shutil.copyfileobj(answer, file)
     except (OSError, ValueError) as error:
         raise Usage(f"code: {address}: {error}") from None
-    folder = target / "code"
     folder.mkdir()
     _unpack(archive, folder, address)
     archive.unlink()
     inside = list(folder.iterdir())  # archives of repositories have one folder in which everything is
-    return inside[0] if len(inside) == 1 and inside[0].is_dir() else folder
+    (inside[0] if len(inside) == 1 and inside[0].is_dir() else folder).rename(target)
 
 
 def _unpack(archive: Path, folder: Path, address: str) -> None:

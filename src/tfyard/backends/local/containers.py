@@ -45,7 +45,9 @@ def expand(text: str, env: Mapping[str, str]) -> str:
 def argv(container: Manifest, env: Mapping[str, str]) -> list[str]:
     command = [str(part) for part in container.get("command") or []]
     if not command:
-        text = f"the container {container.get('name')} has no command, and what its image runs cannot be known here"
+        text = (
+            f"container {container.get('name')} has no command, and what its image runs cannot be known here"
+        )
         raise Usage(f"{text}; give one (job file: run, TFJob: command)")
     return [expand(part, env) for part in [*command, *(str(part) for part in container.get("args") or [])]]
 

@@ -139,6 +139,7 @@ class Kubelet:
         id = f"{pod.name}/{pod.uid}/{container.name}/{container.starts}"
         self._containers[id] = (pod, container)
         started = self._started[id] = self._log_for(pod.task.name, container.name)
+        self.machine.volumes.make(pod.manifest, container.spec, self._scratch(pod.task, pod.uid))
         command = self.command(pod.manifest, pod.task, container.spec, pod.uid)
         if pod.task.name in self.machine.attached and container.name == TENSORFLOW_CONTAINER:
             command = self._waiting(command, pod.task.name)
@@ -157,8 +158,7 @@ class Kubelet:
         env = containers.environment(manifest, container, self.machine.objects)
         env |= self.machine.extra_env(task)
         argv = containers.argv(container, env)
-        scratch = self.machine.directory / "scratch" / f"{task.name}-{uid}"
-        mounts = self.machine.volumes.mounts(manifest, container, scratch)
+        mounts = self.machine.volumes.mounts(manifest, container, self._scratch(task, uid))
         mounts += (self.machine.code,) if self.machine.code else ()
         cwd = str(container.get("workingDir") or (self.machine.code or (str(Path.cwd()),))[0])
         if mounts and not self.processes.namespaces:
@@ -167,6 +167,10 @@ class Kubelet:
             env = {name: rewrite(value, mapping) for name, value in env.items()}
             mounts = ()
         return Command(argv=argv, env={**self.machine.base_env, **env}, cwd=cwd, mounts=mounts)
+
+    def _scratch(self, task: Task, uid: str) -> Path:
+        """Each attempt begins with empty scratch space, as a new pod would."""
+        return self.machine.directory / "scratch" / f"{task.name}-{uid}"
 
     def _create(self, manifest: Manifest, roles: dict[str, str]) -> None:
         labels = manifest["metadata"]["labels"]
@@ -177,6 +181,8 @@ class Kubelet:
             pod.begin()
 
     def _exited(self, id: str, exit: Exit) -> None:
+        if id not in self._containers:
+            return  # a helper of the run (TensorBoard), no task
         pod, container = self._containers.pop(id)
         started = self._started.pop(id)
         pod.exited(container, exit.code, tail(started.log) if exit.code else "")

@@ -14,7 +14,7 @@ LASTING = ("persistentVolumeClaim", "nfs", "azureFile")
 
 
 class Volumes:
-    """Finds the directory for each volume of a pod, and makes it."""
+    """Finds the directory for each volume of a pod; makes it when the pod starts."""
 
     def __init__(self, lasting: Path, given: dict[str, Path], objects: Objects) -> None:
         self.lasting, self.given, self.objects = lasting, given, objects
@@ -22,34 +22,36 @@ class Volumes:
     def mounts(self, pod: Manifest, container: Manifest, scratch: Path) -> tuple[Mount, ...]:
         """Where each directory appears in this container. `scratch` belongs to the pod alone."""
         by_name = {volume["name"]: volume for volume in pod["spec"].get("volumes") or []}
-        made = []
+        found = []
         for mount in container.get("volumeMounts") or []:
             volume = by_name.get(mount.get("name"))
             if volume is None:
-                raise Usage(
+                text = (
                     f"{mount.get('mountPath')} mounts the volume {mount.get('name')}, which is not declared"
                 )
-            source = self.directory(volume, pod, scratch) / str(mount.get("subPath") or "").lstrip("/")
-            if not source.exists():
-                source.mkdir(parents=True)
-            made.append((str(source), str(mount["mountPath"]), bool(mount.get("readOnly"))))
-        return tuple(made)
+                raise Usage(text)
+            source = self.directory(volume, scratch) / str(mount.get("subPath") or "").lstrip("/")
+            found.append((str(source), str(mount["mountPath"]), bool(mount.get("readOnly"))))
+        return tuple(found)
 
-    def directory(self, volume: Manifest, pod: Manifest, scratch: Path) -> Path:
+    def directory(self, volume: Manifest, scratch: Path) -> Path:
         name = volume["name"]
         if name in self.given:
             return self.given[name]
         if path := (volume.get("hostPath") or {}).get("path"):
             return Path(path)
         if kind := next((kind for kind in LASTING if volume.get(kind)), None):
-            return self._made(self.lasting / lasting_name(kind, volume[kind]))
-        directory = self._made(scratch / name)
-        _fill(directory, volume, pod, self.objects)
-        return directory
+            return self.lasting / lasting_name(kind, volume[kind])
+        return scratch / str(name)
 
-    def _made(self, directory: Path) -> Path:
-        directory.mkdir(parents=True, exist_ok=True)
-        return directory
+    def make(self, pod: Manifest, container: Manifest, scratch: Path) -> None:
+        """All that this container's mounts need: directories, and files from ConfigMaps and Secrets."""
+        for volume in pod["spec"].get("volumes") or []:
+            self.directory(volume, scratch).mkdir(parents=True, exist_ok=True)
+            _fill(scratch / volume["name"], volume, pod, self.objects)
+        for source, _, _ in self.mounts(pod, container, scratch):
+            if not Path(source).exists():
+                Path(source).mkdir(parents=True)
 
 
 def lasting_name(kind: str, source: Manifest) -> str:

@@ -1,0 +1,352 @@
+"""From `tfyard run`'s options to a run: the job, the machine that stands in for a cluster, and its end."""
+
+import asyncio
+import os
+import re
+import signal
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tfyard import formats, planner
+from tfyard.backends.local import code, gpus, runs
+from tfyard.backends.local.containers import Objects, collect
+from tfyard.backends.local.kubelet import Kubelet, Machine
+from tfyard.backends.local.ports import Ports
+from tfyard.backends.local.processes import Command
+from tfyard.backends.local.shortfalls import shortfalls, stand_ins
+from tfyard.backends.local.volumes import Volumes
+from tfyard.cli import files, problems, screen
+from tfyard.cli.record import Recorder
+from tfyard.cli.screen.summary import summary
+from tfyard.controller.happenings import Happening, Note
+from tfyard.controller.here import LocalRun, Rehearsal
+from tfyard.errors import Invalid, Usage
+from tfyard.formats import durations
+from tfyard.formats.shape import Notes, did_you_mean
+from tfyard.model import ROLES, Create, Job, Manifest, Observed, Role, Task
+
+ROLE_OPTIONS = ("chief", "worker", "ps", "evaluator")
+
+
+class Settings(Struct, frozen=True, kw_only=True):
+    """The options of `tfyard run`, as given."""
+
+    target: str
+    args: tuple[str, ...] = ()
+    chief: int | None = None
+    worker: int | None = None
+    ps: int | None = None
+    evaluator: int | None = None
+    sets: tuple[str, ...] = ()
+    env: tuple[str, ...] = ()
+    mount: tuple[str, ...] = ()
+    save: str | None = None
+    name: str | None = None
+    dry_run: bool = False
+    gpus: bool = False
+    tensorboard: bool = False
+    kill: tuple[str, ...] = ()
+    attach: tuple[str, ...] = ()
+    metric: str | None = None
+    quiet: bool = False
+    output: str = "text"
+
+
+class Prepared(Struct, kw_only=True):
+    """All that is known before anything starts."""
+
+    settings: Settings
+    job: Job
+    file: Path
+    objects: Objects
+    env: dict[str, str]
+    mounts: dict[str, Path]
+    rehearsals: list[Rehearsal]
+    pattern: re.Pattern[str] | None
+    ports: Ports
+    site: planner.Site
+
+
+def prepare(settings: Settings) -> Prepared:
+    """Everything that can be wrong with the request is found here, before a process starts."""
+    job, others, file = _load(settings)
+    job = _adjusted(job, settings)
+    if not job.size:
+        raise Usage(f"{job.name} has no task: nothing to run")
+    ports = Ports()
+    prepared = Prepared(
+        settings=settings,
+        job=job,
+        file=file,
+        objects=collect(others),
+        env=dict(_pair(text, "--env") for text in settings.env),
+        mounts={name: _directory(path) for name, path in (_pair(m, "--mount") for m in settings.mount)},
+        rehearsals=[_rehearsal(text, job) for text in settings.kill],
+        pattern=_pattern(settings.metric),
+        ports=ports,
+        site=planner.Site(services="none", ports=ports.take(job.tasks())),
+    )
+    for task in settings.attach:
+        _check_task(task, job, "--attach")
+    _check_mounts(prepared)
+    _commands(prepared)
+    return prepared
+
+
+# The job.
+
+
+def _load(settings: Settings) -> tuple[Job, list[Manifest], Path]:
+    if settings.target.endswith(".py"):
+        return _from_script(settings)
+    documents = files.read_documents(settings.target)
+    jobs = [document for document in documents if formats.is_job(document.data)]
+    if len(jobs) != 1:
+        text = f"has {len(jobs)} jobs" if jobs else "has no TFJob and no tfyard job file"
+        raise Usage(f"{files.display_name(settings.target)} {text}; give a file with one")
+    if settings.args:
+        raise Usage("arguments after `--` are for a script; a job file has its own in `run`")
+    checked = formats.check(jobs[0])
+    problems.report(checked.problems, jobs[0], jobs[0].name)
+    if checked.errors or checked.job is None:
+        raise Invalid(())
+    others = [
+        document.data for document in documents if document not in jobs and isinstance(document.data, dict)
+    ]
+    file = Path.cwd() / "-" if settings.target == "-" else Path(settings.target).resolve()
+    return checked.job, others, file
+
+
+def _from_script(settings: Settings) -> tuple[Job, list[Manifest], Path]:
+    script = Path(settings.target)
+    if not script.is_file():
+        raise Usage(f"{settings.target}: there is no such file")
+    counts = {role: getattr(settings, role) for role in ROLE_OPTIONS if getattr(settings, role) is not None}
+    words = {
+        "name": settings.name or re.sub(r"[^a-z0-9]+", "-", script.stem.lower()).strip("-") or "training",
+        "image": "tensorflow/tensorflow:2.21.0",
+        "code": os.path.relpath(script.parent.resolve(), Path(settings.save or "x").resolve().parent),
+        "run": ["python", script.name, *settings.args],
+        **(counts or {"worker": 1}),
+    }
+    if settings.save is not None:
+        from tfyard.cli import editor
+        from tfyard.formats.writing import SCHEMA_LINE
+
+        files.write_text(settings.save, SCHEMA_LINE + formats.to_yaml(words))
+        editor.write_schema(settings.save)
+    return formats.load(words), [], Path(settings.save or "x").resolve()
+
+
+def _adjusted(job: Job, settings: Settings) -> Job:
+    """The options have the last word; what makes no sense on one machine (a queue's suspension) is set aside."""
+    counts = dict(_pair(text, "--set") for text in settings.sets)
+    counts |= {role: str(n) for role in ROLE_OPTIONS if (n := getattr(settings, role)) is not None}
+    roles = {role.name: role for role in job.roles}
+    for given, text in counts.items():
+        name = next((role for role in ROLES if role.lower() == given.lower()), None)
+        if name is None or not text.isdigit():
+            raise Usage(f"--set {given}={text}: give a role and a number, as in worker=4")
+        roles[name] = replace(roles.get(name) or _like(job, name), replicas=int(text))
+    policy = replace(job.run_policy, suspend=False, managed_by=None)
+    ordered = tuple(roles[name] for name in ROLES if name in roles)
+    return replace(job, name=settings.name or job.name, roles=ordered, run_policy=policy)
+
+
+def _like(job: Job, name: str) -> Role:
+    """A role that the file does not have runs what the others run."""
+    return replace(job.roles[0], name=name)
+
+
+# What options say.
+
+
+def _pair(text: str, option: str) -> tuple[str, str]:
+    name, sign, value = text.partition("=")
+    if not sign or not name:
+        raise Usage(f"{option} {text}: must be NAME=VALUE")
+    return name, value
+
+
+def _directory(path: str) -> Path:
+    found = Path(path).expanduser().resolve()
+    if not found.is_dir():
+        raise Usage(f"--mount: {path} is no directory")
+    return found
+
+
+def _rehearsal(text: str, job: Job) -> Rehearsal:
+    task, _, when = text.partition("@")
+    _check_task(task, job, "--kill")
+    notes = Notes()
+    seconds = durations.read(when or "0s", (), notes)
+    if seconds is None:
+        raise Usage(f"--kill {text}: must be TASK@TIME, as in worker-1@30s")
+    return Rehearsal(task, float(seconds))
+
+
+def _check_task(name: str, job: Job, option: str) -> None:
+    known = [task.name for task in job.tasks()]
+    if name not in known:
+        raise Usage(f"{option} {name}: there is no such task; {did_you_mean(name, known)}")
+
+
+def _pattern(text: str | None) -> re.Pattern[str] | None:
+    if text is None:
+        return None
+    try:
+        pattern = re.compile(text)
+    except re.error as error:
+        raise Usage(f"--metric {text}: {error}") from None
+    if not pattern.groupindex:
+        raise Usage(f"--metric {text}: name what to read, as in (?P<step>\\d+) and (?P<loss>[\\d.]+)")
+    return pattern
+
+
+def _check_mounts(prepared: Prepared) -> None:
+    known = {v["name"] for role in prepared.job.roles for v in role.template["spec"].get("volumes") or []}
+    for name in prepared.mounts:
+        if name not in known:
+            raise Usage(f"--mount {name}: the job has no such volume; {did_you_mean(name, known)}")
+
+
+# The machine.
+
+
+def _machine(prepared: Prepared, directory: Path) -> Machine:
+    job, settings = prepared.job, prepared.settings
+    devices = gpus.share(job, gpus.visible()) if settings.gpus else {}
+    folder = code.place(job.code, prepared.file.parent, directory / "code") if job.code else None
+
+    def extra_env(task: Task) -> dict[str, str]:
+        return {**({gpus.VARIABLE: devices[task]} if task in devices else {}), **prepared.env}
+
+    return Machine(
+        directory=directory,
+        volumes=Volumes(Path.cwd() / runs.HOME / "volumes", prepared.mounts, prepared.objects),
+        objects=prepared.objects,
+        base_env=_base_env(),
+        extra_env=extra_env,
+        code=(str(folder), job.code.at, False) if job.code else None,
+        attached=frozenset(settings.attach),
+    )
+
+
+def _base_env() -> dict[str, str]:
+    """Ours, as a shell would pass it on; `python` is the interpreter that runs tfyard, and does not hold
+    lines back, since nobody wants to wait for a buffer to fill."""
+    own = {name: value for name, value in os.environ.items() if name != "TF_CONFIG"}
+    path = f"{Path(sys.executable).parent}{os.pathsep}{own.get('PATH', os.defpath)}"
+    return {"PYTHONUNBUFFERED": "1", **own, "PATH": path}
+
+
+def _commands(prepared: Prepared) -> dict[Task, Command]:
+    """Every task's process as it would be, made by the very code that starts it."""
+    kubelet = Kubelet(_machine(prepared, Path.cwd() / runs.HOME / "runs" / "RUN"), lambda _told: None)
+    decision = planner.decide(prepared.job, Observed(), prepared.site, datetime.now(UTC))
+    pods = [a.manifest for a in decision.actions if isinstance(a, Create) and a.kind == "Pod"]
+    return {
+        task: [
+            kubelet.command(pod, task, container, "0")
+            for container in (*(pod["spec"].get("initContainers") or ()), *pod["spec"]["containers"])
+        ][-1]
+        for task, pod in zip(prepared.job.tasks(), pods, strict=True)
+    }
+
+
+def show_plan(prepared: Prepared) -> None:
+    """What would be started: directory, environment of its own, command; copied into a shell, it runs."""
+    from shlex import join, quote
+
+    inherited = _base_env()
+    for task, command in _commands(prepared).items():
+        click.echo(f"{task.name}:")
+        click.echo(f"  cd {quote(command.cwd)}")
+        for name, value in command.env.items():
+            if inherited.get(name) != value:
+                click.echo(f"  {name}={quote(value)}")
+        click.echo(f"  {join(command.argv)}")
+
+
+# The run.
+
+
+async def execute(prepared: Prepared) -> int:
+    settings, job, now = prepared.settings, prepared.job, datetime.now(UTC)
+    runs.sweep(now)
+    view = screen.choose(settings.output, [task.name for task in job.tasks()], quiet=settings.quiet)
+    recorder = Recorder(job, prepared.file)
+
+    def watch(happening: Happening) -> None:
+        recorder.note(happening)
+        view.show(happening)
+
+    directory = runs.RunDirectory.make(runs.HOME, job, now, lambda text: watch(Note("warning", text)))
+    directory.write("job.yaml", formats.dump(job, "jobfile").text())
+    machine = _machine(prepared, directory.path.resolve())
+    if job.code is not None:
+        code.bring(job.code, directory.path / "code")
+    run = LocalRun(job, prepared.site, machine, directory)
+    run.watch, run.pattern = watch, prepared.pattern
+    directory.record(recorder.record(directory.name, now, run.status))
+    with view:
+        _announce(prepared, run, watch)
+        _obey_signals(run, watch)
+        status = await run.run(prepared.rehearsals)
+    prepared.ports.release()
+    record = recorder.record(directory.name, now, status, ended=datetime.now(UTC), interrupts=run.interrupts)
+    directory.record(record)
+    _conclude(prepared, record, recorder, directory)
+    return record.exit_code or 0
+
+
+def _announce(prepared: Prepared, run: LocalRun, watch: Any) -> None:
+    job = prepared.job
+    roles = ", ".join(f"{role.replicas} {role.name}" for role in job.roles if role.replicas)
+    watch(Note("info", f"{job.name}: {roles}; logs in {run.directory.path}/logs"))
+    watch(Note("info", "images are not used here: every task is a process of this machine"))
+    missing = shortfalls(job)
+    if missing:
+        watch(Note("warning", f"not honoured here: {', '.join(missing)}"))
+    for name, kind in stand_ins(job, set(prepared.mounts)):
+        watch(
+            Note("info", f"volume {name} ({kind}) is a directory in {runs.HOME}/volumes; --mount {name}=DIR")
+        )
+    for task in prepared.settings.attach:
+        watch(Note("info", f"{task} is yours: sh {run.directory.path}/attach-{task}.sh"))
+
+
+def _obey_signals(run: LocalRun, watch: Any) -> None:
+    loop = asyncio.get_running_loop()
+
+    def interrupt() -> None:
+        text = "stopping at once" if run.interrupts else "stopping; once more to stop at once"
+        watch(Note("warning", text))
+        run.interrupt()
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        loop.add_signal_handler(number, interrupt)
+
+
+def _conclude(
+    prepared: Prepared, record: runs.RunRecord, recorder: Recorder, directory: runs.RunDirectory
+) -> None:
+    if prepared.settings.output == "json":
+        return
+    click.echo()
+    for line in summary(record, recorder.progress):
+        click.echo(line)
+    click.echo()
+    for name, path in recorder.outputs(prepared.mounts):
+        click.echo(f"{name + ':':<9}{path}")
+    click.echo(f"logs:    {directory.path}/logs")
+    if prepared.settings.target.endswith((".yaml", ".yml", ".json")):
+        click.echo(f"on a cluster: tfyard render {prepared.settings.target} | kubectl apply -f -")
+    if record.expires is not None and record.ended is not None and record.expires <= record.ended:
+        runs.sweep(record.ended)

@@ -1,0 +1,121 @@
+"""What is remembered of a run: how each task ended, how the training went, where its outputs are."""
+
+import os
+import re
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+
+from tfyard.backends.local import runs
+from tfyard.backends.local.runs import RunRecord, TaskRecord
+from tfyard.backends.local.volumes import LASTING, lasting_name
+from tfyard.cli.screen.base import Progress
+from tfyard.controller.happenings import Ended, Happening, Metric, Phase, Started
+from tfyard.model import Job, Status, Task, tensorflow_container
+from tfyard.planner import indexes
+
+DEADLINE_CODE, INTERRUPT_CODE = 124, 130
+_STEPS = re.compile(r"--?(?:max[_-]|train[_-]|num[_-])?steps[= ](\d+)")
+
+
+class Recorder:
+    """Sees everything that happens, and keeps the little that matters afterwards."""
+
+    def __init__(self, job: Job, file: Path) -> None:
+        self.job, self.file = job, file
+        self.progress = Progress(total_steps(job))
+        self._starts: dict[str, int] = {}
+        self._codes: dict[str, int] = {}
+        self._is_over = False
+        self._stopped: set[str] = set()
+
+    def note(self, happening: Happening) -> None:
+        match happening:
+            case Started(task, start, _):
+                self._starts[task] = start
+                self._codes.pop(task, None)
+            case Ended(task, code, _):
+                self._codes[task] = code
+                if self._is_over:
+                    self._stopped.add(task)
+            case Metric():
+                self.progress.note(happening)
+            case Phase("Succeeded" | "Failed", _):
+                self._is_over = True
+
+    def record(
+        self,
+        name: str,
+        started: datetime,
+        status: Status,
+        *,
+        ended: datetime | None = None,
+        interrupts: int = 0,
+    ) -> RunRecord:
+        failure = status.failure
+        phase = "Interrupted" if interrupts and not status.is_finished else status.phase or "Running"
+        return RunRecord(
+            name=name,
+            job=self.job.name,
+            started=started,
+            ended=ended,
+            phase=phase,
+            exit_code=None if ended is None else _exit_code(status, interrupts),
+            message=failure.message if failure else "",
+            tasks=tuple(self._task(task, status) for task in self.job.tasks()),
+            expires=runs.expiry(self.job, ended) if ended is not None else None,
+            pid=os.getpid() if ended is None else 0,
+        )
+
+    def outputs(self, given: dict[str, Path]) -> Iterator[tuple[str, Path]]:
+        """Where the volumes that outlive the run are."""
+        found: dict[str, Path] = {}
+        for role in self.job.roles:
+            for volume in (role.template.get("spec") or {}).get("volumes") or []:
+                kind = next((kind for kind in LASTING if kind in volume), None)
+                if volume["name"] in given:
+                    found[volume["name"]] = given[volume["name"]]
+                elif kind is not None:
+                    found[volume["name"]] = runs.HOME / "volumes" / lasting_name(kind, volume[kind])
+        yield from found.items()
+
+    def _task(self, task: Task, status: Status) -> TaskRecord:
+        code = self._codes.get(task.name)
+        return TaskRecord(
+            name=task.name,
+            outcome=self._outcome(task, status, code),
+            exit_code=code,
+            starts=self._starts.get(task.name, 0) or 1,
+        )
+
+    def _outcome(self, task: Task, status: Status, code: int | None) -> str:
+        memory = status.tasks.get(task.role)
+        if memory is not None and task.index in indexes.expand(memory.finished):
+            return "Succeeded"
+        if task.name not in self._starts:
+            return "Not started"
+        if code is None:
+            return "Running"
+        if task.name in self._stopped:
+            return "Stopped"
+        return "Failed" if code else "Succeeded"
+
+
+def total_steps(job: Job) -> int | None:
+    """How many steps the program was told to do, if its command line says so."""
+    for role in job.roles:
+        container = tensorflow_container(role.template)
+        line = " ".join(str(p) for p in [*(container.get("command") or []), *(container.get("args") or [])])
+        if found := _STEPS.search(line):
+            return int(found[1])
+    return None
+
+
+def _exit_code(status: Status, interrupts: int) -> int:
+    if status.has("Succeeded"):
+        return 0
+    if status.failure is None:
+        return INTERRUPT_CODE if interrupts else 1
+    if status.failure.cause == "DeadlineExceeded":
+        return DEADLINE_CODE
+    return status.failure.exit_code or 1

@@ -1,0 +1,57 @@
+"""`tfyard run`: the job on this machine, as real processes."""
+
+import sys
+from typing import Any
+
+import click
+
+from tfyard.errors import TfyardError
+
+
+@click.command("run", context_settings={"ignore_unknown_options": False})
+@click.argument("target", metavar="FILE")
+@click.argument("args", nargs=-1, type=click.UNPROCESSED)
+@click.option("--chief", type=click.IntRange(0), help="How many chiefs (0 or 1).")
+@click.option("--worker", type=click.IntRange(0), help="How many workers.")
+@click.option("--ps", type=click.IntRange(0), help="How many parameter servers.")
+@click.option("--evaluator", type=click.IntRange(0), help="How many evaluators.")
+@click.option("--set", "sets", multiple=True, metavar="ROLE=N", help="Change how many tasks a role has.")
+@click.option("--env", multiple=True, metavar="K=V", help="Set a variable for every task.")
+@click.option("--mount", multiple=True, metavar="NAME=DIR", help="Use this directory for that volume.")
+@click.option("--save", metavar="FILE", help="Write the job file that does the same, and run it.")
+@click.option("--name", help="Name of the job; default: the file's.")
+@click.option("--dry-run", is_flag=True, help="Show the processes and their TF_CONFIG; start nothing.")
+@click.option("--gpus", is_flag=True, help="Share this machine's GPUs out over the tasks.")
+@click.option("--tensorboard", is_flag=True, help="Start TensorBoard on the job's log directory.")
+@click.option("--kill", multiple=True, metavar="TASK@TIME", help="Take a task away, as a preemption would.")
+@click.option("--attach", multiple=True, metavar="TASK", help="Leave a task to you, for a debugger say.")
+@click.option("--metric", metavar="REGEX", help="Read metrics by this; named groups: step, total, others.")
+@click.option("-q", "--quiet", is_flag=True, help="No log lines; only problems and the end.")
+@click.option(
+    "-o", "--output", type=click.Choice(["text", "json"]), default="text", help="Lines, or JSON events."
+)
+def command(**options: Any) -> None:
+    """Run a job here: every task a real process, with a real TF_CONFIG; no cluster, no containers.
+
+    FILE is a tfyard job file, a TFJob of any version, or a Python script; then the roles are given by
+    options, and what follows `--` goes to the script:
+
+        tfyard run train.py --worker 2 --ps 1 -- --steps 100
+
+    Exits with 0 if the job succeeded, else with the failed task's code, 124 if it missed its deadline,
+    130 after Ctrl-C.
+    """
+    import asyncio
+
+    from tfyard.cli import localjob
+
+    settings = localjob.Settings(**options)
+    prepared = localjob.prepare(settings)
+    if settings.dry_run:
+        localjob.show_plan(prepared)
+        return
+    try:
+        code = asyncio.run(localjob.execute(prepared))
+    except OSError as error:
+        raise TfyardError(f"{error.filename or 'the run directory'}: {error.strerror}") from error
+    sys.exit(code)

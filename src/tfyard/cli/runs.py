@@ -1,0 +1,111 @@
+"""`tfyard runs`: what ran here, how it went, and what it said."""
+
+import os
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+
+from tfyard.backends.local import runs
+from tfyard.backends.local.logs import clean
+from tfyard.cli.screen.base import Progress, duration
+from tfyard.cli.screen.summary import summary
+from tfyard.controller.happenings import Metric
+from tfyard.errors import Usage
+
+
+@click.group("runs", invoke_without_command=True)
+@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", help="A table, or JSON.")
+@click.pass_context
+def command(context: click.Context, output: str) -> None:
+    """List past runs, show one, or print its logs."""
+    if context.invoked_subcommand is not None:
+        return
+    runs.sweep(datetime.now(UTC))
+    found = [record for run in runs.all_runs() if (record := run.load()) is not None]
+    if output == "json":
+        import msgspec
+
+        click.echo(msgspec.json.format(msgspec.json.encode(found)).decode())
+    elif not found:
+        click.echo("no runs yet; `tfyard run FILE` makes one")
+    else:
+        _print_table(found)
+
+
+@command.command("show")
+@click.argument("name", metavar="RUN")
+def show(name: str) -> None:
+    """Show how a run went: outcome per task, why it failed, the loss. RUN may be the beginning of its name."""
+    run = runs.find_run(name)
+    record = run.load()
+    if record is None:
+        raise Usage(f"{run.name} was never begun")
+    progress = Progress()
+    for row in run.metrics():
+        values = {
+            k: v for k, v in row.items() if k not in ("at", "task", "step") and isinstance(v, float | int)
+        }
+        progress.note(Metric(task=row["task"], values=values, step=row["step"]))
+    click.echo(run.name)
+    for line in summary(record, progress):
+        click.echo(line)
+    click.echo(f"\nlogs: {run.path}/logs")
+
+
+@command.command("logs")
+@click.argument("name", metavar="RUN")
+@click.argument("task", required=False)
+def logs(name: str, task: str | None) -> None:
+    """Print the logs of a run, every attempt of every task, or of one TASK."""
+    run = runs.find_run(name)
+    found = run.logs(task)
+    if not found:
+        known = sorted({path.name.rsplit(".", 2)[0] for path in run.logs()})
+        raise Usage(f"{run.name} has no logs of {task}; it has those of {', '.join(known) or 'nobody'}")
+    for path in found:
+        _print_log(path, alone=len(found) == 1)
+
+
+def _print_log(path: Path, *, alone: bool) -> None:
+    """One log as it is; several with their task in front of each line."""
+    label, _, start = path.name.removesuffix(".log").rpartition(".")
+    with path.open("rb") as file:
+        for line in file:
+            if alone:
+                sys.stdout.buffer.write(line)
+            else:
+                click.echo(f"{label}.{start} │ {clean(line.rstrip(bytes((10,))))}")
+    sys.stdout.flush()
+
+
+def _print_table(found: list[runs.RunRecord]) -> None:
+    rows = [("RUN", "PHASE", "TASKS", "TOOK", "EXIT CODE")]
+    rows += [
+        (r.name, _phase(r), str(len(r.tasks)), _took(r), "" if r.exit_code is None else str(r.exit_code))
+        for r in found
+    ]
+    widths = [max(len(row[i]) for row in rows) for i in range(5)]
+    for row in rows:
+        click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+def _phase(record: runs.RunRecord) -> str:
+    """A run that never noted its end is either still going on, or was killed with its tfyard."""
+    if record.ended is None and not _is_alive(record.pid):
+        return "Killed"
+    return record.phase
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, PermissionError):
+        return False
+    return pid > 0
+
+
+def _took(record: runs.RunRecord) -> str:
+    end = record.ended or datetime.now(UTC)
+    return duration((end - record.started).total_seconds())

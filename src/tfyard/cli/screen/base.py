@@ -1,0 +1,96 @@
+"""What every screen can do, and what every screen keeps track of."""
+
+import time
+from abc import ABC, abstractmethod
+from collections import deque
+
+from tfyard.controller.happenings import Happening, Metric
+
+KEPT_POINTS = 2_000
+RATE_WINDOW = 30.0
+
+
+class Screen(ABC):
+    """Also a context: on leaving, the terminal is as it was."""
+
+    def __enter__(self) -> "Screen":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return
+
+    @abstractmethod
+    def show(self, happening: Happening) -> None: ...
+
+
+class Progress:
+    """How far the training is, from the metrics of whoever reports the furthest step."""
+
+    def __init__(self, total: int | None = None) -> None:
+        self.total = total
+        self.step: int | None = None
+        self.values: dict[str, float] = {}
+        self.history: dict[str, list[tuple[int, float]]] = {}
+        self._recent: deque[tuple[float, int]] = deque()
+
+    def note(self, metric: Metric) -> None:
+        self.values |= metric.values
+        self.total = metric.total or self.total
+        if metric.step is None:
+            return
+        if self.step is None or metric.step >= self.step or metric.total:
+            self.step = metric.step
+            self._remember(metric.step)
+        for name, value in metric.values.items():
+            points = self.history.setdefault(name, [])
+            points.append((metric.step, value))
+            if len(points) > KEPT_POINTS:
+                del points[::2]  # thin out evenly: the shape of the curve stays
+
+    def _remember(self, step: int) -> None:
+        now = time.monotonic()
+        if self._recent and step < self._recent[-1][1]:
+            self._recent.clear()  # a new epoch, or a resume from an earlier checkpoint
+        self._recent.append((now, step))
+        while now - self._recent[0][0] > RATE_WINDOW and len(self._recent) > 2:
+            self._recent.popleft()
+
+    @property
+    def rate(self) -> float | None:
+        """Steps per second, lately."""
+        if len(self._recent) < 2:
+            return None
+        (first, start), (last, end) = self._recent[0], self._recent[-1]
+        return (end - start) / (last - first) if last > first and end > start else None
+
+    @property
+    def seconds_left(self) -> float | None:
+        rate = self.rate
+        if rate is None or self.total is None or self.step is None:
+            return None
+        return max(0, self.total - self.step) / rate
+
+    def loss(self) -> tuple[str, list[tuple[int, float]]] | None:
+        """The curve to plot: a loss if there is one, else the first metric."""
+        names = sorted(self.history, key=lambda name: ("loss" not in name and "entropy" not in name, name))
+        return (names[0], self.history[names[0]]) if names else None
+
+
+def duration(seconds: float) -> str:
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours}h{minutes:02}m"
+    return f"{minutes}m{rest:02}s" if minutes else f"{rest}s"
+
+
+def size(count: float) -> str:
+    for unit in ("B", "KB", "MB", "GB"):
+        if count < 1000 or unit == "GB":
+            return f"{count:.0f} {unit}" if unit in ("B", "KB", "MB") else f"{count:.1f} {unit}"
+        count /= 1000
+    return ""
+
+
+def number(value: float) -> str:
+    return f"{value:.4g}"

@@ -1,0 +1,132 @@
+"""The terminal: log lines flow above, and below them an area shows how each role and the training stand."""
+
+import time
+from collections import Counter, deque
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from tfyard.controller.happenings import (
+    Counts,
+    Ended,
+    Happening,
+    Log,
+    Metric,
+    Note,
+    Phase,
+    Skipped,
+    Started,
+    Usage,
+)
+
+from .base import Progress, Screen, duration, number, size
+
+COLOURS = ("cyan", "green", "yellow", "magenta", "blue", "bright_cyan", "bright_green", "bright_magenta")
+LINES_PER_FLUSH = 200
+FLUSH_EVERY = 0.1
+PHASE_COLOURS = {"Running": "green", "Succeeded": "green", "Failed": "red", "Restarting": "yellow"}
+
+
+class LiveScreen(Screen):
+    def __init__(self, tasks: list[str]) -> None:
+        self._console = Console(highlight=False, soft_wrap=True)
+        self._width = max((len(task) for task in tasks), default=0)
+        self._colours = {task: COLOURS[i % len(COLOURS)] for i, task in enumerate(tasks)}
+        self._began = time.monotonic()
+        self._phase, self._counts = "Created", Counts({}, {})
+        self._usage: dict[str, tuple[float, int]] = {}
+        self._lines: deque[tuple[str, str]] = deque()
+        self._flushed = 0.0
+        self.progress = Progress()
+        self._live = Live(
+            console=self._console, get_renderable=self._area, refresh_per_second=6, transient=True
+        )
+
+    def __enter__(self) -> "LiveScreen":
+        self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._flush()
+        self._live.stop()
+
+    def show(self, happening: Happening) -> None:
+        match happening:
+            case Log(task, text):
+                self._lines.append((task, text))
+            case Skipped(task, lines):
+                self._lines.append((task, f"… {lines:,} lines not shown; its log has them"))
+            case Started(task, start, _) if start > 1:
+                self._lines.append((task, f"starts again (start {start})"))
+            case Ended(task, code, _) if code:
+                self._lines.append((task, f"ended with code {code}"))
+            case Metric():
+                self.progress.note(happening)
+            case Phase(phase, _):
+                self._phase = phase
+            case Counts():
+                self._counts = happening
+            case Usage(tasks):
+                self._usage = tasks
+            case Note(level, text):
+                self._lines.append(("", f"[{level}] {text}"))
+        if time.monotonic() - self._flushed > FLUSH_EVERY:
+            self._flush()
+
+    def _flush(self) -> None:
+        """Rich draws a line in a tenth of a millisecond: of a flood only the end is drawn."""
+        self._flushed = time.monotonic()
+        hidden = Counter(self._lines.popleft()[0] for _ in range(len(self._lines) - LINES_PER_FLUSH))
+        for task, count in hidden.items():
+            self._print(task, f"… {count:,} lines not shown; its log has them")
+        while self._lines:
+            self._print(*self._lines.popleft())
+
+    def _print(self, task: str, text: str) -> None:
+        colour = self._colours.get(task, "white")
+        prefix = Text(f"{task:<{self._width}} │ ", style=colour) if task else Text("")
+        self._console.print(prefix + Text.from_ansi(text), soft_wrap=True)
+
+    def _area(self) -> RenderableType:
+        self._flush()
+        parts: list[RenderableType] = [self._headline(), self._roles()]
+        if self.progress.step is not None or self.progress.values:
+            parts.append(self._training())
+        return Group(*parts)
+
+    def _headline(self) -> Text:
+        line = Text("─ ", style="dim")
+        line.append(self._phase or "Created", style=f"bold {PHASE_COLOURS.get(self._phase, 'white')}")
+        line.append(f" · {duration(time.monotonic() - self._began)}", style="dim")
+        return line
+
+    def _roles(self) -> Table:
+        table = Table.grid(padding=(0, 2))
+        for role, ready in self._counts.ready.items():
+            mine = [use for task, use in self._usage.items() if task.startswith(f"{role.lower()}-")]
+            cpu, memory = sum(use[0] for use in mine), sum(use[1] for use in mine)
+            restarts = self._counts.restarts.get(role, 0)
+            again = Text(f"{restarts} restarts", style="yellow") if restarts else Text("")
+            cells = (
+                (Text(f"{cpu:.1f} CPU", style="dim"), Text(size(memory), style="dim")) if mine else ("", "")
+            )
+            table.add_row(Text(f"  {role}", style="bold"), ready, *cells, again)
+        return table
+
+    def _training(self) -> Table:
+        progress = self.progress
+        table = Table.grid(padding=(0, 2))
+        cells: list[RenderableType] = [f"  step {progress.step or 0:,}"]
+        if progress.total:
+            done = min(progress.step or 0, progress.total)
+            cells = [f"  step {done:,}/{progress.total:,}", ProgressBar(progress.total, done, width=30)]
+        if progress.rate:
+            cells.append(f"{progress.rate:.3g}/s")
+        if progress.seconds_left is not None:
+            cells.append(f"{duration(progress.seconds_left)} left")
+        named = [f"{name} {number(value)}" for name, value in list(progress.values.items())[:5]]
+        table.add_row(*cells, Text("  ".join(named), style="bold"))
+        return table

@@ -1,0 +1,40 @@
+"""Plain lines, for pipes, CI logs and people who want no colour: `worker-0 │ …`."""
+
+import sys
+
+from tfyard.controller.happenings import Ended, Happening, Log, Note, Phase, Skipped, Started
+
+from .base import Screen
+
+
+class PlainScreen(Screen):
+    def __init__(self, tasks: list[str], *, quiet: bool) -> None:
+        self._width = max((len(task) for task in tasks), default=0)
+        self._quiet = quiet
+
+    def show(self, happening: Happening) -> None:
+        match happening:
+            case Note("error" | "warning" as level, text):
+                self._say(f"{level}: {text}", always=True)
+            case Log(task, text):
+                self._line(task, text)
+            case Skipped(task, lines):
+                self._line(task, f"… {lines:,} lines not shown; its log has them")
+            case Started(task, start, _) if start > 1:
+                self._line(task, f"starts again (start {start})")
+            case Ended(task, code, reason):
+                self._line(
+                    task, f"ended with code {code}" + (f" ({reason})" if reason == "OOMKilled" else "")
+                )
+            case Phase(phase, message):
+                self._say(f"job {phase.lower()}: {message}")
+            case Note(_, text):
+                self._say(text)
+
+    def _line(self, task: str, text: str) -> None:
+        self._say(f"{task:<{self._width}} │ {text}")
+
+    def _say(self, text: str, *, always: bool = False) -> None:
+        if always or not self._quiet:
+            sys.stdout.write(text + "\n")
+            sys.stdout.flush()

@@ -1,0 +1,61 @@
+"""The end of a run, in a few lines: how it went, for whom, why not, and where everything is."""
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+from tfyard.backends.local.runs import RunRecord, TaskRecord
+
+from .base import Progress, duration, number
+
+PLOT_WIDTH, PLOT_HEIGHT = 60, 6
+BLOCKS = " ▁▂▃▄▅▆▇█"
+MESSAGE_LINES = 12
+
+
+def summary(record: RunRecord, progress: Progress) -> Iterator[str]:
+    took = duration((record.ended - record.started).total_seconds()) if record.ended else "?"
+    yield f"{record.job}: {record.phase} after {took}"
+    yield ""
+    yield from table(record.tasks)
+    if record.phase == "Failed" and record.message:
+        yield ""
+        yield from record.message.splitlines()[-MESSAGE_LINES - 1 :]
+    if progress.values:
+        yield ""
+        yield "last: " + "  ".join(f"{name} {number(value)}" for name, value in progress.values.items())
+    curve = progress.loss()
+    if curve is not None and len(curve[1]) > 2:
+        yield from plot(*curve)
+
+
+def table(tasks: tuple[TaskRecord, ...]) -> Iterator[str]:
+    rows = [("TASK", "OUTCOME", "EXIT CODE", "RESTARTS")]
+    rows += [
+        (t.name, t.outcome, "" if t.exit_code is None else str(t.exit_code), str(t.starts - 1)) for t in tasks
+    ]
+    widths = [max(len(row[i]) for row in rows) for i in range(4)]
+    for row in rows:
+        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+
+
+def plot(name: str, points: list[tuple[int, float]], width: int = PLOT_WIDTH) -> Iterator[str]:
+    """A curve in block letters: averaged into columns, drawn row by row from the top."""
+    columns = _columns([value for _, value in points if value == value], width)
+    if not columns:
+        return
+    low, high = min(columns), max(columns)
+    scale = (PLOT_HEIGHT * 8 - 1) / (high - low) if high > low else 0
+    heights = [1 + round((value - low) * scale) for value in columns]
+    label = max(len(number(low)), len(number(high)))
+    yield f"{name}, steps {points[0][0]:,} to {points[-1][0]:,}"
+    for row in range(PLOT_HEIGHT - 1, -1, -1):
+        cells = "".join(BLOCKS[max(0, min(8, height - row * 8))] for height in heights)
+        mark = number(high) if row == PLOT_HEIGHT - 1 else number(low) if row == 0 else ""
+        yield f"  {mark:>{label}} ┤{cells}"
+
+
+def _columns(values: list[float], width: int) -> list[float]:
+    if len(values) <= width:
+        return values
+    edges = [len(values) * i // width for i in range(width + 1)]
+    return [sum(values[a:b]) / (b - a) for a, b in pairwise(edges)]
