@@ -30,8 +30,8 @@ demo: install
 	@$(BIN)/tfyard run examples/cancer/job.yaml
 
 check: $(VENV)/.base
-	@$(BIN)/ruff check src tests bench
-	@$(BIN)/ruff format --check src tests bench
+	@$(BIN)/ruff check src tests bench examples
+	@$(BIN)/ruff format --check src tests bench examples
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-timing | tail -n 3
 
