@@ -22,7 +22,6 @@ def main() -> None:
     options = parser.parse_args()
 
     tf.get_logger().setLevel("INFO")
-    tf.get_logger().propagate = False  # saving a model adds a second handler at the root: every line twice
     training, validation, test = digits.load()
     network = digits.Network()
     learn = tf.function(network.learn)

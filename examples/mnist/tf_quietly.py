@@ -22,6 +22,7 @@ try:
 
     tf.config.list_physical_devices()
     tf.get_logger().setLevel("ERROR")  # saving under a strategy warns about its own retracing
+    tf.get_logger().propagate = False  # some calls add a handler at the root: every line would come twice
 finally:
     os.dup2(_stderr, 2)
     os.close(_stderr)
