@@ -121,15 +121,18 @@ def _container_builder(
         own = {**container}
         if role.is_default_server and site.server_script:
             own["command"] = _server_command(role, roster, site, index)
-        extra = ours(index)
-        if classic:
-            values = roster.classic(Task(role.name, index))
-            extra = [*({"name": name, "value": values[name]} for name in classic), *extra]
-        if env or extra:
-            own["env"] = [*env, *extra]
+        first = _classic(roster, Task(role.name, index), classic)
+        if entries := [*first, *env, *ours(index)]:
+            own["env"] = entries
         return own
 
     return build
+
+
+def _classic(roster: Roster, task: Task, names: list[str]) -> list[Manifest]:
+    """These go before the user's own entries, which may refer to them: only earlier ones can be."""
+    values = roster.classic(task) if names else {}
+    return [{"name": name, "value": values[name]} for name in names]
 
 
 def _wants_tf_config(job: Job, env: list[Manifest]) -> bool:

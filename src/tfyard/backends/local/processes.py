@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import ctypes
 import json
-import os
 import signal
 import socket
 import subprocess
@@ -18,6 +17,7 @@ from msgspec import Struct
 from tfyard.errors import TfyardError
 
 from .namespace import Mount
+from .supervisor import kill_marked_children
 
 PR_SET_CHILD_SUBREAPER = 36
 
@@ -49,7 +49,7 @@ class Processes:
         self.namespaces = False
         self._log, self._on_exit = log, on_exit
         self._ready: asyncio.Future[None] | None = None
-        self._leaving = False
+        self._leaving = self._is_lost = False
 
     async def __aenter__(self) -> "Processes":
         # Were the supervisor killed, its orphans would come to us instead of getting lost.
@@ -94,6 +94,8 @@ class Processes:
         self._say(op="signal", id=id, signal=int(number))
 
     def _say(self, **message: Any) -> None:
+        if self._is_lost:
+            raise SupervisorLost("the supervisor of this run was killed, and every task with it")
         self._writer.write(json.dumps(message).encode() + b"\n")
 
     async def _listen(self) -> None:
@@ -116,9 +118,10 @@ class Processes:
 
     def _lost(self) -> None:
         """Killed from outside, or broken: no task may go on unsupervised."""
-        for id, pid in list(self.pids.items()):
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(pid, signal.SIGKILL)
+        self._supervisor.wait()
+        kill_marked_children()
+        self._is_lost = True
+        for id in list(self.pids):
             self.pids.pop(id)
             self._on_exit(id, Exit(128 + signal.SIGKILL, 0))
         if self._ready is not None and not self._ready.done():

@@ -111,6 +111,15 @@ class Supervisor:
             return  # nobody listens any more: the next read sees the end and leads to `end`
 
 
+def kill_marked_children() -> None:
+    """For tfyard itself, should its supervisor be killed: as a subreaper it then inherits the tasks."""
+    while marked := [pid for pid in _children() if _owner(pid) is not None]:
+        for pid in marked:
+            _kill_group(pid, signal.SIGKILL)
+        for pid in marked:
+            os.waitpid(pid, 0)
+
+
 def _start(message: Message) -> int:
     pid = os.fork()
     if pid:

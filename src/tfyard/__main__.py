@@ -1,0 +1,5 @@
+"""`python -m tfyard` is `tfyard`."""
+
+from tfyard.cli.main import main
+
+main()

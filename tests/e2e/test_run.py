@@ -1,0 +1,307 @@
+"""`tfyard run` with real processes: the semantics that the cluster has, on this machine."""
+
+import json
+import os
+import signal
+import socket
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.conftest import Yard, survivors, wait_until
+
+pytestmark = pytest.mark.processes
+
+# Each start of a task appends to a file; `TRY` is how many there were before.
+COUNT = """
+import os, sys, time, signal, json
+log = open(os.environ["TASK_NAME"] + ".starts", "a+"); log.write("x"); log.flush(); log.seek(0)
+TRY = len(log.read()) - 1
+"""
+NAMED = {"JOB_NAME": "$(JOB_NAME)", "TASK_NAME": "$(JOB_NAME)-$(TASK_INDEX)"}
+
+
+def test_a_job_whose_only_task_succeeds_exits_with_0(yard: Yard) -> None:
+    yard.job("print('hello')")
+    outcome = yard.run()
+    assert outcome.code == 0
+    assert outcome.lines("worker-0") == ["hello"]
+    assert [c["type"] for c in outcome.status["conditions"]] == ["Created", "Running", "Succeeded"]
+
+
+def test_every_task_learns_its_place_from_tf_config(yard: Yard) -> None:
+    yard.job(
+        "import os, json; c = json.loads(os.environ['TF_CONFIG']); print(json.dumps(c))",
+        chief=1,
+        worker=2,
+        ps={"count": 1, "restart": "never"},
+        success="chief",
+    )
+    outcome = yard.run()
+    assert outcome.code == 0
+    config = json.loads(outcome.lines("chief-0")[0])
+    assert config["task"] == {"type": "chief", "index": 0}
+    assert {role: len(hosts) for role, hosts in config["cluster"].items()} == {
+        "chief": 1,
+        "ps": 1,
+        "worker": 2,
+    }
+    addresses = [address for hosts in config["cluster"].values() for address in hosts]
+    assert len(set(addresses)) == 4
+    assert all(address.startswith("127.0.0.1:") for address in addresses)
+
+
+def test_a_lone_task_has_no_tf_config(yard: Yard) -> None:
+    yard.job("import os; print(os.environ.get('TF_CONFIG', 'none'))")
+    assert yard.run(TF_CONFIG="{}").lines("worker-0") == ["none"]
+
+
+@pytest.mark.parametrize(
+    ("restart", "code", "starts", "exit_code"),
+    [
+        pytest.param("never", 3, 1, 3, id="never fails the job with the task's own code"),
+        pytest.param("never", 137, 1, 137, id="never does not restart a killed task either"),
+        pytest.param("on-failure", 3, 2, 0, id="on-failure runs it again"),
+        pytest.param("exit-code", 3, 1, 3, id="exit-code gives up on a code below 128"),
+        pytest.param("exit-code", 130, 2, 0, id="exit-code runs it again after a code of 128 and more"),
+    ],
+)
+def test_restart_policies(yard: Yard, restart: str, code: int, starts: int, exit_code: int) -> None:
+    yard.job(f"{COUNT}\nsys.exit({code} if TRY == 0 else 0)", restart=restart, env=NAMED)
+    outcome = yard.run()
+    assert outcome.starts("worker-0") == starts
+    assert outcome.code == exit_code
+
+
+def test_death_by_a_signal_is_a_code_of_128_and_more(yard: Yard) -> None:
+    script = f"{COUNT}\nif TRY == 0: os.kill(os.getpid(), signal.SIGSEGV)"
+    yard.job(script, restart="exit-code", env=NAMED)
+    outcome = yard.run()
+    assert [event["code"] for event in outcome.of("ended")] == [139, 0]
+    assert outcome.status["tasks"]["Worker"]["attempts"] == {"0": 1}
+
+
+def test_always_runs_a_task_again_even_after_success_until_the_chief_is_done(yard: Yard) -> None:
+    script = f"""{COUNT}
+if os.environ['JOB_NAME'] == 'chief':
+    while not os.path.exists('again'): time.sleep(.05)
+elif TRY: open('again', 'w')
+"""
+    yard.job(script, chief=1, worker={"restart": "always"}, env=NAMED)
+    outcome = yard.run()
+    assert outcome.code == 0
+    assert outcome.starts("worker-0") >= 2
+
+
+def test_a_parameter_server_that_never_ends_is_stopped_when_the_chief_is_done(yard: Yard) -> None:
+    script = "import os, time\nif os.environ['ME'] != 'chief': time.sleep(1000)"
+    yard.job(script, chief={"env": {"ME": "chief"}}, worker=1, ps=2, env={"ME": "other"})
+    outcome = yard.run()
+    assert outcome.code == 0
+    assert {event["task"]: event["code"] for event in outcome.of("ended")} == {
+        "chief-0": 0,
+        "worker-0": 143,
+        "ps-0": 143,
+        "ps-1": 143,
+    }
+    record = json.loads((outcome.directory / "run.json").read_text())
+    assert {task["name"]: task["outcome"] for task in record["tasks"]} == {
+        "chief-0": "Succeeded",
+        "worker-0": "Stopped",
+        "ps-0": "Stopped",
+        "ps-1": "Stopped",
+    }
+
+
+def test_all_workers_waits_for_the_last_one(yard: Yard) -> None:
+    yard.job(
+        "import time, os; time.sleep(.3 * int(os.environ['I']))",
+        worker=2,
+        success="all-workers",
+        env={"I": "$(TASK_INDEX)"},
+    )
+    assert [event["code"] for event in yard.run().of("ended")] == [0, 0]
+
+
+def test_a_failed_worker_fails_the_job_and_its_traceback_is_in_the_message(yard: Yard) -> None:
+    script = (
+        "import os, time\nif os.environ['I'] == '1': raise ValueError('bad learning rate')\ntime.sleep(1000)"
+    )
+    yard.job(script, worker=2, env={"I": "$(TASK_INDEX)"})
+    outcome = yard.run()
+    assert outcome.code == 1
+    assert "worker-1 exited with code 1" in outcome.message
+    assert outcome.message.endswith("ValueError: bad learning rate")
+
+
+def test_a_missed_deadline_exits_with_124(yard: Yard) -> None:
+    yard.job("import time; time.sleep(1000)", deadline="1s")
+    outcome = yard.run()
+    assert outcome.code == 124
+    assert outcome.status["failure"]["cause"] == "DeadlineExceeded"
+
+
+def test_the_backoff_limit_counts_restarts_in_place(yard: Yard) -> None:
+    yard.job("import sys; sys.exit(7)", restart="on-failure", retries=1)
+    outcome = yard.run()
+    assert outcome.code == 7
+    assert outcome.status["failure"]["cause"] == "BackoffLimitExceeded"
+
+
+def test_the_backoff_limit_counts_replaced_tasks(yard: Yard) -> None:
+    yard.job("import sys; sys.exit(200)", restart="exit-code", retries=2)
+    outcome = yard.run()
+    assert outcome.code == 200
+    assert outcome.starts("worker-0") == 3
+
+
+def test_a_job_with_no_time_to_live_leaves_no_run_behind(yard: Yard) -> None:
+    yard.job("print('x')", keepFor="0s")
+    done = yard.tfyard("run", "job.yaml")
+    assert done.returncode == 0
+    assert list((yard.folder / ".tfyard" / "runs").iterdir()) == []
+
+
+def test_a_run_is_removed_once_its_time_to_live_is_over(yard: Yard) -> None:
+    yard.job("print('x')", keepFor="1s")
+    yard.tfyard("run", "job.yaml")
+    runs = yard.folder / ".tfyard" / "runs"
+    assert len(list(runs.iterdir())) == 1
+    (run,) = runs.iterdir()
+    record = json.loads((run / "run.json").read_text())
+    (run / "run.json").write_text(json.dumps({**record, "expires": record["started"]}))
+    assert "no runs yet" in yard.tfyard("runs").stdout
+    assert list(runs.iterdir()) == []
+
+
+def test_a_rehearsed_preemption_replaces_the_task_and_costs_no_retry(yard: Yard) -> None:
+    script = f"{COUNT}\nif TRY == 0: time.sleep(1000)"
+    yard.job(script, retries=0, env=NAMED)
+    outcome = yard.run("--kill", "worker-0@1s")
+    assert outcome.code == 0
+    assert outcome.starts("worker-0") == 2
+    assert outcome.status["replicaStatuses"]["Worker"].get("restarts", 0) == 0
+
+
+def test_an_evaluator_may_go_on_for_its_grace(yard: Yard) -> None:
+    script = "import os, time\nif os.environ['ME'] == 'evaluator': time.sleep(1); print('judged')"
+    yard.job(script, worker=1, evaluator={"grace": "30s"}, env={"ME": "$(JOB_NAME)"})
+    outcome = yard.run()
+    assert outcome.code == 0
+    assert outcome.lines("evaluator-0") == ["judged"]
+
+
+def test_ctrl_c_stops_the_tasks_and_exits_with_130(yard: Yard) -> None:
+    yard.job("import time; print('up', flush=True); time.sleep(1000)", worker=2)
+    process = yard.start("run", "job.yaml")
+    assert process.stdout is not None
+    while "up" not in process.stdout.readline():
+        pass
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "Interrupted" in out
+    assert not survivors(str(yard.folder / "task.py"))
+
+
+def test_a_second_ctrl_c_kills_tasks_that_ignore_the_first(yard: Yard) -> None:
+    mark = f"stubborn-{os.getpid()}"
+    script = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True)"
+    script += "\nwhile 1: time.sleep(1)"
+    yard.job(script, run=["python", "task.py", mark])
+    process = yard.start("run", "job.yaml")
+    assert process.stdout is not None
+    while "up" not in process.stdout.readline():
+        pass
+    process.send_signal(signal.SIGINT)
+    while "stopping" not in process.stdout.readline():
+        pass
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert not survivors(mark)
+
+
+FAMILY = """
+import os, subprocess, sys, time
+if len(sys.argv) > 2: time.sleep(1000)
+subprocess.Popen([sys.executable, __file__, sys.argv[1], "child"])
+subprocess.Popen([sys.executable, __file__, sys.argv[1], "daemon"], start_new_session=True)
+print("up", flush=True)
+time.sleep(1000)
+"""
+
+
+@pytest.mark.parametrize("victim", ["tfyard", "supervisor"])
+def test_nobody_survives_when_a_process_of_ours_is_killed(yard: Yard, victim: str) -> None:
+    mark = f"family-{victim}-{os.getpid()}"
+    yard.job(FAMILY, worker=2, run=["python", "task.py", mark])
+    process = yard.start("run", "job.yaml")
+    wait_until(lambda: len(survivors(mark)) == 6, "all six processes of the family are up")
+    pid = process.pid if victim == "tfyard" else _supervisor_of(process.pid)
+    os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: not survivors(mark), "everybody is gone")
+    process.communicate(timeout=30)
+
+
+def test_a_daemon_that_a_task_leaves_behind_ends_with_its_task(yard: Yard) -> None:
+    mark = f"daemon-{os.getpid()}"
+    yard.job(FAMILY.rsplit("time.sleep", 1)[0], run=["python", "task.py", mark])
+    assert yard.run().code == 0
+    assert not survivors(mark)
+
+
+def _supervisor_of(pid: int) -> int:
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    (found,) = [int(c) for c in children if b"supervisor" in Path(f"/proc/{c}/cmdline").read_bytes()]
+    return found
+
+
+def test_ports_that_others_listen_on_are_passed_over(yard: Yard) -> None:
+    with socket.socket() as one, socket.socket() as two:
+        for taken, port in ((one, 20_000), (two, 20_001)):
+            taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                taken.bind(("127.0.0.1", port))
+            except OSError:
+                continue  # another run holds it, which serves as well
+            taken.listen()
+        yard.job("import os; print(os.environ['TF_CONFIG'])", worker=2)
+        config = json.loads(yard.run().lines("worker-0")[0])
+    assert not {"127.0.0.1:20000", "127.0.0.1:20001"} & set(config["cluster"]["worker"])
+
+
+def test_two_runs_at_once_take_different_ports(yard: Yard) -> None:
+    script = "import os, time; print(os.environ['TF_CONFIG'], flush=True); time.sleep(1)"
+    yard.job(script, worker=2)
+    first, second = (yard.start("run", "job.yaml", "-o", "json") for _ in range(2))
+    ports = set()
+    for process in (first, second):
+        out, _ = process.communicate(timeout=60)
+        line = next(e for e in map(json.loads, out.splitlines()) if e["event"] == "log")
+        ports |= set(json.loads(line["text"])["cluster"]["worker"])
+    assert len(ports) == 4
+
+
+def test_64_tasks_all_run(yard: Yard) -> None:
+    yard.job("print('here')", worker=64, success="all-workers")
+    outcome = yard.run()
+    assert outcome.code == 0
+    assert len(outcome.of("ended")) == 64
+    assert outcome.status["tasks"]["Worker"]["finished"] == "0-63"
+
+
+def test_a_container_without_a_command_is_refused_with_the_fix(yard: Yard) -> None:
+    yard.write("job.yaml", "name: t\nimage: some/image\nworker: 1\n")
+    done = yard.tfyard("run", "job.yaml")
+    assert done.returncode == 2
+    assert "has no command" in done.stderr
+    assert "run" in done.stderr
+    assert not (yard.folder / ".tfyard").exists()
+
+
+def test_a_program_that_does_not_exist_fails_with_127(yard: Yard) -> None:
+    yard.job("", run=["no-such-program"])
+    outcome = yard.run()
+    assert outcome.code == 127
+    assert "no-such-program" in outcome.message
