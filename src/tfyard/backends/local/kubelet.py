@@ -161,7 +161,8 @@ class Kubelet:
         mounts = self.machine.volumes.mounts(manifest, container, self._scratch(task, uid))
         mounts += (self.machine.code,) if self.machine.code else ()
         cwd = str(container.get("workingDir") or (self.machine.code or (str(Path.cwd()),))[0])
-        if mounts and not self.processes.namespaces:
+        # An attached task is started by the user, in the user's own view of the disk.
+        if mounts and (task.name in self.machine.attached or not self.processes.namespaces):
             mapping = {target: source for source, target, _ in mounts}
             argv, cwd = [rewrite(part, mapping) for part in argv], rewrite(cwd, mapping)
             env = {name: rewrite(value, mapping) for name, value in env.items()}

@@ -39,27 +39,31 @@ class Follower:
         self._descriptor: int | None = None
 
     def read(self) -> Iterator[Line | Skipped]:
-        """What is new since the last call."""
-        if self._descriptor is None and not self._open():
-            return
-        assert self._descriptor is not None
-        behind = os.fstat(self._descriptor).st_size - self._offset
+        """What is new since the last call, up to one chunk: between two calls others have their turn."""
+        behind = self._behind()
         if behind > BEHIND:
             yield Skipped(self.source, self._skip(behind - CHUNK))
-        while data := os.pread(self._descriptor, CHUNK, self._offset):
+        if behind:
+            assert self._descriptor is not None
+            data = os.pread(self._descriptor, CHUNK, self._offset)
             self._offset += len(data)
             yield from self._lines(data)
-            if len(data) < CHUNK:
-                return
 
     def close(self) -> Iterator[Line | Skipped]:
         """The rest, the last line without its end too."""
-        yield from self.read()
+        while self._behind():
+            yield from self.read()
         if self._partial:
             yield Line(self.source, clean(self._partial))
         if self._descriptor is not None:
             os.close(self._descriptor)
         self._partial, self._descriptor = b"", None
+
+    def _behind(self) -> int:
+        if self._descriptor is None and not self._open():
+            return 0
+        assert self._descriptor is not None
+        return os.fstat(self._descriptor).st_size - self._offset
 
     def _open(self) -> bool:
         try:

@@ -1,0 +1,151 @@
+"""What tasks write: kept whole in the logs, shown as well as it can be, whatever it is."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.conftest import Yard
+
+pytestmark = pytest.mark.processes
+
+BURST = 100 * 1000 * 1000
+
+
+def log_of(yard: Yard, name: str = "worker-0.1.log") -> Path:
+    (run,) = (yard.folder / ".tfyard" / "runs").iterdir()
+    return run / "logs" / name
+
+
+def peak_memory(pid: int) -> int:
+    """Bytes; the most that the process ever had in memory."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) * 1024
+    raise AssertionError("no VmHWM")
+
+
+def test_a_burst_of_100_mb_is_kept_whole_and_held_in_little_memory(yard: Yard) -> None:
+    script = f"""
+import sys, time
+line = b"x" * 99 + bytes([10])
+for _ in range({BURST} // 10_000): sys.stdout.buffer.write(line * 100)
+sys.stdout.flush(); time.sleep(1)
+"""
+    yard.job(script)
+    process = yard.start("run", "job.yaml", "-q", "-o", "text")
+    peak = 0
+    while process.poll() is None:
+        try:
+            peak = max(peak, peak_memory(process.pid))
+        except (FileNotFoundError, ProcessLookupError, AssertionError):
+            break
+    process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert log_of(yard).stat().st_size == BURST
+    assert peak < 150 * 1000 * 1000
+
+
+def test_lines_that_come_too_fast_are_skipped_with_a_count(yard: Yard) -> None:
+    yard.job("import sys\nsys.stdout.write('line\\n' * 2_000_000)")
+    outcome = yard.run()
+    shown = len(outcome.lines("worker-0"))
+    skipped = sum(event["lines"] for event in outcome.of("skipped"))
+    assert skipped > 0
+    assert shown + skipped == 2_000_000
+
+
+def test_binary_garbage_does_no_harm(yard: Yard) -> None:
+    yard.job("import sys\nsys.stdout.buffer.write(bytes(range(256)) * 100 + b'\\nafter\\n')")
+    outcome = yard.run()
+    assert outcome.code == 0
+    assert outcome.lines("worker-0")[-1] == "after"
+    assert "\x1b[2J" not in json.dumps(outcome.events)
+    assert log_of(yard).read_bytes() == bytes(range(256)) * 100 + b"\nafter\n"
+
+
+def test_a_line_of_10_mb_is_cut_on_the_screen_and_whole_in_the_log(yard: Yard) -> None:
+    yard.job("print('y' * 10_000_000); print('after')")
+    outcome = yard.run()
+    assert outcome.lines("worker-0")[-1] == "after"
+    assert max(len(line) for line in outcome.lines("worker-0")) < 5_000
+    assert log_of(yard).stat().st_size == 10_000_001 + len("after\n")
+
+
+def test_a_progress_bar_is_one_line(yard: Yard) -> None:
+    yard.job("import sys\nfor i in range(5): sys.stdout.write(f'\\r{i}/5')\nprint()")
+    assert yard.run().lines("worker-0") == ["4/5"]
+
+
+def test_a_last_line_without_an_end_is_shown(yard: Yard) -> None:
+    yard.job("import sys; sys.stdout.write('no newline')")
+    assert yard.run().lines("worker-0") == ["no newline"]
+
+
+def test_metrics_are_read_from_the_lines_and_kept(yard: Yard) -> None:
+    yard.job("for i in range(0, 30, 10): print(f'Step: {i}, loss: {1 / (i + 1)}')\nprint('it 7 cost 2.5')")
+    outcome = yard.run("--metric", r"it (?P<step>\d+) cost (?P<cost>[\d.]+)")
+    assert [event["step"] for event in outcome.of("metric")] == [0, 10, 20, 7]
+    rows = [json.loads(line) for line in (outcome.directory / "metrics.jsonl").read_text().splitlines()]
+    assert rows[0]["loss"] == 1.0
+    assert rows[-1]["cost"] == 2.5
+
+
+def test_the_summary_shows_each_task_the_reason_and_the_way_to_a_cluster(yard: Yard) -> None:
+    script = "for i in range(20): print(f'Step: {i}, loss: {20 - i}')\nraise SystemExit('out of ideas')"
+    yard.job(script, worker=1)
+    done = yard.tfyard("run", "job.yaml")
+    assert done.returncode == 1
+    assert "worker-0  Failed   1          0" in done.stdout
+    assert "out of ideas" in done.stdout
+    assert "loss, steps 0 to 19" in done.stdout
+    assert "kubectl apply" in done.stdout
+
+
+def test_past_runs_are_listed_shown_and_their_logs_printed(yard: Yard) -> None:
+    yard.job("print('said before')", worker=2, success="all-workers")
+    yard.tfyard("run", "job.yaml", "-q")
+    listed = yard.tfyard("runs").stdout
+    assert "Succeeded" in listed
+    name = listed.splitlines()[1].split()[0]
+    assert "worker-1  Succeeded" in yard.tfyard("runs", "show", name).stdout
+    assert yard.tfyard("runs", "logs", name, "worker-1").stdout == "said before\n"
+    assert "worker-0.1 │ said before" in yard.tfyard("runs", "logs", "t").stdout
+    assert yard.tfyard("runs", "show", "nobody").returncode == 2
+
+
+def test_every_attempt_has_a_log_of_its_own(yard: Yard) -> None:
+    script = """
+import os, sys
+first = not os.path.exists('x'); open('x', 'w')
+print('first' if first else 'second')
+sys.exit(200 * first)
+"""
+    yard.job(script, restart="exit-code")
+    assert yard.run().code == 0
+    assert log_of(yard, "worker-0.1.log").read_text() == "first\n"
+    assert log_of(yard, "worker-0.2.log").read_text() == "second\n"
+
+
+def test_a_full_disk_does_not_end_the_training(yard: Yard, tmp_path: Path) -> None:
+    disk = yard.folder / ".tfyard"
+    disk.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(disk)], check=False)
+    if mounted.returncode:
+        pytest.skip("a small disk can be mounted by root only")
+    try:
+        script = """
+import time
+try: print('z' * 1_000_000, flush=True)
+except OSError: pass
+time.sleep(1); open('done', 'w')
+"""
+        yard.job(script)
+        done = yard.tfyard("run", "job.yaml")
+        assert (yard.folder / "done").exists()
+        assert done.returncode == 0, done.stderr
+        assert "the run goes on unrecorded" in done.stdout
+        assert "Traceback" not in done.stderr
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
