@@ -99,7 +99,7 @@ def test_the_summary_shows_each_task_the_reason_and_the_way_to_a_cluster(yard: Y
     assert done.returncode == 1
     assert "worker-0  Failed   1          0" in done.stdout
     assert "out of ideas" in done.stdout
-    assert "loss, steps 0 to 19" in done.stdout
+    assert "loss worker-0, steps 0 to 19" in done.stdout
     assert "kubectl apply" in done.stdout
 
 

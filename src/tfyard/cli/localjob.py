@@ -6,8 +6,8 @@ import re
 import signal
 import sys
 from datetime import UTC, datetime
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import click
 from msgspec import Struct
@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from tfyard import formats, planner
 from tfyard.backends.local import code, gpus, runs
-from tfyard.backends.local.containers import Objects, collect
+from tfyard.backends.local.containers import Objects, collect, rewrite
 from tfyard.backends.local.kubelet import Kubelet, Machine
 from tfyard.backends.local.ports import Ports
 from tfyard.backends.local.processes import Command
@@ -25,11 +25,11 @@ from tfyard.cli import files, problems, screen
 from tfyard.cli.record import Recorder
 from tfyard.cli.screen.summary import summary
 from tfyard.controller.happenings import Happening, Note
-from tfyard.controller.here import LocalRun, Rehearsal
+from tfyard.controller.here import LocalRun, Rehearsal, Watch
 from tfyard.errors import Invalid, Usage
 from tfyard.formats import durations
 from tfyard.formats.shape import Notes, did_you_mean
-from tfyard.model import ROLES, Create, Job, Manifest, Observed, Role, Task
+from tfyard.model import ROLES, Create, Job, Manifest, Observed, Role, Task, tensorflow_container
 
 ROLE_OPTIONS = ("chief", "worker", "ps", "evaluator")
 
@@ -280,20 +280,16 @@ def show_plan(prepared: Prepared) -> None:
 async def execute(prepared: Prepared) -> int:
     settings, job, now = prepared.settings, prepared.job, datetime.now(UTC)
     runs.sweep(now)
-    view = screen.choose(settings.output, [task.name for task in job.tasks()], quiet=settings.quiet)
     recorder = Recorder(job, prepared.file)
+    tasks = [task.name for task in job.tasks()]
+    view = screen.choose(settings.output, tasks, recorder.progress, quiet=settings.quiet)
 
     def watch(happening: Happening) -> None:
         recorder.note(happening)
         view.show(happening)
 
     directory = runs.RunDirectory.make(runs.HOME, job, now, lambda text: watch(Note("warning", text)))
-    directory.write("job.yaml", formats.dump(job, "jobfile").text())
-    machine = _machine(prepared, directory.path.resolve())
-    if job.code is not None:
-        code.bring(job.code, directory.path / "code")
-    run = LocalRun(job, prepared.site, machine, directory)
-    run.watch, run.pattern = watch, prepared.pattern
+    run = _run(prepared, directory, watch)
     directory.record(recorder.record(directory.name, now, run.status))
     with view:
         _announce(prepared, run, watch)
@@ -306,7 +302,46 @@ async def execute(prepared: Prepared) -> int:
     return record.exit_code or 0
 
 
-def _announce(prepared: Prepared, run: LocalRun, watch: Any) -> None:
+def _run(prepared: Prepared, directory: runs.RunDirectory, watch: Watch) -> LocalRun:
+    job = prepared.job
+    directory.write("job.yaml", formats.dump(job, "jobfile").text())
+    if job.code is not None:
+        code.bring(job.code, directory.path / "code")
+    run = LocalRun(job, prepared.site, _machine(prepared, directory.path.resolve()), directory)
+    run.watch, run.pattern = watch, prepared.pattern
+    if prepared.settings.tensorboard:
+        run.helpers["tensorboard"] = _tensorboard(prepared, watch)
+    return run
+
+
+def _tensorboard(prepared: Prepared, watch: Watch) -> Command:
+    """On the directory that the tasks write to, whatever they call it."""
+    if prepared.job.tensorboard is None:
+        raise Usage("--tensorboard: the job does not say where its summaries are; add tensorboard: /out/logs")
+    if find_spec("tensorboard") is None:
+        raise Usage("--tensorboard: TensorBoard is not installed; pip install tensorboard")
+    machine = _machine(prepared, Path.cwd())
+    role = prepared.job.roles[0]
+    container = tensorflow_container(role.template)
+    mounts = machine.volumes.mounts({"spec": role.template["spec"]}, container, Path.cwd())
+    logs = rewrite(prepared.job.tensorboard.log_dir, {target: source for source, target, _ in mounts})
+    port = prepared.ports.one()
+    watch(Note("info", f"TensorBoard: http://127.0.0.1:{port}/"))
+    argv = [
+        sys.executable,
+        "-m",
+        "tensorboard.main",
+        "--logdir",
+        logs,
+        "--host",
+        "127.0.0.1",
+        "--port",
+        str(port),
+    ]
+    return Command(argv=argv, env=_base_env(), cwd=str(Path.cwd()))
+
+
+def _announce(prepared: Prepared, run: LocalRun, watch: Watch) -> None:
     job = prepared.job
     roles = ", ".join(f"{role.replicas} {role.name}" for role in job.roles if role.replicas)
     watch(Note("info", f"{job.name}: {roles}; logs in {run.directory.path}/logs"))
@@ -314,15 +349,15 @@ def _announce(prepared: Prepared, run: LocalRun, watch: Any) -> None:
     missing = shortfalls(job)
     if missing:
         watch(Note("warning", f"not honoured here: {', '.join(missing)}"))
-    for name, kind in stand_ins(job, set(prepared.mounts)):
+    for name, directory in stand_ins(job, set(prepared.mounts)):
         watch(
-            Note("info", f"volume {name} ({kind}) is a directory in {runs.HOME}/volumes; --mount {name}=DIR")
+            Note("info", f"volume {name} is {runs.HOME}/volumes/{directory}; --mount {name}=DIR uses another")
         )
     for task in prepared.settings.attach:
         watch(Note("info", f"{task} is yours: sh {run.directory.path}/attach-{task}.sh"))
 
 
-def _obey_signals(run: LocalRun, watch: Any) -> None:
+def _obey_signals(run: LocalRun, watch: Watch) -> None:
     loop = asyncio.get_running_loop()
 
     def interrupt() -> None:

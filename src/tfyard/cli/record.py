@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tfyard.backends.local import runs
 from tfyard.backends.local.runs import RunRecord, TaskRecord
-from tfyard.backends.local.volumes import LASTING, lasting_name
+from tfyard.backends.local.shortfalls import stand_ins
 from tfyard.cli.screen.base import Progress
 from tfyard.controller.happenings import Ended, Happening, Metric, Phase, Started
 from tfyard.model import Job, Status, Task, tensorflow_container
@@ -69,15 +69,9 @@ class Recorder:
 
     def outputs(self, given: dict[str, Path]) -> Iterator[tuple[str, Path]]:
         """Where the volumes that outlive the run are."""
-        found: dict[str, Path] = {}
-        for role in self.job.roles:
-            for volume in (role.template.get("spec") or {}).get("volumes") or []:
-                kind = next((kind for kind in LASTING if kind in volume), None)
-                if volume["name"] in given:
-                    found[volume["name"]] = given[volume["name"]]
-                elif kind is not None:
-                    found[volume["name"]] = runs.HOME / "volumes" / lasting_name(kind, volume[kind])
-        yield from found.items()
+        yield from given.items()
+        for name, directory in stand_ins(self.job, set(given)):
+            yield name, runs.HOME / "volumes" / directory
 
     def _task(self, task: Task, status: Status) -> TaskRecord:
         code = self._codes.get(task.name)

@@ -12,6 +12,7 @@ from msgspec import Struct
 from tfyard import planner
 from tfyard.backends.local import kubelet as local
 from tfyard.backends.local import logs, usage
+from tfyard.backends.local.processes import Command
 from tfyard.backends.local.runs import LocalStore, RunDirectory
 from tfyard.formats.loglines import read_line
 from tfyard.model import Decision, Event, Job, Status
@@ -42,6 +43,8 @@ class LocalRun:
         self.interrupts = 0
         self.watch: Watch = lambda _happening: None
         self.pattern: Pattern[str] | None = None
+        self.helpers: dict[str, Command] = {}
+        """Processes that are no tasks: they end with the run, and nobody waits for them."""
         self._followers: dict[local.Started, logs.Follower] = {}
         self._phase = ""
         self._cpu: dict[int, tuple[float, float]] = {}
@@ -61,6 +64,8 @@ class LocalRun:
         async with self.kubelet.processes:
             for rehearsal in rehearsals:
                 self.kubelet.later(rehearsal.after, lambda task=rehearsal.task: self._evict(task))  # type: ignore[misc]
+            for name, command in self.helpers.items():
+                self.kubelet.processes.start(name, command, self.directory.path.resolve() / f"{name}.log")
             watching = [asyncio.create_task(self._follow()), asyncio.create_task(self._measure())]
             try:
                 await self._keep_going()

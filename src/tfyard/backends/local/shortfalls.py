@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from tfyard.model import Job, Manifest
 
-from .volumes import LASTING, is_known
+from .volumes import LASTING, is_known, lasting_name
 
 _OF_PODS = {
     "nodeSelector": "node selection",
@@ -37,10 +37,10 @@ def shortfalls(job: Job) -> list[str]:
 
 
 def stand_ins(job: Job, given: set[str]) -> list[tuple[str, str]]:
-    """(volume, what it is on the cluster) for those that a directory here stands in for."""
+    """(volume, directory) for storage of the cluster that a directory here stands in for."""
     volumes = [v for role in job.roles for v in (role.template.get("spec") or {}).get("volumes") or []]
-    kinds = {v["name"]: next((k for k in LASTING if k in v), None) for v in volumes if v["name"] not in given}
-    return [(name, kind) for name, kind in kinds.items() if kind is not None]
+    found = {v["name"]: lasting_name(kind, v[kind]) for v in volumes for kind in LASTING if kind in v}
+    return [(name, directory) for name, directory in found.items() if name not in given]
 
 
 def _in_template(template: Manifest) -> Iterator[str]:

@@ -3,10 +3,10 @@
 import os
 import sys
 
-from .base import Screen
+from .base import Progress, Screen
 
 
-def choose(output: str, tasks: list[str], *, quiet: bool) -> Screen:
+def choose(output: str, tasks: list[str], progress: Progress, *, quiet: bool) -> Screen:
     """Imports only the chosen one: rich is not needed to print lines."""
     if output == "json":
         from .json import JsonScreen
@@ -20,7 +20,7 @@ def choose(output: str, tasks: list[str], *, quiet: bool) -> Screen:
     ):
         from .live import LiveScreen
 
-        return LiveScreen(tasks)
+        return LiveScreen(tasks, progress)
     from .plain import PlainScreen
 
     return PlainScreen(tasks, quiet=quiet)

@@ -30,7 +30,8 @@ class Progress:
         self.total = total
         self.step: int | None = None
         self.values: dict[str, float] = {}
-        self.history: dict[str, list[tuple[int, float]]] = {}
+        self.history: dict[tuple[str, str], list[tuple[int, float]]] = {}
+        """(task, metric) -> its curve."""
         self._recent: deque[tuple[float, int]] = deque()
 
     def note(self, metric: Metric) -> None:
@@ -42,7 +43,7 @@ class Progress:
             self.step = metric.step
             self._remember(metric.step)
         for name, value in metric.values.items():
-            points = self.history.setdefault(name, [])
+            points = self.history.setdefault((metric.task, name), [])
             points.append((metric.step, value))
             if len(points) > KEPT_POINTS:
                 del points[::2]  # thin out evenly: the shape of the curve stays
@@ -72,8 +73,8 @@ class Progress:
 
     def loss(self) -> tuple[str, list[tuple[int, float]]] | None:
         """The curve to plot: a loss if there is one, else the first metric."""
-        names = sorted(self.history, key=lambda name: ("loss" not in name and "entropy" not in name, name))
-        return (names[0], self.history[names[0]]) if names else None
+        curves = sorted(self.history, key=lambda key: ("loss" not in key[1] and "entropy" not in key[1], key))
+        return (" ".join(reversed(curves[0])), self.history[curves[0]]) if curves else None
 
 
 def duration(seconds: float) -> str:

@@ -14,7 +14,6 @@ from tfyard.controller.happenings import (
     Ended,
     Happening,
     Log,
-    Metric,
     Note,
     Phase,
     Skipped,
@@ -31,7 +30,7 @@ PHASE_COLOURS = {"Running": "green", "Succeeded": "green", "Failed": "red", "Res
 
 
 class LiveScreen(Screen):
-    def __init__(self, tasks: list[str]) -> None:
+    def __init__(self, tasks: list[str], progress: Progress) -> None:
         self._console = Console(highlight=False, soft_wrap=True)
         self._width = max((len(task) for task in tasks), default=0)
         self._colours = {task: COLOURS[i % len(COLOURS)] for i, task in enumerate(tasks)}
@@ -40,7 +39,7 @@ class LiveScreen(Screen):
         self._usage: dict[str, tuple[float, int]] = {}
         self._lines: deque[tuple[str, str]] = deque()
         self._flushed = 0.0
-        self.progress = Progress()
+        self.progress = progress
         self._live = Live(
             console=self._console, get_renderable=self._area, refresh_per_second=6, transient=True
         )
@@ -63,8 +62,6 @@ class LiveScreen(Screen):
                 self._lines.append((task, f"starts again (start {start})"))
             case Ended(task, code, _) if code:
                 self._lines.append((task, f"ended with code {code}"))
-            case Metric():
-                self.progress.note(happening)
             case Phase(phase, _):
                 self._phase = phase
             case Counts():

@@ -26,8 +26,10 @@ class PlainScreen(Screen):
                 self._line(
                     task, f"ended with code {code}" + (f" ({reason})" if reason == "OOMKilled" else "")
                 )
-            case Phase(phase, message):
-                self._say(f"job {phase.lower()}: {message}")
+            case Phase("Restarting", message):
+                self._say(message)
+            case Phase(phase, _):
+                self._say(f"job {phase.lower()}")
             case Note(_, text):
                 self._say(text)
 
