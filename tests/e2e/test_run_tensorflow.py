@@ -30,7 +30,7 @@ def pid_of(yard: Yard, task: str) -> int:
     found = []
     for entry in Path("/proc").iterdir():
         try:
-            log = Path(os.readlink(entry / "fd" / "1")) if entry.name.isdigit() else Path()
+            log = (entry / "fd" / "1").readlink() if entry.name.isdigit() else Path()
         except (FileNotFoundError, ProcessLookupError, PermissionError):
             continue
         if log.is_relative_to(yard.folder) and log.name.startswith(f"{task}."):

@@ -2,9 +2,6 @@
 
 import shutil
 import subprocess
-import tarfile
-import urllib.request
-import zipfile
 from pathlib import Path
 
 from tfyard.errors import Usage
@@ -47,9 +44,11 @@ def _clone(code: Code, target: Path) -> None:
 
 
 def _fetch(address: str, target: Path) -> None:
+    from urllib.request import urlopen  # slow to import, and rarely wanted
+
     archive, folder = target.with_suffix(".archive"), target.with_suffix(".new")
     try:
-        with urllib.request.urlopen(address, timeout=60) as answer, archive.open("wb") as file:
+        with urlopen(address, timeout=60) as answer, archive.open("wb") as file:
             shutil.copyfileobj(answer, file)
     except (OSError, ValueError) as error:
         raise Usage(f"code: {address}: {error}") from None
@@ -62,6 +61,9 @@ def _fetch(address: str, target: Path) -> None:
 
 def _unpack(archive: Path, folder: Path, address: str) -> None:
     """Members that would land elsewhere (`../`, absolute paths, links out of it) are refused."""
+    import tarfile
+    import zipfile
+
     try:
         if zipfile.is_zipfile(archive):
             with zipfile.ZipFile(archive) as file:

@@ -1,8 +1,9 @@
-"""A private view of the file system for one task, so that its mount paths are the cluster's own.
+"""Private views of the file system for tasks, so that their mount paths are the cluster's own.
 
 The new root is a tmpfs with everything of the old one bound into it, which is what lets `/out` exist without
-being made on the real disk. Needs root or unprivileged user namespaces; `is_allowed` finds out. Runs between
-fork and exec, so it uses nothing but the standard library and the C library.
+being made on the real disk. That takes milliseconds, and most tasks of a job mount the same: a view is made
+once and joined by all of them. Needs root or unprivileged user namespaces; `is_allowed` finds out. Part of it
+runs between fork and exec, so it uses nothing but the standard library and the C library.
 """
 
 import ctypes
@@ -21,8 +22,71 @@ Mount = tuple[str, str, bool]
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-def enter(mounts: Sequence[Mount]) -> None:
-    """Move this process into a view of its own in which each directory appears at its path."""
+class View:
+    """A mount namespace, kept alive by its open descriptors."""
+
+    def __init__(self, user: int | None, mounts: int) -> None:
+        self._user, self._mounts = user, mounts
+
+    def join(self) -> None:
+        """Move this process, which must have no other threads, into the view."""
+        if self._user is not None:
+            _check(_libc.setns(self._user, CLONE_NEWUSER), "setns")
+        _check(_libc.setns(self._mounts, CLONE_NEWNS), "setns")
+        os.chroot(NEW_ROOT)
+        os.chdir("/")
+
+
+def make_view(mounts: Sequence[Mount]) -> View:
+    """A view in which each directory appears at its path. Made by a child, because only it may leave ours."""
+    answers, answer = os.pipe()
+    waits, wait = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.close(wait)
+        _make_and_wait(mounts, answer, waits)
+    for end in (answer, waits):
+        os.close(end)
+    try:
+        refusal = os.read(answers, 4096)
+        if refusal != b"ready":
+            raise OSError(refusal.decode(errors="replace"))
+        return _open_view(pid)
+    finally:
+        os.close(wait)
+        os.close(answers)
+        os.waitpid(pid, 0)
+
+
+def is_allowed() -> bool:
+    """Try it: kernels, containers and security modules forbid it in too many ways to ask each."""
+    try:
+        make_view([("/", "/tfyard-probe/a", True)])
+    except OSError:
+        return False
+    return True
+
+
+def _make_and_wait(mounts: Sequence[Mount], answer: int, waits: int) -> None:
+    try:
+        _enter(mounts)
+        os.write(answer, b"ready")
+        os.read(waits, 1)
+    except OSError as error:
+        os.write(answer, str(error).encode())
+    finally:
+        os._exit(0)
+
+
+def _open_view(pid: int) -> View:
+    own = os.stat("/proc/self/ns/user").st_ino
+    user = os.open(f"/proc/{pid}/ns/user", os.O_RDONLY | os.O_CLOEXEC)
+    mounts = os.open(f"/proc/{pid}/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
+    return View(user if os.fstat(user).st_ino != own else None, mounts)
+
+
+def _enter(mounts: Sequence[Mount]) -> None:
+    """Move this process into a view of its own."""
     _unshare()
     _mount("none", "/", "", MS_REC | MS_PRIVATE)
     # Opened inside the new namespace (else they cannot be bound), and before the new root covers any of them.
@@ -37,20 +101,6 @@ def enter(mounts: Sequence[Mount]) -> None:
         _mount(f"/proc/self/fd/{source}", str(place), "", MS_BIND | MS_REC)
         if read_only:
             _mount("none", str(place), "", MS_REMOUNT | MS_BIND | MS_RDONLY)
-    os.chroot(NEW_ROOT)
-    os.chdir("/")
-
-
-def is_allowed() -> bool:
-    """Try it in a child: kernels, containers and security modules forbid it in too many ways to ask each."""
-    pid = os.fork()
-    if pid == 0:
-        try:
-            enter([("/", "/tfyard-probe/a", True)])
-        except OSError:
-            os._exit(1)
-        os._exit(0)
-    return os.waitpid(pid, 0)[1] == 0
 
 
 def _unshare() -> None:

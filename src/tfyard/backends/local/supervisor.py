@@ -37,6 +37,7 @@ class Supervisor:
     def __init__(self, channel: socket.socket) -> None:
         self.channel = channel
         self.running: dict[int, str] = {}
+        self._views: dict[tuple[namespace.Mount, ...], namespace.View | OSError] = {}
         self._buffer = b""
         self._wake, wake = socket.socketpair()
         self._wake.setblocking(False)
@@ -76,12 +77,23 @@ class Supervisor:
 
     def _obey(self, message: Message) -> None:
         if message["op"] == "start":
-            pid = _start(message)
+            pid = _start(message, self._view(message["mounts"]))
             self.running[pid] = message["id"]
             self._say(event="started", id=message["id"], pid=pid)
         else:
             for pid in [pid for pid, name in self.running.items() if name == message["id"]]:
                 _kill_group(pid, message["signal"])
+
+    def _view(self, mounts: list[list[Any]]) -> namespace.View | OSError | None:
+        if not mounts:
+            return None
+        key = tuple((source, target, bool(read_only)) for source, target, read_only in mounts)
+        if key not in self._views:
+            try:
+                self._views[key] = namespace.make_view(key)
+            except OSError as error:
+                self._views[key] = error  # told in the log of each task that wants it
+        return self._views[key]
 
     def _reap(self) -> None:
         while True:
@@ -120,12 +132,12 @@ def kill_marked_children() -> None:
             os.waitpid(pid, 0)
 
 
-def _start(message: Message) -> int:
+def _start(message: Message, view: namespace.View | OSError | None) -> int:
     pid = os.fork()
     if pid:
         return pid
     try:
-        _become(message)
+        _become(message, view)
     except OSError as error:
         os.write(2, f"tfyard: cannot start {message['argv'][0]}: {error.strerror or error}\n".encode())
         os._exit(NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_STARTED)
@@ -133,7 +145,7 @@ def _start(message: Message) -> int:
         os._exit(NOT_STARTED)
 
 
-def _become(message: Message) -> None:
+def _become(message: Message, view: namespace.View | OSError | None) -> None:
     """From a copy of this process to the task itself."""
     os.setsid()
     _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
@@ -143,10 +155,10 @@ def _become(message: Message) -> None:
     os.dup2(log, 2)
     for number in (signal.SIGCHLD, signal.SIGPIPE, signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
-    if message["mounts"]:
-        namespace.enter(
-            [(source, target, bool(read_only)) for source, target, read_only in message["mounts"]]
-        )
+    if isinstance(view, OSError):
+        raise view
+    if view is not None:
+        view.join()
     os.chdir(message["cwd"])
     os.execvpe(message["argv"][0], message["argv"], {**message["env"], MARK: message["id"]})
 

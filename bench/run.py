@@ -1,0 +1,67 @@
+"""What `tfyard run` costs: against a shell loop that starts the same processes, and under a flood of output.
+
+Ratios within one run count; seconds on a busy machine do not.
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+TASKS = 32
+ROUNDS = 3
+FLOOD = 300 * 1000 * 1000
+
+FLOOD_SCRIPT = f"""
+import os
+block = (b"x" * 99 + bytes([10])) * 1000
+for _ in range({FLOOD} // len(block)): os.write(1, block)
+"""
+
+
+def timed(command: list[str], folder: Path) -> float:
+    start = time.perf_counter()
+    subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL)
+    return time.perf_counter() - start
+
+
+def tfyard(*args: str) -> list[str]:
+    return [sys.executable, "-m", "tfyard", *args]
+
+
+def overhead(folder: Path) -> None:
+    (folder / "task.py").write_text("pass\n")
+    loop = f"for i in $(seq {TASKS}); do {sys.executable} task.py & done; wait"
+    run = tfyard("run", "task.py", "--worker", str(TASKS), "--save", "job.yaml")
+    timed(run, folder)  # also warms the caches
+    with (folder / "job.yaml").open("a") as file:
+        file.write("success: all-workers\n")
+    shell = min(timed(["sh", "-c", loop], folder) for _ in range(ROUNDS))
+    ours = min(timed(tfyard("run", "job.yaml"), folder) for _ in range(ROUNDS))
+    allowed = 1.3 * shell + 0.3
+    print(
+        f"{TASKS} tasks: shell loop {shell:.2f} s, tfyard {ours:.2f} s; allowed {allowed:.2f} s (1.3x + 0.3 s)"
+    )
+    print(f"  ratio to what is allowed: {ours / allowed:.2f}")
+
+
+def flood(folder: Path) -> None:
+    (folder / "flood.py").write_text(FLOOD_SCRIPT)
+    bare = min(timed(["sh", "-c", f"{sys.executable} flood.py > bare.log"], folder) for _ in range(ROUNDS))
+    ours = min(timed(tfyard("run", "flood.py"), folder) for _ in range(ROUNDS))
+    print(f"{FLOOD / 1e6:.0f} MB of output: to a file {bare:.2f} s, tfyard {ours:.2f} s")
+    print(f"  {FLOOD / 1e6 / ours:.0f} MB/s sustained, start and end included; ratio {ours / bare:.2f}")
+
+
+def main() -> None:
+    for name in ("TF_CONFIG", "PYTHONDONTWRITEBYTECODE"):  # compiled once, as any installed program is
+        os.environ.pop(name, None)
+    with tempfile.TemporaryDirectory() as name:
+        overhead(Path(name))
+        flood(Path(name))
+
+
+if __name__ == "__main__":
+    main()
