@@ -124,7 +124,9 @@ class LocalStore:
 
     async def report(self, job: Job, before: Status, decision: Decision) -> None:  # noqa: ARG002
         self._keep(decision.status)
-        if decision.status.phase != before.phase or decision.status.is_finished:  # a rename costs milliseconds
+        if (
+            decision.status.phase != before.phase or decision.status.is_finished
+        ):  # a rename costs milliseconds
             self._directory.write("status.json", json.dumps(msgspec.to_builtins(decision.status), indent=2))
         if decision.status != before or decision.actions:
             self._directory.append("decisions.jsonl", _summary(decision))

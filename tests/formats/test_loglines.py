@@ -1,0 +1,62 @@
+"""Metrics are read from what programs print anyway."""
+
+import re
+
+import pytest
+
+from tfyard.formats.loglines import LONGEST, Reading, read_line
+
+CASES = {
+    "the tutorial's form": (
+        "Step: 2520, loss: 0.0276989098638, accuracy: 0.9521484375, auc: 0.976532936096",
+        Reading(step=2520, values={"loss": 0.0276989098638, "accuracy": 0.9521484375, "auc": 0.976532936096}),
+    ),
+    "the lab's cross entropy": (
+        "INFO:tensorflow:2017-11-20 20:57:22.314198: Step 480: Cross entropy = 0.142486",
+        Reading(step=480, values={"cross entropy": 0.142486}),
+    ),
+    "the lab's percentage": (
+        "INFO:tensorflow:2017-11-20 20:57:22.370080: Step 480: Validation accuracy = 85.0% (N=100)",
+        Reading(step=480, values={"validation accuracy": 0.85}),
+    ),
+    "the lab's last line": (
+        "INFO:tensorflow:Final test accuracy = 88.4% (N=353)",
+        Reading(values={"final test accuracy": 0.884}),
+    ),
+    "a held-out result": (
+        "Held-out: accuracy: 0.97, auc: 0.99",
+        Reading(values={"accuracy": 0.97, "auc": 0.99}),
+    ),
+    "an epoch of Keras": ("Epoch 2/5", Reading(epoch=2, epochs=5)),
+    "a bar of Keras 3": (
+        "120/500 ━━━━━━━━ 1s 2ms/step - accuracy: 0.9100 - loss: 0.3012",
+        Reading(step=120, total=500, values={"accuracy": 0.91, "loss": 0.3012}),
+    ),
+    "a bar of Keras 2": (
+        "1875/1875 [==============================] - 3s 2ms/step - loss: 0.2946 - accuracy: 0.9146",
+        Reading(step=1875, total=1875, values={"loss": 0.2946, "accuracy": 0.9146}),
+    ),
+    "a global step": ("global_step: 7, loss = 1e-3", Reading(step=7, values={"loss": 0.001})),
+    "a plain sentence": ("Serving as worker 0", None),
+    "a number that is no metric": ("listening on port: 2222", None),
+    "a step without metrics": ("Step 3 of the recipe", None),
+    "a line as long as a file": ("Step: 1, loss: 2" + "x" * LONGEST, None),
+}
+
+
+@pytest.mark.parametrize(("line", "expected"), CASES.values(), ids=CASES.keys())
+def test_a_line_is_read(line: str, expected: Reading | None) -> None:
+    assert read_line(line) == expected
+
+
+def test_a_regex_of_the_users_goes_first() -> None:
+    pattern = re.compile(r"it (?P<step>\d+) of (?P<total>\d+): cost (?P<cost>\S+)")
+    assert read_line("it 5 of 10: cost 3.2", pattern) == Reading(step=5, total=10, values={"cost": 3.2})
+    assert read_line("it 5 of 10: cost unknown", pattern) == Reading(step=5, total=10)
+    assert read_line("Step: 5, loss: 1", pattern) == Reading(step=5, values={"loss": 1.0})
+
+
+def test_a_loss_that_is_not_a_number_any_more_is_still_a_loss() -> None:
+    reading = read_line("Step: 9, loss: nan")
+    assert reading is not None
+    assert reading.values["loss"] != reading.values["loss"]
