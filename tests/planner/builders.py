@@ -72,7 +72,11 @@ def task(name: str) -> Task:
 
 def pod(name: str, phase: Any = "Running", **fields: Any) -> Pod:
     """`pod("worker-0", "Failed", exit_code=1)`."""
-    known = {"name": f"mnist-{name}", "uid": f"{name}#{fields.get('attempt', 0)}", "task": task(name)}
+    known: dict[str, Any] = {
+        "name": f"mnist-{name}",
+        "uid": f"{name}#{fields.get('attempt', 0)}",
+        "task": task(name),
+    }
     return Pod(phase=phase, **(known | fields))
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from tfyard.model import Pod
+from tfyard.model import Pod, Task
 
 from .builders import (
     at,
@@ -173,7 +173,10 @@ LIMITS = {
 def test_the_backoff_limit_counts_every_restart(
     limit: int | None, failing: list[str], in_place: int, fails: bool
 ) -> None:
-    roles = [role("Worker", 1, "OnFailure"), *(role(n, 1, p) for n, p in zip(("PS", "Evaluator"), failing))]
+    roles = [
+        role("Worker", 1, "OnFailure"),
+        *(role(n, 1, p) for n, p in zip(("PS", "Evaluator"), failing, strict=False)),
+    ]
     asked = job(*roles, backoff_limit=limit)
     names = [f"{r.name.lower()}-0" for r in roles[1:]]
     seen = [pod("worker-0", restarts=in_place), *(pod(name, "Failed", exit_code=137) for name in names)]
@@ -314,3 +317,51 @@ def test_the_failure_at_the_limit_names_the_pod_that_restarted_most_in_place() -
     assert words(restless, backoff_limit=2).endswith(
         "worker-1 exited with code 1 after 3 restart(s): ValueError: no data"
     )
+
+
+def test_restarts_in_place_still_count_when_their_pod_has_finished() -> None:
+    asked = job(chief(), workers(1, "OnFailure"), backoff_limit=2)
+    seen = [pod("chief-0"), pod("worker-0", "Succeeded", restarts=2)]
+    first = look(asked, *seen, status=begun(asked)).status
+    again = look(asked, *seen, status=first).status
+    assert [s.replica_statuses["Worker"].restarts for s in (first, again)] == [2, 2]
+
+
+def test_restarts_in_place_still_count_when_their_pod_vanished_unseen() -> None:
+    asked = job(workers(2, "OnFailure"), backoff_limit=3)
+    status = begun(asked, pod("worker-0", restarts=2), pod("worker-1"))
+    status = look(asked, pod("worker-1"), status=status).status
+    status = look(asked, pod("worker-0"), pod("worker-1"), status=status).status
+    assert status.replica_statuses["Worker"].restarts == 2
+
+
+def test_restarts_in_place_still_count_when_their_pod_was_scaled_away() -> None:
+    status = begun(job(workers(2, "OnFailure")), pod("worker-0"), pod("worker-1", restarts=2))
+    scaled = look(job(workers(1, "OnFailure")), pod("worker-0"), status=status).status
+    assert scaled.replica_statuses["Worker"].restarts == 2
+
+
+def test_a_pod_that_ends_well_because_it_was_sent_away_has_not_finished() -> None:
+    """Programs that save and exit 0 on SIGTERM would else end a job half-trained."""
+    asked = job(workers(1))
+    leaving = pod("worker-0", deleting=at(30))
+    status = look(asked, leaving, status=begun(asked, pod("worker-0"))).status
+    ended = look(asked, replace(leaving, phase="Succeeded"), status=status).status
+    assert not ended.is_finished
+    assert created(look(asked, status=ended)) == ["mnist-worker-0"]
+
+
+def test_failures_that_end_the_job_are_shown_as_failures_not_as_restarts() -> None:
+    asked = job(workers(2, "OnFailure"), backoff_limit=1)
+    broken = [pod(name, "Failed", exit_code=1, attempt=0) for name in ("worker-0", "worker-1")]
+    status = look(asked, *broken, status=begun(asked, *pods("worker-0", "worker-1"))).status
+    counts = status.replica_statuses["Worker"]
+    assert (status.phase, counts.failed, counts.restarts) == ("Failed", 2, 0)
+    assert status.tasks == {}
+
+
+def test_a_pod_with_an_impossible_index_is_deleted() -> None:
+    asked = job(workers(1))
+    stray = replace(pod("worker-0"), name="mnist-worker--1", task=Task("Worker", -1), uid="stray")
+    decision = look(asked, pod("worker-0"), stray, status=begun(asked))
+    assert deleted(decision) == ["mnist-worker--1"]

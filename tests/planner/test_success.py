@@ -170,7 +170,7 @@ def test_a_job_runs_as_soon_as_its_leaders_do(job: Job, seen: list[Pod], runs: b
 def test_a_job_whose_roles_are_all_empty_waits_instead_of_looping_or_succeeding() -> None:
     empty = job(workers(0), servers(0))
     first = look(empty)
-    assert [action for action in first.actions] == []
+    assert first.actions == ()
     again = look(empty, status=first.status)
     assert (again.status, again.actions) == (first.status, ())
     assert shown(again.status) == ["Created=True (TFJobCreated)"]

@@ -167,3 +167,62 @@ def test_a_suspended_job_shows_its_roles_at_rest() -> None:
     status = look(job(workers(2), suspend=True), *seen, status=begun(awake, *seen)).status
     selector = "training.kubeflow.org/job-name=mnist,training.kubeflow.org/replica-type=worker"
     assert status.replica_statuses == {"Worker": RoleStatus(ready="0/2", selector=selector)}
+
+
+def test_a_suspended_job_is_not_restarting() -> None:
+    awake = job(workers(1, "OnFailure"))
+    restarting = look(awake, pod("worker-0", "Failed"), status=begun(awake, pod("worker-0"))).status
+    status = look(job(workers(1, "OnFailure"), suspend=True), status=restarting).status
+    assert shown(status) == [
+        "Created=True (TFJobCreated)",
+        "Restarting=False (TFJobSuspended)",
+        "Suspended=True (TFJobSuspended)",
+    ]
+
+
+def test_a_failure_seen_first_when_the_job_is_suspended_still_counts_as_a_restart() -> None:
+    world = World(job(workers(1, "OnFailure"), backoff_limit=3))
+    world.settle()
+    world.change("mnist-worker-0", phase="Failed", exit_code=1)
+    for policy in (RunPolicy(suspend=True, backoff_limit=3), RunPolicy(backoff_limit=3)):
+        world.job = replace(world.job, run_policy=policy)
+        world.settle()
+    assert world.status.replica_statuses["Worker"].restarts == 1
+    assert world.status.replica_statuses["Worker"].failed == 0
+
+
+def test_a_pod_that_ends_well_because_of_the_suspension_has_not_finished() -> None:
+    world = World(job(workers(1)))
+    world.settle()
+    world.job = replace(world.job, run_policy=RESTING)
+    world.step()
+    world.change("mnist-worker-0", phase="Succeeded")
+    world.step()
+    world.settle()
+    world.job = replace(world.job, run_policy=AWAKE)
+    world.settle()
+    assert world.status.phase == "Running"
+
+
+def test_a_pod_that_ends_well_after_a_quick_resume_has_not_finished() -> None:
+    world = World(job(workers(1)))
+    world.settle()
+    for policy in (RESTING, AWAKE):
+        world.job = replace(world.job, run_policy=policy)
+        world.step()
+    world.change("mnist-worker-0", phase="Succeeded")
+    world.step()
+    world.settle()
+    assert world.status.phase == "Running"
+
+
+def test_a_quick_resume_does_not_say_that_pods_were_taken_away() -> None:
+    world = World(job(workers(1)))
+    world.settle()
+    events = []
+    for policy in (RESTING, AWAKE):
+        world.job = replace(world.job, run_policy=policy)
+        events += [event.reason for event in world.step().events]
+    events += [event.reason for event in world.step().events]
+    assert events == ["TFJobSuspended", "TFJobResumed"]
+    assert world.status.phase == "Created"

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from tfyard.model import Action, Decision, Delete, Job, Observed, Pod, Status
 
-from . import cleanup, deadline, narrate, plan, restart, status, suspend
+from . import cleanup, deadline, narrate, plan, reasons, restart, status, suspend
 from .census import Census, take_census
 from .restart import Verdict
 from .site import Site, settle
@@ -39,9 +39,14 @@ def is_hands_off(job: Job, observed: Observed) -> bool:
 
 
 def _active(job: Job, observed: Observed, census: Census, site: Site, now: datetime) -> Decision:
+    if observed.status.has(reasons.SUSPENDED):
+        suspend.see_off(census)
     verdict = restart.judge(job, census)
     started = _started(job, observed, site, _stamp(now))
-    after = status.count(job, _outcome(job, started, census, verdict, now), census)
+    after = _outcome(job, started, census, verdict, now)
+    if after.is_finished:
+        restart.revoke(census, verdict)
+    after = status.count(job, after, census)
     events = tuple(narrate.tell(job, observed.status, after, census, verdict))
     if after.is_finished:
         after = status.credit_active(after) if after.has("Succeeded") else after
