@@ -25,7 +25,7 @@ def decide(job: Job, observed: Observed, site: Site, now: datetime) -> Decision:
     if is_hands_off(job, observed):
         return Decision(status=observed.status)
     if observed.status.is_finished:
-        return _finished(job, observed, observed.status, now)
+        return _finished(job, observed, status.acknowledge(job, observed.status), now)
     site = settle(job, observed, site)
     census = take_census(job, observed)
     if job.run_policy.suspend:

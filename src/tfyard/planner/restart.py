@@ -108,6 +108,13 @@ def _beyond_limit(job: Job, limit: int, census: Census, verdict: Verdict) -> Fai
     return Failure(cause="BackoffLimitExceeded", task=task, exit_code=code, message=text)
 
 
+def explain(job: Job, verdict: Verdict) -> str:
+    """Why the job restarts."""
+    pods = verdict.restarted or verdict.replaced
+    message = reasons.RESTARTING_MESSAGE if verdict.restarted else reasons.REPLACING_MESSAGE
+    return message.format(job=job, roles=", ".join(sorted({pod.task.role for pod in pods})))
+
+
 def describe(pod: Pod) -> str:
     """One task's end in words: its exit code, the reason, and the last lines it wrote."""
     code = f"exited with code {pod.exit_code}" if pod.exit_code is not None else "failed"
