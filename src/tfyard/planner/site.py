@@ -57,10 +57,13 @@ def settle(job: Job, observed: Observed, site: Site) -> Site:
     kept = observed.status.cluster
     if kept is not None:
         return replace(site, services=kept.services, domain=kept.domain, dialect=kept.dialect)
-    mode = job.services or ("per-replica" if _has_replica_services(job, observed) else site.services)
-    return replace(site, services=mode, dialect=site.dialect or job.dialect)
+    mode, dialect = job.services or site.services, site.dialect or job.dialect
+    if job.services is None and mode != "per-replica" and _has_replica_services(job, observed):
+        return replace(site, services="per-replica", dialect="kubeflow" if dialect == "tf2" else dialect)
+    return replace(site, services=mode, dialect=dialect)
 
 
 def _has_replica_services(job: Job, observed: Observed) -> bool:
-    """Another operator began this job with a Service per replica: its running pods know only those names."""
+    """Another operator began this job with a Service per replica: its running pods know only those names,
+    and call each other as upstream does."""
     return any(("Service", pod_name(job.name, task)) in observed.children for task in job.tasks())
