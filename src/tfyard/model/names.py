@@ -36,7 +36,9 @@ def pod_name(job: str, task: Task) -> str:
 
 
 def cluster_config_name(job: str, digest: str) -> str:
-    return f"{job}-cluster-{digest}"
+    """Cut to fit: the digest is of the addresses, which name the whole job."""
+    end = f"-cluster-{digest}"
+    return job[: MAX_LABEL - len(end)] + end
 
 
 def tensorboard_name(job: str) -> str:
