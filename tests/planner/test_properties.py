@@ -81,10 +81,10 @@ class History(World):
 
     # Each move returns whether the planner must be seen to notice it, since the world will not show it again.
 
-    def do_wait(self, number: int) -> bool:
+    def do_wait(self, _number: int) -> bool:
         return False
 
-    def do_start(self, number: int) -> bool:
+    def do_start(self, _number: int) -> bool:
         self.start()
         return False
 

@@ -4,11 +4,14 @@ from collections.abc import Iterator
 
 from msgspec import Struct, field
 
-from tfyard.model import Job, Observed, Pod, Role, RoleMemory, RoleStatus, Status, Task
-from tfyard.model.names import pod_name
+from tfyard.model import Job, Observed, Pod, Role, RoleMemory, RoleStatus, Status
+from tfyard.model.names import pod_prefix
 
 from . import indexes
 from .reasons import SUSPENDED
+
+Slots = dict[int, Pod]
+"""A role's pods by index."""
 
 
 class RoleCensus(Struct, kw_only=True):
@@ -72,35 +75,36 @@ class Census(Struct, kw_only=True):
 
 def take_census(job: Job, observed: Observed) -> Census:
     slots, excess = _assign(job, observed.pods)
-    roles = {role.name: _count(role, slots, observed.status) for role in job.roles}
+    roles = {role.name: _count(role, slots[role.name], observed.status) for role in job.roles}
     return Census(roles=roles, excess=excess)
 
 
-def _assign(job: Job, pods: tuple[Pod, ...]) -> tuple[dict[Task, Pod], list[Pod]]:
-    replicas = {role.name: role.replicas for role in job.roles}
-    slots: dict[Task, Pod] = {}
+def _assign(job: Job, pods: tuple[Pod, ...]) -> tuple[dict[str, Slots], list[Pod]]:
+    known = {role.name: (role.replicas, pod_prefix(job.name, role.name)) for role in job.roles}
+    slots: dict[str, Slots] = {role.name: {} for role in job.roles}
     excess = []
     for pod in pods:
-        task = pod.task
-        if 0 <= task.index < replicas.get(task.role, 0) and pod.name == pod_name(job.name, task):
-            slots[task] = pod
+        role, index = pod.task
+        replicas, prefix = known.get(role, (0, ""))
+        if 0 <= index < replicas and pod.name == f"{prefix}{index}":
+            slots[role][index] = pod
         else:
             excess.append(pod)
     return slots, excess
 
 
-def _count(role: Role, slots: dict[Task, Pod], status: Status) -> RoleCensus:
+def _count(role: Role, slots: Slots, status: Status) -> RoleCensus:
     memory = status.tasks.get(role.name, RoleMemory())
     is_suspended = status.has(SUSPENDED)
     attempts = {int(index): count for index, count in memory.attempts.items() if int(index) < role.replicas}
     finished = {index for index in indexes.expand(memory.finished) if index < role.replicas}
     census = RoleCensus(role=role, attempts=attempts, finished=finished, retries=memory.retries)
-    for task in role.tasks():
-        pod = slots.get(task)
-        if task.index in finished:
+    for index in range(role.replicas):
+        if index in finished:
             continue
+        pod = slots.get(index)
         if pod is None:
-            census.absent.append(task.index)
+            census.absent.append(index)
         else:
             _place(census, pod, is_suspended)
     shown = status.replica_statuses.get(role.name, RoleStatus()).restarts

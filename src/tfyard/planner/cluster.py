@@ -5,9 +5,9 @@ beyond a budget the text lives once in a ConfigMap, and the kubelet expands it i
 """
 
 import hashlib
-import json
 from collections.abc import Callable
 
+import msgspec
 from msgspec import Struct
 
 from tfyard.model import CHIEF, EVALUATOR, MASTER, PS, WORKER, Dialect, Job, Manifest, Role, Task
@@ -135,7 +135,7 @@ def _digest(data: dict[str, str]) -> str:
 
 
 def _compact(data: object) -> str:
-    return json.dumps(data, separators=(",", ":"))
+    return msgspec.json.encode(data).decode()
 
 
 def _value(name: str, value: str) -> Manifest:

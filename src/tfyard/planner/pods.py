@@ -15,7 +15,7 @@ from tfyard.model.names import (
     REPLICA_INDEX,
     REPLICA_TYPE,
     job_labels,
-    pod_name,
+    pod_prefix,
 )
 
 from . import accelerators
@@ -33,12 +33,12 @@ def builder(job: Job, role: Role, roster: Roster, site: Site, *, hostnames: bool
     labels[REPLICA_TYPE] = role.name.lower()
     annotations: dict[str, str] = metadata.get("annotations") or {}
     finalizers = {"finalizers": metadata["finalizers"]} if metadata.get("finalizers") else {}
-    owner = owner_references(job)
+    owner, prefix = owner_references(job), pod_prefix(job.name, role.name)
     masters = chiefs(job, role)
     spec_of = _spec_builder(job, role, roster, site)
 
     def build(index: int, attempt: int) -> Manifest:
-        name = pod_name(job.name, Task(role.name, index))
+        name = f"{prefix}{index}"
         own = {**labels, REPLICA_INDEX: str(index)}
         if index in masters:
             own[JOB_ROLE] = "master"
