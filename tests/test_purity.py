@@ -10,70 +10,15 @@ SOURCE = Path(__file__).parents[1] / "src" / "tfyard"
 ROOMS = ("model", "formats", "planner")
 MODULES = sorted(path for room in ROOMS for path in (SOURCE / room).rglob("*.py"))
 
-FORBIDDEN_IMPORTS = frozenset(
-    [
-        "aiohttp",
-        "asyncio",
-        "ctypes",
-        "fcntl",
-        "getpass",
-        "glob",
-        "http",
-        "io",
-        "locale",
-        "multiprocessing",
-        "os",
-        "platform",
-        "pty",
-        "random",
-        "requests",
-        "secrets",
-        "select",
-        "shutil",
-        "signal",
-        "socket",
-        "ssl",
-        "subprocess",
-        "sys",
-        "tempfile",
-        "threading",
-        "time",
-        "urllib",
-        "uuid",
-    ]
+_IMPORTS = (
+    "aiohttp asyncio ctypes fcntl getpass glob http io locale multiprocessing os platform pty random requests"
+    " secrets select shutil signal socket ssl subprocess sys tempfile threading time urllib uuid"
 )
-FORBIDDEN_CALLS = frozenset(
-    [
-        "breakpoint",
-        "exec",
-        "eval",
-        "input",
-        "open",
-        "now",
-        "utcnow",
-        "today",
-        "fromtimestamp",
-        "getenv",
-        "urandom",
-        "system",
-        "popen",
-        "Popen",
-        "write_text",
-        "write_bytes",
-        "mkdir",
-        "touch",
-        "unlink",
-        "rmdir",
-        "rename",
-        "chmod",
-        "symlink_to",
-        "iterdir",
-        "glob",
-        "rglob",
-        "cwd",
-        "home",
-    ]
+_CALLS = (
+    "breakpoint exec eval input open now utcnow today fromtimestamp getenv urandom system popen Popen"
+    " write_text write_bytes mkdir touch unlink rmdir rename chmod symlink_to iterdir glob rglob cwd home"
 )
+FORBIDDEN_IMPORTS, FORBIDDEN_CALLS = frozenset(_IMPORTS.split()), frozenset(_CALLS.split())
 READERS = frozenset({"read_text", "read_bytes"})
 READS_PACKAGE_DATA = frozenset({"formats/podfields.py", "formats/explaining.py"})
 

@@ -4,6 +4,7 @@ A history is a list of moves. After each the planner looks once, and may be kill
 """
 
 import re
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -17,7 +18,19 @@ from tfyard.planner import Site
 from .builders import job, look, role
 from .world import World
 
-MOVES = ("start", "fail", "restart", "finish", "evict", "delete", "end", "vanish", "scale", "suspend", "wait")
+MOVES = (
+    "start",
+    "fail",
+    "restart",
+    "finish",
+    "evict",
+    "delete",
+    "end",
+    "vanish",
+    "scale",
+    "suspend",
+    "later",
+)
 CRASHES = ("", "", "", "before report", "after report", "half applied", "status lost")
 RETRIED_CODES = {"Always": {1, 137}, "OnFailure": {1, 137}, "ExitCode": {137}, "Never": set[int]()}
 """Written down once more, so that the planner is not judged by itself."""
@@ -38,6 +51,9 @@ class History(World):
 
     def look(self, crash: str) -> None:
         decision = self.decide()
+        targets = [_target(action) for action in decision.actions]
+        assert len(set(targets)) == len(targets), "nothing is done twice"
+        assert decision.wake_after is None or decision.wake_after > 0
         if crash == "before report":
             return
         if crash == "status lost":
@@ -81,7 +97,8 @@ class History(World):
 
     # Each move returns whether the planner must be seen to notice it, since the world will not show it again.
 
-    def do_wait(self, _number: int) -> bool:
+    def do_later(self, number: int) -> bool:
+        self.now += timedelta(seconds=10 * number)
         return False
 
     def do_start(self, _number: int) -> bool:
@@ -171,6 +188,7 @@ def jobs(draw: st.DrawFn) -> Job:
         success=draw(st.sampled_from(["", "AllWorkers"])),
         clean=draw(st.sampled_from(["None", "Running", "All"])),
         backoff_limit=draw(st.sampled_from([None, 0, 2, 5])),
+        deadline=draw(st.sampled_from([None, None, None, 300])),
         suspend=draw(st.booleans()) and draw(st.booleans()),
         services=draw(st.sampled_from([None, "per-replica"])),
     )

@@ -1,11 +1,12 @@
 """Conditions, counts and what else is shown of a job."""
 
 from datetime import datetime
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
-from tfyard.model import Condition, Obstacle, RoleStatus, Status
+from tfyard.model import Condition, DeleteJob, Obstacle, RoleStatus, Status
 from tfyard.planner import conditions
 
 from .builders import (
@@ -206,3 +207,27 @@ def test_the_generation_of_a_finished_job_is_seen_too() -> None:
     asked = job(workers(1))
     done = look(asked, pod("worker-0", "Succeeded"), status=begun(asked)).status
     assert look(replace(asked, generation=2), status=done).status == replace(done, observed_generation=2)
+
+
+def ended(**fields: Any) -> Status:
+    """As upstream's operator leaves a job that failed after a restart: no time, no phase."""
+    return Status(
+        conditions=(*CREATED, Condition("Failed", "True", "TFJobFailed", "", at(5), at(5))), **fields
+    )
+
+
+def test_an_end_that_another_operator_left_without_its_time_gets_one() -> None:
+    asked = job(workers(1), ttl=60)
+    decision = look(asked, status=ended(), now=at(35))
+    assert decision.status.completion_time == at(5)
+    assert decision.wake_after == 30
+    assert look(asked, status=decision.status, now=at(65)).actions == (DeleteJob(),)
+
+
+def test_an_end_whose_very_condition_has_no_time_ended_now() -> None:
+    bare = Status(conditions=(Condition("Succeeded", "True"),))
+    assert look(job(workers(1)), status=bare, now=at(9)).status.completion_time == at(9)
+
+
+def test_an_end_that_another_operator_left_shows_its_phase() -> None:
+    assert look(job(workers(1)), status=ended(completion_time=NOW)).status.phase == "Failed"

@@ -226,3 +226,15 @@ def test_a_quick_resume_does_not_say_that_pods_were_taken_away() -> None:
     events += [event.reason for event in world.step().events]
     assert events == ["TFJobSuspended", "TFJobResumed"]
     assert world.status.phase == "Created"
+
+
+def test_a_failure_that_the_job_survives_is_no_restart_when_it_is_suspended() -> None:
+    elastic = {"dynamic_workers": True, "backoff_limit": 0}
+    world = World(job(chief(), workers(1), **elastic))
+    world.settle()
+    world.change("mnist-worker-0", phase="Failed", exit_code=1)
+    world.settle()
+    for suspend in (True, False):
+        world.job = job(chief(), workers(1), **elastic, suspend=suspend)
+        world.settle()
+    assert world.status.phase == "Running"

@@ -25,7 +25,7 @@ def decide(job: Job, observed: Observed, site: Site, now: datetime) -> Decision:
     if is_hands_off(job, observed):
         return Decision(status=observed.status)
     if observed.status.is_finished:
-        return _finished(job, observed, status.acknowledge(job, observed.status), now)
+        return _finished(job, observed, status.inherit(job, observed.status, _stamp(now)), now)
     site = settle(job, observed, site)
     census = take_census(job, observed)
     if job.run_policy.suspend:
@@ -82,7 +82,7 @@ def _started(job: Job, observed: Observed, site: Site, now: datetime) -> Status:
 
 def _suspended(job: Job, observed: Observed, census: Census, site: Site, now: datetime) -> Decision:
     before = observed.status
-    suspend.put_to_rest(census)
+    suspend.put_to_rest(job, census)
     after = status.begin(job, before, site.cluster(), _stamp(now))
     after = replace(after, conditions=suspend.suspended(job, after, _stamp(now)), phase="Suspended")
     if before.replica_statuses or observed.pods:

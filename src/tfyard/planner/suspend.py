@@ -7,6 +7,7 @@ from tfyard.model import Action, Delete, Job, Observed, Status
 
 from . import children, conditions, plan, reasons
 from .census import Census
+from .restart import is_tolerated
 
 
 def suspended(job: Job, status: Status, now: datetime) -> conditions.Conditions:
@@ -24,12 +25,12 @@ def resumed(job: Job, status: Status, now: datetime) -> conditions.Conditions:
     return conditions.put(status.conditions, reasons.SUSPENDED, reasons.TFJOB_RESUMED, text, now, holds=False)
 
 
-def put_to_rest(census: Census) -> None:
+def put_to_rest(job: Job, census: Census) -> None:
     """The pods go, and with them what must still count after the resume: failures that nobody has judged,
     and restarts in place. Who merely leaves is not noted: that would be a line for every task."""
     for role in census:
         for pod in role.failed:
-            role.give_up(pod, counts=not pod.disrupted)
+            role.give_up(pod, counts=not pod.disrupted and not is_tolerated(job, pod))
         for pod in role.running + role.pending + role.leaving:
             if pod.restarts or pod.phase == "Succeeded":
                 role.give_up(pod, counts=False)
