@@ -18,19 +18,9 @@ from tfyard.planner import Site
 from .builders import job, look, role
 from .world import World
 
-MOVES = (
-    "start",
-    "fail",
-    "restart",
-    "finish",
-    "evict",
-    "delete",
-    "end",
-    "vanish",
-    "scale",
-    "suspend",
-    "later",
-)
+RARE = ("finish", "evict", "delete", "end", "vanish", "scale", "suspend", "later")
+MOVES = ("start", "fail", "restart", *RARE, "start", "fail", "restart", "start")
+"""Pods must start before anything can happen to them, so that is what happens most."""
 CRASHES = ("", "", "", "before report", "after report", "half applied", "status lost")
 RETRIED_CODES = {"Always": {1, 137}, "OnFailure": {1, 137}, "ExitCode": {137}, "Never": set[int]()}
 """Written down once more, so that the planner is not judged by itself."""
@@ -166,7 +156,7 @@ class History(World):
         return True
 
     def do_suspend(self, number: int) -> bool:
-        policy = replace(self.job.run_policy, suspend=bool(number % 2))
+        policy = replace(self.job.run_policy, suspend=number % 4 == 1)
         self.job = replace(self.job, run_policy=policy, generation=self.job.generation + 1)
         return False
 
@@ -187,9 +177,9 @@ def jobs(draw: st.DrawFn) -> Job:
         *roles,
         success=draw(st.sampled_from(["", "AllWorkers"])),
         clean=draw(st.sampled_from(["None", "Running", "All"])),
-        backoff_limit=draw(st.sampled_from([None, 0, 2, 5])),
+        backoff_limit=draw(st.sampled_from([None, 5, 2, 0])),
         deadline=draw(st.sampled_from([None, None, None, 300])),
-        suspend=draw(st.booleans()) and draw(st.booleans()),
+        suspend=draw(st.integers(0, 7)) == 1,
         services=draw(st.sampled_from([None, "per-replica"])),
     )
 
