@@ -187,3 +187,9 @@ def test_a_scale_down_to_one_task_leaves_tensorboards_service() -> None:
     )
     decision = look(asked, *pods("worker-0"), status=begun(job(workers(2))), children=children)
     assert deleted(decision, "Service") == ["mnist"]
+
+
+def test_a_tensorboard_that_is_no_longer_asked_for_keeps_its_service_as_long_as_its_deployment() -> None:
+    children = frozenset({("Service", "mnist-tensorboard"), ("Deployment", "mnist-tensorboard")})
+    asked = job(workers(1))
+    assert look(asked, *pods("worker-0"), status=begun(asked), children=children).actions == ()

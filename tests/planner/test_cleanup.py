@@ -73,7 +73,7 @@ GRACEFUL = job(chief(), workers(1), evaluator(), clean="Running", evaluator_grac
 def test_an_evaluator_may_judge_the_last_checkpoint_before_it_goes() -> None:
     first = look(GRACEFUL, *evaluating(), status=begun(GRACEFUL), children=SERVICE)
     assert (deleted(first), deleted(first, "Service"), first.wake_after) == (["mnist-worker-0"], [], 300)
-    later = look(GRACEFUL, *evaluating(), status=first.status, children=SERVICE, now=at(300))
+    later = look(GRACEFUL, *evaluating(), status=first.status, children=SERVICE, now=at(301))
     assert "mnist-evaluator-0" in deleted(later)
     assert deleted(later, "Service") == ["mnist"]
 

@@ -99,6 +99,11 @@ def test_a_restart_policy_inside_the_template_is_overruled_with_a_warning() -> N
     assert told(look(job(own_policy("Never")))) == [("Warning", "SetPodTemplateRestartPolicy", text)]
 
 
+def test_the_overruled_policy_is_told_once() -> None:
+    asked = job(own_policy("Never"))
+    assert told(look(asked, status=begun(asked))) == []
+
+
 def test_the_same_policy_inside_the_template_needs_no_warning() -> None:
     assert told(look(job(own_policy("OnFailure")))) == []
 

@@ -238,3 +238,15 @@ def test_a_failure_that_the_job_survives_is_no_restart_when_it_is_suspended() ->
         world.job = job(chief(), workers(1), **elastic, suspend=suspend)
         world.settle()
     assert world.status.phase == "Running"
+
+
+def test_a_failure_seen_first_at_a_suspension_is_counted_once_with_its_restarts_in_place() -> None:
+    awake, asked = job(workers(1, "OnFailure")), job(workers(1, "OnFailure"), suspend=True)
+    failed = pod("worker-0", "Failed", exit_code=1, restarts=2)
+    first = look(asked, failed, status=begun(awake, pod("worker-0", restarts=2)))
+    again = look(asked, failed, status=first.status)
+    counts = [
+        (d.status.replica_statuses["Worker"].restarts, d.status.replica_statuses["Worker"].failed)
+        for d in (first, again)
+    ]
+    assert counts == [(3, 0), (3, 0)]

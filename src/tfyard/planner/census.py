@@ -97,7 +97,7 @@ def _count(role: Role, slots: Slots, status: Status) -> RoleCensus:
     memory = status.tasks.get(role.name, RoleMemory())
     is_suspended = status.has(SUSPENDED)
     attempts = {int(index): count for index, count in memory.attempts.items() if int(index) < role.replicas}
-    finished = {index for index in indexes.expand(memory.finished) if index < role.replicas}
+    finished = indexes.expand(memory.finished, role.replicas)
     census = RoleCensus(role=role, attempts=attempts, finished=finished, retries=memory.retries)
     for index in range(role.replicas):
         if index in finished:

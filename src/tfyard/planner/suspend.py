@@ -32,7 +32,7 @@ def put_to_rest(job: Job, census: Census) -> None:
         for pod in role.failed:
             role.give_up(pod, counts=not pod.disrupted and not is_tolerated(job, pod))
         for pod in role.running + role.pending + role.leaving:
-            if pod.restarts or pod.phase == "Succeeded":
+            if pod.restarts:
                 role.give_up(pod, counts=False)
         role.running, role.pending, role.failed, role.leaving = [], [], [], []
 
