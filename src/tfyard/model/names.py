@@ -35,8 +35,15 @@ def pod_name(job: str, task: Task) -> str:
     return f"{job}-{task.name}"
 
 
+def pod_prefix(job: str, role: str) -> str:
+    """What a role's pod names share before the index: large jobs make ten thousand of them at once."""
+    return f"{job}-{role.lower()}-"
+
+
 def cluster_config_name(job: str, digest: str) -> str:
-    return f"{job}-cluster-{digest}"
+    """Cut to fit: the digest is of the addresses, which name the whole job."""
+    end = f"-cluster-{digest}"
+    return job[: MAX_LABEL - len(end)] + end
 
 
 def tensorboard_name(job: str) -> str:

@@ -4,10 +4,14 @@ from collections.abc import Iterator
 
 from msgspec import Struct, field
 
-from tfyard.model import Job, Observed, Pod, Role, RoleMemory, Task
-from tfyard.model.names import pod_name
+from tfyard.model import Job, Observed, Pod, Role, RoleMemory, RoleStatus, Status
+from tfyard.model.names import pod_prefix
 
 from . import indexes
+from .reasons import SUSPENDED
+
+Slots = dict[int, Pod]
+"""A role's pods by index."""
 
 
 class RoleCensus(Struct, kw_only=True):
@@ -31,11 +35,15 @@ class RoleCensus(Struct, kw_only=True):
     @property
     def restarts(self) -> int:
         """Restarts that count: of pods that are gone, and in place of those that are here."""
-        here = (self.pending, self.running, self.failed)
-        return self.retries + sum(pod.restarts for pods in here for pod in pods)
+        return self.retries + self.restarts_here
+
+    @property
+    def restarts_here(self) -> int:
+        here = (self.pending, self.running, self.failed, self.leaving)
+        return sum(pod.restarts for pods in here for pod in pods)
 
     def memory(self) -> RoleMemory:
-        attempts = {str(index): count for index, count in sorted(self.attempts.items())}
+        attempts = {str(index): count for index, count in sorted(self.attempts.items()) if count}
         finished = indexes.compress(self.finished)
         return RoleMemory(attempts=attempts, finished=finished, retries=self.retries)
 
@@ -44,6 +52,12 @@ class RoleCensus(Struct, kw_only=True):
         self.attempts[pod.task.index] = pod.attempt + 1
         self.retries += pod.restarts + (1 if counts else 0)
         self.stale.append(pod)
+
+    def take_back(self, pod: Pod) -> None:
+        """The job ends before this pod is run again: a failure, not a restart."""
+        self.attempts[pod.task.index] = pod.attempt
+        self.retries -= pod.restarts + 1
+        self.failed.append(pod)
 
 
 class Census(Struct, kw_only=True):
@@ -61,48 +75,54 @@ class Census(Struct, kw_only=True):
 
 def take_census(job: Job, observed: Observed) -> Census:
     slots, excess = _assign(job, observed.pods)
-    memories = observed.status.tasks
-    roles = {role.name: _count(role, slots, memories.get(role.name, RoleMemory())) for role in job.roles}
+    roles = {role.name: _count(role, slots[role.name], observed.status) for role in job.roles}
     return Census(roles=roles, excess=excess)
 
 
-def _assign(job: Job, pods: tuple[Pod, ...]) -> tuple[dict[Task, Pod], list[Pod]]:
-    replicas = {role.name: role.replicas for role in job.roles}
-    slots: dict[Task, Pod] = {}
+def _assign(job: Job, pods: tuple[Pod, ...]) -> tuple[dict[str, Slots], list[Pod]]:
+    known = {role.name: (role.replicas, pod_prefix(job.name, role.name)) for role in job.roles}
+    slots: dict[str, Slots] = {role.name: {} for role in job.roles}
     excess = []
     for pod in pods:
-        task = pod.task
-        if task.index < replicas.get(task.role, 0) and pod.name == pod_name(job.name, task):
-            slots[task] = pod
+        role, index = pod.task
+        replicas, prefix = known.get(role, (0, ""))
+        if 0 <= index < replicas and pod.name == f"{prefix}{index}":
+            slots[role][index] = pod
         else:
             excess.append(pod)
     return slots, excess
 
 
-def _count(role: Role, slots: dict[Task, Pod], memory: RoleMemory) -> RoleCensus:
+def _count(role: Role, slots: Slots, status: Status) -> RoleCensus:
+    memory = status.tasks.get(role.name, RoleMemory())
+    is_suspended = status.has(SUSPENDED)
     attempts = {int(index): count for index, count in memory.attempts.items() if int(index) < role.replicas}
-    finished = {index for index in indexes.expand(memory.finished) if index < role.replicas}
+    finished = indexes.expand(memory.finished, role.replicas)
     census = RoleCensus(role=role, attempts=attempts, finished=finished, retries=memory.retries)
-    for task in role.tasks():
-        pod = slots.get(task)
-        if task.index in finished:
+    for index in range(role.replicas):
+        if index in finished:
             continue
+        pod = slots.get(index)
         if pod is None:
-            census.absent.append(task.index)
+            census.absent.append(index)
         else:
-            _place(census, pod)
+            _place(census, pod, is_suspended)
+    shown = status.replica_statuses.get(role.name, RoleStatus()).restarts
+    census.retries = max(census.retries, shown - census.restarts_here)  # a pod may vanish with its count
     return census
 
 
-def _place(census: RoleCensus, pod: Pod) -> None:
+def _place(census: RoleCensus, pod: Pod, is_suspended: bool) -> None:
     attempt = census.attempts.get(pod.task.index, 0)
     if pod.attempt < attempt:
         census.stale.append(pod)
         return
     if pod.attempt > attempt:  # the status was lost or restored from a backup; the pod knows better
         census.attempts[pod.task.index] = pod.attempt
-    if pod.phase == "Succeeded":
+    sent_away = is_suspended and pod.deleting is not None  # it may well save its work and exit 0 then
+    if pod.phase == "Succeeded" and not sent_away:
         census.finished.add(pod.task.index)
+        census.retries += pod.restarts
         census.newly_finished.append(pod)
     elif pod.deleting is not None:
         census.leaving.append(pod)

@@ -5,12 +5,12 @@ beyond a budget the text lives once in a ConfigMap, and the kubelet expands it i
 """
 
 import hashlib
-import json
 from collections.abc import Callable
 
+import msgspec
 from msgspec import Struct
 
-from tfyard.model import CHIEF, EVALUATOR, MASTER, PS, WORKER, Dialect, Job, Manifest, Task
+from tfyard.model import CHIEF, EVALUATOR, MASTER, PS, WORKER, Dialect, Job, Manifest, Role, Task
 from tfyard.model.names import cluster_config_name
 
 from .site import Site, addresses
@@ -115,11 +115,15 @@ def has_tf_config(job: Job) -> bool:
     return job.size > 1 or (job.dialect == "tf1" and job.role(MASTER) is not None)
 
 
-def is_chief(job: Job, role: str, index: int) -> bool:
-    """Who carries upstream's `job-role: master` label: every chief, else worker 0."""
-    if any(other.name in (CHIEF, MASTER) for other in job.roles):
-        return role in (CHIEF, MASTER)
-    return role == WORKER and index == 0
+def chiefs(job: Job, role: Role) -> range:
+    """Which tasks of a role carry upstream's `job-role: master` label, by which tools find the logs to show:
+    the task that the format names, else every chief, else worker 0."""
+    if job.chief is not None:
+        index = job.chief.index
+        return range(index, index + 1) if role.name == job.chief.role else range(0)
+    if any(other.name in (CHIEF, MASTER) and other.replicas > 0 for other in job.roles):
+        return range(role.replicas if role.name in (CHIEF, MASTER) else 0)
+    return range(1 if role.name == WORKER else 0)
 
 
 def _is_large(found: Roster, size: int) -> bool:
@@ -131,7 +135,7 @@ def _digest(data: dict[str, str]) -> str:
 
 
 def _compact(data: object) -> str:
-    return json.dumps(data, separators=(",", ":"))
+    return msgspec.json.encode(data).decode()
 
 
 def _value(name: str, value: str) -> Manifest:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from tfyard.model import Action, Decision, Delete, Job, Observed, Pod, Status
 
-from . import cleanup, deadline, narrate, plan, restart, status, suspend
+from . import cleanup, deadline, narrate, plan, reasons, restart, status, suspend
 from .census import Census, take_census
 from .restart import Verdict
 from .site import Site, settle
@@ -25,7 +25,7 @@ def decide(job: Job, observed: Observed, site: Site, now: datetime) -> Decision:
     if is_hands_off(job, observed):
         return Decision(status=observed.status)
     if observed.status.is_finished:
-        return _finished(job, observed, observed.status, now)
+        return _finished(job, observed, status.inherit(job, observed.status, _stamp(now)), now)
     site = settle(job, observed, site)
     census = take_census(job, observed)
     if job.run_policy.suspend:
@@ -39,9 +39,14 @@ def is_hands_off(job: Job, observed: Observed) -> bool:
 
 
 def _active(job: Job, observed: Observed, census: Census, site: Site, now: datetime) -> Decision:
+    if observed.status.has(reasons.SUSPENDED):
+        suspend.see_off(census)
     verdict = restart.judge(job, census)
     started = _started(job, observed, site, _stamp(now))
-    after = status.count(job, _outcome(job, started, census, verdict, now), census)
+    after = _outcome(job, started, census, verdict, now)
+    if after.is_finished:
+        restart.revoke(census, verdict)
+    after = status.count(job, after, census)
     events = tuple(narrate.tell(job, observed.status, after, census, verdict))
     if after.is_finished:
         after = status.credit_active(after) if after.has("Succeeded") else after
@@ -77,7 +82,7 @@ def _started(job: Job, observed: Observed, site: Site, now: datetime) -> Status:
 
 def _suspended(job: Job, observed: Observed, census: Census, site: Site, now: datetime) -> Decision:
     before = observed.status
-    suspend.put_to_rest(census)
+    suspend.put_to_rest(job, census)
     after = status.begin(job, before, site.cluster(), _stamp(now))
     after = replace(after, conditions=suspend.suspended(job, after, _stamp(now)), phase="Suspended")
     if before.replica_statuses or observed.pods:

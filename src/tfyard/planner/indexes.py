@@ -3,8 +3,9 @@
 from collections.abc import Iterable, Iterator
 
 
-def expand(text: str) -> set[int]:
-    return {index for first, last in _spans(text) for index in range(first, last + 1)}
+def expand(text: str, below: int) -> set[int]:
+    """Bounded, because a status is data that others may write, and a span of a billion is a few letters."""
+    return {index for first, last in _spans(text) for index in range(first, min(last + 1, below))}
 
 
 def compress(indexes: Iterable[int]) -> str:

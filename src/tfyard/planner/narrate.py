@@ -3,13 +3,16 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from itertools import chain
+from typing import Literal
 
 from tfyard.model import Action, Create, Delete, DeleteJob, Event, Job, Pod, Status
 
 from . import reasons
 from .census import Census
 from .pods import template_restart_policy
-from .restart import Verdict
+from .restart import Verdict, explain
+
+Level = Literal["Normal", "Warning"]
 
 NAMED_PODS = 3
 """More pods than this are counted instead of named."""
@@ -20,11 +23,12 @@ def tell(job: Job, before: Status, after: Status, census: Census, verdict: Verdi
     if not before.conditions:
         yield from _template_warnings(job)
     yield from _exits(job, chain(verdict.fatal, verdict.restarted, *(role.newly_finished for role in census)))
-    if after.has(reasons.RESTARTING) and (verdict.restarted or _changed(before, after, reasons.RESTARTING)):
-        yield _event("Warning", after, reasons.RESTARTING)
-    for type, level in ((reasons.BLOCKED, "Warning"), (reasons.SUSPENDED, "Normal")):
-        if _changed(before, after, type):
-            yield _event(level, after, type)
+    if after.has(reasons.RESTARTING) and (verdict.restarted or verdict.replaced):
+        yield Event("Warning", reasons.TFJOB_RESTARTING, explain(job, verdict))
+    if _changed(before, after, reasons.BLOCKED):
+        yield _event("Warning" if after.has(reasons.BLOCKED) else "Normal", after, reasons.BLOCKED)
+    if _changed(before, after, reasons.SUSPENDED):
+        yield _event("Normal", after, reasons.SUSPENDED)
     if after.has(reasons.SUCCEEDED):
         yield _event("Normal", after, reasons.SUCCEEDED)
     if after.has(reasons.FAILED):
@@ -74,7 +78,7 @@ def _changed(before: Status, after: Status, type: str) -> bool:
     return new is not None and new != before.condition(type)
 
 
-def _event(level: str, status: Status, type: str) -> Event:
+def _event(level: Level, status: Status, type: str) -> Event:
     condition = status.condition(type)
     assert condition is not None
-    return Event("Warning" if level == "Warning" else "Normal", condition.reason, condition.message)
+    return Event(level, condition.reason, condition.message)

@@ -15,11 +15,11 @@ from tfyard.model.names import (
     REPLICA_INDEX,
     REPLICA_TYPE,
     job_labels,
-    pod_name,
+    pod_prefix,
 )
 
 from . import accelerators
-from .cluster import CLASSIC_VARIABLES, TF_CONFIG, Roster, has_tf_config, is_chief
+from .cluster import CLASSIC_VARIABLES, TF_CONFIG, Roster, chiefs, has_tf_config
 from .site import Site
 
 PodBuilder = Callable[[int, int], Manifest]
@@ -33,13 +33,14 @@ def builder(job: Job, role: Role, roster: Roster, site: Site, *, hostnames: bool
     labels[REPLICA_TYPE] = role.name.lower()
     annotations: dict[str, str] = metadata.get("annotations") or {}
     finalizers = {"finalizers": metadata["finalizers"]} if metadata.get("finalizers") else {}
-    owner = owner_references(job)
+    owner, prefix = owner_references(job), pod_prefix(job.name, role.name)
+    masters = chiefs(job, role)
     spec_of = _spec_builder(job, role, roster, site)
 
     def build(index: int, attempt: int) -> Manifest:
-        name = pod_name(job.name, Task(role.name, index))
+        name = f"{prefix}{index}"
         own = {**labels, REPLICA_INDEX: str(index)}
-        if is_chief(job, role.name, index):
+        if index in masters:
             own[JOB_ROLE] = "master"
         spec = spec_of(index)
         if hostnames:
@@ -115,24 +116,21 @@ def _container_builder(
     container = {**container, "ports": _ports(container, role.port)}
     env: list[Manifest] = list(container.get("env") or ())
     ours = roster.environment(role.name) if _wants_tf_config(job, env) else lambda _index: []
-    classic = [name for name in CLASSIC_VARIABLES if name in _mentions(container)]
+    classic = _classic_variables(container, env)
 
     def build(index: int) -> Manifest:
         own = {**container}
         if role.is_default_server and site.server_script:
             own["command"] = _server_command(role, roster, site, index)
-        first = _classic(roster, Task(role.name, index), classic)
-        if entries := [*first, *env, *ours(index)]:
+        entries = [*env, *ours(index)]
+        if classic:
+            values = roster.classic(Task(role.name, index))
+            entries = [*({"name": name, "value": values[name]} for name in classic), *entries]
+        if entries:
             own["env"] = entries
         return own
 
     return build
-
-
-def _classic(roster: Roster, task: Task, names: list[str]) -> list[Manifest]:
-    """These go before the user's own entries, which may refer to them: only earlier ones can be."""
-    values = roster.classic(task) if names else {}
-    return [{"name": name, "value": values[name]} for name in names]
 
 
 def _wants_tf_config(job: Job, env: list[Manifest]) -> bool:
@@ -140,11 +138,14 @@ def _wants_tf_config(job: Job, env: list[Manifest]) -> bool:
     return has_tf_config(job) and all(entry.get("name") != TF_CONFIG for entry in env)
 
 
-def _mentions(container: Manifest) -> str:
-    """The text in which a program may refer to the classic variables. Unasked, they are not given:
-    the host lists would make every pod grow with the job."""
-    env = [entry.get("value") or "" for entry in container.get("env") or ()]
-    return " ".join(str(part) for part in [*_list(container, "command"), *_list(container, "args"), *env])
+def _classic_variables(container: Manifest, env: list[Manifest]) -> list[str]:
+    """Those that the program mentions and the user has not set. Unasked, they are not given: the host lists
+    would make every pod grow with the job. They stand first, since the kubelet expands backward only."""
+    values = [entry.get("value") or "" for entry in env]
+    parts = [*_list(container, "command"), *_list(container, "args"), *values]
+    text = " ".join(str(part) for part in parts)
+    own = {entry.get("name") for entry in env}
+    return [name for name in CLASSIC_VARIABLES if name in text and name not in own]
 
 
 def _list(container: Manifest, key: str) -> list[Any]:
@@ -171,8 +172,11 @@ def template_restart_policy(role: Role) -> str:
 
 def service_ports(role: Role) -> list[Manifest]:
     """What a task's own Service offers: every port of the container that trains."""
-    found = _ports(tensorflow_container(role.template), role.port)
-    return [
-        {"name": entry.get("name") or f"port-{entry['containerPort']}", "port": entry["containerPort"]}
-        for entry in found
-    ]
+    return [_service_port(entry) for entry in _ports(tensorflow_container(role.template), role.port)]
+
+
+def _service_port(entry: Manifest) -> Manifest:
+    number, protocol = entry["containerPort"], entry.get("protocol") or "TCP"
+    is_tcp = protocol == "TCP"
+    name = entry.get("name") or (f"port-{number}" if is_tcp else f"port-{number}-{protocol.lower()}")
+    return {"name": name, "port": number, **({} if is_tcp else {"protocol": protocol})}

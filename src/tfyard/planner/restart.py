@@ -42,7 +42,14 @@ def judge(job: Job, census: Census) -> Verdict:
             _see_off(role, pod, verdict)
         given_up = {pod.uid for pod in role.stale}
         role.failed = [pod for pod in role.failed if pod.uid not in given_up]
+        role.leaving = [pod for pod in role.leaving if pod.uid not in given_up]
     return verdict
+
+
+def revoke(census: Census, verdict: Verdict) -> None:
+    """The job has ended: nobody is run again, and who failed is shown as failed."""
+    for pod in verdict.restarted:
+        census.roles[pod.task.role].take_back(pod)
 
 
 def _judge_pod(job: Job, role: RoleCensus, pod: Pod, verdict: Verdict) -> None:
@@ -57,8 +64,9 @@ def _judge_pod(job: Job, role: RoleCensus, pod: Pod, verdict: Verdict) -> None:
 
 
 def _see_off(role: RoleCensus, pod: Pod, verdict: Verdict) -> None:
-    """Its restarts in place leave with it, unless they are remembered now."""
-    if pod.restarts:
+    """Given up at first sight: its restarts in place leave with it, and a program that saves its work and
+    exits 0 when it is told to go has not finished."""
+    if pod.phase != "Pending" or pod.restarts:
         role.give_up(pod, counts=False)
     if pod.phase != "Pending":
         verdict.replaced.append(pod)
@@ -98,6 +106,13 @@ def _beyond_limit(job: Job, limit: int, census: Census, verdict: Verdict) -> Fai
     text = reasons.BACKOFF_MESSAGE.format(job=job, limit=limit, detail=detail)
     task, code = (worst.task.name, worst.exit_code) if worst else ("", None)
     return Failure(cause="BackoffLimitExceeded", task=task, exit_code=code, message=text)
+
+
+def explain(job: Job, verdict: Verdict) -> str:
+    """Why the job restarts."""
+    pods = verdict.restarted or verdict.replaced
+    message = reasons.RESTARTING_MESSAGE if verdict.restarted else reasons.REPLACING_MESSAGE
+    return message.format(job=job, roles=", ".join(sorted({pod.task.role for pod in pods})))
 
 
 def describe(pod: Pod) -> str:

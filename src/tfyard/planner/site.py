@@ -4,7 +4,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tfyard.model import Cluster, Dialect, Job, Observed, Role, ServiceMode, Task
-from tfyard.model.names import pod_name
+from tfyard.model.names import pod_name, pod_prefix
 
 
 class DriverMount(Struct, frozen=True, rename="camel"):
@@ -48,8 +48,8 @@ def addresses(job: Job, role: Role, site: Site) -> list[str]:
         return [f"127.0.0.1:{site.ports[task]}" for task in role.tasks()]
     domain = f".{site.domain}" if site.domain else ""
     host = f"{job.name}.{job.namespace}" if site.services == "shared" else job.namespace
-    end = f".{host}.svc{domain}:{role.port}"
-    return [pod_name(job.name, task) + end for task in role.tasks()]
+    start, end = pod_prefix(job.name, role.name), f".{host}.svc{domain}:{role.port}"
+    return [f"{start}{index}{end}" for index in range(role.replicas)]
 
 
 def settle(job: Job, observed: Observed, site: Site) -> Site:
@@ -57,10 +57,14 @@ def settle(job: Job, observed: Observed, site: Site) -> Site:
     kept = observed.status.cluster
     if kept is not None:
         return replace(site, services=kept.services, domain=kept.domain, dialect=kept.dialect)
-    mode = job.services or ("per-replica" if _has_replica_services(job, observed) else site.services)
-    return replace(site, services=mode, dialect=site.dialect or job.dialect)
+    mode, dialect = job.services or site.services, site.dialect or job.dialect
+    if job.services is None and mode != "per-replica" and _has_replica_services(job, observed):
+        return replace(site, services="per-replica", dialect="kubeflow" if dialect == "tf2" else dialect)
+    return replace(site, services=mode, dialect=dialect)
 
 
 def _has_replica_services(job: Job, observed: Observed) -> bool:
-    """Another operator began this job with a Service per replica: its running pods know only those names."""
-    return any(("Service", pod_name(job.name, task)) in observed.children for task in job.tasks())
+    """Another operator began this job with a Service per replica: its running pods know only those names,
+    and call each other as upstream does."""
+    services = {name for kind, name in observed.children if kind == "Service"}
+    return bool(services) and any(pod_name(job.name, task) in services for task in job.tasks())

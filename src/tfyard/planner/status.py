@@ -7,18 +7,33 @@ import msgspec
 from tfyard.model import Cluster, Failure, Job, Observed, RoleMemory, RoleStatus, Status
 from tfyard.model.names import selector
 
-from . import conditions, reasons
+from . import conditions, reasons, restart
 from .census import Census, RoleCensus
 from .restart import Verdict
 from .success import is_running
 
 
 def begin(job: Job, before: Status, cluster: Cluster, now: datetime) -> Status:
-    """Created is derived, not witnessed: whoever looks first sets it, so it is never lost."""
-    text = reasons.CREATED_MESSAGE.format(job=job)
-    found = before.conditions or conditions.put((), reasons.CREATED, reasons.TFJOB_CREATED, text, now)
-    generation = job.generation or None
-    return msgspec.structs.replace(before, conditions=found, cluster=cluster, observed_generation=generation)
+    """Created is derived, not witnessed: whoever misses it sets it, so it is never lost."""
+    found = before.conditions
+    if before.condition(reasons.CREATED) is None:
+        text = reasons.CREATED_MESSAGE.format(job=job)
+        found = (*conditions.put((), reasons.CREATED, reasons.TFJOB_CREATED, text, now), *found)
+    return msgspec.structs.replace(acknowledge(job, before), conditions=found, cluster=cluster)
+
+
+def acknowledge(job: Job, before: Status) -> Status:
+    """Tools wait until an edit was seen, be it only to the time to live of a finished job."""
+    return msgspec.structs.replace(before, observed_generation=job.generation or None)
+
+
+def inherit(job: Job, before: Status, now: datetime) -> Status:
+    """A finished job as we would have left it: upstream sometimes sets no completion time, and without one
+    the time to live would never pass."""
+    ends = [c for c in before.conditions if c.type in (reasons.SUCCEEDED, reasons.FAILED)]
+    when = before.completion_time or ends[-1].last_transition_time or now
+    phase = conditions.phase(before.conditions)
+    return msgspec.structs.replace(acknowledge(job, before), completion_time=when, phase=phase)
 
 
 def count(job: Job, status: Status, census: Census) -> Status:
@@ -34,7 +49,7 @@ def progress(job: Job, status: Status, census: Census, verdict: Verdict, now: da
     """The conditions of a job that goes on."""
     found = status.conditions
     if verdict.restarted or verdict.replaced:
-        text = _restarting_message(job, verdict)
+        text = restart.explain(job, verdict)
         found = conditions.put(found, reasons.RESTARTING, reasons.TFJOB_RESTARTING, text, now)
     elif is_running(job, census) and not (status.has(reasons.RESTARTING) and _is_recovering(census)):
         text = reasons.RUNNING_MESSAGE.format(job=job)
@@ -85,12 +100,6 @@ def _role_status(job: Job, role: RoleCensus) -> RoleStatus:
         ready=f"{ready}/{role.role.replicas}",
         selector=selector(job, role.role.name),
     )
-
-
-def _restarting_message(job: Job, verdict: Verdict) -> str:
-    pods = verdict.restarted or verdict.replaced
-    message = reasons.RESTARTING_MESSAGE if verdict.restarted else reasons.REPLACING_MESSAGE
-    return message.format(job=job, roles=", ".join(sorted({pod.task.role for pod in pods})))
 
 
 def _is_recovering(census: Census) -> bool:

@@ -1,0 +1,286 @@
+"""Whatever happens to a job, and wherever its keeper is killed: promises that hold in every history.
+
+A history is a list of moves. After each the planner looks once, and may be killed at any point of that look.
+"""
+
+import re
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from tfyard.model import CHIEF, EVALUATOR, PS, ROLES, WORKER, Create, Delete, Job, Pod, Task, TensorBoard
+from tfyard.planner import Site
+
+from .builders import job, look, role
+from .world import World
+
+RARE = ("finish", "evict", "delete", "end", "vanish", "scale", "suspend", "later")
+MOVES = ("start", "fail", "restart", *RARE, "start", "fail", "restart", "start")
+"""Pods must start before anything can happen to them, so that is what happens most."""
+CRASHES = ("", "", "", "before report", "after report", "half applied", "status lost")
+RETRIED_CODES = {"Always": {1, 137}, "OnFailure": {1, 137}, "ExitCode": {137}, "Never": set[int]()}
+"""Written down once more, so that the planner is not judged by itself."""
+
+
+class History(World):
+    """A world in which things go wrong, and which counts the restarts itself."""
+
+    def __init__(self, job: Job, site: Site) -> None:
+        super().__init__(job, site)
+        self.restarts = 0
+        self.doomed: set[str] = set()
+
+    def move(self, name: str, number: int, crash: str) -> None:
+        if getattr(self, f"do_{name}")(number):
+            self.look("")
+        self.look(crash)
+
+    def look(self, crash: str) -> None:
+        decision = self.decide()
+        targets = [_target(action) for action in decision.actions]
+        assert len(set(targets)) == len(targets), "nothing is done twice"
+        assert decision.wake_after is None or decision.wake_after > 0
+        if crash == "before report":
+            return
+        if crash == "status lost":
+            self.apply(decision.actions if decision.act_at_once else ())
+            return
+        was_finished = self.status.is_finished
+        self.report(decision)
+        self.doomed |= {a.uid for a in decision.actions if isinstance(a, Delete)}
+        done = {"": len(decision.actions), "after report": 0, "half applied": len(decision.actions) // 2}
+        self.apply(decision.actions[: done[crash]])
+        self.check(was_finished)
+
+    def check(self, was_finished: bool) -> None:
+        status, limit = self.status, self.job.run_policy.backoff_limit
+        shown = sum(counts.restarts for counts in status.replica_statuses.values())
+        assert status.has("Created")
+        assert not (status.has("Succeeded") and status.has("Failed"))
+        assert status.is_finished == (status.completion_time is not None)
+        assert status.is_finished or not was_finished, "an end is final"
+        if not status.is_finished:
+            assert shown == self.restarts
+            assert limit is None or self.job.run_policy.suspend or self.restarts <= limit
+        elif (
+            status.failure is not None and status.failure.cause == "BackoffLimitExceeded" and not was_finished
+        ):
+            assert limit is not None
+            assert self.restarts > limit
+
+    def choose(self, number: int, *phases: str, leaving: bool = False) -> Pod | None:
+        """A pod in one of these phases, of a task that the job has, and that nobody has given up."""
+        sizes = {role.name: role.replicas for role in self.job.roles}
+        found = [
+            pod
+            for name, pod in sorted(self.pods.items())
+            if pod.phase in phases
+            and (pod.deleting is not None) == leaving
+            and (leaving or pod.uid not in self.doomed)
+            and pod.task.index < sizes[pod.task.role]
+        ]
+        return found[number % len(found)] if found else None
+
+    # Each move returns whether the planner must be seen to notice it, since the world will not show it again.
+
+    def do_later(self, number: int) -> bool:
+        self.now += timedelta(seconds=10 * number)
+        return False
+
+    def do_start(self, _number: int) -> bool:
+        self.start()
+        return False
+
+    def do_fail(self, number: int) -> bool:
+        pod, code = self.choose(number, "Running"), (1, 137)[number % 2]
+        if pod is None or self.status.is_finished:
+            return False
+        self.change(pod.name, phase="Failed", exit_code=code)
+        policy = next(role.restart for role in self.job.roles if role.name == pod.task.role)
+        self.restarts += code in RETRIED_CODES[policy]
+        return code not in RETRIED_CODES[policy]
+
+    def do_restart(self, number: int) -> bool:
+        """In place, by the kubelet."""
+        self.look("")
+        pod = self.choose(number, "Running")
+        policies = {role.name: role.restart for role in self.job.roles}
+        if pod and policies[pod.task.role] in ("Always", "OnFailure") and not self.status.is_finished:
+            self.change(pod.name, restarts=pod.restarts + 1)
+            self.restarts += 1
+        return True
+
+    def do_finish(self, number: int) -> bool:
+        if pod := self.choose(number, "Running"):
+            self.change(pod.name, phase="Succeeded", exit_code=0)
+        return False
+
+    def do_evict(self, number: int) -> bool:
+        if pod := self.choose(number, "Running"):
+            self.change(pod.name, phase="Failed", exit_code=(None, 137)[number % 2], disrupted=True)
+        return False
+
+    def do_delete(self, number: int) -> bool:
+        if pod := self.choose(number, "Running", "Pending", "Succeeded"):
+            self.look("")
+            if pod.name in self.pods:
+                self.delete(pod.name)
+        return False
+
+    def do_end(self, number: int) -> bool:
+        """A pod that was told to go ends, well or badly, before it is gone."""
+        if pod := self.choose(number, "Running", leaving=True):
+            self.change(pod.name, phase=("Failed", "Succeeded")[number % 2], exit_code=(143, 0)[number % 2])
+        return False
+
+    def do_vanish(self, number: int) -> bool:
+        """A pod is removed by force: nobody sees it leave."""
+        self.look("")
+        if pod := self.choose(number, "Running", "Pending", "Succeeded"):
+            del self.pods[pod.name]
+        return True
+
+    def do_scale(self, number: int) -> bool:
+        self.look("")
+        self.start()
+        self.look("")
+        self.start()
+        roles = tuple(
+            replace(role, replicas=1 + number % 4) if role.name == WORKER else role for role in self.job.roles
+        )
+        self.job = replace(self.job, roles=roles, generation=self.job.generation + 1)
+        return True
+
+    def do_suspend(self, number: int) -> bool:
+        policy = replace(self.job.run_policy, suspend=number % 4 == 1)
+        self.job = replace(self.job, run_policy=policy, generation=self.job.generation + 1)
+        return False
+
+
+policies = st.sampled_from(["Always", "OnFailure", "Never", "ExitCode", "OnFailure"])
+
+
+@st.composite
+def jobs(draw: st.DrawFn) -> Job:
+    sizes = {
+        CHIEF: st.integers(0, 1),
+        WORKER: st.integers(1, 4),
+        PS: st.integers(0, 2),
+        EVALUATOR: st.integers(0, 1),
+    }
+    roles = [role(name, draw(size), draw(policies)) for name, size in sizes.items()]
+    return job(
+        *roles,
+        success=draw(st.sampled_from(["", "AllWorkers"])),
+        clean=draw(st.sampled_from(["None", "Running", "All"])),
+        backoff_limit=draw(st.sampled_from([None, 5, 2, 0])),
+        deadline=draw(st.sampled_from([None, None, None, 300])),
+        suspend=draw(st.integers(0, 7)) == 1,
+        services=draw(st.sampled_from([None, "per-replica"])),
+    )
+
+
+moves = st.lists(st.tuples(st.sampled_from(MOVES), st.integers(0, 11), st.sampled_from(CRASHES)), max_size=25)
+thorough = settings(max_examples=200, derandomize=True)
+
+
+def play(asked: Job, moves: list[tuple[str, int, str]]) -> History:
+    history = History(asked, Site())
+    for move in moves:
+        history.move(*move)
+    return history
+
+
+@thorough
+@given(jobs(), moves)
+def test_every_history_keeps_its_promises_and_comes_to_rest_once_the_world_is_quiet(
+    asked: Job, moves: list[tuple[str, int, str]]
+) -> None:
+    history = play(asked, moves)
+    history.settle()
+    rest = history.decide()
+    assert rest.actions == ()
+    assert rest.events == ()
+    assert rest.status == history.status
+    history.check(history.status.is_finished)
+
+
+@thorough
+@given(jobs(), moves)
+def test_every_job_that_has_not_failed_succeeds_when_its_programs_do(
+    asked: Job, moves: list[tuple[str, int, str]]
+) -> None:
+    history = play(asked, moves)
+    history.do_suspend(0)
+    history.settle()
+    for name in history.pods:
+        history.change(name, phase="Succeeded", exit_code=0)
+    history.settle()
+    assert history.status.phase in ("Succeeded", "Failed")
+    assert history.status.has("Failed") == (history.status.failure is not None)
+
+
+@thorough
+@given(jobs(), moves)
+def test_looking_twice_without_a_change_decides_nothing_new(
+    asked: Job, moves: list[tuple[str, int, str]]
+) -> None:
+    """What was decided is still to be done if it was not done; nothing is judged or told a second time."""
+    history = play(asked, moves)
+    first = history.decide()
+    history.report(first)
+    second = history.decide()
+    assert second.status == first.status
+    assert second.events == ()
+    assert set(map(_target, second.actions)) == set(map(_target, first.actions))
+    assert second == replace(history.decide(), act_at_once=second.act_at_once)
+
+
+def _target(action: Any) -> tuple[str, str, str]:
+    return type(action).__name__, getattr(action, "kind", ""), getattr(action, "name", "")
+
+
+DNS_LABEL = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+
+
+@settings(max_examples=60, derandomize=True)
+@given(st.sampled_from(ROLES), st.sampled_from([2, 11, 200]), st.sampled_from(["shared", "per-replica"]))
+def test_names_are_dns_labels_for_the_longest_job_that_validation_lets_pass(
+    kind: str, replicas: int, services: Any
+) -> None:
+    longest = "a" * (63 - len(f"-{kind.lower()}-{replicas - 1}"))
+    board = TensorBoard(log_dir="/x") if len(longest) + len("-tensorboard") <= 63 else None
+    asked = Job(name=longest, roles=(role(kind, replicas),), services=services, tensorboard=board)
+    names = [action.name for action in look(asked).actions if isinstance(action, Create)]
+    assert max(map(len, names)) <= 63
+    assert all(DNS_LABEL.fullmatch(name) for name in names)
+
+
+@pytest.mark.parametrize("replicas", [1, 3, 50])
+def test_the_cost_of_a_decision_is_one_action_for_each_pod_and_one_service(replicas: int) -> None:
+    actions = look(job(role(WORKER, replicas))).actions
+    assert len(actions) == replicas + (replicas > 1)
+
+
+@thorough
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["Pending", "Running", "Succeeded", "Failed", "Unknown"]), st.booleans()),
+        max_size=6,
+    )
+)
+def test_any_first_sight_of_any_pods_is_survived(seen: list[tuple[Any, bool]]) -> None:
+    """Another operator may have left the world in any state."""
+    asked = job(role(WORKER, 3, "OnFailure"), role(PS, 1))
+    world = World(asked)
+    for index, (phase, disrupted) in enumerate(seen):
+        name = f"mnist-worker-{index}"
+        world.pods[name] = Pod(
+            name=name, uid=name, task=Task(WORKER, index), phase=phase, disrupted=disrupted
+        )
+    world.settle()
+    assert world.decide().actions == ()

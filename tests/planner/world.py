@@ -1,0 +1,112 @@
+"""A cluster in a few lines: it stores what it is told, moves pods through their phases, and keeps its own count.
+
+Status is stored as JSON, as in a real cluster, so that a decision can only remember what survives that.
+"""
+
+import json
+from datetime import datetime, timedelta
+from typing import Any
+
+from msgspec.structs import replace
+
+from tfyard import formats
+from tfyard.model import Action, Create, Decision, DeleteJob, Job, Observed, Pod, Status
+from tfyard.model.names import ATTEMPT
+from tfyard.planner import Site, decide
+
+from .builders import HERE, NOW, task
+
+GRACE = timedelta(seconds=30)
+
+
+class World:
+    def __init__(self, job: Job, site: Site = HERE) -> None:
+        self.job = job
+        self.site = site
+        self.now: datetime = NOW
+        self.stored: str = "{}"
+        self.pods: dict[str, Pod] = {}
+        self.children: set[tuple[str, str]] = set()
+        self.is_deleted = False
+        self.made = 0
+
+    # What the planner does.
+
+    @property
+    def status(self) -> Status:
+        return formats.load_status({"status": json.loads(self.stored)})
+
+    def observe(self) -> Observed:
+        return Observed(status=self.status, pods=tuple(self.pods.values()), children=frozenset(self.children))
+
+    def decide(self) -> Decision:
+        return decide(self.job, self.observe(), self.site, self.now)
+
+    def step(self) -> Decision:
+        decision = self.decide()
+        self.report(decision)
+        self.apply(decision.actions)
+        return decision
+
+    def report(self, decision: Decision) -> None:
+        self.stored = json.dumps(formats.dump_status(decision.status))
+
+    def apply(self, actions: tuple[Action, ...]) -> None:
+        for action in actions:
+            if isinstance(action, DeleteJob):
+                self.is_deleted = True
+            elif isinstance(action, Create):
+                self._create(action)
+            elif action.kind == "Pod":
+                self._delete(action.name, action.uid, force=action.force)
+            else:
+                self.children.discard((action.kind, action.name))
+
+    def _create(self, action: Create) -> None:
+        if action.kind != "Pod":
+            assert (action.kind, action.name) not in self.children
+            self.children.add((action.kind, action.name))
+            return
+        assert action.name not in self.pods, "a name is free before it is given again"
+        self.made += 1
+        attempt = int(action.manifest["metadata"]["annotations"][ATTEMPT])
+        name = action.name.removeprefix(f"{self.job.name}-")
+        self.pods[action.name] = Pod(
+            name=action.name, uid=f"uid-{self.made}", task=task(name), attempt=attempt
+        )
+
+    def _delete(self, name: str, uid: str, *, force: bool = False) -> None:
+        pod = self.pods.get(name)
+        if pod is None or pod.uid != uid:
+            return
+        if force or pod.phase != "Running":
+            del self.pods[name]
+        elif pod.deleting is None:
+            self.change(name, deleting=self.now + GRACE)
+
+    # What happens to it.
+
+    def change(self, name: str, **fields: Any) -> None:
+        self.pods[name] = replace(self.pods[name], **fields)
+
+    def start(self) -> None:
+        """Kubelets do what they are asked: pending pods run, and those that should go are gone."""
+        for name, pod in list(self.pods.items()):
+            if pod.deleting is not None:
+                del self.pods[name]
+            elif pod.phase == "Pending":
+                self.change(name, phase="Running", ready=True)
+
+    def delete(self, name: str) -> None:
+        """Somebody deletes a pod: kubectl, a drain, a preemption."""
+        self._delete(name, self.pods[name].uid)
+
+    def settle(self) -> Decision:
+        """Kubelets and planner take turns until both have nothing to do."""
+        for _ in range(12):
+            self.start()
+            before = self.stored
+            decision = self.step()
+            if not decision.actions and self.stored == before:
+                return decision
+        raise AssertionError(f"never comes to rest: {decision.actions}")
