@@ -84,7 +84,7 @@ class Recorder:
 
     def _outcome(self, task: Task, status: Status, code: int | None) -> str:
         memory = status.tasks.get(task.role)
-        if memory is not None and task.index in indexes.expand(memory.finished):
+        if memory is not None and task.index in indexes.expand(memory.finished, task.index + 1):
             return "Succeeded"
         if task.name not in self._starts:
             return "Not started"
