@@ -18,7 +18,7 @@ import os, sys, time, signal, json
 log = open(os.environ["TASK_NAME"] + ".starts", "a+"); log.write("x"); log.flush(); log.seek(0)
 TRY = len(log.read()) - 1
 """
-NAMED = {"JOB_NAME": "$(JOB_NAME)", "TASK_NAME": "$(JOB_NAME)-$(TASK_INDEX)"}
+NAMED = {"ROLE": "$(JOB_NAME)", "TASK_NAME": "$(JOB_NAME)-$(TASK_INDEX)"}
 
 
 def test_a_job_whose_only_task_succeeds_exits_with_0(yard: Yard) -> None:
@@ -83,7 +83,7 @@ def test_death_by_a_signal_is_a_code_of_128_and_more(yard: Yard) -> None:
 
 def test_always_runs_a_task_again_even_after_success_until_the_chief_is_done(yard: Yard) -> None:
     script = f"""{COUNT}
-if os.environ['JOB_NAME'] == 'chief':
+if os.environ["ROLE"] == "chief":
     while not os.path.exists('again'): time.sleep(.05)
 elif TRY: open('again', 'w')
 """
