@@ -14,9 +14,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tfyard import formats, planner
-from tfyard.backends.local import code, gpus, runs
+from tfyard.backends.local import cgroups, code, gpus, runs
 from tfyard.backends.local.containers import Objects, collect, rewrite
-from tfyard.backends.local.kubelet import Kubelet, Machine
+from tfyard.backends.local.kubelet import Kubelet, Machine, has_memory_limit
 from tfyard.backends.local.ports import Ports
 from tfyard.backends.local.processes import Command
 from tfyard.backends.local.shortfalls import shortfalls, stand_ins
@@ -234,6 +234,7 @@ def _machine(prepared: Prepared, directory: Path) -> Machine:
         base_env=_base_env(),
         extra_env=extra_env,
         code=(str(folder), job.code.at, False) if job.code else None,
+        make_group=cgroups.find() if any(has_memory_limit(role.template) for role in job.roles) else None,
         attached=frozenset(settings.attach),
     )
 

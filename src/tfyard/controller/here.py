@@ -47,6 +47,7 @@ class LocalRun:
         """Processes that are no tasks: they end with the run, and nobody waits for them."""
         self._followers: dict[local.Started, logs.Follower] = {}
         self._phase = ""
+        self._is_mapping_told = False
         self._cpu: dict[int, tuple[float, float]] = {}
 
     @property
@@ -110,6 +111,12 @@ class LocalRun:
             self._phase = status.phase
             condition = status.condition(status.phase)
             self.watch(happenings.Phase(status.phase, condition.message if condition else ""))
+        if self.kubelet.mapping and not self._is_mapping_told:
+            self._is_mapping_told = True
+            pairs = ", ".join(f"{path} is {place}" for path, place in self.kubelet.mapping.items())
+            self.watch(
+                happenings.Note("info", f"mount paths in arguments and environment are rewritten: {pairs}")
+            )
         roles = status.replica_statuses.items()
         ready = {name: role.ready for name, role in roles}
         self.watch(happenings.Counts(ready, {name: role.restarts for name, role in roles}))
@@ -170,7 +177,7 @@ class LocalRun:
 
     async def _measure(self) -> None:
         while True:
-            limits = {id: usage.quantity(text) for id, text in self.kubelet.memory_limits().items()}
+            limits = self.kubelet.memory_limits()
             await asyncio.sleep(MEASURE_LIMITS_EVERY if limits else MEASURE_EVERY)
             self._measure_once(limits)
 

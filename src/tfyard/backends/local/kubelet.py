@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tfyard.model import (
     TENSORFLOW_CONTAINER,
@@ -23,12 +24,13 @@ from tfyard.model import (
 )
 from tfyard.model.names import REPLICA_INDEX, REPLICA_TYPE
 
-from . import containers
+from . import cgroups, containers
 from .containers import Objects, rewrite
 from .logs import tail
 from .namespace import Mount
 from .pod import Container, LocalPod
 from .processes import Command, Exit, Processes
+from .usage import quantity
 from .volumes import Volumes
 
 
@@ -44,6 +46,8 @@ class Machine(Struct, frozen=True, kw_only=True):
     extra_env: Callable[[Task], Mapping[str, str]] = lambda _task: {}
     """What only a run here adds: `--env`, and the GPUs of the task."""
     code: Mount | None = None
+    make_group: Callable[[str, int], cgroups.Group] | None = None
+    """Makes control groups for memory limits, where that is allowed."""
     attached: frozenset[str] = frozenset()
     """Tasks that the user starts by hand, under a debugger say."""
 
@@ -73,6 +77,9 @@ class Kubelet:
         self.processes = Processes(machine.directory / "supervisor.log", self._exited)
         self._containers: dict[str, tuple[LocalPod, Container]] = {}
         self._started: dict[str, Started] = {}
+        self._groups: dict[str, cgroups.Group] = {}
+        self.mapping: dict[str, str] = {}
+        """Mount paths that were rewritten, and into what."""
         self._starts: dict[str, int] = {}
 
     # What the spine asks for.
@@ -100,13 +107,10 @@ class Kubelet:
         known = self.processes.pids.items()
         return {pid: (id, self._containers[id][0].task.name) for id, pid in known if id in self._containers}
 
-    def memory_limits(self) -> dict[str, str]:
-        """Container id -> its limit, where it has one."""
-        limits = {}
-        for id, (_, container) in self._containers.items():
-            if limit := ((container.spec.get("resources") or {}).get("limits") or {}).get("memory"):
-                limits[id] = str(limit)
-        return limits
+    def memory_limits(self) -> dict[str, float]:
+        """Container id -> its limit in bytes, for those whom no control group limits."""
+        found = {id: _memory_limit(container.spec) for id, (_, container) in self._containers.items()}
+        return {id: limit for id, limit in found.items() if limit is not None and id not in self._groups}
 
     def running(self) -> list[LocalPod]:
         return [pod for pod in self.pods.values() if any(c.is_running for c in pod.everyone)]
@@ -143,7 +147,7 @@ class Kubelet:
         command = self.command(pod.manifest, pod.task, container.spec, pod.uid)
         if pod.task.name in self.machine.attached and container.name == TENSORFLOW_CONTAINER:
             command = self._waiting(command, pod.task.name)
-        self.processes.start(id, command, started.log)
+        self.processes.start(id, self._limited(id, command, container), started.log)
         self.tell(started)
 
     def ask_to_stop(self, pod: LocalPod, container: Container, *, force: bool) -> None:
@@ -164,10 +168,18 @@ class Kubelet:
         # An attached task is started by the user, in the user's own view of the disk.
         if mounts and (task.name in self.machine.attached or not self.processes.namespaces):
             mapping = {target: source for source, target, _ in mounts}
+            self.mapping |= mapping
             argv, cwd = [rewrite(part, mapping) for part in argv], rewrite(cwd, mapping)
             env = {name: rewrite(value, mapping) for name, value in env.items()}
             mounts = ()
         return Command(argv=argv, env={**self.machine.base_env, **env}, cwd=cwd, mounts=mounts)
+
+    def _limited(self, id: str, command: Command, container: Container) -> Command:
+        limit = _memory_limit(container.spec)
+        if limit is None or self.machine.make_group is None:
+            return command
+        group = self._groups[id] = self.machine.make_group(f"tfyard-{id.replace('/', '-')}", int(limit))
+        return replace(command, cgroup=group.procs)
 
     def _scratch(self, task: Task, uid: str) -> Path:
         """Each attempt begins with empty scratch space, as a new pod would."""
@@ -186,6 +198,8 @@ class Kubelet:
             return  # a helper of the run (TensorBoard), no task
         pod, container = self._containers.pop(id)
         started = self._started.pop(id)
+        if id in self._groups and self._groups.pop(id).close():
+            container.reason = "OOMKilled"
         pod.exited(container, exit.code, tail(started.log) if exit.code else "")
         self.tell(Ended(started, exit.code, pod.observed().reason))
 
@@ -208,6 +222,15 @@ class Kubelet:
         wait = f"import pathlib,sys,time\np=pathlib.Path({str(result)!r})\nwhile not p.exists(): time.sleep(.2)\n"
         argv = [sys.executable, "-c", wait + "sys.exit(int(p.read_text()))"]
         return Command(argv=argv, env=command.env, cwd=command.cwd, mounts=command.mounts)
+
+
+def has_memory_limit(template: Manifest) -> bool:
+    return any(_memory_limit(container) is not None for container in template["spec"].get("containers") or [])
+
+
+def _memory_limit(container: Manifest) -> float | None:
+    limit = ((container.get("resources") or {}).get("limits") or {}).get("memory")
+    return None if limit is None else quantity(str(limit))
 
 
 def attach_script(command: Command, result: Path) -> str:

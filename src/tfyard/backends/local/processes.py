@@ -29,6 +29,8 @@ class Command(Struct, frozen=True, kw_only=True):
     env: dict[str, str]
     cwd: str
     mounts: tuple[Mount, ...] = ()
+    cgroup: str = ""
+    """The file by which the process enters its control group; empty: it has none."""
 
 
 class Exit(Struct, frozen=True):
@@ -88,6 +90,7 @@ class Processes:
             cwd=command.cwd,
             log=str(log),
             mounts=command.mounts,
+            cgroup=command.cgroup,
         )
 
     def signal(self, id: str, number: signal.Signals) -> None:

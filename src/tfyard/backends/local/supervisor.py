@@ -5,7 +5,7 @@ end of their socket; as a subreaper it inherits every orphan, however deep; then
 (PR_SET_PDEATHSIG alone does not do: grandchildren survive it. It is set as well, for the death of this process.)
 
     python -m tfyard.backends.local.supervisor FD     speaks JSON lines over the socket FD:
-      in   {"op": "start", "id", "argv", "env", "cwd", "log", "mounts"}   {"op": "signal", "id", "signal"}
+      in   {"op": "start", "id", "argv", "env", "cwd", "log", "mounts", "cgroup"}  {"op": "signal", "id", "signal"}
       out  {"event": "ready", "namespaces"}   {"event": "started", "id", "pid"}
            {"event": "exited", "id", "code", "peak"}      code: the exit code, or 128 + the signal; peak: bytes
 
@@ -37,6 +37,7 @@ class Supervisor:
     def __init__(self, channel: socket.socket) -> None:
         self.channel = channel
         self.running: dict[int, str] = {}
+        self._cgroups: set[str] = set()
         self._views: dict[tuple[namespace.Mount, ...], namespace.View | OSError] = {}
         self._buffer = b""
         self._wake, wake = socket.socketpair()
@@ -66,7 +67,9 @@ class Supervisor:
             try:
                 os.wait4(-1, 0)
             except ChildProcessError:
-                return
+                break
+        for path in filter(os.path.isdir, self._cgroups):
+            os.rmdir(path)
 
     def _listen(self) -> bool:
         data = self.channel.recv(1 << 20)
@@ -77,6 +80,8 @@ class Supervisor:
 
     def _obey(self, message: Message) -> None:
         if message["op"] == "start":
+            if message["cgroup"]:
+                self._cgroups.add(os.path.dirname(message["cgroup"]))
             pid = _start(message, self._view(message["mounts"]))
             self.running[pid] = message["id"]
             self._say(event="started", id=message["id"], pid=pid)
@@ -150,6 +155,9 @@ def _become(message: Message, view: namespace.View | OSError | None) -> None:
     os.setsid()
     _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     log = os.open(message["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    if message["cgroup"]:
+        with open(message["cgroup"], "w") as procs:
+            procs.write(str(os.getpid()))
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(log, 1)
     os.dup2(log, 2)
