@@ -125,5 +125,5 @@ class LiveScreen(Screen):
         if progress.seconds_left is not None:
             cells.append(f"{duration(progress.seconds_left)} left")
         named = [f"{name} {number(value)}" for name, value in list(progress.values.items())[:5]]
-        table.add_row(*cells, Text("  ".join(named), style="bold"))
+        table.add_row(*cells, Text("  ".join(named), style="bold", no_wrap=True, overflow="ellipsis"))
         return table
