@@ -1,6 +1,6 @@
 """A terminal as a picture for the README.
 
-    tmux capture-pane -e -p -t SESSION | python tools/picture.py "tfyard run job.yaml" > docs/run.svg
+tmux capture-pane -e -p -t SESSION | python tools/picture.py "tfyard run job.yaml" > docs/run.svg
 """
 
 import io

@@ -355,7 +355,7 @@ def _announce(prepared: Prepared, run: LocalRun, watch: Watch) -> None:
             Note("info", f"volume {name} is {runs.HOME}/volumes/{directory}; --mount {name}=DIR uses another")
         )
     for task in prepared.settings.attach:
-        watch(Note("info", f"{task} is yours: sh {run.directory.path}/attach-{task}.sh"))
+        watch(Note("info", f"{task} is yours, environment and all: sh {run.directory.path}/attach-{task}.sh"))
 
 
 def _obey_signals(run: LocalRun, watch: Watch) -> None:

@@ -25,7 +25,7 @@ class Recorder:
         self.job, self.file = job, file
         self.progress = Progress(total_steps(job))
         self._starts: dict[str, int] = {}
-        self._codes: dict[str, int] = {}
+        self._ends: dict[str, Ended] = {}
         self._is_over = False
         self._stopped: set[str] = set()
 
@@ -33,9 +33,9 @@ class Recorder:
         match happening:
             case Started(task, start, _):
                 self._starts[task] = start
-                self._codes.pop(task, None)
-            case Ended(task, code, _):
-                self._codes[task] = code
+                self._ends.pop(task, None)
+            case Ended(task):
+                self._ends[task] = happening
                 if self._is_over:
                     self._stopped.add(task)
             case Metric():
@@ -74,25 +74,27 @@ class Recorder:
             yield name, runs.HOME / "volumes" / directory
 
     def _task(self, task: Task, status: Status) -> TaskRecord:
-        code = self._codes.get(task.name)
+        end = self._ends.get(task.name)
         return TaskRecord(
             name=task.name,
-            outcome=self._outcome(task, status, code),
-            exit_code=code,
+            outcome=self._outcome(task, status, end),
+            exit_code=end.code if end else None,
             starts=self._starts.get(task.name, 0) or 1,
+            cpu=end.cpu if end else 0.0,
+            peak=end.peak if end else 0,
         )
 
-    def _outcome(self, task: Task, status: Status, code: int | None) -> str:
+    def _outcome(self, task: Task, status: Status, end: Ended | None) -> str:
         memory = status.tasks.get(task.role)
         if memory is not None and task.index in indexes.expand(memory.finished, task.index + 1):
             return "Succeeded"
         if task.name not in self._starts:
             return "Not started"
-        if code is None:
+        if end is None:
             return "Running"
         if task.name in self._stopped:
             return "Stopped"
-        return "Failed" if code else "Succeeded"
+        return "Failed" if end.code else "Succeeded"
 
 
 def total_steps(job: Job) -> int | None:

@@ -10,7 +10,7 @@ import click
 from tfyard.backends.local import runs
 from tfyard.backends.local.logs import clean
 from tfyard.cli.screen.base import Progress, duration
-from tfyard.cli.screen.summary import summary
+from tfyard.cli.screen.summary import columns, summary
 from tfyard.controller.happenings import Metric
 from tfyard.errors import Usage
 
@@ -86,9 +86,8 @@ def _print_table(found: list[runs.RunRecord]) -> None:
         (r.name, _phase(r), str(len(r.tasks)), _took(r), "" if r.exit_code is None else str(r.exit_code))
         for r in found
     ]
-    widths = [max(len(row[i]) for row in rows) for i in range(5)]
-    for row in rows:
-        click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+    for line in columns(rows):
+        click.echo(line)
 
 
 def _phase(record: runs.RunRecord) -> str:

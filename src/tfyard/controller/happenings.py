@@ -29,6 +29,10 @@ class Ended(Happening, frozen=True):
     task: str
     code: int
     reason: str
+    cpu: float = 0.0
+    """Seconds."""
+    peak: int = 0
+    """Bytes."""
 
 
 class Metric(Happening, frozen=True, kw_only=True):

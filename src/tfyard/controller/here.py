@@ -133,7 +133,8 @@ class LocalRun:
             return
         follower = self._followers.pop(told.started)
         self._show(follower.close())
-        self.watch(happenings.Ended(follower.source, told.code, told.reason))
+        used = told.exit
+        self.watch(happenings.Ended(follower.source, used.code, told.reason, used.cpu, used.peak))
 
     async def _follow(self) -> None:
         while True:

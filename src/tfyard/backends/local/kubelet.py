@@ -63,7 +63,7 @@ class Started(Struct, frozen=True):
 
 class Ended(Struct, frozen=True):
     started: Started
-    code: int
+    exit: Exit
     reason: str
 
 
@@ -201,7 +201,7 @@ class Kubelet:
         if id in self._groups and self._groups.pop(id).close():
             container.reason = "OOMKilled"
         pod.exited(container, exit.code, tail(started.log) if exit.code else "")
-        self.tell(Ended(started, exit.code, pod.observed().reason))
+        self.tell(Ended(started, exit, pod.observed().reason))
 
     def _kill(self, id: str) -> None:
         if id in self._containers:

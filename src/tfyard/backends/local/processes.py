@@ -35,7 +35,9 @@ class Command(Struct, frozen=True, kw_only=True):
 
 class Exit(Struct, frozen=True):
     code: int
-    peak: int
+    cpu: float = 0.0
+    """Seconds that it computed, its children included."""
+    peak: int = 0
     """Most memory that it ever used, in bytes."""
 
 
@@ -115,9 +117,9 @@ class Processes:
                 self._ready.set_result(None)
             case {"event": "started", "id": id, "pid": pid}:
                 self.pids[id] = pid
-            case {"event": "exited", "id": id, "code": code, "peak": peak}:
+            case {"event": "exited", "id": id, "code": code, "cpu": cpu, "peak": peak}:
                 self.pids.pop(id, None)
-                self._on_exit(id, Exit(code, peak))
+                self._on_exit(id, Exit(code, cpu, peak))
 
     def _lost(self) -> None:
         """Killed from outside, or broken: no task may go on unsupervised."""
@@ -126,7 +128,7 @@ class Processes:
         self._is_lost = True
         for id in list(self.pids):
             self.pids.pop(id)
-            self._on_exit(id, Exit(128 + signal.SIGKILL, 0))
+            self._on_exit(id, Exit(128 + signal.SIGKILL))
         if self._ready is not None and not self._ready.done():
             text = self._log.read_text(errors="replace").strip().splitlines()
             self._ready.set_exception(SupervisorLost(f"the supervisor did not start: {' '.join(text[-1:])}"))

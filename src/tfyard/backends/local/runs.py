@@ -28,7 +28,8 @@ class TaskRecord(Struct, frozen=True, kw_only=True):
     outcome: str
     exit_code: int | None = None
     starts: int = 1
-    message: str = ""
+    cpu: float = 0.0
+    peak: int = 0
 
 
 class RunRecord(Struct, frozen=True, kw_only=True):

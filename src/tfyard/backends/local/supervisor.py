@@ -7,7 +7,7 @@ end of their socket; as a subreaper it inherits every orphan, however deep; then
     python -m tfyard.backends.local.supervisor FD     speaks JSON lines over the socket FD:
       in   {"op": "start", "id", "argv", "env", "cwd", "log", "mounts", "cgroup"}  {"op": "signal", "id", "signal"}
       out  {"event": "ready", "namespaces"}   {"event": "started", "id", "pid"}
-           {"event": "exited", "id", "code", "peak"}      code: the exit code, or 128 + the signal; peak: bytes
+           {"event": "exited", "id", "code", "cpu", "peak"}   code: exit code, or 128 + signal; cpu: s; peak: bytes
 
 Standard library only: it has to be there at once, and to stay small.
 """
@@ -111,7 +111,8 @@ class Supervisor:
             name = self.running.pop(pid, None)
             if name is not None:
                 _kill_group(pid, signal.SIGKILL)  # as in a container: the others go with the first process
-                self._say(event="exited", id=name, code=_exit_code(status), peak=usage.ru_maxrss * 1024)
+                used = {"cpu": usage.ru_utime + usage.ru_stime, "peak": usage.ru_maxrss * 1024}
+                self._say(event="exited", id=name, code=_exit_code(status), **used)
             self._sweep()
 
     def _sweep(self) -> None:

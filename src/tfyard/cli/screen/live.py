@@ -26,6 +26,7 @@ from .base import Progress, Screen, duration, number, size
 COLOURS = ("cyan", "green", "yellow", "magenta", "blue", "bright_cyan", "bright_green", "bright_magenta")
 LINES_PER_FLUSH = 200
 FLUSH_EVERY = 0.1
+FEW_TASKS = 4
 PHASE_COLOURS = {"Running": "green", "Succeeded": "green", "Failed": "red", "Restarting": "yellow"}
 
 
@@ -83,9 +84,10 @@ class LiveScreen(Screen):
             self._print(*self._lines.popleft())
 
     def _print(self, task: str, text: str) -> None:
-        colour = self._colours.get(task, "white")
-        prefix = Text(f"{task:<{self._width}} │ ", style=colour) if task else Text("")
-        self._console.print(prefix + Text.from_ansi(text), soft_wrap=True)
+        line = Text()
+        if task:
+            line.append(f"{task:<{self._width}} │ ", style=self._colours.get(task, "white"))
+        self._console.print(line.append_text(Text.from_ansi(text)), soft_wrap=True)
 
     def _area(self) -> RenderableType:
         self._flush()
@@ -103,15 +105,22 @@ class LiveScreen(Screen):
     def _roles(self) -> Table:
         table = Table.grid(padding=(0, 2))
         for role, ready in self._counts.ready.items():
-            mine = [use for task, use in self._usage.items() if task.startswith(f"{role.lower()}-")]
-            cpu, memory = sum(use[0] for use in mine), sum(use[1] for use in mine)
             restarts = self._counts.restarts.get(role, 0)
             again = Text(f"{restarts} restarts", style="yellow") if restarts else Text("")
-            cells = (
-                (Text(f"{cpu:.1f} CPU", style="dim"), Text(size(memory), style="dim")) if mine else ("", "")
-            )
-            table.add_row(Text(f"  {role}", style="bold"), ready, *cells, again)
+            table.add_row(Text(f"  {role}", style="bold"), ready, self._used(role), again)
         return table
+
+    def _used(self, role: str) -> Text:
+        """CPU and memory of each task; of a large role the sum."""
+        mine = {task: use for task, use in self._usage.items() if task.startswith(f"{role.lower()}-")}
+        line = Text(no_wrap=True, overflow="ellipsis")
+        if len(mine) > FEW_TASKS:
+            cpu, memory = (sum(column) for column in zip(*mine.values(), strict=True))
+            return line.append(f"{cpu:.1f} CPU {size(memory)}", style="dim")
+        for task, (cpu, memory) in sorted(mine.items()):
+            line.append(f"{task.rpartition('-')[2]}: ", style=self._colours.get(task, "white"))
+            line.append(f"{cpu:.1f} CPU {size(memory)}   ", style="dim")
+        return line
 
     def _training(self) -> Table:
         progress = self.progress

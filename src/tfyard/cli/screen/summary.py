@@ -1,11 +1,11 @@
 """The end of a run, in a few lines: how it went, for whom, why not, and where everything is."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from tfyard.backends.local.runs import RunRecord, TaskRecord
 
-from .base import Progress, duration, number
+from .base import Progress, duration, number, size
 
 PLOT_WIDTH, PLOT_HEIGHT = 60, 6
 BLOCKS = " ▁▂▃▄▅▆▇█"
@@ -29,11 +29,17 @@ def summary(record: RunRecord, progress: Progress) -> Iterator[str]:
 
 
 def table(tasks: tuple[TaskRecord, ...]) -> Iterator[str]:
-    rows = [("TASK", "OUTCOME", "EXIT CODE", "RESTARTS")]
-    rows += [
-        (t.name, t.outcome, "" if t.exit_code is None else str(t.exit_code), str(t.starts - 1)) for t in tasks
-    ]
-    widths = [max(len(row[i]) for row in rows) for i in range(4)]
+    yield from columns([("TASK", "OUTCOME", "EXIT CODE", "RESTARTS", "CPU", "MEMORY"), *map(_row, tasks)])
+
+
+def _row(task: TaskRecord) -> tuple[str, ...]:
+    code = "" if task.exit_code is None else str(task.exit_code)
+    used = (f"{task.cpu:.1f}s", size(task.peak)) if task.peak else ("", "")
+    return (task.name, task.outcome, code, str(task.starts - 1), *used)
+
+
+def columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
 
