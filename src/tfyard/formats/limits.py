@@ -21,6 +21,10 @@ class Where(Struct, frozen=True):
     role: dict[str, Path]
     count: str
     """The field that says how many tasks a role has."""
+    gang: Path
+
+    def tasks(self, role: str) -> Path:
+        return (*self.role[role], self.count) if role in self.role else self.roles
 
 
 def check(job: Job, where: Where, notes: Notes) -> None:
@@ -31,7 +35,7 @@ def check(job: Job, where: Where, notes: Notes) -> None:
     gang = job.run_policy.scheduling
     if gang is not None and (gang.min_available or 0) > job.size:
         text = f"a gang of {gang.min_available} never fits: the job has {job.size} tasks"
-        notes.error(where.roles, text, "lower minAvailable")
+        notes.error(where.gang, text, f"at most {job.size}", gang.min_available)
 
 
 def _check_chiefs(job: Job, where: Where, notes: Notes) -> None:
@@ -41,8 +45,8 @@ def _check_chiefs(job: Job, where: Where, notes: Notes) -> None:
         notes.error(where.roles, text, "keep one of the two")
     for role in chiefs:
         if role.replicas > 1:
-            path = (*where.role[role.name], where.count)
-            notes.error(path, f"there is one {role.name}, not {role.replicas}", "1", role.replicas)
+            text = f"there is one {role.name}, not {role.replicas}"
+            notes.error(where.tasks(role.name), text, "1", role.replicas)
 
 
 def _check_tasks(job: Job, where: Where, notes: Notes) -> None:
@@ -54,8 +58,8 @@ def _check_tasks(job: Job, where: Where, notes: Notes) -> None:
         notes.warn(where.roles, text, "add a Worker or a Chief")
     evaluator = job.role(EVALUATOR)
     if evaluator is not None and evaluator.replicas > 1:
-        path = (*where.role[EVALUATOR], where.count)
-        notes.warn(path, "TensorFlow knows one evaluator; the others repeat its work", "1")
+        text = "TensorFlow knows one evaluator; the others repeat its work"
+        notes.warn(where.tasks(EVALUATOR), text, "1")
 
 
 def _check_names(job: Job, where: Where, notes: Notes) -> None:
@@ -81,8 +85,9 @@ def _check_cluster_size(job: Job, where: Where, notes: Notes) -> None:
     replicas = next(role.replicas for role in job.roles if role.name == largest)
     fits = max(0, replicas - (total - MAX_ENV_STRING) // _entry_size(job, largest, replicas) - 1)
     text = f"TF_CONFIG would have {total:,} bytes, and Linux allows {MAX_ENV_STRING:,}"
-    path = (*where.role[largest], where.count)
-    notes.error(path, text, f"at most {fits:,} {largest} tasks fit with these names", replicas)
+    notes.error(
+        where.tasks(largest), text, f"at most {fits:,} {largest} tasks fit with these names", replicas
+    )
 
 
 def _entry_size(job: Job, role: str, replicas: int) -> int:

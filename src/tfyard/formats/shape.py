@@ -17,17 +17,33 @@ Path = tuple[str | int, ...]
 T = TypeVar("T")
 
 
+MAX_PROBLEMS = 100
+"""Of errors, and of warnings. Nobody reads more, and a hostile file would be compared word by word for hours."""
+
+
 class Notes:
     """Where problems are collected while reading goes on."""
 
     def __init__(self) -> None:
         self.problems: list[Problem] = []
+        self._room = {"error": MAX_PROBLEMS, "warning": MAX_PROBLEMS}
 
     def error(self, path: Path, message: str, fix: str = "", value: object = msgspec.UNSET) -> None:
-        self.problems.append(Problem(path, message, fix, value))
+        self.extend([Problem(path, message, fix, value)])
 
     def warn(self, path: Path, message: str, fix: str = "") -> None:
-        self.problems.append(Problem(path, message, fix, severity="warning"))
+        self.extend([Problem(path, message, fix, severity="warning")])
+
+    def unknown(self, path: Path, message: str, known: Iterable[str]) -> None:
+        """A word that is none of the known ones: the last step of the path."""
+        if self._room["error"]:
+            self.error(path, message, did_you_mean(str(path[-1]), known))
+
+    def extend(self, problems: Iterable[Problem]) -> None:
+        for problem in problems:
+            if self._room[problem.severity] and problem not in self.problems:
+                self._room[problem.severity] -= 1
+                self.problems.append(problem)
 
 
 def read(cls: type[T], value: object, path: Path, notes: Notes) -> T | None:
@@ -77,7 +93,7 @@ def _read_struct(kind: mi.StructType, value: object, path: Path, notes: Notes) -
     fields = {field.encode_name: field for field in kind.fields}
     for key in value:
         if key not in fields:
-            notes.error((*path, key), f"unknown field {key!r}", did_you_mean(str(key), fields))
+            notes.unknown((*path, key), f"unknown field {key!r}", fields)
     given = {}
     for name, field in fields.items():
         if value.get(name) is None and not isinstance(_bare(field.type), mi.AnyType):

@@ -1,7 +1,7 @@
 """The tfyard job file: what to train and with how many, on one page, written by hand."""
 
 from .dump import dump
-from .load import load
+from .load import load, where
 from .words import JobFile
 
-__all__ = ["JobFile", "dump", "load"]
+__all__ = ["JobFile", "dump", "load", "where"]

@@ -153,6 +153,10 @@ class BoardWords(Struct, frozen=True, rename="camel"):
     service: Annotated[
         Literal["ClusterIP", "NodePort", "LoadBalancer"], Meta(description="Type of its Service.")
     ] = "ClusterIP"
+    volumes: Annotated[
+        dict[str, VolumeWords] | None,
+        Meta(description="Volumes of its own; default: those at the top of the file."),
+    ] = None
 
 
 class GangWords(Struct, frozen=True, rename="camel"):
