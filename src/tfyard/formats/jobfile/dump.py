@@ -4,11 +4,10 @@ The pod template is peeled: each known part is taken out of a copy, and what is 
 overlay must add. So nothing of a template is lost.
 """
 
-import copy
 from typing import Any
 
 from tfyard.model import (
-    TENSORFLOW_CONTAINER,
+    EVALUATOR,
     Code,
     Job,
     Manifest,
@@ -17,16 +16,22 @@ from tfyard.model import (
     TensorBoard,
     tensorflow_container,
 )
-from tfyard.model.names import DEFAULT_PORT, PORT_NAME
+from tfyard.model.names import PORT_NAME
 
 from .. import durations, templates
+from ..tfjob import MAX_REPLICAS
 from . import volumes
-from .load import CLEAN, QUEUE_LABEL, RESTART, affinity
+from .load import CLEAN, QUEUE_LABEL, RESTART, affinity, code_words
 
 Words = dict[str, Any]
 
 _RESTART_WORDS = {policy: word for word, policy in RESTART.items()}
 _CLEAN_WORDS = {policy: word for word, policy in CLEAN.items()}
+
+
+_OF_ONE_ROLE = ("count", "grace")
+_MERGED = ("volumes", "labels", "annotations", "nodeSelector")
+"""Words whose entries in a role join those at the top."""
 
 
 def dump(job: Job) -> tuple[Words, list[str]]:
@@ -35,8 +40,10 @@ def dump(job: Job) -> tuple[Words, list[str]]:
     if job.run_policy.evaluator_grace and "evaluator" in roles:
         roles["evaluator"]["grace"] = durations.write(job.run_policy.evaluator_grace)
     shared = _shared(list(roles.values()))
-    if shared.get("labels") != _labels(job):
-        shared.pop("labels", None)  # at the top the word is about the job, too
+    if labels := _shared_labels(job, shared):
+        shared["labels"] = labels
+    else:
+        shared.pop("labels", None)
     head: Words = {"name": job.name}
     if job.namespace != "default":
         head["namespace"] = job.namespace
@@ -44,18 +51,43 @@ def dump(job: Job) -> tuple[Words, list[str]]:
         head["code"] = _code(job.code)
     words = head | shared
     for name, own in roles.items():
-        words[name] = _short({key: value for key, value in own.items() if key not in shared})
-    return words | _policy(job), _lost(job)
+        words[name] = _short(_without(own, shared))
+    words |= _policy(job) | _tensorboard(job.tensorboard, shared.get("volumes", {}))
+    return words, _lost(job, words, roles)
 
 
 def _shared(roles: list[Words]) -> Words:
     """What all roles agree on is said once, at the top."""
     first, *others = roles or [{}]
-    return {
-        key: value
-        for key, value in first.items()
-        if key not in ("count", "grace") and all(key in role and role[key] == value for role in others)
-    }
+    found: Words = {}
+    for key, value in first.items():
+        if key in _MERGED:
+            value = {name: part for name, part in value.items() if _all_have(others, key, name, part)}
+        elif key in _OF_ONE_ROLE or any(key not in role or role[key] != value for role in others):
+            continue
+        if value != {}:
+            found[key] = value
+    return found
+
+
+def _all_have(roles: list[Words], key: str, name: str, part: object) -> bool:
+    return all(name in role.get(key, {}) and role[key][name] == part for role in roles)
+
+
+def _shared_labels(job: Job, shared: Words) -> dict[str, str]:
+    """At the top the word is about the job as well: all of its labels, and no other."""
+    labels = _labels(job)
+    return labels if labels.items() <= shared.get("labels", {}).items() else {}
+
+
+def _without(own: Words, shared: Words) -> Words:
+    rest: Words = {}
+    for key, value in own.items():
+        if key in _MERGED:
+            value = {name: part for name, part in value.items() if name not in shared.get(key, {})}
+        if value != {} and (key in _MERGED or key not in shared):
+            rest[key] = value
+    return rest
 
 
 def _short(own: Words) -> Words | int:
@@ -63,13 +95,13 @@ def _short(own: Words) -> Words | int:
 
 
 def _role(job: Job, role: Role) -> Words:
-    rest = copy.deepcopy(role.template)
+    rest = _given_only(templates.with_port(role.template, role.port))
     spec = rest.setdefault("spec", {})
     spec.pop("restartPolicy", None)  # the role's own policy rules; this one never had an effect
     container = tensorflow_container(rest)
     words: Words = {"count": role.replicas, **_program(job, container)}
     words |= {"restart": _RESTART_WORDS[role.restart]} if role.restart != "Never" else {}
-    words |= _port(role, container) | _env(container) | _resources(container) | _volumes(job, spec, container)
+    words |= _port(container) | _env(container) | _resources(container) | _volumes(job, spec, container)
     words |= _placement(job, spec) | _metadata(rest)
     overlay = _remainder(rest, container)
     return words | ({"overlay": overlay} if overlay else {})
@@ -94,25 +126,22 @@ def _run(command: list[str]) -> str | list[str]:
     return command
 
 
-def _port(role: Role, container: Manifest) -> Words:
-    if container.get("ports") == [{"name": PORT_NAME, "containerPort": role.port}]:
-        del container["ports"]
-        return {"port": role.port}
-    return {"port": role.port} if role.port != DEFAULT_PORT else {}
+def _port(container: Manifest) -> Words:
+    match container.get("ports"):
+        case [{"name": name, "containerPort": number, **rest}] if name == PORT_NAME and not rest:
+            del container["ports"]
+            return {"port": number}
+    return {}
 
 
 def _env(container: Manifest) -> Words:
     """All or nothing: values may refer to earlier ones, so their order must not change."""
     entries = container.get("env") or []
-    names = [entry.get("name") for entry in entries]
-    if (
-        not entries
-        or len(set(names)) != len(names)
-        or any(set(entry) - {"name", "value"} for entry in entries)
-    ):
+    values = {entry["name"]: entry.get("value") for entry in entries if set(entry) == {"name", "value"}}
+    if not entries or len(values) != len(entries):
         return {}
     del container["env"]
-    return {"env": {entry["name"]: entry.get("value", "") for entry in entries}}
+    return {"env": values}
 
 
 def _resources(container: Manifest) -> Words:
@@ -122,6 +151,7 @@ def _resources(container: Manifest) -> Words:
     if (
         set(resources) - {"limits", "requests"}
         or requests != limits
+        or not all(limits.values())
         or not all(map(_is_count, devices.values()))
     ):
         return {}
@@ -131,7 +161,7 @@ def _resources(container: Manifest) -> Words:
 
 
 def _is_count(value: object) -> bool:
-    return isinstance(value, int) and value > 0
+    return isinstance(value, int) and 0 < value <= MAX_REPLICAS
 
 
 def _volumes(job: Job, spec: Manifest, container: Manifest) -> Words:
@@ -159,9 +189,9 @@ def _is_used_elsewhere(spec: Manifest, container: Manifest, name: str) -> bool:
 
 def _placement(job: Job, spec: Manifest) -> Words:
     words: Words = {}
-    secrets = spec.pop("imagePullSecrets", None) or []
-    if secrets:
-        names = [secret.get("name") for secret in secrets]
+    secrets = spec.get("imagePullSecrets")
+    if secrets and all(set(secret) == {"name"} for secret in secrets):
+        names = [secret["name"] for secret in spec.pop("imagePullSecrets")]
         words["pullSecret"] = names[0] if len(names) == 1 else names
     for field, word in (
         ("serviceAccountName", "serviceAccount"),
@@ -186,11 +216,17 @@ def _metadata(template: Manifest) -> Words:
 def _remainder(template: Manifest, container: Manifest) -> Manifest:
     """The template after all that has a word was taken out of it."""
     spec = template["spec"]
-    if container.get("name", TENSORFLOW_CONTAINER) == TENSORFLOW_CONTAINER and len(container) <= 1:
-        spec["containers"] = [c for c in spec.get("containers") or [] if c is not container]
-    if not spec.get("containers"):
-        spec.pop("containers", None)
+    if list(container) == ["name"] and len(spec["containers"]) == 1:  # beside others, it keeps their order
+        del spec["containers"]
     return {key: part for key, part in template.items() if part}
+
+
+def _given_only(value: Any) -> Any:
+    """A copy to peel. Null means "not set" to Kubernetes, but to an overlay it means "remove", and a field
+    that begins with $, which Kubernetes would drop, means an order."""
+    if isinstance(value, dict):
+        return {k: _given_only(v) for k, v in value.items() if v is not None and not k.startswith("$")}
+    return [_given_only(item) for item in value] if isinstance(value, list) else value
 
 
 def _labels(job: Job) -> dict[str, str]:
@@ -209,7 +245,6 @@ def _policy(job: Job) -> Words:
         "dynamic": job.dynamic_workers or None,
         "queue": job.labels.get(QUEUE_LABEL),
         "gang": _gang(policy.scheduling),
-        "tensorboard": _tensorboard(job.tensorboard),
         "dialect": job.dialect if job.dialect != "tf2" else None,
         "services": job.services,
     }
@@ -229,23 +264,36 @@ def _gang(policy: SchedulingPolicy | None) -> Words | bool | None:
     return {key: value for key, value in words.items() if value is not None} or True
 
 
-def _tensorboard(board: TensorBoard | None) -> Words | str | None:
+def _tensorboard(board: TensorBoard | None, shared: Words) -> Words:
     if board is None:
-        return None
+        return {}
     words: Words = {"logs": board.log_dir}
     words |= {"image": board.image} if board.image else {}
     words |= {"service": board.service_type} if board.service_type != "ClusterIP" else {}
-    return board.log_dir if len(words) == 1 else words
+    found = _board_volumes(board)
+    if found != {name: volumes.without_claim(volume) for name, volume in shared.items()}:
+        words["volumes"] = found
+    return {"tensorboard": board.log_dir if len(words) == 1 else words}
+
+
+def _board_volumes(board: TensorBoard) -> Words:
+    found: Words = {}
+    for volume in map(_given_only, board.volumes):
+        mounts = [_given_only(mount) for mount in board.mounts if mount.get("name") == volume["name"]]
+        if len(mounts) == 1 and (words := volumes.words_for(volume, mounts[0])) is not None:
+            found[volume["name"]] = words
+    return found
 
 
 def _code(code: Code) -> Words | str:
     key = {"folder": "path", "git": "git", "http": "url"}[code.kind]
     words = {key: code.source} | ({"ref": code.ref} if code.ref else {})
     words |= {"at": code.at} if code.at != Code(kind="folder", source="").at else {}
-    return code.source if set(words) == {"path"} else words
+    is_short = set(words) == {"path"} and code_words(code.source).path == code.source
+    return code.source if is_short else words
 
 
-def _lost(job: Job) -> list[str]:
+def _lost(job: Job, words: Words, roles: dict[str, Words]) -> list[str]:
     """What the file has no words for."""
     lost = []
     if job.fails_with == "chief":
@@ -254,13 +302,15 @@ def _lost(job: Job) -> list[str]:
         lost.append(f"the job ended with {job.chief.name}; now it ends with the chief, else worker 0")
     if job.run_policy.managed_by:
         lost.append(f"managedBy: {job.run_policy.managed_by}")
-    unsaid = {name for name in _labels(job) if any(name not in _pod_labels(role) for role in job.roles)}
-    if unsaid:
-        lost.append(f"labels of the job: {', '.join(sorted(unsaid))}")
+    if job.run_policy.evaluator_grace and job.role(EVALUATOR) is None:
+        lost.append("the grace of an evaluator: there is none")
+    if _labels(job) and "labels" not in words:
+        lost.append(f"labels of the job: {', '.join(sorted(_labels(job)))}")
     if job.annotations:
         lost.append(f"annotations of the job: {', '.join(sorted(job.annotations))}")
-    return lost
-
-
-def _pod_labels(role: Role) -> dict[str, str]:
-    return (role.template.get("metadata") or {}).get("labels") or {}
+    board = job.tensorboard
+    if board is not None and not len(board.volumes) == len(board.mounts) == len(_board_volumes(board)):
+        lost.append("some volumes of tensorboard")
+    said = {volume.get("claim") for own in roles.values() for volume in own.get("volumes", {}).values()}
+    unsaid = [made["metadata"]["name"] for made in job.objects if made["metadata"]["name"] not in said]
+    return lost + [f"the claim {name}, which is to be created" for name in unsaid]

@@ -35,8 +35,8 @@ def check(name: str, words: VolumeWords, path: Path, notes: Notes) -> None:
 
 def source(words: VolumeWords) -> Manifest:
     if words.nfs is not None:
-        server, _, export = words.nfs.partition(":")
-        return {"nfs": {"server": server, "path": export}}
+        server, _, export = words.nfs.partition(":/")  # an IPv6 address has colons of its own
+        return {"nfs": {"server": server, "path": f"/{export}"}}
     if words.claim is not None:
         return {"persistentVolumeClaim": {"claimName": words.claim}}
     if words.azure_file is not None:
@@ -84,20 +84,24 @@ def claim_words(spec: Manifest | None) -> dict[str, Any]:
     return words | ({"access": spec["accessModes"][0]} if spec["accessModes"] != ["ReadWriteMany"] else {})
 
 
+def without_claim(words: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in words.items() if key not in ("size", "storageClass", "access")}
+
+
 def words_for(volume: Manifest, mount: Manifest) -> dict[str, Any] | None:
     """The words that say the same, or None where there are none for it."""
     extras = set(mount) - {"name", "mountPath", "subPath", "readOnly"}
-    found = None if extras else _source_words(volume)
-    if found is None:
+    found = None if extras or len(volume) != 2 else _source_words(volume)
+    if found is None or not mount["mountPath"].startswith("/"):
         return None
-    found["at"] = mount.get("mountPath")
+    found["at"] = mount["mountPath"]
     found |= {key: mount[key] for key in ("subPath", "readOnly") if mount.get(key)}
     return found
 
 
 def _source_words(volume: Manifest) -> dict[str, Any] | None:
     match {key: value for key, value in volume.items() if key != "name"}:
-        case {"nfs": {"server": server, "path": path, **rest}} if not rest:
+        case {"nfs": {"server": server, "path": path, **rest}} if not rest and path.startswith("/"):
             return {"nfs": f"{server}:{path}"}
         case {"persistentVolumeClaim": {"claimName": name, **rest}} if not rest:
             return {"claim": name}
