@@ -25,11 +25,9 @@ from . import durations, limits, metadata, templates
 from .shape import Notes, Path, closest, read
 
 MAX_REPLICAS = 100_000
-MAX_SECONDS = 10 * 366 * 24 * 3600
-"""Ten years: beyond it a number is a mistake, and within it every sum with a date is valid."""
 
 Count = Annotated[int, Meta(ge=0, le=MAX_REPLICAS)]
-Seconds = Annotated[int, Meta(ge=0, le=MAX_SECONDS)]
+Seconds = Annotated[int, Meta(ge=0, le=durations.LONGEST)]
 
 
 class ReplicaSpec(Struct, frozen=True, rename="camel"):
@@ -76,7 +74,7 @@ class RunPolicySpec(Struct, frozen=True, rename="camel"):
         Seconds | None, Meta(description="Delete the job this long after it finished; default: never.")
     ] = None
     active_deadline_seconds: Annotated[
-        Annotated[int, Meta(ge=1, le=MAX_SECONDS)] | None,
+        Annotated[int, Meta(ge=1, le=durations.LONGEST)] | None,
         Meta(description="Fail the job when it has run this long."),
     ] = None
     backoff_limit: Annotated[

@@ -139,7 +139,7 @@ def _roles(spec: TfJobSpec, raw: Manifest, notes: Notes) -> tuple[Role, ...]:
                 (*path, "tfReplicaType"), f"{replica.tf_replica_type} is given twice", "merge the two"
             )
             continue
-        if name == MASTER and replica.replicas != 1:
+        if name == MASTER and replica.replicas == 0:  # of more than one, every format complains
             notes.error((*path, "replicas"), "a MASTER is exactly one", "replicas: 1", replica.replicas)
         roles[name] = _role(name, replica, spec, path, notes)
     return in_order(roles)

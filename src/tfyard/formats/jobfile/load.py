@@ -93,9 +93,14 @@ def _check_volumes(words: JobFile, notes: Notes) -> None:
     owners += [((name.lower(),), own) for name, own in role_words(words).items()]
     if isinstance(words.tensorboard, BoardWords):
         owners.append((("tensorboard",), PodWords(volumes=words.tensorboard.volumes or {})))
+    made: dict[str | None, Manifest] = {}
     for path, owner in owners:
         for name, volume in owner.volumes.items():
-            volumes.check(name, volume, (*path, "volumes", name), notes)
+            where = (*path, "volumes", name)
+            volumes.check(name, volume, where, notes)
+            if volume.size and made.setdefault(volume.claim, claim := volumes.claim(volume, "")) != claim:
+                text = f"the claim {volume.claim} is to be created in two ways"
+                notes.error((*where, "claim"), text, "say its size once", volume.claim)
 
 
 class _Roles:
@@ -243,10 +248,15 @@ def _run_policy(words: JobFile, notes: Notes) -> RunPolicy:
         return None if value is None else durations.read(value, path, notes)
 
     grace = getattr(words.evaluator, "grace", None)
+    deadline = seconds(words.deadline, "deadline")
+    if deadline == 0:
+        notes.error(
+            ("deadline",), "must be at least one second", "leave it out for no deadline", words.deadline
+        )
     return RunPolicy(
         clean=CLEAN[words.clean],
         ttl=seconds(words.keep_for, "keepFor"),
-        deadline=seconds(words.deadline, "deadline"),
+        deadline=deadline,
         backoff_limit=words.retries,
         suspend=words.suspend,
         scheduling=_scheduling(words.gang, notes),
