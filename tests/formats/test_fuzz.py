@@ -73,7 +73,7 @@ def mutated(draw: st.DrawFn, value: Any) -> Any:
     return value
 
 
-@settings(max_examples=600, derandomize=True)
+@settings(max_examples=300, derandomize=True)
 @given(mutants())
 def test_a_mutated_file_is_read_or_refused_and_what_is_read_can_be_written_and_planned(data: Any) -> None:
     checked = formats.check(data)
@@ -89,7 +89,7 @@ def test_a_mutated_file_is_read_or_refused_and_what_is_read_can_be_written_and_p
         assert formats.check(written).errors == ()
 
 
-@settings(max_examples=150, derandomize=True)
+@settings(max_examples=100, derandomize=True)
 @given(mutants())
 def test_a_mutated_file_as_text_has_a_place_for_every_problem(data: Any) -> None:
     text = formats.to_yaml(data)

@@ -40,16 +40,15 @@ def dump(job: Job) -> tuple[Words, list[str]]:
     if job.run_policy.evaluator_grace and "evaluator" in roles:
         roles["evaluator"]["grace"] = durations.write(job.run_policy.evaluator_grace)
     shared = _shared(list(roles.values()))
-    if labels := _shared_labels(job, shared):
-        shared["labels"] = labels
-    else:
-        shared.pop("labels", None)
+    shared.pop("labels", None)
+    if all(_labels(job).keys() <= own.get("labels", {}).keys() for own in roles.values()):
+        shared["labels"] = _labels(job)  # at the top the word is about the job as well
     head: Words = {"name": job.name}
     if job.namespace != "default":
         head["namespace"] = job.namespace
     if job.code is not None:
         head["code"] = _code(job.code)
-    words = head | shared
+    words = head | {key: value for key, value in shared.items() if value != {}}
     for name, own in roles.items():
         words[name] = _short(_without(own, shared))
     words |= _policy(job) | _tensorboard(job.tensorboard, shared.get("volumes", {}))
@@ -74,17 +73,11 @@ def _all_have(roles: list[Words], key: str, name: str, part: object) -> bool:
     return all(name in role.get(key, {}) and role[key][name] == part for role in roles)
 
 
-def _shared_labels(job: Job, shared: Words) -> dict[str, str]:
-    """At the top the word is about the job as well: all of its labels, and no other."""
-    labels = _labels(job)
-    return labels if labels.items() <= shared.get("labels", {}).items() else {}
-
-
 def _without(own: Words, shared: Words) -> Words:
     rest: Words = {}
     for key, value in own.items():
         if key in _MERGED:
-            value = {name: part for name, part in value.items() if name not in shared.get(key, {})}
+            value = {name: part for name, part in value.items() if shared.get(key, {}).get(name) != part}
         if value != {} and (key in _MERGED or key not in shared):
             rest[key] = value
     return rest
