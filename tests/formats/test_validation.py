@@ -178,12 +178,12 @@ CASES: dict[str, tuple[Any, str, str, str]] = {
     ),
     "a restart policy in wrong letters": (
         tfjob({"Worker": replica(restartPolicy="onfailure")}),
-        f"{WORKER}.restartPolicy", "must be one of Always, ExitCode, Never, OnFailure",
+        f"{WORKER}.restartPolicy", "must be one of Always, OnFailure, Never, ExitCode",
         'did you mean "OnFailure"?',
     ),
     "a clean-up policy that nobody knows": (
         tfjob(runPolicy={"cleanPodPolicy": "Everything"}),
-        "spec.runPolicy.cleanPodPolicy", "must be one of All, None, Running", "",
+        "spec.runPolicy.cleanPodPolicy", "must be one of All, Running, None", "",
     ),
     "a success policy that nobody knows": (
         tfjob(successPolicy="AllWorker"),
@@ -308,7 +308,7 @@ CASES: dict[str, tuple[Any, str, str, str]] = {
     ),
     "an old role in small letters": (
         old(replica(tfReplicaType="worker")),
-        "spec.replicaSpecs[0].tfReplicaType", "must be one of MASTER, PS, WORKER",
+        "spec.replicaSpecs[0].tfReplicaType", "must be one of MASTER, WORKER, PS",
         'did you mean "WORKER"?',
     ),
     "two masters in one spec": (
@@ -364,7 +364,7 @@ CASES: dict[str, tuple[Any, str, str, str]] = {
         "keep one of the two",
     ),
     "a restart word of TFJob": (
-        jobfile(restart="OnFailure"), "restart", "must be one of always, exit-code, never, on-failure",
+        jobfile(restart="OnFailure"), "restart", "must be one of never, on-failure, always, exit-code",
         'did you mean "on-failure"?',
     ),
     "a volume without a source": (

@@ -1,7 +1,6 @@
 """Reading what the user names: a path, or `-` for standard input."""
 
 import sys
-from pathlib import Path
 
 from tfyard import formats
 from tfyard.errors import Usage
@@ -9,7 +8,10 @@ from tfyard.errors import Usage
 
 def read_bytes(name: str) -> bytes:
     try:
-        return sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+        if name == "-":
+            return sys.stdin.buffer.read()
+        with open(name, "rb") as file:  # noqa: PTH123 - pathlib is slow to import
+            return file.read()
     except FileNotFoundError:
         raise Usage(f"{name}: there is no such file") from None
     except IsADirectoryError:
@@ -34,7 +36,8 @@ def read_jobs(name: str) -> list[formats.Document]:
 
 def write_text(name: str, text: str) -> None:
     try:
-        Path(name).write_text(text)
+        with open(name, "w", encoding="utf-8", newline="\n") as file:  # noqa: PTH123
+            file.write(text)
     except OSError as error:
         raise Usage(f"{name}: {error.strerror}") from None
 

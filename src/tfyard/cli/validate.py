@@ -1,6 +1,5 @@
 """`tfyard validate`: every problem of every file, at once."""
 
-import json
 import sys
 
 import click
@@ -24,6 +23,8 @@ def command(names: tuple[str, ...], output: str) -> None:
     """
     found = [row for name in names for row in _validate(name, quiet=output == "json")]
     if output == "json":
+        import json
+
         rows = [problems.as_json(problem, name) for name, problem in found]
         click.echo(json.dumps(rows, indent=2, default=str))
     sys.exit(1 if any(problem.severity == "error" for _, problem in found) else 0)

@@ -12,7 +12,7 @@ from msgspec import inspect as mi
 
 from tfyard.errors import Usage
 
-from .jobfile import JobFile
+from .jobfile.words import JobFile
 from .shape import did_you_mean
 from .tfjob import TFJobSpec
 

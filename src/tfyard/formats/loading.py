@@ -90,7 +90,7 @@ def _load(data: object, document: Document | None, notes: Notes) -> Job | None:
 
 
 def _load_jobfile(data: Manifest, document: Document | None, notes: Notes) -> Job | None:
-    jobfile = import_module(".jobfile", __package__)
+    jobfile = import_module(".jobfile.load", __package__)
     job: Job | None = jobfile.load(data, document.text if document else lambda _path: None, notes)
     if job is not None:
         limits.check(job, jobfile.where(job), notes)

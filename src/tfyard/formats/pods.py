@@ -4,7 +4,6 @@ A field that is unknown is only a warning: Kubernetes adds fields every release,
 untouched. A list where a mapping belongs is an error in every release.
 """
 
-import json
 from collections.abc import Callable
 from typing import Any
 
@@ -98,6 +97,8 @@ def _name(value: Any) -> str:
         return "a mapping"
     if isinstance(value, list):
         return "a list"
+    import json  # only ever needed where something is wrong
+
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= 60 else text[:60] + "…"
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from .jobfile import JobFile
+from .jobfile.words import JobFile
 
 
 def jobfile_schema() -> dict[str, Any]:

@@ -28,7 +28,7 @@ class Dumped(Struct, frozen=True):
 
 def dump(job: Job, version: Version) -> Dumped:
     if version == "jobfile":
-        from . import jobfile
+        from .jobfile import dump as jobfile
 
         return Dumped(*jobfile.dump(job), SCHEMA_LINE)
     from . import v1
