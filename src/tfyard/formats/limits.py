@@ -30,8 +30,8 @@ class Where(Struct, frozen=True):
 def check(job: Job, where: Where, notes: Notes) -> None:
     _check_chiefs(job, where, notes)
     _check_tasks(job, where, notes)
-    _check_names(job, where, notes)
-    _check_cluster_size(job, where, notes)
+    if _check_names(job, where, notes):
+        _check_cluster_size(job, where, notes)
     gang = job.run_policy.scheduling
     if gang is not None and (gang.min_available or 0) > job.size:
         text = f"a gang of {gang.min_available} never fits: the job has {job.size} tasks"
@@ -62,15 +62,17 @@ def _check_tasks(job: Job, where: Where, notes: Notes) -> None:
         notes.warn(where.tasks(EVALUATOR), text, "1")
 
 
-def _check_names(job: Job, where: Where, notes: Notes) -> None:
+def _check_names(job: Job, where: Where, notes: Notes) -> bool:
     """A pod's name is a host name and a label value: the job's name, the role, the index, at most 63 letters."""
     names = [pod_name(job.name, Task(role.name, max(0, role.replicas - 1))) for role in job.roles]
     names += [tensorboard_name(job.name)] if job.tensorboard else []
     longest = max(names, key=len, default="")
     if len(longest) > MAX_LABEL:
         room = MAX_LABEL - (len(longest) - len(job.name))
-        text = f"is too long: {longest!r} would have {len(longest)} letters, and {MAX_LABEL} are allowed"
+        shown = longest if len(longest) <= 2 * MAX_LABEL else f"{longest[:MAX_LABEL]}…"
+        text = f"is too long: {shown!r} would have {len(longest)} letters, and {MAX_LABEL} are allowed"
         notes.error(where.name, text, f"use at most {room} letters", job.name)
+    return len(longest) <= MAX_LABEL
 
 
 def _check_cluster_size(job: Job, where: Where, notes: Notes) -> None:

@@ -63,7 +63,7 @@ def check_name(name: str, path: tuple[str | int, ...], notes: Notes) -> None:
 
 
 def _better_name(name: str) -> str:
-    better = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-").lstrip("0123456789-")
+    better = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-").lstrip("0123456789-")[:40].rstrip("-")
     return f'for example "{better}"' if better else ""
 
 
