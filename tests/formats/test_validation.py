@@ -649,3 +649,13 @@ JSON = st.recursive(
 def test_any_data_at_all_gets_an_answer(value: Any, field: str) -> None:
     assert formats.check(value).errors or formats.check(value).job is not None
     assert formats.check({**tfjob(), field: value}).errors or field in ("metadata", "spec")
+
+
+def test_many_containers_mounts_and_volumes_are_each_looked_at_once() -> None:
+    many = [container(name=f"c{n}") for n in range(20_000)]
+    mounts = [{"name": f"v{n}", "mountPath": f"/v{n}"} for n in range(20_000)]
+    data = tfjob({"Worker": replica(container(volumeMounts=mounts), *many)})
+    data["spec"]["tfReplicaSpecs"]["Worker"]["template"]["spec"]["volumes"] = [
+        {"name": f"v{n}", "emptyDir": {}} for n in range(20_000)
+    ]
+    assert len(formats.dump(formats.load(data), "jobfile").document["volumes"]) == 20_000

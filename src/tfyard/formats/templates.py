@@ -75,9 +75,11 @@ def _check_containers(containers: list[Manifest], path: Path, notes: Notes) -> N
         text = f"must have at least one container with name {TENSORFLOW_CONTAINER}"
         fix = f"name the container that trains {TENSORFLOW_CONTAINER}: it is the one that gets TF_CONFIG"
         notes.error((*path, 0, "name"), text, fix, names[0])
+    seen: set[Any] = set()
     for i, container in enumerate(containers):
-        if names.index(container.get("name")) != i:
+        if names[i] in seen:
             notes.error((*path, i, "name"), "is the name of another container too", "", names[i])
+        seen.add(names[i])
         _check_image(container, (*path, i), notes)
         _check_ports(container.get("ports") or [], (*path, i, "ports"), notes)
         _check_gpu(container, (*path, i, "resources"), notes)

@@ -1,34 +1,13 @@
-"""A Job's way back into the short file: what has a word becomes that word, the rest an overlay.
+"""A Job's way back into the short file: what has a word becomes that word (peel.py), the rest an overlay."""
 
-The pod template is peeled: each known part is taken out of a copy, and what is left is exactly what the
-overlay must add. So nothing of a template is lost.
-"""
+from tfyard.model import EVALUATOR, Code, Job, SchedulingPolicy, TensorBoard
 
-from typing import Any
-
-from tfyard.model import (
-    EVALUATOR,
-    Code,
-    Job,
-    Manifest,
-    Role,
-    SchedulingPolicy,
-    TensorBoard,
-    tensorflow_container,
-)
-from tfyard.model.names import PORT_NAME
-
-from .. import durations, templates
-from ..tfjob import MAX_REPLICAS
+from .. import durations
 from . import volumes
-from .load import CLEAN, QUEUE_LABEL, RESTART, affinity, code_words
+from .load import CLEAN, QUEUE_LABEL, code_words
+from .peel import Words, given_only, role_words
 
-Words = dict[str, Any]
-
-_RESTART_WORDS = {policy: word for word, policy in RESTART.items()}
 _CLEAN_WORDS = {policy: word for word, policy in CLEAN.items()}
-
-
 _OF_ONE_ROLE = ("count", "grace")
 _MERGED = ("volumes", "labels", "annotations", "nodeSelector")
 """Words whose entries in a role join those at the top."""
@@ -36,7 +15,7 @@ _MERGED = ("volumes", "labels", "annotations", "nodeSelector")
 
 def dump(job: Job) -> tuple[Words, list[str]]:
     """The file's words, and what could not be said in them."""
-    roles = {role.name.lower(): _role(job, role) for role in job.roles}
+    roles = {role.name.lower(): role_words(job, role) for role in job.roles}
     if job.run_policy.evaluator_grace and "evaluator" in roles:
         roles["evaluator"]["grace"] = durations.write(job.run_policy.evaluator_grace)
     shared = _shared(list(roles.values()))
@@ -85,141 +64,6 @@ def _without(own: Words, shared: Words) -> Words:
 
 def _short(own: Words) -> Words | int:
     return int(own["count"]) if set(own) == {"count"} else own
-
-
-def _role(job: Job, role: Role) -> Words:
-    rest = _given_only(templates.with_port(role.template, role.port))
-    spec = rest.setdefault("spec", {})
-    spec.pop("restartPolicy", None)  # the role's own policy rules; this one never had an effect
-    container = tensorflow_container(rest)
-    words: Words = {"count": role.replicas, **_program(job, container)}
-    words |= {"restart": _RESTART_WORDS[role.restart]} if role.restart != "Never" else {}
-    words |= _port(container) | _env(container) | _resources(container) | _volumes(job, spec, container)
-    words |= _placement(job, spec) | _metadata(rest)
-    overlay = _remainder(rest, container)
-    return words | ({"overlay": overlay} if overlay else {})
-
-
-def _program(job: Job, container: Manifest) -> Words:
-    words: Words = {}
-    if image := container.pop("image", ""):
-        words["image"] = image
-    if container.get("command"):
-        words["run"] = _run([*container.pop("command"), *(container.pop("args", None) or [])])
-    workdir = container.pop("workingDir", None)
-    if workdir and not (job.code and workdir == job.code.at):
-        words["workdir"] = workdir
-    return words
-
-
-def _run(command: list[str]) -> str | list[str]:
-    match command:
-        case ["/bin/sh", "-c", line]:
-            return str(line)
-    return command
-
-
-def _port(container: Manifest) -> Words:
-    match container.get("ports"):
-        case [{"name": name, "containerPort": number, **rest}] if name == PORT_NAME and not rest:
-            del container["ports"]
-            return {"port": number}
-    return {}
-
-
-def _env(container: Manifest) -> Words:
-    """All or nothing: values may refer to earlier ones, so their order must not change."""
-    entries = container.get("env") or []
-    values = {entry["name"]: entry.get("value") for entry in entries if set(entry) == {"name", "value"}}
-    if not entries or len(values) != len(entries):
-        return {}
-    del container["env"]
-    return {"env": values}
-
-
-def _resources(container: Manifest) -> Words:
-    resources = container.get("resources") or {}
-    limits, requests = {**(resources.get("limits") or {})}, resources.get("requests") or {}
-    devices = {name: limits.pop(name) for name in [*limits] if name not in ("cpu", "memory")}
-    if (
-        set(resources) - {"limits", "requests"}
-        or requests != limits
-        or not all(limits.values())
-        or not all(map(_is_count, devices.values()))
-    ):
-        return {}
-    container.pop("resources", None)
-    gpu: Any = devices[templates.GPU] if set(devices) == {templates.GPU} else devices
-    return {key: limits[key] for key in ("cpu", "memory") if key in limits} | ({"gpu": gpu} if gpu else {})
-
-
-def _is_count(value: object) -> bool:
-    return isinstance(value, int) and 0 < value <= MAX_REPLICAS
-
-
-def _volumes(job: Job, spec: Manifest, container: Manifest) -> Words:
-    claims = {made["metadata"]["name"]: made["spec"] for made in job.objects}
-    found: Words = {}
-    for volume in list(spec.get("volumes") or []):
-        mounts = [m for m in container.get("volumeMounts") or [] if m.get("name") == volume.get("name")]
-        words = volumes.words_for(volume, mounts[0]) if len(mounts) == 1 else None
-        if words is not None and not _is_used_elsewhere(spec, container, volume["name"]):
-            found[volume["name"]] = words | volumes.claim_words(claims.get(words.get("claim")))
-            spec["volumes"].remove(volume)
-            container["volumeMounts"].remove(mounts[0])
-    for owner, key in ((spec, "volumes"), (container, "volumeMounts")):
-        if not owner.get(key):
-            owner.pop(key, None)
-    return {"volumes": found} if found else {}
-
-
-def _is_used_elsewhere(spec: Manifest, container: Manifest, name: str) -> bool:
-    others = [
-        c for key in ("containers", "initContainers") for c in spec.get(key) or [] if c is not container
-    ]
-    return any(mount.get("name") == name for other in others for mount in other.get("volumeMounts") or [])
-
-
-def _placement(job: Job, spec: Manifest) -> Words:
-    words: Words = {}
-    secrets = spec.get("imagePullSecrets")
-    if secrets and all(set(secret) == {"name"} for secret in secrets):
-        names = [secret["name"] for secret in spec.pop("imagePullSecrets")]
-        words["pullSecret"] = names[0] if len(names) == 1 else names
-    for field, word in (
-        ("serviceAccountName", "serviceAccount"),
-        ("nodeSelector", "nodeSelector"),
-        ("nodeName", "node"),
-        ("tolerations", "tolerations"),
-    ):
-        if value := spec.pop(field, None):
-            words[word] = value
-    for spread in ("prefer", "require"):
-        if spec.get("affinity") == affinity(spread, job.name):
-            words["spread"] = spread
-            del spec["affinity"]
-    return words
-
-
-def _metadata(template: Manifest) -> Words:
-    metadata = template.get("metadata") or {}
-    return {key: value for key in ("labels", "annotations") if (value := metadata.pop(key, None))}
-
-
-def _remainder(template: Manifest, container: Manifest) -> Manifest:
-    """The template after all that has a word was taken out of it."""
-    spec = template["spec"]
-    if list(container) == ["name"] and len(spec["containers"]) == 1:  # beside others, it keeps their order
-        del spec["containers"]
-    return {key: part for key, part in template.items() if part}
-
-
-def _given_only(value: Any) -> Any:
-    """A copy to peel. Null means "not set" to Kubernetes, but to an overlay it means "remove", and a field
-    that begins with $, which Kubernetes would drop, means an order."""
-    if isinstance(value, dict):
-        return {k: _given_only(v) for k, v in value.items() if v is not None and not k.startswith("$")}
-    return [_given_only(item) for item in value] if isinstance(value, list) else value
 
 
 def _labels(job: Job) -> dict[str, str]:
@@ -271,8 +115,8 @@ def _tensorboard(board: TensorBoard | None, shared: Words) -> Words:
 
 def _board_volumes(board: TensorBoard) -> Words:
     found: Words = {}
-    for volume in map(_given_only, board.volumes):
-        mounts = [_given_only(mount) for mount in board.mounts if mount.get("name") == volume["name"]]
+    for volume in map(given_only, board.volumes):
+        mounts = [given_only(mount) for mount in board.mounts if mount.get("name") == volume["name"]]
         if len(mounts) == 1 and (words := volumes.words_for(volume, mounts[0])) is not None:
             found[volume["name"]] = words
     return found
