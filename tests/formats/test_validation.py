@@ -608,6 +608,13 @@ def test_an_item_that_is_no_mapping_does_not_shift_the_places_of_the_others() ->
     ]
 
 
+def test_a_missing_image_is_told_as_such_whatever_an_overlay_puts_first() -> None:
+    overlay = {"spec": {"containers": [{"name": "side", "image": "a"}]}}
+    assert told({"name": "a", "overlay": overlay}) == [
+        ("error", "image", "must be given", "the container image, for the cluster")
+    ]
+
+
 def test_a_word_that_holds_for_all_roles_is_told_once() -> None:
     assert len(told({"name": "a", "worker": 1, "ps": 1, "chief": 1})) == 1
 

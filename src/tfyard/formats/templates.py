@@ -89,7 +89,8 @@ def _check_containers(containers: list[Manifest], path: Path, notes: Notes) -> N
 
 def _check_image(container: Manifest, path: Path, notes: Notes) -> None:
     if not container.get("image"):
-        notes.error((*path, "image"), "must be required", "the image to run")
+        given = {"value": container["image"]} if "image" in container else {}
+        notes.error((*path, "image"), "must be required", "the image to run", **given)
 
 
 def _check_ports(ports: list[Manifest], path: Path, notes: Notes) -> None:

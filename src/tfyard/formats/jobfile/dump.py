@@ -5,7 +5,7 @@ from tfyard.model import EVALUATOR, Code, Job, SchedulingPolicy, TensorBoard
 from .. import durations
 from . import volumes
 from .load import CLEAN, QUEUE_LABEL, code_words
-from .peel import Words, given_only, role_words
+from .peel import Words, claims_of, given_only, role_words
 
 _CLEAN_WORDS = {policy: word for word, policy in CLEAN.items()}
 _OF_ONE_ROLE = ("count", "grace")
@@ -30,7 +30,7 @@ def dump(job: Job) -> tuple[Words, list[str]]:
     words = head | {key: value for key, value in shared.items() if value != {}}
     for name, own in roles.items():
         words[name] = _short(_without(own, shared))
-    words |= _policy(job) | _tensorboard(job.tensorboard, shared.get("volumes", {}))
+    words |= _policy(job) | _tensorboard(job, shared.get("volumes", {}))
     return words, _lost(job, words, roles)
 
 
@@ -101,24 +101,26 @@ def _gang(policy: SchedulingPolicy | None) -> Words | bool | None:
     return {key: value for key, value in words.items() if value is not None} or True
 
 
-def _tensorboard(board: TensorBoard | None, shared: Words) -> Words:
+def _tensorboard(job: Job, shared: Words) -> Words:
+    board = job.tensorboard
     if board is None:
         return {}
     words: Words = {"logs": board.log_dir}
     words |= {"image": board.image} if board.image else {}
     words |= {"service": board.service_type} if board.service_type != "ClusterIP" else {}
-    found = _board_volumes(board)
-    if found != {name: volumes.without_claim(volume) for name, volume in shared.items()}:
+    found = _board_volumes(job, board)
+    if found != shared:
         words["volumes"] = found
     return {"tensorboard": board.log_dir if len(words) == 1 else words}
 
 
-def _board_volumes(board: TensorBoard) -> Words:
+def _board_volumes(job: Job, board: TensorBoard) -> Words:
+    claims = claims_of(job)
     found: Words = {}
     for volume in map(given_only, board.volumes):
         mounts = [given_only(mount) for mount in board.mounts if mount.get("name") == volume["name"]]
         if len(mounts) == 1 and (words := volumes.words_for(volume, mounts[0])) is not None:
-            found[volume["name"]] = words
+            found[volume["name"]] = words | volumes.claim_words(claims.get(words.get("claim")))
     return found
 
 
@@ -146,8 +148,9 @@ def _lost(job: Job, words: Words, roles: dict[str, Words]) -> list[str]:
     if job.annotations:
         lost.append(f"annotations of the job: {', '.join(sorted(job.annotations))}")
     board = job.tensorboard
-    if board is not None and not len(board.volumes) == len(board.mounts) == len(_board_volumes(board)):
+    shown = _board_volumes(job, board) if board else {}
+    if board is not None and not len(board.volumes) == len(board.mounts) == len(shown):
         lost.append("some volumes of tensorboard")
-    said = {volume.get("claim") for own in roles.values() for volume in own.get("volumes", {}).values()}
-    unsaid = [made["metadata"]["name"] for made in job.objects if made["metadata"]["name"] not in said]
-    return lost + [f"the claim {name}, which is to be created" for name in unsaid]
+    everywhere = [*shown.values(), *(v for own in roles.values() for v in own.get("volumes", {}).values())]
+    unsaid = claims_of(job).keys() - {volume.get("claim") for volume in everywhere}
+    return lost + [f"the claim {name}, which is to be created" for name in sorted(unsaid)]

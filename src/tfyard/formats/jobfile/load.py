@@ -89,18 +89,20 @@ def role_words(words: JobFile) -> dict[str, RoleWords]:
 
 
 def _check_volumes(words: JobFile, notes: Notes) -> None:
-    owners: list[tuple[Path, PodWords]] = [((), words)]
-    owners += [((name.lower(),), own) for name, own in role_words(words).items()]
-    if isinstance(words.tensorboard, BoardWords):
-        owners.append((("tensorboard",), PodWords(volumes=words.tensorboard.volumes or {})))
     made: dict[str | None, Manifest] = {}
-    for path, owner in owners:
-        for name, volume in owner.volumes.items():
-            where = (*path, "volumes", name)
-            volumes.check(name, volume, where, notes)
-            if volume.size and made.setdefault(volume.claim, claim := volumes.claim(volume, "")) != claim:
-                text = f"the claim {volume.claim} is to be created in two ways"
-                notes.error((*where, "claim"), text, "say its size once", volume.claim)
+    for path, volume in _volumes(words).items():
+        volumes.check(str(path[-1]), volume, path, notes)
+        if volume.size and made.setdefault(volume.claim, claim := volumes.claim(volume, "")) != claim:
+            text = f"the claim {volume.claim} is to be created in two ways"
+            notes.error((*path, "claim"), text, "say its size once", volume.claim)
+
+
+def _volumes(words: JobFile) -> dict[Path, VolumeWords]:
+    """Every volume of the file, by where it stands: at the top, in a role, at TensorBoard."""
+    board = words.tensorboard.volumes if isinstance(words.tensorboard, BoardWords) else None
+    owners: dict[Path, dict[str, VolumeWords]] = {(): words.volumes, ("tensorboard",): board or {}}
+    owners |= {(name.lower(),): own.volumes for name, own in role_words(words).items()}
+    return {(*path, "volumes", name): own for path, found in owners.items() for name, own in found.items()}
 
 
 class _Roles:
@@ -129,7 +131,7 @@ class _Roles:
     def _said(self, problem: Problem, own: PodWords, path: Path) -> Problem:
         """What is wrong in a template that we built comes from a word that is missing, or from an overlay."""
         match problem.path:
-            case ("spec", "containers", 0, "image") if not (own.image or self.words.image):
+            case ("spec", "containers", _, "image") if problem.value == "":  # ours, for want of a word
                 return Problem(("image",), "must be given", "the container image, for the cluster")
             case ("spec", "containers", _, "env", _) if "TF_CONFIG" in own.env:
                 return replace(problem, path=(*path, "env", "TF_CONFIG"))
@@ -325,11 +327,5 @@ def code_words(text: str) -> CodeWords:
 
 def _claims(words: JobFile, namespace: str) -> tuple[Manifest, ...]:
     """Each claim that is to be created, once, however many roles mount it."""
-    everywhere = [
-        *words.volumes.values(),
-        *(v for own in role_words(words).values() for v in own.volumes.values()),
-    ]
-    made = {
-        volume.claim: volumes.claim(volume, namespace) for volume in everywhere if volume.size is not None
-    }
-    return tuple(made.values())
+    sized = [volume for volume in _volumes(words).values() if volume.size is not None]
+    return tuple({volume.claim: volumes.claim(volume, namespace) for volume in sized}.values())

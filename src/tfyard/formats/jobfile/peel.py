@@ -89,7 +89,7 @@ def _is_count(value: object) -> bool:
 
 def _volumes(job: Job, spec: Manifest, container: Manifest) -> Words:
     """Those that have one source of ours and one mount, in the container that trains."""
-    claims = {made["metadata"]["name"]: made["spec"] for made in job.objects}
+    claims = claims_of(job)
     mounts = _by_name(container.get("volumeMounts"))
     elsewhere = _mounted_elsewhere(spec, container)
     found: Words = {}
@@ -103,6 +103,11 @@ def _volumes(job: Job, spec: Manifest, container: Manifest) -> Words:
         rest = [item for item in owner.pop(key, None) or [] if item.get("name") not in found]
         owner |= {key: rest} if rest else {}
     return {"volumes": found} if found else {}
+
+
+def claims_of(job: Job) -> dict[Any, Manifest]:
+    """The claims that are created with the job: name -> spec."""
+    return {made["metadata"]["name"]: made["spec"] for made in job.objects}
 
 
 def _by_name(items: list[Manifest] | None) -> dict[Any, list[Manifest]]:

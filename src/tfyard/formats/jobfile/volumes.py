@@ -90,10 +90,6 @@ def claim_words(spec: Manifest | None) -> dict[str, Any]:
     return words | ({"access": spec["accessModes"][0]} if spec["accessModes"] != ["ReadWriteMany"] else {})
 
 
-def without_claim(words: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in words.items() if key not in ("size", "storageClass", "access")}
-
-
 def words_for(volume: Manifest, mount: Manifest) -> dict[str, Any] | None:
     """The words that say the same, or None where there are none for it."""
     extras = set(mount) - {"name", "mountPath", "subPath", "readOnly"}
