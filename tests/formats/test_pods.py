@@ -1,4 +1,5 @@
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -7,7 +8,7 @@ from tfyard.formats import podfields, pods
 from tfyard.formats.podfields import Shape
 from tfyard.model.problem import Problem, format_path
 
-DATA = podfields._FILE.parent
+DATA = Path(podfields._FILE).parent
 
 
 def template(**container: Any) -> dict[str, Any]:

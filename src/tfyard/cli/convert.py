@@ -3,9 +3,7 @@
 import click
 
 from tfyard import formats
-from tfyard.cli import editor, files, problems
-from tfyard.errors import Invalid
-from tfyard.model import Job
+from tfyard.cli import editor, files
 
 
 @click.command("convert")
@@ -19,19 +17,11 @@ def command(name: str, to: formats.Version, output: str | None) -> None:
 
     What the new form cannot say stands in comments at its head.
     """
-    texts = [formats.dump(_load(document), to).text() for document in files.read_jobs(name)]
+    texts = [formats.dump(files.load(document), to).text() for document in files.read_jobs(name)]
     text = "---\n".join(texts)
-    if output is None:
-        click.echo(text, nl=False)
+    if output is None or output == "-":
+        click.echo(text.encode(), nl=False)  # UTF-8 whatever the terminal's: it will be a file's
         return
     files.write_text(output, text)
     if to == "jobfile":
         editor.write_schema(output)
-
-
-def _load(document: formats.Document) -> Job:
-    checked = formats.check(document)
-    problems.report(checked.problems, document, document.name)
-    if checked.errors or checked.job is None:
-        raise Invalid(())
-    return checked.job

@@ -4,9 +4,6 @@ import click
 
 from tfyard.formats.explaining import Explanation, explain
 
-MARGIN = 2
-COLUMN = 22
-
 
 @click.command("explain")
 @click.argument("field", default="")

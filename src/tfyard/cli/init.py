@@ -4,15 +4,16 @@ from pathlib import Path
 
 import click
 
-from tfyard.cli import editor
+from tfyard.cli import editor, files
 from tfyard.errors import Usage
-from tfyard.formats.writing import SCHEMA_LINE
+from tfyard.formats.metadata import DNS_LABEL
+from tfyard.formats.writing import SCHEMA_LINE, to_yaml
 
 TEMPLATE = """\
 # A tfyard job. Run it here:      tfyard run {file}
 #               check it:         tfyard validate {file}
 #               what a word does: tfyard explain WORD
-name: {name}
+{name}
 image: tensorflow/tensorflow:2.21.0   # for the cluster; not used on this machine
 code: .                               # this folder; or a git or http(s) address; or leave it to the image
 run: python train.py --steps 1000     # a text is a shell line, a list is executed as it is
@@ -45,7 +46,10 @@ def command(file: str, name: str | None, force: bool) -> None:
     if not path.parent.is_dir():
         raise Usage(f"{path.parent}: there is no such folder")
     chosen = name or _job_name(path.resolve().parent.name)
-    path.write_text(SCHEMA_LINE + TEMPLATE.format(file=file, name=chosen))
+    if not DNS_LABEL.fullmatch(chosen):
+        raise Usage(f"--name {chosen}: lower-case letters, digits and '-', beginning with a letter")
+    line = to_yaml({"name": chosen}).strip()  # quoted where it must be: a folder may be called `on`
+    files.write_text(file, SCHEMA_LINE + TEMPLATE.format(file=file, name=line))
     editor.write_schema(file)
     click.echo(f"wrote {file}; next: tfyard validate {file}, then tfyard run {file}")
 

@@ -21,12 +21,12 @@ from tfyard.backends.local.ports import Ports
 from tfyard.backends.local.processes import Command
 from tfyard.backends.local.shortfalls import shortfalls, stand_ins
 from tfyard.backends.local.volumes import Volumes
-from tfyard.cli import files, problems, screen
+from tfyard.cli import files, screen
 from tfyard.cli.record import Recorder
 from tfyard.cli.screen.summary import summary
 from tfyard.controller.happenings import Happening, Note
 from tfyard.controller.here import LocalRun, Rehearsal, Watch
-from tfyard.errors import Invalid, Usage
+from tfyard.errors import Usage
 from tfyard.formats import durations
 from tfyard.formats.shape import Notes, did_you_mean
 from tfyard.model import ROLES, Create, Job, Manifest, Observed, Role, Task, tensorflow_container
@@ -112,15 +112,9 @@ def _load(settings: Settings) -> tuple[Job, list[Manifest], Path]:
         raise Usage(f"{files.display_name(settings.target)} {text}; give a file with one")
     if settings.args:
         raise Usage("arguments after `--` are for a script; a job file has its own in `run`")
-    checked = formats.check(jobs[0])
-    problems.report(checked.problems, jobs[0], jobs[0].name)
-    if checked.errors or checked.job is None:
-        raise Invalid(())
-    others = [
-        document.data for document in documents if document not in jobs and isinstance(document.data, dict)
-    ]
+    others = [document.data for document in documents if document not in jobs]
     file = Path.cwd() / "-" if settings.target == "-" else Path(settings.target).resolve()
-    return checked.job, others, file
+    return files.load(jobs[0]), [data for data in others if isinstance(data, dict)], file
 
 
 def _from_script(settings: Settings) -> tuple[Job, list[Manifest], Path]:

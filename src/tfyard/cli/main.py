@@ -1,5 +1,7 @@
 """The list of commands. Each is imported when it is called, so that `--help` answers at once."""
 
+import gc
+import os
 import sys
 from importlib import import_module
 
@@ -8,6 +10,7 @@ import click
 from tfyard import __version__
 from tfyard.errors import Invalid, TfyardError
 
+MAX_WIDTH = 100
 COMMANDS = {
     "run": "Run a job here, every task as a real process.",
     "runs": "List past runs, show one, or print its logs.",
@@ -27,6 +30,8 @@ class _Commands(click.Group):
         if name not in COMMANDS:
             return None
         command: click.Command = import_module(f"tfyard.cli.{name}").command
+        gc.freeze()  # what is imported stays: the collector need never look at it
+        gc.enable()
         return command
 
     def resolve_command(
@@ -43,7 +48,15 @@ class _Commands(click.Group):
             formatter.write_dl(list(COMMANDS.items()))
 
 
-@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+def _width() -> dict[str, int]:
+    """As wide as the terminal. Asked here, because click asks through shutil, which imports compressors."""
+    try:
+        return {"terminal_width": min(os.get_terminal_size().columns, MAX_WIDTH) - 2}
+    except OSError:  # no terminal
+        return {"terminal_width": MAX_WIDTH - 2}
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], **_width()})
 @click.version_option(__version__, "-V", "--version", prog_name="tfyard")
 def tfyard() -> None:
     """One job file, three places: run TensorFlow training here, render it as manifests, or submit it to

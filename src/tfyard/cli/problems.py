@@ -14,6 +14,16 @@ def report(problems: Iterable[Problem], text: formats.Document | Sequence[str] =
         click.echo(formats.show(problem, text, name), err=True)
 
 
+def _plain(value: object) -> object:
+    """JSON has no word for what YAML calls .nan and .inf, and a whole pod would drown the report."""
+    is_simple = isinstance(value, str | bool | int | None) or (
+        isinstance(value, float) and value - value == 0
+    )
+    return (
+        value if is_simple else f"a {type(value).__name__}" if isinstance(value, dict | list) else str(value)
+    )
+
+
 def as_json(problem: Problem, name: str) -> dict[str, object]:
     place = problem.place
     return {
@@ -24,5 +34,5 @@ def as_json(problem: Problem, name: str) -> dict[str, object]:
         "severity": problem.severity,
         "message": problem.message,
         "fix": problem.fix,
-        **({"value": problem.value} if problem.value is not msgspec.UNSET else {}),
+        **({"value": _plain(problem.value)} if problem.value is not msgspec.UNSET else {}),
     }

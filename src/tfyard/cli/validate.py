@@ -1,6 +1,5 @@
 """`tfyard validate`: every problem of every file, at once."""
 
-import json
 import sys
 
 import click
@@ -8,7 +7,6 @@ import click
 from tfyard import formats
 from tfyard.cli import files, problems
 from tfyard.errors import Invalid
-from tfyard.formats.source import split_lines
 from tfyard.model import Job, Problem
 
 
@@ -24,8 +22,10 @@ def command(names: tuple[str, ...], output: str) -> None:
     """
     found = [row for name in names for row in _validate(name, quiet=output == "json")]
     if output == "json":
+        import json
+
         rows = [problems.as_json(problem, name) for name, problem in found]
-        click.echo(json.dumps(rows, indent=2, default=str))
+        click.echo(json.dumps(rows, indent=2))
     sys.exit(1 if any(problem.severity == "error" for _, problem in found) else 0)
 
 
@@ -33,10 +33,10 @@ def _validate(name: str, *, quiet: bool) -> list[tuple[str, Problem]]:
     data = files.read_bytes(name)
     shown = files.display_name(name)
     try:
-        documents = [part for document in formats.read(data, shown) for part in formats.split(document)]
+        documents = files.parse(data, name)
     except Invalid as error:
         if not quiet:
-            problems.report(error.problems, split_lines(data), shown)
+            problems.report(error.problems, formats.split_lines(data), shown)
         return [(shown, problem) for problem in error.problems]
     if not documents:
         click.echo(f"{shown}: nothing in it", err=True)
@@ -46,7 +46,7 @@ def _validate(name: str, *, quiet: bool) -> list[tuple[str, Problem]]:
 def _check(document: formats.Document, *, quiet: bool) -> tuple[Problem, ...]:
     if not formats.is_job(document.data):
         if not quiet:
-            click.echo(f"{document.name}: passed over: {_kind(document.data)} is no job")
+            click.echo(files.passed_over(document))
         return ()
     checked = formats.check(document)
     if not quiet:
@@ -54,10 +54,6 @@ def _check(document: formats.Document, *, quiet: bool) -> tuple[Problem, ...]:
         if not checked.errors and checked.job is not None:
             click.echo(f"{document.name}: {_summary(checked.job)}")
     return checked.problems
-
-
-def _kind(data: object) -> str:
-    return str(data.get("kind") or "a mapping") if isinstance(data, dict) else f"a {type(data).__name__}"
 
 
 def _summary(job: Job) -> str:

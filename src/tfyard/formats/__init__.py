@@ -6,7 +6,7 @@ from a file also with line and column.
 
 from .loading import Checked, check, is_job, load, problems_of, split
 from .show import show
-from .source import Document, read
+from .source import Document, read, split_lines
 from .state import dump_status, load_status
 from .writing import Dumped, Version, dump, to_yaml
 
@@ -25,5 +25,6 @@ __all__ = [
     "read",
     "show",
     "split",
+    "split_lines",
     "to_yaml",
 ]

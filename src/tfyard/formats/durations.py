@@ -5,8 +5,9 @@ import re
 from .shape import Notes, Path
 
 UNITS = {"w": 7 * 86_400, "d": 86_400, "h": 3_600, "m": 60, "s": 1}
-PATTERN = r"^(\d+w)?(\d+d)?(\d+h)?(\d+m)?(\d+s?)?$"
+PATTERN = r"^(?=\d)(\d+w)?(\d+d)?(\d+h)?(\d+m)?(\d+s?)?$"
 LONGEST = 10 * 366 * UNITS["d"]
+"""Ten years: beyond it a number is a mistake, and within it every sum with a date is valid."""
 
 
 def read(value: str | int, path: Path, notes: Notes) -> int | None:

@@ -12,7 +12,7 @@ from msgspec import inspect as mi
 
 from tfyard.errors import Usage
 
-from .jobfile import JobFile
+from .jobfile.words import JobFile
 from .shape import did_you_mean
 from .tfjob import TFJobSpec
 
@@ -58,9 +58,10 @@ def _walk(path: str, kind: mi.Type, steps: list[str], text: str) -> Explanation:
         return _PodSchema().walk(path, "PodTemplateSpec", rest)
     if step in known:
         return _walk(path, known[step].type, rest, _text(known[step].type))
-    if rest and isinstance(_container(kind), mi.DictType):
-        return _walk(path, struct or kind, rest, text)
-    raise Usage(f"{path}: there is no {step!r} here; {did_you_mean(step, known)}")
+    if isinstance(_container(kind), mi.DictType):
+        return _walk(path, struct or kind, rest, str(struct.cls.__doc__) if struct else text)
+    hint = did_you_mean(step, known) if known else "nothing stands below this field"
+    raise Usage(f"{path}: there is no {step!r} here; {hint}")
 
 
 def _container(kind: mi.Type) -> mi.Type:
@@ -135,7 +136,8 @@ class _PodSchema:
             kind = self._type(field) if field else "object"
             return Explanation(path=path, type=kind, description=source.get("description", ""), fields=below)
         if steps[0] not in fields:
-            raise Usage(f"{path}: a {definition} has no {steps[0]!r}; {did_you_mean(steps[0], fields)}")
+            hint = did_you_mean(steps[0], fields) if fields else "nothing stands below this field"
+            raise Usage(f"{path}: there is no {steps[0]!r} here; {hint}")
         chosen = fields[steps[0]]
         return self.walk(path, self._definition(chosen), steps[1:], chosen)
 

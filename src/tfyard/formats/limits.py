@@ -21,17 +21,21 @@ class Where(Struct, frozen=True):
     role: dict[str, Path]
     count: str
     """The field that says how many tasks a role has."""
+    gang: Path
+
+    def tasks(self, role: str) -> Path:
+        return (*self.role[role], self.count) if role in self.role else self.roles
 
 
 def check(job: Job, where: Where, notes: Notes) -> None:
     _check_chiefs(job, where, notes)
     _check_tasks(job, where, notes)
-    _check_names(job, where, notes)
-    _check_cluster_size(job, where, notes)
+    if _check_names(job, where, notes):
+        _check_cluster_size(job, where, notes)
     gang = job.run_policy.scheduling
     if gang is not None and (gang.min_available or 0) > job.size:
         text = f"a gang of {gang.min_available} never fits: the job has {job.size} tasks"
-        notes.error(where.roles, text, "lower minAvailable")
+        notes.error(where.gang, text, f"at most {job.size}", gang.min_available)
 
 
 def _check_chiefs(job: Job, where: Where, notes: Notes) -> None:
@@ -41,8 +45,8 @@ def _check_chiefs(job: Job, where: Where, notes: Notes) -> None:
         notes.error(where.roles, text, "keep one of the two")
     for role in chiefs:
         if role.replicas > 1:
-            path = (*where.role[role.name], where.count)
-            notes.error(path, f"there is one {role.name}, not {role.replicas}", "1", role.replicas)
+            text = f"there is one {role.name}, not {role.replicas}"
+            notes.error(where.tasks(role.name), text, "1", role.replicas)
 
 
 def _check_tasks(job: Job, where: Where, notes: Notes) -> None:
@@ -54,19 +58,21 @@ def _check_tasks(job: Job, where: Where, notes: Notes) -> None:
         notes.warn(where.roles, text, "add a Worker or a Chief")
     evaluator = job.role(EVALUATOR)
     if evaluator is not None and evaluator.replicas > 1:
-        path = (*where.role[EVALUATOR], where.count)
-        notes.warn(path, "TensorFlow knows one evaluator; the others repeat its work", "1")
+        text = "TensorFlow knows one evaluator; the others repeat its work"
+        notes.warn(where.tasks(EVALUATOR), text, "1")
 
 
-def _check_names(job: Job, where: Where, notes: Notes) -> None:
+def _check_names(job: Job, where: Where, notes: Notes) -> bool:
     """A pod's name is a host name and a label value: the job's name, the role, the index, at most 63 letters."""
     names = [pod_name(job.name, Task(role.name, max(0, role.replicas - 1))) for role in job.roles]
     names += [tensorboard_name(job.name)] if job.tensorboard else []
     longest = max(names, key=len, default="")
     if len(longest) > MAX_LABEL:
         room = MAX_LABEL - (len(longest) - len(job.name))
-        text = f"is too long: {longest!r} would have {len(longest)} letters, and {MAX_LABEL} are allowed"
+        shown = longest if len(longest) <= 2 * MAX_LABEL else f"{longest[:MAX_LABEL]}…"
+        text = f"is too long: {shown!r} would have {len(longest)} letters, and {MAX_LABEL} are allowed"
         notes.error(where.name, text, f"use at most {room} letters", job.name)
+    return len(longest) <= MAX_LABEL
 
 
 def _check_cluster_size(job: Job, where: Where, notes: Notes) -> None:
@@ -81,8 +87,9 @@ def _check_cluster_size(job: Job, where: Where, notes: Notes) -> None:
     replicas = next(role.replicas for role in job.roles if role.name == largest)
     fits = max(0, replicas - (total - MAX_ENV_STRING) // _entry_size(job, largest, replicas) - 1)
     text = f"TF_CONFIG would have {total:,} bytes, and Linux allows {MAX_ENV_STRING:,}"
-    path = (*where.role[largest], where.count)
-    notes.error(path, text, f"at most {fits:,} {largest} tasks fit with these names", replicas)
+    notes.error(
+        where.tasks(largest), text, f"at most {fits:,} {largest} tasks fit with these names", replicas
+    )
 
 
 def _entry_size(job: Job, role: str, replicas: int) -> int:

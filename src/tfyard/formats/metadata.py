@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from tfyard.model import Manifest
 
+from . import pods
 from .shape import Notes
 
 DNS_LABEL = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
@@ -24,29 +25,33 @@ class Metadata(Struct, frozen=True, kw_only=True):
         return {field: getattr(self, field) for field in self.__struct_fields__}
 
 
-def load(document: Manifest, notes: Notes) -> Metadata | None:
+def load(document: Manifest, notes: Notes) -> Metadata:
+    """What can be read of it: the problems of the spec are told in the same breath."""
     raw = document.get("metadata")
-    if not isinstance(raw, dict):
+    if raw is None:
         notes.error(("metadata",), "must be given", "metadata: {name: my-job}")
-        return None
-    name = _name(raw, notes)
+        return Metadata(name="")
+    notes.extend(pods.unknown_fields(raw, ("metadata",), "ObjectMeta"))
+    raw = raw if isinstance(raw, dict) else {"name": ""}
     return Metadata(
-        name=name,
-        namespace=_text(raw, "namespace", notes) or "default",
-        uid=_text(raw, "uid", notes),
+        name=_name(raw, notes),
+        namespace=_text(raw, "namespace") or "default",
+        uid=_text(raw, "uid"),
         generation=raw["generation"] if isinstance(raw.get("generation"), int) else 0,
-        labels=_texts(raw, "labels", notes),
-        annotations=_texts(raw, "annotations", notes),
+        labels=_texts(raw, "labels"),
+        annotations=_texts(raw, "annotations"),
     )
 
 
 def _name(raw: Manifest, notes: Notes) -> str:
-    prefix = _text(raw, "generateName", notes)
-    name = _text(raw, "name", notes) or (f"{prefix}00000" if prefix else "")  # the server adds five letters
-    if not name:
-        notes.error(("metadata", "name"), "must be given", "a name for the job")
-    else:
+    name, prefix = _text(raw, "name"), _text(raw, "generateName")
+    if name:
         check_name(name, ("metadata", "name"), notes)
+    elif prefix:
+        name = f"{prefix}00000"  # the server adds five letters
+        check_name(name, ("metadata", "generateName"), notes)
+    elif raw.get("name") is None:
+        notes.error(("metadata", "name"), "must be given", "a name for the job")
     return name
 
 
@@ -58,24 +63,15 @@ def check_name(name: str, path: tuple[str | int, ...], notes: Notes) -> None:
 
 
 def _better_name(name: str) -> str:
-    better = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-").lstrip("0123456789-")
+    better = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-").lstrip("0123456789-")[:40].rstrip("-")
     return f'for example "{better}"' if better else ""
 
 
-def _text(raw: Manifest, key: str, notes: Notes) -> str:
+def _text(raw: Manifest, key: str) -> str:
     value = raw.get(key)
-    if value is None or isinstance(value, str):
-        return value or ""
-    notes.error(("metadata", key), "must be text", "quote it", value)
-    return ""
+    return value if isinstance(value, str) else ""
 
 
-def _texts(raw: Manifest, key: str, notes: Notes) -> dict[str, str]:
-    value = raw.get(key) or {}
-    if not isinstance(value, dict):
-        notes.error(("metadata", key), "must be a mapping", "", value)
-        return {}
-    for name, text in value.items():
-        if not isinstance(text, str):
-            notes.error(("metadata", key, name), "must be text", "quote it", text)
-    return {name: str(text) for name, text in value.items()}
+def _texts(raw: Manifest, key: str) -> dict[str, str]:
+    value = raw.get(key)
+    return {name: _text(value, name) for name in value} if isinstance(value, dict) else {}

@@ -4,7 +4,6 @@ A field that is unknown is only a warning: Kubernetes adds fields every release,
 untouched. A list where a mapping belongs is an error in every release.
 """
 
-import json
 from collections.abc import Callable
 from typing import Any
 
@@ -17,10 +16,10 @@ MAX_PROBLEMS = 100
 _LONGEST_GUESS = 64
 
 
-def unknown_fields(template: object, path: FieldPath = ()) -> list[Problem]:
+def unknown_fields(value: object, path: FieldPath = (), definition: str = podfields.ROOT) -> list[Problem]:
     """Warnings for fields that Kubernetes does not know, errors for values of a kind that it cannot take."""
     found: list[Problem] = []
-    _check(template, podfields.shape(podfields.ROOT), path, found)
+    _check(value, podfields.shape(definition), path, found)
     return found[:MAX_PROBLEMS]
 
 
@@ -46,6 +45,12 @@ def _check_list(value: Any, shape: Shape, path: FieldPath, found: list[Problem])
         found.append(_clash(path, value, "a list", fix))
         return
     for index, item in enumerate(value):
+        if item is None and len(found) < MAX_PROBLEMS:  # "not set" has no meaning inside a list
+            found.append(_clash((*path, index), item, "an item", "remove it, or fill it in"))
+        elif shape.merge_key and isinstance(item, dict) and item.get(shape.merge_key) in (None, ""):
+            found.append(
+                Problem((*path, index, shape.merge_key), "must be given", "items are told apart by it")
+            )
         _check(item, podfields.shape(shape.of), (*path, index), found)
 
 
@@ -92,6 +97,8 @@ def _name(value: Any) -> str:
         return "a mapping"
     if isinstance(value, list):
         return "a list"
+    import json  # only ever needed where something is wrong
+
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= 60 else text[:60] + "…"
 

@@ -8,18 +8,33 @@ from typing import Any
 
 import msgspec
 
-from .jobfile import JobFile
+from .jobfile import volumes
+from .jobfile.words import JobFile
 
 
 def jobfile_schema() -> dict[str, Any]:
     (_root,), definitions = msgspec.json.schema_components([JobFile], ref_template="#/$defs/{name}")
     for definition in definitions.values():
+        definition.pop("title")
         definition["additionalProperties"] = False
-        for field in definition.get("properties", {}).values():
-            field.pop("default", None)  # a default of ours is no default to type in
+        fields = definition["properties"]
+        definition["properties"] = {name: _for_editors(field) for name, field in fields.items()}
+    words = [volumes.WORDS.get(source, source) for source in volumes.SOURCES]
+    definitions["VolumeWords"]["oneOf"] = [{"required": [word]} for word in words]
     top = definitions.pop("JobFile")
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "tfyard job file, version 1"}
-    return {**head, **{key: part for key, part in top.items() if key != "title"}, "$defs": definitions}
+    return {**head, **top, "$defs": definitions}
+
+
+def _for_editors(field: dict[str, Any]) -> dict[str, Any]:
+    """An editor offers what it reads here: so neither null, nor a default of ours, nor one number twice."""
+    field = {key: part for key, part in field.items() if key != "default"}
+    options = [option for option in field.pop("anyOf", []) if option != {"type": "null"}]
+    if {"type": "number"} in options:
+        options = [option for option in options if option != {"type": "integer"}]
+    if len(options) == 1:
+        return {**field, **options[0]}
+    return {**field, "oneOf": options} if options else field
 
 
 if __name__ == "__main__":

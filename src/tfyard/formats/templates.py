@@ -18,11 +18,11 @@ GPU = "nvidia.com/gpu"
 
 def load(template: Manifest, path: Path, notes: Notes) -> Manifest:
     found = pods.unknown_fields(template, path)
-    notes.problems += found
+    notes.extend(found)
     if any(problem.severity == "error" for problem in found):
-        return template  # of the wrong shape: looking further inside would only repeat it
+        return {}  # of the wrong shape: nobody can look further inside
     spec: Manifest = template.get("spec") or {}
-    containers: list[Manifest] = spec.get("containers") or []
+    containers = _containers(template)
     _check_containers(containers, (*path, "spec", "containers"), notes)
     for i, container in enumerate(spec.get("initContainers") or []):
         _check_image(container, (*path, "spec", "initContainers", i), notes)
@@ -36,15 +36,34 @@ def port(template: Manifest) -> int:
     for container in _containers(template):
         if container.get("name") == TENSORFLOW_CONTAINER:
             for entry in container.get("ports") or []:
-                if isinstance(entry, dict) and entry.get("name") == PORT_NAME:
-                    return int(entry.get("containerPort") or DEFAULT_PORT)
+                number = entry.get("containerPort")
+                if entry.get("name") == PORT_NAME and isinstance(number, int):
+                    return number
     return DEFAULT_PORT
 
 
+def with_port(template: Manifest, port_number: int) -> Manifest:
+    """v1 knows a role's port by the name of a container port."""
+    if port(template) == port_number:
+        return template
+    named = {"name": PORT_NAME, "containerPort": port_number}
+    containers = [
+        {**container, "ports": [*_other_ports(container, port_number), named]}
+        if container.get("name") == TENSORFLOW_CONTAINER
+        else container
+        for container in _containers(template)
+    ]
+    return {**template, "spec": {**template["spec"], "containers": containers}}
+
+
+def _other_ports(container: Manifest, number: int) -> list[Manifest]:
+    ports = container.get("ports") or []
+    return [p for p in ports if p.get("containerPort") != number and p.get("name") != PORT_NAME]
+
+
 def _containers(template: Manifest) -> list[Manifest]:
-    spec = template.get("spec")
-    found = spec.get("containers") if isinstance(spec, dict) else None
-    return [c for c in found if isinstance(c, dict)] if isinstance(found, list) else []
+    found: list[Manifest] = (template.get("spec") or {}).get("containers") or []
+    return found
 
 
 def _check_containers(containers: list[Manifest], path: Path, notes: Notes) -> None:
@@ -56,9 +75,11 @@ def _check_containers(containers: list[Manifest], path: Path, notes: Notes) -> N
         text = f"must have at least one container with name {TENSORFLOW_CONTAINER}"
         fix = f"name the container that trains {TENSORFLOW_CONTAINER}: it is the one that gets TF_CONFIG"
         notes.error((*path, 0, "name"), text, fix, names[0])
+    seen: set[Any] = set()
     for i, container in enumerate(containers):
-        if names.index(container.get("name")) != i:
+        if names[i] in seen:
             notes.error((*path, i, "name"), "is the name of another container too", "", names[i])
+        seen.add(names[i])
         _check_image(container, (*path, i), notes)
         _check_ports(container.get("ports") or [], (*path, i, "ports"), notes)
         _check_gpu(container, (*path, i, "resources"), notes)
@@ -68,7 +89,8 @@ def _check_containers(containers: list[Manifest], path: Path, notes: Notes) -> N
 
 def _check_image(container: Manifest, path: Path, notes: Notes) -> None:
     if not container.get("image"):
-        notes.error((*path, "image"), "must be required", "the image to run")
+        given = {"value": container["image"]} if "image" in container else {}
+        notes.error((*path, "image"), "must be required", "the image to run", **given)
 
 
 def _check_ports(ports: list[Manifest], path: Path, notes: Notes) -> None:

@@ -17,20 +17,17 @@ from tfyard.model import (
     Role,
     RunPolicy,
     SchedulingPolicy,
-    ServiceMode,
     SuccessPolicy,
 )
 from tfyard.model import names as label
 
-from . import durations, metadata, templates
-from .shape import Notes, Path, closest, did_you_mean, read
+from . import durations, limits, metadata, templates
+from .shape import Notes, Path, closest, read
 
 MAX_REPLICAS = 100_000
-MAX_SECONDS = 10 * 366 * 24 * 3600
-"""Ten years: beyond it a number is a mistake, and within it every sum with a date is valid."""
 
 Count = Annotated[int, Meta(ge=0, le=MAX_REPLICAS)]
-Seconds = Annotated[int, Meta(ge=0, le=MAX_SECONDS)]
+Seconds = Annotated[int, Meta(ge=0, le=durations.LONGEST)]
 
 
 class ReplicaSpec(Struct, frozen=True, rename="camel"):
@@ -77,7 +74,7 @@ class RunPolicySpec(Struct, frozen=True, rename="camel"):
         Seconds | None, Meta(description="Delete the job this long after it finished; default: never.")
     ] = None
     active_deadline_seconds: Annotated[
-        Annotated[int, Meta(ge=1, le=MAX_SECONDS)] | None,
+        Annotated[int, Meta(ge=1, le=durations.LONGEST)] | None,
         Meta(description="Fail the job when it has run this long."),
     ] = None
     backoff_limit: Annotated[
@@ -118,8 +115,6 @@ class Defaults(Struct, frozen=True, kw_only=True):
     api_version: str
     clean: CleanPolicy
     dialect: Dialect
-    nested: bool = False
-    """Whether `runPolicy` is the place of the run-policy fields."""
 
 
 def load(document: Manifest, defaults: Defaults, notes: Notes) -> Job | None:
@@ -128,10 +123,12 @@ def load(document: Manifest, defaults: Defaults, notes: Notes) -> Job | None:
         notes.error(("spec",), "must be given", "the job itself: spec.tfReplicaSpecs")
         return None
     spec = read(TFJobSpec, document["spec"], ("spec",), notes)
-    if spec is None or meta is None:
+    if spec is None:
         return None
+    ours = (label.DIALECT, label.SERVICES, label.EVALUATOR_GRACE)  # fields of a Job from here on
+    others = {name: text for name, text in meta.annotations.items() if name not in ours}
     return Job(
-        **meta.fields(),
+        **{**meta.fields(), "annotations": others},
         api_version=defaults.api_version,
         roles=_roles(spec, document["spec"], notes),
         run_policy=_run_policy(spec, meta, defaults, notes),
@@ -140,6 +137,17 @@ def load(document: Manifest, defaults: Defaults, notes: Notes) -> Job | None:
         dialect=_choice(meta, label.DIALECT, ("tf2", "kubeflow", "tf1"), notes) or defaults.dialect,
         services=_choice(meta, label.SERVICES, ("shared", "per-replica", "none"), notes),
     )
+
+
+def where(spec: Manifest) -> limits.Where:
+    """The paths of a TFJob with a map of roles."""
+    path: Path = ("spec", "tfReplicaSpecs")
+    given = spec.get("tfReplicaSpecs")
+    found = {canonical(key): (*path, key) for key in given} if isinstance(given, dict) else {}
+    roles: dict[str, Path] = {role: place for role, place in found.items() if role is not None}
+    gang: Path = ("schedulingPolicy", "minAvailable")
+    gang = ("spec", *gang) if "schedulingPolicy" in spec else ("spec", "runPolicy", *gang)
+    return limits.Where(("metadata", "name"), path, roles, "replicas", gang)
 
 
 def canonical(name: str) -> str | None:
@@ -161,7 +169,7 @@ def _roles(spec: TFJobSpec, raw: Manifest, notes: Notes) -> tuple[Role, ...]:
     for key, replica in spec.tf_replica_specs.items():
         name = canonical(key)
         if name is None:
-            notes.error((*path, key), f"unknown replica type {key!r}", did_you_mean(key, ROLES))
+            notes.unknown((*path, key), f"unknown replica type {key!r}", ROLES)
         elif name in roles:
             notes.error((*path, key), f"the role {name} is given twice", "keep one of the two")
         else:
@@ -180,24 +188,14 @@ def _role(name: str, replica: ReplicaSpec, path: Path, notes: Notes) -> Role:
     )
 
 
-_NESTED_FIELDS = {
-    "clean_pod_policy": "cleanPodPolicy",
-    "ttl_seconds_after_finished": "ttlSecondsAfterFinished",
-    "active_deadline_seconds": "activeDeadlineSeconds",
-    "backoff_limit": "backoffLimit",
-    "suspend": "suspend",
-    "managed_by": "managedBy",
-    "scheduling_policy": "schedulingPolicy",
-}
-
-
 def _run_policy(spec: TFJobSpec, meta: metadata.Metadata, defaults: Defaults, notes: Notes) -> RunPolicy:
     flat, nested = spec, spec.run_policy or RunPolicySpec()
     chosen: dict[str, Any] = {}
-    for field, name in _NESTED_FIELDS.items():
+    fields = zip(RunPolicySpec.__struct_fields__, RunPolicySpec.__struct_encode_fields__, strict=True)
+    for field, name in fields:
         here, there = getattr(flat, field), getattr(nested, field)
         if _is_given(here) and _is_given(there) and here != there:
-            text = f"differs from spec.{name}: {there!r} here, {here!r} there"
+            text = f"differs from spec.{name}, which says the same thing"
             notes.error(("spec", "runPolicy", name), text, "keep one of the two")
         chosen[field] = there if _is_given(there) else here
     return RunPolicy(
@@ -244,6 +242,3 @@ def _choice(meta: metadata.Metadata, name: str, words: tuple[str, ...], notes: N
     fix = f'did you mean "{best}"?' if best else ""
     notes.error(("metadata", "annotations", name), f"must be one of {', '.join(words)}", fix, value)
     return None
-
-
-__all__ = ["Dialect", "ServiceMode", "TFJobSpec", "canonical", "in_order", "load"]

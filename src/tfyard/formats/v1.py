@@ -3,13 +3,14 @@ when the job ends. It is also the version we write."""
 
 from typing import Any
 
-from tfyard.model import TENSORFLOW_CONTAINER, Job, Manifest, Role, SchedulingPolicy
+from tfyard.model import Job, Manifest, Role, SchedulingPolicy
 from tfyard.model import names as label
 
 from . import durations, templates, tfjob
 from .shape import Notes
 
 DEFAULTS = tfjob.Defaults(api_version="kubeflow.org/v1", clean="None", dialect="tf2")
+where = tfjob.where
 
 
 def load(document: Manifest, notes: Notes) -> Job | None:
@@ -75,26 +76,8 @@ def _scheduling(policy: SchedulingPolicy) -> Manifest:
 
 
 def _replica_spec(role: Role) -> Manifest:
-    template = role.template
-    if role.port != templates.port(template):
-        template = _with_port(template, role.port)
+    template = templates.with_port(role.template, role.port)
     return {"replicas": role.replicas, "restartPolicy": role.restart, "template": template}
-
-
-def _with_port(template: Manifest, port: int) -> Manifest:
-    """v1 knows a role's port by the name of a container port."""
-    named = {"name": label.PORT_NAME, "containerPort": port}
-    containers = [
-        {**container, "ports": [*(p for p in container.get("ports") or [] if not _is_port(p, port)), named]}
-        if container.get("name") == TENSORFLOW_CONTAINER
-        else container
-        for container in template["spec"]["containers"]
-    ]
-    return {**template, "spec": {**template["spec"], "containers": containers}}
-
-
-def _is_port(entry: Manifest, port: int) -> bool:
-    return entry.get("containerPort") == port or entry.get("name") == label.PORT_NAME
 
 
 def _lost(job: Job) -> list[str]:

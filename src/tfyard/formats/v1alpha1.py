@@ -11,7 +11,7 @@ from msgspec import Meta, Struct
 from tfyard.model import CHIEF, MASTER, PS, CleanPolicy, Job, Manifest, Role, RunPolicy, Task, TensorBoard
 from tfyard.model.names import DEFAULT_PORT
 
-from . import metadata, templates
+from . import limits, metadata, pods, templates
 from .servers import DEFAULT_IMAGE, default_server
 from .shape import Notes, Path, read
 from .tfjob import Count, canonical, in_order
@@ -38,7 +38,10 @@ class TensorBoardSpec(Struct, frozen=True, rename="camel"):
     """A TensorBoard beside the job; it stays until the job is deleted."""
 
     log_dir: Annotated[str, Meta(description="Where the summaries are, as the containers see it.")]
-    service_type: Annotated[str, Meta(description="Type of its Service; default ClusterIP.")] = "ClusterIP"
+    service_type: Annotated[
+        Literal["ClusterIP", "NodePort", "LoadBalancer"],
+        Meta(description="Type of its Service; default ClusterIP."),
+    ] = "ClusterIP"
     volumes: Annotated[list[dict[str, Any]], Meta(description="Volumes of its pod.")] = []
     volume_mounts: Annotated[list[dict[str, Any]], Meta(description="Where they are mounted.")] = []
 
@@ -74,10 +77,13 @@ class TfJobSpec(Struct, frozen=True, rename="camel"):
 
 def load(document: Manifest, notes: Notes) -> Job | None:
     meta = metadata.load(document, notes)
-    spec = read(TfJobSpec, _modern_keys(document.get("spec")), ("spec",), notes)
-    if meta is None or spec is None:
+    if document.get("spec") is None:
+        notes.error(("spec",), "must be given", "the job itself: spec.replicaSpecs")
         return None
-    roles = _roles(spec, notes)
+    spec = read(TfJobSpec, _modern_keys(document["spec"]), ("spec",), notes)
+    if spec is None:
+        return None
+    roles = _roles(spec, document["spec"], notes)
     return Job(
         **meta.fields(),
         api_version=str(document["apiVersion"]),
@@ -87,8 +93,18 @@ def load(document: Manifest, notes: Notes) -> Job | None:
         chief=_chief(spec, roles, notes),
         fails_with="chief",
         dialect="tf1",
-        tensorboard=_tensorboard(spec),
+        tensorboard=_tensorboard(spec, notes),
     )
+
+
+def where(spec: Manifest) -> limits.Where:
+    path: Path = ("spec", "replicaSpecs")
+    roles: dict[str, Path] = {}
+    given = spec.get("replicaSpecs")
+    for i, replica in enumerate(given if isinstance(given, list) else []):
+        if isinstance(replica, dict):
+            roles[canonical(str(replica.get("tfReplicaType"))) or MASTER] = (*path, i)
+    return limits.Where(("metadata", "name"), path, roles, "replicas", path)
 
 
 def _modern_keys(spec: object) -> object:
@@ -107,11 +123,15 @@ def _modern_replica(replica: object) -> object:
     return {("isDefaultPs" if key == "IsDefaultPS" else key): value for key, value in replica.items()}
 
 
-def _roles(spec: TfJobSpec, notes: Notes) -> tuple[Role, ...]:
-    if not spec.replica_specs:
+def _roles(spec: TfJobSpec, raw: Manifest, notes: Notes) -> tuple[Role, ...]:
+    given = raw.get("replicaSpecs")
+    if given in (None, []):
         notes.error(("spec", "replicaSpecs"), "must be given", "at least one role")
     roles: dict[str, Role] = {}
-    for i, replica in enumerate(spec.replica_specs):
+    places = [
+        i for i, replica in enumerate(given if isinstance(given, list) else []) if isinstance(replica, dict)
+    ]
+    for i, replica in zip(places, spec.replica_specs, strict=False):
         path: Path = ("spec", "replicaSpecs", i)
         name = canonical(replica.tf_replica_type) or MASTER
         if name in roles:
@@ -119,7 +139,7 @@ def _roles(spec: TfJobSpec, notes: Notes) -> tuple[Role, ...]:
                 (*path, "tfReplicaType"), f"{replica.tf_replica_type} is given twice", "merge the two"
             )
             continue
-        if name == MASTER and replica.replicas != 1:
+        if name == MASTER and replica.replicas == 0:  # of more than one, every format complains
             notes.error((*path, "replicas"), "a MASTER is exactly one", "replicas: 1", replica.replicas)
         roles[name] = _role(name, replica, spec, path, notes)
     return in_order(roles)
@@ -173,10 +193,13 @@ def _chief(spec: TfJobSpec, roles: tuple[Role, ...], notes: Notes) -> Task | Non
     return None if is_usual and role.name != PS else Task(role.name, chosen.replica_index)
 
 
-def _tensorboard(spec: TfJobSpec) -> TensorBoard | None:
+def _tensorboard(spec: TfJobSpec, notes: Notes) -> TensorBoard | None:
     board = spec.tensorboard
     if board is None:
         return None
+    path: Path = ("spec", "tensorboard")
+    notes.extend(pods.unknown_fields({"volumes": board.volumes}, path, "PodSpec"))
+    notes.extend(pods.unknown_fields({"volumeMounts": board.volume_mounts}, path, "Container"))
     return TensorBoard(
         log_dir=board.log_dir,
         image=spec.tf_image,

@@ -7,6 +7,7 @@ from . import tfjob
 from .shape import Notes
 
 DEFAULTS = tfjob.Defaults(api_version="kubeflow.org/v1beta1", clean="Running", dialect="tf1")
+where = tfjob.where
 
 
 def load(document: Manifest, notes: Notes) -> Job | None:

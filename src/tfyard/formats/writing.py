@@ -7,6 +7,8 @@ from msgspec import Struct
 
 from tfyard.model import Job, Manifest
 
+from . import scalars
+
 SCHEMA_LINE = "# yaml-language-server: $schema=.tfyard/jobfile.json\n"
 """The first line of a job file that we write: editors complete and check words by it."""
 
@@ -26,7 +28,7 @@ class Dumped(Struct, frozen=True):
 
 def dump(job: Job, version: Version) -> Dumped:
     if version == "jobfile":
-        from . import jobfile
+        from .jobfile import dump as jobfile
 
         return Dumped(*jobfile.dump(job), SCHEMA_LINE)
     from . import v1
@@ -55,9 +57,18 @@ class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[mi
 
 def _represent_text(dumper: Any, text: str) -> yaml.Node:
     """Blocks for what has lines, so that a script in a manifest reads as a script."""
-    style = "|" if "\n" in text and not any(line.endswith((" ", "\t")) for line in text.split("\n")) else None
+    is_block = "\n" in text and not any(line.endswith((" ", "\t")) for line in text.split("\n"))
+    style = "|" if is_block else "'" if _needs_quotes(text) else None
     node: yaml.Node = dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
     return node
+
+
+def _needs_quotes(text: str) -> bool:
+    """PyYAML leaves `y` and `1e3` bare; to kubectl, and so to us, they are no text."""
+    try:
+        return not isinstance(scalars.resolve(text), str)
+    except scalars.TooLarge:
+        return True
 
 
 _Dumper.add_representer(str, _represent_text)

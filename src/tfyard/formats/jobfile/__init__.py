@@ -1,7 +1,4 @@
-"""The tfyard job file: what to train and with how many, on one page, written by hand."""
+"""The tfyard job file: what to train and with how many, on one page, written by hand.
 
-from .dump import dump
-from .load import load
-from .words import JobFile
-
-__all__ = ["JobFile", "dump", "load"]
+Its parts are imported by name (`jobfile.load`, `jobfile.dump`): whoever reads a file need not be able to write.
+"""

@@ -13,15 +13,16 @@ from tfyard.model import (
     Code,
     Job,
     Manifest,
+    Problem,
     RestartPolicy,
     Role,
     RunPolicy,
     SchedulingPolicy,
     TensorBoard,
 )
-from tfyard.model.names import DEFAULT_PORT, JOB_NAME, PORT_NAME
+from tfyard.model.names import JOB_NAME, PORT_NAME
 
-from .. import durations, metadata, overlay, templates
+from .. import durations, limits, metadata, overlay, templates
 from ..shape import Notes, Path, read
 from . import volumes
 from .words import BoardWords, CodeWords, GangWords, JobFile, PodWords, RoleWords, VolumeWords
@@ -40,10 +41,9 @@ Text = Callable[[Path], str | None]
 
 
 def load(data: Manifest, text: Text, notes: Notes) -> Job | None:
-    words = read(JobFile, data, (), notes)
+    words = read(JobFile, {**data, "name": _name(data.get("name"), notes)}, (), notes)
     if words is None:
         return None
-    metadata.check_name(words.name, ("name",), notes)
     _check_volumes(words, notes)
     namespace = words.namespace or "default"
     return Job(
@@ -62,6 +62,23 @@ def load(data: Manifest, text: Text, notes: Notes) -> Job | None:
     )
 
 
+def _name(value: object, notes: Notes) -> str:
+    """Always some name: the other problems of the file are told in the same breath."""
+    if isinstance(value, str):
+        metadata.check_name(value, ("name",), notes)
+        return value
+    if value is None:
+        notes.error(("name",), "must be given", "a name for the job, such as mnist")
+    else:
+        notes.error(("name",), "must be text", "quote it", value)
+    return "job"
+
+
+def where(job: Job) -> limits.Where:
+    roles: dict[str, Path] = {role.name: (role.name.lower(),) for role in job.roles}
+    return limits.Where(("name",), (), roles, "count", ("gang", "atLeast"))
+
+
 def role_words(words: JobFile) -> dict[str, RoleWords]:
     """Each role's own words. A file without any role is one worker."""
     given = {name: getattr(words, name.lower()) for name in ROLES}
@@ -72,11 +89,20 @@ def role_words(words: JobFile) -> dict[str, RoleWords]:
 
 
 def _check_volumes(words: JobFile, notes: Notes) -> None:
-    owners: list[tuple[Path, PodWords]] = [((), words)]
-    owners += [((name.lower(),), own) for name, own in role_words(words).items()]
-    for path, owner in owners:
-        for name, volume in owner.volumes.items():
-            volumes.check(name, volume, (*path, "volumes", name), notes)
+    made: dict[str | None, Manifest] = {}
+    for path, volume in _volumes(words).items():
+        volumes.check(str(path[-1]), volume, path, notes)
+        if volume.size and made.setdefault(volume.claim, claim := volumes.claim(volume, "")) != claim:
+            text = f"the claim {volume.claim} is to be created in two ways"
+            notes.error((*path, "claim"), text, "say its size once", volume.claim)
+
+
+def _volumes(words: JobFile) -> dict[Path, VolumeWords]:
+    """Every volume of the file, by where it stands: at the top, in a role, at TensorBoard."""
+    board = words.tensorboard.volumes if isinstance(words.tensorboard, BoardWords) else None
+    owners: dict[Path, dict[str, VolumeWords]] = {(): words.volumes, ("tensorboard",): board or {}}
+    owners |= {(name.lower(),): own.volumes for name, own in role_words(words).items()}
+    return {(*path, "volumes", name): own for path, found in owners.items() for name, own in found.items()}
 
 
 class _Roles:
@@ -91,27 +117,28 @@ class _Roles:
     def _role(self, name: str, own: RoleWords) -> Role:
         path: Path = (name.lower(),)
         template = self._overlaid(self._template(own, path), own, path)
+        inner = Notes()
+        template = templates.load(template, (), inner)
+        self.notes.extend(self._said(problem, own, path) for problem in inner.problems)
         return Role(
             name=name,
             replicas=own.count,
             restart=RESTART[own.restart or self.words.restart or "never"],
-            template=self._checked(template, path),
-            port=own.port or self.words.port or DEFAULT_PORT,
+            template=template,
+            port=templates.port(template),
         )
 
-    def _checked(self, template: Manifest, path: Path) -> Manifest:
-        """What is wrong in a template that we built comes from the overlay, or from a word that is missing."""
-        inner = Notes()
-        template = templates.load(template, (), inner)
-        for problem in inner.problems:
-            where: Path = (*path, "overlay", *problem.path)
-            if problem.path[-1:] == ("image",):
-                self.notes.error(("image",), "must be given", "the container image, for the cluster")
-            elif problem.severity == "warning":
-                self.notes.warn(where, problem.message, problem.fix)
-            else:
-                self.notes.error(where, problem.message, problem.fix, problem.value)
-        return template
+    def _said(self, problem: Problem, own: PodWords, path: Path) -> Problem:
+        """What is wrong in a template that we built comes from a word that is missing, or from an overlay."""
+        match problem.path:
+            case ("spec", "containers", _, "image") if problem.value == "":  # ours, for want of a word
+                return Problem(("image",), "must be given", "the container image, for the cluster")
+            case ("spec", "containers", _, "env", _) if "TF_CONFIG" in own.env:
+                return replace(problem, path=(*path, "env", "TF_CONFIG"))
+            case ("spec", "containers", _, "env", _) if "TF_CONFIG" in self.words.env:
+                return replace(problem, path=("env", "TF_CONFIG"))
+        ours, tops = (_depth(words.overlay, problem.path) for words in (own, self.words))
+        return replace(problem, path=(*(path if ours >= tops else ()), "overlay", *problem.path))
 
     def _overlaid(self, template: Manifest, own: PodWords, path: Path) -> Manifest:
         patch: Manifest
@@ -120,7 +147,7 @@ class _Roles:
             try:
                 template = overlay.merge(template, patch)
             except Invalid as error:
-                self.notes.problems += [replace(p, path=(*where, *p.path)) for p in error.problems]
+                self.notes.extend(replace(p, path=(*where, *p.path)) for p in error.problems)
         return template
 
     def _template(self, own: PodWords, path: Path) -> Manifest:
@@ -185,6 +212,15 @@ class _Roles:
         return found
 
 
+def _depth(value: Any, path: Path) -> int:
+    """How far a path leads into an overlay: what is wrong at its end came from the one that it leads into."""
+    for depth, step in enumerate(path):
+        if not isinstance(value, dict) or step not in value:
+            return depth + (isinstance(value, list) and isinstance(step, int) and step < len(value))
+        value = value[step]
+    return len(path)
+
+
 def _given(**parts: Any) -> Manifest:
     return {key: part for key, part in parts.items() if part}
 
@@ -214,10 +250,15 @@ def _run_policy(words: JobFile, notes: Notes) -> RunPolicy:
         return None if value is None else durations.read(value, path, notes)
 
     grace = getattr(words.evaluator, "grace", None)
+    deadline = seconds(words.deadline, "deadline")
+    if deadline == 0:
+        notes.error(
+            ("deadline",), "must be at least one second", "leave it out for no deadline", words.deadline
+        )
     return RunPolicy(
         clean=CLEAN[words.clean],
         ttl=seconds(words.keep_for, "keepFor"),
-        deadline=seconds(words.deadline, "deadline"),
+        deadline=deadline,
         backoff_limit=words.retries,
         suspend=words.suspend,
         scheduling=_scheduling(words.gang, notes),
@@ -240,18 +281,19 @@ def _scheduling(gang: GangWords | bool, notes: Notes) -> SchedulingPolicy | None
 
 
 def _tensorboard(words: JobFile) -> TensorBoard | None:
-    """It sees what the tasks see: the volumes of the whole file."""
+    """It sees what the tasks see, the volumes of the whole file, unless it has some of its own."""
     board = words.tensorboard
     if board is None:
         return None
     if isinstance(board, str):
         board = BoardWords(logs=board)
+    found = words.volumes if board.volumes is None else board.volumes
     return TensorBoard(
         log_dir=board.logs,
         image=board.image,
         service_type=board.service,
-        volumes=tuple(volumes.volume(name, volume) for name, volume in words.volumes.items()),
-        mounts=tuple(volumes.mount(name, volume) for name, volume in words.volumes.items()),
+        volumes=tuple(volumes.volume(name, volume) for name, volume in found.items()),
+        mounts=tuple(volumes.mount(name, volume) for name, volume in found.items()),
     )
 
 
@@ -262,7 +304,7 @@ def _code_at(words: JobFile) -> str:
 def _code(words: JobFile, notes: Notes) -> Code | None:
     if words.code is None:
         return None
-    code = _code_words(words.code) if isinstance(words.code, str) else words.code
+    code = code_words(words.code) if isinstance(words.code, str) else words.code
     given = {"folder": code.path, "git": code.git, "http": code.url}
     chosen = [(kind, source) for kind, source in given.items() if source is not None]
     if len(chosen) != 1:
@@ -273,7 +315,7 @@ def _code(words: JobFile, notes: Notes) -> Code | None:
     return Code(kind=kind, source=str(source), at=code.at, ref=code.ref)
 
 
-def _code_words(text: str) -> CodeWords:
+def code_words(text: str) -> CodeWords:
     """A git address may carry its branch, tag or commit behind a `#`."""
     address, _, ref = text.partition("#")
     if address.startswith(("git+", "git@", "git://", "ssh://")) or address.endswith(".git"):
@@ -285,11 +327,5 @@ def _code_words(text: str) -> CodeWords:
 
 def _claims(words: JobFile, namespace: str) -> tuple[Manifest, ...]:
     """Each claim that is to be created, once, however many roles mount it."""
-    everywhere = [
-        *words.volumes.values(),
-        *(v for own in role_words(words).values() for v in own.volumes.values()),
-    ]
-    made = {
-        volume.claim: volumes.claim(volume, namespace) for volume in everywhere if volume.size is not None
-    }
-    return tuple(made.values())
+    sized = [volume for volume in _volumes(words).values() if volume.size is not None]
+    return tuple({volume.claim: volumes.claim(volume, namespace) for volume in sized}.values())

@@ -1,5 +1,6 @@
 """Volumes of the job file <-> Kubernetes' volumes and mounts."""
 
+import re
 from typing import Any
 
 from tfyard.model import Manifest
@@ -7,6 +8,7 @@ from tfyard.model import Manifest
 from ..shape import Notes, Path
 from .words import VolumeWords
 
+VOLUME_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 SOURCES = ("nfs", "claim", "azure_file", "host_path", "empty_dir", "config_map", "secret")
 WORDS = {
     "azure_file": "azureFile",
@@ -17,6 +19,10 @@ WORDS = {
 
 
 def check(name: str, words: VolumeWords, path: Path, notes: Notes) -> None:
+    if not VOLUME_NAME.fullmatch(name):
+        better = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+        text = "must be lower-case letters, digits and '-', and not begin or end with '-'"
+        notes.error(path, text, f'for example "{better}"' if better else "")
     given = [source for source in SOURCES if getattr(words, source) is not None]
     names = [WORDS.get(source, source) for source in given]
     if len(given) != 1:
@@ -35,8 +41,8 @@ def check(name: str, words: VolumeWords, path: Path, notes: Notes) -> None:
 
 def source(words: VolumeWords) -> Manifest:
     if words.nfs is not None:
-        server, _, export = words.nfs.partition(":")
-        return {"nfs": {"server": server, "path": export}}
+        server, _, export = words.nfs.partition(":/")  # an IPv6 address has colons of its own
+        return {"nfs": {"server": server, "path": f"/{export}"}}
     if words.claim is not None:
         return {"persistentVolumeClaim": {"claimName": words.claim}}
     if words.azure_file is not None:
@@ -87,17 +93,18 @@ def claim_words(spec: Manifest | None) -> dict[str, Any]:
 def words_for(volume: Manifest, mount: Manifest) -> dict[str, Any] | None:
     """The words that say the same, or None where there are none for it."""
     extras = set(mount) - {"name", "mountPath", "subPath", "readOnly"}
-    found = None if extras else _source_words(volume)
-    if found is None:
+    is_odd = extras or len(volume) != 2 or not VOLUME_NAME.fullmatch(volume["name"])
+    found = None if is_odd else _source_words(volume)
+    if found is None or not mount["mountPath"].startswith("/"):
         return None
-    found["at"] = mount.get("mountPath")
+    found["at"] = mount["mountPath"]
     found |= {key: mount[key] for key in ("subPath", "readOnly") if mount.get(key)}
     return found
 
 
 def _source_words(volume: Manifest) -> dict[str, Any] | None:
     match {key: value for key, value in volume.items() if key != "name"}:
-        case {"nfs": {"server": server, "path": path, **rest}} if not rest:
+        case {"nfs": {"server": server, "path": path, **rest}} if not rest and path.startswith("/"):
             return {"nfs": f"{server}:{path}"}
         case {"persistentVolumeClaim": {"claimName": name, **rest}} if not rest:
             return {"claim": name}

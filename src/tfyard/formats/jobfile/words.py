@@ -15,7 +15,7 @@ Scalar = str | int | float | bool | None
 Quantity = str | int | float
 
 
-class ClaimWords(Struct, frozen=True):
+class ShareWords(Struct, frozen=True):
     """An Azure Files share."""
 
     share: Annotated[str, Meta(description="Name of the file share.")]
@@ -25,7 +25,7 @@ class ClaimWords(Struct, frozen=True):
 class VolumeWords(Struct, frozen=True, rename="camel"):
     """A directory that outlives the container: exactly one source, and where it appears."""
 
-    at: Annotated[str, Meta(description="Where it appears in the container: an absolute path.")]
+    at: Annotated[str, Meta(description="Where it appears in the container: an absolute path.", pattern="^/")]
     nfs: Annotated[str | None, Meta(description='An NFS export, "server:/path".')] = None
     claim: Annotated[
         str | None,
@@ -39,7 +39,7 @@ class VolumeWords(Struct, frozen=True, rename="camel"):
         Literal["ReadWriteOnce", "ReadWriteMany", "ReadOnlyMany", "ReadWriteOncePod"] | None,
         Meta(description="Access mode of the created claim; default ReadWriteMany, as tasks share it."),
     ] = None
-    azure_file: Annotated[ClaimWords | None, Meta(description="An Azure Files share: {share, secret}.")] = (
+    azure_file: Annotated[ShareWords | None, Meta(description="An Azure Files share: {share, secret}.")] = (
         None
     )
     host_path: Annotated[str | None, Meta(description="A directory of the node.")] = None
@@ -153,6 +153,10 @@ class BoardWords(Struct, frozen=True, rename="camel"):
     service: Annotated[
         Literal["ClusterIP", "NodePort", "LoadBalancer"], Meta(description="Type of its Service.")
     ] = "ClusterIP"
+    volumes: Annotated[
+        dict[str, VolumeWords] | None,
+        Meta(description="Volumes of its own; default: those at the top of the file."),
+    ] = None
 
 
 class GangWords(Struct, frozen=True, rename="camel"):
@@ -174,7 +178,13 @@ class JobFile(PodWords, frozen=True, rename="camel", kw_only=True):
     """A training job: what to run, and with how many chiefs, workers, parameter servers and evaluators."""
 
     version: Annotated[Literal[1], Meta(description="Version of this format.")] = 1
-    name: Annotated[str, Meta(description="Name of the job: lower-case letters, digits and '-'.")]
+    name: Annotated[
+        str,
+        Meta(
+            description="Name of the job: lower-case letters, digits and '-'.",
+            pattern="^[a-z]([-a-z0-9]*[a-z0-9])?$",
+        ),
+    ]
     namespace: Annotated[str | None, Meta(description="Kubernetes namespace; default: the context's.")] = None
     code: Annotated[
         str | CodeWords | None,

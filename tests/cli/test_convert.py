@@ -1,0 +1,111 @@
+from pathlib import Path
+
+import pytest
+
+from tests.cli.running import DATA, tfyard
+from tests.formats.samples import EVERY
+from tfyard import formats
+
+
+@pytest.mark.parametrize("version", ["v1", "jobfile"])
+def test_what_is_converted_is_valid_and_converts_to_itself(version: str) -> None:
+    first = tfyard("convert", "--to", version, DATA / "jobfiles/every-word.yaml")
+    second = tfyard("convert", "--to", version, "-", stdin=first.out.encode())
+    assert (first.code, second.code) == (0, 0)
+    bodies = [
+        [line for line in done.out.splitlines() if not line.startswith("#")] for done in (first, second)
+    ]
+    assert bodies[0] == bodies[1]
+
+
+def test_the_old_tfjob_of_the_labs_as_v1() -> None:
+    done = tfyard("convert", DATA / "seeds/004-example-tfjob.yaml")
+    assert done.out == (
+        "# not carried over: a failed worker fails the job in v1; v1alpha1 looked at its chief only\n"
+        "apiVersion: kubeflow.org/v1\n"
+        "kind: TFJob\n"
+        "metadata:\n"
+        "  name: example-tfjob\n"
+        "  annotations:\n"
+        "    tfyard.dev/dialect: tf1\n"
+        "spec:\n"
+        "  runPolicy:\n"
+        "    cleanPodPolicy: All\n"
+        "  tfReplicaSpecs:\n"
+        "    Master:\n"
+        "      replicas: 1\n"
+        "      restartPolicy: OnFailure\n"
+        "      template:\n"
+        "        spec:\n"
+        "          containers:\n"
+        "          - image: wbuchwalter/<SAMPLE IMAGE>\n"
+        "            name: tensorflow\n"
+        "            resources:\n"
+        "              limits:\n"
+        "                nvidia.com/gpu: 1\n"
+        "          restartPolicy: OnFailure\n"
+    )
+
+
+def test_a_manifest_as_a_job_file_is_as_short_as_by_hand() -> None:
+    done = tfyard("convert", DATA / "manifests/v1-dist-mnist.yaml", "--to", "jobfile")
+    assert done.out == (
+        "# yaml-language-server: $schema=.tfyard/jobfile.json\n"
+        "name: dist-mnist-for-e2e-test\n"
+        "namespace: kubeflow\n"
+        "image: example/tf-dist-mnist-test:latest\n"
+        "chief: 1\n"
+        "worker: 2\n"
+        "ps: 1\n"
+        "clean: none\n"
+    )
+
+
+def test_a_job_file_as_v1_says_what_it_could_not_carry() -> None:
+    done = tfyard("convert", DATA / "jobfiles/mnist.yaml")
+    assert [line for line in done.out.splitlines() if line.startswith("#")] == [
+        "# not carried over: tensorboard (/out/logs): `tfyard render` writes it beside the job",
+        "# not carried over: code (.): `tfyard render` ships it with the job",
+    ]
+
+
+def test_several_jobs_stay_several_and_other_kinds_are_named(tmp_path: Path) -> None:
+    text = "\n---\n".join(path.read_text() for path in EVERY[:3]) + "\n---\nkind: Service\napiVersion: v1\n"
+    done = tfyard("convert", "-", stdin=text.encode())
+    assert (done.code, len(formats.read(done.out))) == (0, 3)
+    assert done.err == "<stdin>: passed over: Service is no job\n"
+
+
+def test_a_file_is_written_and_a_job_file_gets_its_schema_beside_it(tmp_path: Path) -> None:
+    done = tfyard(
+        "convert", DATA / "jobfiles/smallest.yaml", "--to", "jobfile", "-o", "new.yaml", cwd=tmp_path
+    )
+    assert (done.code, done.out) == (0, "")
+    assert tfyard("validate", "new.yaml", cwd=tmp_path).code == 0
+    assert (tmp_path / ".tfyard" / "jobfile.json").exists()
+
+
+def test_umlauts_survive_a_terminal_that_knows_none() -> None:
+    text = 'name: a\nimage: b\nenv: {A: "grüße"}\n'
+    done = tfyard("convert", "-", stdin=text.encode(), PYTHONIOENCODING="ascii", PYTHONUTF8="0")
+    assert (done.code, "grüße" in done.out) == (0, True)
+
+
+def test_an_invalid_job_is_not_converted_and_nothing_is_written(tmp_path: Path) -> None:
+    done = tfyard("convert", "-", "-o", "new.yaml", cwd=tmp_path, stdin=b"name: a\nwroker: 1\n")
+    assert (done.code, done.out, list(tmp_path.iterdir())) == (1, "", [])
+    assert "<stdin>:2:1: error: wroker" in done.err
+
+
+def test_broken_yaml_is_shown_with_its_name_and_line() -> None:
+    done = tfyard("convert", "-", stdin=b'name: a\nimage: "b\n')
+    assert done.code == 1
+    assert done.err.startswith("<stdin>:")
+
+
+@pytest.mark.parametrize(
+    "args",
+    [["no-such.yaml"], ["-"], ["-", "--to", "v2"], [], [DATA / "jobfiles/smallest.yaml", "-o", "no/x"]],
+)
+def test_a_wrong_question_ends_with_two(args: list[str], tmp_path: Path) -> None:
+    assert tfyard("convert", *args, cwd=tmp_path, stdin=b"kind: Service\n").code == 2

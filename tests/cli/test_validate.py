@@ -1,0 +1,155 @@
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.running import DATA, ROOT, tfyard
+from tests.formats.samples import EVERY
+from tfyard import formats
+
+VALID = b"name: mnist\nimage: a\nworker: 2\n"
+BROKEN = b"name: mnist\nimage: a\nwroker: 2\nps: -1\n"
+OTHER = b"apiVersion: v1\nkind: Service\nmetadata: {name: a}\n"
+
+HOSTILE: dict[str, bytes] = {
+    "an alias bomb": b"a: &a [x,x,x,x,x,x,x,x,x]\n"
+    + b"".join(b"%c: &%c [%s]\n" % (n + 1, n + 1, b",".join([b"*%c" % n] * 9)) for n in range(97, 106)),
+    "a hundred thousand brackets": b"[" * 100_000,
+    "a hundred thousand dashes": b"- " * 100_000,
+    "a tag of Python's": b"!!python/object/apply:os.system [id]",
+    "a key twice": b"name: a\nname: b\nimage: c\n",
+    "bytes that are no text": bytes(range(128, 256)),
+    "UTF-16": "name: a\n".encode("utf-16"),
+    "a zero byte": b"name: a\x00b\n",
+    "an escape to the terminal": b'kind: "\\e[2J"\n',
+    "an integer without end": b"name: a\nworker: " + b"9" * 100_000,
+    "a scalar without end": b"name: " + b"a" * (1 << 20),
+    "an open quote": b'name: "a\n',
+    "a tab": b"name:\n\tfirst: a\n",
+    "half a surrogate": b'{"name": "\\ud800"}',
+    "numbers that are none": b"name: a\nimage: b\nworker: .nan\ncpu: .inf\n",
+    "a thousand documents": b"---\nname: A\n" * 1000,
+}
+
+
+def test_a_valid_file_is_said_to_be_valid() -> None:
+    done = tfyard("validate", DATA / "manifests/v1-dist-mnist.yaml")
+    assert done.code == 0
+    assert done.out.endswith("dist-mnist-for-e2e-test is valid: 1 Chief, 2 Worker, 1 PS\n")
+    assert done.err == ""
+
+
+def test_every_sample_is_valid_in_one_call() -> None:
+    done = tfyard("validate", *EVERY)
+    assert (done.code, done.out.count(" is valid: ")) == (0, len(EVERY))
+
+
+def test_all_problems_are_shown_with_their_lines_as_a_compiler_does(tmp_path: Path) -> None:
+    (tmp_path / "job.yaml").write_bytes(BROKEN)
+    done = tfyard("validate", "job.yaml", cwd=tmp_path)
+    assert (done.code, done.out) == (1, "")
+    assert done.err == (
+        "job.yaml:3:1: error: wroker: unknown field 'wroker'\n"
+        "    wroker: 2\n"
+        "    ^\n"
+        "  fix: did you mean worker?\n"
+        "job.yaml:4:5: error: ps: must be a number from 0 to 100000\n"
+        "    ps: -1\n"
+        "        ^\n"
+    )
+
+
+def test_a_file_is_read_from_standard_input() -> None:
+    done = tfyard("validate", "-", stdin=BROKEN)
+    assert (done.code, done.err.count("<stdin>:")) == (1, 2)
+    assert tfyard("validate", "-", stdin=VALID).out == "<stdin>: mnist is valid: 2 Worker\n"
+
+
+def test_one_bad_file_among_several_is_enough_and_all_are_told_of(tmp_path: Path) -> None:
+    for name, text in {"a.yaml": VALID, "b.yaml": BROKEN, "c.yaml": VALID}.items():
+        (tmp_path / name).write_bytes(text)
+    done = tfyard("validate", "a.yaml", "b.yaml", "c.yaml", cwd=tmp_path)
+    assert done.code == 1
+    assert done.out.splitlines() == ["a.yaml: mnist is valid: 2 Worker", "c.yaml: mnist is valid: 2 Worker"]
+
+
+def test_warnings_alone_are_valid() -> None:
+    done = tfyard("validate", "-", stdin=b"name: a\nimage: b\nps: 1\n")
+    assert done.code == 0
+    assert "warning: parameter servers alone never end" in done.err
+
+
+def test_other_kinds_are_passed_over_also_inside_a_list() -> None:
+    done = tfyard("validate", "-", stdin=OTHER + b"---\n" + VALID)
+    assert (done.code, done.out.splitlines()[0]) == (0, "<stdin>: passed over: Service is no job")
+    done = tfyard("validate", DATA / "manifests/list.yaml")
+    assert (done.code, done.out.count("is valid"), done.out.count("passed over")) == (1, 1, 1)
+    assert ":28:19: error: spec.tfReplicaSpecs[Worker].replicas" in done.err
+
+
+def test_a_kind_in_wrong_letters_is_not_passed_over() -> None:
+    done = tfyard("validate", "-", stdin=b"apiVersion: kubeflow.org/v1\nkind: TFjob\n")
+    assert (done.code, "did you mean TFJob?" in done.err) == (1, True)
+
+
+@pytest.mark.parametrize("missing", ["no-such.yaml", "."])
+def test_a_file_that_cannot_be_read_is_a_wrong_question(missing: str, tmp_path: Path) -> None:
+    done = tfyard("validate", missing, cwd=tmp_path)
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith("tfyard: ")
+    assert tfyard("validate").code == 2
+
+
+def test_the_report_as_json_is_all_there_is_on_standard_output(tmp_path: Path) -> None:
+    (tmp_path / "job.yaml").write_bytes(BROKEN + b"---\n" + OTHER)
+    done = tfyard("validate", "-o", "json", "job.yaml", cwd=tmp_path)
+    assert (done.code, done.err) == (1, "")
+    first, second = json.loads(done.out)
+    assert first == {
+        "file": "job.yaml",
+        "line": 3,
+        "column": 1,
+        "path": "wroker",
+        "severity": "error",
+        "message": "unknown field 'wroker'",
+        "fix": "did you mean worker?",
+    }
+    assert second["value"] == -1
+    assert json.loads(tfyard("validate", "-o", "json", "-", stdin=VALID).out) == []
+
+
+def strict(constant: str) -> Any:
+    raise AssertionError(f"{constant} is no JSON")
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
+def test_hostile_input_is_answered_without_a_traceback(text: bytes, tmp_path: Path) -> None:
+    (tmp_path / "bad.yaml").write_bytes(text)
+    done = tfyard("validate", "bad.yaml", "-o", "json", cwd=tmp_path)
+    rows = json.loads(done.out, parse_constant=strict)
+    assert (done.code, bool(rows)) == ((0, False) if b"[2J" in text else (1, True))
+    done = tfyard("validate", "bad.yaml", cwd=tmp_path)
+    assert "\x1b" not in done.out + done.err
+    assert len(done.err) < 1_000_000
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere names of files are text")
+def test_a_file_name_that_is_no_text_can_be_named(tmp_path: Path) -> None:
+    name = b"job\xff.yaml"
+    Path(os.fsdecode(os.fsencode(tmp_path) + b"/" + name)).write_bytes(VALID)
+    done = tfyard("validate", name, cwd=tmp_path)
+    assert (done.code, "mnist is valid" in done.out) == (0, True)
+
+
+def test_the_pre_commit_hook_names_this_command_and_matches_job_files() -> None:
+    import re
+
+    (document,) = formats.read((ROOT / ".pre-commit-hooks.yaml").read_bytes())
+    (hook,) = document.data
+    assert (hook["entry"], hook["language"], hook["types"]) == ("tfyard validate", "python", ["yaml"])
+    matched = ["job.yaml", "jobs/mnist-job.yml", "k8s/tfjob.yaml", "TF/my.tfyard.yaml"]
+    passed = ["docker-compose.yml", ".github/workflows/ci.yml", "jobs/values.yaml", "job.json"]
+    assert [name for name in matched + passed if re.search(hook["files"], name)] == matched

@@ -1,0 +1,42 @@
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tfyard.formats import durations
+from tfyard.formats.shape import Notes
+
+
+def read(value: str | int) -> tuple[int | None, list[str]]:
+    notes = Notes()
+    return durations.read(value, ("deadline",), notes), [problem.message for problem in notes.problems]
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        (90, 90), ("90", 90), ("90s", 90), ("5m", 300), ("1h30m", 5400), ("2d", 172_800), ("1w", 604_800),
+        ("1H", 3600), (" 5m ", 300), ("1w2d3h4m5s", 788_645), (0, 0), ("0s", 0),
+    ],
+)  # fmt: skip
+def test_times_are_read_as_people_write_them(text: str | int, seconds: int) -> None:
+    assert read(text) == (seconds, [])
+
+
+@pytest.mark.parametrize("text", ["", "s", "soon", "1.5h", "-5m", "5m1h", "1h 30m", "5 m", "1y"])
+def test_what_is_no_time_is_a_problem(text: str) -> None:
+    assert read(text) == (None, ["must be a duration"])
+
+
+@pytest.mark.parametrize("text", ["11000d", "9" * 5000, "9" * 5000 + "w"])
+def test_absurd_times_are_a_problem(text: str) -> None:
+    assert read(text) == (None, ["must be at most ten years"])
+
+
+@settings(max_examples=50, derandomize=True)
+@given(st.integers(0, durations.LONGEST))
+def test_what_is_written_is_read_back(seconds: int) -> None:
+    assert read(durations.write(seconds)) == (seconds, [])
+
+
+def test_the_shortest_way_to_say_it() -> None:
+    assert [durations.write(n) for n in (0, 90, 3600, 5400, 86_400)] == ["0s", "1m30s", "1h", "1h30m", "1d"]

@@ -1,0 +1,67 @@
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from tfyard import formats
+from tfyard.errors import Invalid
+from tfyard.model import Cluster, Condition, Failure, RoleMemory, RoleStatus, Status
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+FULL = Status(
+    phase="Running",
+    conditions=(Condition("Created", "True", "TFJobCreated", "made", NOW, NOW),),
+    replica_statuses={"Worker": RoleStatus(active=2, ready="2/2", selector="a=b")},
+    tasks={"Worker": RoleMemory(attempts={"3": 2}, finished="0-1,7", retries=1)},
+    cluster=Cluster(services="per-replica", domain="cluster.local", dialect="tf1"),
+    failure=Failure(cause="TaskFailed", task="worker-3", exit_code=1, message="x"),
+    start_time=NOW,
+    observed_generation=4,
+)
+
+
+def test_a_status_comes_back_as_it_was_stored() -> None:
+    assert formats.load_status({"status": formats.dump_status(FULL)}) == FULL
+    assert formats.dump_status(Status()) == {}
+    assert formats.load_status({}) == Status()
+
+
+def test_the_status_of_another_operator_is_read_as_far_as_it_is_known() -> None:
+    condition = {"type": "Running", "status": "True", "lastUpdateTime": "2026-01-01T00:00:00Z", "new": 1}
+    raw = {
+        "conditions": [condition],
+        "replicaStatuses": {"PS": {}, "Worker": {"active": 1, "labelSelector": {}}},
+        "tfReplicaStatuses": {"Worker": {"active": 1}},
+        "startTime": None,
+    }
+    assert formats.load_status({"status": raw}) == Status(
+        conditions=(Condition("Running", "True", last_update_time=NOW),),
+        replica_statuses={"PS": RoleStatus(), "Worker": RoleStatus(active=1)},
+    )
+
+
+@pytest.mark.parametrize(
+    ("raw", "finished"),
+    [
+        ({"phase": "Done", "state": "Succeeded"}, "Succeeded"),
+        ({"phase": "Done", "state": "Failed"}, "Failed"),
+        ({"phase": "CleanUp", "state": "Succeeded"}, "Succeeded"),
+        ({"phase": "Failed", "state": "Unknown", "reason": "invalid job spec"}, "Failed"),
+        ({"phase": "Running", "state": "Running"}, None),
+        ({"phase": "", "state": "Unknown", "conditions": None}, None),
+    ],
+)
+def test_a_job_that_v1alpha1_finished_stays_finished(raw: dict[str, Any], finished: str | None) -> None:
+    replicas = [{"tf_replica_type": "MASTER", "state": "Succeeded", "ReplicasStates": {"Succeeded": 1}}]
+    status = formats.load_status({"status": {**raw, "replicaStatuses": replicas}})
+    assert [condition.type for condition in status.conditions] == ([finished] if finished else [])
+    assert status.is_finished is (finished is not None)
+
+
+@pytest.mark.parametrize(
+    "raw", ["x", [1], {"conditions": 1}, {"startTime": "soon"}, {"tasks": {"Worker": 1}}]
+)
+def test_a_status_that_cannot_be_one_is_a_problem(raw: Any) -> None:
+    with pytest.raises(Invalid) as caught:
+        formats.load_status({"status": raw})
+    assert [problem.path for problem in caught.value.problems] == [("status",)]

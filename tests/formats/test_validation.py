@@ -1,0 +1,668 @@
+"""Every rule about what users write: a wrong file, and what is said about it."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.formats.reading import only
+from tests.formats.samples import decide
+from tfyard import errors, formats
+from tfyard.formats.shape import MAX_PROBLEMS
+from tfyard.model import Problem, format_path
+
+Found = tuple[str, str, str, str]
+"""Severity, path, message, fix."""
+
+
+def container(**more: Any) -> dict[str, Any]:
+    return {"name": "tensorflow", "image": "example/a:1", **more}
+
+
+def replica(*containers: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {"template": {"spec": {"containers": list(containers) or [container()]}}, **more}
+
+
+def tfjob(roles: Any = None, name: str = "mnist", **spec: Any) -> dict[str, Any]:
+    roles = {"Worker": replica()} if roles is None else roles
+    body = {**({} if roles == "absent" else {"tfReplicaSpecs": roles}), **spec}
+    return {"apiVersion": "kubeflow.org/v1", "kind": "TFJob", "metadata": {"name": name}, "spec": body}
+
+
+def old(*replicas: dict[str, Any], **spec: Any) -> dict[str, Any]:
+    body = {"replicaSpecs": list(replicas), **spec}
+    return {
+        "apiVersion": "tensorflow.org/v1alpha1",
+        "kind": "TfJob",
+        "metadata": {"name": "mnist"},
+        "spec": body,
+    }
+
+
+def jobfile(**words: Any) -> dict[str, Any]:
+    return {"name": "mnist", "image": "example/a:1", **words}
+
+
+def told(data: Any) -> list[Found]:
+    return [row(problem) for problem in formats.check(data).problems]
+
+
+def row(problem: Problem) -> Found:
+    return (problem.severity, format_path(problem.path), problem.message, problem.fix)
+
+
+LONG = "x" * 56
+ROLES = "one of: Chief, Master, Worker, PS, Evaluator"
+WORKER = "spec.tfReplicaSpecs[Worker]"
+INSIDE = f"{WORKER}.template.spec.containers"
+NAME = "must be lower-case letters, digits and '-', begin with a letter and not end with '-'"
+VERSIONS = (
+    "one of: kubeflow.org/v1, kubeflow.org/v1beta2, kubeflow.org/v1beta1, kubeflow.org/v1alpha2,"
+    " kubeflow.org/v1alpha1, tensorflow.org/v1alpha1"
+)
+UNKNOWN = "Kubernetes 1.36 does not know this field here"
+PORT = {"name": "tfjob-port", "containerPort": 2222}
+
+CASES: dict[str, tuple[Any, str, str, str]] = {
+    # What upstream's webhook checks, with its paths.
+    "a name with capitals": (tfjob(name="MNist"), "metadata.name", NAME, 'for example "mnist"'),
+    "a name that begins with a digit": (tfjob(name="1a"), "metadata.name", NAME, 'for example "a"'),
+    "a name that ends with a dash": (tfjob(name="a-"), "metadata.name", NAME, 'for example "a"'),
+    "a name of dots": (tfjob(name="a.b_c"), "metadata.name", NAME, 'for example "a-b-c"'),
+    "a manager that nobody knows": (
+        tfjob(runPolicy={"managedBy": "kueue"}),
+        "spec.runPolicy.managedBy",
+        "must be one of kubeflow.org/training-operator, kueue.x-k8s.io/multikueue",
+        "",
+    ),
+    "an empty manager": (
+        tfjob(runPolicy={"managedBy": ""}),
+        "spec.runPolicy.managedBy",
+        "must be one of kubeflow.org/training-operator, kueue.x-k8s.io/multikueue",
+        "",
+    ),
+    "no replica specs": (
+        tfjob("absent"), "spec.tfReplicaSpecs", "must be given", "at least one role, Worker say",
+    ),
+    "empty replica specs": (
+        tfjob({}), "spec.tfReplicaSpecs", "must be given", "at least one role, Worker say",
+    ),
+    "a role without containers": (
+        tfjob({"Worker": {"template": {"spec": {"containers": []}}}}),
+        INSIDE, "must be specified", "one container named tensorflow, with its image",
+    ),
+    "a role without a template": (
+        tfjob({"Worker": {"replicas": 1}}),
+        INSIDE, "must be specified", "one container named tensorflow, with its image",
+    ),
+    "a container without an image": (
+        tfjob({"Worker": replica({"name": "tensorflow"})}),
+        f"{INSIDE}[0].image", "must be required", "the image to run",
+    ),
+    "a container with an empty image": (
+        tfjob({"Worker": replica(container(), container(name="side", image=""))}),
+        f"{INSIDE}[1].image", "must be required", "the image to run",
+    ),
+    "no container named tensorflow": (
+        tfjob({"Worker": replica(container(name="train"))}),
+        f"{INSIDE}[0].name", "must have at least one container with name tensorflow",
+        "name the container that trains tensorflow: it is the one that gets TF_CONFIG",
+    ),
+    "a chief and a master": (
+        tfjob({"Chief": replica(), "Master": replica()}),
+        "spec.tfReplicaSpecs", "must not have more than 1 Chief or Master role", "keep one of the two",
+    ),
+    # What it forgot.
+    "an unknown replica type": (
+        tfjob({"Worker": replica(), "Foo": replica()}),
+        "spec.tfReplicaSpecs[Foo]", "unknown replica type 'Foo'", ROLES,
+    ),
+    "a misspelt replica type": (
+        tfjob({"Wroker": replica()}),
+        "spec.tfReplicaSpecs[Wroker]", "unknown replica type 'Wroker'", "did you mean Worker?",
+    ),
+    "the same role in two letter cases": (
+        tfjob({"Worker": replica(), "WORKER": replica()}),
+        "spec.tfReplicaSpecs[WORKER]", "the role Worker is given twice", "keep one of the two",
+    ),
+    "a misspelt field of the spec": (
+        tfjob(runPolcy={}), "spec.runPolcy", "unknown field 'runPolcy'", "did you mean runPolicy?",
+    ),
+    "a misspelt field of a role": (
+        tfjob({"Worker": replica(replica=3)}),
+        f"{WORKER}.replica", "unknown field 'replica'", "did you mean replicas?",
+    ),
+    "a misspelt field of the run policy": (
+        tfjob(runPolicy={"backofLimit": 3}),
+        "spec.runPolicy.backofLimit", "unknown field 'backofLimit'", "did you mean backoffLimit?",
+    ),
+    "a misspelt field of the object": (
+        {**tfjob(), "sepc": {}}, "sepc", "unknown field 'sepc'", "did you mean spec?",
+    ),
+    "no spec": (
+        {"apiVersion": "kubeflow.org/v1", "kind": "TFJob", "metadata": {"name": "a"}},
+        "spec", "must be given", "the job itself: spec.tfReplicaSpecs",
+    ),
+    "no metadata": (
+        {key: part for key, part in tfjob().items() if key != "metadata"},
+        "metadata", "must be given", "metadata: {name: my-job}",
+    ),
+    "no name": ({**tfjob(), "metadata": {}}, "metadata.name", "must be given", "a name for the job"),
+    "a name that is a number": (
+        {**tfjob(), "metadata": {"name": 7}},
+        "metadata.name", "7 stands where Kubernetes takes text", "quote it",
+    ),
+    "metadata that is a list": (
+        {**tfjob(), "metadata": []},
+        "metadata", "a list stands where Kubernetes takes a mapping (key: value)", "",
+    ),
+    "a label that is a number": (
+        {**tfjob(), "metadata": {"name": "a", "labels": {"version": 7}}},
+        "metadata.labels.version", "7 stands where Kubernetes takes text", "quote it",
+    ),
+    "a prefix that makes no name": (
+        {**tfjob(), "metadata": {"generateName": "A_"}}, "metadata.generateName", NAME,
+        'for example "a-00000"',
+    ),
+    "a version that never was": (
+        {**tfjob(), "apiVersion": "example.org/v7"}, "apiVersion", "is no version of TFJob", VERSIONS,
+    ),
+    "a misspelt version": (
+        {**tfjob(), "apiVersion": "kubeflow.org/v1beta3"},
+        "apiVersion", "is no version of TFJob", "did you mean kubeflow.org/v1beta2?",
+    ),
+    "a kind in wrong letters": ({**tfjob(), "kind": "tfjob"}, "kind", "is no TFJob", "did you mean TFJob?"),
+    "a kind that is missing": (
+        {key: part for key, part in tfjob().items() if key != "kind"}, "kind", "is no TFJob", "one of: TFJob",
+    ),
+    "a restart policy in wrong letters": (
+        tfjob({"Worker": replica(restartPolicy="onfailure")}),
+        f"{WORKER}.restartPolicy", "must be one of Always, OnFailure, Never, ExitCode",
+        'did you mean "OnFailure"?',
+    ),
+    "a clean-up policy that nobody knows": (
+        tfjob(runPolicy={"cleanPodPolicy": "Everything"}),
+        "spec.runPolicy.cleanPodPolicy", "must be one of All, Running, None", "",
+    ),
+    "a success policy that nobody knows": (
+        tfjob(successPolicy="AllWorker"),
+        "spec.successPolicy", "must be one of AllWorkers", 'did you mean "AllWorkers"?',
+    ),
+    "negative replicas": (
+        tfjob({"Worker": replica(replicas=-1)}),
+        f"{WORKER}.replicas", "must be a number from 0 to 100000", "",
+    ),
+    "absurd replicas": (
+        tfjob({"Worker": replica(replicas=10**9)}),
+        f"{WORKER}.replicas", "must be a number from 0 to 100000", "",
+    ),
+    "replicas in quotes": (
+        tfjob({"Worker": replica(replicas="2")}),
+        f"{WORKER}.replicas", "must be a whole number", "remove the quotes",
+    ),
+    "replicas that are half": (
+        tfjob({"Worker": replica(replicas=1.5)}), f"{WORKER}.replicas", "must be a whole number", "",
+    ),
+    "replicas that are true": (
+        tfjob({"Worker": replica(replicas=True)}), f"{WORKER}.replicas", "must be a whole number", "",
+    ),
+    "a deadline of nothing": (
+        tfjob(runPolicy={"activeDeadlineSeconds": 0}),
+        "spec.runPolicy.activeDeadlineSeconds", "must be a number from 1 to 316224000", "",
+    ),
+    "a deadline of centuries": (
+        tfjob(activeDeadlineSeconds=2**62),
+        "spec.activeDeadlineSeconds", "must be a number from 1 to 316224000", "",
+    ),
+    "a negative time to live": (
+        tfjob(runPolicy={"ttlSecondsAfterFinished": -5}),
+        "spec.runPolicy.ttlSecondsAfterFinished", "must be a number from 0 to 316224000", "",
+    ),
+    "a negative backoff limit": (
+        tfjob(runPolicy={"backoffLimit": -1}),
+        "spec.runPolicy.backoffLimit", "must be a number from 0 to 100000", "",
+    ),
+    "two run policies that disagree": (
+        tfjob(backoffLimit=1, runPolicy={"backoffLimit": 2}),
+        "spec.runPolicy.backoffLimit", "differs from spec.backoffLimit, which says the same thing",
+        "keep one of the two",
+    ),
+    "more than one chief": (
+        tfjob({"Chief": replica(replicas=2), "Worker": replica()}),
+        "spec.tfReplicaSpecs[Chief].replicas", "there is one Chief, not 2", "1",
+    ),
+    "a gang that never fits": (
+        tfjob(runPolicy={"schedulingPolicy": {"minAvailable": 3}}),
+        "spec.runPolicy.schedulingPolicy.minAvailable", "a gang of 3 never fits: the job has 1 tasks",
+        "at most 1",
+    ),
+    "a name that is too long once suffixed": (
+        tfjob(name=LONG), "metadata.name",
+        f"is too long: '{LONG}-worker-0' would have 65 letters, and 63 are allowed",
+        "use at most 54 letters",
+    ),
+    "a name that many workers make too long": (
+        tfjob({"Worker": replica(replicas=101)}, name="x" * 53), "metadata.name",
+        f"is too long: '{'x' * 53}-worker-100' would have 64 letters, and 63 are allowed",
+        "use at most 52 letters",
+    ),
+    "a TF_CONFIG over 128 KiB": (
+        tfjob({"Worker": replica(replicas=3000)}),
+        f"{WORKER}.replicas", "TF_CONFIG would have 174,256 bytes, and Linux allows 131,072",
+        "at most 2,255 Worker tasks fit with these names",
+    ),
+    "two ports of one number": (
+        tfjob({"Worker": replica(container(ports=[PORT, {"containerPort": 2222}]))}),
+        f"{INSIDE}[0].ports[1]", "is given twice", "keep one of the two",
+    ),
+    "two ports of one name": (
+        tfjob({"Worker": replica(container(ports=[PORT, {**PORT, "containerPort": 1}]))}),
+        f"{INSIDE}[0].ports[1]", "is given twice", "keep one of the two",
+    ),
+    "a port beyond all ports": (
+        tfjob({"Worker": replica(container(ports=[{"containerPort": 70000}]))}),
+        f"{INSIDE}[0].ports[0].containerPort", "must be a port number, 1 to 65535", "",
+    ),
+    "a port that is text": (
+        tfjob({"Worker": replica(container(ports=[{**PORT, "containerPort": "http"}]))}),
+        f"{INSIDE}[0].ports[0].containerPort", '"http" stands where Kubernetes takes a whole number',
+        "write it without quotes",
+    ),
+    "two containers of one name": (
+        tfjob({"Worker": replica(container(), container())}),
+        f"{INSIDE}[1].name", "is the name of another container too", "",
+    ),
+    "a container without a name": (
+        tfjob({"Worker": replica(container(), {"image": "a"})}),
+        f"{INSIDE}[1].name", "must be given", "items are told apart by it",
+    ),
+    "a container that is null": (
+        tfjob({"Worker": replica(None)}),  # type: ignore[arg-type]
+        f"{INSIDE}[0]", "null stands where Kubernetes takes an item", "remove it, or fill it in",
+    ),
+    "a GPU that is only requested": (
+        tfjob({"Worker": replica(container(resources={"requests": {"nvidia.com/gpu": 1}}))}),
+        f"{INSIDE}[0].resources.requests[nvidia.com/gpu]",
+        "a GPU must be a limit: Kubernetes rejects a request alone", "move it to resources.limits",
+    ),
+    "a dialect that nobody speaks": (
+        {**tfjob(), "metadata": {"name": "a", "annotations": {"tfyard.dev/dialect": "tf3"}}},
+        "metadata.annotations[tfyard.dev/dialect]", "must be one of tf2, kubeflow, tf1",
+        'did you mean "tf2"?',
+    ),
+    "a grace that is no time": (
+        {**tfjob(), "metadata": {"name": "a", "annotations": {"tfyard.dev/evaluator-grace": "soon"}}},
+        "metadata.annotations[tfyard.dev/evaluator-grace]", "must be a duration",
+        'for example 90s, 5m, 1h30m or "2d"',
+    ),
+    # v1alpha1
+    "a master of no replicas": (
+        old(replica(replicas=0), replica(tfReplicaType="WORKER")),
+        "spec.replicaSpecs[0].replicas", "a MASTER is exactly one", "replicas: 1",
+    ),
+    "an old job without roles": (old(), "spec.replicaSpecs", "must be given", "at least one role"),
+    "an old job without a spec": (
+        {key: part for key, part in old().items() if key != "spec"},
+        "spec", "must be given", "the job itself: spec.replicaSpecs",
+    ),
+    "an old role in small letters": (
+        old(replica(tfReplicaType="worker")),
+        "spec.replicaSpecs[0].tfReplicaType", "must be one of MASTER, WORKER, PS",
+        'did you mean "WORKER"?',
+    ),
+    "two masters in one spec": (
+        old(replica(replicas=2)), "spec.replicaSpecs[0].replicas", "there is one Master, not 2", "1",
+    ),
+    "a worker without a template": (
+        old(replica(), {"tfReplicaType": "WORKER"}),
+        "spec.replicaSpecs[1].template", "must be given", "only a PS may do without a template",
+    ),
+    "a type that is given twice": (
+        old(replica(), replica()),
+        "spec.replicaSpecs[1].tfReplicaType", "MASTER is given twice", "merge the two",
+    ),
+    "a chief that is not there": (
+        old(replica(), terminationPolicy={"chief": {"replicaName": "WORKER", "replicaIndex": 0}}),
+        "spec.terminationPolicy.chief.replicaName", "Missing ReplicaSpec for chief",
+        "name a type that replicaSpecs has",
+    ),
+    "a chief beyond the last": (
+        old(
+            replica(tfReplicaType="WORKER"),
+            terminationPolicy={"chief": {"replicaName": "WORKER", "replicaIndex": 5}},
+        ),
+        "spec.terminationPolicy.chief.replicaIndex", "there is no such replica: Worker has 1", "",
+    ),
+    "a board without logs": (
+        old(replica(), tensorboard={}), "spec.tensorboard.logDir", "must be given",
+        "Where the summaries are, as the containers see it.",
+    ),
+    # The job file
+    "a file without a name": (
+        {"image": "a"}, "name", "must be given", "a name for the job, such as mnist",
+    ),
+    "a file whose name is a number": (jobfile(name=7), "name", "must be text", "quote it"),
+    "a file whose name is no host name": (jobfile(name="My Job"), "name", NAME, 'for example "my-job"'),
+    "a file without an image": (
+        {"name": "mnist"}, "image", "must be given", "the container image, for the cluster",
+    ),
+    "a misspelt word": (
+        jobfile(wroker=2), "wroker", "unknown field 'wroker'", "did you mean worker?",
+    ),
+    "a misspelt word in a role": (
+        jobfile(worker={"cont": 2}), "worker.cont", "unknown field 'cont'", "did you mean count?",
+    ),
+    "a role that is text": (
+        jobfile(worker="two"), "worker", "must be a whole number or a mapping", "",
+    ),
+    "a negative role": (jobfile(worker=-1), "worker", "must be a number from 0 to 100000", ""),
+    "a role that is true": (jobfile(worker=True), "worker", "must be a whole number or a mapping", ""),
+    "two chiefs": (jobfile(chief=2, worker=1), "chief.count", "there is one Chief, not 2", "1"),
+    "a chief beside a master": (
+        jobfile(chief=1, master=1), "", "must not have more than 1 Chief or Master role",
+        "keep one of the two",
+    ),
+    "a restart word of TFJob": (
+        jobfile(restart="OnFailure"), "restart", "must be one of never, on-failure, always, exit-code",
+        'did you mean "on-failure"?',
+    ),
+    "a volume without a source": (
+        jobfile(volumes={"data": {"at": "/data"}}), "volumes.data", "volume data has no source",
+        "give exactly one of nfs, claim, azureFile, hostPath, emptyDir, configMap, secret",
+    ),
+    "a volume with two sources": (
+        jobfile(volumes={"data": {"at": "/data", "nfs": "a:/b", "hostPath": "/c"}}), "volumes.data",
+        "volume data has 2 sources (nfs, hostPath)",
+        "give exactly one of nfs, claim, azureFile, hostPath, emptyDir, configMap, secret",
+    ),
+    "a volume at no path": (
+        jobfile(volumes={"data": {"emptyDir": {}}}), "volumes.data.at", "must be given",
+        "Where it appears in the container: an absolute path.",
+    ),
+    "a volume at a relative path": (
+        jobfile(worker={"volumes": {"data": {"at": "data", "emptyDir": {}}}}),
+        "worker.volumes.data.at", "must be an absolute path", 'for example "/data"',
+    ),
+    "a volume of TensorBoard at a relative path": (
+        jobfile(tensorboard={"logs": "/l", "volumes": {"data": {"at": "data", "emptyDir": {}}}}),
+        "tensorboard.volumes.data.at", "must be an absolute path", 'for example "/data"',
+    ),
+    "an export without a server": (
+        jobfile(volumes={"data": {"at": "/data", "nfs": "/exports"}}),
+        "volumes.data.nfs", "must be an NFS export", 'as in "10.0.0.5:/exports/data"',
+    ),
+    "a size without a claim": (
+        jobfile(volumes={"data": {"at": "/data", "emptyDir": {}, "size": "1Gi"}}),
+        "volumes.data.size", "belongs to a claim", "claim: data",
+    ),
+    "a class without a size": (
+        jobfile(volumes={"data": {"at": "/data", "claim": "a", "storageClass": "fast"}}),
+        "volumes.data.size", "must be given to create the claim", "size: 5Gi",
+    ),
+    "one claim of two sizes": (
+        jobfile(
+            volumes={
+                "a": {"at": "/a", "claim": "c", "size": "1Gi"},
+                "b": {"at": "/b", "claim": "c", "size": "2Gi"},
+            }
+        ),
+        "volumes.b.claim", "the claim c is to be created in two ways", "say its size once",
+    ),
+    "a volume with a name that Kubernetes refuses": (
+        jobfile(volumes={"My_Data": {"at": "/a", "emptyDir": {}}}),
+        "volumes.My_Data", "must be lower-case letters, digits and '-', and not begin or end with '-'",
+        'for example "my-data"',
+    ),
+    "a secret without a key": (
+        jobfile(secrets={"TOKEN": "my-secret"}), "secrets.TOKEN", "must be SECRET/KEY", '"my-secret/token"',
+    ),
+    "code from two places": (
+        jobfile(code={"path": ".", "git": "a"}), "code", "must have one source",
+        "give exactly one of path, git, url",
+    ),
+    "a deadline that is no time": (
+        jobfile(deadline="soon"), "deadline", "must be a duration", 'for example 90s, 5m, 1h30m or "2d"',
+    ),
+    "a deadline of no time": (
+        jobfile(deadline="0s"), "deadline", "must be at least one second", "leave it out for no deadline",
+    ),
+    "a deadline of ages": (jobfile(deadline="900w"), "deadline", "must be at most ten years", ""),
+    "a gang larger than the job": (
+        jobfile(worker=2, gang={"atLeast": 3}), "gang.atLeast",
+        "a gang of 3 never fits: the job has 2 tasks", "at most 2",
+    ),
+    "an overlay with a list for a mapping": (
+        jobfile(overlay={"spec": []}), "overlay.spec", "a list cannot be merged into a mapping", "",
+    ),
+    "an overlay with a number for text": (
+        jobfile(worker=1, ps=1, overlay={"spec": {"priorityClassName": 7}}),
+        "overlay.spec.priorityClassName", "7 stands where Kubernetes takes text", "quote it",
+    ),
+    "an overlay of a role with a number for text": (
+        jobfile(worker={"overlay": {"spec": {"priorityClassName": 7}}}, overlay={"spec": {"hostIPC": True}}),
+        "worker.overlay.spec.priorityClassName", "7 stands where Kubernetes takes text", "quote it",
+    ),
+    "a side container of an overlay without an image": (
+        jobfile(overlay={"spec": {"containers": [{"name": "side"}]}}),
+        "overlay.spec.containers[0].image", "must be required", "the image to run",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+def test_it_is_an_error_with_its_path_and_its_fix(case: tuple[Any, str, str, str]) -> None:
+    data, path, message, fix = case
+    assert told(data) == [("error", path, message, fix)]
+    with pytest.raises(errors.Invalid) as caught:
+        formats.load(data)
+    assert [problem.message for problem in caught.value.problems] == [message]
+
+
+WARNINGS: dict[str, tuple[Any, str, str, str]] = {
+    "a TF_CONFIG by hand": (
+        tfjob({"Worker": replica(container(env=[{"name": "TF_CONFIG", "value": "{}"}]))}),
+        f"{INSIDE}[0].env[0]", "TF_CONFIG is set by hand: it is kept, and tfyard sets none",
+        "remove it to have every task told about the others",
+    ),
+    "a TF_CONFIG by hand in a job file": (
+        jobfile(env={"TF_CONFIG": "{}"}), "env.TF_CONFIG",
+        "TF_CONFIG is set by hand: it is kept, and tfyard sets none",
+        "remove it to have every task told about the others",
+    ),
+    "a TF_CONFIG by hand in a role": (
+        jobfile(worker={"env": {"TF_CONFIG": "{}"}}), "worker.env.TF_CONFIG",
+        "TF_CONFIG is set by hand: it is kept, and tfyard sets none",
+        "remove it to have every task told about the others",
+    ),
+    "a field that Kubernetes does not know": (
+        tfjob({"Worker": replica(container(imagge="x"))}),
+        f"{INSIDE}[0].imagge", f'{UNKNOWN}; did you mean "image"?', "",
+    ),
+    "a field of the metadata that Kubernetes does not know": (
+        {**tfjob(), "metadata": {"name": "a", "label": {}}},
+        "metadata.label", f'{UNKNOWN}; did you mean "labels"?', "",
+    ),
+    "a field of an overlay that Kubernetes does not know": (
+        jobfile(worker=1, ps=1, overlay={"spec": {"prioClassName": "x"}}),
+        "overlay.spec.prioClassName", f'{UNKNOWN}; did you mean "priorityClassName"?', "",
+    ),
+    "no task at all": (
+        tfjob({"Worker": replica(replicas=0)}), "spec.tfReplicaSpecs",
+        "the job has no task at all: nothing will run", "give a role a replica",
+    ),
+    "parameter servers alone": (
+        tfjob({"PS": replica()}), "spec.tfReplicaSpecs",
+        "parameter servers alone never end: nothing trains", "add a Worker or a Chief",
+    ),
+    "two evaluators": (
+        tfjob({"Worker": replica(), "Evaluator": replica(replicas=2)}),
+        "spec.tfReplicaSpecs[Evaluator].replicas",
+        "TensorFlow knows one evaluator; the others repeat its work", "1",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", WARNINGS.values(), ids=WARNINGS.keys())
+def test_it_is_a_warning_and_the_job_is_read(case: tuple[Any, str, str, str]) -> None:
+    data, path, message, fix = case
+    assert told(data) == [("warning", path, message, fix)]
+    assert formats.load(data).name
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        tfjob({"worker": replica(), "pS": replica()}),
+        tfjob(cleanPodPolicy="All", runPolicy={"cleanPodPolicy": "All"}),
+        tfjob({"Worker": replica(container(), {"name": "side", "image": "b"})}),
+        tfjob({"Worker": replica(container(ports=[PORT, {**PORT, "name": "udp", "protocol": "UDP"}]))}),
+        tfjob({"Worker": replica(replicas=2000)}, enableDynamicWorker=True),
+        tfjob(name="x" * 54),
+        jobfile(worker={"count": 2, "cpu": "500m", "gpu": 0}, keepFor=0),
+        jobfile(volumes={"a": {"nfs": "[fd00::1]:/x", "at": "/a"}}),
+        jobfile(version=1, gang=True, evaluator={"grace": "1h30m"}),
+    ],
+)
+def test_it_is_no_problem(data: Any) -> None:
+    assert told(data) == []
+
+
+@pytest.mark.parametrize("data", [None, 1, "text", [], [tfjob()], True])
+def test_what_is_no_mapping_is_no_job(data: Any) -> None:
+    assert told(data) == [("error", "", "must be a mapping", "a TFJob, or a tfyard job file")]
+    assert not formats.is_job(data)
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (tfjob(), True),
+        ({"name": "a"}, True),
+        ({"kind": "tfJOB", "apiVersion": "x"}, True),
+        ({"apiVersion": "kubeflow.org/v1"}, True),
+        ({"apiVersion": "v1", "kind": "Service"}, False),
+        ({"apiVersion": "v1"}, False),
+        ({"kind": "Service"}, False),
+        ({"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob"}, False),
+    ],
+)
+def test_what_counts_as_a_job(data: Any, expected: bool) -> None:
+    assert formats.is_job(data) is expected
+
+
+MANY = """\
+apiVersion: kubeflow.org/v1
+kind: TFJob
+metadata:
+  name: Bad_Name
+spec:
+  runPolicy: {cleanPodPolicy: all, backofLimit: 3}
+  tfReplicaSpecs:
+    Chief:
+      replicas: 2
+      template:
+        spec:
+          containers:
+          - name: main
+            imagge: x
+    Worker:
+      replicas: -1
+"""
+
+
+def test_all_problems_of_a_file_are_told_at_once_each_at_its_place() -> None:
+    problems = formats.check(only(MANY)).problems
+    assert [(p.place.line, p.place.column, row(p)[1]) for p in problems if p.place] == [
+        (4, 9, "metadata.name"),
+        (16, 17, "spec.tfReplicaSpecs[Worker].replicas"),
+        (6, 36, "spec.runPolicy.backofLimit"),
+        (6, 31, "spec.runPolicy.cleanPodPolicy"),
+        (14, 13, "spec.tfReplicaSpecs[Chief].template.spec.containers[0].imagge"),
+        (13, 19, "spec.tfReplicaSpecs[Chief].template.spec.containers[0].name"),
+        (13, 13, "spec.tfReplicaSpecs[Chief].template.spec.containers[0].image"),
+        (15, 5, "spec.tfReplicaSpecs[Worker].template.spec.containers"),
+        (9, 17, "spec.tfReplicaSpecs[Chief].replicas"),
+    ]
+
+
+def test_a_job_file_without_a_name_still_hears_of_all_the_rest() -> None:
+    text = "wroker: 2\nps: -1\ndeadline: soon\nvolumes:\n  a: {at: x, nfs: z}\n"
+    problems = formats.check(only(text)).problems
+    assert sorted((p.place.line, row(p)[1]) for p in problems if p.place) == [
+        (1, "image"),
+        (1, "name"),
+        (1, "wroker"),
+        (2, "ps"),
+        (3, "deadline"),
+        (5, "volumes.a.at"),
+        (5, "volumes.a.nfs"),
+    ]
+
+
+def test_an_item_that_is_no_mapping_does_not_shift_the_places_of_the_others() -> None:
+    data = old(replica(), 5, replica({"name": "tensorflow"}, tfReplicaType="PS"))  # type: ignore[arg-type]
+    assert [path for _, path, _, _ in told(data)] == [
+        "spec.replicaSpecs[1]",
+        "spec.replicaSpecs[2].template.spec.containers[0].image",
+    ]
+
+
+def test_a_missing_image_is_told_as_such_whatever_an_overlay_puts_first() -> None:
+    overlay = {"spec": {"containers": [{"name": "side", "image": "a"}]}}
+    assert told({"name": "a", "overlay": overlay}) == [
+        ("error", "image", "must be given", "the container image, for the cluster")
+    ]
+
+
+def test_a_word_that_holds_for_all_roles_is_told_once() -> None:
+    assert len(told({"name": "a", "worker": 1, "ps": 1, "chief": 1})) == 1
+
+
+def test_problems_keep_their_order_whatever_the_hash_seed() -> None:
+    data = {**tfjob(), "b": 1, "a": 1, "c": 1}
+    assert [path for _, path, _, _ in told(data)] == ["b", "a", "c"]
+
+
+def test_as_many_tasks_as_are_said_to_fit_do_fit() -> None:
+    assert told(tfjob({"Worker": replica(replicas=2255)})) == []
+    assert told(tfjob({"Worker": replica(replicas=2256)})) != []
+    job = formats.load(tfjob({"Worker": replica(replicas=2255)}))
+    (config,) = [c.manifest for c in decide(job).actions if getattr(c, "kind", "") == "ConfigMap"]  # type: ignore[union-attr]
+    assert all(len(text) + 200 < 128 * 1024 for text in config["data"].values())
+
+
+def test_a_hundred_thousand_unknown_words_are_not_all_compared() -> None:
+    words = {f"word{n}": n for n in range(100_000)}
+    for data in (jobfile(**words), tfjob({**words}), tfjob(**words), {**tfjob(), **words}):
+        assert len(told(data)) <= 2 * MAX_PROBLEMS
+
+
+def test_errors_are_not_crowded_out_by_warnings() -> None:
+    odd = container(**{f"field{n}": n for n in range(500)})
+    checked = formats.check(tfjob({"Worker": replica(odd), "Chief": replica(odd), "Foo": replica()}))
+    assert [row(problem)[1] for problem in checked.errors] == ["spec.tfReplicaSpecs[Foo]"]
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**63), 2**63) | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=150, derandomize=True)
+@given(JSON, st.sampled_from(["spec", "metadata", "kind", "apiVersion"]))
+def test_any_data_at_all_gets_an_answer(value: Any, field: str) -> None:
+    assert formats.check(value).errors or formats.check(value).job is not None
+    assert formats.check({**tfjob(), field: value}).errors or field in ("metadata", "spec")
+
+
+def test_many_containers_mounts_and_volumes_are_each_looked_at_once() -> None:
+    many = [container(name=f"c{n}") for n in range(20_000)]
+    mounts = [{"name": f"v{n}", "mountPath": f"/v{n}"} for n in range(20_000)]
+    data = tfjob({"Worker": replica(container(volumeMounts=mounts), *many)})
+    data["spec"]["tfReplicaSpecs"]["Worker"]["template"]["spec"]["volumes"] = [
+        {"name": f"v{n}", "emptyDir": {}} for n in range(20_000)
+    ]
+    assert len(formats.dump(formats.load(data), "jobfile").document["volumes"]) == 20_000

@@ -1,0 +1,145 @@
+"""The pages say what is: every word, every command, every option, and examples that run."""
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+from tests.cli.running import ROOT
+from tfyard import formats
+from tfyard.cli.main import COMMANDS, tfyard
+from tfyard.formats import v1, v1alpha2, v1beta1, v1beta2
+from tfyard.formats.loading import VERSIONS
+from tools import jobfile_docs
+
+DOCS = ROOT / "docs"
+CLI = (DOCS / "cli.md").read_text(encoding="utf-8")
+JOBFILE = (DOCS / "jobfile.md").read_text(encoding="utf-8")
+
+
+def blocks(page: str, language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", page, re.DOTALL)
+
+
+def section(command: str) -> str:
+    return CLI.split(f"\n## {command}\n")[1].split("\n## ")[0]
+
+
+def test_the_tables_of_the_job_file_are_those_of_its_words() -> None:
+    assert jobfile_docs.filled(JOBFILE) == JOBFILE, "run: python tools/jobfile_docs.py"
+    assert JOBFILE.count("<!-- end -->") == 8
+
+
+@pytest.mark.parametrize("text", blocks(JOBFILE, "yaml"))
+def test_every_job_file_on_its_page_is_valid(text: str) -> None:
+    (found,) = formats.read(text)
+    assert formats.check(found).problems == ()
+
+
+def test_the_page_begins_with_five_lines() -> None:
+    assert blocks(JOBFILE, "yaml")[0].count("\n") == 5
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_and_every_option_is_documented(name: str) -> None:
+    command = tfyard.get_command(click.Context(tfyard), name)
+    assert command is not None
+    options = [option for param in command.params for option in param.opts if option.startswith("-")]
+    assert [option for option in options if f"`{option}" not in section(name)] == []
+    assert "```console" in section(name)
+
+
+def test_options_of_all_commands_are_documented() -> None:
+    options = [option for param in tfyard.params for option in param.opts]
+    assert [option for option in ("-h", "--help", *options) if f"`{option}`" not in CLI] == []
+
+
+def examples() -> list[tuple[str, str]]:
+    """(command line, what it prints) for every `$ …` of the page."""
+    found = re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", "".join(blocks(CLI, "console")), re.MULTILINE)
+    return [(line, printed) for line, printed in found]
+
+
+def test_every_documented_command_line_prints_what_the_page_says(tmp_path: Path) -> None:
+    (tmp_path / "tfyard").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m tfyard "$@"\n')
+    (tmp_path / "tfyard").chmod(0o755)
+    here = tmp_path / "here"
+    here.mkdir()
+    for line, printed in examples():
+        command = ["/bin/sh", "-c", f'PATH="{tmp_path}:$PATH"; {line}']
+        done = subprocess.run(command, cwd=here, capture_output=True, text=True, check=False)
+        pattern = re.escape(printed).replace(r"\.\.\.", r"[\s\S]*")
+        assert re.fullmatch(pattern, done.stdout + done.stderr), f"$ {line}\n{done.stdout}{done.stderr}"
+    assert len(examples()) > 10
+
+
+STORY = {
+    "train.py": "print('Step: 1, loss: 1.0')",
+    "job.yaml": """
+name: cancer
+image: example/cancer:1
+code: .
+run: python train.py
+worker: {count: 2, gpu: 1}
+volumes: {data: {claim: data, at: /data}}
+tensorboard: /data/logs
+""",
+    "old-tfjob.yaml": """
+apiVersion: kubeflow.org/v1beta1
+kind: TFJob
+metadata: {name: old}
+spec:
+  tfReplicaSpecs:
+    MASTER: {template: {spec: {containers: [{name: tensorflow, image: example/old:1, command: [python]}]}}}
+""",
+}
+TOLD = [
+    line.split("   #")[0].rstrip()
+    for page in (ROOT / "README.md", DOCS / "run.md")
+    for block in blocks(page.read_text(encoding="utf-8"), "console")
+    for line in re.findall(r"^\$ (tfyard .*)$", block, re.MULTILINE)
+]
+
+
+@pytest.fixture(scope="module")
+def story(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which the commands of README.md and docs/run.md make sense: one run lies behind."""
+    folder = tmp_path_factory.mktemp("story")
+    for name, text in STORY.items():
+        (folder / name).write_text(text)
+    (folder / "examples").symlink_to(ROOT / "examples")
+    (folder / "data").mkdir()
+    subprocess.run([sys.executable, "-m", "tfyard", "run", "job.yaml", "-q"], cwd=folder, check=True)
+    return folder
+
+
+@pytest.mark.parametrize("line", TOLD)
+def test_every_command_line_of_the_readme_and_of_the_page_on_running_works(story: Path, line: str) -> None:
+    """What runs a job is asked for its plan only: tests/e2e run each option for real."""
+    words = shlex.split(line.replace("/my/data", str(story / "data")))[1:]
+    if words[0] == "run":
+        words.insert(words.index("--") if "--" in words else len(words), "--dry-run")
+    done = subprocess.run(
+        [sys.executable, "-m", "tfyard", *words], cwd=story, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout
+
+
+def test_the_page_of_versions_names_each_with_its_defaults() -> None:
+    page = (DOCS / "versions.md").read_text(encoding="utf-8")
+    rows = {line.split("`")[1]: line for line in page.splitlines() if re.match(r"\| `\w+\.org/", line)}
+    assert set(rows) == set(VERSIONS)
+    for version in (v1, v1beta2, v1beta1, v1alpha2):
+        defaults = version.DEFAULTS
+        assert f"| {defaults.clean} | `{defaults.dialect}` |" in rows[defaults.api_version]
+
+
+def test_pages_link_to_pages_that_are_there() -> None:
+    for page in DOCS.glob("*.md"):
+        for link in re.findall(r"\]\((?!http)([^)#]+)", page.read_text(encoding="utf-8")):
+            assert (page.parent / link).exists(), f"{page.name}: {link}"

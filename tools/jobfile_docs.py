@@ -1,0 +1,32 @@
+"""Fill the tables of docs/jobfile.md from the declarations of the words.
+
+python tools/jobfile_docs.py
+"""
+
+import re
+from pathlib import Path
+
+from tfyard.formats import explaining
+
+PAGE = Path(__file__).parents[1] / "docs" / "jobfile.md"
+_TABLE = re.compile(r"<!-- words: ?(\S*?)( without (\S+))? -->\n.*?<!-- end -->", re.DOTALL)
+
+
+def filled(page: str) -> str:
+    """The page with every table made anew. `without worker` leaves out what that word's table has, too."""
+    return _TABLE.sub(lambda mark: _table(mark[0].split("\n")[0], mark[1], mark[3]), page)
+
+
+def _table(mark: str, field: str, without: str | None) -> str:
+    left_out = set(explaining.explain(without).fields) if without else set()
+    rows = ["| word | what it takes | what it means |", "|---|---|---|"]
+    for name in explaining.explain(field).fields:
+        if name not in left_out:
+            found = explaining.explain(f"{field}.{name}" if field else name)
+            kind = found.type.replace("|", "\\|")
+            rows.append(f"| `{name}` | {kind} | {found.description.replace('|', chr(92) + '|')} |")
+    return "\n".join([mark, *rows, "<!-- end -->"])
+
+
+if __name__ == "__main__":
+    PAGE.write_text(filled(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
