@@ -87,6 +87,7 @@ run: python train.py
 worker: {count: 2, gpu: 1}
 volumes: {data: {claim: data, at: /data}}
 tensorboard: /data/logs
+success: all-workers
 """,
     "old-tfjob.yaml": """
 apiVersion: kubeflow.org/v1beta1

@@ -129,7 +129,9 @@ def _from_script(settings: Settings) -> tuple[Job, list[Manifest], Path]:
         "run": ["python", script.name, *settings.args],
         **(counts or {"worker": 1}),
     }
-    if settings.save is not None:
+    if settings.save is not None and not settings.dry_run:
+        if Path(settings.save).exists():
+            raise Usage(f"--save: {settings.save} exists; choose another name")
         from tfyard.cli import editor
         from tfyard.formats.writing import SCHEMA_LINE
 
