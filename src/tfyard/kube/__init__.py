@@ -25,7 +25,7 @@ from tfyard.kube.kubeconfig import Access, Cluster, User
 from tfyard.kube.lists import Listing, list_all
 from tfyard.kube.requests import Patch, Request, Resource
 from tfyard.kube.transport import Client, Limits
-from tfyard.kube.watch import Changed, Patience, Removed, Snapshot, watch
+from tfyard.kube.watch import Changed, Patience, Removed, Snapshot, watch, watch_lines
 
 __all__ = [
     "Access",
@@ -58,4 +58,5 @@ __all__ = [
     "User",
     "list_all",
     "watch",
+    "watch_lines",
 ]

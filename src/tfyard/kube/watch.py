@@ -91,7 +91,7 @@ async def watch(
             started = time.monotonic()
             request = _request(path, chosen, version, patience)
             async with client.stream(request, patience.idle) as chunks:
-                async for line in lines(chunks):
+                async for line in watch_lines(chunks):
                     event = _decode(kind, line)
                     backoff.progress()
                     version = event.object.metadata.resource_version
@@ -120,7 +120,7 @@ def _decode(kind: Kind[T], line: bytes) -> Added[T] | Modified[T] | Deleted[T] |
     return event
 
 
-async def lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+async def watch_lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     """Whole lines of any length; half a line at the end of a broken connection is nothing."""
     rest = b""
     async for chunk in chunks:

@@ -10,16 +10,21 @@ It refuses to pretend: there is no fake apiserver here, and there will be none.
 
 from tfyard.testing.binaries import MissingBinaries
 from tfyard.testing.control_plane import CONTROLLERS, ControlPlane
+from tfyard.testing.kubelet import ScriptedKubelet
 from tfyard.testing.process import Process, ProcessFailed
 from tfyard.testing.relay import Relay
+from tfyard.testing.script import Pod, Script
 from tfyard.testing.waiting import eventually
 
 __all__ = [
     "CONTROLLERS",
     "ControlPlane",
     "MissingBinaries",
+    "Pod",
     "Process",
     "ProcessFailed",
     "Relay",
+    "Script",
+    "ScriptedKubelet",
     "eventually",
 ]
