@@ -2,8 +2,8 @@
 
 import asyncio
 import random
-from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from typing import Any, Self, TypeVar, overload
 
 import aiohttp
@@ -75,7 +75,8 @@ class Client:
             async with self._ask(request, login, idle) as response:
                 if response.status >= 400:
                     raise await _error(response)
-                yield response.content.iter_any()
+                with _aborting(response):
+                    yield response.content.iter_any()
         except Unauthorized:
             self._credentials.doubt(login)
             raise
@@ -139,6 +140,18 @@ def may_repeat(request: Request, problem: Transient) -> bool:
 def _unreachable(server: str, problem: Exception) -> Unreachable:
     what = str(problem) or type(problem).__name__
     return Unreachable(f"{server}: {what}", sent=not isinstance(problem, NOT_SENT))
+
+
+@contextmanager
+def _aborting(response: aiohttp.ClientResponse) -> Iterator[None]:
+    """A stream given up half-way is cut: TLS would wait for the farewell of a peer that may be dead."""
+    transport = response.connection.transport if response.connection else None
+    try:
+        yield
+    except BaseException:
+        if transport is not None:
+            transport.abort()
+        raise
 
 
 async def _error(response: aiohttp.ClientResponse) -> KubeError:

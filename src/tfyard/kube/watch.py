@@ -40,9 +40,10 @@ def ignore(_: KubeError | None) -> None:
 
 
 class Patience(msgspec.Struct, frozen=True):
-    """`idle`: apiservers send a bookmark about once a minute, so longer silence means a dead connection
-    (a stopped machine or a cut cable closes nothing). `life`: how long one request asks to be served;
-    the server's own default is 30 to 60 minutes. `told` hears of each interruption: for logs and metrics.
+    """`idle`: apiservers mostly send a bookmark each minute, so longer silence smells of a dead connection (a
+    stopped machine or a cut cable closes nothing), and asking again from the same version is cheap.
+    `life`: how long one request asks to be served; the server's own default is 30 to 60 minutes.
+    `told` hears of each interruption: for logs and metrics.
     """
 
     idle: float = 90.0
