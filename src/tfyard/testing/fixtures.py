@@ -8,29 +8,42 @@ what other tests see: a namespace gets its objects, a pod on an unknown node is 
 import asyncio
 import os
 from collections.abc import Iterator
+from typing import NoReturn
 
 import pytest
 
 from tfyard import testing
 from tfyard.testing import builders
 
+WHY_SKIPPED = pytest.StashKey[str]()
 
-def _missing(problem: testing.MissingBinaries) -> None:
+
+def _missing(config: pytest.Config, problem: testing.MissingBinaries) -> NoReturn:
     """A laptop without Go may skip; in CI, tests that silently did not run would be a lie."""
-    said = f"no real control plane for this test: {problem}"
+    said = f"no real control plane: {problem}"
     if os.environ.get("CI", "").lower() in ("true", "1"):
         pytest.fail(said, pytrace=False)
+    config.stash[WHY_SKIPPED] = said
     pytest.skip(said)
 
 
-@pytest.fixture(scope="session")
-def _control_plane() -> Iterator[testing.ControlPlane]:
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """One visible line for all of them: a row of dots with an `s` in it tells nobody anything."""
+    if said := terminalreporter.config.stash.get(WHY_SKIPPED, None):
+        terminalreporter.write_line(f"cluster tests were skipped: {said}", yellow=True)
+
+
+def _new_box(config: pytest.Config) -> testing.ControlPlane:
     try:
-        plane = testing.ControlPlane()
+        return testing.ControlPlane()
     except testing.MissingBinaries as problem:
-        _missing(problem)
-        raise
-    with plane:
+        missing = problem
+    _missing(config, missing)
+
+
+@pytest.fixture(scope="session")
+def _control_plane(request: pytest.FixtureRequest) -> Iterator[testing.ControlPlane]:
+    with _new_box(request.config) as plane:
         yield plane
 
 
@@ -53,10 +66,14 @@ def namespace(control_plane: testing.ControlPlane) -> str:
 
 
 @pytest.fixture
-def controllers(control_plane: testing.ControlPlane) -> Iterator[testing.ControlPlane]:
+def controllers(
+    control_plane: testing.ControlPlane, request: pytest.FixtureRequest
+) -> Iterator[testing.ControlPlane]:
     """kube-controller-manager and kube-scheduler, for this test only."""
     if not control_plane.binaries.has(*testing.CONTROLLERS):
-        _missing(testing.MissingBinaries(f"{control_plane.binaries.folder} has no controllers"))
+        _missing(
+            request.config, testing.MissingBinaries(f"{control_plane.binaries.folder} has no controllers")
+        )
     for name in testing.CONTROLLERS:
         control_plane.start(name)
     yield control_plane
