@@ -282,3 +282,17 @@ async def test_a_read_waits_for_a_restarting_server_and_a_write_never_acts_twice
         listing = await reading
     assert problem.value.sent
     assert len(listing["items"]) <= 1
+
+
+async def test_a_stream_s_consumer_keeps_its_own_errors(control_plane: ControlPlane, namespace: str) -> None:
+    path = requests.CONFIG_MAPS.path(namespace)
+
+    async def consume(client: Client) -> None:
+        async with client.stream(requests.get(path, {"watch": "1"}), idle=30) as chunks:
+            async for _ in chunks:
+                raise BrokenPipeError("the terminal is gone")
+
+    async with control_plane.client() as client:
+        await client.send(requests.create(path, builders.config_map("words")))
+        with pytest.raises(BrokenPipeError):
+            await consume(client)

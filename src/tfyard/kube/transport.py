@@ -2,8 +2,10 @@
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Iterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+import socket
+import weakref
+from collections.abc import AsyncIterator, Awaitable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any, Self, TypeVar, overload
 
 import aiohttp
@@ -17,7 +19,6 @@ from tfyard.kube.requests import Request
 
 T = TypeVar("T")
 
-Answer = AbstractAsyncContextManager[aiohttp.ClientResponse]
 ANYTHING: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
 NOT_SENT = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
 
@@ -49,15 +50,19 @@ class Client:
         if access.cluster.tls_server_name:
             self._extra["server_hostname"] = access.cluster.tls_server_name
         self._session: aiohttp.ClientSession | None = None
+        self._sockets: weakref.WeakSet[socket.socket] = weakref.WeakSet()
 
     async def __aenter__(self) -> Self:
-        connector = aiohttp.TCPConnector(limit=0, limit_per_host=self.limits.connections)
+        connector = aiohttp.TCPConnector(
+            limit=0, limit_per_host=self.limits.connections, socket_factory=self._new_socket
+        )
         self._session = aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
         return self
 
     async def __aexit__(self, *_: object) -> None:
         if self._session is not None:
             await self._session.close()
+            await self._hang_up()
 
     @overload
     async def send(self, request: Request) -> Any: ...
@@ -71,17 +76,27 @@ class Client:
     async def stream(self, request: Request, idle: float) -> AsyncIterator[AsyncIterator[bytes]]:
         """The answer as it comes: watches and followed logs. Unreachable after `idle` seconds of silence."""
         login = await self._credentials.current()
-        try:
-            async with self._ask(request, login, idle) as response:
-                if response.status >= 400:
-                    raise await _error(response)
-                with _aborting(response):
-                    yield response.content.iter_any()
-        except Unauthorized:
-            self._credentials.doubt(login)
-            raise
-        except (aiohttp.ClientError, TimeoutError, OSError) as problem:
-            raise _unreachable(self._server, problem) from problem
+        async with await self._open(request, login, idle) as response:
+            with _aborting(response):
+                yield self._chunks(response)
+
+    def _new_socket(self, address: aiohttp.AddrInfoType) -> socket.socket:
+        made = socket.socket(*address[:3])
+        made.setblocking(False)
+        self._sockets.add(made)
+        return made
+
+    async def _hang_up(self) -> None:
+        """Connections given up earlier may still wait, up to half a minute, for the TLS farewell of a server
+        that does not answer; the end of this client must not leave them to a closed event loop."""
+        for _ in range(10):
+            lingering = [each for each in self._sockets if each.fileno() >= 0]
+            for each in lingering:
+                with suppress(OSError):
+                    each.shutdown(socket.SHUT_RDWR)
+            if not lingering:
+                return
+            await asyncio.sleep(0)
 
     async def _insist(self, request: Request) -> bytes:
         for attempt in range(1, self.limits.attempts + 1):
@@ -91,7 +106,6 @@ class Client:
             except Unauthorized:
                 if attempt > 1 or not self._credentials.renewable:
                     raise
-                self._credentials.doubt(login)
             except Transient as problem:
                 if attempt == self.limits.attempts or not may_repeat(request, problem):
                     raise
@@ -99,15 +113,34 @@ class Client:
         raise AssertionError("unreachable: the last attempt returns or raises")
 
     async def _once(self, request: Request, login: Login) -> bytes:
-        try:
-            async with self._ask(request, login, self.limits.answer_timeout) as response:
-                if response.status >= 400:
-                    raise await _error(response)
+        async with await self._open(request, login, self.limits.answer_timeout) as response:
+            with self._translating():
                 return await response.read()
+
+    async def _open(self, request: Request, login: Login, silence: float) -> aiohttp.ClientResponse:
+        with self._translating():
+            response = await self._ask(request, login, silence)
+            if response.status < 400:
+                return response
+            async with response:
+                if response.status == 401:
+                    self._credentials.doubt(login)
+                raise await _error(response)
+
+    async def _chunks(self, response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
+        with self._translating():
+            async for chunk in response.content.iter_any():
+                yield chunk
+
+    @contextmanager
+    def _translating(self) -> Iterator[None]:
+        """Around our own reads only: an OSError of whoever consumes a stream is not the server's fault."""
+        try:
+            yield
         except (aiohttp.ClientError, TimeoutError, OSError) as problem:
             raise _unreachable(self._server, problem) from problem
 
-    def _ask(self, request: Request, login: Login, silence: float) -> Answer:
+    def _ask(self, request: Request, login: Login, silence: float) -> Awaitable[aiohttp.ClientResponse]:
         """No total time-out: a request may have to queue behind thousands of others for a connection."""
         assert self._session is not None, "use `async with Client(...)`"
         headers = login.headers
