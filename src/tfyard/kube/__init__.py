@@ -1,0 +1,62 @@
+"""How we talk to Kubernetes: one thin async client.
+
+Requests are built by pure functions (`requests`), sent by `Client`, answered by a view of the caller's choice
+(`Kind`) or by one of `errors`. It knows no TFJob, holds no cache and no opinion on what to do next.
+"""
+
+from tfyard.kube.errors import (
+    AlreadyExists,
+    BadKubeconfig,
+    Conflict,
+    Expired,
+    Forbidden,
+    KubeError,
+    NotFound,
+    Refused,
+    ServerFault,
+    TooManyRequests,
+    Transient,
+    Unauthorized,
+    Unprocessable,
+    Unreachable,
+)
+from tfyard.kube.kinds import Kind
+from tfyard.kube.kubeconfig import Access, Cluster, User
+from tfyard.kube.lists import Listing, list_all
+from tfyard.kube.requests import Patch, Request, Resource
+from tfyard.kube.transport import Client, Limits
+from tfyard.kube.watch import Changed, Patience, Removed, Snapshot, watch, watch_lines
+
+__all__ = [
+    "Access",
+    "AlreadyExists",
+    "BadKubeconfig",
+    "Changed",
+    "Client",
+    "Cluster",
+    "Conflict",
+    "Expired",
+    "Forbidden",
+    "Kind",
+    "KubeError",
+    "Limits",
+    "Listing",
+    "NotFound",
+    "Patch",
+    "Patience",
+    "Refused",
+    "Removed",
+    "Request",
+    "Resource",
+    "ServerFault",
+    "Snapshot",
+    "TooManyRequests",
+    "Transient",
+    "Unauthorized",
+    "Unprocessable",
+    "Unreachable",
+    "User",
+    "list_all",
+    "watch",
+    "watch_lines",
+]

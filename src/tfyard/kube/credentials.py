@@ -1,0 +1,177 @@
+"""How we prove who we are: certificates, tokens that rotate under us, and commands that print either."""
+
+import asyncio
+import base64
+import contextlib
+import os
+import ssl
+import tempfile
+import time
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+import msgspec
+from multidict import CIMultiDict
+
+from tfyard.kube.errors import BadKubeconfig
+from tfyard.kube.kubeconfig import Access, Cluster, Exec, material
+
+# The kubelet replaces a projected token at 80 % of its life, of which the minimum is ten minutes.
+TOKEN_FILE_LIFE = 60.0
+EXEC_TIMEOUT = 60.0
+# An exec plugin is asked again this long before its credentials end, so that no request carries dead ones.
+EXEC_LEEWAY = 10.0
+
+
+class Login(msgspec.Struct, frozen=True):
+    """What a request carries: headers, and the TLS context that holds the client certificate, if any."""
+
+    headers: CIMultiDict[str]
+    tls: ssl.SSLContext | bool
+
+
+class ExecStatus(msgspec.Struct, frozen=True, rename="camel"):
+    token: str = ""
+    client_certificate_data: str = ""
+    client_key_data: str = ""
+    expiration_timestamp: datetime | None = None
+
+
+class ExecCredential(msgspec.Struct, frozen=True):
+    status: ExecStatus
+
+
+class Credentials:
+    """The current login, renewed when it ages or when the server says 401."""
+
+    def __init__(self, access: Access) -> None:
+        self._access = access
+        self._login: Login | None = None
+        self._until = float("inf")
+        self._renewing = asyncio.Lock()
+
+    @property
+    def renewable(self) -> bool:
+        return bool(self._access.user.exec or self._access.user.token_file)
+
+    async def current(self) -> Login:
+        if self._login is None or time.time() >= self._until:
+            async with self._renewing:  # many requests notice at once; one of them renews
+                if self._login is None or time.time() >= self._until:
+                    self._login = await self._renew()
+        return self._login
+
+    def doubt(self, login: Login) -> None:
+        """The server refused `login`: renew, unless somebody already has."""
+        if login is self._login:
+            self._until = 0.0
+
+    async def _renew(self) -> Login:
+        user = self._access.user
+        status, self._until = ExecStatus(token=user.token), float("inf")
+        if user.exec:
+            status = await _run(user.exec, self._access.cluster)
+            if status.expiration_timestamp:
+                self._until = status.expiration_timestamp.timestamp() - EXEC_LEEWAY
+        elif user.token_file:
+            status, self._until = ExecStatus(token=_read(user.token_file)), time.time() + TOKEN_FILE_LIFE
+        return Login(_headers(self._access, status.token), self._tls(status))
+
+    def _tls(self, status: ExecStatus) -> ssl.SSLContext | bool:
+        """One context as long as the certificate stays: a new one would cost every connection of the pool."""
+        if self._login is not None and not status.client_certificate_data:
+            return self._login.tls
+        user = self._access.user
+        if status.client_certificate_data:
+            pair = (status.client_certificate_data.encode(), status.client_key_data.encode())
+        else:
+            certificate = material(user.client_certificate_data, user.client_certificate)
+            pair = (certificate, material(user.client_key_data, user.client_key))
+        return build_tls(self._access.cluster, *pair)
+
+
+def build_tls(cluster: Cluster, certificate: bytes, key: bytes) -> ssl.SSLContext | bool:
+    if cluster.server.startswith("http://"):
+        return True  # what aiohttp calls "nothing special"
+    trusted = material(cluster.certificate_authority_data, cluster.certificate_authority)
+    context = ssl.create_default_context(cadata=trusted.decode() or None)
+    # Python 3.13 turned strict checks on, which many clusters' long-lived CAs (no key identifier) fail.
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    if cluster.insecure_skip_tls_verify:
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    if certificate:
+        with _as_file(certificate + b"\n" + key) as path:
+            context.load_cert_chain(path)
+    return context
+
+
+def _headers(access: Access, token: str) -> CIMultiDict[str]:
+    user = access.user
+    headers = CIMultiDict(
+        {"Accept": "application/json", "User-Agent": "tfyard", "Accept-Encoding": "gzip"},
+    )
+    if token:
+        headers["Authorization"] = f"Bearer {token}"
+    elif user.username:
+        pair = base64.b64encode(f"{user.username}:{user.password}".encode()).decode()
+        headers["Authorization"] = f"Basic {pair}"
+    if user.impersonate:
+        headers["Impersonate-User"] = user.impersonate
+    for group in user.impersonate_groups or []:
+        headers.add("Impersonate-Group", group)
+    return headers
+
+
+def _read(path: str) -> str:
+    try:
+        with open(path) as file:  # noqa: PTH123 - a kubelet's symlink swap; nothing but its text matters
+            return file.read().strip()
+    except OSError as problem:
+        raise BadKubeconfig(f"token cannot be read: {problem}") from problem
+
+
+async def _run(plugin: Exec, cluster: Cluster) -> ExecStatus:
+    info: dict[str, Any] = {"interactive": False}
+    if plugin.provide_cluster_info:
+        info["cluster"] = {"server": cluster.server, **_cluster_info(cluster)}
+    asked = {"apiVersion": plugin.api_version, "kind": "ExecCredential", "spec": info}
+    chosen = {pair["name"]: pair["value"] for pair in plugin.env or []}
+    environment = {**os.environ, **chosen, "KUBERNETES_EXEC_INFO": msgspec.json.encode(asked).decode()}
+    said = await _output([plugin.command, *(plugin.args or [])], environment, plugin.install_hint)
+    try:
+        return msgspec.json.decode(said, type=ExecCredential).status
+    except msgspec.DecodeError as problem:
+        raise BadKubeconfig(f"{plugin.command} printed no ExecCredential: {problem}") from problem
+
+
+def _cluster_info(cluster: Cluster) -> dict[str, Any]:
+    trusted = material(cluster.certificate_authority_data, cluster.certificate_authority)
+    return {"certificate-authority-data": base64.b64encode(trusted).decode()} if trusted else {}
+
+
+async def _output(command: list[str], environment: dict[str, str], hint: str) -> bytes:
+    """Its standard error stays ours: plugins speak to the person there ("open this page to log in")."""
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *command, env=environment, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE
+        )
+    except OSError as problem:
+        raise BadKubeconfig(f"{command[0]} cannot be run: {problem}. {hint}".strip()) from problem
+    try:
+        said, _ = await asyncio.wait_for(process.communicate(), EXEC_TIMEOUT)
+    except TimeoutError as problem:
+        process.kill()
+        raise BadKubeconfig(f"{command[0]} gave no credentials within {EXEC_TIMEOUT:.0f} s") from problem
+    if process.returncode:
+        raise BadKubeconfig(f"{command[0]} ended with {process.returncode}. {hint}".strip())
+    return said
+
+
+@contextlib.contextmanager
+def _as_file(pem: bytes) -> Iterator[str]:
+    """Python's ssl reads certificates from files only; this one is ours alone, and gone at once."""
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(pem)
+        file.flush()
+        yield file.name

@@ -1,0 +1,127 @@
+"""What can go wrong between us and an apiserver, as types.
+
+KubeError
+├── BadKubeconfig                  nothing to talk to, or no way to prove who we are
+├── Transient                      the same request may succeed later
+│   ├── Unreachable                nobody answered; `sent` says whether the server may have acted
+│   ├── TooManyRequests     429
+│   └── ServerFault         5xx
+└── Refused                        the server understood and said no
+    ├── Unauthorized        401    ├── AlreadyExists   409, reason AlreadyExists
+    ├── Forbidden           403    ├── Conflict        any other 409: stale resourceVersion, quota contention
+    ├── NotFound            404    ├── Expired         410: resourceVersion or page is compacted away
+    └── Unprocessable       422
+"""
+
+from typing import Any
+
+import msgspec
+
+from tfyard.errors import TfyardError
+
+
+class Status(msgspec.Struct, frozen=True, rename="camel"):
+    """The body of every failed answer (and of an ERROR event in a watch)."""
+
+    code: int = 0
+    reason: str = ""
+    message: str = ""
+    details: dict[str, Any] | None = None
+
+
+class KubeError(TfyardError):
+    """Root of everything that this room raises."""
+
+
+class BadKubeconfig(KubeError):
+    pass
+
+
+class Transient(KubeError):
+    """Worth another try after `retry_after` seconds, or after a back-off of the caller's own."""
+
+    retry_after: float | None = None
+
+
+class Unreachable(Transient):
+    def __init__(self, message: str, sent: bool) -> None:
+        super().__init__(message)
+        self.sent = sent
+
+
+class Answered(KubeError):
+    """Errors that the server itself worded."""
+
+    def __init__(self, status: Status, retry_after: float | None = None) -> None:
+        super().__init__(f"{status.message or status.reason} ({status.code} {status.reason})".strip())
+        self.status = status
+        self.retry_after = retry_after
+
+
+class TooManyRequests(Answered, Transient):
+    pass
+
+
+class ServerFault(Answered, Transient):
+    pass
+
+
+class Refused(Answered):
+    pass
+
+
+class Unauthorized(Refused):
+    pass
+
+
+class Forbidden(Refused):
+    pass
+
+
+class NotFound(Refused):
+    pass
+
+
+class AlreadyExists(Refused):
+    pass
+
+
+class Conflict(Refused):
+    pass
+
+
+class Expired(Refused):
+    pass
+
+
+class Unprocessable(Refused):
+    pass
+
+
+BY_CODE: dict[int, type[Refused] | type[TooManyRequests]] = {
+    401: Unauthorized,
+    403: Forbidden,
+    404: NotFound,
+    409: Conflict,
+    410: Expired,
+    422: Unprocessable,
+    429: TooManyRequests,
+}
+
+_decoder = msgspec.json.Decoder(Status)
+
+
+def build_error(code: int, body: bytes, retry_after: float | None = None) -> KubeError:
+    """The typed error. A proxy in between may answer in HTML, which is the message then."""
+    try:
+        status = _decoder.decode(body)
+    except msgspec.DecodeError:
+        status = Status(message=body[:300].decode(errors="replace").strip())
+    return from_status(msgspec.structs.replace(status, code=code), retry_after)
+
+
+def from_status(status: Status, retry_after: float | None = None) -> KubeError:
+    if status.reason == "AlreadyExists":
+        return AlreadyExists(status)
+    fallback = ServerFault if status.code >= 500 else Refused
+    return BY_CODE.get(status.code, fallback)(status, retry_after)

@@ -1,0 +1,104 @@
+"""What to ask an apiserver, as values. Pure: nothing here touches the network, so tests compare it whole."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import msgspec
+
+FIELD_MANAGER = "tfyard"
+
+Query = Mapping[str, str]
+
+
+class Resource(msgspec.Struct, frozen=True):
+    """A kind of object as the API's paths name it; `group` is empty for the core group."""
+
+    group: str
+    version: str
+    plural: str
+    namespaced: bool = True
+
+    def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
+        """Of the collection or of one object. Without a namespace, a collection spans all of them."""
+        root = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
+        middle = f"/namespaces/{quote(namespace, '')}" if namespace and self.namespaced else ""
+        tail = "".join(f"/{quote(part, '')}" for part in (name, subresource) if part)
+        return f"{root}{middle}/{self.plural}{tail}"
+
+
+PODS = Resource("", "v1", "pods")
+SERVICES = Resource("", "v1", "services")
+CONFIG_MAPS = Resource("", "v1", "configmaps")
+SECRETS = Resource("", "v1", "secrets")
+SERVICE_ACCOUNTS = Resource("", "v1", "serviceaccounts")
+NODES = Resource("", "v1", "nodes", namespaced=False)
+NAMESPACES = Resource("", "v1", "namespaces", namespaced=False)
+EVENTS = Resource("events.k8s.io", "v1", "events")
+LEASES = Resource("coordination.k8s.io", "v1", "leases")
+CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", namespaced=False)
+JOBS = Resource("batch", "v1", "jobs")
+
+
+class Patch(StrEnum):
+    """How the server reads a patch. Custom resources know no STRATEGIC; built-in lists need it to merge."""
+
+    JSON = "application/json-patch+json"
+    MERGE = "application/merge-patch+json"
+    STRATEGIC = "application/strategic-merge-patch+json"
+    APPLY = "application/apply-patch+yaml"
+
+
+class Request(msgspec.Struct, frozen=True):
+    method: str
+    path: str
+    body: bytes | None = None
+    content_type: str = "application/json"
+
+
+def get(path: str, query: Query | None = None) -> Request:
+    """One object, a collection, a log, or any other address such as `/version`."""
+    return Request("GET", _with(path, query))
+
+
+def create(path: str, body: Any, query: Query | None = None) -> Request:
+    """A new object in a collection; also bindings, evictions and tokens, which are POSTs to a subresource."""
+    return Request("POST", _with(path, query), msgspec.json.encode(body))
+
+
+def replace(path: str, body: Any, query: Query | None = None) -> Request:
+    """The whole object; its resourceVersion, if given, must still be the stored one (else Conflict)."""
+    return Request("PUT", _with(path, query), msgspec.json.encode(body))
+
+
+def patch(path: str, body: Any, kind: Patch = Patch.MERGE, query: Query | None = None) -> Request:
+    return Request("PATCH", _with(path, query), msgspec.json.encode(body), kind)
+
+
+def apply(path: str, body: Any, force: bool = True, query: Query | None = None) -> Request:
+    """Server-side apply: create or update, and own the fields named. JSON is YAML, so we send JSON."""
+    ours = {"fieldManager": FIELD_MANAGER, "force": "true" if force else "false"}
+    return patch(path, body, Patch.APPLY, {**ours, **(query or {})})
+
+
+def delete(path: str, uid: str = "", grace: int | None = None, propagation: str = "") -> Request:
+    """With `uid`, only that very object: one that was re-created under the same name answers Conflict."""
+    options: dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions"}
+    if uid:
+        options["preconditions"] = {"uid": uid}
+    if grace is not None:
+        options["gracePeriodSeconds"] = grace
+    if propagation:
+        options["propagationPolicy"] = propagation
+    return Request("DELETE", path, msgspec.json.encode(options))
+
+
+def selecting(labels: Query | None = None, fields: Query | None = None) -> dict[str, str]:
+    """The query that narrows a list or watch. An empty selector is left out: it would mean everything."""
+    chosen = {"labelSelector": labels, "fieldSelector": fields}
+    return {name: ",".join(f"{k}={v}" for k, v in part.items()) for name, part in chosen.items() if part}
+
+
+def _with(path: str, query: Query | None) -> str:
+    return f"{path}?{urlencode(query)}" if query else path

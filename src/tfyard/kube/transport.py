@@ -1,0 +1,193 @@
+"""Send a request, decode the answer. The only file of this room that speaks to the network."""
+
+import asyncio
+import random
+import socket
+import weakref
+from collections.abc import AsyncIterator, Awaitable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from typing import Any, Self, TypeVar, overload
+
+import aiohttp
+import msgspec
+from yarl import URL
+
+from tfyard.kube.credentials import Credentials, Login
+from tfyard.kube.errors import KubeError, Transient, Unauthorized, Unreachable, build_error
+from tfyard.kube.kubeconfig import Access
+from tfyard.kube.requests import Request
+
+T = TypeVar("T")
+
+ANYTHING: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
+NOT_SENT = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """How hard to try. Flow control is the server's (429); `connections` only bounds sockets."""
+
+    connections: int = 64
+    connect_timeout: float = 10.0
+    answer_timeout: float = 30.0
+    attempts: int = 6
+    first_pause: float = 0.1
+    longest_pause: float = 10.0
+
+
+DEFAULT_LIMITS = Limits()
+
+
+class Client:
+    """One pool of connections to one apiserver as one user: `async with Client(access) as client`."""
+
+    def __init__(self, access: Access, limits: Limits = DEFAULT_LIMITS) -> None:
+        self.access, self.limits = access, limits
+        self._credentials = Credentials(access)
+        self._server = access.cluster.server.rstrip("/")
+        self._extra: dict[str, Any] = {"allow_redirects": False}
+        if access.cluster.proxy_url:
+            self._extra["proxy"] = access.cluster.proxy_url
+        if access.cluster.tls_server_name:
+            self._extra["server_hostname"] = access.cluster.tls_server_name
+        self._session: aiohttp.ClientSession | None = None
+        self._sockets: weakref.WeakSet[socket.socket] = weakref.WeakSet()
+
+    async def __aenter__(self) -> Self:
+        connector = aiohttp.TCPConnector(
+            limit=0, limit_per_host=self.limits.connections, socket_factory=self._new_socket
+        )
+        self._session = aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._session is not None:
+            await self._session.close()
+            await self._hang_up()
+
+    @overload
+    async def send(self, request: Request) -> Any: ...
+    @overload
+    async def send(self, request: Request, into: msgspec.json.Decoder[T]) -> T: ...
+    async def send(self, request: Request, into: msgspec.json.Decoder[Any] = ANYTHING) -> Any:
+        """The decoded answer, or one of kube.errors. Retried only where that cannot act twice."""
+        return into.decode(await self._insist(request))
+
+    @asynccontextmanager
+    async def stream(self, request: Request, idle: float) -> AsyncIterator[AsyncIterator[bytes]]:
+        """The answer as it comes: watches and followed logs. Unreachable after `idle` seconds of silence."""
+        login = await self._credentials.current()
+        async with await self._open(request, login, idle) as response:
+            with _aborting(response):
+                yield self._chunks(response)
+
+    def _new_socket(self, address: aiohttp.AddrInfoType) -> socket.socket:
+        made = socket.socket(*address[:3])
+        made.setblocking(False)
+        self._sockets.add(made)
+        return made
+
+    async def _hang_up(self) -> None:
+        """Connections given up earlier may still wait, up to half a minute, for the TLS farewell of a server
+        that does not answer; the end of this client must not leave them to a closed event loop."""
+        for _ in range(10):
+            lingering = [each for each in self._sockets if each.fileno() >= 0]
+            for each in lingering:
+                with suppress(OSError):
+                    each.shutdown(socket.SHUT_RDWR)
+            if not lingering:
+                return
+            await asyncio.sleep(0)
+
+    async def _insist(self, request: Request) -> bytes:
+        for attempt in range(1, self.limits.attempts + 1):
+            login = await self._credentials.current()
+            try:
+                return await self._once(request, login)
+            except Unauthorized:
+                if attempt > 1 or not self._credentials.renewable:
+                    raise
+            except Transient as problem:
+                if attempt == self.limits.attempts or not may_repeat(request, problem):
+                    raise
+                await asyncio.sleep(self._pause(problem, attempt))
+        raise AssertionError("unreachable: the last attempt returns or raises")
+
+    async def _once(self, request: Request, login: Login) -> bytes:
+        async with await self._open(request, login, self.limits.answer_timeout) as response:
+            with self._translating():
+                return await response.read()
+
+    async def _open(self, request: Request, login: Login, silence: float) -> aiohttp.ClientResponse:
+        with self._translating():
+            response = await self._ask(request, login, silence)
+            if response.status < 400:
+                return response
+            async with response:
+                if response.status == 401:
+                    self._credentials.doubt(login)
+                raise await _error(response)
+
+    async def _chunks(self, response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
+        with self._translating():
+            async for chunk in response.content.iter_any():
+                yield chunk
+
+    @contextmanager
+    def _translating(self) -> Iterator[None]:
+        """Around our own reads only: an OSError of whoever consumes a stream is not the server's fault."""
+        try:
+            yield
+        except (aiohttp.ClientError, TimeoutError, OSError) as problem:
+            raise _unreachable(self._server, problem) from problem
+
+    def _ask(self, request: Request, login: Login, silence: float) -> Awaitable[aiohttp.ClientResponse]:
+        """No total time-out: a request may have to queue behind thousands of others for a connection."""
+        assert self._session is not None, "use `async with Client(...)`"
+        headers = login.headers
+        if request.body is not None:
+            headers = headers.copy()
+            headers["Content-Type"] = request.content_type
+        return self._session.request(
+            request.method,
+            URL(self._server + request.path, encoded=True),
+            data=request.body,
+            headers=headers,
+            ssl=login.tls,
+            timeout=aiohttp.ClientTimeout(sock_connect=self.limits.connect_timeout, sock_read=silence),
+            **self._extra,
+        )
+
+    def _pause(self, problem: Transient, attempt: int) -> float:
+        """Never sooner than the server asked, and never all callers at the same moment."""
+        grown = min(self.limits.first_pause * 2.0 ** (attempt - 1), self.limits.longest_pause)
+        return max(problem.retry_after or 0.0, 0.0) + grown * random.uniform(0.5, 1.0)
+
+
+def may_repeat(request: Request, problem: Transient) -> bool:
+    """Reads always. Writes only if they surely did nothing: never sent, or turned away with Retry-After."""
+    if request.method == "GET" or problem.retry_after is not None:
+        return True
+    return isinstance(problem, Unreachable) and not problem.sent
+
+
+def _unreachable(server: str, problem: Exception) -> Unreachable:
+    what = str(problem) or type(problem).__name__
+    return Unreachable(f"{server}: {what}", sent=not isinstance(problem, NOT_SENT))
+
+
+@contextmanager
+def _aborting(response: aiohttp.ClientResponse) -> Iterator[None]:
+    """A stream given up half-way is cut: TLS would wait for the farewell of a peer that may be dead."""
+    transport = response.connection.transport if response.connection else None
+    try:
+        yield
+    except BaseException:
+        if transport is not None:
+            transport.abort()
+        raise
+
+
+async def _error(response: aiohttp.ClientResponse) -> KubeError:
+    waiting = response.headers.get("Retry-After", "")
+    retry_after = float(waiting) if waiting.isdigit() else None
+    return build_error(response.status, await response.read(), retry_after)

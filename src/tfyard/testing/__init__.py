@@ -1,0 +1,30 @@
+"""A cluster in a box: tests run against the real Kubernetes, started for them and gone after them.
+
+    with testing.ControlPlane() as plane:                       # etcd and kube-apiserver, TLS, RBAC
+        async with plane.client() as client:                    # tfyard.kube, as the admin
+            async with testing.ScriptedKubelet(client): ...     # pods run, by a script
+
+In pytest: `pytest_plugins = ["tfyard.testing.fixtures"]` gives `control_plane`, `namespace`, `controllers`.
+It refuses to pretend: there is no fake apiserver here, and there will be none.
+"""
+
+from tfyard.testing.binaries import MissingBinaries
+from tfyard.testing.control_plane import CONTROLLERS, ControlPlane
+from tfyard.testing.kubelet import ScriptedKubelet
+from tfyard.testing.process import Process, ProcessFailed
+from tfyard.testing.relay import Relay
+from tfyard.testing.script import Pod, Script
+from tfyard.testing.waiting import eventually
+
+__all__ = [
+    "CONTROLLERS",
+    "ControlPlane",
+    "MissingBinaries",
+    "Pod",
+    "Process",
+    "ProcessFailed",
+    "Relay",
+    "Script",
+    "ScriptedKubelet",
+    "eventually",
+]

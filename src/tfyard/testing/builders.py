@@ -1,0 +1,46 @@
+"""Small valid objects for tests, and the few calls that every cluster test begins with."""
+
+import secrets
+from typing import Any
+
+from tfyard.kube import AlreadyExists, Client, requests
+
+
+async def create_namespace(client: Client, prefix: str = "test") -> str:
+    """A namespace in which pods can be created at once: the default ServiceAccount, without which admission
+    turns every pod away, is otherwise made by a controller that may not run here."""
+    name = f"{prefix}-{secrets.token_hex(4)}"
+    await client.send(requests.create(requests.NAMESPACES.path(), {"metadata": {"name": name}}))
+    await create_service_account(client, name, "default")
+    return name
+
+
+async def create_service_account(client: Client, namespace: str, name: str) -> None:
+    account = {"metadata": {"name": name}}
+    try:
+        await client.send(requests.create(requests.SERVICE_ACCOUNTS.path(namespace), account))
+    except AlreadyExists:
+        return  # a controller-manager was faster
+
+
+async def service_account_token(client: Client, namespace: str, name: str, seconds: int = 600) -> str:
+    """A real token for it, as the kubelet would project one into a pod; ten minutes is the API's minimum."""
+    path = requests.SERVICE_ACCOUNTS.path(namespace, name, "token")
+    answer = await client.send(requests.create(path, {"spec": {"expirationSeconds": seconds}}))
+    return str(answer["status"]["token"])
+
+
+def pod(
+    name: str, labels: dict[str, str] | None = None, restart: str = "Never", **spec: Any
+) -> dict[str, Any]:
+    container = {"name": "tensorflow", "image": "registry.example/train:1"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "labels": labels or {}},
+        "spec": {"restartPolicy": restart, "containers": [container], **spec},
+    }
+
+
+def config_map(name: str, data: dict[str, str] | None = None) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data or {}}

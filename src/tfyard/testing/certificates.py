@@ -1,0 +1,96 @@
+"""A certificate authority that lives as long as one control plane.
+
+kube-apiserver can sign its own serving certificate, but nobody signs for its clients: being "any user" of a
+cluster means a client certificate (common name = user, organisation = group), and that needs a CA key.
+The `openssl` command is not on every machine; the `cryptography` wheel is, and only tests import it.
+"""
+
+import datetime
+import ipaddress
+from collections.abc import Iterable
+
+import msgspec
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+LIFETIME = datetime.timedelta(days=2)
+
+
+class Pair(msgspec.Struct, frozen=True):
+    """A certificate and its key, both PEM."""
+
+    certificate: bytes
+    key: bytes
+
+
+def new_key() -> ec.EllipticCurvePrivateKey:
+    """P-256: a key in under a millisecond, where RSA would take a good part of the start-up time."""
+    return ec.generate_private_key(ec.SECP256R1())
+
+
+def key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
+    return key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.TraditionalOpenSSL,
+        serialization.NoEncryption(),
+    )
+
+
+def public_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
+    return key.public_key().public_bytes(
+        serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+    )
+
+
+def subject(common_name: str, groups: Iterable[str] = ()) -> x509.Name:
+    names = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in groups]
+    return x509.Name([*names, x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
+
+
+class Authority:
+    """Signs the serving certificate of the box and a client certificate for whoever a test wants to be."""
+
+    def __init__(self) -> None:
+        self._key = new_key()
+        self._name = subject("tfyard test authority")
+        builder = self._builder(self._name, self._key)
+        builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        self._certificate = builder.sign(self._key, hashes.SHA256())
+        self.pem = self._certificate.public_bytes(serialization.Encoding.PEM)
+
+    def client(self, user: str, groups: Iterable[str] = ()) -> Pair:
+        key = new_key()
+        builder = self._builder(subject(user, groups), key)
+        return self._sign(builder, key, ExtendedKeyUsageOID.CLIENT_AUTH)
+
+    def server(self, names: Iterable[str]) -> Pair:
+        key = new_key()
+        loopback = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
+        alternatives = x509.SubjectAlternativeName([loopback, *(x509.DNSName(name) for name in names)])
+        builder = self._builder(subject("tfyard control plane"), key).add_extension(alternatives, False)
+        return self._sign(builder, key, ExtendedKeyUsageOID.SERVER_AUTH)
+
+    def _sign(
+        self, builder: x509.CertificateBuilder, key: ec.EllipticCurvePrivateKey, usage: x509.ObjectIdentifier
+    ) -> Pair:
+        certificate = builder.add_extension(x509.ExtendedKeyUsage([usage]), False).sign(
+            self._key, hashes.SHA256()
+        )
+        return Pair(certificate.public_bytes(serialization.Encoding.PEM), key_pem(key))
+
+    def _builder(self, name: x509.Name, key: ec.EllipticCurvePrivateKey) -> x509.CertificateBuilder:
+        now = datetime.datetime.now(datetime.UTC)
+        identifier = x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())
+        return (
+            x509.CertificateBuilder()
+            .subject_name(name)
+            .issuer_name(self._name)
+            .public_key(key.public_key())
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now - datetime.timedelta(minutes=5))
+            .not_valid_after(now + LIFETIME)
+            .add_extension(identifier, False)
+            .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), False)
+        )

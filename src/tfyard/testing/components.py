@@ -1,0 +1,118 @@
+"""The command lines of the control plane's components. Pure: from a Layout to lists of strings."""
+
+import socket
+from pathlib import Path
+
+import msgspec
+
+LOOPBACK = "127.0.0.1"
+SERVICE_RANGE = "10.0.0.0/24"
+
+
+class Layout(msgspec.Struct, frozen=True):
+    """Where everything of one box is: one folder that only its owner can read, and the reserved ports."""
+
+    folder: Path
+    ports: dict[str, int]
+
+    def file(self, name: str) -> str:
+        return str(self.folder / name)
+
+    def url(self, component: str) -> str:
+        return f"https://{LOOPBACK}:{self.ports[component]}"
+
+
+def reserve_port() -> socket.socket:
+    """A port that stays ours for as long as the socket lives: bound, but never listening.
+
+    Asking the kernel for a free port and closing it again is a race that two boxes at once will lose, and
+    a restarted apiserver must come back where its clients expect it. The components are started with
+    --permit-port-sharing (SO_REUSEPORT), so they can bind beside us; others, who do not share, cannot.
+    """
+    held = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    held.bind((LOOPBACK, 0))
+    return held
+
+
+def etcd(layout: Layout) -> list[str]:
+    """On a socket in the folder: no port, no TLS, and nobody else can open it. Peers it has none; the flags
+    insist on an address for them. No fsync: a test's data need not survive a power cut."""
+    nobody = "http://localhost:1"
+    return [
+        "--name=box",
+        f"--data-dir={layout.file('etcd')}",
+        f"--listen-client-urls=unix://{layout.file('etcd.sock')}",
+        f"--listen-peer-urls=unix://{layout.file('peer.sock')}",
+        f"--advertise-client-urls={nobody}",
+        f"--initial-advertise-peer-urls={nobody}",
+        f"--initial-cluster=box={nobody}",
+        "--unsafe-no-fsync",
+        "--log-level=warn",
+    ]
+
+
+def apiserver(layout: Layout) -> list[str]:
+    """RBAC on, all default admission on. The pause before shutdown endpoints vanish is for load balancers."""
+    return [
+        *_serving(layout, "kube-apiserver"),
+        f"--advertise-address={LOOPBACK}",
+        f"--etcd-servers=unix://{layout.file('etcd.sock')}",
+        f"--client-ca-file={layout.file('ca.crt')}",
+        "--authorization-mode=Node,RBAC",
+        "--allow-privileged=true",
+        f"--service-cluster-ip-range={SERVICE_RANGE}",
+        "--service-account-issuer=https://kubernetes.default.svc",
+        f"--service-account-key-file={layout.file('service-accounts.pub')}",
+        f"--service-account-signing-key-file={layout.file('service-accounts.key')}",
+        # The "kubernetes" Endpoints object would name a loopback address, which its validation refuses.
+        "--endpoint-reconciler-type=none",
+    ]
+
+
+def controller_manager(layout: Layout) -> list[str]:
+    return [
+        *_controller(layout, "kube-controller-manager"),
+        "--use-service-account-credentials=true",
+        f"--service-account-private-key-file={layout.file('service-accounts.key')}",
+        f"--root-ca-file={layout.file('ca.crt')}",
+        # Nodes are scripted: their addresses are nobody's business.
+        "--allocate-node-cidrs=false",
+    ]
+
+
+def scheduler(layout: Layout) -> list[str]:
+    return _controller(layout, "kube-scheduler")
+
+
+def _controller(layout: Layout, name: str) -> list[str]:
+    """One of each, so no leader election: it would cost seconds after each restart."""
+    kubeconfig = layout.file(f"{name}.kubeconfig")
+    return [
+        *_serving(layout, name),
+        f"--kubeconfig={kubeconfig}",
+        f"--authentication-kubeconfig={kubeconfig}",
+        f"--authorization-kubeconfig={kubeconfig}",
+        "--leader-elect=false",
+        # Tests count on speed; the flow control that matters is the apiserver's.
+        "--kube-api-qps=2000",
+        "--kube-api-burst=4000",
+    ]
+
+
+def _serving(layout: Layout, name: str) -> list[str]:
+    return [
+        f"--bind-address={LOOPBACK}",
+        f"--secure-port={layout.ports[name]}",
+        "--permit-port-sharing=true",
+        f"--tls-cert-file={layout.file('server.crt')}",
+        f"--tls-private-key-file={layout.file('server.key')}",
+    ]
+
+
+COMMAND_LINES = {
+    "etcd": etcd,
+    "kube-apiserver": apiserver,
+    "kube-controller-manager": controller_manager,
+    "kube-scheduler": scheduler,
+}

@@ -1,0 +1,81 @@
+"""pytest fixtures: `pytest_plugins = ["tfyard.testing.fixtures"]` in a conftest.
+
+One control plane per run: an apiserver takes seconds to start and its memory grows with each CRD. A test gets
+a namespace of its own in it. Controllers run only while a test that asked for them does, because they change
+what other tests see: a namespace gets its objects, a pod on an unknown node is collected.
+"""
+
+import asyncio
+import os
+from collections.abc import Iterator
+from typing import NoReturn
+
+import pytest
+
+from tfyard import testing
+from tfyard.testing import builders
+
+WHY_SKIPPED = pytest.StashKey[str]()
+
+
+def _missing(config: pytest.Config, problem: testing.MissingBinaries) -> NoReturn:
+    """A laptop without Go may skip; in CI, tests that silently did not run would be a lie."""
+    said = f"no real control plane: {problem}"
+    if os.environ.get("CI", "").lower() in ("true", "1"):
+        pytest.fail(said, pytrace=False)
+    config.stash[WHY_SKIPPED] = said
+    pytest.skip(said)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """One visible line for all of them: a row of dots with an `s` in it tells nobody anything."""
+    if said := terminalreporter.config.stash.get(WHY_SKIPPED, None):
+        terminalreporter.write_line(f"cluster tests were skipped: {said}", yellow=True)
+
+
+def _new_box(config: pytest.Config) -> testing.ControlPlane:
+    try:
+        return testing.ControlPlane()
+    except testing.MissingBinaries as problem:
+        missing = problem
+    _missing(config, missing)
+
+
+@pytest.fixture(scope="session")
+def _control_plane(request: pytest.FixtureRequest) -> Iterator[testing.ControlPlane]:
+    with _new_box(request.config) as plane:
+        yield plane
+
+
+@pytest.fixture
+def control_plane(_control_plane: testing.ControlPlane) -> Iterator[testing.ControlPlane]:
+    """The run's one control plane. Whatever a fault test stopped or paused runs again for the next test."""
+    yield _control_plane
+    _control_plane.mend()
+
+
+@pytest.fixture
+def namespace(control_plane: testing.ControlPlane) -> str:
+    """A new namespace. Not removed: that needs a controller, and the whole cluster goes in a moment."""
+
+    async def make() -> str:
+        async with control_plane.client() as client:
+            return await builders.create_namespace(client)
+
+    return asyncio.run(make())
+
+
+@pytest.fixture
+def controllers(
+    control_plane: testing.ControlPlane, request: pytest.FixtureRequest
+) -> Iterator[testing.ControlPlane]:
+    """kube-controller-manager and kube-scheduler, for this test only."""
+    if not control_plane.binaries.has(*testing.CONTROLLERS):
+        _missing(
+            request.config, testing.MissingBinaries(f"{control_plane.binaries.folder} has no controllers")
+        )
+    for name in testing.CONTROLLERS:
+        control_plane.start(name)
+    yield control_plane
+    for name in testing.CONTROLLERS:
+        control_plane.stop(name)

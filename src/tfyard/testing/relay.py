@@ -1,0 +1,79 @@
+"""A TCP relay with scissors: it stands between a client and a real server, and spoils the connection."""
+
+import asyncio
+import contextlib
+import socket
+from typing import Any, Self
+from urllib.parse import urlsplit
+
+from tfyard.testing.components import LOOPBACK
+
+
+class Relay:
+    """`async with Relay(plane.server) as relay`: the same server at `relay.url`, until one of the verbs."""
+
+    def __init__(self, server: str) -> None:
+        address = urlsplit(server)
+        self._target = (address.hostname, address.port)
+        self._flowing = asyncio.Event()
+        self._flowing.set()
+        self._open: dict[asyncio.StreamWriter, asyncio.StreamWriter] = {}
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self.connections = 0
+
+    async def __aenter__(self) -> Self:
+        self._server = await asyncio.start_server(self._accept, LOOPBACK, 0)
+        self.url = f"https://{LOOPBACK}:{self._server.sockets[0].getsockname()[1]}"
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._server.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def freeze(self) -> None:
+        """Pass nothing on and close nothing: the half-open connection of a cut cable."""
+        self._flowing.clear()
+
+    def thaw(self) -> None:
+        self._flowing.set()
+
+    def half_close(self) -> None:
+        """End-of-file to the client, while its own direction stays open: a server that stopped talking."""
+        for to_client in self._open:
+            to_client.get_extra_info("socket").shutdown(socket.SHUT_WR)
+
+    def cut(self) -> None:
+        """Reset both sides at once, in the middle of whatever was being said."""
+        for to_client, to_server in self._open.items():
+            to_client.transport.abort()
+            to_server.transport.abort()
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        self.connections += 1
+        try:
+            from_server, to_server = await asyncio.open_connection(*self._target)
+            self._open[writer] = to_server
+            await asyncio.gather(self._pump(reader, to_server), self._pump(from_server, writer))
+        except (OSError, asyncio.CancelledError):
+            writer.transport.abort()  # the server is away, a side was cut, or we are closing
+        finally:
+            await self._close(writer)
+            self._tasks.discard(task)
+
+    async def _close(self, writer: asyncio.StreamWriter) -> None:
+        for end in (writer, self._open.pop(writer, writer)):
+            end.close()
+            with contextlib.suppress(OSError):
+                await end.wait_closed()
+
+    async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while data := await reader.read(65536):
+            await self._flowing.wait()
+            writer.write(data)
+            await writer.drain()
+        writer.close()

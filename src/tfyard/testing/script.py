@@ -1,0 +1,80 @@
+"""What a pod does, as data; and the few fields of a pod that its script and its kubelet read."""
+
+from collections.abc import Callable
+
+import msgspec
+
+
+class Meta(msgspec.Struct, frozen=True, rename="camel"):
+    name: str
+    namespace: str
+    uid: str
+    resource_version: str
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+    deletion_timestamp: str | None = None
+
+
+class Container(msgspec.Struct, frozen=True):
+    name: str
+    image: str = ""
+
+
+class Spec(msgspec.Struct, frozen=True, rename="camel"):
+    containers: list[Container]
+    init_containers: list[Container] = []
+    node_name: str = ""
+    restart_policy: str = "Always"
+    scheduling_gates: list[dict[str, str]] = []
+
+
+class Status(msgspec.Struct, frozen=True):
+    phase: str = "Pending"
+
+
+class Pod(msgspec.Struct, frozen=True):
+    metadata: Meta
+    spec: Spec
+    status: Status = Status()
+
+    @property
+    def key(self) -> str:
+        return f"{self.metadata.namespace}/{self.metadata.name}"
+
+    @property
+    def is_finished(self) -> bool:
+        return self.status.phase in ("Succeeded", "Failed")
+
+
+class Script(msgspec.Struct, frozen=True):
+    """Times are seconds. The main container (`tensorflow`, else the first) exits with the codes; the others
+    exit with 0. The pod's own restartPolicy decides whether a run is followed by another."""
+
+    start_after: float = 0.0
+    """Pending for this long: an image is being pulled."""
+    run_for: float | None = None
+    """How long each run takes; without it, until `kubelet.finish`."""
+    exit_codes: tuple[int, ...] = (0,)
+    """Of the first run, the second, …; the last one repeats."""
+    exit_reason: str = ""
+    """Such as OOMKilled; by default Completed or Error."""
+    ready_after: float = 0.0
+    init_exit_code: int = 0
+    waiting: str = ""
+    """Never starts, for this reason: ImagePullBackOff, CreateContainerConfigError, …"""
+    restart_after: float = 0.0
+    """The kubelet's own back-off between two runs, spent in CrashLoopBackOff."""
+    stop_after: float = 0.0
+    """How long it takes to end after SIGTERM, and with which code: 143 if it has no handler."""
+    stop_exit_code: int = 143
+
+    def exit_code(self, run: int) -> int:
+        return self.exit_codes[min(run, len(self.exit_codes) - 1)]
+
+
+Scripts = Script | Callable[[Pod], Script]
+
+
+def will_restart(pod: Pod, exit_code: int) -> bool:
+    policy = pod.spec.restart_policy
+    return policy == "Always" or (policy == "OnFailure" and exit_code != 0)

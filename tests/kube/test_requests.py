@@ -1,0 +1,54 @@
+"""Requests are values: whole-value equality says what goes over the wire."""
+
+import msgspec
+import pytest
+
+from tfyard.kube import Patch, Request, requests
+from tfyard.kube.requests import CRDS, LEASES, PODS
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        (PODS.path(), "/api/v1/pods"),
+        (PODS.path("ml"), "/api/v1/namespaces/ml/pods"),
+        (PODS.path("ml", "w-0", "status"), "/api/v1/namespaces/ml/pods/w-0/status"),
+        (LEASES.path("ml", "op"), "/apis/coordination.k8s.io/v1/namespaces/ml/leases/op"),
+        (CRDS.path(name="tfjobs.kubeflow.org"), f"{CRDS.path()}/tfjobs.kubeflow.org"),
+        (PODS.path("ml", "../secrets"), "/api/v1/namespaces/ml/pods/..%2Fsecrets"),
+    ],
+)
+def test_paths_name_collections_objects_and_subresources(path: str, expected: str) -> None:
+    assert path == expected
+
+
+def test_selectors_become_a_query_and_empty_ones_vanish() -> None:
+    query = requests.selecting(labels={"job": "a", "role": "ps"}, fields={})
+    assert requests.get(PODS.path("ml"), query) == Request(
+        "GET", "/api/v1/namespaces/ml/pods?labelSelector=job%3Da%2Crole%3Dps"
+    )
+
+
+def test_each_kind_of_patch_has_its_content_type() -> None:
+    body = {"status": {"phase": "Running"}}
+    request = requests.patch("/x", body, Patch.STRATEGIC)
+    assert request == Request("PATCH", "/x", b'{"status":{"phase":"Running"}}', Patch.STRATEGIC)
+    assert request.content_type == "application/strategic-merge-patch+json"
+
+
+def test_apply_names_its_manager_and_takes_ownership() -> None:
+    request = requests.apply("/x", {"kind": "Lease"})
+    assert request.path == "/x?fieldManager=tfyard&force=true"
+    assert request.content_type == "application/apply-patch+yaml"
+
+
+def test_a_delete_can_insist_on_the_very_object() -> None:
+    request = requests.delete("/x", uid="u1", grace=0, propagation="Background")
+    assert request.method == "DELETE"
+    assert msgspec.json.decode(request.body or b"") == {
+        "apiVersion": "v1",
+        "kind": "DeleteOptions",
+        "preconditions": {"uid": "u1"},
+        "gracePeriodSeconds": 0,
+        "propagationPolicy": "Background",
+    }

@@ -1,0 +1,282 @@
+"""Pods in the box behave as on a real node: the API sees phases, codes, counts, conditions and farewells."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+import yaml
+
+from tfyard import kube
+from tfyard.kube import Client, requests
+from tfyard.testing import ControlPlane, Pod, Script, ScriptedKubelet, builders, eventually
+
+pytestmark = pytest.mark.cluster
+
+AT_ONCE = Script(run_for=0.0)
+
+
+class Box:
+    """One namespace with a kubelet in it, and the few words that these tests use."""
+
+    def __init__(self, client: Client, namespace: str, kubelet: ScriptedKubelet) -> None:
+        self.client, self.namespace, self.kubelet = client, namespace, kubelet
+
+    async def create(self, pod: dict[str, Any]) -> None:
+        await self.client.send(requests.create(requests.PODS.path(self.namespace), pod))
+
+    async def get(self, name: str) -> Any:
+        return await self.client.send(requests.get(requests.PODS.path(self.namespace, name)))
+
+    async def delete(self, name: str) -> None:
+        await self.client.send(requests.delete(requests.PODS.path(self.namespace, name)))
+
+    async def until(self, name: str, holds: Callable[[Any], object]) -> Any:
+        async def look() -> Any:
+            pod = await self.get(name)
+            assert holds(pod), pod["status"]
+            return pod
+
+        return await eventually(look)
+
+    async def until_phase(self, name: str, phase: str) -> Any:
+        return await self.until(name, lambda pod: pod["status"]["phase"] == phase)
+
+    async def until_gone(self, name: str) -> None:
+        async def look() -> None:
+            try:
+                pod = await self.get(name)
+            except kube.NotFound:
+                return
+            raise AssertionError(f"{name} is still there: {pod['status']}")
+
+        await eventually(look)
+
+
+@asynccontextmanager
+async def box(
+    plane: ControlPlane, namespace: str, script: Script | Callable[[Pod], Script], nodes: int = 1
+) -> AsyncIterator[Box]:
+    async with plane.client() as client, ScriptedKubelet(client, script, namespace, nodes) as kubelet:
+        yield Box(client, namespace, kubelet)
+
+
+def conditions(pod: Any) -> dict[str, str]:
+    return {condition["type"]: condition["status"] for condition in pod["status"].get("conditions", [])}
+
+
+def main_status(pod: Any) -> Any:
+    return pod["status"]["containerStatuses"][0]
+
+
+async def test_a_pod_runs_ready_on_a_node_until_it_is_told_to_end(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    async with box(control_plane, namespace, Script()) as cluster:
+        await cluster.create(builders.pod("chief-0"))
+        alive = await cluster.until_phase("chief-0", "Running")
+        await cluster.kubelet.finish("chief-0", 3)
+        dead = await cluster.until_phase("chief-0", "Failed")
+    assert alive["spec"]["nodeName"] == f"{namespace}-node-0"
+    assert alive["status"]["podIP"].startswith("10.1.")
+    assert conditions(alive)["Ready"] == conditions(alive)["PodScheduled"] == "True"
+    assert main_status(alive)["state"]["running"]["startedAt"]
+    assert conditions(dead)["Ready"] == "False"
+    assert main_status(dead)["state"]["terminated"]["exitCode"] == 3
+    assert main_status(dead)["state"]["terminated"]["reason"] == "Error"
+
+
+async def test_the_script_may_depend_on_the_pod(control_plane: ControlPlane, namespace: str) -> None:
+    def script(pod: Pod) -> Script:
+        return AT_ONCE if pod.metadata.labels["role"] == "ps" else Script(run_for=0.0, exit_codes=(1,))
+
+    async with box(control_plane, namespace, script) as cluster:
+        await cluster.create(builders.pod("ps-0", {"role": "ps"}))
+        await cluster.create(builders.pod("worker-0", {"role": "worker"}))
+        await cluster.until_phase("ps-0", "Succeeded")
+        await cluster.until_phase("worker-0", "Failed")
+
+
+async def test_on_failure_restarts_in_place_and_counts(control_plane: ControlPlane, namespace: str) -> None:
+    script = Script(run_for=0.0, exit_codes=(1, 137, 0), exit_reason="OOMKilled")
+    async with box(control_plane, namespace, script) as cluster:
+        await cluster.create(builders.pod("worker-0", restart="OnFailure"))
+        pod = await cluster.until_phase("worker-0", "Succeeded")
+    assert main_status(pod)["restartCount"] == 2
+    assert main_status(pod)["lastState"]["terminated"] | {"startedAt": "", "finishedAt": ""} == {
+        "exitCode": 137,
+        "reason": "OOMKilled",
+        "startedAt": "",
+        "finishedAt": "",
+    }
+
+
+async def test_a_crash_loop_waits_between_its_runs(control_plane: ControlPlane, namespace: str) -> None:
+    async with box(
+        control_plane, namespace, Script(run_for=0.0, exit_codes=(1,), restart_after=60)
+    ) as cluster:
+        await cluster.create(builders.pod("worker-0", restart="Always"))
+        pod = await cluster.until("worker-0", lambda pod: "CrashLoopBackOff" in str(pod["status"]))
+    assert pod["status"]["phase"] == "Running"
+    assert main_status(pod)["state"]["waiting"]["reason"] == "CrashLoopBackOff"
+    assert main_status(pod)["restartCount"] == 1
+
+
+async def test_an_image_that_cannot_be_pulled_keeps_the_pod_pending(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    async with box(control_plane, namespace, Script(waiting="ImagePullBackOff")) as cluster:
+        await cluster.create(builders.pod("worker-0"))
+        pod = await cluster.until("worker-0", lambda pod: "containerStatuses" in pod["status"])
+    assert pod["status"]["phase"] == "Pending"
+    assert main_status(pod)["state"]["waiting"]["reason"] == "ImagePullBackOff"
+
+
+async def test_readiness_may_come_later(control_plane: ControlPlane, namespace: str) -> None:
+    async with box(control_plane, namespace, Script(ready_after=0.3)) as cluster:
+        await cluster.create(builders.pod("ps-0"))
+        early = await cluster.until_phase("ps-0", "Running")
+        late = await cluster.until("ps-0", lambda pod: conditions(pod).get("Ready") == "True")
+    assert not main_status(early)["ready"]
+    assert main_status(late)["ready"]
+
+
+async def test_init_containers_are_done_first_or_fail_the_pod(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    def script(pod: Pod) -> Script:
+        return Script(run_for=0.0, init_exit_code=0 if pod.metadata.name == "good" else 2)
+
+    init = [{"name": "fetch", "image": "registry.example/git:1"}]
+    async with box(control_plane, namespace, script) as cluster:
+        for name in ("good", "bad"):
+            await cluster.create(builders.pod(name, initContainers=init))
+        good = await cluster.until_phase("good", "Succeeded")
+        bad = await cluster.until_phase("bad", "Failed")
+    assert good["status"]["initContainerStatuses"][0]["state"]["terminated"]["exitCode"] == 0
+    assert bad["status"]["initContainerStatuses"][0]["state"]["terminated"]["exitCode"] == 2
+    assert main_status(bad)["state"]["waiting"]["reason"] == "PodInitializing"
+
+
+async def test_a_deleted_pod_ends_gracefully_with_its_exit_code_on_record(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    async with box(control_plane, namespace, Script(stop_after=0.5)) as cluster:
+        await cluster.create(builders.pod("worker-0"))
+        await cluster.until_phase("worker-0", "Running")
+        seen = asyncio.create_task(last_sight(cluster, "worker-0"))
+        await cluster.delete("worker-0")
+        stopping = await cluster.get("worker-0")
+        await cluster.until_gone("worker-0")
+        last = await seen
+    assert stopping["metadata"]["deletionTimestamp"]
+    assert stopping["status"]["phase"] == "Running"
+    assert last["status"]["phase"] == "Failed"
+    assert main_status(last)["state"]["terminated"]["exitCode"] == 143
+
+
+async def last_sight(cluster: Box, name: str) -> Any:
+    """The object in the DELETED event, as a controller sees it."""
+    query = {"watch": "1", **requests.selecting(fields={"metadata.name": name})}
+    async with cluster.client.stream(
+        requests.get(requests.PODS.path(cluster.namespace), query), idle=30
+    ) as chunks:
+        async for line in kube.watch_lines(chunks):
+            event = json.loads(line)
+            if event["type"] == "DELETED":
+                return event["object"]
+    raise AssertionError("the watch ended before the pod did")
+
+
+async def test_a_pod_recreated_under_its_name_lives_its_own_life(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    async with box(control_plane, namespace, Script()) as cluster:
+        await cluster.create(builders.pod("worker-0"))
+        first = await cluster.until_phase("worker-0", "Running")
+        await cluster.delete("worker-0")
+        await cluster.until_gone("worker-0")
+        await cluster.create(builders.pod("worker-0"))
+        second = await cluster.until_phase("worker-0", "Running")
+        await cluster.kubelet.finish("worker-0", 0)
+        await cluster.until_phase("worker-0", "Succeeded")
+    assert first["metadata"]["uid"] != second["metadata"]["uid"]
+
+
+async def test_eviction_leaves_a_failed_pod_that_says_so(control_plane: ControlPlane, namespace: str) -> None:
+    async with box(control_plane, namespace, Script()) as cluster:
+        await cluster.create(builders.pod("worker-0"))
+        await cluster.until_phase("worker-0", "Running")
+        await cluster.kubelet.evict("worker-0")
+        pod = await cluster.until_phase("worker-0", "Failed")
+    assert pod["status"]["reason"] == "Evicted"
+    assert conditions(pod)["DisruptionTarget"] == "True"
+    assert conditions(pod)["PodScheduled"] == "True"
+
+
+async def test_preemption_marks_and_deletes(control_plane: ControlPlane, namespace: str) -> None:
+    async with box(control_plane, namespace, Script(stop_after=0.3)) as cluster:
+        await cluster.create(builders.pod("worker-0"))
+        await cluster.until_phase("worker-0", "Running")
+        await cluster.kubelet.preempt("worker-0")
+        marked = await cluster.get("worker-0")
+        await cluster.until_gone("worker-0")
+    reasons = [c.get("reason") for c in marked["status"]["conditions"] if c["type"] == "DisruptionTarget"]
+    assert reasons == ["PreemptionByScheduler"]
+    assert marked["metadata"]["deletionTimestamp"]
+
+
+async def test_a_lost_node_says_nothing_more_until_it_is_found(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    async with box(control_plane, namespace, Script(), nodes=2) as cluster:
+        await cluster.create(builders.pod("worker-0"))
+        await cluster.create(builders.pod("worker-1"))
+        lost = (await cluster.until_phase("worker-0", "Running"))["spec"]["nodeName"]
+        await cluster.until_phase("worker-1", "Running")
+        await cluster.kubelet.lose_node(lost)
+        await cluster.delete("worker-0")
+        await cluster.kubelet.finish("worker-1")
+        await cluster.until_phase("worker-1", "Succeeded")
+        still = await cluster.get("worker-0")
+        await cluster.kubelet.find_node(lost)
+        await cluster.until_gone("worker-0")
+    assert still["metadata"]["deletionTimestamp"]
+    assert still["status"]["phase"] == "Running"
+
+
+async def test_a_drained_node_sends_its_pods_away(control_plane: ControlPlane, namespace: str) -> None:
+    async with box(control_plane, namespace, Script()) as cluster:
+        await cluster.create(builders.pod("worker-0"))
+        node = (await cluster.until_phase("worker-0", "Running"))["spec"]["nodeName"]
+        await asyncio.to_thread(control_plane.kubectl, "drain", node, "--force", "--timeout=30s")
+        await cluster.until_gone("worker-0")
+
+
+async def test_the_kubelet_survives_an_apiserver_restart(control_plane: ControlPlane, namespace: str) -> None:
+    async with box(control_plane, namespace, Script(start_after=0.5, run_for=0.5)) as cluster:
+        for number in range(20):
+            await cluster.create(builders.pod(f"worker-{number}"))
+        control_plane.apiserver.kill()
+        await asyncio.to_thread(control_plane.start, "kube-apiserver")
+        for number in range(20):
+            await cluster.until_phase(f"worker-{number}", "Succeeded")
+
+
+async def test_an_indexed_job_completes_through_controller_manager_scheduler_and_kubelet(
+    controllers: ControlPlane, namespace: str
+) -> None:
+    template = {"spec": builders.pod("x")["spec"]}
+    spec = {"completions": 3, "parallelism": 3, "completionMode": "Indexed", "template": template}
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "train"}, "spec": spec}
+    async with controllers.client() as client, ScriptedKubelet(client, AT_ONCE, namespace, schedule=False):
+        await asyncio.to_thread(
+            controllers.kubectl, "create", "-n", namespace, "-f", "-", stdin=yaml.dump(job)
+        )
+        waiting = ("wait", "-n", namespace, "--for=condition=Complete", "job/train", "--timeout=60s")
+        await asyncio.to_thread(controllers.kubectl, *waiting)
+        done = await client.send(requests.get(requests.JOBS.path(namespace, "train")))
+    assert done["status"]["completedIndexes"] == "0-2"
+    assert done["status"]["succeeded"] == 3
