@@ -1,6 +1,8 @@
 """Reading what the user names: a path, or `-` for standard input."""
 
+import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from tfyard import formats
@@ -33,8 +35,23 @@ def read_jobs(name: str) -> list[formats.Document]:
 
 
 def write_text(name: str, text: str) -> None:
+    """All of it or nothing: a reader never meets half a file, and a failure leaves the old one."""
+    path = Path(name)
+    if path.exists() and not path.is_file():
+        _try_to(name, lambda: path.write_text(text, encoding="utf-8"))  # a pipe, or /dev/stdout
+        return
+    path = path.resolve()
+    draft = path.with_name(f".{path.name}.{os.getpid()}.new")
     try:
-        Path(name).write_text(text)
+        _try_to(name, lambda: draft.write_text(text, encoding="utf-8"))
+        _try_to(name, lambda: draft.replace(path))
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def _try_to(name: str, act: Callable[[], object]) -> None:
+    try:
+        act()
     except OSError as error:
         raise Usage(f"{name}: {error.strerror}") from None
 
