@@ -10,7 +10,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tfyard import formats
-from tfyard.cli import codefiles, files, problems
+from tfyard.cli import codefiles, files, problems, workshop
+from tfyard.cli.workshop import is_config
 from tfyard.errors import Invalid, Usage
 from tfyard.model import Job, ServiceMode
 from tfyard.render import Piece, SecretFile, Setting, text
@@ -25,6 +26,15 @@ class Wish(Struct, frozen=True, kw_only=True):
     namespace: str | None
     output: str | None
     setting: Setting
+
+
+def checked_job(document: formats.Document) -> Job:
+    """The job, with its problems told; whoever asks gets a valid one or none."""
+    checked = formats.check(document)
+    problems.report(checked.problems, document, document.name)
+    if checked.errors or checked.job is None:
+        raise Invalid(())
+    return checked.job
 
 
 @click.command("render")
@@ -94,6 +104,13 @@ def _secret(words: str) -> SecretFile:
 
 def _texts(name: str, wish: Wish, *, explain: bool) -> Iterator[str]:
     documents = files.read_documents(name)
+    for document in documents:
+        if is_config(document.data):
+            _require_no_job_options(wish)
+            yield from workshop.texts(document, name, wish.setting, explain=explain)
+    documents = [document for document in documents if not is_config(document.data)]
+    if not documents:
+        return
     if not any(formats.is_job(document.data) for document in documents):
         raise Usage(f"{files.display_name(name)}: no TFJob, no tfyard job file and no config in it")
     made = [_rendered(document, name, wish) for document in documents]
@@ -103,15 +120,18 @@ def _texts(name: str, wish: Wish, *, explain: bool) -> Iterator[str]:
         yield body if body.startswith("---") or not many else f"---\n{body}"
 
 
+def _require_no_job_options(wish: Wish) -> None:
+    given = wish.setting
+    if wish.form != FORMS[0] or wish.namespace or given.nfs_claims or given.secrets or given.domain:
+        raise Usage("a config with resources takes -o, --create-namespace and --explain only")
+
+
 def _rendered(document: formats.Document, name: str, wish: Wish) -> list[Piece]:
     data = document.data
     if not formats.is_job(data):
         return [Piece(data, "Taken over from the file as it is.")]
-    checked = formats.check(document)
-    problems.report(checked.problems, document, document.name)
-    if checked.errors or checked.job is None:
-        raise Invalid(())
-    job = replace(checked.job, namespace=wish.namespace) if wish.namespace else checked.job
+    job = checked_job(document)
+    job = replace(job, namespace=wish.namespace) if wish.namespace else job
     try:
         code = codefiles.read(job, Path() if name == "-" else Path(name).parent, wish.output)
         return _render(wish.form, job, replace(wish.setting, code=code))

@@ -8,7 +8,6 @@ import base64
 import io
 import re
 import struct
-import tarfile
 import zlib
 from collections.abc import Sequence
 
@@ -85,6 +84,8 @@ def _text(data: bytes) -> str | None:
 
 def pack(files: Sequence[CodeFile]) -> bytes:
     """Byte-stable: no times, no owners, and a gzip header of our own, since Python's differs by version."""
+    import tarfile  # only for what is not a handful of texts
+
     plain = io.BytesIO()
     with tarfile.open(fileobj=plain, mode="w", format=tarfile.PAX_FORMAT) as archive:
         for file in files:

@@ -35,6 +35,11 @@ def legacy(job: Job, setting: Setting) -> list[Piece]:
     return [*before, *carried, _config_map(job, roster), *tasks, *needs.tensorboard(job)]
 
 
+def hosts(job: Job, setting: Setting) -> dict[str, list[str]]:
+    """Everybody's address, for those who drive the cluster from outside of it."""
+    return _roster(job, setting.domain or DOMAIN).hosts
+
+
 def _check_names(job: Job) -> None:
     names = [_service_name(job, role, role.replicas - 1) for role in job.roles]
     longest = max(names, key=len)

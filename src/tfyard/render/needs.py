@@ -6,8 +6,6 @@ from collections.abc import Callable, Sequence
 from msgspec.structs import replace
 
 from tfyard.model import Job, Manifest
-from tfyard.planner import Site, children
-from tfyard.planner.cluster import Roster
 
 from .pieces import Piece
 from .setting import SecretFile, Setting
@@ -52,6 +50,9 @@ def tensorboard(job: Job, domain: str = "") -> list[Piece]:
     """The planner's own TensorBoard. Without roles, nothing else comes with it."""
     if job.tensorboard is None:
         return []
+    from tfyard.planner import Site, children  # most jobs have none, and importing it takes time
+    from tfyard.planner.cluster import Roster
+
     alone = replace(job, roles=())
     made = children.wanted(alone, Roster(hosts={}, dialect="tf2"), Site(domain=domain))
     return [Piece(manifest, f"`tensorboard: {job.tensorboard.log_dir}`.") for manifest in made.values()]

@@ -50,6 +50,19 @@ def plain(job: Job, setting: Setting) -> list[Piece]:
     return [*before, *carried, *made, *needs.tensorboard(job)]
 
 
+def hosts(job: Job, setting: Setting) -> dict[str, list[str]]:
+    """Everybody's address, for those who drive the cluster from outside of it."""
+    job = replace(job, roles=tuple(role for role in job.roles if role.replicas))
+    job = replace(job, services=_named(setting.services or job.services))
+    return (_numbered(job, setting)[0] if is_one_job(job) else _roster(job, setting, None)).hosts
+
+
+def _numbered(job: Job, setting: Setting) -> tuple[Roster, dict[Task, int]]:
+    """One Job for all: tasks are numbered through, and named by their number."""
+    number = {task: i for i, task in enumerate(job.tasks())}
+    return _roster(job, setting, lambda task: f"{job.name}-{number[task]}"), number
+
+
 def _named(services: ServiceMode | None) -> ServiceMode:
     """Tasks of a cluster need names, whatever a run on one machine can do without."""
     return "per-replica" if services == "per-replica" else "shared"
@@ -86,8 +99,7 @@ def is_one_job(job: Job) -> bool:
 
 
 def _one_job(job: Job, setting: Setting) -> list[Piece]:
-    number = {task: i for i, task in enumerate(job.tasks())}
-    roster = _roster(job, setting, lambda task: f"{job.name}-{number[task]}")
+    roster, number = _numbered(job, setting)
     role = job.roles[0]
     template = cluster.with_variables(role.template, _shared_variables(job, roster, podspec.words_of(role)))
     counts = [f"{roster.type_of(role.name)}:{role.replicas}" for role in job.roles]

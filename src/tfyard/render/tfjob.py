@@ -16,6 +16,16 @@ def tfjob(job: Job, setting: Setting) -> list[Piece]:
     return [_without_default_namespace(piece) for piece in pieces]
 
 
+def hosts(job: Job, setting: Setting) -> dict[str, list[str]]:
+    """Everybody's address as the operator gives it, for those who drive the cluster from outside of it."""
+    from tfyard.planner import Site
+    from tfyard.planner.site import addresses
+
+    mode = setting.services or job.services
+    site = Site(services="per-replica" if mode == "per-replica" else "shared", domain=setting.domain)
+    return {role.name: addresses(job, role, site) for role in job.roles if role.replicas}
+
+
 def _job(job: Job) -> Piece:
     manifest = formats.dump(job, "v1").document
     notes: dict[Path, str] = {("spec", "runPolicy"): "From clean, deadline, retries and keepFor."}
