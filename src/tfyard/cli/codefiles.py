@@ -38,8 +38,11 @@ def _paths(folder: Path) -> Iterator[Path]:
 
 def _identities(output: str | None) -> set[tuple[int, int]]:
     """The output as files are told apart, also when it is `> file` of a shell."""
-    found = {_identity(os.fstat(sys.stdout.fileno()))} if sys.stdout and not sys.stdout.closed else set()
-    return found | ({_identity(Path(output).stat())} if output and Path(output).exists() else set())
+    found = {_identity(Path(output).stat())} if output and Path(output).exists() else set()
+    try:
+        return found | {_identity(os.fstat(sys.stdout.fileno()))}
+    except (OSError, ValueError):
+        return found  # a stdout that is no file cannot be in the folder
 
 
 def _identity(found: os.stat_result) -> tuple[int, int]:

@@ -128,5 +128,5 @@ def with_waiting(template: Manifest, job: Job) -> Manifest:
     mount = {"name": SCRIPTS_VOLUME, "mountPath": SCRIPTS_AT, "readOnly": True}
     volume = {"name": SCRIPTS_VOLUME, "configMap": {"name": config_name(job)}}
     command = ["/bin/sh", f"{SCRIPTS_AT}/wait.sh", f"{SCRIPTS_AT}/names"]
-    step = podspec.helper("wait-for-names", template, command, [mount])
+    step = podspec.helper("tfyard-wait", template, command, [mount])
     return podspec.add_init(podspec.add_volume(template, volume, mount), step)

@@ -119,7 +119,7 @@ def _unpacked(template: Manifest, code: Code, name: str) -> Manifest:
         {"name": VOLUME, "mountPath": code.at},
         {"name": packed, "mountPath": _PACKED_AT, "readOnly": True},
     ]
-    step = podspec.helper("code", template, command, mounts)
+    step = podspec.helper("tfyard-code", template, command, mounts)
     template = _with_room(template, code)
     volumes = [{"name": packed, "configMap": {"name": name}}]
     template = {**template, "spec": podspec.extended(template["spec"], "volumes", volumes)}
@@ -128,7 +128,7 @@ def _unpacked(template: Manifest, code: Code, name: str) -> Manifest:
 
 def _fetched(template: Manifest, code: Code | None, command: list[str], image: str | None) -> Manifest:
     assert code is not None
-    step = podspec.helper("code", template, command, [{"name": VOLUME, "mountPath": code.at}])
+    step = podspec.helper("tfyard-code", template, command, [{"name": VOLUME, "mountPath": code.at}])
     step |= {"image": image} if image else {}
     return podspec.add_init(_with_room(template, code), step, first=True)
 

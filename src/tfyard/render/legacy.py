@@ -131,7 +131,7 @@ def _template(job: Job, role: Role, task: Task, roster: Roster) -> Manifest:
     template = _with_variables(role.template, _variables(job, role, task, roster))
     mount = {"name": "tfyard", "mountPath": _SCRIPTS_AT, "readOnly": True}
     command = ["/bin/sh", f"{_SCRIPTS_AT}/wait.sh", f"{_SCRIPTS_AT}/names"]
-    template = podspec.add_init(template, podspec.helper("wait-for-names", template, command, [mount]))
+    template = podspec.add_init(template, podspec.helper("tfyard-wait", template, command, [mount]))
     template = podspec.change_container(template, lambda c: podspec.with_port(c, role.port))
     volume = {"name": "tfyard", "configMap": {"name": _config_name(job)}}
     metadata = template.get("metadata") or {}

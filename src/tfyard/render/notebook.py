@@ -140,15 +140,15 @@ def _deployment(server: Server) -> Piece:
 
 def _pod(server: Server) -> Manifest:
     containers = [_jupyter(server)]
-    volumes = [*server.volumes, {"name": "start", "configMap": {"name": f"{server.name}-start"}}]
+    volumes = [*server.volumes, {"name": "tfyard-start", "configMap": {"name": f"{server.name}-start"}}]
     if not server.password_secret:
-        volumes.append({"name": "password", "secret": {"secretName": f"{server.name}-password"}})
+        volumes.append({"name": "tfyard-password", "secret": {"secretName": f"{server.name}-password"}})
     if _needs_room(server, "/notebooks"):
-        volumes.append({"name": "notebooks", "emptyDir": {}})
+        volumes.append({"name": "tfyard-notebooks", "emptyDir": {}})
     if server.summaries:
         containers.append(_board(server))
         if _needs_room(server, server.summaries):
-            volumes.append({"name": "summaries", "emptyDir": {}})
+            volumes.append({"name": "tfyard-summaries", "emptyDir": {}})
     return {"containers": containers, "volumes": volumes}
 
 
@@ -158,15 +158,15 @@ def _needs_room(server: Server, path: str) -> bool:
 
 def _jupyter(server: Server) -> Manifest:
     env: list[Manifest] = [{"name": "NOTEBOOKS", "value": "/notebooks"}]
-    mounts = [*_common_mounts(server), {"name": "start", "mountPath": _SCRIPTS_AT, "readOnly": True}]
+    mounts = [*_common_mounts(server), {"name": "tfyard-start", "mountPath": _SCRIPTS_AT, "readOnly": True}]
     if _needs_room(server, "/notebooks"):
-        mounts.append({"name": "notebooks", "mountPath": "/notebooks"})
+        mounts.append({"name": "tfyard-notebooks", "mountPath": "/notebooks"})
     if server.password_secret:
         source = {"secretKeyRef": {"name": server.password_secret, "key": "password"}}
         env.append({"name": "PASSWORD", "valueFrom": source})
     else:
         env.append({"name": "JUPYTER_CONFIG_PATH", "value": _CONFIG_AT})
-        mounts.append({"name": "password", "mountPath": _CONFIG_AT, "readOnly": True})
+        mounts.append({"name": "tfyard-password", "mountPath": _CONFIG_AT, "readOnly": True})
     ports = [{"name": "jupyter", "containerPort": PORT}]
     ports += [{"name": f"tf-{port}", "containerPort": port} for port in server.ports]
     return {
@@ -194,5 +194,5 @@ def _board(server: Server) -> Manifest:
 
 def _common_mounts(server: Server) -> list[Manifest]:
     own = bool(server.summaries) and _needs_room(server, server.summaries)
-    extra = [{"name": "summaries", "mountPath": server.summaries}] if own else []
+    extra = [{"name": "tfyard-summaries", "mountPath": server.summaries}] if own else []
     return [*server.mounts, *extra]
