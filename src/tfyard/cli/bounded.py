@@ -3,6 +3,7 @@
 Run as a module, this is that process: a request on standard input, an answer on standard output.
 """
 
+import os
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -11,10 +12,11 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from tfyard.errors import Invalid
+from tfyard.errors import Invalid, Usage
 from tfyard.model import Place, Problem
 
-SECONDS = 10
+SECONDS = "TFYARD_TEMPLATE_SECONDS"
+"""The variable that gives a slow template more time."""
 MEMORY = 512 << 20
 _TOO_MUCH = "template: needs more than {} MB of memory"
 _TOO_LONG = "template: not done after {} s"
@@ -39,24 +41,32 @@ class Answer(Struct):
 
 
 def fill(source: str, values: Mapping[str, Any], *, trim: bool = False) -> str:
+    seconds = _seconds()
     request = msgspec.json.encode(Request(source, dict(values), trim))
     try:
         done = subprocess.run(
             [sys.executable, "-m", __name__],
             input=request,
             capture_output=True,
-            timeout=SECONDS * 2,
+            timeout=seconds * 2,
             check=False,
         )
     except subprocess.TimeoutExpired:
-        raise Invalid([Problem((), _TOO_LONG.format(SECONDS * 2), _FIX)]) from None
+        raise Invalid([Problem((), _TOO_LONG.format(seconds * 2), _FIX)]) from None
     if done.returncode:
-        text = _TOO_LONG.format(SECONDS) if done.returncode < 0 else _TOO_MUCH.format(MEMORY >> 20)
+        text = _TOO_LONG.format(seconds) if done.returncode < 0 else _TOO_MUCH.format(MEMORY >> 20)
         raise Invalid([Problem((), text, _FIX)])
     answer = msgspec.json.decode(done.stdout, type=Answer)
     if answer.problems:
         raise Invalid([_problem(told) for told in answer.problems])
     return answer.text
+
+
+def _seconds() -> int:
+    text = os.environ.get(SECONDS, "10")
+    if not text.isdecimal() or not 0 < int(text) < 10_000:
+        raise Usage(f"{SECONDS}={text}: must be a number of seconds")
+    return int(text)
 
 
 def _problem(told: Told) -> Problem:
@@ -69,7 +79,7 @@ def _limit() -> None:
         import resource
     except ImportError:
         return
-    resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
+    resource.setrlimit(resource.RLIMIT_CPU, (_seconds(), _seconds()))
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 

@@ -1,12 +1,16 @@
 """The list of commands. Each is imported when it is called, so that `--help` answers at once."""
 
+import gc
 import sys
 from importlib import import_module
 
-import click
+# Importing makes objects that all stay: looking among them for garbage is a tenth of the time to start.
+gc.set_threshold(100_000, 20, 20)
 
-from tfyard import __version__
-from tfyard.errors import Invalid, TfyardError
+import click  # noqa: E402
+
+from tfyard import __version__  # noqa: E402
+from tfyard.errors import Invalid, TfyardError  # noqa: E402
 
 COMMANDS = {
     "run": "Run a job here, every task as a real process.",

@@ -104,15 +104,13 @@ def _secret(words: str) -> SecretFile:
 
 def _texts(name: str, wish: Wish, *, explain: bool) -> Iterator[str]:
     documents = files.read_documents(name)
-    for document in documents:
-        if is_config(document.data):
-            _require_no_job_options(wish)
-            yield from workshop.texts(document, name, wish.setting, explain=explain)
-    documents = [document for document in documents if not is_config(document.data)]
-    if not documents:
-        return
-    if not any(formats.is_job(document.data) for document in documents):
+    configs = [document for document in documents if is_config(document.data)]
+    if not configs and not any(formats.is_job(document.data) for document in documents):
         raise Usage(f"{files.display_name(name)}: no TFJob, no tfyard job file and no config in it")
+    for document in configs:
+        _require_no_job_options(wish)
+        yield from workshop.texts(document, name, wish.setting, explain=explain)
+    documents = [document for document in documents if not is_config(document.data)]
     made = [_rendered(document, name, wish) for document in documents]
     many = sum(len(part) for part in made) > 1
     for part in made:

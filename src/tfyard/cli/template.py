@@ -11,6 +11,7 @@ from tfyard.errors import Invalid, Usage
 from tfyard.formats.metadata import DNS_LABEL
 from tfyard.formats.source import split_lines
 from tfyard.formats.tfjob import MAX_REPLICAS
+from tfyard.model.names import MAX_LABEL
 
 SHIPPED = Path(__file__).parent.parent / "render" / "jinja"
 NAMES = {"single": "tf_single_template.yaml.jinja", "cluster": "tf_cluster_template.yaml.jinja"}
@@ -123,6 +124,8 @@ def _project(name: str) -> str:
     if not DNS_LABEL.fullmatch(name):
         text = "must be lower-case letters, digits and '-', begin with a letter and not end with '-'"
         raise Usage(f"project {name!r}: {text}; objects are named after it")
+    if len(name) > MAX_LABEL:
+        raise Usage(f"project {name!r}: must have at most {MAX_LABEL} letters; objects are named after it")
     return name
 
 

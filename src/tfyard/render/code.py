@@ -24,19 +24,28 @@ MAX_CONFIG_MAP = 1 << 20
 """What Kubernetes takes in one ConfigMap."""
 VOLUME = "tfyard-code"
 ARCHIVE = "code.tar.gz"
-_PACKED_AT = "/tfyard-code"
+_SOURCE_AT = "/tfyard-code"
+_FETCH = "fetch.py"
 _KEY = re.compile(r"[-._a-zA-Z0-9]{1,253}")
 
 
 def ship(job: Job, setting: Setting) -> tuple[Job, list[Piece]]:
     """The job whose pods have their code, and the objects that carry it."""
-    if job.code is None:
+    code = job.code
+    if code is None:
         return job, []
-    if job.code.kind == "folder":
-        return _ship_folder(job, job.code, setting.code)
-    command = _git(job.code) if job.code.kind == "git" else _http(job.code)
-    image = setting.git_image if job.code.kind == "git" else None
-    return _each_template(job, lambda template: _fetched(template, job.code, command, image)), []
+    if code.kind == "folder":
+        return _ship_folder(job, code, setting.code)
+    if code.kind == "git":
+        return _each_template(job, lambda template: _cloned(template, code, setting.git_image)), []
+    script = {**_config_map(job), "data": {_FETCH: scripts.read(_FETCH)}}
+    job = _each_template(job, lambda template: _fetched(template, code, script["metadata"]["name"]))
+    return job, [Piece(script, f"`code: {code.source}` is fetched by this, before the training begins.")]
+
+
+def _config_map(job: Job) -> Manifest:
+    metadata = {"name": f"{job.name}-code", "namespace": job.namespace}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
 
 
 def _each_template(job: Job, change: podspec.Change) -> Job:
@@ -45,9 +54,8 @@ def _each_template(job: Job, change: podspec.Change) -> Job:
 
 
 def _ship_folder(job: Job, code: Code, files: Sequence[CodeFile]) -> tuple[Job, list[Piece]]:
-    name = f"{job.name}-code"
-    metadata = {"name": name, "namespace": job.namespace}
-    head: Manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
+    head = _config_map(job)
+    name = head["metadata"]["name"]
     files = sorted(files, key=lambda file: file.path)
     texts = _flat_texts(files)
     if texts is not None and sum(len(file.data) + len(file.path) for file in files) <= MAX_CONFIG_MAP:
@@ -113,24 +121,30 @@ def _mounted(template: Manifest, code: Code, name: str) -> Manifest:
 
 
 def _unpacked(template: Manifest, code: Code, name: str) -> Manifest:
-    packed = f"{VOLUME}-packed"
-    command = [*_python("unpack.py"), f"{_PACKED_AT}/{ARCHIVE}", code.at]
-    mounts: list[Manifest] = [
-        {"name": VOLUME, "mountPath": code.at},
-        {"name": packed, "mountPath": _PACKED_AT, "readOnly": True},
-    ]
-    step = podspec.helper("tfyard-code", template, command, mounts)
+    command = [*_python("-c", scripts.read("unpack.py")), f"{_SOURCE_AT}/{ARCHIVE}", code.at]
+    return _by_step(template, code, name, command)
+
+
+def _fetched(template: Manifest, code: Code, name: str) -> Manifest:
+    return _by_step(template, code, name, [*_python(f"{_SOURCE_AT}/{_FETCH}"), code.source, code.at])
+
+
+def _by_step(template: Manifest, code: Code, name: str, command: list[str]) -> Manifest:
+    """An empty directory for the code, and a step before the training that fills it from the ConfigMap."""
+    volume = {"name": f"{VOLUME}-source", "configMap": {"name": name}}
+    source = {"name": volume["name"], "mountPath": _SOURCE_AT, "readOnly": True}
+    mounts: list[Manifest] = [{"name": VOLUME, "mountPath": code.at}, source]
+    step = podspec.helper(VOLUME, template, command, mounts)
     template = _with_room(template, code)
-    volumes = [{"name": packed, "configMap": {"name": name}}]
-    template = {**template, "spec": podspec.extended(template["spec"], "volumes", volumes)}
+    template = {**template, "spec": podspec.extended(template["spec"], "volumes", [volume])}
     return podspec.add_init(template, step, first=True)
 
 
-def _fetched(template: Manifest, code: Code | None, command: list[str], image: str | None) -> Manifest:
-    assert code is not None
-    step = podspec.helper("tfyard-code", template, command, [{"name": VOLUME, "mountPath": code.at}])
-    step |= {"image": image} if image else {}
-    return podspec.add_init(_with_room(template, code), step, first=True)
+def _cloned(template: Manifest, code: Code, image: str) -> Manifest:
+    line = 'git clone --quiet "$1" "$2" && if [ -n "$3" ]; then git -C "$2" checkout --quiet "$3"; fi'
+    command = ["/bin/sh", "-c", line, "git", code.source, code.at, code.ref]
+    step = podspec.helper(VOLUME, template, command, [{"name": VOLUME, "mountPath": code.at}])
+    return podspec.add_init(_with_room(template, code), {**step, "image": image}, first=True)
 
 
 def _with_room(template: Manifest, code: Code) -> Manifest:
@@ -138,16 +152,7 @@ def _with_room(template: Manifest, code: Code) -> Manifest:
     return podspec.add_volume(template, volume, {"name": VOLUME, "mountPath": code.at})
 
 
-def _python(script: str) -> list[str]:
+def _python(*words: str) -> list[str]:
     """`python3`, or where an image only has the other name, `python`."""
-    line = 'exec "$(command -v python3 || command -v python)" -c "$@"'
-    return ["/bin/sh", "-c", line, "python", scripts.read(script)]
-
-
-def _http(code: Code) -> list[str]:
-    return [*_python("fetch.py"), code.source, code.at]
-
-
-def _git(code: Code) -> list[str]:
-    line = 'git clone --quiet "$1" "$2" && if [ -n "$3" ]; then git -C "$2" checkout --quiet "$3"; fi'
-    return ["/bin/sh", "-c", line, "git", code.source, code.at, code.ref]
+    line = 'exec "$(command -v python3 || command -v python)" "$@"'
+    return ["/bin/sh", "-c", line, "python", *words]

@@ -1,25 +1,30 @@
-# Fetches the job's code: address of a .zip or .tar archive, folder. Any Python 3 runs it.
+# Fetches the job's code: address of a .zip or .tar archive, folder. Runs on any Python, as images are old.
+import contextlib
 import os
 import shutil
 import sys
 import tarfile
 import tempfile
 import time
-import urllib.request
 import zipfile
+
+try:
+    from urllib.request import urlopen
+except ImportError:
+    from urllib2 import urlopen
 
 address, target = sys.argv[1:]
 work = tempfile.mkdtemp()
 archive, unpacked = os.path.join(work, "archive"), os.path.join(work, "unpacked")
 for attempt in range(1, 6):
     try:
-        with urllib.request.urlopen(address, timeout=60) as answer, open(archive, "wb") as file:
+        with contextlib.closing(urlopen(address, timeout=60)) as answer, open(archive, "wb") as file:
             shutil.copyfileobj(answer, file)
         break
-    except OSError as error:
-        print("attempt", attempt, "to fetch", address, "failed:", error, flush=True)
+    except EnvironmentError as error:
+        sys.stderr.write("attempt {} to fetch {} failed: {}\n".format(attempt, address, error))
         if attempt == 5:
-            sys.exit("the code did not arrive: can this cluster reach " + address + "?")
+            sys.exit("the code did not arrive: can this cluster reach {}?".format(address))
         time.sleep(2**attempt)
 
 os.mkdir(unpacked)
@@ -28,10 +33,8 @@ if zipfile.is_zipfile(archive):
         found.extractall(unpacked)
 else:
     with tarfile.open(archive) as found:
-        if hasattr(tarfile, "data_filter"):
-            found.extractall(unpacked, filter="data")
-        else:
-            found.extractall(unpacked)
+        safely = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
+        found.extractall(unpacked, **safely)
 
 # Archives of repositories have one folder in which everything is.
 inside = os.listdir(unpacked)
@@ -39,4 +42,4 @@ if len(inside) == 1 and os.path.isdir(os.path.join(unpacked, inside[0])):
     unpacked = os.path.join(unpacked, inside[0])
 for name in os.listdir(unpacked):
     shutil.move(os.path.join(unpacked, name), os.path.join(target, name))
-print("the code is in", target)
+sys.stderr.write("the code is in {}\n".format(target))

@@ -21,7 +21,7 @@ for second in range(600):
             print("waiting for the name", own, "- is the cluster's DNS well?", flush=True)
         time.sleep(1)
 
-import tensorflow as tf  # noqa: E402
+import tensorflow as tf
 
 print("task", index, "of", job, "serves at", cluster[job][int(index)], flush=True)
 tf.distribute.Server(tf.train.ClusterSpec(cluster), job_name=job, task_index=int(index)).join()
