@@ -226,6 +226,12 @@ def test_bad_arguments_are_told_all_at_once(arguments: tuple[str, ...], said: st
 
 
 def test_a_project_whose_job_name_gets_too_long_is_refused() -> None:
-    done = tfyard("template", "single", SHIPPED / "tf_single_template.yaml.jinja", "p" * 80)
+    template = SHIPPED / "tf_single_template.yaml.jinja"
+    done = tfyard("template", "single", template, "p" * 80)
     assert done.code == 2
     assert "at most 63" in done.err
+    done = tfyard("template", "single", template, "p" * 60)
+    assert (done.code, done.out) == (1, "")
+    assert "metadata.name: must be lower-case letters, digits and '-', at most 63" in done.err
+    done = tfyard("template", "single", template, "p", "--set", "model_name=Model_1")
+    assert "p-Model_1" in done.err

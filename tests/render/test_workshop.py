@@ -126,6 +126,10 @@ def test_templates_of_the_users_own_stand_where_the_config_puts_them() -> None:
         ("resources: [{type: tensorflow-cluster, properties: {jobs: {" + "p" * 70 + ": 1}}}]", "too long"),
         ("imports: [{name: a, path: ../a.jinja}]\nresources: [{type: a}]", "outside of the config's folder"),
         ("imports: [{name: a, path: a.jinja}]\nresources: [{type: a}]", "there is no such template"),
+        (
+            "resources: [{type: tensorflow-cluster, properties: {jobs: {ps: 9999}}}]",
+            "tasks fit with these names",
+        ),
         ("resources: 7", "must be a list"),
     ],
 )

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from tfyard.errors import Invalid
+from tfyard.formats.limits import MAX_ENV_STRING
 from tfyard.model import PS, WORKER, Job, Manifest, Problem, Role, Task
 from tfyard.model.names import JOB_NAME, MAX_LABEL
 from tfyard.planner.cluster import CLUSTER_VARIABLE, TF_CONFIG, Roster, has_tf_config
@@ -31,6 +32,7 @@ def legacy(job: Job, setting: Setting) -> list[Piece]:
     job, before = needs.before(job, setting)
     _check_names(job)
     roster = _roster(job, setting.domain or DOMAIN)
+    _check_size(roster)
     tasks = [piece for role in job.roles for piece in _tasks(job, role, roster)]
     return [*before, *carried, _config_map(job, roster), *tasks, *needs.tensorboard(job)]
 
@@ -49,6 +51,14 @@ def _check_names(job: Job) -> None:
         )
         fix = f"use at most {MAX_LABEL - (len(longest) - len(job.name))} letters"
         raise Invalid([Problem(("name",), text, fix, job.name)])
+
+
+def _check_size(roster: Roster) -> None:
+    """The lists are environment strings, and their names are longer than those that the job was checked by."""
+    size = len(roster.cluster_text(WORKER)) + 100
+    if size > MAX_ENV_STRING:
+        text = f"TF_CONFIG would have {size:,} bytes, and Linux allows {MAX_ENV_STRING:,}"
+        raise Invalid([Problem(("name",), text, "use a shorter name or fewer tasks")])
 
 
 def shortfalls(job: Job) -> list[str]:

@@ -58,8 +58,13 @@ while code == 0 and told.get("wait"):
     time.sleep(5)
 
 for name in told["jobs"]:
-    found = ask("GET", name)
-    if found is None or (is_finished(found) and not told["all"]):
-        continue
-    ask("DELETE", name, {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background"})
-    print("the training has ended: removed", name, flush=True)
+    try:
+        found = ask("GET", name)
+        if found is None or (is_finished(found) and not told["all"]):
+            continue
+        ask("DELETE", name, {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background"})
+        print("the training has ended: removed", name, flush=True)
+    except OSError as error:
+        print(
+            "the training has ended, but", name, "could not be removed:", error, file=sys.stderr, flush=True
+        )

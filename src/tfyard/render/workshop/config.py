@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from tfyard.formats import metadata
+from tfyard.formats import limits, metadata
 from tfyard.formats.shape import Notes, Path, did_you_mean, read
 from tfyard.model import Manifest
 from tfyard.model.names import MAX_LABEL
@@ -92,6 +92,7 @@ def _check_cluster(found: ClusterProperties, path: Path, notes: Notes) -> None:
     if not jobs:
         notes.error((*path, "jobs"), "must be given", "jobs: [{name: ps, num_tasks: 2}]")
     names = [job.name for job in jobs]
+    _check_size(found, jobs, path, notes)
     for i, job in enumerate(jobs):
         where: Path = (*path, "jobs", i, "name") if isinstance(found.jobs, list) else (*path, "jobs")
         metadata.check_name(job.name, where, notes)
@@ -107,6 +108,16 @@ def _check_cluster(found: ClusterProperties, path: Path, notes: Notes) -> None:
     if jupyter is not None and not jupyter.password and not jupyter.secret_name:
         text = "must have a password or a secret-name"
         notes.error((*path, "jupyter-config"), text, "password: a good one, or secret-name: jupyter")
+
+
+def _check_size(found: ClusterProperties, jobs: list[JobWords], path: Path, notes: Notes) -> None:
+    """CLUSTER_CONFIG lists every task, in one environment string."""
+    end = len(f"-0000.{found.namespace}.svc.cluster.local:65535,")
+    total = sum(job.num_tasks * (len(job.name) + end + 2) for job in jobs)
+    if total > limits.MAX_ENV_STRING:
+        text = f"CLUSTER_CONFIG would have some {total:,} bytes, and Linux allows {limits.MAX_ENV_STRING:,}"
+        fits = limits.MAX_ENV_STRING * sum(job.num_tasks for job in jobs) // total
+        notes.error((*path, "jobs"), text, f"about {fits:,} tasks fit with these names")
 
 
 def jobs_of(found: ClusterProperties) -> list[JobWords]:
