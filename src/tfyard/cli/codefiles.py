@@ -20,7 +20,11 @@ def read(job: Job, seen_from: Path, output: str | None) -> tuple[CodeFile, ...]:
     if job.code is None or job.code.kind != "folder":
         return ()
     folder = seen_from / job.code.source
-    if not folder.is_dir():
+    try:
+        is_folder = folder.is_dir()
+    except OSError as error:
+        raise Usage(f"code: {folder}: {error.strerror}") from None
+    if not is_folder:
         raise Usage(f"code: {folder} is no folder")
     ours = _identities(output)
     paths = sorted(path for path in _paths(folder) if _identity(path.stat()) not in ours)

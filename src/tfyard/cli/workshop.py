@@ -66,10 +66,15 @@ def _present(data: Any, folder: Path, notes: Notes) -> dict[str, bool]:
         path = one.get("path") if isinstance(one, dict) else None
         if not isinstance(path, str):
             continue
-        inside = (folder / path).resolve().is_relative_to(folder.resolve())
+        try:
+            inside = (folder / path).resolve().is_relative_to(folder.resolve())
+            is_there = (folder / path).is_file()
+        except (OSError, ValueError, RuntimeError) as error:  # too long, not a path at all, a ring of links
+            notes.error(("imports", i, "path"), f"is no path: {error}", "", path)
+            continue
         if not inside and not Path(path).is_absolute():
             notes.error(("imports", i, "path"), "is outside of the config's folder", "give it absolute", path)
-        found[path] = (folder / path).is_file() and (inside or Path(path).is_absolute())
+        found[path] = is_there and (inside or Path(path).is_absolute())
     return found
 
 

@@ -6,13 +6,14 @@ WORKER_KEY); code by `curl` and `unzip`, or from a volume. Tasks must differ in 
 
 import re
 from collections.abc import Sequence
+from typing import Any
 
 from msgspec import Struct
 
 from tfyard.model import ROLES, TENSORFLOW_CONTAINER, WORKER, Code, Job, Manifest, Problem, Role, RunPolicy
 from tfyard.model.names import DEFAULT_PORT
 
-from . import limits, metadata, templates
+from . import limits, metadata, pods, templates
 from .shape import Notes, Path
 from .source import Document, locate
 from .tfjob import canonical, in_order
@@ -100,17 +101,13 @@ def _task(document: Document, result: Converted) -> list[_Found]:
 
 
 def _read_task(document: Document, notes: Notes, result: Converted) -> _Found | None:
-    data: Manifest = document.data
+    data: Manifest = _without_nulls(document.data)
     metadata.load(data, notes)
-    template = (
-        (data.get("spec") or {}).get("template") if isinstance(data.get("spec"), dict) else None
-    ) or {}
-    spec = template.get("spec") if isinstance(template, dict) else None
-    containers = spec.get("containers") if isinstance(spec, dict) else None
-    if not isinstance(containers, list) or len(containers) != 1 or not isinstance(containers[0], dict):
-        text = "must have one container, the one that trains"
-        notes.error((*_TEMPLATE, "containers"), text, "remove the others, or write a job file by hand")
+    template = _template(data, notes)
+    if template is None:
         return None
+    spec: Manifest = template["spec"]
+    containers: list[Manifest] = spec["containers"]
     words = _words(containers[0])
     role = _role_of(template, containers[0], words)
     if role is None:
@@ -125,10 +122,52 @@ def _read_task(document: Document, notes: Notes, result: Converted) -> _Found | 
         document=document,
         role=role,
         index=int(index[1]) if index else 0,
-        template={"spec": {**spec, "containers": [container]}} if isinstance(spec, dict) else {},
+        template={"spec": {**spec, "containers": [container]}},
         port=_port(containers[0]),
         code=code,
     )
+
+
+def _template(data: Manifest, notes: Notes) -> Manifest | None:
+    """The controller's pod template, if it has the shape that Kubernetes wants and one container."""
+    spec = data.get("spec")
+    template = spec.get("template") if isinstance(spec, dict) else None
+    if not isinstance(template, dict):
+        notes.error(("spec", "template"), "must be given", "the pod that the controller runs")
+        return None
+    found = [p for p in pods.unknown_fields(template, ("spec", "template")) if p.severity == "error"]
+    notes.problems += found
+    containers = [] if found else (template.get("spec") or {}).get("containers") or []
+    if not found and len(containers) != 1:
+        text = "must have one container, the one that trains"
+        notes.error((*_TEMPLATE, "containers"), text, "remove the others, or write a job file by hand")
+    return template if len(containers) == 1 and _is_complete(template["spec"], notes) else None
+
+
+def _is_complete(spec: Manifest, notes: Notes) -> bool:
+    before, path = len(notes.problems), (*_TEMPLATE, "containers", 0)
+    (container,) = spec["containers"]
+    if not container.get("image"):
+        notes.error((*path, "image"), "must be given", "the image to run")
+    _check_items(spec, "volumes", _TEMPLATE, notes)
+    _check_items(container, "env", path, notes)
+    _check_items(container, "volumeMounts", path, notes)
+    return len(notes.problems) == before
+
+
+def _check_items(owner: Manifest, key: str, path: Path, notes: Notes) -> None:
+    for i, item in enumerate(owner.get(key) or []):
+        if not item.get("name"):
+            notes.error((*path, key, i, "name"), "must be given")
+
+
+def _without_nulls(value: Any) -> Any:
+    """null means "not set" everywhere in Kubernetes."""
+    if isinstance(value, dict):
+        return {key: _without_nulls(part) for key, part in value.items() if part is not None}
+    if isinstance(value, list):
+        return [_without_nulls(part) for part in value if part is not None]
+    return value
 
 
 def _words(container: Manifest) -> list[str]:
