@@ -267,8 +267,11 @@ def _say(result: Converted, found: list[_Found], documents: Sequence[Document]) 
     _say_once(result, f"the job now ends with {end}, and the parameter servers with it")
     for document in documents:
         data = document.data if isinstance(document.data, dict) else {}
-        if data.get("kind") == "ConfigMap" and set(data.get("data") or {}) - {"ps", "worker"}:
-            _say_once(result, f"ConfigMap {(data.get('metadata') or {}).get('name')}: keep it beside the job")
+        entries = data.get("data")
+        if data.get("kind") == "ConfigMap" and isinstance(entries, dict) and set(entries) - {"ps", "worker"}:
+            meta = data.get("metadata")
+            name = meta.get("name") if isinstance(meta, dict) else ""
+            _say_once(result, f"ConfigMap {name}: keep it beside the job")
         elif data.get("kind") not in ("Service", "ConfigMap", CONTROLLER):
             _say_once(result, f"{data.get('kind', 'a document')}: passed over")
 
