@@ -121,6 +121,17 @@ def test_tasks_that_differ_are_refused_with_their_place(tmp_path: Path) -> None:
     assert "Worker 1 differs from Worker 0 in more than its place" in done.err
 
 
+def test_a_controller_of_several_pods_and_a_task_with_other_code_are_refused(tmp_path: Path) -> None:
+    ps, worker, *_ = without_stars(FIRST, tmp_path)
+    ps.write_text(ps.read_text().replace("zip/master", "zip/other"))
+    done = tfyard("convert", ps, worker, "--to", "jobfile")
+    assert (done.code, done.out) == (1, "")
+    assert "fetches other code than the rest" in done.err
+    worker.write_text(worker.read_text().replace("replicas: 1", "replicas: 3", 1))
+    done = tfyard("convert", ps, worker, "--to", "jobfile")
+    assert "spec.replicas: a task is one pod" in done.err
+
+
 def test_a_name_that_is_too_long_for_the_services_is_refused() -> None:
     text = f"name: {'a' * 50}\nimage: x\nrun: [train]\nevaluator: 1\nworker: 1\n"
     done = tfyard("render", "-", "--as", "legacy", text=text)

@@ -136,6 +136,21 @@ def test_a_lone_task_needs_neither_names_nor_a_cluster() -> None:
     assert [o["kind"] for o in render(job_file("worker: 1"))] == ["Job"]
 
 
+def test_an_alpha_master_alone_has_a_name_since_its_script_reads_tf_config() -> None:
+    text = """\
+apiVersion: tensorflow.org/v1alpha1
+kind: TfJob
+metadata: {name: a}
+spec:
+  replicaSpecs:
+  - template: {spec: {containers: [{name: tensorflow, image: x, command: [train]}], restartPolicy: Never}}
+"""
+    objects = render(text)
+    spec = named(objects, "Job", "a-master")["spec"]["template"]["spec"]
+    assert spec["subdomain"] == named(objects, "Service", "a")["metadata"]["name"]
+    assert named(objects, "ConfigMap", "a-cluster")["data"]["names"] == "a-master-0.a.default.svc\n"
+
+
 def test_what_plain_jobs_cannot_do_is_said() -> None:
     done = tfyard("render", JOBS / "mnist.yaml", "--as", "plain")
     assert "not in plain objects: evaluator.grace" in done.err

@@ -64,6 +64,7 @@ def load(documents: Sequence[Document]) -> Converted:
     if result.problems or not found:
         return result
     roles = {name: _role(name, [one for one in found if one.role == name], result) for name in _names(found)}
+    _check_code(found, result)
     names = [str(one.document.data["metadata"]["name"]) for one in found]
     namespaces = sorted({str(one.document.data["metadata"].get("namespace") or "default") for one in found})
     result.job = Job(
@@ -76,6 +77,14 @@ def load(documents: Sequence[Document]) -> Converted:
     _say(result, found, documents)
     _check(result, found[0].document)
     return result
+
+
+def _check_code(found: list[_Found], result: Converted) -> None:
+    for one in found:
+        if one.code != found[0].code:
+            text = "fetches other code than the rest, and a job has one code"
+            fix = "put the difference into the command, or the code into the image"
+            result.problems.append((one.document, Problem(_TEMPLATE, text, fix)))
 
 
 def _names(found: list[_Found]) -> list[str]:
@@ -106,6 +115,9 @@ def _read_task(document: Document, notes: Notes, result: Converted) -> _Found | 
     template = _template(data, notes)
     if template is None:
         return None
+    if data["spec"].get("replicas", 1) != 1:
+        text = "a task is one pod: equal pods would all claim to be the same task"
+        notes.error(("spec", "replicas"), text, "1", data["spec"]["replicas"])
     spec: Manifest = template["spec"]
     containers: list[Manifest] = spec["containers"]
     words = _words(containers[0])

@@ -3,6 +3,7 @@
 from typing import Any
 
 from tfyard.model import TENSORFLOW_CONTAINER, Job, Manifest, Role
+from tfyard.planner.cluster import has_tf_config
 
 from . import cluster, podspec
 
@@ -64,6 +65,6 @@ def pod(template: Manifest, owner: Job, role: Role, labels: dict[str, str]) -> M
     metadata = template.get("metadata") or {}
     restart = "OnFailure" if role.restart in ("OnFailure", "Always") else "Never"
     spec = {**template["spec"], "restartPolicy": restart}
-    if owner.size > 1:
+    if has_tf_config(owner):
         spec["subdomain"] = owner.name
     return {"metadata": {**metadata, "labels": {**(metadata.get("labels") or {}), **labels}}, "spec": spec}

@@ -46,7 +46,7 @@ def secrets(files: Sequence[SecretFile], where: str) -> list[Piece]:
     ]
 
 
-def tensorboard(job: Job, domain: str = "") -> list[Piece]:
+def tensorboard(job: Job) -> list[Piece]:
     """The planner's own TensorBoard. Without roles, nothing else comes with it."""
     if job.tensorboard is None:
         return []
@@ -54,7 +54,7 @@ def tensorboard(job: Job, domain: str = "") -> list[Piece]:
     from tfyard.planner.cluster import Roster
 
     alone = replace(job, roles=())
-    made = children.wanted(alone, Roster(hosts={}, dialect="tf2"), Site(domain=domain))
+    made = children.wanted(alone, Roster(hosts={}, dialect="tf2"), Site())
     return [Piece(manifest, f"`tensorboard: {job.tensorboard.log_dir}`.") for manifest in made.values()]
 
 
