@@ -3,17 +3,17 @@
 import argparse
 import sys
 
-COMMAND = "render"
-
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Render a config with resources as Kubernetes manifests.")
     parser.add_argument("--config", required=True, help="the config file")
     parser.add_argument("--out", help="where to write; default: <config>.rendered.yaml")
     given = parser.parse_args()
-    from tfyard.cli.main import main as tfyard
-
-    sys.argv = ["tfyard", COMMAND, given.config, "--output", given.out or f"{given.config}.rendered.yaml"]
+    try:
+        from tfyard.cli.main import main as tfyard
+    except ImportError as error:
+        sys.exit(f"{error}; first: pip install -r requirements.txt")
+    sys.argv = ["tfyard", "render", given.config, "--output", given.out or f"{given.config}.rendered.yaml"]
     tfyard()
 
 

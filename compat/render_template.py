@@ -29,8 +29,10 @@ def arguments(given: list[str]) -> list[str]:
 
 def main() -> None:
     found = arguments(sys.argv[1:])
-    from tfyard.cli.main import main as tfyard
-
+    try:
+        from tfyard.cli.main import main as tfyard
+    except ImportError as error:
+        sys.exit(f"{error}; first: pip install -r requirements.txt")
     sys.argv = ["tfyard", "template", *found]
     tfyard()
 

@@ -48,8 +48,13 @@ def test_a_secret_is_written_from_files(tmp_path: Path) -> None:
 def test_a_job_without_a_namespace_leaves_it_to_kubectl_for_all_its_objects() -> None:
     objects = tfyard("render", JOBS / "alpha.yaml").objects
     assert {o["metadata"].get("namespace") for o in objects} == {None}
-    moved = tfyard("render", JOBS / "alpha.yaml", "-n", "elsewhere").objects
-    assert {o["metadata"].get("namespace") for o in moved} == {"elsewhere"}
+
+
+def test_another_namespace_moves_everything_that_has_one() -> None:
+    for form in ("tfjob", "plain", "legacy"):
+        objects = tfyard("render", JOBS / "mnist.yaml", "--as", form, "-n", "elsewhere").objects
+        assert {o["metadata"].get("namespace") for o in objects} == {"elsewhere"}
+    assert "must be lower-case" in tfyard("render", JOBS / "mnist.yaml", "-n", "Else_Where").err
 
 
 def test_an_alpha_job_gets_the_tensorboard_that_v1_has_no_field_for() -> None:

@@ -9,7 +9,7 @@ import click
 from msgspec.structs import replace
 
 from tfyard.cli import files
-from tfyard.cli.render import FORMS, checked_job
+from tfyard.cli.render import FORMS, checked_job, moved
 from tfyard.errors import Usage
 from tfyard.formats.metadata import DNS_LABEL
 from tfyard.model import Job
@@ -70,7 +70,7 @@ def _job(file: str | None, namespace: str | None) -> Job | None:
     if len(documents) > 1:
         raise Usage(f"{file} has {len(documents)} jobs; a notebook stands beside one")
     job = checked_job(documents[0])
-    return replace(job, namespace=namespace) if namespace else job
+    return moved(job, namespace) if namespace else job
 
 
 def _server(job: Job | None, options: dict[str, Any]) -> notebook.Server:

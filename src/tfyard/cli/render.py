@@ -13,7 +13,9 @@ from tfyard import formats
 from tfyard.cli import codefiles, files, problems, workshop
 from tfyard.cli.workshop import is_config
 from tfyard.errors import Invalid, Usage
+from tfyard.formats.metadata import DNS_LABEL
 from tfyard.model import Job, ServiceMode
+from tfyard.model.names import MAX_LABEL
 from tfyard.render import Piece, SecretFile, Setting, text
 
 FORMS = ("tfjob", "plain", "legacy")
@@ -35,6 +37,18 @@ def checked_job(document: formats.Document) -> Job:
     if checked.errors or checked.job is None:
         raise Invalid(())
     return checked.job
+
+
+def moved(job: Job, namespace: str) -> Job:
+    """The job in another namespace, with all that is created beside it."""
+    if not DNS_LABEL.fullmatch(namespace) or len(namespace) > MAX_LABEL:
+        raise Usage(
+            f"--namespace {namespace}: must be lower-case letters, digits and '-', at most {MAX_LABEL}"
+        )
+    objects = tuple(
+        {**made, "metadata": {**made["metadata"], "namespace": namespace}} for made in job.objects
+    )
+    return replace(job, namespace=namespace, objects=objects)
 
 
 @click.command("render")
@@ -129,7 +143,7 @@ def _rendered(document: formats.Document, name: str, wish: Wish) -> list[Piece]:
     if not formats.is_job(data):
         return [Piece(data, "Taken over from the file as it is.")]
     job = checked_job(document)
-    job = replace(job, namespace=wish.namespace) if wish.namespace else job
+    job = moved(job, wish.namespace) if wish.namespace else job
     try:
         code = codefiles.read(job, Path() if name == "-" else Path(name).parent, wish.output)
         return _render(wish.form, job, replace(wish.setting, code=code))

@@ -63,7 +63,7 @@ def cluster(template: str, project: str, ps: str, workers: str, **options: Any) 
 @click.argument("template")
 @_options
 def plain(template: str, **options: Any) -> None:
-    """Any template, with no values but those given: its head says the rest."""
+    """Any template, with the given values only."""
     render(template, {}, **options)
 
 
