@@ -1,6 +1,5 @@
 """Comments for `--explain`. Our YAML writer knows none, so they are put in between the lines afterwards."""
 
-import textwrap
 from collections.abc import Mapping
 
 import yaml
@@ -47,5 +46,7 @@ def _indent(line: str) -> int:
 
 
 def _lines(sentence: str, indent: int) -> list[str]:
+    import textwrap  # only for `--explain`
+
     start = " " * indent + "# "
     return textwrap.wrap(sentence, WIDTH, initial_indent=start, subsequent_indent=start)
