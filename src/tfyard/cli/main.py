@@ -21,6 +21,7 @@ COMMANDS = {
     "convert": "Rewrite a job of any version as TFJob v1 or as a job file.",
     "explain": "Say what a field of the job file or of TFJob means.",
     "init": "Write a commented job file to start from.",
+    "operator": "Keep the TFJobs of a cluster going.",
     "version": "Print the version.",
 }
 

@@ -6,6 +6,8 @@ on where it was.
 """
 
 import asyncio
+import logging
+import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -19,11 +21,16 @@ from tfyard.backends.kubernetes.runner import Blocked
 from tfyard.backends.kubernetes.views import Child, JobView, PodView
 from tfyard.errors import Invalid
 from tfyard.kube import requests
-from tfyard.model import Decision, Job, Problem, Status, format_path
+from tfyard.model import Decision, Event, Job, Problem, Status, format_path
 from tfyard.model.names import CONTROLLER, OPERATOR_NAME
 
+from . import journal
+from .counted import Metrics
 from .queue import Queue
 from .spine import reconcile
+from .tally import tally
+
+log = logging.getLogger(__name__)
 
 TFJOBS = kube.Resource("kubeflow.org", "v1", "tfjobs")
 OLD_TFJOBS = kube.Resource("tensorflow.org", "v1alpha1", "tfjobs")
@@ -43,7 +50,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     namespaces: tuple[str, ...] = ()
     """Empty: all of them."""
     may_write: Callable[[], bool] = lambda: True
-    log: Callable[[str, JobKey | None, dict[str, Any]], None] = lambda _text, _key, _fields: None
+    """Whether we lead; asked before every single write."""
 
 
 class Operator:
@@ -53,6 +60,9 @@ class Operator:
         self.cache, self.queue = Cache(), Queue[JobKey]()
         self.store = ClusterStore(client, self.cache, self.resources, self._guard)
         self.runner = ClusterRunner(client, self.cache, self.resources, self._guard)
+        self.metrics = Metrics()
+        self.store.on_report = lambda job, before, decision: tally(self.metrics, job, before, decision)
+        self.store.on_lost_event = _log_lost_event
         self._unsynced: set[str] = set()
         self.synced = asyncio.Event()
 
@@ -74,13 +84,22 @@ class Operator:
         self._unsynced.add(name)
         tasks.create_task(watching, name=name)
 
+    def _patience(self, resource: str) -> kube.Patience:
+        def told(problem: kube.KubeError | None) -> None:
+            self.metrics.watch_restarts.inc(resource)
+            if problem is not None:
+                log.info("the watch on %s was interrupted: %s", resource, problem)
+
+        return kube.Patience(told=told)
+
     def _has_synced(self, name: str) -> None:
         self._unsynced.discard(name)
         if not self._unsynced:
             self.synced.set()
 
     async def _watch_jobs(self, resource: kube.Resource, place: str) -> None:
-        async for news in kube.watch(self.client, kube.Kind(JobView), resource.path(place)):
+        patience = self._patience("tfjobs")
+        async for news in kube.watch(self.client, kube.Kind(JobView), resource.path(place), None, patience):
             match news:
                 case kube.Snapshot(items):
                     self._replace_jobs(resource, place, items)
@@ -108,7 +127,7 @@ class Operator:
 
     async def _watch_pods(self, place: str) -> None:
         path, query = requests.PODS.path(place), requests.selecting({OPERATOR_NAME: CONTROLLER})
-        async for news in kube.watch(self.client, kube.Kind(PodView), path, query):
+        async for news in kube.watch(self.client, kube.Kind(PodView), path, query, self._patience("pods")):
             match news:
                 case kube.Snapshot(items):
                     self._touch(self.cache.replace_pods(items, place))
@@ -120,7 +139,7 @@ class Operator:
 
     async def _watch_services(self, place: str) -> None:
         path, query = requests.SERVICES.path(place), requests.selecting({OPERATOR_NAME: CONTROLLER})
-        async for news in kube.watch(self.client, kube.Kind(Child), path, query):
+        async for news in kube.watch(self.client, kube.Kind(Child), path, query, self._patience("services")):
             match news:
                 case kube.Snapshot(items):
                     self._touch(self.cache.replace_children("Service", items, place))
@@ -136,22 +155,30 @@ class Operator:
             if key is not None:
                 self.queue.add(key, delay)
 
+    def look_at_everything(self) -> None:
+        for key in self.cache.jobs:
+            self.queue.add(key)
+
     # What is done about it.
 
-    def _guard(self) -> None:
+    def _guard(self, verb: str, resource: str) -> None:
         if not self.settings.may_write():
             raise NotLeading
+        self.metrics.api_writes.inc(verb, resource)
 
     async def _work(self) -> None:
         while True:
             key = await self.queue.get()
-            try:
-                await self._look(key)
-            except (kube.KubeError, Blocked, NotLeading) as problem:
-                pause = self.queue.retry(key)
-                self.settings.log("will look again", key, {"problem": str(problem), "after": round(pause, 1)})
-            finally:
-                self.queue.done(key)
+            began = time.monotonic()
+            with journal.about(key.namespace, key.name):
+                try:
+                    await self._look(key)
+                except (kube.KubeError, Blocked, NotLeading) as problem:
+                    pause = self.queue.retry(key)
+                    log.info("will look again in %.1f s: %s", pause, problem or type(problem).__name__)
+                finally:
+                    self.queue.done(key)
+                    self.metrics.reconcile_seconds.observe(time.monotonic() - began)
 
     async def _look(self, key: JobKey) -> None:
         view = self.cache.jobs.get(key)
@@ -188,3 +215,7 @@ class Operator:
         told = [f"{format_path(p.path)}: {p.message}" + (f" ({p.fix})" if p.fix else "") for p in problems]
         after, event = planner.refuse(job, before, told, datetime.now(UTC))
         await self.store.report(job, before, Decision(status=after, events=(event,)))
+
+
+def _log_lost_event(job: Job, event: Event, problem: kube.KubeError) -> None:
+    log.warning("event %s of %s/%s was not taken: %s", event.reason, job.namespace, job.name, problem)

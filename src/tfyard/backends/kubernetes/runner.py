@@ -80,7 +80,6 @@ class ClusterRunner:
         self, job: Job, action: Action, seats: asyncio.Semaphore, found: dict[str, Obstacle]
     ) -> None:
         async with seats:
-            self._guard()
             match action:
                 case Create():
                     obstacle = await self._create(job, action)
@@ -93,7 +92,9 @@ class ClusterRunner:
                     await self._send_delete(resource.path(job.namespace, job.name), job.uid, "Background")
 
     async def _create(self, job: Job, action: Create) -> Obstacle | None:
-        request = requests.create(RESOURCES[action.kind].path(job.namespace), action.manifest)
+        resource = RESOURCES[action.kind]
+        request = requests.create(resource.path(job.namespace), action.manifest)
+        self._guard("create", resource.plural)
         try:
             if action.kind == "Pod":
                 self._cache.put_pod(await self._client.send(request, self._pods.one))
@@ -139,6 +140,7 @@ class ClusterRunner:
 
     async def _send_delete(self, path: str, uid: str, propagation: str, grace: int | None = None) -> bool:
         """True if there was nothing to delete: it is gone, or another now has the name."""
+        self._guard("delete", path.rsplit("/", 2)[-2])
         try:
             await self._client.send(requests.delete(path, uid, grace, propagation))
         except (NotFound, Conflict):

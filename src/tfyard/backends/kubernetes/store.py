@@ -17,8 +17,8 @@ EVENTS = Resource("", "v1", "events")
 LONGEST_MESSAGE = 1024
 """The server refuses longer event messages."""
 
-Guard = Callable[[], None]
-"""Called before every write; raises when writing is no longer ours to do."""
+Guard = Callable[[str, str], None]
+"""Called with verb and resource before every write; raises when writing is no longer ours to do."""
 
 
 class ClusterStore:
@@ -26,16 +26,18 @@ class ClusterStore:
         self._client, self._cache, self._resources, self._guard = client, cache, resources, guard
         self._kind = Kind(JobView)
         self.on_lost_event: Callable[[Job, Event, KubeError], None] = lambda _job, _event, _problem: None
+        self.on_report: Callable[[Job, Status, Decision], None] = lambda _job, _before, _decision: None
 
     async def report(self, job: Job, before: Status, decision: Decision) -> None:
         if decision.status != before:
             await self._write(job, decision.status)
+        self.on_report(job, before, decision)
         for event in decision.events:
             await self.tell(job, event)
 
     async def tell(self, job: Job, event: Event) -> None:
         """Events are news, not memory: one that the server does not take is not worth failing a job for."""
-        self._guard()
+        self._guard("create", "events")
         try:
             await self._client.send(requests.create(EVENTS.path(job.namespace), build_event(job, event)))
         except KubeError as problem:
@@ -54,7 +56,7 @@ class ClusterStore:
             "metadata": {**named, "resourceVersion": view.metadata.resource_version},
             "status": formats.dump_status(status),
         }
-        self._guard()
+        self._guard("update", "tfjobs/status")
         path = resource.path(job.namespace, job.name, "status")
         self._cache.put_job(resource, await self._client.send(requests.replace(path, body), self._kind.one))
 
