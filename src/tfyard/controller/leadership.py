@@ -203,6 +203,7 @@ class Leadership:
             self._refused_since = None
         except (kube.Transient, TimeoutError) as problem:
             self._trouble = str(problem) or f"no answer within {timeout:.1f} s"
+            self._refused_since = None
         except (kube.Conflict, kube.AlreadyExists):
             self._trouble = "another candidate was faster"
         except kube.Refused as refusal:
