@@ -61,7 +61,9 @@ def _version(name: str, root: Schema, **more: object) -> Manifest:
     keys = ("name", "type", "jsonPath", "priority")
     columns = [dict(zip(keys, column, strict=True)) for column in _COLUMNS]
     columns = [{key: value for key, value in column.items() if value != 0} for column in columns]
-    subresources = {"status": {}, "scale": _SCALE} if "tfReplicaSpecs" in _spec_fields(root) else {"status": {}}
+    subresources = (
+        {"status": {}, "scale": _SCALE} if "tfReplicaSpecs" in _spec_fields(root) else {"status": {}}
+    )
     return {
         "name": name,
         "served": True,
@@ -78,8 +80,8 @@ def _spec_fields(root: Schema) -> Schema:
     return fields
 
 
-def _deprecated(api_version: str) -> Manifest:
-    text = f"{api_version} TFJob is deprecated; `tfyard convert` rewrites it as kubeflow.org/v1"
+def _deprecated(api_version: str, kind: str = "TFJob") -> Manifest:
+    text = f"{api_version} {kind} is deprecated; `tfyard convert` rewrites it as kubeflow.org/v1"
     return {"deprecated": True, "deprecationWarning": text}
 
 
@@ -108,7 +110,7 @@ def _kubeflow_v1alpha1() -> Manifest:
 def _tensorflow_v1alpha1() -> Manifest:
     spec = _with_defaults(_v1alpha1_spec(), _V1ALPHA1_DEFAULTS)
     root = rules.for_tensorflow(_root(spec, status.for_v1alpha1()))
-    return _version("v1alpha1", root, storage=True, **_deprecated("tensorflow.org/v1alpha1"))
+    return _version("v1alpha1", root, storage=True, **_deprecated("tensorflow.org/v1alpha1", "TfJob"))
 
 
 _V1ALPHA1_DEFAULTS = {"cleanupPodPolicy": "All", "dialect": "tf1"}

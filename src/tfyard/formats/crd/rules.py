@@ -20,7 +20,14 @@ MAX_ROLES = 10
 
 _KNOWN = str([role.lower() for role in ROLES])
 _CHIEFS = "['chief', 'master']"
-_OLD_FIELDS = ("tfImage", "tensorboard", "terminationPolicy", "schedulerName", "cleanupPodPolicy", "RuntimeId")
+_OLD_FIELDS = (
+    "tfImage",
+    "tensorboard",
+    "terminationPolicy",
+    "schedulerName",
+    "cleanupPodPolicy",
+    "RuntimeId",
+)
 _NEW_FIELDS = ("runPolicy", "successPolicy", "enableDynamicWorker", *RunPolicySpec.__struct_encode_fields__)
 
 
@@ -111,7 +118,7 @@ def _one_form() -> list[Rule]:
         ),
         rule(
             f"!has(self.replicaSpecs) || !({new})",
-            "replicaSpecs is v1alpha1, which knows no run policy but cleanupPodPolicy; `tfyard convert` rewrites it",
+            "replicaSpecs is v1alpha1, whose only run policy is cleanupPodPolicy; `tfyard convert` rewrites it",
         ),
     ]
 
@@ -148,7 +155,10 @@ def _manager(spec: str) -> str:
 
 
 def _gangs() -> list[Rule]:
-    return [_gang("self.schedulingPolicy", ""), _gang("self.runPolicy.schedulingPolicy", "has(self.runPolicy) && ")]
+    return [
+        _gang("self.schedulingPolicy", ""),
+        _gang("self.runPolicy.schedulingPolicy", "has(self.runPolicy) && "),
+    ]
 
 
 def _gang(policy: str, parent: str) -> Rule:
@@ -218,7 +228,9 @@ def _for_list(schema: Schema) -> Schema:
         "a tfReplicaType is given twice: merge the two",
     )
     schema = _ruled(schema, path, once, maxItems=MAX_ROLES, minItems=1)
-    master = rule(f"{_type('self')} != 'MASTER' || {_count('self')} == 1", "a MASTER is exactly one: replicas: 1")
+    master = rule(
+        f"{_type('self')} != 'MASTER' || {_count('self')} == 1", "a MASTER is exactly one: replicas: 1"
+    )
     given = rule(
         f"{_type('self')} == 'PS' || (has(self.template) && has(self.template.spec))",
         "template must be given: only a PS may do without a template",

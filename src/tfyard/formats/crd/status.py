@@ -28,6 +28,7 @@ def described() -> Schema:
     """Also what others wrote stays: upstream's labelSelector, v1alpha1's state, v1alpha2's tfReplicaStatuses."""
     found = _tolerant(schema.of(mi.type_info(Status)))
     properties = {name: {"description": _TEXTS[name], **part} for name, part in found["properties"].items()}
+    properties["restarts"] |= {"default": 0, "nullable": False}  # we store no zeros, and a table shows one
     return {**found, "description": "How the job goes; written by the operator.", "properties": properties}
 
 
