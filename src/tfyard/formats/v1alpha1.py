@@ -12,7 +12,6 @@ from tfyard.model import (
     CHIEF,
     MASTER,
     PS,
-    CleanPolicy,
     Dialect,
     Job,
     Manifest,
@@ -82,7 +81,8 @@ class TfJobSpec(Struct, frozen=True, rename="camel"):
     termination_policy: Annotated[TerminationSpec | None, Meta(description="What ends the job.")] = None
     scheduler_name: Annotated[str, Meta(description="Scheduler of every pod.")] = ""
     cleanup_pod_policy: Annotated[
-        CleanPolicy | Literal[""], Meta(description="Which pods go at the end: All (default), Running, None.")
+        Literal["", "All", "Running", "None"],
+        Meta(description="Which pods go at the end: All (default), Running, None."),
     ] = ""
     runtime_id: Annotated[str, Meta(description="Written by the old operator; not used.")] = ""
     dialect: Annotated[

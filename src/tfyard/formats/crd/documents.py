@@ -38,16 +38,19 @@ def crds() -> tuple[Manifest, ...]:
     """What a cluster must know before it takes TFJobs. Needs Kubernetes 1.30: rules there can see the past."""
     old = [_older(module.DEFAULTS) for module in (v1beta2, v1beta1, v1alpha2)]
     kubeflow = [_v1(), *old, _kubeflow_v1alpha1()]
-    names = {"kind": "TFJob", "listKind": "TFJobList", "shortNames": ["tfj"]}
-    return _crd("kubeflow.org", names, kubeflow), _crd("tensorflow.org", _OLD_NAMES, [_tensorflow_v1alpha1()])
+    return _crd("kubeflow.org", _NAMES, kubeflow), _crd(
+        "tensorflow.org", _OLD_NAMES, [_tensorflow_v1alpha1()]
+    )
 
 
+_NAMES = {"kind": "TFJob", "listKind": "TFJobList", "shortNames": ["tfj"], "categories": ["all", "ml"]}
 _OLD_NAMES = {"kind": "TfJob", "listKind": "TfJobList"}
-"""No short name: kubectl would warn at each use that it could be either."""
+"""No categories: it is deprecated as a whole, and every `kubectl get all` would say so. No short name: kubectl
+would say at each use that it could be either."""
 
 
 def _crd(group: str, names: Manifest, versions: list[Manifest]) -> Manifest:
-    names = {"plural": "tfjobs", "singular": "tfjob", **names, "categories": ["all", "ml"]}
+    names = {"plural": "tfjobs", "singular": "tfjob", **names}
     spec = {"group": group, "scope": "Namespaced", "names": names, "conversion": {"strategy": "None"}}
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
