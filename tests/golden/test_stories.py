@@ -141,6 +141,7 @@ KILLED = replace(
     phase="Restarting",
     conditions=(MADE, since(at(60), "Restarting", KILLED_TEXT)),
     replica_statuses={**RUNNING.replica_statuses, "Worker": shown("worker", "0/1", restarts=1)},
+    restarts=1,
     tasks={"Worker": RoleMemory(attempts={"0": 1}, retries=1)},
 )
 AGAIN = replace(

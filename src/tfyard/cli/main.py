@@ -20,6 +20,7 @@ COMMANDS = {
     "validate": "Check job files and TFJobs; say everything that is wrong, and how to mend it.",
     "convert": "Rewrite a job of any version as TFJob v1 or as a job file.",
     "explain": "Say what a field of the job file or of TFJob means.",
+    "crds": "Print the CustomResourceDefinitions of TFJob, for kubectl.",
     "init": "Write a commented job file to start from.",
     "operator": "Keep the TFJobs of a cluster going.",
     "version": "Print the version.",

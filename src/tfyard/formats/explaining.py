@@ -120,11 +120,17 @@ def _type_name(kind: mi.Type) -> str:
     return _TYPE_NAMES.get(type(kind), "text")
 
 
+def pod_definitions() -> dict[str, Any]:
+    """Everything that can stand in a pod template, by the names of Kubernetes' types."""
+    definitions: dict[str, Any] = json.loads(PODSCHEMA.read_bytes())["definitions"]
+    return definitions
+
+
 class _PodSchema:
     """Kubernetes' own description of a pod template; large, so read only when asked about."""
 
     def __init__(self) -> None:
-        self.definitions: dict[str, Any] = json.loads(PODSCHEMA.read_bytes())["definitions"]
+        self.definitions = pod_definitions()
 
     def walk(
         self, path: str, definition: str, steps: list[str], field: dict[str, Any] | None = None

@@ -3,7 +3,7 @@
 The versions differ in their defaults, which stand in their own files (v1.py, v1beta2.py, …).
 """
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from msgspec import Meta, Struct
 
@@ -107,6 +107,13 @@ class TFJobSpec(RunPolicySpec, frozen=True, rename="camel"):
     enable_dynamic_worker: Annotated[
         bool, Meta(description="Workers may come and go: each knows only itself and the parameter servers.")
     ] = False
+    dialect: Annotated[
+        Dialect | None,
+        Meta(
+            description="How TF_CONFIG is written: tf2 (default of v1), kubeflow (as its operator does) or tf1"
+            " (default before v1: a master stays a master). The annotation tfyard.dev/dialect wins."
+        ),
+    ] = None
 
 
 class Defaults(Struct, frozen=True, kw_only=True):
@@ -134,7 +141,7 @@ def load(document: Manifest, defaults: Defaults, notes: Notes) -> Job | None:
         run_policy=_run_policy(spec, meta, defaults, notes),
         success=spec.success_policy,
         dynamic_workers=spec.enable_dynamic_worker,
-        dialect=_choice(meta, label.DIALECT, ("tf2", "kubeflow", "tf1"), notes) or defaults.dialect,
+        dialect=_choice(meta, label.DIALECT, get_args(Dialect), notes) or spec.dialect or defaults.dialect,
         services=_choice(meta, label.SERVICES, ("shared", "per-replica", "none"), notes),
     )
 

@@ -6,15 +6,31 @@ from typing import Any
 from tfyard.model import Job, Manifest, Role, SchedulingPolicy
 from tfyard.model import names as label
 
-from . import durations, templates, tfjob
+from . import durations, limits, templates, tfjob
 from .shape import Notes
 
 DEFAULTS = tfjob.Defaults(api_version="kubeflow.org/v1", clean="None", dialect="tf2")
-where = tfjob.where
 
 
 def load(document: Manifest, notes: Notes) -> Job | None:
+    if _is_v1alpha1(document.get("spec")):
+        from . import v1alpha1  # few need it
+
+        return v1alpha1.load(document, notes)
     return tfjob.load(document, DEFAULTS, notes)
+
+
+def where(spec: Manifest) -> limits.Where:
+    if _is_v1alpha1(spec):
+        from . import v1alpha1
+
+        return v1alpha1.where(spec)
+    return tfjob.where(spec)
+
+
+def _is_v1alpha1(spec: object) -> bool:
+    """A cluster hands out whatever it stores as v1, with no field changed: also what came as v1alpha1."""
+    return isinstance(spec, dict) and "replicaSpecs" in spec and "tfReplicaSpecs" not in spec
 
 
 def dump(job: Job) -> tuple[Manifest, list[str]]:

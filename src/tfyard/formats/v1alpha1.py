@@ -8,7 +8,18 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-from tfyard.model import CHIEF, MASTER, PS, CleanPolicy, Job, Manifest, Role, RunPolicy, Task, TensorBoard
+from tfyard.model import (
+    CHIEF,
+    MASTER,
+    PS,
+    Dialect,
+    Job,
+    Manifest,
+    Role,
+    RunPolicy,
+    Task,
+    TensorBoard,
+)
 from tfyard.model.names import DEFAULT_IMAGE, DEFAULT_PORT
 
 from . import limits, metadata, pods, templates
@@ -70,9 +81,13 @@ class TfJobSpec(Struct, frozen=True, rename="camel"):
     termination_policy: Annotated[TerminationSpec | None, Meta(description="What ends the job.")] = None
     scheduler_name: Annotated[str, Meta(description="Scheduler of every pod.")] = ""
     cleanup_pod_policy: Annotated[
-        CleanPolicy | Literal[""], Meta(description="Which pods go at the end: All (default), Running, None.")
+        Literal["", "All", "Running", "None"],
+        Meta(description="Which pods go at the end: All (default), Running, None."),
     ] = ""
     runtime_id: Annotated[str, Meta(description="Written by the old operator; not used.")] = ""
+    dialect: Annotated[
+        Dialect | None, Meta(description="How TF_CONFIG is written; default tf1, as it was then.")
+    ] = None
 
 
 def load(document: Manifest, notes: Notes) -> Job | None:
@@ -92,7 +107,7 @@ def load(document: Manifest, notes: Notes) -> Job | None:
         run_policy=RunPolicy(clean=spec.cleanup_pod_policy or "All"),
         chief=_chief(spec, roles, notes),
         fails_with="chief",
-        dialect="tf1",
+        dialect=spec.dialect or "tf1",
         tensorboard=_tensorboard(spec, notes),
     )
 

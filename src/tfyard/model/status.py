@@ -56,6 +56,8 @@ class Status(Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=Tr
     phase: str = ""
     conditions: tuple[Condition, ...] = ()
     replica_statuses: dict[str, RoleStatus] = {}
+    restarts: int = 0
+    """Of all roles: what a table shows of them in one column."""
     tasks: dict[str, RoleMemory] = {}
     cluster: Cluster | None = None
     failure: Failure | None = None

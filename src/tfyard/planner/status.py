@@ -40,6 +40,7 @@ def count(job: Job, status: Status, census: Census) -> Status:
     return msgspec.structs.replace(
         status,
         replica_statuses={role.role.name: _role_status(job, role) for role in census},
+        restarts=census.restarts,
         tasks={role.role.name: memory for role in census if (memory := role.memory()) != RoleMemory()},
         phase=conditions.phase(status.conditions),
     )

@@ -1,9 +1,12 @@
 """Small valid objects for tests, and the few calls that every cluster test begins with."""
 
 import secrets
+from functools import partial
 from typing import Any
 
-from tfyard.kube import AlreadyExists, Client, requests
+from tfyard.formats.crd import crds
+from tfyard.kube import AlreadyExists, Client, Resource, requests
+from tfyard.testing.waiting import eventually
 
 
 async def create_namespace(client: Client, prefix: str = "test") -> str:
@@ -44,3 +47,13 @@ def pod(
 
 def config_map(name: str, data: dict[str, str] | None = None) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data or {}}
+
+
+async def install_crds(client: Client, *definitions: dict[str, Any]) -> None:
+    """TFJob in all its versions, unless others are given; until every version is served."""
+    for definition in definitions or crds():
+        name, spec = definition["metadata"]["name"], definition["spec"]
+        await client.send(requests.apply(requests.CRDS.path(name=name), definition))
+        for version in spec["versions"]:
+            path = Resource(spec["group"], version["name"], spec["names"]["plural"]).path()
+            await eventually(partial(client.send, requests.get(path, {"limit": "1"})))

@@ -65,6 +65,17 @@ def namespace(control_plane: testing.ControlPlane) -> str:
     return asyncio.run(make())
 
 
+@pytest.fixture(scope="session")
+def crds(_control_plane: testing.ControlPlane) -> None:
+    """TFJob, known to the run's control plane in all its versions."""
+
+    async def install() -> None:
+        async with _control_plane.client() as client:
+            await builders.install_crds(client)
+
+    asyncio.run(install())
+
+
 @pytest.fixture
 def controllers(
     control_plane: testing.ControlPlane, request: pytest.FixtureRequest

@@ -1,0 +1,157 @@
+"""The CRDs themselves: which versions are served, what tables show, and what each version fills in.
+
+Versions are not converted (`conversion: None`): the server changes apiVersion and nothing else, and drops what
+the schema of either version does not list. So every version lists the fields of all. Each one's own defaults
+are filled in at admission and stored: nobody can tell later as what a job was created.
+"""
+
+from msgspec import inspect as mi
+
+from tfyard.formats import v1alpha1, v1alpha2, v1beta1, v1beta2
+from tfyard.formats.tfjob import Defaults, TFJobSpec
+from tfyard.model import Manifest
+
+from . import pods, rules, schema, status
+from .schema import Schema
+
+_ROLE = ".status.replicaStatuses"
+_COLUMNS = (
+    ("State", "string", ".status.phase", 0),
+    ("Chief", "string", f"{_ROLE}['Chief','Master'].ready", 0),
+    ("Workers", "string", f"{_ROLE}.Worker.ready", 0),
+    ("PS", "string", f"{_ROLE}.PS.ready", 0),
+    ("Restarts", "integer", ".status.restarts", 0),
+    ("Age", "date", ".metadata.creationTimestamp", 0),
+    ("Evaluator", "string", f"{_ROLE}.Evaluator.ready", 1),
+    ("Started", "date", ".status.startTime", 1),
+    ("Completed", "date", ".status.completionTime", 1),
+    ("Message", "string", ".status.conditions[-1:].message", 1),
+)
+_SCALE = {
+    "specReplicasPath": ".spec.tfReplicaSpecs.Worker.replicas",
+    "statusReplicasPath": f"{_ROLE}.Worker.active",
+    "labelSelectorPath": f"{_ROLE}.Worker.selector",
+}
+
+
+def crds() -> tuple[Manifest, ...]:
+    """What a cluster must know before it takes TFJobs. Needs Kubernetes 1.30: rules there can see the past."""
+    old = [_older(module.DEFAULTS) for module in (v1beta2, v1beta1, v1alpha2)]
+    kubeflow = [_v1(), *old, _kubeflow_v1alpha1()]
+    return _crd("kubeflow.org", _NAMES, kubeflow), _crd(
+        "tensorflow.org", _OLD_NAMES, [_tensorflow_v1alpha1()]
+    )
+
+
+_NAMES = {"kind": "TFJob", "listKind": "TFJobList", "shortNames": ["tfj"], "categories": ["all", "ml"]}
+_OLD_NAMES = {"kind": "TfJob", "listKind": "TfJobList"}
+"""No categories: it is deprecated as a whole, and every `kubectl get all` would say so. No short name: kubectl
+would say at each use that it could be either."""
+
+
+def _crd(group: str, names: Manifest, versions: list[Manifest]) -> Manifest:
+    names = {"plural": "tfjobs", "singular": "tfjob", **names}
+    spec = {"group": group, "scope": "Namespaced", "names": names, "conversion": {"strategy": "None"}}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"tfjobs.{group}"},
+        "spec": {**spec, "versions": versions},
+    }
+
+
+def _version(name: str, root: Schema, **more: object) -> Manifest:
+    keys = ("name", "type", "jsonPath", "priority")
+    columns = [dict(zip(keys, column, strict=True)) for column in _COLUMNS]
+    columns = [{key: value for key, value in column.items() if value != 0} for column in columns]
+    subresources = (
+        {"status": {}, "scale": _SCALE} if "tfReplicaSpecs" in _spec_fields(root) else {"status": {}}
+    )
+    return {
+        "name": name,
+        "served": True,
+        "storage": False,
+        **more,
+        "additionalPrinterColumns": columns,
+        "subresources": subresources,
+        "schema": {"openAPIV3Schema": root},
+    }
+
+
+def _spec_fields(root: Schema) -> Schema:
+    fields: Schema = root["properties"]["spec"]["properties"]
+    return fields
+
+
+def _deprecated(api_version: str, kind: str = "TFJob") -> Manifest:
+    text = f"{api_version} {kind} is deprecated; `tfyard convert` rewrites it as kubeflow.org/v1"
+    return {"deprecated": True, "deprecationWarning": text}
+
+
+# --- the versions
+
+
+def _v1() -> Manifest:
+    root = _root(_kubeflow_spec(pods.described()), status.described())
+    return _version("v1", rules.for_kubeflow(root, describes_pods=True), storage=True)
+
+
+def _older(defaults: Defaults) -> Manifest:
+    spec = _with_defaults(
+        _kubeflow_spec(pods.open_template()), {"cleanPodPolicy": defaults.clean, "dialect": defaults.dialect}
+    )
+    root = rules.for_kubeflow(_root(spec, status.described()), describes_pods=False)
+    return _version(defaults.api_version.split("/")[1], root, **_deprecated(defaults.api_version))
+
+
+def _kubeflow_v1alpha1() -> Manifest:
+    spec = _with_defaults(_kubeflow_spec(pods.open_template()), _V1ALPHA1_DEFAULTS)
+    root = rules.for_kubeflow(_root(spec, status.for_v1alpha1()), describes_pods=False)
+    return _version("v1alpha1", root, **_deprecated("kubeflow.org/v1alpha1"))
+
+
+def _tensorflow_v1alpha1() -> Manifest:
+    spec = _with_defaults(_v1alpha1_spec(), _V1ALPHA1_DEFAULTS)
+    root = rules.for_tensorflow(_root(spec, status.for_v1alpha1()))
+    return _version("v1alpha1", root, storage=True, **_deprecated("tensorflow.org/v1alpha1", "TfJob"))
+
+
+_V1ALPHA1_DEFAULTS = {"cleanupPodPolicy": "All", "dialect": "tf1"}
+
+
+# --- their parts
+
+
+def _root(spec: Schema, status_schema: Schema) -> Schema:
+    properties = {
+        "apiVersion": {"type": "string"},
+        "kind": {"type": "string"},
+        "metadata": {"type": "object"},
+        "spec": spec,
+        "status": status_schema,
+    }
+    text = "A TensorFlow training job: roles, each with a number of tasks and the pod of each."
+    return {"type": "object", "description": text, "required": ["spec"], "properties": properties}
+
+
+def _kubeflow_spec(template: Schema) -> Schema:
+    found = schema.of(mi.type_info(TFJobSpec), {"template": template})
+    old = _v1alpha1_spec()["properties"]
+    found = {**found, "description": str(TFJobSpec.__doc__), "properties": {**old, **found["properties"]}}
+    queue: Schema = {
+        "x-kubernetes-validations": [rules.rule("self == oldSelf", "schedulingPolicy.queue is immutable")]
+    }
+    for place in (("schedulingPolicy",), ("runPolicy", "schedulingPolicy")):
+        found = schema.within(found, (*place, "queue"), queue)
+    return schema.within(found, ("tfReplicaSpecs", "*", "replicas"), {"default": 1})
+
+
+def _v1alpha1_spec() -> Schema:
+    found = schema.of(mi.type_info(v1alpha1.TfJobSpec), {"template": pods.open_template()})
+    return {**found, "description": str(v1alpha1.TfJobSpec.__doc__)}
+
+
+def _with_defaults(spec: Schema, defaults: dict[str, str]) -> Schema:
+    for name, value in defaults.items():
+        spec = schema.within(spec, (name,), {"default": value})
+    return spec

@@ -1,0 +1,97 @@
+"""The pod template in the CRD: once described in full, and once as small as its rules allow.
+
+Unknown fields are kept at every depth: a field that Kubernetes adds next year must reach the pod. The
+descriptions are Kubernetes' own; they are most of the CRD, and a second copy of them would not fit into etcd.
+"""
+
+from typing import Any
+
+from tfyard.formats.explaining import pod_definitions
+
+from .schema import INT_OR_STRING, KEEP_UNKNOWN, OPEN, QUANTITY, Schema
+
+MAX_CONTAINERS = 64
+"""Without a bound the server refuses rules over containers: they might cost too much."""
+
+_WORDS = {"description": "description", "type": "type", "format": "format"}
+_LISTS = {
+    "listType": "x-kubernetes-list-type",
+    "listMapKeys": "x-kubernetes-list-map-keys",
+    "mapType": "x-kubernetes-map-type",
+}
+_KEY_DEFAULTS = {"protocol": "TCP"}
+"""Items are told apart by their keys, so a key has a value even where nobody wrote one."""
+
+_TEMPLATE_METADATA: Schema = {
+    **OPEN,
+    "properties": {
+        "name": {"type": "string"},
+        "namespace": {"type": "string"},
+        "labels": {"type": "object", "additionalProperties": {"type": "string"}},
+        "annotations": {"type": "object", "additionalProperties": {"type": "string"}},
+        "finalizers": {"type": "array", "items": {"type": "string"}},
+    },
+}
+"""Without times: Go clients write `creationTimestamp: null` here, which a described field would refuse."""
+
+_SPECIAL: dict[str, Schema] = {
+    "Quantity": QUANTITY,
+    "IntOrString": INT_OR_STRING,
+    "Time": {"type": "string", "format": "date-time"},
+    "FieldsV1": OPEN,
+    "ObjectMeta": OPEN,
+    "EphemeralContainer": {**OPEN, "properties": {"name": {"type": "string"}}, "required": ["name"]},
+}
+"""Ephemeral containers belong to running pods: in a template Kubernetes allows none."""
+
+
+def described() -> Schema:
+    """PodTemplateSpec in full, for `kubectl explain` and for types that are checked at admission."""
+    schema = _definition("PodTemplateSpec", pod_definitions())
+    metadata = {**schema["properties"]["metadata"], **_TEMPLATE_METADATA}
+    return {**schema, "properties": {**schema["properties"], "metadata": metadata}}
+
+
+def open_template() -> Schema:
+    """Only what the rules look at."""
+    text: Schema = {"type": "string"}
+    container = {**OPEN, "required": ["name"], "properties": {"name": text, "image": text}}
+    containers: Schema = {
+        "type": "array",
+        "items": container,
+        "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": ["name"],
+    }
+    lists = {"containers": containers, "initContainers": containers}
+    spec = {**OPEN, "required": ["containers"], "properties": lists}
+    return {**OPEN, "properties": {"metadata": OPEN, "spec": spec}}
+
+
+def _definition(name: str, known: dict[str, Any]) -> Schema:
+    if name in _SPECIAL:
+        return _SPECIAL[name]
+    definition = known[name]
+    fields = {key: _field(field, known) for key, field in definition.get("fields", {}).items()}
+    schema: Schema = {**OPEN, **({"properties": fields} if fields else {})}
+    for word in ("description", "required"):
+        if word in definition:
+            schema[word] = definition[word]
+    return schema
+
+
+def _field(field: dict[str, Any], known: dict[str, Any]) -> Schema:
+    schema: Schema = _definition(field["ref"], known) if "ref" in field else {}
+    schema = {**schema, **{new: field[old] for old, new in {**_WORDS, **_LISTS}.items() if old in field}}
+    if "items" in field:
+        return {**schema, "items": _with_keys(_field(field["items"], known), field.get("listMapKeys", []))}
+    if "values" in field:
+        return {**schema, "additionalProperties": _field(field["values"], known)}
+    return {**schema, **KEEP_UNKNOWN} if schema == {"type": "object"} else schema
+
+
+def _with_keys(item: Schema, keys: list[str]) -> Schema:
+    properties = dict(item.get("properties", {}))
+    for key in keys:
+        if key not in item.get("required", []):
+            properties[key] = {**properties[key], "default": _KEY_DEFAULTS.get(key, "")}
+    return {**item, "properties": properties} if keys else item

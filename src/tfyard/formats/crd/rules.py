@@ -1,0 +1,266 @@
+"""Admission without a webhook: the checks of `formats` that the server's own rule language (CEL) can say.
+
+The server refuses a CRD whose rules might cost too much, by its own estimate over the largest object that the
+schema allows; hence the bounds on roles and containers. What CEL cannot say (how long TF_CONFIG becomes,
+which port names repeat), the operator says in a condition.
+"""
+
+from tfyard.formats.metadata import DNS_LABEL
+from tfyard.formats.shape import Path
+from tfyard.formats.templates import GPU, OLD_GPU
+from tfyard.formats.tfjob import RunPolicySpec
+from tfyard.model import ROLES, TENSORFLOW_CONTAINER
+from tfyard.model.names import MAX_LABEL
+
+from .pods import MAX_CONTAINERS
+from .schema import Schema, within
+
+Rule = dict[str, object]
+MAX_ROLES = 10
+
+_KNOWN = str([role.lower() for role in ROLES])
+_CHIEFS = "['chief', 'master']"
+_OLD_FIELDS = (
+    "tfImage",
+    "tensorboard",
+    "terminationPolicy",
+    "schedulerName",
+    "cleanupPodPolicy",
+    "RuntimeId",
+)
+_NEW_FIELDS = ("runPolicy", "successPolicy", "enableDynamicWorker", *RunPolicySpec.__struct_encode_fields__)
+
+
+def _count(replica: str) -> str:
+    return f"(has({replica}.replicas) ? {replica}.replicas : 1)"
+
+
+def _type(replica: str) -> str:
+    return f"(has({replica}.tfReplicaType) ? {replica}.tfReplicaType : 'MASTER')"
+
+
+def rule(expression: str, message: str, **more: object) -> Rule:
+    return {"rule": expression, "message": message, **more}
+
+
+def for_kubeflow(schema: Schema, *, describes_pods: bool) -> Schema:
+    """The rules of a version that takes both forms: a map of roles, and v1alpha1's list."""
+    schema = _for_list(_for_map(schema, describes_pods=describes_pods))
+    spec = [*_one_form(), *_chief_exists(), *_said_once(), _managed_by(), *_gangs()]
+    return _ruled(_ruled(schema, ("spec",), *spec), (), *_names(_pods_of_map(), _pods_of_list()))
+
+
+def for_tensorflow(schema: Schema) -> Schema:
+    asked = rule(
+        "has(self.replicaSpecs) && size(self.replicaSpecs) > 0",
+        "spec.replicaSpecs must be given: at least one role",
+    )
+    schema = _ruled(_for_list(schema), ("spec",), asked, *_chief_exists())
+    return _ruled(schema, (), *_names(_pods_of_list()))
+
+
+def _ruled(schema: Schema, path: Path, *rules: Rule, **bounds: int) -> Schema:
+    return within(schema, path, {**bounds, "x-kubernetes-validations": list(rules)})
+
+
+# --- the whole object
+
+
+def _names(*pods: Rule) -> list[Rule]:
+    dns = rule(
+        f"oldSelf.hasValue() || self.metadata.name.matches('^{DNS_LABEL.pattern}$')",
+        "metadata.name must be lower-case letters, digits and '-', begin with a letter and not end with '-'",
+        optionalOldSelf=True,
+    )
+    return [dns, *pods]
+
+
+def _pods_of_map() -> Rule:
+    now, before = "self.spec.tfReplicaSpecs", "oldSelf.value().spec.tfReplicaSpecs"
+    kept = f"has({before}) && role in {before} && {_count(f'{before}[role]')} >= {_count(f'{now}[role]')}"
+    fits = _fits("role", _count(f"{now}[role]"))
+    return _too_long(f"!has({now}) || {now}.all(role, {fits} || (oldSelf.hasValue() && {kept}))")
+
+
+def _pods_of_list() -> Rule:
+    """At creation only: a list of the past has no bound, so the server lets no rule walk it."""
+    now = "self.spec.replicaSpecs"
+    fits = _fits(_type("r"), _count("r"))
+    return _too_long(f"!has({now}) || oldSelf.hasValue() || {now}.all(r, {fits})")
+
+
+def _fits(role: str, count: str) -> str:
+    letters = f"size(self.metadata.name) + size({role}) + size(string({count} > 1 ? {count} - 1 : 0)) + 2"
+    return f"{letters} <= {MAX_LABEL}"
+
+
+def _too_long(expression: str) -> Rule:
+    """Asked of what is new only: whatever an old job is called, its status must be written."""
+    text = f"metadata.name is too long: with role and index, a pod's name would have more than {MAX_LABEL} letters"
+    return rule(expression, text, optionalOldSelf=True)
+
+
+# --- the spec
+
+
+def _one_form() -> list[Rule]:
+    """Both forms are fields of every version, because the server keeps one set of fields for all of them."""
+    old = " || ".join(f"has(self.{name})" for name in _OLD_FIELDS)
+    new = " || ".join(f"has(self.{name})" for name in _NEW_FIELDS)
+    return [
+        rule(
+            "has(self.tfReplicaSpecs) != has(self.replicaSpecs)",
+            "spec must have roles: tfReplicaSpecs, or replicaSpecs as in v1alpha1, and not both",
+        ),
+        rule(
+            f"!has(self.tfReplicaSpecs) || !({old})",
+            f"{', '.join(_OLD_FIELDS)} belong to v1alpha1: tfReplicaSpecs knows none of them",
+        ),
+        rule(
+            f"!has(self.replicaSpecs) || !({new})",
+            "replicaSpecs is v1alpha1, whose only run policy is cleanupPodPolicy; `tfyard convert` rewrites it",
+        ),
+    ]
+
+
+def _said_once() -> list[Rule]:
+    """Run policy stands under spec (before v1) or under runPolicy (since); a default of false says nothing.
+    To CEL the two scheduling policies are of different types, so they cannot be compared."""
+    gang = rule(
+        "!has(self.schedulingPolicy) || !has(self.runPolicy) || !has(self.runPolicy.schedulingPolicy)",
+        "schedulingPolicy is given twice, in spec and in spec.runPolicy: keep one of the two",
+    )
+    fields = RunPolicySpec.__struct_encode_fields__
+    return [*(_agrees(name) for name in fields if name not in ("suspend", "schedulingPolicy")), gang]
+
+
+def _agrees(name: str) -> Rule:
+    here, there = f"self.{name}", f"self.runPolicy.{name}"
+    return rule(
+        f"!has({here}) || !has(self.runPolicy) || !has({there}) || {here} == {there}",
+        f"spec.runPolicy.{name} differs from spec.{name}, which says the same thing: keep one of the two",
+    )
+
+
+def _managed_by() -> Rule:
+    """From nothing to something is a change, too: two operators would have kept the job for a while."""
+    text = "managedBy cannot be changed: two operators would keep one job"
+    return rule(f"{_manager('self')} == {_manager('oldSelf')}", text)
+
+
+def _manager(spec: str) -> str:
+    nested = f"has({spec}.runPolicy) && has({spec}.runPolicy.managedBy)"
+    flat = f"(has({spec}.managedBy) ? {spec}.managedBy : '')"
+    return f"({nested} ? {spec}.runPolicy.managedBy : {flat})"
+
+
+def _gangs() -> list[Rule]:
+    return [
+        _gang("self.schedulingPolicy", ""),
+        _gang("self.runPolicy.schedulingPolicy", "has(self.runPolicy) && "),
+    ]
+
+
+def _gang(policy: str, parent: str) -> Rule:
+    roles = "self.tfReplicaSpecs"
+    size = f"{roles}.map(role, {_count(f'{roles}[role]')}).sum()"
+    given = f"{parent}has({policy}) && has({policy}.minAvailable) && has({roles})"
+    text = "schedulingPolicy.minAvailable: the gang never fits, the job has fewer tasks"
+    return rule(f"!({given}) || {policy}.minAvailable <= {size}", text)
+
+
+def _chief_exists() -> list[Rule]:
+    chief = "self.terminationPolicy.chief"
+    given = f"has(self.terminationPolicy) && has({chief}) && has(self.replicaSpecs)"
+    name = f"(has({chief}.replicaName) ? {chief}.replicaName : 'MASTER')"
+    index = f"(has({chief}.replicaIndex) ? {chief}.replicaIndex : 0)"
+    return [
+        rule(
+            f"!({given}) || self.replicaSpecs.exists(r, {_type('r')} == {name})",
+            "spec.terminationPolicy.chief.replicaName: Missing ReplicaSpec for chief",
+        ),
+        rule(
+            f"!({given}) || self.replicaSpecs.all(r, {_type('r')} != {name} || {index} < {_count('r')})",
+            "spec.terminationPolicy.chief.replicaIndex: there is no such replica",
+        ),
+    ]
+
+
+# --- the roles
+
+
+def _for_map(schema: Schema, *, describes_pods: bool) -> Schema:
+    path: Path = ("spec", "tfReplicaSpecs")
+    known = rule(
+        f"self.all(role, role.lowerAscii() in {_KNOWN})", f"unknown replica type; one of: {', '.join(ROLES)}"
+    )
+    schema = _ruled(schema, path, known, *_chiefs(), maxProperties=MAX_ROLES, minProperties=1)
+    given = rule(
+        "has(self.template) && has(self.template.spec)",
+        f"template.spec.containers must be specified: one container named {TENSORFLOW_CONTAINER}, with its image",
+    )
+    schema = _ruled(schema, (*path, "*"), given)
+    schema = _for_containers(schema, (*path, "*", "template", "spec"))
+    return _for_gpus(schema, (*path, "*", "template", "spec")) if describes_pods else schema
+
+
+def _chiefs() -> list[Rule]:
+    return [
+        rule(
+            f"self.filter(role, role.lowerAscii() in {_CHIEFS}).size() <= 1",
+            "must not have more than 1 Chief or Master role: keep one of the two",
+        ),
+        rule(
+            f"self.all(role, !(role.lowerAscii() in {_CHIEFS}) || {_count('self[role]')} <= 1)",
+            "there is one Chief or Master, not more: replicas is 1 at most",
+        ),
+        rule(
+            "self.all(role, self.exists_one(other, other.lowerAscii() == role.lowerAscii()))",
+            "a role is given twice, in other letters: keep one of the two",
+        ),
+    ]
+
+
+def _for_list(schema: Schema) -> Schema:
+    path: Path = ("spec", "replicaSpecs")
+    once = rule(
+        f"self.all(a, self.exists_one(b, {_type('a')} == {_type('b')}))",
+        "a tfReplicaType is given twice: merge the two",
+    )
+    schema = _ruled(schema, path, once, maxItems=MAX_ROLES, minItems=1)
+    master = rule(
+        f"{_type('self')} != 'MASTER' || {_count('self')} == 1", "a MASTER is exactly one: replicas: 1"
+    )
+    given = rule(
+        f"{_type('self')} == 'PS' || (has(self.template) && has(self.template.spec))",
+        "template must be given: only a PS may do without a template",
+    )
+    schema = _ruled(schema, (*path, "*"), master, given)
+    return _for_containers(schema, (*path, "*", "template", "spec"))
+
+
+# --- the pods
+
+
+def _for_containers(schema: Schema, spec: Path) -> Schema:
+    named = rule(
+        f"self.exists(c, c.name == '{TENSORFLOW_CONTAINER}')",
+        f"must have at least one container with name {TENSORFLOW_CONTAINER}: it is the one that gets TF_CONFIG",
+    )
+    image = rule("has(self.image) && self.image != ''", "image must be required: the image to run")
+    schema = _ruled(schema, (*spec, "containers"), named, maxItems=MAX_CONTAINERS)
+    schema = within(schema, (*spec, "initContainers"), {"maxItems": MAX_CONTAINERS})
+    for containers in ("containers", "initContainers"):
+        schema = _ruled(schema, (*spec, containers, "*"), image)
+    return schema
+
+
+def _for_gpus(schema: Schema, spec: Path) -> Schema:
+    limited = f"has(self.limits) && ('{GPU}' in self.limits || '{OLD_GPU}' in self.limits)"
+    alone = rule(
+        f"!has(self.requests) || !('{GPU}' in self.requests) || ({limited})",
+        f"{GPU}: a GPU must be a limit, Kubernetes rejects a request alone: move it to resources.limits",
+    )
+    schema = _ruled(schema, (*spec, "containers", "*", "resources"), alone)
+    ports: Path = (*spec, "containers", "*", "ports", "*", "containerPort")
+    return within(schema, ports, {"minimum": 1, "maximum": 65_535})

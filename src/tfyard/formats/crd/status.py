@@ -1,0 +1,99 @@
+"""The status in the CRD: whatever we remember must be listed, or the server forgets it without a word."""
+
+from msgspec import inspect as mi
+
+from tfyard.model import Manifest, Status
+
+from . import schema
+from .schema import OPEN, Schema
+
+_TEXTS = {
+    "phase": "How the job goes, in one word: Created, Running, Restarting, Suspended, Succeeded or Failed.",
+    "conditions": "What became of the job, each with reason and time.",
+    "replicaStatuses": "How many tasks of each role run, succeeded and failed.",
+    "restarts": "Restarts that count against the limit, of all roles.",
+    "tasks": "What the operator must remember of tasks whose pods are gone.",
+    "cluster": "Decided once and kept: how the job's tasks find each other.",
+    "failure": "Why the job failed.",
+    "startTime": "When the job was first seen to.",
+    "completionTime": "When the job ended.",
+    "lastReconcileTime": "When the operator last looked.",
+    "observedGeneration": "The spec that this status speaks of.",
+}
+_V1ALPHA1: dict[str, Schema] = {"replicaStatuses": schema.KEEP_UNKNOWN}
+"""It was a list there. Such objects exist, and nobody could change them if a mapping were asked for."""
+
+
+def described() -> Schema:
+    """Also what others wrote stays: upstream's labelSelector, v1alpha1's state, v1alpha2's tfReplicaStatuses."""
+    found = _tolerant(schema.of(mi.type_info(Status)))
+    properties = {name: {"description": _TEXTS[name], **part} for name, part in found["properties"].items()}
+    properties["restarts"] |= {"default": 0, "nullable": False}  # we store no zeros, and a table shows one
+    return {**found, "description": "How the job goes; written by the operator.", "properties": properties}
+
+
+def for_v1alpha1() -> Schema:
+    found = described()
+    return {**found, "properties": {**found["properties"], **_V1ALPHA1}}
+
+
+def _tolerant(part: Schema) -> Schema:
+    """Old operators wrote null for what was empty, and fields of their own."""
+    part = {**part, "nullable": True}
+    if "properties" in part:
+        part |= {**OPEN, "properties": {name: _tolerant(p) for name, p in part["properties"].items()}}
+    if "additionalProperties" in part:
+        part["additionalProperties"] = _tolerant(part["additionalProperties"])
+    if "items" in part:
+        part["items"] = {**_tolerant(part["items"]), "nullable": False}
+    return part
+
+
+def missing_memory(crd: Manifest) -> list[str]:
+    """What a CRD, as a server hands it out, would drop of a status that we write.
+
+    Every version counts: whoever changes a job through one that drops fields drops them for all.
+    """
+    if crd["spec"].get("preserveUnknownFields"):
+        return []
+    wanted = schema.of(mi.type_info(Status))
+    missing: dict[str, None] = {}
+    for version in crd["spec"]["versions"]:
+        if version.get("served") or version.get("storage"):
+            missing |= dict.fromkeys(_missing_in(version, wanted))
+    return list(missing)
+
+
+def _missing_in(version: Manifest, wanted: Schema) -> list[str]:
+    if (version.get("subresources") or {}).get("status") is None:
+        return ["subresources.status"]
+    root = (version.get("schema") or {}).get("openAPIV3Schema") or {}
+    if "status" not in root.get("properties", {}):
+        return [] if _keeps(root) else ["status"]
+    return _dropped(wanted, root["properties"]["status"], "status")
+
+
+def _dropped(wanted: Schema, served: Schema, path: str) -> list[str]:
+    """Listed fields are pruned by their own schema even where unknown ones are kept."""
+    found: list[str] = []
+    if "additionalProperties" in wanted:
+        found += _dropped_value(wanted, served, path)
+    elif "items" in wanted and "items" in served:
+        found += _dropped(wanted["items"], served["items"], f"{path}[]")
+    for name, part in wanted.get("properties", {}).items():
+        if name in served.get("properties", {}):
+            found += _dropped(part, served["properties"][name], f"{path}.{name}")
+        elif not _keeps(served):
+            found.append(f"{path}.{name}")
+    return found
+
+
+def _dropped_value(wanted: Schema, served: Schema, path: str) -> list[str]:
+    values = served.get("additionalProperties")
+    if isinstance(values, dict):
+        return _dropped(wanted["additionalProperties"], values, f"{path}.*")
+    return [] if values or _keeps(served) else [f"{path}.*"]
+
+
+def _keeps(served: Schema) -> bool:
+    return bool(served.get("x-kubernetes-preserve-unknown-fields"))
