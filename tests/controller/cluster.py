@@ -5,8 +5,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
-from tfyard.controller.operator import TFJOBS, Operator, Settings
-from tfyard.kube import AlreadyExists, Client, requests
+from tfyard.controller import definitions
+from tfyard.controller.operator import OLD_TFJOBS, TFJOBS, Operator, Settings
+from tfyard.kube import Client, requests
 from tfyard.testing import ControlPlane, ScriptedKubelet, eventually
 from tfyard.testing.script import Scripts
 
@@ -33,8 +34,8 @@ def _replicas(value: Any) -> Manifest:
 class Bench:
     """One namespace of the cluster with an operator in it."""
 
-    def __init__(self, client: Client, namespace: str, kubelet: ScriptedKubelet) -> None:
-        self.client, self.namespace, self.kubelet = client, namespace, kubelet
+    def __init__(self, client: Client, namespace: str, kubelet: ScriptedKubelet, operator: Operator) -> None:
+        self.client, self.namespace, self.kubelet, self.operator = client, namespace, kubelet, operator
 
     async def submit(self, manifest: Manifest) -> Manifest:
         made: Manifest = await self.client.send(requests.create(TFJOBS.path(self.namespace), manifest))
@@ -53,6 +54,9 @@ class Bench:
     async def names(self, resource: Any = requests.PODS) -> set[str]:
         found = await self.client.send(requests.get(resource.path(self.namespace)))
         return {item["metadata"]["name"] for item in found["items"]}
+
+    async def jobs(self) -> set[str]:
+        return await self.names(TFJOBS)
 
     async def phase(self, wanted: str, name: str = "train", timeout: float = 30.0) -> Manifest:
         """Wait until the job is in this phase; its status."""
@@ -73,7 +77,7 @@ class Bench:
 
 @asynccontextmanager
 async def operating(client: Client, namespace: str, **settings: Any) -> AsyncIterator[Operator]:
-    operator = Operator(client, Settings(namespaces=(namespace,), **settings), [TFJOBS])
+    operator = Operator(client, Settings(namespaces=(namespace,), **settings), [TFJOBS, OLD_TFJOBS])
     running = asyncio.create_task(operator.run())
     try:
         yield operator
@@ -91,36 +95,11 @@ async def bench(
         await install(client)
         async with (
             ScriptedKubelet(other, script, namespace) as kubelet,
-            operating(client, namespace, **settings),
+            operating(client, namespace, **settings) as operator,
         ):
-            yield Bench(client, namespace, kubelet)
+            yield Bench(client, namespace, kubelet, operator)
 
 
 async def install(client: Client) -> None:
-    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    version = {
-        "name": "v1",
-        "served": True,
-        "storage": True,
-        "schema": {"openAPIV3Schema": schema},
-        "subresources": {"status": {}},
-    }
-    spec = {
-        "group": "kubeflow.org",
-        "names": {"kind": "TFJob", "plural": "tfjobs", "singular": "tfjob"},
-        "scope": "Namespaced",
-        "versions": [version],
-    }
-    crd = {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": "tfjobs.kubeflow.org"},
-        "spec": spec,
-    }
-    with suppress(AlreadyExists):
-        await client.send(requests.create(requests.CRDS.path(), crd))
-
-    async def served() -> None:
-        await client.send(requests.get(TFJOBS.path()))
-
-    await eventually(served)
+    """Our definitions, as `tfyard operator --install-crds` does it; where they are already, nothing changes."""
+    await definitions.ready(client, install=True)

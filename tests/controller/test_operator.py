@@ -1,12 +1,21 @@
 """The operator on a real apiserver, with pods that live by a script."""
 
+import asyncio
+from functools import partial
+from pathlib import Path
+
 import pytest
 
 from tests.controller.cluster import bench, tfjob
+from tfyard.controller.config import site
+from tfyard.formats import controllerconfig
 from tfyard.kube import requests
-from tfyard.testing import ControlPlane, Script
+from tfyard.testing import ControlPlane, Script, eventually
 
 pytestmark = pytest.mark.cluster
+
+SEEDS = Path(__file__).parents[1] / "data" / "seeds"
+GOLDEN = Path(__file__).parents[1] / "golden"
 
 
 async def test_a_job_goes_from_creation_to_success(control_plane: ControlPlane, namespace: str) -> None:
@@ -75,13 +84,19 @@ async def test_a_job_that_cannot_be_read_says_everything_that_is_wrong_once(
     control_plane: ControlPlane, namespace: str
 ) -> None:
     async with bench(control_plane, namespace, Script()) as yard:
-        broken = tfjob(Worker={"restartPolicy": "Sometimes"}, Boss=1)
+        broken = tfjob(Worker=1)  # what the server's rules cannot see: they know nothing of annotations
+        broken["metadata"]["annotations"] = {
+            "tfyard.dev/dialect": "tf9",
+            "tfyard.dev/evaluator-grace": "soon",
+        }
         await yard.submit(broken)
         status = await yard.phase("Failed")
-        assert "restartPolicy" in status["failure"]["message"]
-        assert "unknown replica type 'Boss'" in status["failure"]["message"]
-        version = (await yard.get())["metadata"]["resourceVersion"]
-        assert (await yard.get())["metadata"]["resourceVersion"] == version
+        assert "must be one of tf2, kubeflow, tf1" in status["failure"]["message"]
+        assert "must be a duration" in status["failure"]["message"]
+        writes = yard.operator.metrics.api_writes.value("update", "tfjobs/status")
+        await yard.patch({"metadata": {"labels": {"looked": "at"}}})
+        await asyncio.sleep(0.5)
+        assert yard.operator.metrics.api_writes.value("update", "tfjobs/status") == writes
 
 
 async def test_a_finished_job_goes_when_its_time_is_over(control_plane: ControlPlane, namespace: str) -> None:
@@ -94,6 +109,44 @@ async def test_a_finished_job_goes_when_its_time_is_over(control_plane: ControlP
             )
             assert found["items"] == []
 
-        from tfyard.testing import eventually
-
         await eventually(gone)
+
+
+async def test_the_labs_manifest_goes_from_kubectl_create_to_success(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    """Seed 001: v1beta1, MASTER, a GPU limit, and the share of its second exercise."""
+    text = (SEEDS / "001-module6-ex2-azurefile.yaml").read_text()
+    async with bench(control_plane, namespace, Script(run_for=0.2)) as yard:
+        kubectl = partial(control_plane.kubectl, "--namespace", namespace)
+        await asyncio.to_thread(kubectl, "create", "-f", "-", stdin=text)
+        (name,) = await yard.jobs()
+        await yard.phase("Succeeded", name)
+        table = await asyncio.to_thread(kubectl, "get", "tfjob")
+        assert table.splitlines()[0].split() == ["NAME", "STATE", "CHIEF", "WORKERS", "PS", "RESTARTS", "AGE"]
+        assert "Succeeded" in table
+        told = await asyncio.to_thread(kubectl, "describe", "tfjob", name)
+        assert "TFJobSucceeded" in told
+
+
+async def test_the_first_operators_manifest_gets_its_drivers_and_succeeds(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    """Seed 004: tensorflow.org/v1alpha1 with the accelerators of its config file."""
+    job = (SEEDS / "004-example-tfjob.yaml").read_text().replace("<SAMPLE IMAGE>", "sample")
+    config = controllerconfig.load((GOLDEN / "seed_004" / "controller_config_file.yaml").read_text())
+    async with bench(control_plane, namespace, Script(run_for=0.2), site=site(config)) as yard:
+        kubectl = partial(control_plane.kubectl, "--namespace", namespace)
+        await asyncio.to_thread(kubectl, "create", "-f", "-", stdin=job)
+        await yard.pods({"example-tfjob-master-0"})
+        pod = await yard.client.send(requests.get(requests.PODS.path(namespace, "example-tfjob-master-0")))
+        container = pod["spec"]["containers"][0]
+        assert {"/usr/lib/nvidia", "/usr/local/nvidia/bin"} <= {
+            m["mountPath"] for m in container["volumeMounts"]
+        }
+        assert container["resources"]["limits"]["nvidia.com/gpu"] == "1"
+
+        async def done() -> None:
+            assert "Succeeded" in await asyncio.to_thread(kubectl, "get", "tfjobs.tensorflow.org")
+
+        await eventually(done)

@@ -3,13 +3,11 @@
 import pytest
 
 from tests.render.everything import rendered
+from tfyard.controller import definitions
 from tfyard.kube import AlreadyExists, Client, requests
 from tfyard.testing import ControlPlane, acceptance
 
 pytestmark = pytest.mark.cluster
-
-OURS = ("TFJob",)
-"""Kinds that a cluster knows only by our own definitions; tests/formats asks for those."""
 
 
 async def test_every_object_of_every_example_is_accepted_by_a_strict_dry_run(
@@ -19,6 +17,7 @@ async def test_every_object_of_every_example_is_accepted_by_a_strict_dry_run(
         (words, one) for words, found in rendered().items() for one in found if one["kind"] not in OURS
     ]
     async with control_plane.client() as client:
+        await definitions.ready(client, install=True)
         await _make_namespaces(
             client, {str(one["metadata"].get("namespace") or namespace) for _, one in objects}
         )

@@ -11,15 +11,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tfyard import kube, planner
-from tfyard.errors import TfyardError
 from tfyard.formats.controllerconfig import OperatorConfig
-from tfyard.kube import requests
 
+from . import definitions
 from .config import read_config, read_server_script, site
 from .health import Bind, HealthServer, Questions
 from .leadership import Leadership, new_identity
 from .lease import Candidate
-from .operator import OLD_TFJOBS, TFJOBS, Operator, Settings
+from .operator import Operator, Settings
 
 log = logging.getLogger(__name__)
 
@@ -38,15 +37,11 @@ class Options(Struct, frozen=True, kw_only=True):
     bind: str = ":8080"
 
 
-class CannotRemember(TfyardError):
-    """The cluster's TFJob definition would drop what a job must remember: acting on it would lose jobs."""
-
-
 async def serve(access: kube.Access, options: Options) -> None:
     """Until SIGTERM or SIGINT; then the lease is handed back, so that a standby takes over at once."""
     place = _site(options)
     async with kube.Client(access) as client, AsyncExitStack() as doors:
-        resources = await _served(client)
+        resources = await definitions.ready(client, install=options.install_crds)
         leadership = _leadership(access, options)
         settings = Settings(site=place, namespaces=options.namespaces, may_write=leadership.is_current)
         if not options.leader_elect:
@@ -72,22 +67,6 @@ def _leadership(access: kube.Access, options: Options) -> Leadership:
         new_identity(), options.lease_namespace or os.environ.get("POD_NAMESPACE") or own or first
     )
     return Leadership(access, candidate, on_lost=lambda reason: log.warning("lost the lease: %s", reason))
-
-
-async def _served(client: kube.Client) -> list[kube.Resource]:
-    """Which of our two kinds this cluster knows."""
-    found = []
-    for resource in (TFJOBS, OLD_TFJOBS):
-        try:
-            await client.send(requests.get(resource.path(), {"limit": "1"}))
-        except kube.NotFound:
-            continue
-        except kube.Forbidden:
-            pass  # known, but not to be listed everywhere: namespaced mode
-        found.append(resource)
-    if TFJOBS not in found:
-        raise CannotRemember("this cluster has no TFJobs; run: tfyard operator --install-crds")
-    return found
 
 
 async def _run(operator: Operator, leadership: Leadership | None) -> None:

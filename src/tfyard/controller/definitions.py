@@ -1,0 +1,98 @@
+"""The cluster's definitions of TFJob: installed if asked, and never acted upon if they cannot remember.
+
+Upstream's CRD prunes the status fields in which we remember restarts and finished tasks. An operator that wrote
+them and read back nothing would run finished work again.
+"""
+
+import asyncio
+import logging
+from typing import Any
+
+from tfyard import kube
+from tfyard.errors import TfyardError
+from tfyard.formats import crd
+from tfyard.kube import requests
+from tfyard.model import Manifest
+
+from .operator import OLD_TFJOBS, TFJOBS
+
+log = logging.getLogger(__name__)
+
+ESTABLISH_TIMEOUT = 60.0
+REMEDY = (
+    "tfyard operator --install-crds, or: tfyard crds | kubectl apply --server-side --force-conflicts -f -"
+)
+
+
+class CannotRemember(TfyardError):
+    """The cluster has no TFJobs, or would drop what they must remember."""
+
+
+async def ready(client: kube.Client, *, install: bool) -> list[kube.Resource]:
+    """Which of our two kinds may be acted upon here."""
+    if install:
+        await _install(client)
+        await asyncio.wait_for(_published(client), ESTABLISH_TIMEOUT)
+    found = [resource for resource in (TFJOBS, OLD_TFJOBS) if await _is_usable(client, resource)]
+    if TFJOBS not in found:
+        raise CannotRemember(f"this cluster has no TFJobs; run {REMEDY}")
+    return found
+
+
+async def _install(client: kube.Client) -> None:
+    for definition in crd.crds():
+        name = definition["metadata"]["name"]
+        await client.send(requests.apply(requests.CRDS.path(name=name), definition))
+        await asyncio.wait_for(_established(client, name), ESTABLISH_TIMEOUT)
+        log.info("installed %s", name)
+
+
+async def _established(client: kube.Client, name: str) -> None:
+    while True:
+        found = await client.send(requests.get(requests.CRDS.path(name=name)))
+        conditions = (found.get("status") or {}).get("conditions") or []
+        if any(c["type"] == "Established" and c["status"] == "True" for c in conditions):
+            return
+        await asyncio.sleep(0.2)
+
+
+async def _published(client: kube.Client) -> None:
+    """Servers tell of a new definition a moment after they serve it."""
+    while True:
+        try:
+            if await _is_usable(client, TFJOBS) and await _is_usable(client, OLD_TFJOBS):
+                return
+        except CannotRemember:
+            log.debug("the older definition is still published")
+        await asyncio.sleep(0.2)
+
+
+async def _is_usable(client: kube.Client, resource: kube.Resource) -> bool:
+    definition = await _definition(client, resource)
+    if definition is None:
+        return False
+    missing = crd.missing_memory(definition)
+    if missing:
+        name = f"{resource.plural}.{resource.group}"
+        raise CannotRemember(f"{name} would drop {', '.join(missing)}; run {REMEDY}")
+    return True
+
+
+async def _definition(client: kube.Client, resource: kube.Resource) -> Manifest | None:
+    """As the server publishes it to everybody: reading CRDs themselves needs a cluster-wide right that an
+    operator of a few namespaces does not have."""
+    try:
+        published = await client.send(requests.get(f"/openapi/v3/apis/{resource.group}/{resource.version}"))
+    except kube.NotFound:
+        return None
+    for schema in published["components"]["schemas"].values():
+        kinds = schema.get("x-kubernetes-group-version-kind") or []
+        if any(k["group"] == resource.group and k["kind"] in ("TFJob", "TfJob") for k in kinds):
+            has_status = any(path.endswith("/status") for path in published["paths"])
+            return _as_definition(resource, schema, has_status)
+    return None
+
+
+def _as_definition(resource: kube.Resource, schema: Any, has_status: bool) -> Manifest:
+    version = {"name": resource.version, "served": True, "schema": {"openAPIV3Schema": schema}}
+    return {"spec": {"versions": [version | ({"subresources": {"status": {}}} if has_status else {})]}}
