@@ -1,0 +1,72 @@
+"""The operator as a process: started, asked, and ended in order."""
+
+import asyncio
+import json
+import signal
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from tests.controller.cluster import install, tfjob
+from tfyard.controller.operator import TFJOBS
+from tfyard.kube import requests
+from tfyard.testing import ControlPlane, Script, ScriptedKubelet, eventually
+
+pytestmark = pytest.mark.cluster
+
+
+@asynccontextmanager
+async def operator(
+    plane: ControlPlane, namespace: str, log: Path
+) -> AsyncIterator[asyncio.subprocess.Process]:
+    kubeconfig = plane.write_kubeconfig(plane.access(), f"operator-{namespace}")
+    command = ["-m", "tfyard", "operator", "--kubeconfig", str(kubeconfig), "--namespaces", namespace]
+    with log.open("wb") as stderr:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, *command, "--bind", "127.0.0.1:0", stderr=stderr
+        )
+    try:
+        yield process
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.wait()
+
+
+def lines(log: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in log.read_text().splitlines()]
+
+
+def port_of(log: Path) -> int:
+    (told,) = [line["message"] for line in lines(log) if line["message"].startswith("answers on port")]
+    return int(told.rpartition(" ")[2])
+
+
+async def test_it_leads_answers_works_and_hands_its_lease_back(
+    control_plane: ControlPlane, namespace: str, tmp_path: Path
+) -> None:
+    log = tmp_path / "log"
+    async with control_plane.client() as client, ScriptedKubelet(client, Script(run_for=0.2), namespace):
+        await install(client)
+        async with operator(control_plane, namespace, log) as process:
+            await client.send(requests.create(TFJOBS.path(namespace), tfjob(Worker=1)))
+
+            async def succeeded() -> None:
+                found = await client.send(requests.get(TFJOBS.path(namespace, "train")))
+                assert found["status"]["phase"] == "Succeeded"
+
+            await eventually(succeeded, 60)
+            async with aiohttp.ClientSession(f"http://127.0.0.1:{port_of(log)}") as session:
+                assert (await session.get("/readyz")).status == 200
+                metrics = await (await session.get("/metrics")).text()
+            counted = f'training_operator_jobs_successful_total{{job_namespace="{namespace}",framework="tensorflow"}} 1'
+            assert counted in metrics
+            process.send_signal(signal.SIGTERM)
+            assert await asyncio.wait_for(process.wait(), 30) == 0
+        lease = await client.send(requests.get(requests.LEASES.path(namespace, "tfyard-operator")))
+        assert lease["spec"].get("holderIdentity", "") == ""
