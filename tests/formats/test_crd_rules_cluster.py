@@ -19,7 +19,12 @@ DRY_RUN = {"dryRun": "All", "fieldValidation": "Strict"}
 GPU = {"resources": {"requests": {"nvidia.com/gpu": 1}}}
 MASTER = {"tfReplicaType": "MASTER", **replica()}
 WORKER = {"tfReplicaType": "WORKER", **replica()}
+BOARD = {"logDir": "/logs"}
 GANG = {"minAvailable": 2}
+
+
+def named(body: Manifest, name: str) -> Manifest:
+    return {**body, "metadata": {"name": name}}
 
 
 def chief(name: str, index: int = 0) -> Manifest:
@@ -73,6 +78,8 @@ BAD: list[tuple[Manifest, str]] = [
     (tfjob(schedulingPolicy=GANG), "the gang never fits"),
     (tfjob(runPolicy={"schedulingPolicy": GANG}), "the gang never fits"),
     (old(), "should have at least 1 items|replicaSpecs must be given"),
+    (named(old(MASTER), "x" * 55), "metadata.name is too long"),
+    (named(old(MASTER, tensorboard=BOARD), "x" * 52), "metadata.name is too long"),
     (old(MASTER, MASTER), "a tfReplicaType is given twice"),
     (old({**MASTER, "replicas": 0}), "a MASTER is exactly one"),
     (old({**MASTER, "replicas": 2}), "a MASTER is exactly one"),
@@ -134,6 +141,7 @@ GOOD = [
     tfjob(successPolicy=""),
     old(MASTER, {**WORKER, "replicas": 2}, {"tfReplicaType": "PS"}, **chief("WORKER", 1)),
     old(replica(), cleanupPodPolicy=""),
+    named(old(MASTER, tensorboard=BOARD), "x" * 51),
 ]
 
 
