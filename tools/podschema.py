@@ -9,6 +9,10 @@ are written, byte for byte the same for the same input:
     podschema.json   everything reachable from PodTemplateSpec, with descriptions: for `explain` and the CRD
     podfields.json   names and shapes only, small enough to be loaded by every command
 
+and, for the tests of `render`, what the other kinds that it writes are made of:
+
+    tests/render/data/kinds.json   the same shapes, `!` behind those of required fields
+
 The shapes of podfields.json are words, since a thousand small objects would be slower to load:
 
     string integer boolean quantity int-or-string time object      scalars; `object` takes any keys
@@ -25,6 +29,23 @@ from typing import Any
 
 ROOT = "io.k8s.api.core.v1.PodTemplateSpec"
 DATA = Path(__file__).parent.parent / "src" / "tfyard" / "formats" / "data"
+
+KINDS_FILE = Path(__file__).parent.parent / "tests" / "render" / "data" / "kinds.json"
+KINDS = {
+    "v1": [
+        "ConfigMap",
+        "Namespace",
+        "PersistentVolume",
+        "PersistentVolumeClaim",
+        "ReplicationController",
+        "Secret",
+        "Service",
+        "ServiceAccount",
+    ],
+    "apps/v1": ["Deployment", "StatefulSet"],
+    "batch/v1": ["Job"],
+    "rbac.authorization.k8s.io/v1": ["Role", "RoleBinding"],
+}
 
 Schema = dict[str, Any]
 
@@ -53,6 +74,29 @@ def main(arguments: list[str]) -> None:
     write(DATA / "podschema.json", release, {short(name): described(schema) for name, schema in used.items()})
     shapes = {short(name): names_only(schema) for name, schema in used.items() if "properties" in schema}
     write(DATA / "podfields.json", release, shapes)
+    write(KINDS_FILE, release, kinds(definitions))
+
+
+def kinds(definitions: dict[str, Schema]) -> dict[str, Any]:
+    """Every definition that the kinds reach. A kind stands under its apiVersion, others under their name."""
+    roots = {kind_id(version, kind): (version, kind) for version, found in KINDS.items() for kind in found}
+    used = {name for root in roots for name in reachable(definitions, root)}
+    result = {}
+    for name in sorted(used):
+        if "properties" in definitions[name] and short(name) not in SCALARS:
+            version, kind = roots.get(name, ("", short(name)))
+            result[f"{version}/{kind}" if version else kind] = with_required(definitions[name])
+    return result
+
+
+def kind_id(version: str, kind: str) -> str:
+    group, _, number = version.rpartition("/")
+    return f"io.k8s.api.{(group or 'core').partition('.')[0]}.{number}.{kind}"
+
+
+def with_required(schema: Schema) -> dict[str, str]:
+    required = schema.get("required", [])
+    return {name: word + "!" * (name in required) for name, word in names_only(schema).items()}
 
 
 def release_of(swagger: Path) -> str:

@@ -240,8 +240,13 @@ def test_code_from_git_is_fetched_for_the_run(yard: Yard) -> None:
 
 
 def test_gpus_are_shared_out_over_the_tasks_that_train(yard: Yard) -> None:
-    script = "import os; print(os.environ['CUDA_VISIBLE_DEVICES'])"
-    yard.job(script, worker=2, ps=1, success="all-workers")
+    script = """
+import os, time
+print(os.environ['CUDA_VISIBLE_DEVICES'], flush=True)
+open('said-' + os.environ['JOB_NAME'], 'w')
+while not os.path.exists('said-ps'): time.sleep(.05)
+"""
+    yard.job(script, worker=2, ps=1, success="all-workers", env={"ROLE": "$(JOB_NAME)"})
     outcome = yard.run("--gpus", CUDA_VISIBLE_DEVICES="0,1,2,3")
     assert outcome.lines("worker-0") == ["0,1"]
     assert outcome.lines("worker-1") == ["2,3"]

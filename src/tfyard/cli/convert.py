@@ -1,27 +1,71 @@
 """`tfyard convert`: a job of any version as TFJob v1 or as a job file."""
 
+from collections.abc import Sequence
+
 import click
+from msgspec.structs import replace
 
 from tfyard import formats
-from tfyard.cli import editor, files
+from tfyard.cli import editor, files, problems
+from tfyard.errors import Invalid, Usage
+from tfyard.formats import legacy
 
 
 @click.command("convert")
-@click.argument("name", metavar="FILE")
+@click.argument("names", metavar="FILE...", nargs=-1, required=True)
 @click.option(
     "--to", type=click.Choice(["v1", "jobfile"]), default="v1", help="What to write.", show_default=True
 )
 @click.option("-o", "--output", metavar="FILE", help="Write here instead of to standard output.")
-def command(name: str, to: formats.Version, output: str | None) -> None:
+def command(names: tuple[str, ...], to: formats.Version, output: str | None) -> None:
     """Rewrite a job of any version as TFJob v1 or as a tfyard job file.
 
-    What the new form cannot say stands in comments at its head.
+    A cluster written by hand (a ReplicationController and a Service per task, in one file or in several)
+    becomes one job. What the new form cannot say stands in comments at its head.
     """
-    texts = [formats.dump(files.load(document), to).text() for document in files.read_jobs(name)]
-    text = "---\n".join(texts)
+    documents = _read(names)
+    texts = [formats.dump(files.load(one), to).text() for one in documents if formats.is_job(one.data)]
+    others = [one for one in documents if not formats.is_job(one.data)]
+    if any(legacy.is_controller(one.data) for one in others):
+        texts.append(_by_hand(others, to))
+    elif not texts:
+        raise Usage(f"{', '.join(map(files.display_name, names))}: no TFJob and no tfyard job file in it")
+    else:
+        for document in others:
+            click.echo(files.passed_over(document), err=True)
+    _write("---\n".join(texts), to, output)
+
+
+def _write(text: str, to: formats.Version, output: str | None) -> None:
     if output is None or output == "-":
-        click.echo(text.encode(), nl=False)  # UTF-8 whatever the terminal's: it will be a file's
+        files.print_text(text)
         return
     files.write_text(output, text)
     if to == "jobfile":
         editor.write_schema(output)
+
+
+def _read(names: Sequence[str]) -> list[formats.Document]:
+    """All documents of all files; what cannot be read is told for every file, not only for the first."""
+    found, failed = [], False
+    for name in names:
+        try:
+            found += files.read_documents(name)
+        except Invalid:
+            failed = True
+    if failed:
+        raise Invalid(())
+    return found
+
+
+def _by_hand(documents: list[formats.Document], to: formats.Version) -> str:
+    converted = legacy.load(documents)
+    for document, problem in converted.problems:
+        problems.report([problem], document, document.name)
+    if converted.job is None or any(problem.severity == "error" for _, problem in converted.problems):
+        raise Invalid(())
+    dumped = formats.dump(converted.job, to)
+    for sentence in converted.said:
+        click.echo(f"tfyard: changed: {sentence}", err=True)
+    changed = "".join(f"# changed: {sentence}\n" for sentence in converted.said)
+    return replace(dumped, heading=dumped.heading + changed).text()

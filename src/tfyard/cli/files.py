@@ -1,6 +1,7 @@
 """Reading what the user names: a path, or `-` for standard input."""
 
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
@@ -8,6 +9,9 @@ from tfyard import formats
 from tfyard.cli import problems
 from tfyard.errors import Invalid, Usage
 from tfyard.model import Job
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def read_bytes(name: str) -> bytes:
@@ -67,12 +71,32 @@ def passed_over(document: formats.Document) -> str:
     return f"{document.name}: passed over: {kind[:60] if kind.isprintable() else ascii(kind)[:60]} is no job"
 
 
+def print_text(text: str) -> None:
+    """UTF-8 whatever the terminal's encoding: it will be a file's. A stream of text only takes it as text."""
+    click.echo(text.encode() if hasattr(sys.stdout, "buffer") else text, nl=False)
+
+
 def write_text(name: str, text: str) -> None:
+    """All of it or nothing: a reader never meets half a file, and a failure leaves the old one."""
+    from pathlib import Path  # slow to import, and most commands write nothing
+
+    path = Path(name)
     try:
-        with open(name, "w", encoding="utf-8", newline="\n") as file:  # noqa: PTH123
-            file.write(text)
+        if path.exists() and not path.is_file():
+            path.write_text(text, encoding="utf-8")  # a pipe, or /dev/stdout
+        else:
+            _write_whole(path.resolve(), text)
     except OSError as error:
         raise Usage(f"{name}: {error.strerror}") from None
+
+
+def _write_whole(path: "Path", text: str) -> None:
+    draft = path.with_name(f".{path.name}.new")
+    try:
+        draft.write_text(text, encoding="utf-8", newline="\n")
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 def display_name(name: str) -> str:

@@ -1,12 +1,9 @@
 """From `tfyard run`'s options to a run: the job, the machine that stands in for a cluster, and its end."""
 
-import asyncio
 import os
 import re
-import signal
 import sys
 from datetime import UTC, datetime
-from importlib.util import find_spec
 from pathlib import Path
 
 import click
@@ -15,21 +12,17 @@ from msgspec.structs import replace
 
 from tfyard import formats, planner
 from tfyard.backends.local import cgroups, code, gpus, runs
-from tfyard.backends.local.containers import Objects, collect, rewrite
+from tfyard.backends.local.containers import Objects, collect
 from tfyard.backends.local.kubelet import Kubelet, Machine, has_memory_limit
 from tfyard.backends.local.ports import Ports
 from tfyard.backends.local.processes import Command
-from tfyard.backends.local.shortfalls import shortfalls, stand_ins
 from tfyard.backends.local.volumes import Volumes
-from tfyard.cli import files, screen
-from tfyard.cli.record import Recorder
-from tfyard.cli.screen.summary import summary
-from tfyard.controller.happenings import Happening, Note
-from tfyard.controller.here import LocalRun, Rehearsal, Watch
+from tfyard.cli import files
+from tfyard.controller.here import Rehearsal
 from tfyard.errors import Usage
 from tfyard.formats import durations
 from tfyard.formats.shape import Notes, did_you_mean
-from tfyard.model import ROLES, Create, Job, Manifest, Observed, Role, Task, tensorflow_container
+from tfyard.model import ROLES, Create, Job, Manifest, Observed, Role, Task
 
 ROLE_OPTIONS = ("chief", "worker", "ps", "evaluator")
 
@@ -215,7 +208,7 @@ def _check_mounts(prepared: Prepared) -> None:
 # The machine.
 
 
-def _machine(prepared: Prepared, directory: Path) -> Machine:
+def machine(prepared: Prepared, directory: Path) -> Machine:
     job, settings = prepared.job, prepared.settings
     devices = gpus.share(job, gpus.visible()) if settings.gpus else {}
     folder = code.place(job.code, prepared.file.parent, directory / "code") if job.code else None
@@ -227,7 +220,7 @@ def _machine(prepared: Prepared, directory: Path) -> Machine:
         directory=directory,
         volumes=Volumes(Path.cwd() / runs.HOME / "volumes", prepared.mounts, prepared.objects),
         objects=prepared.objects,
-        base_env=_base_env(),
+        base_env=base_env(),
         extra_env=extra_env,
         code=(str(folder), job.code.at, False) if job.code else None,
         make_group=cgroups.find() if any(has_memory_limit(role.template) for role in job.roles) else None,
@@ -235,7 +228,7 @@ def _machine(prepared: Prepared, directory: Path) -> Machine:
     )
 
 
-def _base_env() -> dict[str, str]:
+def base_env() -> dict[str, str]:
     """Ours, as a shell would pass it on; `python` is the interpreter that runs tfyard, and does not hold
     lines back, since nobody wants to wait for a buffer to fill."""
     own = {name: value for name, value in os.environ.items() if name != "TF_CONFIG"}
@@ -245,7 +238,7 @@ def _base_env() -> dict[str, str]:
 
 def _commands(prepared: Prepared) -> dict[Task, Command]:
     """Every task's process as it would be, made by the very code that starts it."""
-    kubelet = Kubelet(_machine(prepared, Path.cwd() / runs.HOME / "runs" / "RUN"), lambda _told: None)
+    kubelet = Kubelet(machine(prepared, Path.cwd() / runs.HOME / "runs" / "RUN"), lambda _told: None)
     decision = planner.decide(prepared.job, Observed(), prepared.site, datetime.now(UTC))
     pods = [a.manifest for a in decision.actions if isinstance(a, Create) and a.kind == "Pod"]
     return {
@@ -261,7 +254,7 @@ def show_plan(prepared: Prepared) -> None:
     """What would be started: directory, environment of its own, command; copied into a shell, it runs."""
     from shlex import join, quote
 
-    inherited = _base_env()
+    inherited = base_env()
     for task, command in _commands(prepared).items():
         click.echo(f"{task.name}:")
         click.echo(f"  cd {quote(command.cwd)}")
@@ -269,116 +262,3 @@ def show_plan(prepared: Prepared) -> None:
             if inherited.get(name) != value:
                 click.echo(f"  {name}={quote(value)}")
         click.echo(f"  {join(command.argv)}")
-
-
-# The run.
-
-
-async def execute(prepared: Prepared) -> int:
-    settings, job, now = prepared.settings, prepared.job, datetime.now(UTC)
-    runs.sweep(now)
-    recorder = Recorder(job, prepared.file)
-    tasks = [task.name for task in job.tasks()]
-    view = screen.choose(settings.output, tasks, recorder.progress, quiet=settings.quiet)
-
-    def watch(happening: Happening) -> None:
-        recorder.note(happening)
-        view.show(happening)
-
-    directory = runs.RunDirectory.make(runs.HOME, job, now, lambda text: watch(Note("warning", text)))
-    run = _run(prepared, directory, watch)
-    directory.record(recorder.record(directory.name, now, run.status))
-    with view:
-        _announce(prepared, run, watch)
-        _obey_signals(run, watch)
-        status = await run.run(prepared.rehearsals)
-    prepared.ports.release()
-    record = recorder.record(directory.name, now, status, ended=datetime.now(UTC), interrupts=run.interrupts)
-    directory.record(record)
-    _conclude(prepared, record, recorder, directory)
-    return record.exit_code or 0
-
-
-def _run(prepared: Prepared, directory: runs.RunDirectory, watch: Watch) -> LocalRun:
-    job = prepared.job
-    directory.write("job.yaml", formats.dump(job, "jobfile").text())
-    if job.code is not None:
-        code.bring(job.code, directory.path / "code")
-    run = LocalRun(job, prepared.site, _machine(prepared, directory.path.resolve()), directory)
-    run.watch, run.pattern = watch, prepared.pattern
-    if prepared.settings.tensorboard:
-        run.helpers["tensorboard"] = _tensorboard(prepared, watch)
-    return run
-
-
-def _tensorboard(prepared: Prepared, watch: Watch) -> Command:
-    """On the directory that the tasks write to, whatever they call it."""
-    if prepared.job.tensorboard is None:
-        raise Usage("--tensorboard: the job does not say where its summaries are; add tensorboard: /out/logs")
-    if find_spec("tensorboard") is None:
-        raise Usage("--tensorboard: TensorBoard is not installed; pip install tensorboard")
-    machine = _machine(prepared, Path.cwd())
-    role = prepared.job.roles[0]
-    container = tensorflow_container(role.template)
-    mounts = machine.volumes.mounts({"spec": role.template["spec"]}, container, Path.cwd())
-    logs = rewrite(prepared.job.tensorboard.log_dir, {target: source for source, target, _ in mounts})
-    port = prepared.ports.one()
-    watch(Note("info", f"TensorBoard: http://127.0.0.1:{port}/"))
-    argv = [
-        sys.executable,
-        "-m",
-        "tensorboard.main",
-        "--logdir",
-        logs,
-        "--host",
-        "127.0.0.1",
-        "--port",
-        str(port),
-    ]
-    return Command(argv=argv, env=_base_env(), cwd=str(Path.cwd()))
-
-
-def _announce(prepared: Prepared, run: LocalRun, watch: Watch) -> None:
-    job = prepared.job
-    roles = ", ".join(f"{role.replicas} {role.name}" for role in job.roles if role.replicas)
-    watch(Note("info", f"{job.name}: {roles}; logs in {run.directory.path}/logs"))
-    watch(Note("info", "images are not used here: every task is a process of this machine"))
-    missing = shortfalls(job)
-    if missing:
-        watch(Note("warning", f"not honoured here: {', '.join(missing)}"))
-    for name, directory in stand_ins(job, set(prepared.mounts)):
-        watch(
-            Note("info", f"volume {name} is {runs.HOME}/volumes/{directory}; --mount {name}=DIR uses another")
-        )
-    for task in prepared.settings.attach:
-        watch(Note("info", f"{task} is yours, environment and all: sh {run.directory.path}/attach-{task}.sh"))
-
-
-def _obey_signals(run: LocalRun, watch: Watch) -> None:
-    loop = asyncio.get_running_loop()
-
-    def interrupt() -> None:
-        text = "stopping at once" if run.interrupts else "stopping; once more to stop at once"
-        watch(Note("warning", text))
-        run.interrupt()
-
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        loop.add_signal_handler(number, interrupt)
-
-
-def _conclude(
-    prepared: Prepared, record: runs.RunRecord, recorder: Recorder, directory: runs.RunDirectory
-) -> None:
-    if prepared.settings.output == "json":
-        return
-    click.echo()
-    for line in summary(record, recorder.progress):
-        click.echo(line)
-    click.echo()
-    for name, path in recorder.outputs(prepared.mounts):
-        click.echo(f"{name + ':':<9}{path}")
-    click.echo(f"logs:    {directory.path}/logs")
-    if prepared.settings.target.endswith((".yaml", ".yml", ".json")):
-        click.echo(f"on a cluster: tfyard render {prepared.settings.target} | kubectl apply -f -")
-    if record.expires is not None and record.ended is not None and record.expires <= record.ended:
-        runs.sweep(record.ended)

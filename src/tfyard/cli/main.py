@@ -14,11 +14,15 @@ MAX_WIDTH = 100
 COMMANDS = {
     "run": "Run a job here, every task as a real process.",
     "runs": "List past runs, show one, or print its logs.",
+    "render": "Write a job as Kubernetes manifests, with or without an operator.",
+    "template": "Render Jinja templates for single and distributed jobs, or write them for editing.",
+    "notebook": "Write a Jupyter server that stands beside a job.",
     "validate": "Check job files and TFJobs; say everything that is wrong, and how to mend it.",
     "convert": "Rewrite a job of any version as TFJob v1 or as a job file.",
     "explain": "Say what a field of the job file or of TFJob means.",
     "crds": "Print the CustomResourceDefinitions of TFJob, for kubectl.",
     "init": "Write a commented job file to start from.",
+    "operator": "Keep the TFJobs of a cluster going.",
     "version": "Print the version.",
 }
 

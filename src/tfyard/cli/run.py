@@ -43,7 +43,7 @@ def command(**options: Any) -> None:
     """
     import asyncio
 
-    from tfyard.cli import localjob
+    from tfyard.cli import localjob, localrun
 
     settings = localjob.Settings(**options)
     prepared = localjob.prepare(settings)
@@ -51,7 +51,7 @@ def command(**options: Any) -> None:
         localjob.show_plan(prepared)
         return
     try:
-        code = asyncio.run(localjob.execute(prepared))
+        code = asyncio.run(localrun.execute(prepared))
     except OSError as error:
         raise TfyardError(f"{error.filename or 'the run directory'}: {error.strerror}") from error
     sys.exit(code)

@@ -1,5 +1,6 @@
 """The spine: observe, decide, report, apply. In this order, because what is remembered first is never lost."""
 
+import asyncio
 from datetime import datetime
 
 from tfyard import planner
@@ -13,6 +14,10 @@ async def reconcile(
     """One pass. Whoever calls it again after `wake_after`, or when the world changed, keeps the job going."""
     observed = await runner.observe(job)
     decision = planner.decide(job, observed, site, now)
-    await store.report(job, observed.status, decision)
-    await runner.apply(job, decision.actions)
+    reporting = store.report(job, observed.status, decision)
+    if decision.act_at_once:
+        await asyncio.gather(reporting, runner.apply(job, decision.actions))
+    else:
+        await reporting
+        await runner.apply(job, decision.actions)
     return decision

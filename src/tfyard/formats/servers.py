@@ -2,8 +2,6 @@
 
 from tfyard.model import TENSORFLOW_CONTAINER, Manifest
 
-DEFAULT_IMAGE = "tensorflow/tensorflow:2.21.0"
-
 SCRIPT = """\
 import json, os
 import tensorflow as tf

@@ -20,10 +20,10 @@ from tfyard.model import (
     Task,
     TensorBoard,
 )
-from tfyard.model.names import DEFAULT_PORT
+from tfyard.model.names import DEFAULT_IMAGE, DEFAULT_PORT
 
 from . import limits, metadata, pods, templates
-from .servers import DEFAULT_IMAGE, default_server
+from .servers import default_server
 from .shape import Notes, Path, read
 from .tfjob import Count, canonical, in_order
 

@@ -26,6 +26,8 @@ EVALUATOR_GRACE: Final = "tfyard.dev/evaluator-grace"
 
 PORT_NAME: Final = "tfjob-port"
 DEFAULT_PORT: Final = 2222
+DEFAULT_IMAGE: Final = "tensorflow/tensorflow:2.21.0"
+"""Of what tfyard brings itself, a parameter server or a TensorBoard, where nobody chose an image."""
 
 MAX_LABEL: Final = 63
 """A DNS label (RFC 1035): pod host names, Service names and label values all must fit."""

@@ -9,7 +9,7 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
-from tfyard.model import Action, Decision, Delete, Job, Observed, Pod, Status
+from tfyard.model import Action, Decision, Delete, Event, Failure, Job, Observed, Pod, Status
 
 from . import cleanup, deadline, narrate, plan, reasons, restart, status, suspend
 from .census import Census, take_census
@@ -31,6 +31,15 @@ def decide(job: Job, observed: Observed, site: Site, now: datetime) -> Decision:
     if job.run_policy.suspend:
         return _suspended(job, observed, census, site, now)
     return _active(job, observed, census, site, now)
+
+
+def refuse(job: Job, before: Status, problems: list[str], now: datetime) -> tuple[Status, Event]:
+    """A job that cannot be read has failed, for all the reasons at once."""
+    text = "\n".join([reasons.INVALID_MESSAGE.format(job=job), *problems])
+    after = status.begin(job, before, before.cluster or Site().cluster(), _stamp(now))
+    after = status.fail(after, Failure(cause="InvalidSpec", message=text), _stamp(now))
+    after = replace(after, phase=reasons.FAILED)
+    return after, Event("Warning", reasons.TFJOB_FAILED, text)
 
 
 def is_hands_off(job: Job, observed: Observed) -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 from tfyard.model import TENSORFLOW_CONTAINER, Job, Manifest, Role, Task, tensorflow_container
 from tfyard.model.names import (
     ATTEMPT,
+    DEFAULT_IMAGE,
     JOB_ROLE,
     PORT_NAME,
     REPLICA_INDEX,
@@ -114,13 +115,15 @@ def _container_builder(
     job: Job, role: Role, roster: Roster, site: Site, container: Manifest
 ) -> Callable[[int], Manifest]:
     container = {**container, "ports": _ports(container, role.port)}
+    if role.is_default_server:
+        container |= _platform_server(container, site)
     env: list[Manifest] = list(container.get("env") or ())
     ours = roster.environment(role.name) if _wants_tf_config(job, env) else lambda _index: []
     classic = _classic_variables(container, env)
 
     def build(index: int) -> Manifest:
         own = {**container}
-        if role.is_default_server and site.server_script:
+        if role.is_default_server and site.server_script and not site.server_command:
             own["command"] = _server_command(role, roster, site, index)
         entries = [*env, *ours(index)]
         if classic:
@@ -159,6 +162,16 @@ def _ports(container: Manifest, port: int) -> list[Manifest]:
     if any(entry.get("name") == PORT_NAME or entry.get("containerPort") == port for entry in ports):
         return ports
     return [*ports, {"name": PORT_NAME, "containerPort": port}]
+
+
+def _platform_server(container: Manifest, site: Site) -> Manifest:
+    """The platform chooses where the job did not; an image of the job's own stays."""
+    chosen: Manifest = {}
+    if site.server_image and container.get("image") == DEFAULT_IMAGE:
+        chosen["image"] = site.server_image
+    if site.server_command:
+        chosen["command"] = list(site.server_command)
+    return chosen
 
 
 def _server_command(role: Role, roster: Roster, site: Site, index: int) -> list[str]:

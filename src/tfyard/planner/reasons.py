@@ -38,6 +38,7 @@ BACKOFF_MESSAGE: Final = (
 DEADLINE_MESSAGE: Final = (
     "Job {job.name} has failed because it was active longer than specified deadline ({deadline} s)"
 )
+INVALID_MESSAGE: Final = "TFJob {job.namespace}/{job.name} is invalid:"
 UNBLOCKED_MESSAGE: Final = "Nothing stands in the way any more."
 TEMPLATE_RESTART_POLICY_MESSAGE: Final = (
     "Restart policy in pod template will be overwritten by restart policy in replica spec"

@@ -4,7 +4,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tfyard.model import Cluster, Dialect, Job, Observed, Role, ServiceMode, Task
-from tfyard.model.names import pod_name, pod_prefix
+from tfyard.model.names import DEFAULT_IMAGE, pod_name, pod_prefix
 
 
 class DriverMount(Struct, frozen=True, rename="camel"):
@@ -35,7 +35,11 @@ class Site(Struct, frozen=True, kw_only=True):
     accelerators: dict[str, Accelerator] = {}
     server_script: str = ""
     """The parameter server of the platform's own (`grpcServerFilePath`); empty: ours."""
-    tensorboard_image: str = "tensorflow/tensorflow:2.21.0"
+    server_image: str = ""
+    """Of a parameter server that comes with the platform, unless the job has an image of its own."""
+    server_command: tuple[str, ...] = ()
+    """What such a server runs instead of the script; empty: the script."""
+    tensorboard_image: str = DEFAULT_IMAGE
 
     def cluster(self) -> Cluster:
         """What a job must remember of the place where it began."""

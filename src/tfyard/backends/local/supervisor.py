@@ -27,6 +27,7 @@ MARK = "TFYARD_CONTAINER"
 """Set in every task's environment: the sign by which an orphan's owner is known."""
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 NOT_FOUND, NOT_STARTED = 127, 126
+ENDINGS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 Message = dict[str, Any]
 
@@ -139,8 +140,11 @@ def kill_marked_children() -> None:
 
 
 def _start(message: Message, view: namespace.View | OSError | None) -> int:
+    # A signal that comes between fork and exec must wait for the task: our own handlers are not the task's.
+    signal.pthread_sigmask(signal.SIG_BLOCK, ENDINGS)
     pid = os.fork()
     if pid:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDINGS)
         return pid
     try:
         _become(message, view)
@@ -162,8 +166,9 @@ def _become(message: Message, view: namespace.View | OSError | None) -> None:
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(log, 1)
     os.dup2(log, 2)
-    for number in (signal.SIGCHLD, signal.SIGPIPE, signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for number in (signal.SIGCHLD, signal.SIGPIPE, *ENDINGS):
         signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDINGS)
     if isinstance(view, OSError):
         raise view
     if view is not None:

@@ -1,0 +1,105 @@
+"""What the watches have told: jobs by name, pods and Services by the job that owns them."""
+
+from collections import defaultdict
+from typing import NamedTuple
+
+from tfyard.kube import Resource
+
+from .views import Child, JobView, PodView
+
+
+class JobKey(NamedTuple):
+    """A job's address; two API groups may each have a job of the same name."""
+
+    group: str
+    namespace: str
+    name: str
+
+
+class Cache:
+    """Answers of our own writes are put in at once, so that the next look does not act on the world before
+    them; a watch event that is older than such an answer is then passed over."""
+
+    def __init__(self) -> None:
+        self.jobs: dict[JobKey, JobView] = {}
+        self.pods: dict[str, dict[str, PodView]] = defaultdict(dict)
+        self.children: dict[str, dict[tuple[str, str], Child]] = defaultdict(dict)
+        self._keys: dict[str, JobKey] = {}
+
+    def key_of(self, uid: str) -> JobKey | None:
+        return self._keys.get(uid)
+
+    def put_job(self, resource: Resource, view: JobView) -> JobKey:
+        key = job_key(resource, view)
+        known = self.jobs.get(key)
+        if known is None or known.metadata.uid != view.metadata.uid or is_newer(view, known):
+            if known is not None and known.metadata.uid != view.metadata.uid:
+                self._forget(known.metadata.uid)
+            self.jobs[key] = view
+            self._keys[view.metadata.uid] = key
+        return key
+
+    def drop_job(self, resource: Resource, view: JobView) -> JobKey:
+        """Only that very object: its successor of the same name may be here already."""
+        key = job_key(resource, view)
+        known = self.jobs.get(key)
+        if known is not None and known.metadata.uid == view.metadata.uid:
+            del self.jobs[key]
+        self._forget(view.metadata.uid)
+        return key
+
+    def put_pod(self, view: PodView) -> str:
+        owner = view.metadata.owner
+        known = self.pods[owner].get(view.metadata.name) if owner else None
+        if owner and (known is None or known.metadata.uid != view.metadata.uid or is_newer(view, known)):
+            self.pods[owner][view.metadata.name] = view
+        return owner
+
+    def drop_pod(self, view: PodView) -> str:
+        owner = view.metadata.owner
+        known = self.pods[owner].get(view.metadata.name)
+        if known is not None and known.metadata.uid == view.metadata.uid:
+            del self.pods[owner][view.metadata.name]
+        return owner
+
+    def put_child(self, kind: str, view: Child) -> str:
+        self.children[view.metadata.owner][kind, view.metadata.name] = view
+        return view.metadata.owner
+
+    def drop_child(self, kind: str, view: Child) -> str:
+        known = self.children[view.metadata.owner].get((kind, view.metadata.name))
+        if known is not None and known.metadata.uid == view.metadata.uid:
+            del self.children[view.metadata.owner][kind, view.metadata.name]
+        return view.metadata.owner
+
+    def replace_pods(self, views: list[PodView], namespace: str = "") -> set[str]:
+        """All of them (of a namespace), after a list; whose pods changed is not known: everybody's might have."""
+        before = set(self.pods)
+        for known in self.pods.values():
+            for name in [name for name, pod in known.items() if namespace in ("", pod.metadata.namespace)]:
+                del known[name]
+        return before | {self.put_pod(view) for view in views}
+
+    def replace_children(self, kind: str, views: list[Child], namespace: str = "") -> set[str]:
+        before = set(self.children)
+        for known in self.children.values():
+            for key in [
+                k for k, c in known.items() if k[0] == kind and namespace in ("", c.metadata.namespace)
+            ]:
+                del known[key]
+        return before | {self.put_child(kind, view) for view in views}
+
+    def _forget(self, uid: str) -> None:
+        self._keys.pop(uid, None)
+        self.pods.pop(uid, None)
+        self.children.pop(uid, None)
+
+
+def job_key(resource: Resource, view: JobView) -> JobKey:
+    return JobKey(resource.group, view.metadata.namespace, view.metadata.name)
+
+
+def is_newer(new: JobView | PodView, old: JobView | PodView) -> bool:
+    """Versions of one resource compare as numbers (so Kubernetes promises since 1.35, and etcd always did)."""
+    a, b = new.metadata.resource_version, old.metadata.resource_version
+    return not (a.isdigit() and b.isdigit()) or int(a) >= int(b)

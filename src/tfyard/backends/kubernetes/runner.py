@@ -1,0 +1,181 @@
+"""A cluster as a PodRunner: what the cache knows is observed, what was decided is created and deleted."""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+from msgspec.structs import replace
+
+from tfyard import formats
+from tfyard.kube import (
+    AlreadyExists,
+    Client,
+    Conflict,
+    Forbidden,
+    Kind,
+    NotFound,
+    Refused,
+    Resource,
+    Unprocessable,
+    requests,
+)
+from tfyard.model import Action, Create, Delete, DeleteJob, Job, Observed, Obstacle
+
+from .cache import Cache, JobKey
+from .store import Guard
+from .views import Child, PodView, to_pod
+
+RESOURCES = {
+    "Pod": requests.PODS,
+    "Service": requests.SERVICES,
+    "ConfigMap": requests.CONFIG_MAPS,
+    "Deployment": Resource("apps", "v1", "deployments"),
+}
+AT_ONCE = 32
+"""Writes of one job under way at the same time: a large job must leave room for the others."""
+DEFAULT_GRACE = 30
+"""Seconds that a pod has by default to end; the watch soon tells the true time."""
+
+
+class Blocked(Exception):
+    """Something stands in the way of this job; it is known by now, and worth another try later."""
+
+
+class ClusterRunner:
+    def __init__(self, client: Client, cache: Cache, resources: dict[str, Resource], guard: Guard) -> None:
+        self._client, self._cache, self._resources, self._guard = client, cache, resources, guard
+        self._pods, self._children = Kind(PodView), Kind(Child)
+        self._obstacles: dict[str, tuple[Obstacle, ...]] = defaultdict(tuple)
+
+    async def observe(self, job: Job) -> Observed:
+        view = self._cache.jobs[_key(job)]
+        roles = {role.name.lower(): role.name for role in job.roles}
+        pods = (to_pod(pod, roles) for pod in self._cache.pods.get(job.uid, {}).values())
+        return Observed(
+            status=formats.load_status(view.document()),
+            pods=tuple(pod for pod in pods if pod is not None),
+            children=frozenset(self._cache.children.get(job.uid, {})),
+            obstacles=self._obstacles.get(job.uid, ()),
+            deleting=view.metadata.deletion_timestamp is not None,
+        )
+
+    async def apply(self, job: Job, actions: Sequence[Action]) -> None:
+        """Names before those who answer to them, departures before arrivals; each kind at once."""
+        found: dict[str, Obstacle] = {}
+        for group in _in_turn(actions):
+            seats = asyncio.Semaphore(AT_ONCE)
+            await asyncio.gather(*(self._do(job, action, seats, found) for action in group))
+        before = self._obstacles.pop(job.uid, ())
+        if found:
+            self._obstacles[job.uid] = tuple(found[reason] for reason in sorted(found))
+            raise Blocked(next(iter(found.values())).message)
+        if before:
+            raise Blocked("nothing stands in the way any more")  # worth another look at once: it must be said
+
+    def forget(self, uid: str) -> None:
+        self._obstacles.pop(uid, None)
+
+    async def _do(
+        self, job: Job, action: Action, seats: asyncio.Semaphore, found: dict[str, Obstacle]
+    ) -> None:
+        async with seats:
+            match action:
+                case Create():
+                    obstacle = await self._create(job, action)
+                    if obstacle is not None:
+                        found.setdefault(obstacle.reason, obstacle)
+                case Delete():
+                    await self._delete(job, action)
+                case DeleteJob():
+                    resource = self._resources[job.api_version.partition("/")[0]]
+                    await self._send_delete(resource.path(job.namespace, job.name), job.uid, "Background")
+
+    async def _create(self, job: Job, action: Create) -> Obstacle | None:
+        resource = RESOURCES[action.kind]
+        request = requests.create(resource.path(job.namespace), action.manifest)
+        self._guard("create", resource.plural)
+        try:
+            if action.kind == "Pod":
+                self._cache.put_pod(await self._client.send(request, self._pods.one))
+            else:
+                self._cache.put_child(action.kind, await self._client.send(request, self._children.one))
+        except AlreadyExists:
+            return await self._inspect(job, action)
+        except (Forbidden, Unprocessable) as problem:
+            return Obstacle(_reason(problem), f"cannot create {action.kind.lower()} {action.name}: {problem}")
+        return None
+
+    async def _inspect(self, job: Job, action: Create) -> Obstacle | None:
+        """The name is taken. By us: our answer got lost, and it is done. By one that is going: wait. By a
+        stranger: say so."""
+        what = f"{action.kind.lower()} {action.name}"
+        path = RESOURCES[action.kind].path(job.namespace, action.name)
+        try:
+            there = await self._client.send(requests.get(path), self._pods.one)
+        except NotFound:
+            return Obstacle("NameNotYetFree", f"{what} has just gone")
+        meta = there.metadata
+        if meta.owner == job.uid and meta.deletion_timestamp is None:
+            self._keep(action.kind, there)
+            return None
+        if meta.deletion_timestamp is not None or (meta.owner and self._cache.key_of(meta.owner) is None):
+            return Obstacle("NameNotYetFree", f"{what} is still being deleted")
+        return Obstacle("NameTaken", f"{what} exists and is not this job's; delete or rename one of them")
+
+    def _keep(self, kind: str, there: PodView) -> None:
+        if kind == "Pod":
+            self._cache.put_pod(there)
+        else:
+            self._cache.put_child(kind, Child(there.metadata))
+
+    async def _delete(self, job: Job, action: Delete) -> None:
+        path = RESOURCES[action.kind].path(job.namespace, action.name)
+        uid = action.uid or self._uid_of_child(job, action)
+        gone = await self._send_delete(path, uid, "", 0 if action.force else None)
+        if action.kind == "Pod":
+            self._mark_deleting(job, action, gone)
+        else:
+            self._cache.children[job.uid].pop((action.kind, action.name), None)
+
+    async def _send_delete(self, path: str, uid: str, propagation: str, grace: int | None = None) -> bool:
+        """True if there was nothing to delete: it is gone, or another now has the name."""
+        self._guard("delete", path.rsplit("/", 2)[-2])
+        try:
+            await self._client.send(requests.delete(path, uid, grace, propagation))
+        except (NotFound, Conflict):
+            return True
+        return False
+
+    def _mark_deleting(self, job: Job, action: Delete, gone: bool) -> None:
+        """Until the watch tells: a second delete would be a write for nothing."""
+        known = self._cache.pods[job.uid].get(action.name)
+        if known is None or known.metadata.uid != action.uid:
+            return
+        if gone:
+            del self._cache.pods[job.uid][action.name]
+        elif known.metadata.deletion_timestamp is None:
+            until = datetime.now(UTC) + timedelta(seconds=DEFAULT_GRACE)
+            marked = replace(known, metadata=replace(known.metadata, deletion_timestamp=until))
+            self._cache.pods[job.uid][action.name] = marked
+
+    def _uid_of_child(self, job: Job, action: Delete) -> str:
+        known = self._cache.children[job.uid].get((action.kind, action.name))
+        return known.metadata.uid if known else ""
+
+
+def _key(job: Job) -> JobKey:
+    return JobKey(job.api_version.partition("/")[0], job.namespace, job.name)
+
+
+def _reason(problem: Refused) -> str:
+    if isinstance(problem, Unprocessable):
+        return "Invalid"
+    return "QuotaExceeded" if "exceeded quota" in str(problem) else "Forbidden"
+
+
+def _in_turn(actions: Sequence[Action]) -> list[list[Action]]:
+    turns: tuple[list[Action], ...] = ([], [], [])
+    for action in actions:
+        turns[0 if not isinstance(action, Create) else 2 if action.kind == "Pod" else 1].append(action)
+    return [turn for turn in turns if turn]

@@ -1,0 +1,84 @@
+"""Where a job's status is kept: in the TFJob itself, by its status subresource."""
+
+import secrets
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from tfyard import formats
+from tfyard.kube import Client, Kind, KubeError, Resource, requests
+from tfyard.model import Decision, Event, Job, Manifest, Status
+from tfyard.model.names import CONTROLLER
+
+from .cache import Cache, JobKey
+from .views import JobView
+
+EVENTS = Resource("", "v1", "events")
+"""The core group's, as upstream's: its SDK finds events by their involvedObject."""
+LONGEST_MESSAGE = 1024
+"""The server refuses longer event messages."""
+
+Guard = Callable[[str, str], None]
+"""Called with verb and resource before every write; raises when writing is no longer ours to do."""
+
+
+class ClusterStore:
+    def __init__(self, client: Client, cache: Cache, resources: dict[str, Resource], guard: Guard) -> None:
+        self._client, self._cache, self._resources, self._guard = client, cache, resources, guard
+        self._kind = Kind(JobView)
+        self.on_lost_event: Callable[[Job, Event, KubeError], None] = lambda _job, _event, _problem: None
+        self.on_report: Callable[[Job, Status, Decision], None] = lambda _job, _before, _decision: None
+
+    async def report(self, job: Job, before: Status, decision: Decision) -> None:
+        if decision.status != before:
+            await self._write(job, decision.status)
+        self.on_report(job, before, decision)
+        for event in decision.events:
+            await self.tell(job, event)
+
+    async def tell(self, job: Job, event: Event) -> None:
+        """Events are news, not memory: one that the server does not take is not worth failing a job for."""
+        self._guard("create", "events")
+        try:
+            await self._client.send(requests.create(EVENTS.path(job.namespace), build_event(job, event)))
+        except KubeError as problem:
+            self.on_lost_event(job, event, problem)
+
+    async def _write(self, job: Job, status: Status) -> None:
+        """Carries the resourceVersion on which the decision was made: whoever was faster wins, and we look
+        again. The status subresource takes nothing but the status, so nothing else is sent."""
+        group = job.api_version.partition("/")[0]
+        resource = self._resources[group]
+        view = self._cache.jobs[JobKey(group, job.namespace, job.name)]
+        named = {"name": job.name, "namespace": job.namespace, "uid": job.uid}
+        body = {
+            "apiVersion": job.api_version,
+            "kind": job.kind,
+            "metadata": {**named, "resourceVersion": view.metadata.resource_version},
+            "status": formats.dump_status(status),
+        }
+        self._guard("update", "tfjobs/status")
+        path = resource.path(job.namespace, job.name, "status")
+        self._cache.put_job(resource, await self._client.send(requests.replace(path, body), self._kind.one))
+
+
+def build_event(job: Job, event: Event) -> Manifest:
+    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": f"{job.name}.{secrets.token_hex(8)}", "namespace": job.namespace},
+        "involvedObject": {
+            "apiVersion": job.api_version,
+            "kind": job.kind,
+            "name": job.name,
+            "namespace": job.namespace,
+            "uid": job.uid,
+        },
+        "type": event.type,
+        "reason": event.reason,
+        "message": event.message[:LONGEST_MESSAGE],
+        "source": {"component": CONTROLLER},
+        "firstTimestamp": now,
+        "lastTimestamp": now,
+        "count": 1,
+    }

@@ -1,0 +1,166 @@
+"""The few fields of each object that decisions depend on: watch streams are decoded straight into these.
+
+A pod has hundreds of fields and there may be ten thousand pods; what is not named here never becomes an object.
+"""
+
+from datetime import datetime
+from typing import Any
+
+import msgspec
+from msgspec import Raw, Struct
+
+from tfyard.model import TENSORFLOW_CONTAINER, Phase, Pod, Task
+from tfyard.model.names import ATTEMPT, REPLICA_INDEX, REPLICA_TYPE
+
+
+class Owner(Struct, frozen=True, gc=False):
+    uid: str = ""
+    controller: bool = False
+
+
+class Meta(Struct, frozen=True, rename="camel"):
+    name: str
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+    owner_references: tuple[Owner, ...] = ()
+    deletion_timestamp: datetime | None = None
+    generation: int = 0
+
+    @property
+    def owner(self) -> str:
+        """The uid of the controller; pods of nobody and of others are not ours to count."""
+        return next((owner.uid for owner in self.owner_references if owner.controller), "")
+
+
+class Child(Struct, frozen=True):
+    """A Service, or anything else of which only the existence matters."""
+
+    metadata: Meta
+
+
+class JobView(Struct, frozen=True, rename="camel", kw_only=True):
+    """A TFJob as it is stored; spec and status stay bytes until somebody looks at this very job."""
+
+    metadata: Meta
+    spec: Raw = Raw(b"{}")
+    status: Raw = Raw(b"{}")
+    api_version: str = ""
+    kind: str = ""
+
+    def document(self) -> dict[str, Any]:
+        """The object as plain data, as far as a job is known by it."""
+        meta = self.metadata
+        named = {name: getattr(meta, name) for name in ("name", "namespace", "uid", "labels", "annotations")}
+        return {
+            "apiVersion": self.api_version,
+            "kind": self.kind,
+            "metadata": {**named, "generation": meta.generation},
+            "spec": msgspec.json.decode(self.spec),
+            "status": msgspec.json.decode(self.status),
+        }
+
+
+class Terminated(Struct, frozen=True, rename="camel", gc=False):
+    exit_code: int = 0
+    reason: str = ""
+    message: str = ""
+
+
+class State(Struct, frozen=True, gc=False):
+    terminated: Terminated | None = None
+
+
+class ContainerStatus(Struct, frozen=True, rename="camel", gc=False):
+    name: str = ""
+    ready: bool = False
+    restart_count: int = 0
+    state: State = State()
+    last_state: State = State()
+
+
+class PodCondition(Struct, frozen=True, gc=False):
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+
+
+class PodStatus(Struct, frozen=True, rename="camel"):
+    phase: str = "Pending"
+    reason: str = ""
+    message: str = ""
+    conditions: tuple[PodCondition, ...] = ()
+    container_statuses: tuple[ContainerStatus, ...] = ()
+    init_container_statuses: tuple[ContainerStatus, ...] = ()
+
+
+class PodView(Struct, frozen=True):
+    metadata: Meta
+    status: PodStatus = PodStatus()
+
+
+DISRUPTIONS = frozenset(
+    (
+        "Evicted",
+        "Preempting",
+        "Preempted",
+        "NodeLost",
+        "NodeShutdown",
+        "Shutdown",
+        "Terminated",
+        "NodeAffinity",
+    )
+)
+"""Pod reasons by which a kubelet says: not the program's doing. Newer clusters also set DisruptionTarget."""
+
+
+def to_pod(view: PodView, roles: dict[str, str]) -> Pod | None:
+    """The model's pod; None for one whose labels are not those of a task."""
+    labels = view.metadata.labels
+    role, index = roles.get(labels.get(REPLICA_TYPE, "")), labels.get(REPLICA_INDEX, "")
+    if role is None or not index.isdigit():
+        return None
+    status = view.status
+    main = _main_status(status)
+    ended = (main.state.terminated or main.last_state.terminated) if main else None
+    return Pod(
+        name=view.metadata.name,
+        uid=view.metadata.uid,
+        task=Task(role, int(index)),
+        attempt=_attempt(view.metadata.annotations),
+        phase=_phase(status.phase),
+        ready=any(c.type == "Ready" and c.status == "True" for c in status.conditions),
+        exit_code=ended.exit_code if ended else None,
+        message=(ended.message if ended else "") or status.message,
+        reason=status.reason or (ended.reason if ended else ""),
+        restarts=sum(c.restart_count for c in (*status.container_statuses, *status.init_container_statuses)),
+        disrupted=_is_disrupted(status),
+        deleting=view.metadata.deletion_timestamp,
+    )
+
+
+def _main_status(status: PodStatus) -> ContainerStatus | None:
+    """The container that trains; if an init container failed, the reason is there."""
+    failed = (
+        c for c in status.init_container_statuses if c.state.terminated and c.state.terminated.exit_code
+    )
+    named = (c for c in status.container_statuses if c.name == TENSORFLOW_CONTAINER)
+    return next(failed, None) or next(named, None) or next(iter(status.container_statuses), None)
+
+
+def _attempt(annotations: dict[str, str]) -> int:
+    """None: a pod that another operator made."""
+    text = annotations.get(ATTEMPT, "0")
+    return int(text) if text.isdigit() else 0
+
+
+def _phase(text: str) -> Phase:
+    known: dict[str, Phase] = {"Running": "Running", "Succeeded": "Succeeded", "Failed": "Failed"}
+    return known.get(text, "Unknown" if text == "Unknown" else "Pending")
+
+
+def _is_disrupted(status: PodStatus) -> bool:
+    targeted = any(c.type == "DisruptionTarget" and c.status == "True" for c in status.conditions)
+    return targeted or (status.phase == "Failed" and status.reason in DISRUPTIONS)

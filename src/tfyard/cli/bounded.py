@@ -1,0 +1,109 @@
+"""Filling a template in a process of its own, which is stopped when it takes too long or too much.
+
+Run as a module, this is that process: a request on standard input, an answer on standard output.
+"""
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from tfyard.errors import Invalid, Usage
+from tfyard.model import Place, Problem
+
+SECONDS = "TFYARD_TEMPLATE_SECONDS"
+"""The variable that gives a slow template more time."""
+MEMORY = 512 << 20
+_TOO_MUCH = "template: needs more than {} MB of memory"
+_TOO_LONG = "template: not done after {} s"
+_FIX = "does a loop go too far?"
+
+
+class Request(Struct):
+    source: str
+    values: dict[str, Any]
+    trim: bool
+
+
+class Told(Struct):
+    message: str
+    fix: str = ""
+    line: int | None = None
+
+
+class Answer(Struct):
+    text: str = ""
+    problems: list[Told] = []
+
+
+def fill(source: str, values: Mapping[str, Any], *, trim: bool = False) -> str:
+    seconds = _seconds()
+    request = msgspec.json.encode(Request(source, dict(values), trim))
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", __name__],
+            input=request,
+            capture_output=True,
+            timeout=seconds * 2,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise Invalid([Problem((), _TOO_LONG.format(seconds * 2), _FIX)]) from None
+    if done.returncode:
+        text = _TOO_LONG.format(seconds) if done.returncode < 0 else _TOO_MUCH.format(MEMORY >> 20)
+        raise Invalid([Problem((), text, _FIX)])
+    answer = msgspec.json.decode(done.stdout, type=Answer)
+    if answer.problems:
+        raise Invalid([_problem(told) for told in answer.problems])
+    return answer.text
+
+
+def _seconds() -> int:
+    text = os.environ.get(SECONDS, "10")
+    if not text.isdecimal() or not 0 < int(text) < 10_000:
+        raise Usage(f"{SECONDS}={text}: must be a number of seconds")
+    return int(text)
+
+
+def _problem(told: Told) -> Problem:
+    return Problem((), told.message, told.fix, place=Place(told.line, 1) if told.line else None)
+
+
+def _limit() -> None:
+    """The kernel keeps these; where there is none of them (Windows), the clock of the caller remains."""
+    try:
+        import resource
+    except ImportError:
+        return
+    resource.setrlimit(resource.RLIMIT_CPU, (_seconds(), _seconds()))
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def _answer(request: Request) -> Answer:
+    from tfyard.render import templates
+
+    try:
+        return Answer(templates.fill(request.source, request.values, trim=request.trim))
+    except Invalid as error:
+        return Answer(
+            problems=[Told(p.message, p.fix, p.place.line if p.place else None) for p in error.problems]
+        )
+
+
+def _serve() -> None:
+    request = msgspec.json.decode(sys.stdin.buffer.read(), type=Request)
+    _limit()
+    try:
+        answer = msgspec.json.encode(_answer(request))
+    except MemoryError:
+        sys.exit(3)
+    sys.stdout.buffer.write(answer)
+
+
+if __name__ == "__main__":
+    _serve()

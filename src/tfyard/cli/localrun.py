@@ -1,0 +1,133 @@
+"""A prepared run, from its first line on the screen to its last."""
+
+import asyncio
+import signal
+import sys
+from datetime import UTC, datetime
+from importlib.util import find_spec
+from pathlib import Path
+
+import click
+
+from tfyard import formats
+from tfyard.backends.local import code, runs
+from tfyard.backends.local.containers import rewrite
+from tfyard.backends.local.processes import Command
+from tfyard.backends.local.shortfalls import shortfalls, stand_ins
+from tfyard.cli import localjob, screen
+from tfyard.cli.record import Recorder
+from tfyard.cli.screen.summary import summary
+from tfyard.controller.happenings import Happening, Note
+from tfyard.controller.here import LocalRun, Watch
+from tfyard.errors import Usage
+from tfyard.model import tensorflow_container
+
+
+async def execute(prepared: localjob.Prepared) -> int:
+    settings, job, now = prepared.settings, prepared.job, datetime.now(UTC)
+    runs.sweep(now)
+    recorder = Recorder(job, prepared.file)
+    tasks = [task.name for task in job.tasks()]
+    view = screen.choose(settings.output, tasks, recorder.progress, quiet=settings.quiet)
+
+    def watch(happening: Happening) -> None:
+        recorder.note(happening)
+        view.show(happening)
+
+    directory = runs.RunDirectory.make(runs.HOME, job, now, lambda text: watch(Note("warning", text)))
+    run = _run(prepared, directory, watch)
+    directory.record(recorder.record(directory.name, now, run.status))
+    with view:
+        _announce(prepared, run, watch)
+        _obey_signals(run, watch)
+        status = await run.run(prepared.rehearsals)
+    prepared.ports.release()
+    record = recorder.record(directory.name, now, status, ended=datetime.now(UTC), interrupts=run.interrupts)
+    directory.record(record)
+    _conclude(prepared, record, recorder, directory)
+    return record.exit_code or 0
+
+
+def _run(prepared: localjob.Prepared, directory: runs.RunDirectory, watch: Watch) -> LocalRun:
+    job = prepared.job
+    directory.write("job.yaml", formats.dump(job, "jobfile").text())
+    if job.code is not None:
+        code.bring(job.code, directory.path / "code")
+    run = LocalRun(job, prepared.site, localjob.machine(prepared, directory.path.resolve()), directory)
+    run.watch, run.pattern = watch, prepared.pattern
+    if prepared.settings.tensorboard:
+        run.helpers["tensorboard"] = _tensorboard(prepared, watch)
+    return run
+
+
+def _tensorboard(prepared: localjob.Prepared, watch: Watch) -> Command:
+    """On the directory that the tasks write to, whatever they call it."""
+    if prepared.job.tensorboard is None:
+        raise Usage("--tensorboard: the job does not say where its summaries are; add tensorboard: /out/logs")
+    if find_spec("tensorboard") is None:
+        raise Usage("--tensorboard: TensorBoard is not installed; pip install tensorboard")
+    here = localjob.machine(prepared, Path.cwd())
+    role = prepared.job.roles[0]
+    container = tensorflow_container(role.template)
+    mounts = here.volumes.mounts({"spec": role.template["spec"]}, container, Path.cwd())
+    logs = rewrite(prepared.job.tensorboard.log_dir, {target: source for source, target, _ in mounts})
+    port = prepared.ports.one()
+    watch(Note("info", f"TensorBoard: http://127.0.0.1:{port}/"))
+    argv = [
+        sys.executable,
+        "-m",
+        "tensorboard.main",
+        "--logdir",
+        logs,
+        "--host",
+        "127.0.0.1",
+        "--port",
+        str(port),
+    ]
+    return Command(argv=argv, env=localjob.base_env(), cwd=str(Path.cwd()))
+
+
+def _announce(prepared: localjob.Prepared, run: LocalRun, watch: Watch) -> None:
+    job = prepared.job
+    roles = ", ".join(f"{role.replicas} {role.name}" for role in job.roles if role.replicas)
+    watch(Note("info", f"{job.name}: {roles}; logs in {run.directory.path}/logs"))
+    watch(Note("info", "images are not used here: every task is a process of this machine"))
+    missing = shortfalls(job)
+    if missing:
+        watch(Note("warning", f"not honoured here: {', '.join(missing)}"))
+    for name, directory in stand_ins(job, set(prepared.mounts)):
+        watch(
+            Note("info", f"volume {name} is {runs.HOME}/volumes/{directory}; --mount {name}=DIR uses another")
+        )
+    for task in prepared.settings.attach:
+        watch(Note("info", f"{task} is yours, environment and all: sh {run.directory.path}/attach-{task}.sh"))
+
+
+def _obey_signals(run: LocalRun, watch: Watch) -> None:
+    loop = asyncio.get_running_loop()
+
+    def interrupt() -> None:
+        text = "stopping at once" if run.interrupts else "stopping; once more to stop at once"
+        watch(Note("warning", text))
+        run.interrupt()
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        loop.add_signal_handler(number, interrupt)
+
+
+def _conclude(
+    prepared: localjob.Prepared, record: runs.RunRecord, recorder: Recorder, directory: runs.RunDirectory
+) -> None:
+    if prepared.settings.output == "json":
+        return
+    click.echo()
+    for line in summary(record, recorder.progress):
+        click.echo(line)
+    click.echo()
+    for name, path in recorder.outputs(prepared.mounts):
+        click.echo(f"{name + ':':<9}{path}")
+    click.echo(f"logs:    {directory.path}/logs")
+    if prepared.settings.target.endswith((".yaml", ".yml", ".json")):
+        click.echo(f"on a cluster: tfyard render {prepared.settings.target} | kubectl apply -f -")
+    if record.expires is not None and record.ended is not None and record.expires <= record.ended:
+        runs.sweep(record.ended)

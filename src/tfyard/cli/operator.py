@@ -1,0 +1,44 @@
+"""`tfyard operator`: keeps the TFJobs of a cluster going."""
+
+from typing import Any
+
+import click
+
+
+@click.command("operator")
+@click.option(
+    "--kubeconfig", default="", metavar="FILE", help="How to reach the cluster; default: as kubectl."
+)
+@click.option("--context", default="", help="Context of the kubeconfig.")
+@click.option("--namespaces", default="", metavar="A,B", help="Only these; default: all.")
+@click.option(
+    "--config", metavar="FILE", help="Accelerators, default images, cluster domain, services, dialect."
+)
+@click.option(
+    "--compat", type=click.Choice(["kubeflow"]), help="Services and TF_CONFIG to the letter as there."
+)
+@click.option("--install-crds", is_flag=True, help="Apply our definition of TFJob first.")
+@click.option("--leader-elect/--no-leader-elect", default=True, help="Let only one of several operators act.")
+@click.option("--lease-namespace", default="", help="Where the lease is; default: the operator's own.")
+@click.option(
+    "--bind", default="127.0.0.1:8080", show_default=True, help="Where /metrics, /healthz, /readyz are."
+)
+@click.option(
+    "--log", type=click.Choice(["json", "text"]), default="json", show_default=True, help="Form of logs."
+)
+def command(kubeconfig: str, context: str, namespaces: str, log: str, **options: Any) -> None:
+    """Watch TFJobs and keep each of them going until it is done.
+
+    Replaces Kubeflow's training-operator for TFJob. In a pod it finds the cluster by itself; elsewhere as
+    kubectl does.
+    """
+    import asyncio
+    import os
+
+    from tfyard.controller import journal, service
+    from tfyard.kube import kubeconfig as kubeconfigs
+
+    journal.set_up("json" if log == "json" else "text")
+    chosen = tuple(name.strip() for name in namespaces.split(",") if name.strip())
+    access = kubeconfigs.load(os.environ, kubeconfig, context)
+    asyncio.run(service.serve(access, service.Options(namespaces=chosen, **options)))

@@ -1,0 +1,139 @@
+"""`tfyard template`: the Jinja templates for single and distributed jobs."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tfyard.cli import bounded, files, problems, values
+from tfyard.errors import Invalid, Usage
+from tfyard.formats.metadata import DNS_LABEL
+from tfyard.formats.source import split_lines
+from tfyard.formats.tfjob import MAX_REPLICAS
+from tfyard.model.names import MAX_LABEL
+
+SHIPPED = Path(__file__).parent.parent / "render" / "jinja"
+NAMES = {"single": "tf_single_template.yaml.jinja", "cluster": "tf_cluster_template.yaml.jinja"}
+MAX_TASKS = 10_000
+Command = Callable[..., None]
+
+
+@click.group("template")
+def command() -> None:
+    """Render Jinja templates for single and distributed jobs.
+
+    `tfyard template init single` writes one for editing; its head says what to edit.
+    """
+
+
+def _options(function: Command) -> Command:
+    for option in (
+        click.option("-o", "--output", metavar="FILE", help="Write here instead of to standard output."),
+        click.option("--values", "files", multiple=True, metavar="FILE", help="Values, as YAML or JSON."),
+        click.option("--set", "sets", multiple=True, metavar="NAME=VALUE", help="One value; repeatable."),
+    ):
+        function = option(function)
+    return function
+
+
+@command.command("single")
+@click.argument("template")
+@click.argument("project")
+@_options
+def single(template: str, project: str, **options: Any) -> None:
+    """One pod that trains."""
+    render(template, {"project_name": _project(project)}, **options)
+
+
+@command.command("cluster")
+@click.argument("template")
+@click.argument("project")
+@click.argument("ps", default="1")
+@click.argument("workers", default="2")
+@_options
+def cluster(template: str, project: str, ps: str, workers: str, **options: Any) -> None:
+    """Parameter servers and workers, each with its own name."""
+    counts = _counts({"PS": ps, "WORKERS": workers})
+    given = {"project_name": _project(project), "ps_replicas": counts["PS"]}
+    render(template, {**given, "worker_replicas": counts["WORKERS"]}, **options)
+
+
+@command.command("plain")
+@click.argument("template")
+@_options
+def plain(template: str, **options: Any) -> None:
+    """Any template, with the given values only."""
+    render(template, {}, **options)
+
+
+@command.command("init")
+@click.argument("mode", type=click.Choice(list(NAMES)))
+@click.option("-o", "--output", metavar="FILE", help="Name of the file; default: as it is called.")
+@click.option("--force", is_flag=True, help="Overwrite the file if it exists.")
+def init(mode: str, output: str | None, force: bool) -> None:
+    """Write a template for editing."""
+    name = output or NAMES[mode]
+    if Path(name).exists() and not force:
+        raise Usage(f"{name} exists; --force overwrites it")
+    files.write_text(name, (SHIPPED / NAMES[mode]).read_text(encoding="utf-8"))
+    counts = " 1 2" if mode == "cluster" else ""
+    click.echo(f"wrote {name}; edit its head, then: tfyard template {mode} {name} PROJECT{counts} > job.yaml")
+
+
+def render(
+    template: str,
+    given: dict[str, Any],
+    *,
+    output: str | None = None,
+    files: tuple[str, ...] = (),
+    sets: tuple[str, ...] = (),
+) -> None:
+    """What the command line itself says (project, counts) wins over --values and --set."""
+    _write(output, fill(template, values.read(files, sets) | given))
+
+
+def fill(template: str, given: dict[str, Any], *, trim: bool = False) -> str:
+    """The rendered text, checked to be YAML. Problems stand at their lines, in the template or in the text."""
+    source = files.read_bytes(template)
+    shown = files.display_name(template)
+    try:
+        text = bounded.fill(source.decode("utf-8"), given, trim=trim)
+    except UnicodeDecodeError:
+        raise Usage(f"{shown}: is not UTF-8 text") from None
+    except Invalid as error:
+        problems.report(error.problems, split_lines(source), shown)
+        raise Invalid(()) from None
+    try:
+        values.check_manifests(text, shown)
+    except Invalid as error:
+        problems.report(error.problems, split_lines(text), f"{shown} (rendered)")
+        raise Invalid(()) from None
+    return text
+
+
+def _write(name: str | None, text: str) -> None:
+    if name is None:
+        files.print_text(text)
+    else:
+        files.write_text(name, text)
+
+
+def _project(name: str) -> str:
+    if not DNS_LABEL.fullmatch(name):
+        text = "must be lower-case letters, digits and '-', begin with a letter and not end with '-'"
+        raise Usage(f"project {name!r}: {text}; objects are named after it")
+    if len(name) > MAX_LABEL:
+        raise Usage(f"project {name!r}: must have at most {MAX_LABEL} letters; objects are named after it")
+    return name
+
+
+def _counts(given: dict[str, str]) -> dict[str, int]:
+    wrong = [
+        f"{name} {text!r}: must be a number from 1 to {MAX_TASKS:,}"
+        for name, text in given.items()
+        if not (text.isdecimal() and len(text) < 9 and 1 <= int(text) <= min(MAX_TASKS, MAX_REPLICAS))
+    ]
+    if wrong:
+        raise Usage("; ".join(wrong))
+    return {name: int(text) for name, text in given.items()}

@@ -1,0 +1,92 @@
+"""What an operator says: one JSON object per line on stderr, or plain text for people.
+
+    journal.set_up("json")
+    with journal.about("team-a", "mnist"):
+        log.info("created pods", extra={"count": 64})
+
+The job is a property of the task that works on it, not an argument: so even the client, which knows no TFJob,
+writes lines that can be found by the job's name.
+"""
+
+import logging
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from datetime import UTC, datetime
+from typing import Any, Literal, TextIO
+
+import msgspec
+
+Format = Literal["json", "text"]
+
+_JOB: ContextVar[str] = ContextVar("job", default="")
+
+# What every record has; all else came in by `extra`.
+_STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+_OURS = frozenset({"time", "level", "message", "logger", "job", "error"})
+
+
+@contextmanager
+def about(namespace: str, name: str) -> Iterator[None]:
+    """All that is logged inside, here and in tasks started from here, is about this job."""
+    token = _JOB.set(f"{namespace}/{name}")
+    try:
+        yield
+    finally:
+        _JOB.reset(token)
+
+
+def set_up(format: Format = "json", level: str = "INFO", stream: TextIO | None = None) -> None:
+    """Once per process, for our own lines and for those of libraries."""
+    handler = logging.StreamHandler(stream or sys.stderr)
+    handler.setFormatter(JsonFormatter() if format == "json" else TextFormatter())
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(level)
+
+
+def fields_of(record: logging.LogRecord) -> dict[str, Any]:
+    """In the order in which a person reads them. An extra field never replaces one of ours."""
+    fields: dict[str, Any] = {
+        "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")[:-6] + "Z",
+        "level": record.levelname.lower(),
+        "message": record.getMessage(),
+        "logger": record.name,
+    }
+    if job := _JOB.get():
+        fields["job"] = job
+    extra = {key: value for key, value in vars(record).items() if key not in _STANDARD}
+    return fields | {f"{key}_" if key in _OURS else key: value for key, value in extra.items()}
+
+
+class JsonFormatter(logging.Formatter):
+    """Log collectors split at line ends: a traceback must stay inside its own object."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        fields = fields_of(record)
+        if record.exc_info:
+            fields["error"] = self.formatException(record.exc_info)
+        return _encode(fields)
+
+
+class TextFormatter(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        fields = fields_of(record)
+        time, level, message = (fields.pop(key) for key in ("time", "level", "message"))
+        fields.pop("logger")
+        tail = "".join(f" {key}={value}" for key, value in fields.items())
+        line = f"{time} {level.upper():<7} {message}{tail}"
+        return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
+
+
+def _encode(fields: dict[str, Any]) -> str:
+    """A line that cannot be written helps nobody: what JSON does not know is written as text."""
+    try:
+        return msgspec.json.encode(fields, enc_hook=str).decode()
+    except (TypeError, ValueError, RecursionError):
+        return msgspec.json.encode({key: _plain(value) for key, value in fields.items()}).decode()
+
+
+def _plain(value: object) -> str:
+    return str(value).encode(errors="replace").decode()

@@ -1,0 +1,221 @@
+"""The operator: watches TFJobs and keeps each of them going, by the spine, for as long as it may.
+
+Watches fill the cache and put the jobs that changed into the queue; workers take them out and run one pass of
+the spine. Everything that is known comes from the cluster, so an operator that is killed and started again goes
+on where it was.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Any
+
+from msgspec import Struct
+
+from tfyard import formats, kube, planner
+from tfyard.backends.kubernetes import Cache, ClusterRunner, ClusterStore, JobKey
+from tfyard.backends.kubernetes.runner import Blocked
+from tfyard.backends.kubernetes.views import Child, JobView, PodView
+from tfyard.errors import Invalid
+from tfyard.kube import requests
+from tfyard.model import Decision, Event, Job, Problem, Status, format_path
+from tfyard.model.names import CONTROLLER, OPERATOR_NAME
+
+from . import journal
+from .counted import Metrics
+from .queue import Queue
+from .spine import reconcile
+from .tally import tally
+
+log = logging.getLogger(__name__)
+
+TFJOBS = kube.Resource("kubeflow.org", "v1", "tfjobs")
+OLD_TFJOBS = kube.Resource("tensorflow.org", "v1alpha1", "tfjobs")
+
+COALESCE = 0.2
+"""Seconds that changes of pods are gathered: a role that comes up is one status write, not one for each pod."""
+WORKERS = 64
+RESYNC = 600.0
+
+
+class NotLeading(Exception):
+    """Another operator leads now: whatever was about to be written is its business."""
+
+
+class Settings(Struct, frozen=True, kw_only=True):
+    site: planner.Site = planner.Site()
+    namespaces: tuple[str, ...] = ()
+    """Empty: all of them."""
+    may_write: Callable[[], bool] = lambda: True
+    """Whether we lead; asked before every single write."""
+
+
+class Operator:
+    def __init__(self, client: kube.Client, settings: Settings, resources: Iterable[kube.Resource]) -> None:
+        self.client, self.settings = client, settings
+        self.resources = {resource.group: resource for resource in resources}
+        self.cache, self.queue = Cache(), Queue[JobKey]()
+        self.store = ClusterStore(client, self.cache, self.resources, self._guard)
+        self.runner = ClusterRunner(client, self.cache, self.resources, self._guard)
+        self.metrics = Metrics()
+        self.store.on_report = lambda job, before, decision: tally(self.metrics, job, before, decision)
+        self.store.on_lost_event = _log_lost_event
+        self._unsynced: set[str] = set()
+        self.synced = asyncio.Event()
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            for place in self.settings.namespaces or ("",):
+                for resource in self.resources.values():
+                    self._begin(tasks, f"{resource.group} {place}", self._watch_jobs(resource, place))
+                self._begin(tasks, f"pods {place}", self._watch_pods(place))
+                self._begin(tasks, f"services {place}", self._watch_services(place))
+            await self.synced.wait()
+            for _ in range(WORKERS):
+                tasks.create_task(self._work())
+
+    # What is there.
+
+    def _begin(self, tasks: asyncio.TaskGroup, name: str, watching: Any) -> None:
+        self._unsynced.add(name)
+        tasks.create_task(watching, name=name)
+
+    def _patience(self, resource: str) -> kube.Patience:
+        def told(problem: kube.KubeError | None) -> None:
+            self.metrics.watch_restarts.inc(resource)
+            if problem is not None:
+                log.info("the watch on %s was interrupted: %s", resource, problem)
+
+        return kube.Patience(told=told)
+
+    def _has_synced(self, name: str) -> None:
+        self._unsynced.discard(name)
+        if not self._unsynced:
+            self.synced.set()
+
+    async def _watch_jobs(self, resource: kube.Resource, place: str) -> None:
+        patience = self._patience("tfjobs")
+        async for news in kube.watch(self.client, kube.Kind(JobView), resource.path(place), None, patience):
+            match news:
+                case kube.Snapshot(items):
+                    self._replace_jobs(resource, place, items)
+                    self._has_synced(f"{resource.group} {place}")
+                case kube.Changed(view):
+                    self.queue.add(self.cache.put_job(resource, view))
+                case kube.Removed(view):
+                    self._forget(self.cache.drop_job(resource, view), view)
+
+    def _replace_jobs(self, resource: kube.Resource, place: str, items: list[JobView]) -> None:
+        there = {view.metadata.uid for view in items}
+        for key, view in list(self.cache.jobs.items()):
+            if (
+                key.group == resource.group
+                and place in ("", key.namespace)
+                and view.metadata.uid not in there
+            ):
+                self._forget(self.cache.drop_job(resource, view), view)
+        for view in items:
+            self.queue.add(self.cache.put_job(resource, view))
+
+    def _forget(self, key: JobKey, view: JobView) -> None:
+        self.queue.forget(key)
+        self.runner.forget(view.metadata.uid)
+
+    async def _watch_pods(self, place: str) -> None:
+        path, query = requests.PODS.path(place), requests.selecting({OPERATOR_NAME: CONTROLLER})
+        async for news in kube.watch(self.client, kube.Kind(PodView), path, query, self._patience("pods")):
+            match news:
+                case kube.Snapshot(items):
+                    self._touch(self.cache.replace_pods(items, place))
+                    self._has_synced(f"pods {place}")
+                case kube.Changed(view):
+                    self._touch([self.cache.put_pod(view)], COALESCE)
+                case kube.Removed(view):
+                    self._touch([self.cache.drop_pod(view)])
+
+    async def _watch_services(self, place: str) -> None:
+        path, query = requests.SERVICES.path(place), requests.selecting({OPERATOR_NAME: CONTROLLER})
+        async for news in kube.watch(self.client, kube.Kind(Child), path, query, self._patience("services")):
+            match news:
+                case kube.Snapshot(items):
+                    self._touch(self.cache.replace_children("Service", items, place))
+                    self._has_synced(f"services {place}")
+                case kube.Changed(view):
+                    self.cache.put_child("Service", view)
+                case kube.Removed(view):
+                    self._touch([self.cache.drop_child("Service", view)])
+
+    def _touch(self, owners: Iterable[str], delay: float = 0.0) -> None:
+        for uid in owners:
+            key = self.cache.key_of(uid)
+            if key is not None:
+                self.queue.add(key, delay)
+
+    def look_at_everything(self) -> None:
+        for key in self.cache.jobs:
+            self.queue.add(key)
+
+    # What is done about it.
+
+    def _guard(self, verb: str, resource: str) -> None:
+        if not self.settings.may_write():
+            raise NotLeading
+        self.metrics.api_writes.inc(verb, resource)
+
+    async def _work(self) -> None:
+        while True:
+            key = await self.queue.get()
+            began = time.monotonic()
+            with journal.about(key.namespace, key.name):
+                try:
+                    await self._look(key)
+                except (kube.KubeError, Blocked, NotLeading) as problem:
+                    pause = self.queue.retry(key)
+                    log.info("will look again in %.1f s: %s", pause, problem or type(problem).__name__)
+                finally:
+                    self.queue.done(key)
+                    self.metrics.reconcile_seconds.observe(time.monotonic() - began)
+
+    async def _look(self, key: JobKey) -> None:
+        view = self.cache.jobs.get(key)
+        if view is None or not self.settings.may_write():
+            return
+        document = view.document()
+        try:
+            job = formats.load(document)
+        except Invalid as error:
+            await self._refuse(view, error.problems)
+            return
+        decision = await reconcile(job, self.store, self.runner, self.settings.site, datetime.now(UTC))
+        self.queue.forget(key)
+        for event in planner.narrate(decision.actions):
+            await self.store.tell(job, event)
+        if decision.wake_after is not None:
+            self.queue.add(key, decision.wake_after + 0.01)
+
+    async def _refuse(self, view: JobView, problems: tuple[Problem, ...]) -> None:
+        """A job that cannot be read has failed; it says everything that is wrong with it, once."""
+        before = Status()
+        with suppress(Invalid):
+            before = formats.load_status(view.document())
+        if before.is_finished or view.metadata.deletion_timestamp is not None:
+            return
+        job = Job(
+            name=view.metadata.name,
+            namespace=view.metadata.namespace,
+            uid=view.metadata.uid,
+            generation=view.metadata.generation,
+            api_version=view.api_version,
+            kind=view.kind,
+        )
+        told = [f"{format_path(p.path)}: {p.message}" + (f" ({p.fix})" if p.fix else "") for p in problems]
+        after, event = planner.refuse(job, before, told, datetime.now(UTC))
+        await self.store.report(job, before, Decision(status=after, events=(event,)))
+
+
+def _log_lost_event(job: Job, event: Event, problem: kube.KubeError) -> None:
+    log.warning("event %s of %s/%s was not taken: %s", event.reason, job.namespace, job.name, problem)

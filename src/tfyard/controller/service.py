@@ -1,0 +1,144 @@
+"""The operator as a process: its identity, its lease, its doors, and an orderly end."""
+
+import asyncio
+import logging
+import os
+import signal
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tfyard import kube, planner
+from tfyard.errors import TfyardError
+from tfyard.formats.controllerconfig import OperatorConfig
+from tfyard.kube import requests
+
+from .config import read_config, read_server_script, site
+from .health import Bind, HealthServer, Questions
+from .leadership import Leadership, new_identity
+from .lease import Candidate
+from .operator import OLD_TFJOBS, TFJOBS, Operator, Settings
+
+log = logging.getLogger(__name__)
+
+OWN_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+
+
+class Options(Struct, frozen=True, kw_only=True):
+    """As given on the command line."""
+
+    namespaces: tuple[str, ...] = ()
+    config: str | None = None
+    compat: str | None = None
+    install_crds: bool = False
+    leader_elect: bool = True
+    lease_namespace: str = ""
+    bind: str = ":8080"
+
+
+class CannotRemember(TfyardError):
+    """The cluster's TFJob definition would drop what a job must remember: acting on it would lose jobs."""
+
+
+async def serve(access: kube.Access, options: Options) -> None:
+    """Until SIGTERM or SIGINT; then the lease is handed back, so that a standby takes over at once."""
+    place = _site(options)
+    async with kube.Client(access) as client, AsyncExitStack() as doors:
+        resources = await _served(client)
+        leadership = _leadership(access, options)
+        settings = Settings(site=place, namespaces=options.namespaces, may_write=leadership.is_current)
+        if not options.leader_elect:
+            settings = replace(settings, may_write=lambda: True)
+        operator = Operator(client, settings, resources)
+        questions = Questions(metrics=lambda: _metrics(operator), why_not_ready=lambda: _why_not(operator))
+        await doors.enter_async_context(HealthServer(Bind.parse(options.bind), questions))
+        await _run(operator, leadership if options.leader_elect else None)
+
+
+def _site(options: Options) -> planner.Site:
+    config = read_config(Path(options.config)) if options.config else OperatorConfig()
+    place = site(config, read_server_script(config))
+    if options.compat == "kubeflow":
+        return replace(place, services="per-replica", dialect="kubeflow")
+    return place
+
+
+def _leadership(access: kube.Access, options: Options) -> Leadership:
+    own = OWN_NAMESPACE.read_text().strip() if OWN_NAMESPACE.exists() else ""
+    first = next(iter(options.namespaces), "default")
+    candidate = Candidate(
+        new_identity(), options.lease_namespace or os.environ.get("POD_NAMESPACE") or own or first
+    )
+    return Leadership(access, candidate, on_lost=lambda reason: log.warning("lost the lease: %s", reason))
+
+
+async def _served(client: kube.Client) -> list[kube.Resource]:
+    """Which of our two kinds this cluster knows."""
+    found = []
+    for resource in (TFJOBS, OLD_TFJOBS):
+        try:
+            await client.send(requests.get(resource.path(), {"limit": "1"}))
+        except kube.NotFound:
+            continue
+        except kube.Forbidden:
+            pass  # known, but not to be listed everywhere: namespaced mode
+        found.append(resource)
+    if TFJOBS not in found:
+        raise CannotRemember("this cluster has no TFJobs; run: tfyard operator --install-crds")
+    return found
+
+
+async def _run(operator: Operator, leadership: Leadership | None) -> None:
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    working = asyncio.create_task(operator.run())
+    leading = asyncio.create_task(_lead(operator, leadership)) if leadership else None
+    stopping = asyncio.create_task(stop.wait())
+    done, _ = await asyncio.wait(
+        [task for task in (working, leading, stopping) if task], return_when=asyncio.FIRST_COMPLETED
+    )
+    if leadership is not None and leading is not None and not leading.done():
+        leadership.hand_back()
+        await asyncio.wait([leading], timeout=leadership.terms.renew_deadline)
+    for task in (working, leading, stopping):
+        await _end(task)
+    for task in done - {stopping}:
+        task.result()
+
+
+async def _lead(operator: Operator, leadership: Leadership) -> None:
+    """Whenever we come to lead, everything is looked at: what happened before is not in our queue."""
+
+    async def keep_looking() -> None:
+        while True:
+            await leadership.acquired()
+            operator.metrics.is_leader.set(1)
+            log.info("leads")
+            operator.look_at_everything()
+            while leadership.is_current():
+                await asyncio.sleep(leadership.terms.retry_period / 4)
+            operator.metrics.is_leader.set(0)
+
+    looking = asyncio.create_task(keep_looking())
+    try:
+        await leadership.run()
+    finally:
+        await _end(looking)
+
+
+async def _end(task: "asyncio.Task[object] | None") -> None:
+    if task is not None and not task.done():
+        task.cancel()
+        await asyncio.wait([task])
+
+
+def _metrics(operator: Operator) -> str:
+    operator.metrics.queue_depth.set(len(operator.queue))
+    return operator.metrics.render()
+
+
+def _why_not(operator: Operator) -> list[str]:
+    return [] if operator.synced.is_set() else ["the first lists are not complete"]

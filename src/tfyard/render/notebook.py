@@ -1,0 +1,198 @@
+"""A Jupyter server beside a cluster. The password never leaves: only its hash is written, into a Secret."""
+
+import base64
+import hashlib
+import json
+
+from msgspec import Struct
+
+from tfyard.model import Manifest
+
+from . import scripts
+from .pieces import Piece
+
+DEFAULT_IMAGE = "tensorflow/tensorflow:2.21.0-jupyter"
+PORT = 8888
+BOARD_PORT = 6006
+CONFIG_FILE = "jupyter_server_config.json"
+_CONFIG_AT = "/etc/tfyard-jupyter"
+_SCRIPTS_AT = "/tfyard"
+
+
+class Server(Struct, frozen=True, kw_only=True):
+    name: str = "jupyter"
+    namespace: str = "default"
+    image: str = DEFAULT_IMAGE
+    service_type: str = "ClusterIP"
+    hashed: str = ""
+    password_secret: str = ""
+    """A Secret that exists and has the password itself under the key `password`; instead of a hash."""
+    env: tuple[Manifest, ...] = ()
+    volumes: tuple[Manifest, ...] = ()
+    mounts: tuple[Manifest, ...] = ()
+    resources: Manifest = {}
+    summaries: str = ""
+    """A directory that TensorBoard shows; empty: no TensorBoard."""
+    ports: tuple[int, ...] = ()
+    """Further ports, such as that of a TensorFlow server in the notebook."""
+
+
+def hash_password(password: str, namespace: str, name: str) -> str:
+    """As Jupyter itself hashes it (argon2id). The salt comes from what is hashed: the same input must give
+    the same output, and two servers or two passwords still never share a salt."""
+    from argon2 import low_level
+
+    salt = hashlib.sha256(f"tfyard jupyter\0{namespace}\0{name}\0{password}".encode()).digest()[:16]
+    made = low_level.hash_secret(
+        password.encode(),
+        salt,
+        time_cost=10,
+        memory_cost=10_240,
+        parallelism=8,
+        hash_len=32,
+        type=low_level.Type.ID,
+    )
+    return f"argon2:{made.decode()}"
+
+
+def from_config_map(variable: str, name: str, key: str) -> Manifest:
+    return {"name": variable, "valueFrom": {"configMapKeyRef": {"name": name, "key": key}}}
+
+
+def render(server: Server) -> list[Piece]:
+    pieces = [] if server.password_secret else [_secret(server)]
+    return [*pieces, _script(server), _service(server), _deployment(server)]
+
+
+def how_to_reach(server_name: str, namespace: str, service_type: str) -> list[str]:
+    """The address, on any cloud and on none."""
+    service = f"kubectl --namespace {namespace} get service {server_name}"
+    forward = f"kubectl --namespace {namespace} port-forward service/{server_name} 8888:8888"
+    here = f"On any cluster: {forward}, then http://localhost:8888"
+    if service_type == "LoadBalancer":
+        return [f"Jupyter's address is the EXTERNAL-IP of: {service} (it may take minutes to appear)", here]
+    if service_type == "NodePort":
+        return [f"Jupyter's port on every node is the second number in PORT(S) of: {service}", here]
+    return [here]
+
+
+def _labels(server: Server) -> dict[str, str]:
+    return {"tensorflow": "jupyter", "app.kubernetes.io/instance": server.name}
+
+
+def _metadata(server: Server, name: str) -> Manifest:
+    return {"name": name, "namespace": server.namespace, "labels": _labels(server)}
+
+
+def _secret(server: Server) -> Piece:
+    text = json.dumps({"PasswordIdentityProvider": {"hashed_password": server.hashed}})
+    manifest = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": _metadata(server, f"{server.name}-password"),
+        "type": "Opaque",
+        "data": {CONFIG_FILE: base64.b64encode(text.encode()).decode()},
+    }
+    return Piece(manifest, "Jupyter's own config with the hash of the password; the password is nowhere.")
+
+
+def _script(server: Server) -> Piece:
+    manifest = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": _metadata(server, f"{server.name}-start"),
+        "data": {"jupyter.sh": scripts.read("jupyter.sh")},
+    }
+    return Piece(manifest, "How Jupyter is started.")
+
+
+def _service(server: Server) -> Piece:
+    ports = [{"name": "jupyter", "port": PORT}]
+    ports += [{"name": "tensorboard", "port": BOARD_PORT}] if server.summaries else []
+    ports += [{"name": f"tf-{port}", "port": port} for port in server.ports]
+    spec = {"type": server.service_type, "selector": _labels(server), "ports": ports}
+    manifest = {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": _metadata(server, server.name),
+        "spec": spec,
+    }
+    return Piece(manifest, " ".join(how_to_reach(server.name, server.namespace, server.service_type)))
+
+
+def _deployment(server: Server) -> Piece:
+    labels = _labels(server)
+    spec = {
+        "replicas": 1,
+        "strategy": {"type": "Recreate"},
+        "selector": {"matchLabels": labels},
+        "template": {"metadata": {"labels": labels}, "spec": _pod(server)},
+    }
+    manifest = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": _metadata(server, server.name),
+        "spec": spec,
+    }
+    why = "The notebook server. Its notebooks outlive the pod only on a volume that does."
+    return Piece(manifest, why)
+
+
+def _pod(server: Server) -> Manifest:
+    containers = [_jupyter(server)]
+    volumes = [*server.volumes, {"name": "tfyard-start", "configMap": {"name": f"{server.name}-start"}}]
+    if not server.password_secret:
+        volumes.append({"name": "tfyard-password", "secret": {"secretName": f"{server.name}-password"}})
+    if _needs_room(server, "/notebooks"):
+        volumes.append({"name": "tfyard-notebooks", "emptyDir": {}})
+    if server.summaries:
+        containers.append(_board(server))
+        if _needs_room(server, server.summaries):
+            volumes.append({"name": "tfyard-summaries", "emptyDir": {}})
+    return {"containers": containers, "volumes": volumes}
+
+
+def _needs_room(server: Server, path: str) -> bool:
+    return all(mount["mountPath"] != path for mount in server.mounts)
+
+
+def _jupyter(server: Server) -> Manifest:
+    env: list[Manifest] = [{"name": "NOTEBOOKS", "value": "/notebooks"}]
+    mounts = [*_common_mounts(server), {"name": "tfyard-start", "mountPath": _SCRIPTS_AT, "readOnly": True}]
+    if _needs_room(server, "/notebooks"):
+        mounts.append({"name": "tfyard-notebooks", "mountPath": "/notebooks"})
+    if server.password_secret:
+        source = {"secretKeyRef": {"name": server.password_secret, "key": "password"}}
+        env.append({"name": "PASSWORD", "valueFrom": source})
+    else:
+        env.append({"name": "JUPYTER_CONFIG_PATH", "value": _CONFIG_AT})
+        mounts.append({"name": "tfyard-password", "mountPath": _CONFIG_AT, "readOnly": True})
+    ports = [{"name": "jupyter", "containerPort": PORT}]
+    ports += [{"name": f"tf-{port}", "containerPort": port} for port in server.ports]
+    return {
+        "name": "jupyter-server",
+        "image": server.image,
+        "command": ["/bin/sh", f"{_SCRIPTS_AT}/jupyter.sh"],
+        "ports": ports,
+        "env": [*env, *server.env],
+        **({"resources": server.resources} if server.resources else {}),
+        "volumeMounts": mounts,
+        "readinessProbe": {"tcpSocket": {"port": PORT}},
+    }
+
+
+def _board(server: Server) -> Manifest:
+    command = ["tensorboard", "--logdir", server.summaries, "--host", "0.0.0.0", "--port", str(BOARD_PORT)]
+    return {
+        "name": "tensorboard",
+        "image": server.image,
+        "command": command,
+        "ports": [{"name": "tensorboard", "containerPort": BOARD_PORT}],
+        "volumeMounts": _common_mounts(server),
+    }
+
+
+def _common_mounts(server: Server) -> list[Manifest]:
+    own = bool(server.summaries) and _needs_room(server, server.summaries)
+    extra = [{"name": "tfyard-summaries", "mountPath": server.summaries}] if own else []
+    return [*server.mounts, *extra]

@@ -1,0 +1,70 @@
+# The job's last step: end what would run for ever. Any Python 3 runs it; told by TFYARD_END (JSON).
+#   end.py EXIT_CODE
+from __future__ import annotations
+
+import json
+import os
+import ssl
+import sys
+import time
+import urllib.error
+import urllib.request
+from typing import Any
+
+told = json.loads(os.environ["TFYARD_END"])
+code = int(sys.argv[1])
+account = os.environ.get("TFYARD_ACCOUNT", "/var/run/secrets/kubernetes.io/serviceaccount")
+server = os.environ.get("TFYARD_SERVER") or "https://{}:{}".format(
+    os.environ["KUBERNETES_SERVICE_HOST"], os.environ["KUBERNETES_SERVICE_PORT"]
+)
+
+
+def ask(method: str, job: str, body: Any = None) -> Any:
+    with open(account + "/token") as file:
+        headers = {"Authorization": "Bearer " + file.read(), "Content-Type": "application/json"}
+    address = "{}/apis/batch/v1/namespaces/{}/jobs/{}".format(server, told["namespace"], job)
+    request = urllib.request.Request(
+        address, json.dumps(body).encode() if body else None, headers, method=method
+    )
+    context = ssl.create_default_context(cafile=account + "/ca.crt") if server.startswith("https") else None
+    for attempt in range(6):
+        try:
+            with urllib.request.urlopen(request, timeout=30, context=context) as answer:
+                return json.load(answer)
+        except urllib.error.HTTPError as error:
+            if error.code == 404:
+                return None
+            if (error.code < 500 and error.code != 429) or attempt == 5:
+                raise
+        except OSError:
+            if attempt == 5:
+                raise
+        time.sleep(2**attempt)
+    return None
+
+
+def is_finished(job: Any) -> bool:
+    conditions = (job.get("status") or {}).get("conditions") or []
+    return any(c["type"] in ("Complete", "Failed") and c["status"] == "True" for c in conditions)
+
+
+if code != 0 and not (told["restart"] == "Never" or (told["restart"] == "ExitCode" and code < 128)):
+    sys.exit(0)  # this task will be run again
+
+while code == 0 and told.get("wait"):
+    job = ask("GET", told["wait"]["job"]) or {}
+    if (job.get("status") or {}).get("succeeded", 0) >= told["wait"]["others"] or is_finished(job):
+        break
+    time.sleep(5)
+
+for name in told["jobs"]:
+    try:
+        found = ask("GET", name)
+        if found is None or (is_finished(found) and not told["all"]):
+            continue
+        ask("DELETE", name, {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background"})
+        print("the training has ended: removed", name, flush=True)
+    except OSError as error:
+        print(
+            "the training has ended, but", name, "could not be removed:", error, file=sys.stderr, flush=True
+        )

@@ -1,0 +1,45 @@
+# Fetches the job's code: address of a .zip or .tar archive, folder. Runs on any Python, as images are old.
+import contextlib
+import os
+import shutil
+import sys
+import tarfile
+import tempfile
+import time
+import zipfile
+
+try:
+    from urllib.request import urlopen
+except ImportError:
+    from urllib2 import urlopen
+
+address, target = sys.argv[1:]
+work = tempfile.mkdtemp()
+archive, unpacked = os.path.join(work, "archive"), os.path.join(work, "unpacked")
+for attempt in range(1, 6):
+    try:
+        with contextlib.closing(urlopen(address, timeout=60)) as answer, open(archive, "wb") as file:
+            shutil.copyfileobj(answer, file)
+        break
+    except EnvironmentError as error:
+        sys.stderr.write("attempt {} to fetch {} failed: {}\n".format(attempt, address, error))
+        if attempt == 5:
+            sys.exit("the code did not arrive: can this cluster reach {}?".format(address))
+        time.sleep(2**attempt)
+
+os.mkdir(unpacked)
+if zipfile.is_zipfile(archive):
+    with zipfile.ZipFile(archive) as found:
+        found.extractall(unpacked)
+else:
+    with tarfile.open(archive) as found:
+        safely = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
+        found.extractall(unpacked, **safely)
+
+# Archives of repositories have one folder in which everything is.
+inside = os.listdir(unpacked)
+if len(inside) == 1 and os.path.isdir(os.path.join(unpacked, inside[0])):
+    unpacked = os.path.join(unpacked, inside[0])
+for name in os.listdir(unpacked):
+    shutil.move(os.path.join(unpacked, name), os.path.join(target, name))
+sys.stderr.write("the code is in {}\n".format(target))

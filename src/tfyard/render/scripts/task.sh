@@ -1,0 +1,22 @@
+# One pod template serves all roles: from the number of this pod, find its role and its index in the role.
+#   task.sh ROLE:COUNT ... -- COMMAND ...
+number=$TASK_INDEX
+JOB_NAME=
+while [ "$1" != "--" ]; do
+  role=${1%:*}
+  count=${1#*:}
+  shift
+  if [ -z "$JOB_NAME" ] && [ "$number" -lt "$count" ]; then
+    JOB_NAME=$role
+    TASK_INDEX=$number
+  fi
+  number=$((number - count))
+done
+shift
+cluster=$TFYARD_CLUSTER
+if [ "$JOB_NAME" = evaluator ] && [ -n "$TFYARD_EVALUATOR" ]; then
+  cluster=$TFYARD_EVALUATOR
+fi
+export JOB_NAME TASK_INDEX
+export TF_CONFIG="{\"cluster\":$cluster,\"task\":{\"type\":\"$JOB_NAME\",\"index\":$TASK_INDEX},\"environment\":\"cloud\"}"
+exec "$@"

@@ -1,0 +1,126 @@
+"""An operator at work on the real control plane, and the few questions that its tests ask."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+from tfyard.controller.operator import TFJOBS, Operator, Settings
+from tfyard.kube import AlreadyExists, Client, requests
+from tfyard.testing import ControlPlane, ScriptedKubelet, eventually
+from tfyard.testing.script import Scripts
+
+Manifest = dict[str, Any]
+
+
+def tfjob(name: str = "train", policy: Manifest | None = None, **roles: Any) -> Manifest:
+    """A TFJob; each role is a number, or the fields of its replica spec."""
+    specs = {role: _replicas(value) for role, value in roles.items()}
+    return {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": "TFJob",
+        "metadata": {"name": name},
+        "spec": {"tfReplicaSpecs": specs, **({"runPolicy": policy} if policy else {})},
+    }
+
+
+def _replicas(value: Any) -> Manifest:
+    fields = {"replicas": value} if isinstance(value, int) else value
+    container = {"name": "tensorflow", "image": "example/train:1", "command": ["python", "train.py"]}
+    return {"template": {"spec": {"containers": [container]}}, **fields}
+
+
+class Bench:
+    """One namespace of the cluster with an operator in it."""
+
+    def __init__(self, client: Client, namespace: str, kubelet: ScriptedKubelet) -> None:
+        self.client, self.namespace, self.kubelet = client, namespace, kubelet
+
+    async def submit(self, manifest: Manifest) -> Manifest:
+        made: Manifest = await self.client.send(requests.create(TFJOBS.path(self.namespace), manifest))
+        return made
+
+    async def get(self, name: str = "train") -> Manifest:
+        found: Manifest = await self.client.send(requests.get(TFJOBS.path(self.namespace, name)))
+        return found
+
+    async def status(self, name: str = "train") -> Manifest:
+        return (await self.get(name)).get("status") or {}
+
+    async def patch(self, body: Manifest, name: str = "train") -> None:
+        await self.client.send(requests.patch(TFJOBS.path(self.namespace, name), body))
+
+    async def names(self, resource: Any = requests.PODS) -> set[str]:
+        found = await self.client.send(requests.get(resource.path(self.namespace)))
+        return {item["metadata"]["name"] for item in found["items"]}
+
+    async def phase(self, wanted: str, name: str = "train", timeout: float = 30.0) -> Manifest:
+        """Wait until the job is in this phase; its status."""
+
+        async def look() -> Manifest:
+            status = await self.status(name)
+            assert status.get("phase") == wanted, status
+            return status
+
+        return await eventually(look, timeout)
+
+    async def pods(self, wanted: set[str], timeout: float = 30.0) -> None:
+        async def look() -> None:
+            assert await self.names() == wanted
+
+        await eventually(look, timeout)
+
+
+@asynccontextmanager
+async def operating(client: Client, namespace: str, **settings: Any) -> AsyncIterator[Operator]:
+    operator = Operator(client, Settings(namespaces=(namespace,), **settings), [TFJOBS])
+    running = asyncio.create_task(operator.run())
+    try:
+        yield operator
+    finally:
+        running.cancel()
+        with suppress(asyncio.CancelledError):
+            await running
+
+
+@asynccontextmanager
+async def bench(
+    plane: ControlPlane, namespace: str, script: Scripts, **settings: Any
+) -> AsyncIterator[Bench]:
+    async with plane.client() as client, plane.client() as other:
+        await install(client)
+        async with (
+            ScriptedKubelet(other, script, namespace) as kubelet,
+            operating(client, namespace, **settings),
+        ):
+            yield Bench(client, namespace, kubelet)
+
+
+async def install(client: Client) -> None:
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {
+        "name": "v1",
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": schema},
+        "subresources": {"status": {}},
+    }
+    spec = {
+        "group": "kubeflow.org",
+        "names": {"kind": "TFJob", "plural": "tfjobs", "singular": "tfjob"},
+        "scope": "Namespaced",
+        "versions": [version],
+    }
+    crd = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "tfjobs.kubeflow.org"},
+        "spec": spec,
+    }
+    with suppress(AlreadyExists):
+        await client.send(requests.create(requests.CRDS.path(), crd))
+
+    async def served() -> None:
+        await client.send(requests.get(TFJOBS.path()))
+
+    await eventually(served)

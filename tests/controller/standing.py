@@ -1,0 +1,49 @@
+"""Candidates for tests: quick terms, and a crowd that is gone after its test."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from tfyard.controller.leadership import Leadership
+from tfyard.controller.lease import Candidate, Terms
+from tfyard.kube import Access, requests
+from tfyard.testing import ControlPlane
+
+TERMS = Terms(3, 2, 0.5)
+
+
+class Standing:
+    """One candidate at work."""
+
+    def __init__(self, access: Access, candidate: Candidate, terms: Terms) -> None:
+        self.lost: list[str] = []
+        self.leadership = Leadership(access, candidate, terms, self.lost.append)
+        self.running = asyncio.create_task(self.leadership.run())
+
+    async def leads(self, within: float) -> None:
+        async with asyncio.timeout(within):
+            await self.leadership.acquired()
+        assert self.leadership.is_current()
+
+    async def die(self) -> None:
+        """As a killed process: no farewell."""
+        self.running.cancel()
+        await asyncio.gather(self.running, return_exceptions=True)
+
+
+@asynccontextmanager
+async def candidate(
+    access: Access, namespace: str, identity: str, terms: Terms = TERMS
+) -> AsyncIterator[Standing]:
+    standing = Standing(access, Candidate(identity, namespace), terms)
+    try:
+        yield standing
+    finally:
+        await standing.die()
+
+
+async def stored(plane: ControlPlane, namespace: str) -> Any:
+    """The spec of the lease, as the server has it."""
+    async with plane.client() as client:
+        return (await client.send(requests.get(requests.LEASES.path(namespace, "tfyard-operator"))))["spec"]

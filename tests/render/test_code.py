@@ -1,0 +1,150 @@
+"""The job's code on its way into pods."""
+
+import base64
+import gzip
+import http.server
+import io
+import subprocess
+import sys
+import tarfile
+import threading
+import zipfile
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from tfyard.render import CodeFile
+from tfyard.render.code import pack
+
+from .calling import JOBS, Manifest, named, tfyard
+
+SCRIPTS = Path("src/tfyard/render/scripts").resolve()
+JOB = "name: a\nimage: x\nrun: python train.py\ncode: {source}\n"
+
+
+def folder(tmp_path: Path, files: dict[str, bytes]) -> Path:
+    (tmp_path / "job.yaml").write_text(JOB.format(source="program"))
+    for name, data in files.items():
+        path = tmp_path / "program" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    return tmp_path / "job.yaml"
+
+
+def pod(objects: list[Manifest]) -> Manifest:
+    spec: Manifest = named(objects, "TFJob", "a")["spec"]["tfReplicaSpecs"]["Worker"]["template"]["spec"]
+    return spec
+
+
+def test_a_few_plain_files_can_be_read_in_the_manifest_and_are_mounted_as_they_are(tmp_path: Path) -> None:
+    objects = tfyard("render", folder(tmp_path, {"train.py": b"print(1)\n", "rates.csv": b"a,1\n"})).objects
+    assert named(objects, "ConfigMap", "a-code")["data"] == {"rates.csv": "a,1\n", "train.py": "print(1)\n"}
+    (container,) = pod(objects)["containers"]
+    assert container["volumeMounts"] == [{"name": "tfyard-code", "mountPath": "/code"}]
+    assert container["workingDir"] == "/code"
+    assert "initContainers" not in pod(objects)
+
+
+@pytest.mark.parametrize("name", ["inner/model.py", "a file.py", "picture.png"])
+def test_folders_odd_names_and_binary_files_are_packed(tmp_path: Path, name: str) -> None:
+    data = b"\x89PNG\r\n" if name.endswith("png") else b"x = 1\n"
+    objects = tfyard("render", folder(tmp_path, {"train.py": b"print(1)\n", name: data})).objects
+    packed = named(objects, "ConfigMap", "a-code")["binaryData"]["code.tar.gz"]
+    with tarfile.open(fileobj=io.BytesIO(base64.b64decode(packed))) as archive:
+        assert archive.getnames() == sorted([name, "train.py"])
+    (step,) = pod(objects)["initContainers"]
+    assert step["image"] == "x"
+
+
+@pytest.mark.processes
+def test_the_init_container_unpacks_what_was_packed(tmp_path: Path) -> None:
+    files = [CodeFile("inner/run.sh", b"echo hi\n", executable=True), CodeFile("train.py", b"print(1)\n")]
+    (tmp_path / "code.tar.gz").write_bytes(pack(files))
+    command = [
+        sys.executable,
+        "-W",
+        "ignore",
+        SCRIPTS / "unpack.py",
+        tmp_path / "code.tar.gz",
+        tmp_path / "out",
+    ]
+    subprocess.run(command, check=True, capture_output=True)
+    assert (tmp_path / "out" / "train.py").read_bytes() == b"print(1)\n"
+    assert (tmp_path / "out" / "inner" / "run.sh").stat().st_mode & 0o777 == 0o755
+
+
+def test_a_packed_folder_is_the_same_bytes_whenever_and_by_whomever_it_is_packed() -> None:
+    packed = pack([CodeFile("train.py", b"print(1)\n")])
+    assert packed == pack([CodeFile("train.py", b"print(1)\n")])
+    assert packed[:10] == b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x02\xff"
+    with tarfile.open(fileobj=io.BytesIO(gzip.decompress(packed))) as archive:
+        (entry,) = archive.getmembers()
+    assert (entry.mtime, entry.uid, entry.gid, entry.uname) == (0, 0, 0, "")
+
+
+def test_what_is_not_code_stays_at_home_and_the_output_does_not_carry_itself(tmp_path: Path) -> None:
+    file = folder(tmp_path, {"train.py": b"1\n", ".git/config": b"x", "__pycache__/a.pyc": b"\0"})
+    out = tmp_path / "program" / "out.yaml"
+    for _ in range(2):
+        assert tfyard("render", file, "-o", out).code == 0
+    assert "a-code" in out.read_text()
+    assert "out.yaml" not in out.read_text()
+    assert "pycache" not in out.read_text()
+    assert ".git" not in out.read_text()
+
+
+def test_a_folder_that_is_too_large_is_refused_with_its_largest_files_and_the_fix(tmp_path: Path) -> None:
+    import random
+
+    noise = random.Random(1).randbytes(1_200_000)
+    out = tmp_path / "out.yaml"
+    done = tfyard("render", folder(tmp_path, {"train.py": b"1\n", "weights.bin": noise}), "-o", out)
+    assert done.code == 1
+    assert "job.yaml:4:1: error: code: the folder has 1,20" in done.err
+    assert "weights.bin (1,200,000 bytes)" in done.err
+    assert "git or http(s) address" in done.err
+    assert not out.exists()
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
+    (tmp_path / "job.yaml").write_text(JOB.format(source="nowhere"))
+    done = tfyard("render", tmp_path / "job.yaml")
+    assert (done.code, done.out) == (2, "")
+    assert "nowhere is no folder" in done.err
+
+
+def test_git_and_http_are_fetched_by_an_init_container_with_nothing_for_a_shell_to_misread() -> None:
+    objects = tfyard("render", JOBS / "alone.yaml").objects
+    spec = named(objects, "TFJob", "alone")["spec"]["tfReplicaSpecs"]["Worker"]["template"]["spec"]
+    (step,) = spec["initContainers"]
+    assert step["image"].startswith("alpine/git:")
+    assert step["command"][4:] == ["https://git.example/program.git", "/code", "v2"]
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[str]:
+    handler = partial(_Quiet, directory=str(tmp_path))
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+class _Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_: object) -> None:
+        """Quiet: the test reads what matters."""
+
+
+@pytest.mark.processes
+def test_an_archive_with_one_folder_in_it_arrives_without_that_folder(tmp_path: Path, site: str) -> None:
+    with zipfile.ZipFile(tmp_path / "master.zip", "w") as archive:
+        archive.writestr("program-master/distributed/train.py", "print(1)")
+    (tmp_path / "out").mkdir()
+    command = [sys.executable, SCRIPTS / "fetch.py", f"{site}/master.zip", tmp_path / "out"]
+    subprocess.run(command, check=True, capture_output=True, timeout=60)
+    assert (tmp_path / "out" / "distributed" / "train.py").read_text() == "print(1)"

@@ -1,0 +1,165 @@
+"""A notebook server beside a job: who gets in, and what it knows."""
+
+import base64
+import http.cookiejar
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from .calling import HERE, JOBS, Manifest, named, of_kind, tfyard
+
+PASSWORD = "a good password"
+
+
+def render(*arguments: str | Path) -> list[Manifest]:
+    return tfyard("notebook", "render", *arguments, "--password-file", HERE / "pw.txt").objects
+
+
+def config(objects: list[Manifest]) -> str:
+    (secret,) = of_kind(objects, "Secret")
+    return base64.b64decode(secret["data"]["jupyter_server_config.json"]).decode()
+
+
+def test_only_the_hash_of_the_password_is_written_and_it_is_the_same_every_time() -> None:
+    done = tfyard("notebook", "render", "--password-file", HERE / "pw.txt", "--explain")
+    assert PASSWORD not in done.out
+    assert PASSWORD not in config(done.objects)
+    hashed = json.loads(config(done.objects))["PasswordIdentityProvider"]["hashed_password"]
+    assert hashed.startswith("argon2:$argon2id$v=19$m=10240,t=10,p=8$")
+    assert config(render()) == config(done.objects)
+
+
+def test_two_servers_never_share_a_salt() -> None:
+    one, two = (json.loads(config(render("--name", name))) for name in ("one", "two"))
+    salts = {c["PasswordIdentityProvider"]["hashed_password"].split("$")[4] for c in (one, two)}
+    assert len(salts) == 2
+
+
+@pytest.fixture
+def jupyter(tmp_path: Path) -> Iterator[str]:
+    """A real server, started by the rendered script with the rendered config."""
+    pytest.importorskip("jupyter_server")
+    objects = render()
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config" / "jupyter_server_config.json").write_text(config(objects))
+    script = tmp_path / "jupyter.sh"
+    script.write_text(named(objects, "ConfigMap", "jupyter-start")["data"]["jupyter.sh"])
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port = found.getsockname()[1]
+    env = {
+        **os.environ,
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "JUPYTER_CONFIG_PATH": str(tmp_path / "config"),
+        "NOTEBOOKS": str(tmp_path),
+        "HOME": str(tmp_path),
+    }
+    process = subprocess.Popen(["/bin/sh", script, f"--port={port}"], env=env, stderr=subprocess.DEVNULL)
+    yield f"http://127.0.0.1:{port}"
+    process.terminate()
+    process.wait()
+
+
+@pytest.mark.processes
+@pytest.mark.skipif(shutil.which("sh") is None, reason="needs a shell")
+def test_a_real_jupyter_server_lets_in_who_knows_the_password_and_nobody_else(jupyter: str) -> None:
+    assert _login(jupyter, PASSWORD) == 200
+    assert _login(jupyter, "a bad password") in (401, 403)
+
+
+def _login(server: str, password: str) -> int:
+    """The status of a request that needs a login, after a try to log in."""
+    opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(http.cookiejar.CookieJar()))
+    page = _open_patiently(opener, f"{server}/login")
+    token = re.search(r'name="_xsrf" value="([^"]+)"', page)
+    assert token is not None
+    form = urllib.parse.urlencode({"password": password, "_xsrf": token[1]}).encode()
+    try:
+        opener.open(f"{server}/login", form, timeout=30).close()
+        with opener.open(f"{server}/api/contents", timeout=30) as answer:
+            return int(answer.status)
+    except urllib.error.HTTPError as error:
+        error.close()
+        return error.code
+
+
+def _open_patiently(opener: urllib.request.OpenerDirector, address: str) -> str:
+    for _ in range(120):
+        try:
+            with opener.open(address, timeout=30) as answer:
+                return str(answer.read().decode())
+        except OSError:
+            time.sleep(0.5)
+    raise AssertionError("the server did not come up")
+
+
+def test_it_sees_what_the_tasks_see() -> None:
+    (deployment,) = of_kind(render(JOBS / "mnist.yaml"), "Deployment")
+    spec = deployment["spec"]["template"]["spec"]
+    mounts = {mount["mountPath"] for mount in spec["containers"][0]["volumeMounts"]}
+    assert {"/data", "/out"} <= mounts
+    assert spec["containers"][1]["command"][:3] == ["tensorboard", "--logdir", "/out/logs"]
+
+
+def test_it_knows_the_cluster_and_is_its_chief_where_the_job_has_none() -> None:
+    env = _env(render(JOBS / "cancer.yaml"))
+    cluster = {
+        "worker": ["cancer-worker-0.cancer.default.svc:2222", "cancer-worker-1.cancer.default.svc:2222"],
+        "ps": ["cancer-ps-0.cancer.default.svc:2222"],
+    }
+    assert json.loads(env["CLUSTER_CONFIG"]) == cluster
+    config = json.loads(env["TF_CONFIG"])
+    assert config["task"] == {"type": "chief", "index": 0}
+    assert config["cluster"] == {"chief": ["cancer-jupyter.default.svc:2222"], **cluster}
+    assert "TF_CONFIG" not in _env(render(JOBS / "mnist.yaml"))
+
+
+def test_addresses_are_those_of_the_form_in_which_the_job_was_rendered() -> None:
+    env = _env(render(JOBS / "cancer.yaml", "--as", "plain"))
+    assert json.loads(env["CLUSTER_CONFIG"])["ps"] == ["cancer-2.cancer.default.svc:2222"]
+
+
+def _env(objects: list[Manifest]) -> dict[str, str]:
+    (deployment,) = of_kind(objects, "Deployment")
+    env = deployment["spec"]["template"]["spec"]["containers"][0]["env"]
+    return {entry["name"]: entry.get("value", "") for entry in env}
+
+
+def test_the_service_is_reached_by_port_forward_unless_another_type_is_chosen() -> None:
+    done = tfyard("notebook", "render", "--password-file", HERE / "pw.txt")
+    assert of_kind(done.objects, "Service")[0]["spec"]["type"] == "ClusterIP"
+    assert "port-forward service/jupyter 8888:8888" in done.err
+    balanced = render("--service-type", "LoadBalancer")
+    assert of_kind(balanced, "Service")[0]["spec"]["type"] == "LoadBalancer"
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ((), "a password is needed"),
+        (("--password-env", "TFYARD_NOT_SET"), "must be one line, and not empty"),
+        (("--password-file", "/no/such/file"), "there is no such file"),
+        (("--password-file", "a", "--password-env", "B"), "not both"),
+    ],
+)
+def test_without_a_password_nothing_is_written(options: tuple[str, ...], said: str) -> None:
+    done = tfyard("notebook", "render", *options)
+    assert (done.code, done.out) == (2, "")
+    assert said in done.err
+
+
+def test_there_is_no_option_for_a_password_on_the_command_line() -> None:
+    done = tfyard("notebook", "render", "--password", PASSWORD)
+    assert done.code == 2

@@ -1,0 +1,271 @@
+"""Objects for a cluster without an operator: who runs, who is told what, and how it ends."""
+
+import json
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from . import kubelet
+from .calling import JOBS, Manifest, named, of_kind, tfyard
+
+SAY = "python3 -c 'import os; print(os.environ[\"TF_CONFIG\"])'"
+
+
+def render(text: str, *options: str) -> list[Manifest]:
+    return tfyard("render", "-", "--as", "plain", *options, text=text).objects
+
+
+def job_file(roles: str, run: str = SAY) -> str:
+    return f"name: cancer\nimage: tensorflow/tensorflow:2.21.0\nrun: |-\n  {run}\n{roles}\n"
+
+
+def test_roles_that_share_a_pod_spec_become_one_job_that_ends_with_its_chief() -> None:
+    (job,) = of_kind(render(job_file("chief: 1\nworker: 2\nps: 1")), "Job")
+    assert job["spec"]["completionMode"] == "Indexed"
+    assert job["spec"]["completions"] == job["spec"]["parallelism"] == 4
+    assert job["spec"]["successPolicy"] == {"rules": [{"succeededIndexes": "0"}]}
+    assert job["spec"]["backoffLimit"] == 0
+
+
+def test_all_workers_must_succeed_where_the_file_says_so() -> None:
+    (job,) = of_kind(render(job_file("worker: 3\nps: 1\nsuccess: all-workers")), "Job")
+    assert job["spec"]["successPolicy"] == {"rules": [{"succeededIndexes": "0-2"}]}
+
+
+@pytest.mark.processes
+def test_each_pod_of_the_one_job_finds_its_role_and_index_from_its_number(tmp_path: Path) -> None:
+    objects = render(job_file("chief: 1\nworker: 2\nps: 1\nevaluator: 1"))
+    (job,) = of_kind(objects, "Job")
+    configs = [json.loads(kubelet.run(objects, job, i, tmp_path).stdout) for i in range(5)]
+    tasks = [(config["task"]["type"], config["task"]["index"]) for config in configs]
+    assert tasks == [("chief", 0), ("worker", 0), ("worker", 1), ("ps", 0), ("evaluator", 0)]
+    training = {
+        "chief": ["cancer-0.cancer.default.svc:2222"],
+        "worker": ["cancer-1.cancer.default.svc:2222", "cancer-2.cancer.default.svc:2222"],
+        "ps": ["cancer-3.cancer.default.svc:2222"],
+    }
+    assert [config["cluster"] for config in configs[:4]] == [training] * 4
+    assert configs[4]["cluster"] == {**training, "evaluator": ["cancer-4.cancer.default.svc:2222"]}
+
+
+@pytest.mark.processes
+def test_classic_programs_get_their_hosts_and_their_place(tmp_path: Path) -> None:
+    objects = render(job_file("worker: 2\nps: 1", "echo $PS_HOSTS $WORKER_HOSTS $JOB_NAME $TASK_INDEX"))
+    (job,) = of_kind(objects, "Job")
+    hosts = (
+        "cancer-2.cancer.default.svc:2222 cancer-0.cancer.default.svc:2222,cancer-1.cancer.default.svc:2222"
+    )
+    said = [kubelet.run(objects, job, i, tmp_path).stdout.strip() for i in range(3)]
+    assert said == [f"{hosts} worker 0", f"{hosts} worker 1", f"{hosts} ps 0"]
+
+
+@pytest.mark.processes
+def test_roles_that_differ_are_told_the_same_without_any_step_before_the_command(tmp_path: Path) -> None:
+    objects = render(job_file("worker: {count: 2, cpu: 2}\nps: 1"))
+    worker = named(objects, "Job", "cancer-worker")
+    config = json.loads(kubelet.run(objects, named(objects, "Job", "cancer-ps"), 0, tmp_path).stdout)
+    assert config["task"] == {"type": "ps", "index": 0}
+    assert config["cluster"]["worker"] == [f"cancer-worker-{i}.cancer.default.svc:2222" for i in (0, 1)]
+    assert worker["spec"]["successPolicy"] == {"rules": [{"succeededIndexes": "0"}]}
+    assert worker["spec"]["template"]["spec"]["subdomain"] == "cancer"
+
+
+def test_the_index_is_defined_first_since_the_job_controller_appends_its_own_too_late() -> None:
+    for text in (job_file("worker: 2\nps: 1"), job_file("worker: {count: 2, cpu: 2}\nps: 1")):
+        for job in of_kind(render(text), "Job"):
+            (container,) = job["spec"]["template"]["spec"]["containers"]
+            assert container["env"][0]["name"] == "TASK_INDEX"
+
+
+def test_a_service_for_each_task_gives_the_addresses_of_old() -> None:
+    objects = render(
+        job_file("worker: 2\nps: 1\nport: 8080"), "--services", "per-replica", "--domain", "cluster.local"
+    )
+    assert [s["metadata"]["name"] for s in of_kind(objects, "Service")] == [
+        "cancer-worker-0",
+        "cancer-worker-1",
+        "cancer-ps-0",
+    ]
+    config = named(objects, "ConfigMap", "cancer-cluster")["data"]
+    assert config["ps_hosts"] == "cancer-ps-0.default.svc.cluster.local:8080"
+    assert of_kind(objects, "Service")[2]["spec"]["selector"] == {
+        "batch.kubernetes.io/job-name": "cancer",
+        "batch.kubernetes.io/job-completion-index": "2",
+    }
+
+
+def test_killed_tasks_run_again_and_failed_ones_fail_the_job_where_exit_codes_decide() -> None:
+    objects = tfyard("render", JOBS / "mnist.yaml", "--as", "plain").objects
+    spec = named(objects, "Job", "mnist-worker")["spec"]
+    ignored, fatal = spec["podFailurePolicy"]["rules"]
+    assert ignored["onPodConditions"][0]["type"] == "DisruptionTarget"
+    assert fatal["action"] == "FailJob"
+    assert fatal["onExitCodes"]["values"] == list(range(1, 128))
+    assert (spec["backoffLimit"], spec["activeDeadlineSeconds"]) == (3, 7200)
+
+
+def test_the_account_of_the_last_step_may_remove_the_other_jobs_and_nothing_else() -> None:
+    objects = tfyard("render", JOBS / "mnist.yaml", "--as", "plain").objects
+    (rule,) = named(objects, "Role", "mnist-chief")["rules"]
+    assert rule["resourceNames"] == ["mnist-worker", "mnist-ps", "mnist-evaluator"]
+    assert rule["verbs"] == ["get", "delete"]
+    accounts = {
+        job["metadata"]["name"]: job["spec"]["template"]["spec"].get("serviceAccountName")
+        for job in of_kind(objects, "Job")
+    }
+    assert {name for name, account in accounts.items() if account == "mnist-chief"} == {"mnist-chief"}
+
+
+def test_a_chief_whose_command_is_unknown_is_refused_with_the_way_out() -> None:
+    text = "name: a\nimage: x\nworker: {count: 1, cpu: 1}\nps: 1\n"
+    done = tfyard("render", "-", "--as", "plain", text=text)
+    assert done.code == 1
+    assert "worker.run: has no command" in done.err
+    assert "--as tfjob" in done.err
+
+
+def test_a_lone_task_needs_neither_names_nor_a_cluster() -> None:
+    assert [o["kind"] for o in render(job_file("worker: 1"))] == ["Job"]
+
+
+def test_an_alpha_master_alone_has_a_name_since_its_script_reads_tf_config() -> None:
+    text = """\
+apiVersion: tensorflow.org/v1alpha1
+kind: TfJob
+metadata: {name: a}
+spec:
+  replicaSpecs:
+  - template: {spec: {containers: [{name: tensorflow, image: x, command: [train]}], restartPolicy: Never}}
+"""
+    objects = render(text)
+    spec = named(objects, "Job", "a-master")["spec"]["template"]["spec"]
+    assert spec["subdomain"] == named(objects, "Service", "a")["metadata"]["name"]
+    assert named(objects, "ConfigMap", "a-cluster")["data"]["names"] == "a-master-0.a.default.svc\n"
+
+
+def test_what_plain_jobs_cannot_do_is_said() -> None:
+    done = tfyard("render", JOBS / "mnist.yaml", "--as", "plain")
+    assert "not in plain objects: evaluator.grace" in done.err
+
+
+@pytest.mark.processes
+def test_a_task_waits_for_names_and_says_for_which(tmp_path: Path) -> None:
+    script = Path("src/tfyard/render/scripts/wait.sh").resolve()
+    names = tmp_path / "names"
+    names.write_text("localhost\nno-such-task.invalid\n")
+    process = subprocess.Popen(["/bin/sh", script, names], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    process.kill()
+    process.wait()
+    process.stdout.close()
+    assert line.startswith("waiting for the name no-such-task.invalid, 0 s so far")
+    names.write_text("localhost")
+    done = subprocess.run(["/bin/sh", script, names], capture_output=True, text=True, check=True)
+    assert done.stdout == "every task has an address, after 0 s\n"
+
+
+class Api(ThreadingHTTPServer):
+    """As much of an API server as the last step asks: Jobs by name, and what was deleted."""
+
+    def __init__(self, jobs: dict[str, Any]) -> None:
+        self.jobs, self.deleted = jobs, []
+        super().__init__(("127.0.0.1", 0), _Handler)
+
+    deleted: list[str]
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Api
+
+    def do_GET(self) -> None:
+        self._answer(self.server.jobs.get(self.path.rpartition("/")[2]))
+
+    def do_DELETE(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        assert body["propagationPolicy"] == "Background"
+        assert self.headers["Authorization"] == "Bearer token"
+        self.server.deleted.append(self.path)
+        self._answer({})
+
+    def _answer(self, found: Any) -> None:
+        data = json.dumps(found or {}).encode()
+        self.send_response(200 if found is not None else 404)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, *_: Any) -> None:
+        """Quiet: the test reads what matters."""
+
+
+@pytest.fixture
+def api() -> Iterator[Api]:
+    running: Any = {"status": {"succeeded": 0}}
+    complete: Any = {"status": {"conditions": [{"type": "Complete", "status": "True"}]}}
+    server = Api({"cancer-ps": running, "cancer-done": complete})
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield server
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def _last_step(
+    api: Api, tmp_path: Path, code: int, restart: str = "Never"
+) -> subprocess.CompletedProcess[str]:
+    (tmp_path / "token").write_text("token")
+    told = {"namespace": "ns", "jobs": ["cancer-ps", "cancer-done", "gone"], "restart": restart, "all": False}
+    env = {
+        **os.environ,
+        "TFYARD_END": json.dumps(told),
+        "TFYARD_ACCOUNT": str(tmp_path),
+        "TFYARD_SERVER": f"http://127.0.0.1:{api.server_port}",
+    }
+    command = ["python3", "src/tfyard/render/scripts/end.py", str(code)]
+    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=60, check=True)
+
+
+@pytest.mark.processes
+def test_the_last_step_removes_what_runs_and_keeps_what_has_finished(api: Api, tmp_path: Path) -> None:
+    done = _last_step(api, tmp_path, 0)
+    assert api.deleted == ["/apis/batch/v1/namespaces/ns/jobs/cancer-ps"]
+    assert done.stdout == "the training has ended: removed cancer-ps\n"
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize(
+    ("code", "restart", "ends"),
+    [(1, "Never", True), (1, "ExitCode", True), (137, "ExitCode", False), (1, "OnFailure", False)],
+)
+def test_a_failure_ends_the_others_only_if_it_is_final(
+    api: Api, tmp_path: Path, code: int, restart: str, ends: bool
+) -> None:
+    _last_step(api, tmp_path, code, restart)
+    assert bool(api.deleted) is ends
+
+
+@pytest.mark.processes
+def test_the_last_step_passes_on_signals_and_keeps_the_exit_code(tmp_path: Path) -> None:
+    script = Path("src/tfyard/render/scripts/last.sh").resolve()
+    program = "trap 'echo stopped; exit 7' TERM; echo ready; while :; do sleep 0.05; done"
+    env = {**os.environ, "TASK_INDEX": "1"}
+    process = subprocess.Popen(
+        ["/bin/sh", script, "/bin/sh", "-c", program], stdout=subprocess.PIPE, text=True, env=env
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    time.sleep(0.1)
+    process.send_signal(signal.SIGTERM)
+    assert process.stdout.read() == "stopped\n"
+    assert process.wait() == 7
+    process.stdout.close()

@@ -1,0 +1,92 @@
+"""Junk in any place of any input gives words, never a traceback."""
+
+import copy
+from typing import Any
+
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from .calling import HERE, JOBS, documents, tfyard
+
+JUNK = [
+    None,
+    7,
+    -1,
+    10**9,
+    1.5,
+    True,
+    "",
+    "text",
+    "A_b",
+    [],
+    [1],
+    [None],
+    {},
+    {"a": 1},
+    [{"name": 1}],
+    "x" * 300,
+]
+CONTROLLERS = [
+    document
+    for document in documents(
+        (HERE / "seeds" / "003" / "work_ps.yaml").read_text().replace("*" * 10, "node-a")
+    )
+    if document["metadata"]["name"]
+    in ("tensorflow-ps-rc", "tensorflow-worker0-rc", "tensorflow-cluster-config")
+]
+CONFIG = documents((HERE / "configs" / "numbers.yaml").read_text()) + documents(
+    (HERE.parents[1] / "compat" / "templates" / "config.yaml").read_text()
+)
+MNIST = [{**documents((JOBS / "mnist.yaml").read_text())[0], "code": str(JOBS / "code")}]
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    found = [path]
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, inner in items:
+        found += places(inner, (*path, key))
+    return found
+
+
+def broken(source: list[Any]) -> st.SearchStrategy[str]:
+    """The documents as YAML, with one to three values replaced by junk."""
+
+    @st.composite
+    def build(draw: st.DrawFn) -> str:
+        data = copy.deepcopy(source)
+        for _ in range(draw(st.integers(1, 3))):
+            path = draw(st.sampled_from([path for path in places(data) if path]))
+            owner = data
+            for step in path[:-1]:
+                owner = owner[step]
+            owner[path[-1]] = copy.deepcopy(draw(st.sampled_from(JUNK)))
+        return yaml.safe_dump_all(data)
+
+    return build()
+
+
+def check(*arguments: str, text: str) -> None:
+    """`tfyard` lets every exception but an exit through, so reaching the end is half of the proof."""
+    done = tfyard(*arguments, text=text)
+    assert done.code in (0, 1, 2)
+    assert bool(done.out) is (done.code == 0)
+    assert done.code == 0 or done.err
+
+
+@settings(max_examples=120)
+@given(broken(CONTROLLERS))
+def test_controllers_written_by_hand(text: str) -> None:
+    check("convert", "-", "--to", "jobfile", text=text)
+
+
+@settings(max_examples=60)
+@given(broken(CONFIG))
+def test_configs_with_resources(text: str) -> None:
+    check("render", "-", text=text)
+
+
+@settings(max_examples=60)
+@given(broken(MNIST), st.sampled_from(["tfjob", "plain", "legacy"]))
+def test_job_files_in_every_form(text: str, form: str) -> None:
+    check("render", "-", "--as", form, text=text)

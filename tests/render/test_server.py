@@ -1,0 +1,47 @@
+"""The real apiserver's own judgement on everything that is rendered: strict, and nothing kept."""
+
+import pytest
+
+from tests.render.everything import rendered
+from tfyard.kube import AlreadyExists, Client, requests
+from tfyard.testing import ControlPlane, acceptance
+
+pytestmark = pytest.mark.cluster
+
+OURS = ("TFJob",)
+"""Kinds that a cluster knows only by our own definitions; tests/formats asks for those."""
+
+
+async def test_every_object_of_every_example_is_accepted_by_a_strict_dry_run(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    objects = [
+        (words, one) for words, found in rendered().items() for one in found if one["kind"] not in OURS
+    ]
+    async with control_plane.client() as client:
+        await _make_namespaces(
+            client, {str(one["metadata"].get("namespace") or namespace) for _, one in objects}
+        )
+        refused = [
+            answer for words, one in objects if (answer := await _answer(client, words, one, namespace))
+        ]
+    assert refused == []
+    assert len(objects) > 200
+
+
+async def _make_namespaces(client: Client, names: set[str]) -> None:
+    for name in names:
+        try:
+            await client.send(requests.create(requests.NAMESPACES.path(), {"metadata": {"name": name}}))
+        except AlreadyExists:
+            continue
+
+
+async def _answer(client: Client, words: str, manifest: dict[str, object], namespace: str) -> str:
+    try:
+        await acceptance.accept(client, manifest, namespace)
+    except AlreadyExists:
+        return ""  # a namespace that stands in the file and was made above
+    except Exception as error:  # noqa: BLE001 - whatever is said belongs into the report of the test
+        return f"{words}: {manifest['kind']} {manifest['metadata']}: {error}"
+    return ""

@@ -1,0 +1,77 @@
+"""The TFJob and what stands beside it."""
+
+import base64
+from pathlib import Path
+
+from tfyard import formats
+
+from .calling import JOBS, named, of_kind, tfyard
+
+
+def test_the_tfjob_that_is_rendered_is_the_job_that_was_written() -> None:
+    document = named(tfyard("render", JOBS / "mnist.yaml").objects, "TFJob", "mnist")
+    job = formats.load(document)
+    assert [(role.name, role.replicas, role.restart) for role in job.roles] == [
+        ("Chief", 1, "Never"),
+        ("Worker", 4, "ExitCode"),
+        ("PS", 2, "OnFailure"),
+        ("Evaluator", 1, "Never"),
+    ]
+    assert (job.run_policy.deadline, job.run_policy.backoff_limit, job.run_policy.ttl) == (7200, 3, 86_400)
+    assert job.run_policy.evaluator_grace == 600
+
+
+def test_everything_a_job_needs_comes_before_it() -> None:
+    kinds = [o["kind"] for o in tfyard("render", JOBS / "mnist.yaml", "--create-namespace").objects]
+    assert kinds == ["Namespace", "PersistentVolumeClaim", "ConfigMap", "TFJob", "Deployment", "Service"]
+
+
+def test_nfs_by_claim_binds_the_claim_to_its_own_volume() -> None:
+    objects = tfyard("render", JOBS / "mnist.yaml", "--nfs-claims").objects
+    (volume,) = of_kind(objects, "PersistentVolume")
+    claim = named(objects, "PersistentVolumeClaim", "mnist-data")
+    assert volume["spec"]["nfs"] == {"server": "10.0.0.5", "path": "/exports/mnist"}
+    assert volume["spec"]["persistentVolumeReclaimPolicy"] == "Retain"
+    assert claim["spec"]["volumeName"] == volume["metadata"]["name"]
+    assert claim["spec"]["storageClassName"] == volume["spec"]["storageClassName"] == ""
+    assert "nfs" not in str(named(objects, "TFJob", "mnist"))
+
+
+def test_a_secret_is_written_from_files(tmp_path: Path) -> None:
+    (tmp_path / "token").write_bytes(b"abc\n")
+    done = tfyard("render", JOBS / "mnist.yaml", "--secret", f"registry/token={tmp_path / 'token'}")
+    (secret,) = of_kind(done.objects, "Secret")
+    assert base64.b64decode(secret["data"]["token"]) == b"abc\n"
+    assert secret["metadata"] == {"name": "registry", "namespace": "training"}
+
+
+def test_a_job_without_a_namespace_leaves_it_to_kubectl_for_all_its_objects() -> None:
+    objects = tfyard("render", JOBS / "alpha.yaml").objects
+    assert {o["metadata"].get("namespace") for o in objects} == {None}
+
+
+def test_another_namespace_moves_everything_that_has_one() -> None:
+    for form in ("tfjob", "plain", "legacy"):
+        objects = tfyard("render", JOBS / "mnist.yaml", "--as", form, "-n", "elsewhere").objects
+        assert {o["metadata"].get("namespace") for o in objects} == {"elsewhere"}
+    assert "must be lower-case" in tfyard("render", JOBS / "mnist.yaml", "-n", "Else_Where").err
+
+
+def test_an_alpha_job_gets_the_tensorboard_that_v1_has_no_field_for() -> None:
+    objects = tfyard("render", JOBS / "alpha.yaml").objects
+    board = named(objects, "Deployment", "alpha-tensorboard")["spec"]["template"]["spec"]
+    assert board["containers"][0]["command"][:3] == ["tensorboard", "--logdir", "/tmp/tensorflow"]
+    assert named(objects, "Service", "alpha-tensorboard")["spec"]["type"] == "LoadBalancer"
+
+
+def test_other_documents_of_the_file_pass_through(tmp_path: Path) -> None:
+    text = "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\n---\nname: a\nimage: x\nrun: [train]\n"
+    (tmp_path / "all.yaml").write_text(text)
+    assert [o["kind"] for o in tfyard("render", tmp_path / "all.yaml").objects] == ["Secret", "TFJob"]
+
+
+def test_comments_say_where_things_came_from() -> None:
+    text = tfyard("render", JOBS / "mnist.yaml", "--explain").out
+    assert "# `code: packed`, 3 files as one archive" in text
+    assert "    # The role `worker`: 4 tasks.\n    Worker:\n" in text
+    assert "# `tensorboard: /out/logs`." in text
