@@ -74,12 +74,15 @@ async def test_an_evicted_pod_is_replaced_and_the_job_goes_on(
 async def test_a_job_that_cannot_be_read_says_everything_that_is_wrong_once(
     control_plane: ControlPlane, namespace: str
 ) -> None:
+    """Of such things as the server's own rules cannot see."""
+    ports = [{"containerPort": 1, "name": "a"}, {"containerPort": 2, "name": "a"}]
+    container = {"name": "tensorflow", "image": "example/train:1", "ports": ports}
     async with bench(control_plane, namespace, Script()) as yard:
-        broken = tfjob(Worker={"restartPolicy": "Sometimes"}, Boss=1)
+        broken = tfjob(Worker={"replicas": 50_000, "template": {"spec": {"containers": [container]}}})
         await yard.submit(broken)
         status = await yard.phase("Failed")
-        assert "restartPolicy" in status["failure"]["message"]
-        assert "unknown replica type 'Boss'" in status["failure"]["message"]
+        assert "is given twice" in status["failure"]["message"]
+        assert "TF_CONFIG would have" in status["failure"]["message"]
         version = (await yard.get())["metadata"]["resourceVersion"]
         assert (await yard.get())["metadata"]["resourceVersion"] == version
 
