@@ -10,7 +10,7 @@ from tfyard.formats.shape import Path
 from tfyard.formats.templates import GPU, OLD_GPU
 from tfyard.formats.tfjob import RunPolicySpec
 from tfyard.model import ROLES, TENSORFLOW_CONTAINER
-from tfyard.model.names import MAX_LABEL
+from tfyard.model.names import MAX_LABEL, tensorboard_name
 
 from .pods import MAX_CONTAINERS
 from .schema import Schema, within
@@ -85,8 +85,10 @@ def _pods_of_map() -> Rule:
 def _pods_of_list() -> Rule:
     """At creation only: a list of the past has no bound, so the server lets no rule walk it."""
     now = "self.spec.replicaSpecs"
-    fits = _fits(_type("r"), _count("r"))
-    return _too_long(f"!has({now}) || oldSelf.hasValue() || {now}.all(r, {fits})")
+    room = MAX_LABEL - len(tensorboard_name(""))
+    board = f"(!has(self.spec.tensorboard) || size(self.metadata.name) <= {room})"
+    fits = f"{now}.all(r, {_fits(_type('r'), _count('r'))})"
+    return _too_long(f"!has({now}) || oldSelf.hasValue() || ({board} && {fits})")
 
 
 def _fits(role: str, count: str) -> str:
@@ -96,7 +98,7 @@ def _fits(role: str, count: str) -> str:
 
 def _too_long(expression: str) -> Rule:
     """Asked of what is new only: whatever an old job is called, its status must be written."""
-    text = f"metadata.name is too long: with role and index, a pod's name would have more than {MAX_LABEL} letters"
+    text = f"metadata.name is too long: with role and index, a pod's would have more than {MAX_LABEL} letters"
     return rule(expression, text, optionalOldSelf=True)
 
 

@@ -28,7 +28,7 @@ def described() -> Schema:
     """Also what others wrote stays: upstream's labelSelector, v1alpha1's state, v1alpha2's tfReplicaStatuses."""
     found = _tolerant(schema.of(mi.type_info(Status)))
     properties = {name: {"description": _TEXTS[name], **part} for name, part in found["properties"].items()}
-    properties["restarts"] |= {"default": 0, "nullable": False}  # we store no zeros, and a table shows one
+    properties["restarts"]["default"] = 0  # we store no zeros, and a table shows one
     return {**found, "description": "How the job goes; written by the operator.", "properties": properties}
 
 
@@ -38,15 +38,13 @@ def for_v1alpha1() -> Schema:
 
 
 def _tolerant(part: Schema) -> Schema:
-    """Old operators wrote null for what was empty, and fields of their own."""
-    part = {**part, "nullable": True}
+    """Old operators wrote fields of their own. Null needs no care: the server drops it."""
     if "properties" in part:
-        part |= {**OPEN, "properties": {name: _tolerant(p) for name, p in part["properties"].items()}}
-    if "additionalProperties" in part:
-        part["additionalProperties"] = _tolerant(part["additionalProperties"])
-    if "items" in part:
-        part["items"] = {**_tolerant(part["items"]), "nullable": False}
-    return part
+        return {**part, **OPEN, "properties": {name: _tolerant(p) for name, p in part["properties"].items()}}
+    below: Schema = {
+        name: _tolerant(part[name]) for name in ("additionalProperties", "items") if name in part
+    }
+    return {**part, **below}
 
 
 def missing_memory(crd: Manifest) -> list[str]:

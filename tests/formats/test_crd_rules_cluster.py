@@ -1,0 +1,177 @@
+"""The rules of the CRDs on a real apiserver: what it refuses, and in which words."""
+
+import json
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from tests.formats.serving import V1, create
+from tests.formats.test_validation import container, old, replica, tfjob
+from tfyard import formats, kube
+from tfyard.kube import Client, requests
+from tfyard.model import Manifest
+from tfyard.testing import ControlPlane
+
+pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("crds")]
+
+DRY_RUN = {"dryRun": "All", "fieldValidation": "Strict"}
+GPU = {"resources": {"requests": {"nvidia.com/gpu": 1}}}
+MASTER = {"tfReplicaType": "MASTER", **replica()}
+WORKER = {"tfReplicaType": "WORKER", **replica()}
+BOARD = {"logDir": "/logs"}
+GANG = {"minAvailable": 2}
+
+
+def named(body: Manifest, name: str) -> Manifest:
+    return {**body, "metadata": {"name": name}}
+
+
+def chief(name: str, index: int = 0) -> Manifest:
+    return {"terminationPolicy": {"chief": {"replicaName": name, "replicaIndex": index}}}
+
+
+BAD: list[tuple[Manifest, str]] = [
+    (tfjob(name="Upper.case"), "metadata.name must be lower-case letters|RFC 1123"),
+    (tfjob(name="0-digit"), "metadata.name must be lower-case letters, digits and '-', begin with a letter"),
+    (tfjob(name="with.dot"), "metadata.name must be lower-case letters, digits and '-', begin with a letter"),
+    (tfjob(name="x" * 55), "metadata.name is too long: with role and index"),
+    (tfjob({"Worker": replica(replicas=101)}, name="x" * 53), "metadata.name is too long"),
+    (tfjob("absent"), "spec must have roles: tfReplicaSpecs, or replicaSpecs as in v1alpha1"),
+    (tfjob({}), "should have at least 1 properties"),
+    (tfjob(replicaSpecs=[MASTER]), "spec must have roles: .* and not both"),
+    (tfjob(tfImage="example/a:1"), "tfImage, .* belong to v1alpha1"),
+    (tfjob({"Boss": replica()}), "unknown replica type; one of: Chief, Master, Worker, PS, Evaluator"),
+    (tfjob({"Chief": replica(), "MASTER": replica()}), "must not have more than 1 Chief or Master role"),
+    (tfjob({"chief": replica(replicas=2)}), "there is one Chief or Master, not more"),
+    (tfjob({"Worker": replica(), "WORKER": replica()}), "a role is given twice"),
+    (tfjob({"Worker": {}}), "template.spec.containers must be specified"),
+    (tfjob({"Worker": {"template": {"spec": {"containers": []}}}}), "at least one container with name"),
+    (tfjob({"Worker": replica(container(name="main"))}), "at least one container with name tensorflow"),
+    (tfjob({"Worker": replica({"name": "tensorflow"})}), "image must be required"),
+    (tfjob({"Worker": replica(container(image=""))}), "image must be required"),
+    (tfjob({"Worker": replica(container(), container())}), "Duplicate value"),
+    (tfjob({"Worker": replica(container(**GPU))}), "a GPU must be a limit"),
+    (tfjob({"Worker": replica(container(ports=[{"containerPort": 0}]))}), "greater than or equal to 1"),
+    (
+        tfjob({"Worker": replica(container(ports=[{"containerPort": 1}, {"containerPort": 1}]))}),
+        "Duplicate value",
+    ),
+    (tfjob({"Worker": replica(replicas=-1)}), "greater than or equal to 0"),
+    (
+        tfjob({"Worker": replica(restartPolicy="Sometimes")}),
+        'supported values: "Always", "ExitCode", "Never"',
+    ),
+    (tfjob(runPolicy={"cleanPodPolicy": "Some"}), 'supported values: "All", "None", "Running"'),
+    (tfjob(runPolicy={"managedBy": "me"}), "supported values: .*multikueue"),
+    (tfjob(runPolicy={"activeDeadlineSeconds": 0}), "greater than or equal to 1"),
+    (tfjob(successPolicy="Most"), "supported values: .*AllWorkers"),
+    (tfjob(dialect="tf3"), 'supported values: "kubeflow", "tf1", "tf2"'),
+    (
+        tfjob(backoffLimit=1, runPolicy={"backoffLimit": 2}),
+        "runPolicy.backoffLimit differs from spec.backoff",
+    ),
+    (
+        tfjob(schedulingPolicy={"queue": "a"}, runPolicy={"schedulingPolicy": {"queue": "b"}}),
+        "schedulingPolicy is given twice",
+    ),
+    (tfjob(schedulingPolicy=GANG), "the gang never fits"),
+    (tfjob(runPolicy={"schedulingPolicy": GANG}), "the gang never fits"),
+    (old(), "should have at least 1 items|replicaSpecs must be given"),
+    (named(old(MASTER), "x" * 55), "metadata.name is too long"),
+    (named(old(MASTER, tensorboard=BOARD), "x" * 52), "metadata.name is too long"),
+    (old(MASTER, MASTER), "a tfReplicaType is given twice"),
+    (old({**MASTER, "replicas": 0}), "a MASTER is exactly one"),
+    (old({**MASTER, "replicas": 2}), "a MASTER is exactly one"),
+    (old({"tfReplicaType": "WORKER"}), "only a PS may do without a template"),
+    (old({"tfReplicaType": "worker", **replica()}), 'supported values: "MASTER", "PS", "WORKER"'),
+    (old(replica(container(name="main"))), "at least one container with name tensorflow"),
+    (old(replica({"name": "tensorflow"})), "image must be required"),
+    (old(MASTER, **chief("WORKER")), "Missing ReplicaSpec for chief"),
+    (old(MASTER, {**WORKER, "replicas": 2}, **chief("WORKER", 2)), "there is no such replica"),
+    (old(MASTER, tensorboard={"serviceType": "NodePort"}), "tensorboard.logDir: Required value"),
+    (old(MASTER, cleanupPodPolicy="Some"), "cleanupPodPolicy: Unsupported value"),
+]
+
+
+def everywhere() -> Iterator[tuple[Manifest, str]]:
+    """Each in its own version, and what needs no description of pods in every other that has its form."""
+    for body, message in BAD:
+        yield body, message
+        if body["apiVersion"] == "tensorflow.org/v1alpha1":
+            yield {**body, "apiVersion": "kubeflow.org/v1alpha1", "kind": "TFJob"}, message
+        elif "GPU" not in message and "ports" not in json.dumps(body):
+            yield {**body, "apiVersion": "kubeflow.org/v1beta1"}, message
+
+
+async def test_what_is_wrong_is_refused_in_our_words(control_plane: ControlPlane, namespace: str) -> None:
+    found = []
+    async with control_plane.client() as client:
+        for body, message in everywhere():
+            said = await _refusal(client, namespace, body)
+            if not re.search(message, said):
+                found.append(f"{message!r}, of {body['apiVersion']} {body['spec']}: {said or 'accepted'}")
+    assert found == []
+
+
+@pytest.mark.parametrize("body", [body for body, _ in BAD], ids=range(len(BAD)))
+def test_the_server_refuses_nothing_that_we_would_take(body: Manifest) -> None:
+    assert formats.check(body).errors
+
+
+async def _refusal(client: Client, namespace: str, body: Manifest) -> str:
+    try:
+        await create(client, namespace, body, DRY_RUN)
+    except kube.Refused as problem:
+        return str(problem)
+    return ""
+
+
+GOOD = [
+    tfjob(name="x" * 54),
+    tfjob({"Worker": replica(replicas=100)}, name="x" * 53),
+    tfjob({role: replica() for role in ("CHIEF", "worker", "Ps", "eValuator")}),
+    tfjob({"Worker": replica(replicas=0), "Chief": replica(replicas=1)}),
+    tfjob({"Worker": replica(container(), {"name": "side", "image": "example/b:1"})}),
+    tfjob(backoffLimit=1, suspend=True, runPolicy={"backoffLimit": 1, "suspend": False}),
+    tfjob(
+        {"Worker": replica(replicas=3), "PS": replica()}, runPolicy={"schedulingPolicy": {"minAvailable": 4}}
+    ),
+    tfjob({"Worker": replica(container(resources={"limits": {"nvidia.com/gpu": 1}, **GPU["resources"]}))}),
+    tfjob(successPolicy=""),
+    old(MASTER, {**WORKER, "replicas": 2}, {"tfReplicaType": "PS"}, **chief("WORKER", 1)),
+    old(replica(), cleanupPodPolicy=""),
+    named(old(MASTER, tensorboard=BOARD), "x" * 51),
+]
+
+
+@pytest.mark.parametrize("body", GOOD, ids=range(len(GOOD)))
+async def test_what_is_right_is_accepted(control_plane: ControlPlane, namespace: str, body: Manifest) -> None:
+    assert formats.check(body).errors == ()
+    async with control_plane.client() as client:
+        assert await _refusal(client, namespace, body) == ""
+
+
+THEIRS = "kubeflow.org/training-operator"
+CHANGES = [
+    ({}, {"managedBy": THEIRS}, "managedBy cannot be changed"),
+    ({}, {"runPolicy": {"managedBy": THEIRS}}, "managedBy cannot be changed"),
+    ({"runPolicy": {"managedBy": THEIRS}}, {"runPolicy": None}, "managedBy cannot be changed"),
+    ({"runPolicy": {"managedBy": THEIRS}}, {"runPolicy": None, "managedBy": THEIRS}, ""),
+    ({"schedulingPolicy": {"queue": "a"}}, {"schedulingPolicy": {"queue": "b"}}, "queue is immutable"),
+    ({"runPolicy": {"suspend": True}}, {"runPolicy": {"suspend": False}}, ""),
+]
+
+
+@pytest.mark.parametrize(("before", "change", "message"), CHANGES)
+async def test_what_may_not_change_does_not(
+    control_plane: ControlPlane, namespace: str, before: Manifest, change: Manifest, message: str
+) -> None:
+    async with control_plane.client() as client:
+        await create(client, namespace, tfjob(**before))
+        patch = requests.patch(V1.path(namespace, "mnist"), {"spec": change})
+        if not message:
+            await client.send(patch)
+            return
+        with pytest.raises(kube.Unprocessable, match=message):
+            await client.send(patch)

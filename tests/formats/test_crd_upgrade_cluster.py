@@ -1,0 +1,102 @@
+"""Another operator's CRD becomes ours, on a real apiserver, with jobs in it."""
+
+import pytest
+
+from tests.formats.serving import ALPHA1, EVERYTHING, LIST_STATUS, lost
+from tests.formats.test_validation import container, replica, tfjob
+from tfyard import formats, kube
+from tfyard.formats import crd
+from tfyard.kube import Client, Resource, requests
+from tfyard.model import Manifest
+from tfyard.testing import ControlPlane, builders
+from tfyard.testing.waiting import eventually
+
+pytestmark = pytest.mark.cluster
+
+OLD_GROUP = "old.example.org"
+OLD = Resource(OLD_GROUP, "v1", "tfjobs")
+
+
+def minimal() -> Manifest:
+    """As tf-operator 1.0 had it: hardly any schema, everything kept. Under a group of its own, because the
+    real one serves other tests."""
+    root = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {"name": "v1", "served": True, "storage": True, "subresources": {"status": {}}}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"tfjobs.{OLD_GROUP}"},
+        "spec": {
+            "group": OLD_GROUP,
+            "scope": "Namespaced",
+            "names": {"plural": "tfjobs", "singular": "tfjob", "kind": "TFJob", "listKind": "TFJobList"},
+            "versions": [{**version, "schema": {"openAPIV3Schema": root}}],
+        },
+    }
+
+
+def ours() -> Manifest:
+    kubeflow, _ = crd.crds()
+    spec = {**kubeflow["spec"], "group": OLD_GROUP}
+    return {**kubeflow, "metadata": {"name": f"tfjobs.{OLD_GROUP}"}, "spec": spec}
+
+
+LONG = "x" * 60
+OLD_JOBS = {
+    "plain": tfjob()["spec"],
+    "list": ALPHA1["spec"],
+    LONG: tfjob({"Worker": replica(container(resources={"limits": {"cpu": 0.5}}, command=None))})["spec"],
+    "wrong": tfjob({"Boss": replica({"name": "main"})}, unknown=1)["spec"],
+}
+OLD_STATUS = {"conditions": None, "replicaStatuses": {"Worker": {"active": 1}}, "startTime": None}
+
+
+async def test_jobs_of_another_operators_crd_stay_and_can_be_finished(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    async with control_plane.client() as client:
+        await builders.install_crds(client, minimal())
+        for name, spec in OLD_JOBS.items():
+            await _make_old(client, namespace, name, spec)
+        await builders.install_crds(client, ours())
+        await eventually(lambda: _prunes(client, namespace))
+        for name, spec in OLD_JOBS.items():
+            await _finish(client, namespace, name)
+            read = await client.send(requests.get(OLD.path(namespace, name)))
+            known = {key: value for key, value in spec.items() if key != "unknown"}
+            assert list(lost(known, read["spec"])) == []
+            assert formats.load_status(read) == EVERYTHING
+        await _check_long_name(client, namespace)
+
+
+async def _make_old(client: Client, namespace: str, name: str, spec: Manifest) -> None:
+    body = {"apiVersion": f"{OLD_GROUP}/v1", "kind": "TFJob", "metadata": {"name": name}, "spec": spec}
+    made = await client.send(requests.create(OLD.path(namespace), body))
+    await client.send(
+        requests.replace(
+            OLD.path(namespace, name, "status"),
+            {**made, "status": LIST_STATUS if name == "list" else OLD_STATUS},
+        )
+    )
+
+
+async def _prunes(client: Client, namespace: str) -> None:
+    """The server goes over to a new schema in its own time."""
+    read = await client.send(requests.get(OLD.path(namespace, "wrong")))
+    assert "unknown" not in read["spec"]
+
+
+async def _finish(client: Client, namespace: str, name: str) -> None:
+    """The status first: while it is v1alpha1's list, the scale subresource refuses every other change."""
+    read = await client.send(requests.get(OLD.path(namespace, name)))
+    finished = {**read, "status": formats.dump_status(EVERYTHING)}
+    await client.send(requests.replace(OLD.path(namespace, name, "status"), finished))
+    await client.send(requests.patch(OLD.path(namespace, name), {"metadata": {"labels": {"seen": "yes"}}}))
+
+
+async def _check_long_name(client: Client, namespace: str) -> None:
+    """It cannot have run under us; it may shrink, and not grow."""
+    path = OLD.path(namespace, LONG)
+    await client.send(requests.patch(path, {"spec": {"tfReplicaSpecs": {"Worker": {"replicas": 0}}}}))
+    with pytest.raises(kube.Unprocessable, match=r"metadata\.name is too long"):
+        await client.send(requests.patch(path, {"spec": {"tfReplicaSpecs": {"Worker": {"replicas": 1}}}}))
