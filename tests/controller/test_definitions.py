@@ -63,7 +63,7 @@ async def test_a_cluster_without_tfjobs_or_with_forgetful_ones_is_refused_until_
         await client.send(requests.create(requests.CRDS.path(), upstreams_definition()))
 
         async def forgetful() -> None:
-            with pytest.raises(definitions.CannotRemember, match="would drop .*tasks"):
+            with pytest.raises(definitions.CannotRemember, match=r"would drop .*tasks"):
                 await definitions.ready(client, install=False)
 
         await eventually(forgetful)
