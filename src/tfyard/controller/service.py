@@ -55,6 +55,8 @@ async def serve(access: kube.Access, options: Options) -> None:
 def _site(options: Options) -> planner.Site:
     config = read_config(Path(options.config)) if options.config else OperatorConfig()
     place = site(config, read_server_script(config))
+    if not place.domain:  # where training-operator's deployments say it
+        place = replace(place, domain=os.environ.get("CUSTOM_CLUSTER_DOMAIN", ""))
     if options.compat == "kubeflow":
         return replace(place, services="per-replica", dialect="kubeflow")
     return place

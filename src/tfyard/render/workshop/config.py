@@ -9,15 +9,23 @@ from tfyard.formats.shape import Notes, Path, did_you_mean, read
 from tfyard.model import Manifest
 from tfyard.model.names import MAX_LABEL
 
-from .words import ClusterProperties, Config, DiskProperties, JobWords, JupyterProperties
+from .words import (
+    ClusterProperties,
+    Config,
+    DiskProperties,
+    JobWords,
+    JupyterProperties,
+    NfsServerProperties,
+)
 
-Properties = ClusterProperties | JupyterProperties | DiskProperties
+Properties = ClusterProperties | JupyterProperties | DiskProperties | NfsServerProperties
 BUILT_IN: dict[str, type[Properties]] = {
     "tensorflow-cluster": ClusterProperties,
     "jupyter-service": JupyterProperties,
     "pd": DiskProperties,
     "gce-pvc": DiskProperties,
     "nfs-pvc": DiskProperties,
+    "nfs-server": NfsServerProperties,
 }
 _FILES = {"local-pd": "pd", "gce-pd": "pd"}
 

@@ -7,13 +7,15 @@ from tfyard.model import Manifest
 from .. import needs, notebook, scripts
 from ..pieces import Piece
 from .config import Part, Template, jobs_of
-from .words import ClusterProperties, DiskProperties, JobWords, JupyterProperties
+from .words import ClusterProperties, DiskProperties, JobWords, JupyterProperties, NfsServerProperties
 
 CONFIG = "tensorflow-cluster-config"
 KEY = "clusterconfig"
 DEFAULT_IMAGE = "tensorflow/tensorflow:2.21.0"
 GONE = ("gcr.io/oscon-tf-workshop/", "gcr.io/tensorflow/")
 """Registries that were closed; what they offered is in today's default image."""
+NFS_IMAGE = "registry.k8s.io/volume-nfs:0.8"
+NFS_PORTS = {"nfs": 2049, "mountd": 20048, "rpcbind": 111}
 DOMAIN = "cluster.local"
 _SCRIPT_AT = "/tfyard"
 _CLAIMS = {
@@ -35,6 +37,8 @@ def render(parts: list[Part]) -> list[Piece | Template]:
         elif isinstance(part, JupyterProperties):
             near = next((c for c in clusters if c.namespace == part.namespace), None)
             made += _jupyter(part, near)
+        elif isinstance(part, NfsServerProperties):
+            made += _nfs_server(part)
         else:
             made += _disk(part)
     return made
@@ -184,3 +188,33 @@ def _disk(part: DiskProperties) -> list[Piece]:
         },
     }
     return [Piece(claim, "A claim; the cluster's default storage class makes the disk.")]
+
+
+def _nfs_server(part: NfsServerProperties) -> list[Piece]:
+    """One pod owns the disk and offers it to many, for clusters whose disks can be mounted once only."""
+    labels = {"role": part.name}
+    metadata = {"name": part.name, "namespace": part.namespace}
+    container = {
+        "name": "nfs-server",
+        "image": part.nfs_image or NFS_IMAGE,
+        "ports": [{"name": name, "containerPort": port} for name, port in NFS_PORTS.items()],
+        "securityContext": {"privileged": True},
+        "volumeMounts": [{"name": "exports", "mountPath": "/exports"}],
+    }
+    disk = {"name": "exports", "persistentVolumeClaim": {"claimName": part.backend_pvc}}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [container], "volumes": [disk]}}
+    spec = {
+        "replicas": 1,
+        "strategy": {"type": "Recreate"},
+        "selector": {"matchLabels": labels},
+        "template": template,
+    }
+    ports = [{"name": name, "port": port} for name, port in NFS_PORTS.items()]
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": metadata}
+    return [
+        Piece({**service, "spec": {"selector": labels, "ports": ports}}, "The address of the NFS server."),
+        Piece(
+            {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec},
+            "The NFS server; Recreate, since two pods must not hold the disk at once.",
+        ),
+    ]

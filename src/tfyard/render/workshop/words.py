@@ -103,3 +103,12 @@ class DiskProperties(Struct, frozen=True, rename="kebab"):
     ip: Annotated[str | None, Meta(description="Address of the NFS server.")] = None
     path: Annotated[str, Meta(description="The export of the NFS server.")] = "/"
     pd_name: Annotated[str | None, Meta(description="Accepted; the cluster's storage class decides.")] = None
+
+
+class NfsServerProperties(Struct, frozen=True, rename="kebab"):
+    """nfs-server: a disk of the cluster, offered to all its pods."""
+
+    name: Annotated[str, Meta(description="Name of the server, and of its Service.")]
+    backend_pvc: Annotated[str, Meta(description="The claim whose disk is offered.")]
+    nfs_image: Annotated[str, Meta(description="Its image.")] = ""
+    namespace: Annotated[str, Meta(description="Kubernetes namespace.")] = "default"
