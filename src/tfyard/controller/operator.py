@@ -176,6 +176,8 @@ class Operator:
                 except (kube.KubeError, Blocked, NotLeading) as problem:
                     pause = self.queue.retry(key)
                     log.info("will look again in %.1f s: %s", pause, problem or type(problem).__name__)
+                except Exception:  # a job that we do not understand must not end the work on all others
+                    log.exception("will look again in %.1f s", self.queue.retry(key))
                 finally:
                     self.queue.done(key)
                     self.metrics.reconcile_seconds.observe(time.monotonic() - began)
