@@ -97,9 +97,9 @@ class ClusterRunner:
         self._guard("create", resource.plural)
         try:
             if action.kind == "Pod":
-                self._cache.put_pod(await self._client.send(request, self._pods.one))
+                self._cache.hear_pod(await self._client.send(request, self._pods.one))
             else:
-                self._cache.put_child(action.kind, await self._client.send(request, self._children.one))
+                self._cache.hear_child(action.kind, await self._client.send(request, self._children.one))
         except AlreadyExists:
             return await self._inspect(job, action)
         except (Forbidden, Unprocessable) as problem:
@@ -125,9 +125,9 @@ class ClusterRunner:
 
     def _keep(self, kind: str, there: PodView) -> None:
         if kind == "Pod":
-            self._cache.put_pod(there)
+            self._cache.hear_pod(there)
         else:
-            self._cache.put_child(kind, Child(there.metadata))
+            self._cache.hear_child(kind, Child(there.metadata))
 
     async def _delete(self, job: Job, action: Delete) -> None:
         path = RESOURCES[action.kind].path(job.namespace, action.name)
