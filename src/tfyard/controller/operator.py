@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from tfyard import formats, kube, planner
 from tfyard.backends.kubernetes import Cache, ClusterRunner, ClusterStore, JobKey
-from tfyard.backends.kubernetes.runner import Blocked
+from tfyard.backends.kubernetes.runner import Blocked, Unblocked
 from tfyard.backends.kubernetes.views import Child, JobView, PodView
 from tfyard.errors import Invalid
 from tfyard.kube import requests
@@ -173,6 +173,9 @@ class Operator:
             with journal.about(key.namespace, key.name):
                 try:
                     await self._look(key)
+                except Unblocked:
+                    self.queue.forget(key)
+                    self.queue.add(key)
                 except (kube.KubeError, Blocked, NotLeading) as problem:
                     pause = self.queue.retry(key)
                     log.info("will look again in %.1f s: %s", pause, problem or type(problem).__name__)
