@@ -15,7 +15,8 @@ from tests.controller.cluster import Bench, install
 from tfyard.controller.operator import TFJOBS, Operator, Settings
 from tfyard.kube import Access, Changed, Client, Kind, Request, Snapshot, requests, watch
 from tfyard.kube.transport import ANYTHING
-from tfyard.testing import ControlPlane, Pod, Script, ScriptedKubelet
+from tfyard.testing import ControlPlane, Pod, ScriptedKubelet
+from tfyard.testing.kubelet import UNTIL_TOLD
 from tfyard.testing.script import Scripts
 
 When = Literal["before", "after"]
@@ -117,10 +118,12 @@ class Stage(Bench):
 
 
 @asynccontextmanager
-async def stage(plane: ControlPlane, namespace: str, script: Scripts = Script()) -> AsyncIterator[Stage]:  # noqa: B008
+async def stage(
+    plane: ControlPlane, namespace: str, script: Scripts = UNTIL_TOLD, nodes: int = 1
+) -> AsyncIterator[Stage]:
     async with plane.client() as client, plane.client() as other:
         await install(client)
-        async with ScriptedKubelet(other, script, namespace) as kubelet:
+        async with ScriptedKubelet(other, script, namespace, nodes) as kubelet:
             made = Stage(client, namespace, kubelet)
             made.chronicle = Chronicle()
             following = asyncio.create_task(_follow(other, namespace, made.chronicle))
