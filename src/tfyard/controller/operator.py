@@ -64,6 +64,7 @@ class Operator:
         self.store.on_report = lambda job, before, decision: tally(self.metrics, job, before, decision)
         self.store.on_lost_event = _log_lost_event
         self._unsynced: set[str] = set()
+        self._put_off: set[JobKey] = set()
         self.synced = asyncio.Event()
 
     async def run(self) -> None:
@@ -159,6 +160,11 @@ class Operator:
         for key in self.cache.jobs:
             self.queue.add(key)
 
+    def catch_up(self) -> None:
+        """Look at what came while writing was not ours: a lapse may be too short for anybody to notice."""
+        while self._put_off:
+            self.queue.add(self._put_off.pop())
+
     # What is done about it.
 
     def _guard(self, verb: str, resource: str) -> None:
@@ -187,7 +193,10 @@ class Operator:
 
     async def _look(self, key: JobKey) -> None:
         view = self.cache.jobs.get(key)
-        if view is None or not self.settings.may_write():
+        if view is None:
+            return
+        if not self.settings.may_write():
+            self._put_off.add(key)
             return
         document = view.document()
         try:
