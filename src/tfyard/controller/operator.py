@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from tfyard import formats, kube, planner
 from tfyard.backends.kubernetes import Cache, ClusterRunner, ClusterStore, JobKey
-from tfyard.backends.kubernetes.runner import Blocked
+from tfyard.backends.kubernetes.runner import Blocked, Unblocked
 from tfyard.backends.kubernetes.views import Child, JobView, PodView
 from tfyard.errors import Invalid
 from tfyard.kube import requests
@@ -64,6 +64,7 @@ class Operator:
         self.store.on_report = lambda job, before, decision: tally(self.metrics, job, before, decision)
         self.store.on_lost_event = _log_lost_event
         self._unsynced: set[str] = set()
+        self._put_off: set[JobKey] = set()
         self.synced = asyncio.Event()
 
     async def run(self) -> None:
@@ -159,6 +160,11 @@ class Operator:
         for key in self.cache.jobs:
             self.queue.add(key)
 
+    def catch_up(self) -> None:
+        """Look at what came while writing was not ours: a lapse may be too short for anybody to notice."""
+        while self._put_off:
+            self.queue.add(self._put_off.pop())
+
     # What is done about it.
 
     def _guard(self, verb: str, resource: str) -> None:
@@ -173,16 +179,24 @@ class Operator:
             with journal.about(key.namespace, key.name):
                 try:
                     await self._look(key)
+                except Unblocked:
+                    self.queue.forget(key)
+                    self.queue.add(key)
                 except (kube.KubeError, Blocked, NotLeading) as problem:
                     pause = self.queue.retry(key)
                     log.info("will look again in %.1f s: %s", pause, problem or type(problem).__name__)
+                except Exception:  # a job that we do not understand must not end the work on all others
+                    log.exception("will look again in %.1f s", self.queue.retry(key))
                 finally:
                     self.queue.done(key)
                     self.metrics.reconcile_seconds.observe(time.monotonic() - began)
 
     async def _look(self, key: JobKey) -> None:
         view = self.cache.jobs.get(key)
-        if view is None or not self.settings.may_write():
+        if view is None:
+            return
+        if not self.settings.may_write():
+            self._put_off.add(key)
             return
         document = view.document()
         try:

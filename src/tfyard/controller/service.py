@@ -94,14 +94,16 @@ async def _lead(operator: Operator, leadership: Leadership) -> None:
     """Whenever we come to lead, everything is looked at: what happened before is not in our queue."""
 
     async def keep_looking() -> None:
+        led = False
         while True:
-            await leadership.acquired()
-            operator.metrics.is_leader.set(1)
-            log.info("leads")
-            operator.look_at_everything()
-            while leadership.is_current():
-                await asyncio.sleep(leadership.terms.retry_period / 4)
-            operator.metrics.is_leader.set(0)
+            leads = leadership.is_current()
+            if leads and not led:
+                operator.look_at_everything()
+            elif leads:
+                operator.catch_up()
+            operator.metrics.is_leader.set(int(leads))
+            led = leads
+            await asyncio.sleep(leadership.terms.retry_period / 4)
 
     looking = asyncio.create_task(keep_looking())
     try:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from tfyard.kube import Resource
 
-from .views import Child, JobView, PodView
+from .views import Child, JobView, Meta, PodView
 
 
 class JobKey(NamedTuple):
@@ -17,14 +17,17 @@ class JobKey(NamedTuple):
 
 
 class Cache:
-    """Answers of our own writes are put in at once, so that the next look does not act on the world before
-    them; a watch event that is older than such an answer is then passed over."""
+    """Answers of our own writes are heard at once (`hear_…`), so that the next look does not act on the world
+    before them; a watch event that is older than such an answer is then passed over. And the other way round:
+    an answer that comes after the watch told more must not bring back what is gone already."""
 
     def __init__(self) -> None:
         self.jobs: dict[JobKey, JobView] = {}
         self.pods: dict[str, dict[str, PodView]] = defaultdict(dict)
         self.children: dict[str, dict[tuple[str, str], Child]] = defaultdict(dict)
         self._keys: dict[str, JobKey] = {}
+        self._told: dict[tuple[str, str], int] = {}
+        """Up to which version a watch has told of a kind in a namespace."""
 
     def key_of(self, uid: str) -> JobKey | None:
         return self._keys.get(uid)
@@ -32,12 +35,17 @@ class Cache:
     def put_job(self, resource: Resource, view: JobView) -> JobKey:
         key = job_key(resource, view)
         known = self.jobs.get(key)
-        if known is None or known.metadata.uid != view.metadata.uid or is_newer(view, known):
+        if known is None or is_newer(view, known):
             if known is not None and known.metadata.uid != view.metadata.uid:
                 self._forget(known.metadata.uid)
             self.jobs[key] = view
             self._keys[view.metadata.uid] = key
         return key
+
+    def hear_job(self, resource: Resource, view: JobView) -> None:
+        known = self.jobs.get(job_key(resource, view))
+        if known is not None and known.metadata.uid == view.metadata.uid:
+            self.put_job(resource, view)
 
     def drop_job(self, resource: Resource, view: JobView) -> JobKey:
         """Only that very object: its successor of the same name may be here already."""
@@ -49,28 +57,40 @@ class Cache:
         return key
 
     def put_pod(self, view: PodView) -> str:
-        owner = view.metadata.owner
-        known = self.pods[owner].get(view.metadata.name) if owner else None
-        if owner and (known is None or known.metadata.uid != view.metadata.uid or is_newer(view, known)):
-            self.pods[owner][view.metadata.name] = view
-        return owner
+        self._note("Pod", view.metadata)
+        return self._keep_pod(view)
+
+    def hear_pod(self, view: PodView) -> None:
+        if not self._has_told("Pod", view.metadata):
+            self._keep_pod(view)
 
     def drop_pod(self, view: PodView) -> str:
+        self._note("Pod", view.metadata)
         owner = view.metadata.owner
-        known = self.pods[owner].get(view.metadata.name)
-        if known is not None and known.metadata.uid == view.metadata.uid:
-            del self.pods[owner][view.metadata.name]
+        known = self.pods.get(owner, {})
+        if (pod := known.get(view.metadata.name)) is not None and pod.metadata.uid == view.metadata.uid:
+            del known[view.metadata.name]
+        if not known:
+            self.pods.pop(owner, None)
         return owner
 
     def put_child(self, kind: str, view: Child) -> str:
-        self.children[view.metadata.owner][kind, view.metadata.name] = view
-        return view.metadata.owner
+        self._note(kind, view.metadata)
+        return self._keep_child(kind, view)
+
+    def hear_child(self, kind: str, view: Child) -> None:
+        if not self._has_told(kind, view.metadata):
+            self._keep_child(kind, view)
 
     def drop_child(self, kind: str, view: Child) -> str:
-        known = self.children[view.metadata.owner].get((kind, view.metadata.name))
-        if known is not None and known.metadata.uid == view.metadata.uid:
-            del self.children[view.metadata.owner][kind, view.metadata.name]
-        return view.metadata.owner
+        self._note(kind, view.metadata)
+        owner, key = view.metadata.owner, (kind, view.metadata.name)
+        known = self.children.get(owner, {})
+        if (child := known.get(key)) is not None and child.metadata.uid == view.metadata.uid:
+            del known[key]
+        if not known:
+            self.children.pop(owner, None)
+        return owner
 
     def replace_pods(self, views: list[PodView], namespace: str = "") -> set[str]:
         """All of them (of a namespace), after a list; whose pods changed is not known: everybody's might have."""
@@ -88,6 +108,27 @@ class Cache:
             ]:
                 del known[key]
         return before | {self.put_child(kind, view) for view in views}
+
+    def _keep_pod(self, view: PodView) -> str:
+        owner = view.metadata.owner
+        known = self.pods[owner].get(view.metadata.name) if owner else None
+        if owner and (known is None or is_newer(view, known)):
+            self.pods[owner][view.metadata.name] = view
+        return owner
+
+    def _keep_child(self, kind: str, view: Child) -> str:
+        self.children[view.metadata.owner][kind, view.metadata.name] = view
+        return view.metadata.owner
+
+    def _note(self, kind: str, meta: Meta) -> None:
+        key, version = (kind, meta.namespace), meta.resource_version
+        if version.isdigit():
+            self._told[key] = max(self._told.get(key, 0), int(version))
+
+    def _has_told(self, kind: str, meta: Meta) -> bool:
+        """Whatever became of this version since, the watch said it."""
+        told = self._told.get((kind, meta.namespace), 0)
+        return meta.resource_version.isdigit() and int(meta.resource_version) <= told
 
     def _forget(self, uid: str) -> None:
         self._keys.pop(uid, None)

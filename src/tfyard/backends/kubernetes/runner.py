@@ -21,10 +21,11 @@ from tfyard.kube import (
     requests,
 )
 from tfyard.model import Action, Create, Delete, DeleteJob, Job, Observed, Obstacle
+from tfyard.model.names import CONTROLLER, OPERATOR_NAME
 
 from .cache import Cache, JobKey
 from .store import Guard
-from .views import Child, PodView, to_pod
+from .views import Child, Meta, PodView, to_pod
 
 RESOURCES = {
     "Pod": requests.PODS,
@@ -40,6 +41,10 @@ DEFAULT_GRACE = 30
 
 class Blocked(Exception):
     """Something stands in the way of this job; it is known by now, and worth another try later."""
+
+
+class Unblocked(Exception):
+    """What stood in the way is gone: worth another look at once, for it must be said."""
 
 
 class ClusterRunner:
@@ -71,7 +76,7 @@ class ClusterRunner:
             self._obstacles[job.uid] = tuple(found[reason] for reason in sorted(found))
             raise Blocked(next(iter(found.values())).message)
         if before:
-            raise Blocked("nothing stands in the way any more")  # worth another look at once: it must be said
+            raise Unblocked("nothing stands in the way any more")
 
     def forget(self, uid: str) -> None:
         self._obstacles.pop(uid, None)
@@ -97,9 +102,9 @@ class ClusterRunner:
         self._guard("create", resource.plural)
         try:
             if action.kind == "Pod":
-                self._cache.put_pod(await self._client.send(request, self._pods.one))
+                self._cache.hear_pod(await self._client.send(request, self._pods.one))
             else:
-                self._cache.put_child(action.kind, await self._client.send(request, self._children.one))
+                self._cache.hear_child(action.kind, await self._client.send(request, self._children.one))
         except AlreadyExists:
             return await self._inspect(job, action)
         except (Forbidden, Unprocessable) as problem:
@@ -119,15 +124,20 @@ class ClusterRunner:
         if meta.owner == job.uid and meta.deletion_timestamp is None:
             self._keep(action.kind, there)
             return None
-        if meta.deletion_timestamp is not None or (meta.owner and self._cache.key_of(meta.owner) is None):
+        if meta.deletion_timestamp is not None or self._is_left_over(meta):
             return Obstacle("NameNotYetFree", f"{what} is still being deleted")
         return Obstacle("NameTaken", f"{what} exists and is not this job's; delete or rename one of them")
 
+    def _is_left_over(self, meta: Meta) -> bool:
+        """Of a job that is gone, so it will be collected; a StatefulSet's pods may have such names as well."""
+        ours = meta.labels.get(OPERATOR_NAME) == CONTROLLER
+        return ours and meta.owner != "" and self._cache.key_of(meta.owner) is None
+
     def _keep(self, kind: str, there: PodView) -> None:
         if kind == "Pod":
-            self._cache.put_pod(there)
+            self._cache.hear_pod(there)
         else:
-            self._cache.put_child(kind, Child(there.metadata))
+            self._cache.hear_child(kind, Child(there.metadata))
 
     async def _delete(self, job: Job, action: Delete) -> None:
         path = RESOURCES[action.kind].path(job.namespace, action.name)

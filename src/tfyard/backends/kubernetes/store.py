@@ -48,7 +48,9 @@ class ClusterStore:
         again. The status subresource takes nothing but the status, so nothing else is sent."""
         group = job.api_version.partition("/")[0]
         resource = self._resources[group]
-        view = self._cache.jobs[JobKey(group, job.namespace, job.name)]
+        view = self._cache.jobs.get(JobKey(group, job.namespace, job.name))
+        if view is None:
+            return  # deleted a moment ago: there is nothing to remember, and nowhere
         named = {"name": job.name, "namespace": job.namespace, "uid": job.uid}
         body = {
             "apiVersion": job.api_version,
@@ -58,7 +60,7 @@ class ClusterStore:
         }
         self._guard("update", "tfjobs/status")
         path = resource.path(job.namespace, job.name, "status")
-        self._cache.put_job(resource, await self._client.send(requests.replace(path, body), self._kind.one))
+        self._cache.hear_job(resource, await self._client.send(requests.replace(path, body), self._kind.one))
 
 
 def build_event(job: Job, event: Event) -> Manifest:

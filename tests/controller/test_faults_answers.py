@@ -1,0 +1,120 @@
+"""Answers that come late, conflicts, and a status that somebody else wrote."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from tests.controller.cluster import tfjob
+from tests.controller.faults import Counting, Meddled, operator_with, stage
+from tfyard.controller.operator import TFJOBS
+from tfyard.kube import Request, requests
+from tfyard.testing import ControlPlane, Script, eventually
+
+pytestmark = pytest.mark.cluster
+
+TO_BE_HEARD = 1.0
+"""Seconds in which a watch has surely told."""
+
+
+async def test_a_pod_that_is_gone_before_we_hear_of_its_creation_is_made_again(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    async with stage(control_plane, namespace) as scene:
+        path = requests.PODS.path(namespace, "train-worker-0")
+        taken = []
+
+        async def take_away(request: Request) -> None:
+            if request.method == "POST" and request.path.endswith("/pods") and not taken:
+                taken.append(request)
+                await scene.client.send(requests.delete(path, grace=0))
+                await asyncio.sleep(TO_BE_HEARD)
+
+        async with operator_with(Meddled(control_plane.admin, take_away), namespace):
+            await scene.submit(tfjob(Worker=1))
+            await scene.phase("Running")
+            assert len(scene.chronicle.pods) == 2
+
+
+async def test_a_job_that_is_gone_before_we_hear_of_its_status_is_forgotten(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    async with stage(control_plane, namespace) as scene:
+        taken = []
+
+        async def take_away(request: Request) -> None:
+            if request.method == "PUT" and not taken:
+                taken.append(request)
+                await scene.client.send(requests.delete(TFJOBS.path(namespace, "train")))
+                await asyncio.sleep(TO_BE_HEARD)
+
+        async with operator_with(Meddled(control_plane.admin, take_away), namespace) as operator:
+            await scene.submit(tfjob(Worker=1))
+
+            async def forgotten() -> None:
+                assert taken
+                assert not operator.queue._busy
+
+            await eventually(forgotten)
+            assert not operator.cache.jobs
+
+
+async def test_a_job_that_was_replaced_before_we_hear_of_its_status_gives_way_to_its_successor(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    async with stage(control_plane, namespace) as scene:
+        taken = []
+
+        async def swap(request: Request) -> None:
+            if request.method == "PUT" and not taken:
+                taken.append(request)
+                await scene.client.send(requests.delete(TFJOBS.path(namespace, "train")))
+                await scene.submit(tfjob(Evaluator=1, Worker=1))
+                await asyncio.sleep(TO_BE_HEARD)
+
+        async with operator_with(Meddled(control_plane.admin, swap), namespace):
+            await scene.submit(tfjob(PS=1, Worker={"replicas": 1, "restartPolicy": "Never"}))
+
+            async def is_there() -> None:
+                assert "train-evaluator-0" in await scene.names()
+
+            await eventually(is_there)
+
+
+async def test_somebody_elses_write_between_decision_and_report_is_kept_and_the_job_goes_on(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    class Overtaken(Counting):
+        """Each status write finds that the object has just changed, the first five times."""
+
+        async def send(self, request: Request, into: Any = None) -> Any:
+            conflicts = sum(each.method == "PUT" for each in self.sent)
+            if request.method == "PUT" and conflicts < 5:
+                note = {"metadata": {"annotations": {"note": str(conflicts)}}}
+                await scene.patch(note)
+            return await (super().send(request, into) if into else super().send(request))
+
+    async with stage(control_plane, namespace, Script(run_for=0.5)) as scene:
+        async with operator_with(Overtaken(control_plane.admin), namespace):
+            await scene.submit(tfjob(Worker=2, PS=1))
+            await scene.phase("Succeeded")
+        assert scene.chronicle.twice == []
+        assert (await scene.get())["metadata"]["annotations"] == {"note": "4"}
+
+
+async def test_a_status_that_nobody_can_read_harms_no_other_job(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    async with stage(control_plane, namespace, Script(run_for=0.3)) as scene:
+        client = Counting(control_plane.admin)
+        async with operator_with(client, namespace):
+            broken = await scene.submit(tfjob("broken", policy={"suspend": True}, Worker=1))
+            await scene.phase("Suspended", "broken")
+            path = TFJOBS.path(namespace, "broken", "status")
+            nonsense = {"conditions": "none", "replicaStatuses": [1], "startTime": "yesterday"}
+            await scene.client.send(requests.patch(path, {"status": nonsense}))
+            await asyncio.sleep(TO_BE_HEARD)
+            await scene.submit(tfjob(Worker=1))
+            await scene.phase("Succeeded")
+            assert sum("/tfjobs/broken" in write for write in client.writes) < 10
+            assert broken["metadata"]["uid"]

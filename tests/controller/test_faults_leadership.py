@@ -1,0 +1,122 @@
+"""Several real operators: whoever leads is killed or stopped, and no action is lost or done twice."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.controller.cluster import tfjob
+from tests.controller.faults import OperatorProcess, Stage, stage
+from tfyard.controller.lease import LEASE_NAME
+from tfyard.kube import NotFound, requests
+from tfyard.testing import ControlPlane, Script, eventually
+
+pytestmark = [pytest.mark.cluster, pytest.mark.long]
+
+LAPSED = 8.0
+"""Seconds of standing still after which a leader may no longer write, and nobody has taken over yet."""
+
+
+@contextmanager
+def operators(
+    plane: ControlPlane, namespace: str, folder: Path, count: int
+) -> Iterator[list[OperatorProcess]]:
+    made = [OperatorProcess(plane.kubeconfig, namespace, folder / f"{n}.log") for n in range(count)]
+    try:
+        yield made
+    finally:
+        for each in made:
+            each.kill()
+
+
+async def lease(scene: Stage) -> dict[str, Any]:
+    path = requests.LEASES.path(scene.namespace, LEASE_NAME)
+    try:
+        return dict((await scene.client.send(requests.get(path)))["spec"])
+    except NotFound:
+        return {"holderIdentity": "", "leaseTransitions": -1}
+
+
+async def taken_over(scene: Stage, times: int) -> str:
+    async def look() -> str:
+        found = await lease(scene)
+        assert found["leaseTransitions"] == times, found
+        return str(found["holderIdentity"])
+
+    return await eventually(look, 40)
+
+
+async def test_a_leader_that_stood_still_too_long_to_write_goes_on_when_nobody_took_over(
+    control_plane: ControlPlane, namespace: str, tmp_path: Path
+) -> None:
+    async with stage(control_plane, namespace) as scene:
+        with operators(control_plane, namespace, tmp_path, 1) as (alone,):
+            for number in range(3):
+                name = f"train-{number}"
+                await scene.submit(tfjob(name, Worker=1))
+                await scene.phase("Running", name)
+                alone.stop()
+                await scene.kubelet.finish(f"{name}-worker-0")
+                await asyncio.sleep(LAPSED)
+                alone.resume()
+                await scene.phase("Succeeded", name, timeout=15)
+        assert (await lease(scene))["leaseTransitions"] == 0
+
+
+async def test_a_killed_leader_is_followed_by_one_that_does_the_rest(
+    control_plane: ControlPlane, namespace: str, tmp_path: Path
+) -> None:
+    async with stage(control_plane, namespace) as scene:
+        with operators(control_plane, namespace, tmp_path, 1) as (first,):
+            await taken_over(scene, 0)
+            with operators(control_plane, namespace, tmp_path, 1):
+                await scene.submit(tfjob(Worker={"replicas": 2, "restartPolicy": "ExitCode"}))
+                await scene.phase("Running")
+                first.process.kill()
+                await scene.kubelet.finish("train-worker-1", 137)
+                await taken_over(scene, 1)
+                await scene.phase("Running")
+                await eventually(lambda: count(scene, 3))
+                await scene.kubelet.finish("train-worker-0")
+                status = await scene.phase("Succeeded")
+        assert status["replicaStatuses"]["Worker"]["restarts"] == 1
+        assert scene.chronicle.twice == []
+
+
+async def count(scene: Stage, pods: int) -> None:
+    assert len(scene.chronicle.pods) == pods
+
+
+async def test_a_stopped_leader_that_wakes_up_finds_everything_done_and_touches_nothing(
+    control_plane: ControlPlane, namespace: str, tmp_path: Path
+) -> None:
+    def script(pod: object) -> Script:
+        return Script(start_after=0.1)
+
+    async with stage(control_plane, namespace, script) as scene:
+        with operators(control_plane, namespace, tmp_path, 1) as (first,):
+            before = await taken_over(scene, 0)
+            with operators(control_plane, namespace, tmp_path, 1):
+                await scene.submit(tfjob(Worker={"replicas": 20, "restartPolicy": "ExitCode"}))
+                await eventually(lambda: any_pod(scene))
+                first.stop()
+                assert await taken_over(scene, 1) != before
+                await scene.phase("Running")
+                await eventually(lambda: count(scene, 20))
+                await scene.kubelet.finish("train-worker-7", 143)
+                await eventually(lambda: count(scene, 21))
+                first.resume()
+                await asyncio.sleep(3)
+                await scene.kubelet.finish("train-worker-0")
+                status = await scene.phase("Succeeded")
+                assert (await lease(scene))["leaseTransitions"] == 1
+        assert status["replicaStatuses"]["Worker"]["restarts"] == 1
+        assert scene.chronicle.twice == []
+        assert len(scene.chronicle.pods) == 21
+
+
+async def any_pod(scene: Stage) -> None:
+    assert scene.chronicle.pods
