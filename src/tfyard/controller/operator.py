@@ -21,7 +21,7 @@ from tfyard.backends.kubernetes.runner import Blocked, Unblocked
 from tfyard.backends.kubernetes.views import Child, JobView, PodView
 from tfyard.errors import Invalid
 from tfyard.kube import requests
-from tfyard.model import Decision, Event, Job, Problem, Status, format_path
+from tfyard.model import Decision, Job, Manifest, Problem, Status, format_path
 from tfyard.model.names import CONTROLLER, OPERATOR_NAME
 
 from . import journal
@@ -35,9 +35,12 @@ log = logging.getLogger(__name__)
 TFJOBS = kube.Resource("kubeflow.org", "v1", "tfjobs")
 OLD_TFJOBS = kube.Resource("tensorflow.org", "v1alpha1", "tfjobs")
 
-COALESCE = 0.2
-"""Seconds that changes of pods are gathered: a role that comes up is one status write, not one for each pod."""
+COALESCE, APART = 0.2, 0.6
+"""Seconds that changes of pods are gathered, and between two looks while they keep coming: a role that comes up
+is one status write, not one for each pod. A status is never more than a second behind."""
 WORKERS = 64
+ANNOUNCERS = 4
+"""Events under way at the same time; few, so that pods and statuses have the connections."""
 RESYNC = 600.0
 
 
@@ -63,6 +66,8 @@ class Operator:
         self.metrics = Metrics()
         self.store.on_report = lambda job, before, decision: tally(self.metrics, job, before, decision)
         self.store.on_lost_event = _log_lost_event
+        self._jobs: dict[JobKey, tuple[JobView, Job]] = {}
+        self._due: dict[str, float] = {}
         self._unsynced: set[str] = set()
         self._put_off: set[JobKey] = set()
         self.synced = asyncio.Event()
@@ -78,6 +83,8 @@ class Operator:
             await self.synced.wait()
             for _ in range(WORKERS):
                 tasks.create_task(self._work())
+            for _ in range(ANNOUNCERS):
+                tasks.create_task(self._announce())
 
     # What is there.
 
@@ -105,7 +112,7 @@ class Operator:
                 case kube.Snapshot(items):
                     self._replace_jobs(resource, place, items)
                     self._has_synced(f"{resource.group} {place}")
-                case kube.Changed(view):
+                case kube.Changed(view) if not self.cache.knows_job(resource, view):
                     self.queue.add(self.cache.put_job(resource, view))
                 case kube.Removed(view):
                     self._forget(self.cache.drop_job(resource, view), view)
@@ -124,6 +131,8 @@ class Operator:
 
     def _forget(self, key: JobKey, view: JobView) -> None:
         self.queue.forget(key)
+        self._jobs.pop(key, None)
+        self._due.pop(view.metadata.uid, None)
         self.runner.forget(view.metadata.uid)
 
     async def _watch_pods(self, place: str) -> None:
@@ -134,7 +143,10 @@ class Operator:
                     self._touch(self.cache.replace_pods(items, place))
                     self._has_synced(f"pods {place}")
                 case kube.Changed(view):
-                    self._touch([self.cache.put_pod(view)], COALESCE)
+                    is_news = not self.cache.knows_pod(view)
+                    owner = self.cache.put_pod(view)
+                    if is_news:
+                        self._gather(owner)
                 case kube.Removed(view):
                     self._touch([self.cache.drop_pod(view)])
 
@@ -149,6 +161,13 @@ class Operator:
                     self.cache.put_child("Service", view)
                 case kube.Removed(view):
                     self._touch([self.cache.drop_child("Service", view)])
+
+    def _gather(self, owner: str) -> None:
+        """The first change is seen soon, so that a short job is seen to run; a stream of them now and then."""
+        now, due = time.monotonic(), self._due.get(owner, 0.0)
+        if due <= now:
+            due = self._due[owner] = max(now + COALESCE, due + APART)
+        self._touch([owner], due - now)
 
     def _touch(self, owners: Iterable[str], delay: float = 0.0) -> None:
         for uid in owners:
@@ -191,6 +210,11 @@ class Operator:
                     self.queue.done(key)
                     self.metrics.reconcile_seconds.observe(time.monotonic() - began)
 
+    async def _announce(self) -> None:
+        while True:
+            with suppress(NotLeading):
+                await self.store.announce()
+
     async def _look(self, key: JobKey) -> None:
         view = self.cache.jobs.get(key)
         if view is None:
@@ -198,18 +222,26 @@ class Operator:
         if not self.settings.may_write():
             self._put_off.add(key)
             return
-        document = view.document()
         try:
-            job = formats.load(document)
+            job = self._read(key, view)
         except Invalid as error:
             await self._refuse(view, error.problems)
             return
         decision = await reconcile(job, self.store, self.runner, self.settings.site, datetime.now(UTC))
         self.queue.forget(key)
+        if decision.status.is_finished:
+            self._jobs.pop(key, None)
         for event in planner.narrate(decision.actions):
-            await self.store.tell(job, event)
+            self.store.tell(job, event)
         if decision.wake_after is not None:
             self.queue.add(key, decision.wake_after + 0.01)
+
+    def _read(self, key: JobKey, view: JobView) -> Job:
+        """Read once for as long as it goes on: its pods change often, what it asks for hardly ever."""
+        known = self._jobs.get(key)
+        if known is None or not known[0].is_same_job(view):
+            known = self._jobs[key] = (view, formats.load(view.document()))
+        return known[1]
 
     async def _refuse(self, view: JobView, problems: tuple[Problem, ...]) -> None:
         """A job that cannot be read has failed; it says everything that is wrong with it, once."""
@@ -231,5 +263,8 @@ class Operator:
         await self.store.report(job, before, Decision(status=after, events=(event,)))
 
 
-def _log_lost_event(job: Job, event: Event, problem: kube.KubeError) -> None:
-    log.warning("event %s of %s/%s was not taken: %s", event.reason, job.namespace, job.name, problem)
+def _log_lost_event(event: Manifest, problem: kube.KubeError) -> None:
+    whose = event["involvedObject"]
+    log.warning(
+        "event %s of %s/%s was not taken: %s", event["reason"], whose["namespace"], whose["name"], problem
+    )

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 from msgspec import Raw, Struct
+from msgspec.structs import replace
 
 from tfyard.model import TENSORFLOW_CONTAINER, Phase, Pod, Task
 from tfyard.model.names import ATTEMPT, REPLICA_INDEX, REPLICA_TYPE
@@ -50,6 +51,20 @@ class JobView(Struct, frozen=True, rename="camel", kw_only=True):
     api_version: str = ""
     kind: str = ""
 
+    def copy(self) -> "JobView":
+        """On its own: a decoded Raw keeps the whole answer alive, be it a page of 500 jobs."""
+        return replace(self, spec=self.spec.copy(), status=self.status.copy())
+
+    def is_same_job(self, other: "JobView") -> bool:
+        """Whether both say the same is to be done, whatever their status."""
+        mine, its = self.metadata, other.metadata
+        named = (mine.uid, mine.generation, mine.labels, mine.annotations)
+        return named == (its.uid, its.generation, its.labels, its.annotations) and self.spec == other.spec
+
+    def remembered(self) -> dict[str, Any]:
+        """Of the document the status alone: a job that was read before is looked at for this."""
+        return {"status": msgspec.json.decode(self.status)}
+
     def document(self) -> dict[str, Any]:
         """The object as plain data, as far as a job is known by it."""
         meta = self.metadata
@@ -87,6 +102,10 @@ class PodCondition(Struct, frozen=True, gc=False):
     reason: str = ""
 
 
+TELLING = frozenset(("Ready", "DisruptionTarget"))
+"""The conditions that decisions depend on; PodScheduled and the like come and go unread."""
+
+
 class PodStatus(Struct, frozen=True, rename="camel"):
     phase: str = "Pending"
     reason: str = ""
@@ -99,6 +118,15 @@ class PodStatus(Struct, frozen=True, rename="camel"):
 class PodView(Struct, frozen=True):
     metadata: Meta
     status: PodStatus = PodStatus()
+
+    @property
+    def essence(self) -> tuple[object, ...]:
+        """All that `to_pod` reads; pods that are equal in it are equal to every decision."""
+        meta, status = self.metadata, self.status
+        telling = tuple(c for c in status.conditions if c.type in TELLING)
+        said = (status.phase, status.reason, status.message, telling)
+        containers = (status.container_statuses, status.init_container_statuses)
+        return (meta.uid, meta.deletion_timestamp, meta.labels, meta.annotations, said, containers)
 
 
 DISRUPTIONS = frozenset(
