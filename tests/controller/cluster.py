@@ -34,7 +34,9 @@ def _replicas(value: Any) -> Manifest:
 class Bench:
     """One namespace of the cluster with an operator in it."""
 
-    def __init__(self, client: Client, namespace: str, kubelet: ScriptedKubelet, operator: Operator) -> None:
+    def __init__(
+        self, client: Client, namespace: str, kubelet: ScriptedKubelet, operator: Operator | None = None
+    ) -> None:
         self.client, self.namespace, self.kubelet, self.operator = client, namespace, kubelet, operator
 
     async def submit(self, manifest: Manifest) -> Manifest:

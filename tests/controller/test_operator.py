@@ -93,6 +93,7 @@ async def test_a_job_that_cannot_be_read_says_everything_that_is_wrong_once(
         status = await yard.phase("Failed")
         assert "must be one of tf2, kubeflow, tf1" in status["failure"]["message"]
         assert "must be a duration" in status["failure"]["message"]
+        assert yard.operator is not None
         writes = yard.operator.metrics.api_writes.value("update", "tfjobs/status")
         await yard.patch({"metadata": {"labels": {"looked": "at"}}})
         await asyncio.sleep(0.5)
