@@ -39,6 +39,8 @@ COALESCE = 0.2
 """Seconds that changes of pods are gathered: a role that comes up is one status write, not one for each pod."""
 WORKERS = 64
 RESYNC = 600.0
+LONGEST_WATCH_PAUSE = 10.0
+"""A handful of watches is no burden to an apiserver that comes back, and jobs wait for them."""
 
 
 class NotLeading(Exception):
@@ -91,7 +93,7 @@ class Operator:
             if problem is not None:
                 log.info("the watch on %s was interrupted: %s", resource, problem)
 
-        return kube.Patience(told=told)
+        return kube.Patience(told=told, longest_pause=LONGEST_WATCH_PAUSE)
 
     def _has_synced(self, name: str) -> None:
         self._unsynced.discard(name)
