@@ -80,12 +80,11 @@ async def test_history_that_etcd_has_forgotten_is_listed_anew(
     control_plane: ControlPlane, namespace: str
 ) -> None:
     """The apiserver restarts with an empty watch cache, and etcd no longer knows what we last saw."""
-    async with (
-        stage(control_plane, namespace) as scene,
-        operator_with(Counting(control_plane.admin), namespace),
-    ):
+    client = Counting(control_plane.admin)
+    async with stage(control_plane, namespace) as scene, operator_with(client, namespace):
         await scene.submit(tfjob(Worker=2))
         await scene.phase("Running")
+        lists = client.reads
         control_plane.apiserver.kill()
         control_plane.compact()
         await asyncio.to_thread(control_plane.restart, "kube-apiserver")
@@ -95,6 +94,7 @@ async def test_history_that_etcd_has_forgotten_is_listed_anew(
         await scene.kubelet.finish("other-worker-0")
         await scene.phase("Succeeded", "other", timeout=60)
         await finish(scene)
+        assert client.reads > lists, "nothing was listed anew"
 
 
 async def test_an_apiserver_that_stands_still_is_waited_for(
