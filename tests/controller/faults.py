@@ -38,6 +38,11 @@ class Counting(Client):
     def writes(self) -> list[str]:
         return [f"{request.method} {request.path}" for request in self.sent if is_write(request)]
 
+    @property
+    def reads(self) -> int:
+        """Lists, mostly: watches are not sent but streamed."""
+        return len(self.sent) - len(self.writes)
+
     async def send(self, request: Request, into: Any = ANYTHING) -> Any:
         self.sent.append(request)
         return await super().send(request, into)

@@ -93,10 +93,7 @@ async def count(scene: Stage, pods: int) -> None:
 async def test_a_stopped_leader_that_wakes_up_finds_everything_done_and_touches_nothing(
     control_plane: ControlPlane, namespace: str, tmp_path: Path
 ) -> None:
-    def script(pod: object) -> Script:
-        return Script(start_after=0.1)
-
-    async with stage(control_plane, namespace, script) as scene:
+    async with stage(control_plane, namespace, Script(start_after=0.1)) as scene:
         with operators(control_plane, namespace, tmp_path, 1) as (first,):
             before = await taken_over(scene, 0)
             with operators(control_plane, namespace, tmp_path, 1):

@@ -19,7 +19,8 @@ async def finish(scene: Stage) -> None:
     status = await scene.phase("Succeeded", timeout=60)
     assert "restarts" not in status["replicaStatuses"]["Worker"]
     assert scene.chronicle.twice == []
-    assert set(scene.chronicle.attempts) == {("train-worker-0", 0), ("train-worker-1", 0)}
+    assert {("train-worker-0", 0), ("train-worker-1", 0)} <= set(scene.chronicle.attempts)
+    assert all(attempt == 0 for _, attempt in scene.chronicle.attempts)
 
 
 async def stay_away(plane: ControlPlane, seconds: float) -> None:
@@ -51,7 +52,7 @@ async def test_an_apiserver_that_is_away_for_a_minute_costs_nothing(
     ):
         await scene.submit(tfjob(Worker=2))
         await scene.phase("Running")
-        await stay_away(control_plane, 60)
+        await stay_away(control_plane, 57)  # and it takes seconds to come back
         await finish(scene)
         await scene.submit(tfjob("next", Worker=1))
         await scene.phase("Running", "next", timeout=60)
@@ -79,12 +80,11 @@ async def test_history_that_etcd_has_forgotten_is_listed_anew(
     control_plane: ControlPlane, namespace: str
 ) -> None:
     """The apiserver restarts with an empty watch cache, and etcd no longer knows what we last saw."""
-    async with (
-        stage(control_plane, namespace) as scene,
-        operator_with(Counting(control_plane.admin), namespace),
-    ):
+    client = Counting(control_plane.admin)
+    async with stage(control_plane, namespace) as scene, operator_with(client, namespace):
         await scene.submit(tfjob(Worker=2))
         await scene.phase("Running")
+        lists = client.reads
         control_plane.apiserver.kill()
         control_plane.compact()
         await asyncio.to_thread(control_plane.restart, "kube-apiserver")
@@ -93,24 +93,15 @@ async def test_history_that_etcd_has_forgotten_is_listed_anew(
         await scene.phase("Running", "other", timeout=60)
         await scene.kubelet.finish("other-worker-0")
         await scene.phase("Succeeded", "other", timeout=60)
-        await finish_only(scene)
-
-
-async def finish_only(scene: Stage) -> None:
-    for name in ("train-worker-0", "train-worker-1"):
-        await scene.kubelet.finish(name)
-    await scene.phase("Succeeded", timeout=60)
-    assert scene.chronicle.twice == []
+        await finish(scene)
+        assert client.reads > lists, "nothing was listed anew"
 
 
 async def test_an_apiserver_that_stands_still_is_waited_for(
     control_plane: ControlPlane, namespace: str
 ) -> None:
-    def soon(pod: object) -> Script:
-        return Script(start_after=0.2)
-
     async with (
-        stage(control_plane, namespace, soon) as scene,
+        stage(control_plane, namespace, Script(start_after=0.2)) as scene,
         operator_with(Counting(control_plane.admin), namespace),
     ):
         await scene.submit(tfjob(Worker=2))

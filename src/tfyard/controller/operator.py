@@ -42,6 +42,8 @@ WORKERS = 64
 ANNOUNCERS = 4
 """Events under way at the same time; few, so that pods and statuses have the connections."""
 RESYNC = 600.0
+LONGEST_WATCH_PAUSE = 10.0
+"""A handful of watches is no burden to an apiserver that comes back, and jobs wait for them."""
 
 
 class NotLeading(Exception):
@@ -98,7 +100,7 @@ class Operator:
             if problem is not None:
                 log.info("the watch on %s was interrupted: %s", resource, problem)
 
-        return kube.Patience(told=told)
+        return kube.Patience(told=told, longest_pause=LONGEST_WATCH_PAUSE)
 
     def _has_synced(self, name: str) -> None:
         self._unsynced.discard(name)
