@@ -104,7 +104,7 @@ class Operator:
                 case kube.Snapshot(items):
                     self._replace_jobs(resource, place, items)
                     self._has_synced(f"{resource.group} {place}")
-                case kube.Changed(view):
+                case kube.Changed(view) if not self.cache.knows_job(resource, view):
                     self.queue.add(self.cache.put_job(resource, view))
                 case kube.Removed(view):
                     self._forget(self.cache.drop_job(resource, view), view)
@@ -133,7 +133,10 @@ class Operator:
                     self._touch(self.cache.replace_pods(items, place))
                     self._has_synced(f"pods {place}")
                 case kube.Changed(view):
-                    self._touch([self.cache.put_pod(view)], COALESCE)
+                    is_news = not self.cache.knows_pod(view)
+                    owner = self.cache.put_pod(view)
+                    if is_news:
+                        self._touch([owner], COALESCE)
                 case kube.Removed(view):
                     self._touch([self.cache.drop_pod(view)])
 

@@ -29,6 +29,11 @@ class Cache:
     def key_of(self, uid: str) -> JobKey | None:
         return self._keys.get(uid)
 
+    def knows_job(self, resource: Resource, view: JobView) -> bool:
+        """Whether this is old news: mostly our own status write, which comes back by the watch."""
+        known = self.jobs.get(job_key(resource, view))
+        return known is not None and known.metadata.uid == view.metadata.uid and is_newer(known, view)
+
     def put_job(self, resource: Resource, view: JobView) -> JobKey:
         key = job_key(resource, view)
         known = self.jobs.get(key)
@@ -47,6 +52,11 @@ class Cache:
             del self.jobs[key]
         self._forget(view.metadata.uid)
         return key
+
+    def knows_pod(self, view: PodView) -> bool:
+        """Whether this changes nothing that decisions depend on: our own create come back, a binding."""
+        known = self.pods[view.metadata.owner].get(view.metadata.name) if view.metadata.owner else None
+        return known is not None and (is_newer(known, view) or known.essence == view.essence)
 
     def put_pod(self, view: PodView) -> str:
         owner = view.metadata.owner

@@ -87,6 +87,10 @@ class PodCondition(Struct, frozen=True, gc=False):
     reason: str = ""
 
 
+TELLING = frozenset(("Ready", "DisruptionTarget"))
+"""The conditions that decisions depend on; PodScheduled and the like come and go unread."""
+
+
 class PodStatus(Struct, frozen=True, rename="camel"):
     phase: str = "Pending"
     reason: str = ""
@@ -99,6 +103,15 @@ class PodStatus(Struct, frozen=True, rename="camel"):
 class PodView(Struct, frozen=True):
     metadata: Meta
     status: PodStatus = PodStatus()
+
+    @property
+    def essence(self) -> tuple[object, ...]:
+        """All that `to_pod` reads; pods that are equal in it are equal to every decision."""
+        meta, status = self.metadata, self.status
+        telling = tuple(c for c in status.conditions if c.type in TELLING)
+        said = (status.phase, status.reason, status.message, telling)
+        containers = (status.container_statuses, status.init_container_statuses)
+        return (meta.uid, meta.deletion_timestamp, meta.labels, meta.annotations, said, containers)
 
 
 DISRUPTIONS = frozenset(
