@@ -3,7 +3,6 @@ the same time; who fails waits longer each time; and first come is first served,
 
 import asyncio
 import random
-from collections import deque
 from collections.abc import Hashable
 from typing import Generic, TypeVar
 
@@ -14,15 +13,14 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.1, 60.0
 
 class Queue(Generic[K]):
     def __init__(self) -> None:
-        self._line: deque[K] = deque()
+        self._line: asyncio.Queue[K] = asyncio.Queue()
         self._waiting: set[K] = set()
         self._busy: set[K] = set()
         self._timers: dict[K, asyncio.TimerHandle] = {}
         self._failures: dict[K, int] = {}
-        self._ready = asyncio.Event()
 
     def __len__(self) -> int:
-        return len(self._line)
+        return self._line.qsize()
 
     def add(self, key: K, delay: float = 0.0) -> None:
         """Later additions never put off an earlier one."""
@@ -34,14 +32,10 @@ class Queue(Generic[K]):
         self._cancel(key)
         self._waiting.add(key)
         if key not in self._busy:
-            self._line.append(key)
-            self._ready.set()
+            self._line.put_nowait(key)
 
     async def get(self) -> K:
-        while not self._line:
-            self._ready.clear()
-            await self._ready.wait()
-        key = self._line.popleft()
+        key = await self._line.get()
         self._waiting.discard(key)
         self._busy.add(key)
         return key
@@ -50,8 +44,7 @@ class Queue(Generic[K]):
         """What changed meanwhile is looked at again."""
         self._busy.discard(key)
         if key in self._waiting:
-            self._line.append(key)
-            self._ready.set()
+            self._line.put_nowait(key)
 
     def retry(self, key: K) -> float:
         """After a failure: ever later, with jitter, and how much later it is this time."""
