@@ -21,7 +21,7 @@ from tfyard.backends.kubernetes.runner import Blocked
 from tfyard.backends.kubernetes.views import Child, JobView, PodView
 from tfyard.errors import Invalid
 from tfyard.kube import requests
-from tfyard.model import Decision, Event, Job, Problem, Status, format_path
+from tfyard.model import Decision, Job, Manifest, Problem, Status, format_path
 from tfyard.model.names import CONTROLLER, OPERATOR_NAME
 
 from . import journal
@@ -38,6 +38,8 @@ OLD_TFJOBS = kube.Resource("tensorflow.org", "v1alpha1", "tfjobs")
 COALESCE = 0.2
 """Seconds that changes of pods are gathered: a role that comes up is one status write, not one for each pod."""
 WORKERS = 64
+ANNOUNCERS = 4
+"""Events under way at the same time; few, so that pods and statuses have the connections."""
 RESYNC = 600.0
 
 
@@ -77,6 +79,8 @@ class Operator:
             await self.synced.wait()
             for _ in range(WORKERS):
                 tasks.create_task(self._work())
+            for _ in range(ANNOUNCERS):
+                tasks.create_task(self._announce())
 
     # What is there.
 
@@ -183,6 +187,11 @@ class Operator:
                     self.queue.done(key)
                     self.metrics.reconcile_seconds.observe(time.monotonic() - began)
 
+    async def _announce(self) -> None:
+        while True:
+            with suppress(NotLeading):
+                await self.store.announce()
+
     async def _look(self, key: JobKey) -> None:
         view = self.cache.jobs.get(key)
         if view is None or not self.settings.may_write():
@@ -196,7 +205,7 @@ class Operator:
         decision = await reconcile(job, self.store, self.runner, self.settings.site, datetime.now(UTC))
         self.queue.forget(key)
         for event in planner.narrate(decision.actions):
-            await self.store.tell(job, event)
+            self.store.tell(job, event)
         if decision.wake_after is not None:
             self.queue.add(key, decision.wake_after + 0.01)
 
@@ -220,5 +229,8 @@ class Operator:
         await self.store.report(job, before, Decision(status=after, events=(event,)))
 
 
-def _log_lost_event(job: Job, event: Event, problem: kube.KubeError) -> None:
-    log.warning("event %s of %s/%s was not taken: %s", event.reason, job.namespace, job.name, problem)
+def _log_lost_event(event: Manifest, problem: kube.KubeError) -> None:
+    whose = event["involvedObject"]
+    log.warning(
+        "event %s of %s/%s was not taken: %s", event["reason"], whose["namespace"], whose["name"], problem
+    )

@@ -1,8 +1,12 @@
 """Where a job's status is kept: in the TFJob itself, by its status subresource."""
 
+import asyncio
 import secrets
 from collections.abc import Callable
 from datetime import UTC, datetime
+
+from msgspec import Raw
+from msgspec.json import Decoder
 
 from tfyard import formats
 from tfyard.kube import Client, Kind, KubeError, Resource, requests
@@ -25,7 +29,9 @@ class ClusterStore:
     def __init__(self, client: Client, cache: Cache, resources: dict[str, Resource], guard: Guard) -> None:
         self._client, self._cache, self._resources, self._guard = client, cache, resources, guard
         self._kind = Kind(JobView)
-        self.on_lost_event: Callable[[Job, Event, KubeError], None] = lambda _job, _event, _problem: None
+        self._unread = Decoder(Raw)
+        self._news: asyncio.Queue[tuple[str, Manifest]] = asyncio.Queue()
+        self.on_lost_event: Callable[[Manifest, KubeError], None] = lambda _event, _problem: None
         self.on_report: Callable[[Job, Status, Decision], None] = lambda _job, _before, _decision: None
 
     async def report(self, job: Job, before: Status, decision: Decision) -> None:
@@ -33,15 +39,20 @@ class ClusterStore:
             await self._write(job, decision.status)
         self.on_report(job, before, decision)
         for event in decision.events:
-            await self.tell(job, event)
+            self.tell(job, event)
 
-    async def tell(self, job: Job, event: Event) -> None:
-        """Events are news, not memory: one that the server does not take is not worth failing a job for."""
+    def tell(self, job: Job, event: Event) -> None:
+        """Events are news, not memory: they go out behind the pods that others wait for."""
+        self._news.put_nowait((job.namespace, build_event(job, event)))
+
+    async def announce(self) -> None:
+        """Sends the next event. One that the server does not take is not worth failing a job for."""
+        namespace, event = await self._news.get()
         self._guard("create", "events")
         try:
-            await self._client.send(requests.create(EVENTS.path(job.namespace), build_event(job, event)))
+            await self._client.send(requests.create(EVENTS.path(namespace), event), self._unread)
         except KubeError as problem:
-            self.on_lost_event(job, event, problem)
+            self.on_lost_event(event, problem)
 
     async def _write(self, job: Job, status: Status) -> None:
         """Carries the resourceVersion on which the decision was made: whoever was faster wins, and we look
