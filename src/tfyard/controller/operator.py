@@ -35,8 +35,9 @@ log = logging.getLogger(__name__)
 TFJOBS = kube.Resource("kubeflow.org", "v1", "tfjobs")
 OLD_TFJOBS = kube.Resource("tensorflow.org", "v1alpha1", "tfjobs")
 
-COALESCE = 0.2
-"""Seconds that changes of pods are gathered: a role that comes up is one status write, not one for each pod."""
+COALESCE, EACH_POD, AT_MOST = 0.2, 0.1, 0.6
+"""Seconds that changes of pods are gathered: a role that comes up is one status write, not one for each pod. The
+more pods, the longer they take together; never so long that a status would be more than a second behind."""
 WORKERS = 64
 ANNOUNCERS = 4
 """Events under way at the same time; few, so that pods and statuses have the connections."""
@@ -140,7 +141,7 @@ class Operator:
                     is_news = not self.cache.knows_pod(view)
                     owner = self.cache.put_pod(view)
                     if is_news:
-                        self._touch([owner], COALESCE)
+                        self._touch([owner], min(AT_MOST, COALESCE + EACH_POD * len(self.cache.pods[owner])))
                 case kube.Removed(view):
                     self._touch([self.cache.drop_pod(view)])
 
