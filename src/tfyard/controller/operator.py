@@ -66,6 +66,7 @@ class Operator:
         self.metrics = Metrics()
         self.store.on_report = lambda job, before, decision: tally(self.metrics, job, before, decision)
         self.store.on_lost_event = _log_lost_event
+        self._jobs: dict[JobKey, tuple[JobView, Job]] = {}
         self._unsynced: set[str] = set()
         self.synced = asyncio.Event()
 
@@ -128,6 +129,7 @@ class Operator:
 
     def _forget(self, key: JobKey, view: JobView) -> None:
         self.queue.forget(key)
+        self._jobs.pop(key, None)
         self.runner.forget(view.metadata.uid)
 
     async def _watch_pods(self, place: str) -> None:
@@ -197,18 +199,26 @@ class Operator:
         view = self.cache.jobs.get(key)
         if view is None or not self.settings.may_write():
             return
-        document = view.document()
         try:
-            job = formats.load(document)
+            job = self._read(key, view)
         except Invalid as error:
             await self._refuse(view, error.problems)
             return
         decision = await reconcile(job, self.store, self.runner, self.settings.site, datetime.now(UTC))
         self.queue.forget(key)
+        if decision.status.is_finished:
+            self._jobs.pop(key, None)
         for event in planner.narrate(decision.actions):
             self.store.tell(job, event)
         if decision.wake_after is not None:
             self.queue.add(key, decision.wake_after + 0.01)
+
+    def _read(self, key: JobKey, view: JobView) -> Job:
+        """Read once for as long as it goes on: its pods change often, what it asks for hardly ever."""
+        known = self._jobs.get(key)
+        if known is None or not known[0].is_same_job(view):
+            known = self._jobs[key] = (view, formats.load(view.document()))
+        return known[1]
 
     async def _refuse(self, view: JobView, problems: tuple[Problem, ...]) -> None:
         """A job that cannot be read has failed; it says everything that is wrong with it, once."""

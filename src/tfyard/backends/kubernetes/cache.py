@@ -40,7 +40,7 @@ class Cache:
         if known is None or known.metadata.uid != view.metadata.uid or is_newer(view, known):
             if known is not None and known.metadata.uid != view.metadata.uid:
                 self._forget(known.metadata.uid)
-            self.jobs[key] = view
+            self.jobs[key] = view.copy()
             self._keys[view.metadata.uid] = key
         return key
 

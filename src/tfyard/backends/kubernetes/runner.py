@@ -53,7 +53,7 @@ class ClusterRunner:
         roles = {role.name.lower(): role.name for role in job.roles}
         pods = (to_pod(pod, roles) for pod in self._cache.pods.get(job.uid, {}).values())
         return Observed(
-            status=formats.load_status(view.document()),
+            status=formats.load_status(view.remembered()),
             pods=tuple(pod for pod in pods if pod is not None),
             children=frozenset(self._cache.children.get(job.uid, {})),
             obstacles=self._obstacles.get(job.uid, ()),

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 from msgspec import Raw, Struct
+from msgspec.structs import replace
 
 from tfyard.model import TENSORFLOW_CONTAINER, Phase, Pod, Task
 from tfyard.model.names import ATTEMPT, REPLICA_INDEX, REPLICA_TYPE
@@ -49,6 +50,20 @@ class JobView(Struct, frozen=True, rename="camel", kw_only=True):
     status: Raw = Raw(b"{}")
     api_version: str = ""
     kind: str = ""
+
+    def copy(self) -> "JobView":
+        """On its own: a decoded Raw keeps the whole answer alive, be it a page of 500 jobs."""
+        return replace(self, spec=self.spec.copy(), status=self.status.copy())
+
+    def is_same_job(self, other: "JobView") -> bool:
+        """Whether both say the same is to be done, whatever their status."""
+        mine, its = self.metadata, other.metadata
+        named = (mine.uid, mine.generation, mine.labels, mine.annotations)
+        return named == (its.uid, its.generation, its.labels, its.annotations) and self.spec == other.spec
+
+    def remembered(self) -> dict[str, Any]:
+        """Of the document the status alone: a job that was read before is looked at for this."""
+        return {"status": msgspec.json.decode(self.status)}
 
     def document(self) -> dict[str, Any]:
         """The object as plain data, as far as a job is known by it."""
