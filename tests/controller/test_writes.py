@@ -1,0 +1,99 @@
+"""What a job costs the apiserver over its whole life: few writes, few bytes."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import msgspec
+import pytest
+
+from tests.controller.cluster import Bench, install, operating, tfjob
+from tests.controller.prometheus import parse
+from tfyard.controller.operator import Operator
+from tfyard.kube import requests
+from tfyard.testing import ControlPlane, Script, ScriptedKubelet
+
+pytestmark = pytest.mark.cluster
+
+LARGE = 200
+BYTES_PER_POD = 3072
+"""As stored, some 1,000 of them the server's defaults; with the list of 200 tasks inside it would be 12,000."""
+TOGETHER = Script(start_after=1.0, run_for=1.0)
+"""Pods that start and end at the same moments, on a busy machine too."""
+
+
+@asynccontextmanager
+async def measured(plane: ControlPlane, namespace: str) -> AsyncIterator[tuple[Bench, Operator]]:
+    """An operator whose own counter of writes can be read."""
+    async with plane.client() as client, plane.client() as other:
+        await install(client)
+        async with (
+            ScriptedKubelet(other, TOGETHER, namespace) as kubelet,
+            operating(client, namespace) as operator,
+        ):
+            yield Bench(client, namespace, kubelet), operator
+
+
+def writes(operator: Operator) -> Counter[str]:
+    samples = parse(operator.metrics.render())["tfyard_api_writes_total"].samples
+    return Counter({f"{dict(of)['verb']} {dict(of)['resource']}": int(n) for (_, of), n in samples.items()})
+
+
+async def writes_of_life(yard: Bench, operator: Operator) -> Counter[str]:
+    """From creation to success, and what is said after that."""
+    await yard.phase("Succeeded")
+    before, now = Counter[str](), writes(operator)
+    while before != now:
+        await asyncio.sleep(1)
+        before, now = now, writes(operator)
+    return now
+
+
+async def test_a_job_of_four_costs_its_pods_one_service_and_at_most_seven_more(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    async with measured(control_plane, namespace) as (yard, operator):
+        await yard.submit(tfjob(Worker=3, PS=1))
+        cost = await writes_of_life(yard, operator)
+    assert cost.pop("create pods") == 4
+    assert cost.pop("create services") == 1
+    assert cost.keys() == {"update tfjobs/status", "create events"}, cost
+    assert cost.total() <= 7, cost
+
+
+async def test_a_job_of_one_has_no_service_and_three_statuses(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    async with measured(control_plane, namespace) as (yard, operator):
+        await yard.submit(tfjob(Worker=1))
+        cost = await writes_of_life(yard, operator)
+    assert cost.pop("create pods") == 1
+    assert cost.pop("update tfjobs/status") == 3, "created, running, succeeded"
+    assert cost.pop("create events") == 3, "pod created, pod exited, job succeeded"
+    assert not cost
+
+
+async def test_an_idle_operator_writes_nothing(control_plane: ControlPlane, namespace: str) -> None:
+    async with measured(control_plane, namespace) as (yard, operator):
+        await yard.submit(tfjob(Worker=1))
+        before = await writes_of_life(yard, operator)
+        operator.look_at_everything()
+        await asyncio.sleep(1)
+        assert await writes_of_life(yard, operator) == before
+
+
+async def test_the_cluster_list_of_a_large_job_is_stored_once(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    async with control_plane.client() as client:
+        await install(client)
+        async with operating(client, namespace) as operator:
+            yard = Bench(client, namespace, ScriptedKubelet(client, namespace=namespace))
+            await yard.submit(tfjob(Worker=LARGE))
+            await yard.pods({f"train-worker-{index}" for index in range(LARGE)})
+            assert writes(operator)["create configmaps"] == 1
+            found = await client.send(requests.get(requests.PODS.path(namespace)))
+    for pod in found["items"]:
+        del pod["metadata"]["managedFields"]  # the server's own bookkeeping
+        assert len(msgspec.json.encode([pod["metadata"], pod["spec"]])) < BYTES_PER_POD
