@@ -35,9 +35,9 @@ log = logging.getLogger(__name__)
 TFJOBS = kube.Resource("kubeflow.org", "v1", "tfjobs")
 OLD_TFJOBS = kube.Resource("tensorflow.org", "v1alpha1", "tfjobs")
 
-COALESCE, EACH_POD, AT_MOST = 0.2, 0.1, 0.6
-"""Seconds that changes of pods are gathered: a role that comes up is one status write, not one for each pod. The
-more pods, the longer they take together; never so long that a status would be more than a second behind."""
+COALESCE, APART = 0.2, 0.6
+"""Seconds that changes of pods are gathered, and between two looks while they keep coming: a role that comes up
+is one status write, not one for each pod. A status is never more than a second behind."""
 WORKERS = 64
 ANNOUNCERS = 4
 """Events under way at the same time; few, so that pods and statuses have the connections."""
@@ -67,6 +67,7 @@ class Operator:
         self.store.on_report = lambda job, before, decision: tally(self.metrics, job, before, decision)
         self.store.on_lost_event = _log_lost_event
         self._jobs: dict[JobKey, tuple[JobView, Job]] = {}
+        self._due: dict[str, float] = {}
         self._unsynced: set[str] = set()
         self.synced = asyncio.Event()
 
@@ -130,6 +131,7 @@ class Operator:
     def _forget(self, key: JobKey, view: JobView) -> None:
         self.queue.forget(key)
         self._jobs.pop(key, None)
+        self._due.pop(view.metadata.uid, None)
         self.runner.forget(view.metadata.uid)
 
     async def _watch_pods(self, place: str) -> None:
@@ -143,7 +145,7 @@ class Operator:
                     is_news = not self.cache.knows_pod(view)
                     owner = self.cache.put_pod(view)
                     if is_news:
-                        self._touch([owner], min(AT_MOST, COALESCE + EACH_POD * len(self.cache.pods[owner])))
+                        self._gather(owner)
                 case kube.Removed(view):
                     self._touch([self.cache.drop_pod(view)])
 
@@ -158,6 +160,13 @@ class Operator:
                     self.cache.put_child("Service", view)
                 case kube.Removed(view):
                     self._touch([self.cache.drop_child("Service", view)])
+
+    def _gather(self, owner: str) -> None:
+        """The first change is seen soon, so that a short job is seen to run; a stream of them now and then."""
+        now, due = time.monotonic(), self._due.get(owner, 0.0)
+        if due <= now:
+            due = self._due[owner] = max(now + COALESCE, due + APART)
+        self._touch([owner], due - now)
 
     def _touch(self, owners: Iterable[str], delay: float = 0.0) -> None:
         for uid in owners:
