@@ -147,7 +147,9 @@ class Operator:
                 case kube.Changed(view):
                     is_news = not self.cache.knows_pod(view)
                     owner = self.cache.put_pod(view)
-                    if is_news:
+                    if is_news and view.metadata.deletion_timestamp is not None:
+                        self._touch([owner], COALESCE)  # soon: gone, it could not tell any more why it ended
+                    elif is_news:
                         self._gather(owner)
                 case kube.Removed(view):
                     self._touch([self.cache.drop_pod(view)])
