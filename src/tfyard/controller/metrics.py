@@ -5,6 +5,7 @@ Upstream's names stay as they are, since dashboards and alerts ask for them; wha
 """
 
 import math
+from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
@@ -16,7 +17,7 @@ Labels = tuple[str, ...]
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
 
-class Metric:
+class Metric(ABC):
     """One family of samples. Without labels its only sample is there from the start, so that a rate over it
     has a beginning."""
 
@@ -30,8 +31,8 @@ class Metric:
         yield f"# TYPE {self.name} {self.type}"
         yield from self.samples()
 
-    def samples(self) -> Iterator[str]:
-        raise NotImplementedError
+    @abstractmethod
+    def samples(self) -> Iterator[str]: ...
 
     def _check(self, values: Labels) -> None:
         if len(values) != len(self.labels):

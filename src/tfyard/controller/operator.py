@@ -87,6 +87,7 @@ class Operator:
                 tasks.create_task(self._work())
             for _ in range(ANNOUNCERS):
                 tasks.create_task(self._announce())
+            tasks.create_task(self._resync())
 
     # What is there.
 
@@ -178,6 +179,12 @@ class Operator:
             key = self.cache.key_of(uid)
             if key is not None:
                 self.queue.add(key, delay)
+
+    async def _resync(self) -> None:
+        """Now and then look without a reason: a net below the watches, which costs no write."""
+        while True:
+            await asyncio.sleep(RESYNC)
+            self.look_at_everything()
 
     def look_at_everything(self) -> None:
         for key in self.cache.jobs:
