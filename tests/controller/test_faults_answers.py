@@ -111,7 +111,7 @@ async def test_a_status_that_nobody_can_read_harms_no_other_job(
             await scene.submit(tfjob("broken", policy={"suspend": True}, Worker=1))
             await scene.phase("Suspended", "broken")
             path = TFJOBS.path(namespace, "broken", "status")
-            nonsense = {"conditions": "none", "replicaStatuses": [1], "startTime": "yesterday"}
+            nonsense = {"tasks": {"Worker": {"finished": "some of them", "attempts": {"first": 1}}}}
             await scene.client.send(requests.patch(path, {"status": nonsense}))
             await asyncio.sleep(TO_BE_HEARD)
             await scene.submit(tfjob(Worker=1))
