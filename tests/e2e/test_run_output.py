@@ -150,3 +150,15 @@ time.sleep(1); open('done', 'w')
         assert "Traceback" not in done.stderr
     finally:
         subprocess.run(["umount", str(disk)], check=True)
+
+
+def test_a_reader_that_goes_away_does_not_hang_or_fail_the_run(yard: Yard) -> None:
+    yard.job("import time\nfor i in range(30): print('line', i, flush=True); time.sleep(.05)", worker=2)
+    process = yard.start("run", "job.yaml")
+    assert process.stdout is not None
+    process.stdout.readline()
+    process.stdout.close()
+    assert process.wait(timeout=60) in (0, 120)  # 120: Python could not flush what nobody reads
+    (run,) = (yard.folder / ".tfyard" / "runs").iterdir()
+    assert json.loads((run / "run.json").read_text())["phase"] == "Succeeded"
+    process.stdout = None

@@ -3,6 +3,8 @@
 import asyncio
 import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
@@ -32,20 +34,33 @@ async def execute(prepared: localjob.Prepared) -> int:
 
     def watch(happening: Happening) -> None:
         recorder.note(happening)
-        view.show(happening)
+        with suppress(OSError):  # the terminal is gone, or `head` has seen enough: the run itself goes on
+            view.show(happening)
 
     directory = runs.RunDirectory.make(runs.HOME, job, now, lambda text: watch(Note("warning", text)))
     run = _run(prepared, directory, watch)
     directory.record(recorder.record(directory.name, now, run.status))
-    with view:
+    with _shown(view):
         _announce(prepared, run, watch)
         _obey_signals(run, watch)
         status = await run.run(prepared.rehearsals)
     prepared.ports.release()
     record = recorder.record(directory.name, now, status, ended=datetime.now(UTC), interrupts=run.interrupts)
     directory.record(record)
-    _conclude(prepared, record, recorder, directory)
+    with suppress(OSError):
+        _conclude(prepared, record, recorder, directory)
     return record.exit_code or 0
+
+
+@contextmanager
+def _shown(view: screen.Screen) -> Iterator[None]:
+    """The screen for as long as the run; that nobody looks at its end is no reason to fail."""
+    view.__enter__()
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            view.__exit__()
 
 
 def _run(prepared: localjob.Prepared, directory: runs.RunDirectory, watch: Watch) -> LocalRun:
