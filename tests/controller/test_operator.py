@@ -1,6 +1,7 @@
 """The operator on a real apiserver, with pods that live by a script."""
 
 import asyncio
+import json
 from functools import partial
 from pathlib import Path
 
@@ -8,8 +9,10 @@ import pytest
 
 from tests.controller.cluster import bench, tfjob
 from tfyard.controller.config import site
+from tfyard.controller.operator import OLD_TFJOBS
 from tfyard.formats import controllerconfig
 from tfyard.kube import requests
+from tfyard.model.names import CONTROLLER, OPERATOR_NAME
 from tfyard.testing import ControlPlane, Script, eventually
 
 pytestmark = pytest.mark.cluster
@@ -111,6 +114,40 @@ async def test_a_finished_job_goes_when_its_time_is_over(control_plane: ControlP
             assert found["items"] == []
 
         await eventually(gone)
+
+
+async def test_what_somebody_deletes_by_hand_is_made_again(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    template = {"spec": {"containers": [{"name": "tensorflow", "image": "example/train:1"}]}}
+    roles = [{"tfReplicaType": "MASTER", "template": template}]
+    roles += [{"tfReplicaType": "WORKER", "replicas": 150, "template": template}]
+    job = {
+        "apiVersion": "tensorflow.org/v1alpha1",
+        "kind": "TfJob",
+        "metadata": {"name": "train"},
+        "spec": {"replicaSpecs": roles, "tensorboard": {"logDir": "/logs"}},
+    }
+    ours = ("services,configmaps,deployments.apps", "-l", f"{OPERATOR_NAME}={CONTROLLER}")
+    async with bench(control_plane, namespace, Script()) as yard:
+        kubectl = partial(control_plane.kubectl, "--namespace", namespace)
+        await yard.client.send(requests.create(OLD_TFJOBS.path(namespace), job))
+
+        async def children() -> dict[tuple[str, str], str]:
+            """(kind, name) -> uid of everything beside the pods."""
+            found = json.loads(await asyncio.to_thread(kubectl, "get", *ours, "-o", "json"))["items"]
+            assert len(found) == 4, "a Service, a ConfigMap, TensorBoard and its Service"
+            return {(each["kind"], each["metadata"]["name"]): each["metadata"]["uid"] for each in found}
+
+        before = await eventually(children)
+        await asyncio.to_thread(kubectl, "delete", *ours)
+
+        async def back() -> None:
+            after = await children()
+            assert after.keys() == before.keys()
+            assert not set(after.values()) & set(before.values())
+
+        await eventually(back)
 
 
 async def test_the_labs_manifest_goes_from_kubectl_create_to_success(

@@ -133,10 +133,11 @@ BOARD = TensorBoard(
 def test_tensorboard_is_a_deployment_and_a_service_of_the_wished_type() -> None:
     decision = look(job(workers(1), tensorboard=BOARD))
     labels = {"app.kubernetes.io/name": "tensorboard", "app.kubernetes.io/instance": "mnist"}
+    watched = {"training.kubeflow.org/operator-name": "tfjob-controller"}
     metadata = {
         "name": "mnist-tensorboard",
         "namespace": "lab",
-        "labels": {**labels, "app.kubernetes.io/managed-by": "tfyard"},
+        "labels": {**labels, "app.kubernetes.io/managed-by": "tfyard", **watched},
         "ownerReferences": [OWNER],
     }
     container = {

@@ -81,7 +81,8 @@ class Operator:
                 for resource in self.resources.values():
                     self._begin(tasks, f"{resource.group} {place}", self._watch_jobs(resource, place))
                 self._begin(tasks, f"pods {place}", self._watch_pods(place))
-                self._begin(tasks, f"services {place}", self._watch_services(place))
+                for kind in self.runner.children:
+                    self._begin(tasks, f"{kind} {place}", self._watch_children(kind, place))
             await self.synced.wait()
             for _ in range(WORKERS):
                 tasks.create_task(self._work())
@@ -155,17 +156,20 @@ class Operator:
                 case kube.Removed(view):
                     self._touch([self.cache.drop_pod(view)])
 
-    async def _watch_services(self, place: str) -> None:
-        path, query = requests.SERVICES.path(place), requests.selecting({OPERATOR_NAME: CONTROLLER})
-        async for news in kube.watch(self.client, kube.Kind(Child), path, query, self._patience("services")):
+    async def _watch_children(self, kind: str, place: str) -> None:
+        """What else a job has: whoever deletes it by hand gets it back."""
+        resource = self.runner.children[kind]
+        path, query = resource.path(place), requests.selecting({OPERATOR_NAME: CONTROLLER})
+        patience = self._patience(resource.plural)
+        async for news in kube.watch(self.client, kube.Kind(Child), path, query, patience):
             match news:
                 case kube.Snapshot(items):
-                    self._touch(self.cache.replace_children("Service", items, place))
-                    self._has_synced(f"services {place}")
+                    self._touch(self.cache.replace_children(kind, items, place))
+                    self._has_synced(f"{kind} {place}")
                 case kube.Changed(view):
-                    self.cache.put_child("Service", view)
+                    self.cache.put_child(kind, view)
                 case kube.Removed(view):
-                    self._touch([self.cache.drop_child("Service", view)])
+                    self._touch([self.cache.drop_child(kind, view)])
 
     def _gather(self, owner: str) -> None:
         """The first change is seen soon, so that a short job is seen to run; a stream of them now and then."""

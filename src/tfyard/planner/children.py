@@ -3,7 +3,15 @@
 from collections.abc import Iterator
 
 from tfyard.model import Job, Manifest, Role, Task
-from tfyard.model.names import REPLICA_INDEX, REPLICA_TYPE, job_labels, pod_name, tensorboard_name
+from tfyard.model.names import (
+    CONTROLLER,
+    OPERATOR_NAME,
+    REPLICA_INDEX,
+    REPLICA_TYPE,
+    job_labels,
+    pod_name,
+    tensorboard_name,
+)
 
 from .cluster import Roster
 from .pods import owner_references, service_ports
@@ -75,7 +83,8 @@ def _tensorboard(job: Job, site: Site) -> Iterator[Manifest]:
         return
     board, name = job.tensorboard, tensorboard_name(job.name)
     labels = {"app.kubernetes.io/name": "tensorboard", "app.kubernetes.io/instance": job.name}
-    metadata = _metadata(job, name, {**labels, "app.kubernetes.io/managed-by": "tfyard"})
+    watched = {OPERATOR_NAME: CONTROLLER} if job.uid else {}  # a rendered one has no operator to watch it
+    metadata = _metadata(job, name, {**labels, "app.kubernetes.io/managed-by": "tfyard", **watched})
     container = {
         "name": "tensorboard",
         "image": board.image or site.tensorboard_image,

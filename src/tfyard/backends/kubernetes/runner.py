@@ -27,12 +27,13 @@ from .cache import Cache, JobKey
 from .store import Guard
 from .views import Child, Meta, PodView, to_pod
 
-RESOURCES = {
-    "Pod": requests.PODS,
+CHILDREN = {
     "Service": requests.SERVICES,
     "ConfigMap": requests.CONFIG_MAPS,
     "Deployment": Resource("apps", "v1", "deployments"),
 }
+"""What a job has beside its pods: made by us, watched by us."""
+RESOURCES = {"Pod": requests.PODS, **CHILDREN}
 AT_ONCE = 32
 """Writes of one job under way at the same time: a large job must leave room for the others."""
 DEFAULT_GRACE = 30
@@ -50,6 +51,7 @@ class Unblocked(Exception):
 class ClusterRunner:
     def __init__(self, client: Client, cache: Cache, resources: dict[str, Resource], guard: Guard) -> None:
         self._client, self._cache, self._resources, self._guard = client, cache, resources, guard
+        self.children = CHILDREN
         self._pods, self._children = Kind(PodView), Kind(Child)
         self._obstacles: dict[str, tuple[Obstacle, ...]] = defaultdict(tuple)
 
