@@ -17,6 +17,20 @@ import click
 @click.option(
     "--compat", type=click.Choice(["kubeflow"]), help="Services and TF_CONFIG to the letter as there."
 )
+@click.option(
+    "--gang-scheduler",
+    type=click.Choice(["none", "auto", "core", "volcano", "scheduler-plugins"]),
+    default="none",
+    show_default=True,
+    help="Who starts all pods of a job or none; auto: what there is, for jobs with a schedulingPolicy.",
+)
+@click.option(
+    "--gang-scheduler-name",
+    default="",
+    metavar="NAME",
+    help="Name of scheduler-plugins' scheduler; alone, training-operator's flag.",
+)
+@click.option("--kueue-pod-groups", is_flag=True, help="Tell Kueue of pods, where it does not know TFJobs.")
 @click.option("--install-crds", is_flag=True, help="Apply our definition of TFJob first.")
 @click.option("--leader-elect/--no-leader-elect", default=True, help="Let only one of several operators act.")
 @click.option("--lease-namespace", default="", help="Where the lease is; default: the operator's own.")

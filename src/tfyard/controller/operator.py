@@ -17,8 +17,8 @@ from msgspec import Struct
 
 from tfyard import formats, kube, planner
 from tfyard.backends.kubernetes import Cache, ClusterRunner, ClusterStore, JobKey
-from tfyard.backends.kubernetes.runner import Blocked, Unblocked
-from tfyard.backends.kubernetes.views import Child, JobView, PodView
+from tfyard.backends.kubernetes.runner import Blocked, Unblocked, kind_of
+from tfyard.backends.kubernetes.views import JobView, PodView
 from tfyard.errors import Invalid
 from tfyard.kube import requests
 from tfyard.model import Decision, Job, Manifest, Problem, Status, format_path
@@ -26,6 +26,7 @@ from tfyard.model.names import CONTROLLER, OPERATOR_NAME
 
 from . import journal
 from .counted import Metrics
+from .gangs import groups_of
 from .queue import Queue
 from .spine import reconcile
 from .tally import tally
@@ -65,6 +66,8 @@ class Operator:
         self.cache, self.queue = Cache(), Queue[JobKey]()
         self.store = ClusterStore(client, self.cache, self.resources, self._guard)
         self.runner = ClusterRunner(client, self.cache, self.resources, self._guard)
+        if settings.site.gang is not None:
+            self.runner.use_groups(groups_of(settings.site.gang))
         self.metrics = Metrics()
         self.store.on_report = lambda job, before, decision: tally(self.metrics, job, before, decision)
         self.store.on_lost_event = _log_lost_event
@@ -161,13 +164,16 @@ class Operator:
         resource = self.runner.children[kind]
         path, query = resource.path(place), requests.selecting({OPERATOR_NAME: CONTROLLER})
         patience = self._patience(resource.plural)
-        async for news in kube.watch(self.client, kube.Kind(Child), path, query, patience):
+        async for news in kube.watch(self.client, kind_of(kind), path, query, patience):
             match news:
                 case kube.Snapshot(items):
                     self._touch(self.cache.replace_children(kind, items, place))
                     self._has_synced(f"{kind} {place}")
                 case kube.Changed(view):
-                    self.cache.put_child(kind, view)
+                    is_news = not self.cache.knows_child(kind, view)
+                    owner = self.cache.put_child(kind, view)
+                    if is_news:
+                        self._touch([owner], COALESCE)
                 case kube.Removed(view):
                     self._touch([self.cache.drop_child(kind, view)])
 

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from tfyard import kube, planner
 from tfyard.formats.controllerconfig import OperatorConfig
 
-from . import definitions
+from . import definitions, gangs
 from .config import read_config, read_server_script, site
 from .health import Bind, HealthServer, Questions
 from .leadership import Leadership, new_identity
@@ -31,6 +31,9 @@ class Options(Struct, frozen=True, kw_only=True):
     namespaces: tuple[str, ...] = ()
     config: str | None = None
     compat: str | None = None
+    gang_scheduler: str = "none"
+    gang_scheduler_name: str = ""
+    kueue_pod_groups: bool = False
     install_crds: bool = False
     leader_elect: bool = True
     lease_namespace: str = ""
@@ -42,6 +45,8 @@ async def serve(access: kube.Access, options: Options) -> None:
     place = _site(options)
     async with kube.Client(access) as client, AsyncExitStack() as doors:
         resources = await definitions.ready(client, install=options.install_crds)
+        gang = await gangs.find(client, options.gang_scheduler, options.gang_scheduler_name)
+        place = replace(place, gang=gang, queues_pods=options.kueue_pod_groups)
         leadership = _leadership(access, options)
         settings = Settings(site=place, namespaces=options.namespaces, may_write=leadership.is_current)
         if not options.leader_elect:

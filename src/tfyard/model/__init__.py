@@ -4,7 +4,7 @@ Kubernetes words stay outside (`tfReplicaSpecs`), TensorFlow words are used insi
 Pod templates stay plain data, so that a field Kubernetes adds next year passes through untouched.
 """
 
-from .decision import Action, Create, Decision, Delete, DeleteJob, Event
+from .decision import Action, Amend, Create, Decision, Delete, DeleteJob, Event
 from .job import (
     CHIEF,
     EVALUATOR,
@@ -16,6 +16,7 @@ from .job import (
     CleanPolicy,
     Code,
     Dialect,
+    GangScheduler,
     Job,
     Manifest,
     RestartPolicy,
@@ -30,7 +31,7 @@ from .job import (
 )
 from .problem import Place, Problem, format_path
 from .status import Cluster, Condition, Failure, RoleMemory, RoleStatus, Status
-from .world import Observed, Obstacle, Phase, Pod
+from .world import Group, Observed, Obstacle, Phase, Pod
 
 __all__ = [
     "CHIEF",
@@ -41,6 +42,7 @@ __all__ = [
     "TENSORFLOW_CONTAINER",
     "WORKER",
     "Action",
+    "Amend",
     "CleanPolicy",
     "Cluster",
     "Code",
@@ -52,6 +54,8 @@ __all__ = [
     "Dialect",
     "Event",
     "Failure",
+    "GangScheduler",
+    "Group",
     "Job",
     "Manifest",
     "Observed",

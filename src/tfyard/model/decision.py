@@ -29,11 +29,19 @@ class Delete(Struct, frozen=True, tag=True):
     """Do not wait for the kubelet: it has been asked, and its node does not answer."""
 
 
+class Amend(Struct, frozen=True, tag=True):
+    """Change what is there already, by a JSON merge patch: naming what should be is safe to repeat."""
+
+    kind: str
+    name: str
+    patch: Manifest
+
+
 class DeleteJob(Struct, frozen=True, tag=True):
     """The job's time to live is over; its children go with it by their owner reference."""
 
 
-Action = Create | Delete | DeleteJob
+Action = Create | Delete | Amend | DeleteJob
 
 
 class Event(Struct, frozen=True):

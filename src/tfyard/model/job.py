@@ -18,6 +18,7 @@ CleanPolicy = Literal["All", "Running", "None"]
 SuccessPolicy = Literal["", "AllWorkers"]
 ServiceMode = Literal["shared", "per-replica", "none"]
 Dialect = Literal["tf2", "kubeflow", "tf1"]
+GangScheduler = Literal["core", "volcano", "scheduler-plugins"]
 
 
 class Task(NamedTuple):

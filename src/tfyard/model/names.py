@@ -24,6 +24,18 @@ DIALECT: Final = "tfyard.dev/dialect"
 SERVICES: Final = "tfyard.dev/services"
 EVALUATOR_GRACE: Final = "tfyard.dev/evaluator-grace"
 
+# What gang schedulers and queues know a pod's group by.
+QUEUE_NAME: Final = "kueue.x-k8s.io/queue-name"
+QUEUE_GROUP: Final = "kueue.x-k8s.io/pod-group-name"
+QUEUE_COUNT: Final = "kueue.x-k8s.io/pod-group-total-count"
+QUEUE_RETRIES: Final = "kueue.x-k8s.io/retriable-in-group"
+QUEUE_FINALIZER: Final = "kueue.x-k8s.io/managed"
+VOLCANO_GROUP: Final = "scheduling.k8s.io/group-name"
+VOLCANO_TASK: Final = "volcano.sh/task-spec"
+PLUGINS_GROUP: Final = "scheduling.x-k8s.io/pod-group"
+POD_GROUP: Final = "PodGroup"
+"""The kind, whoever's it is: core, Volcano and scheduler-plugins all call it so."""
+
 PORT_NAME: Final = "tfjob-port"
 DEFAULT_PORT: Final = 2222
 DEFAULT_IMAGE: Final = "tensorflow/tensorflow:2.21.0"

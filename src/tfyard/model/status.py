@@ -5,7 +5,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from .job import Dialect, ServiceMode
+from .job import Dialect, GangScheduler, ServiceMode
 
 
 class Condition(Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -43,6 +43,13 @@ class Cluster(Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=T
     services: ServiceMode = "shared"
     domain: str = ""
     dialect: Dialect = "tf2"
+    gang: GangScheduler | None = None
+    """Who holds the pods until all fit. Members must go by the same rules as those who run already."""
+    done: int = 0
+    """How many tasks had finished when pods were made for the first time, or for the first time since a resume:
+    nobody can wait for those."""
+    queued: int = 0
+    """How many pods Kueue was told to wait for; 0: it knows nothing of this job's pods."""
 
 
 class Failure(Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True):

@@ -5,7 +5,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from .job import Task
+from .job import Manifest, Task
 from .status import Status
 
 Phase = Literal["Pending", "Running", "Succeeded", "Failed", "Unknown"]
@@ -28,6 +28,8 @@ class Pod(Struct, frozen=True, kw_only=True, gc=False):
     """How often containers were restarted in place."""
     disrupted: bool = False
     """The cluster took it away (drain, preemption, eviction, a lost node): not the program's failure."""
+    final: bool = False
+    """Kueue knows that nothing will take this pod's place."""
     deleting: datetime | None = None
     """When it should be gone; Kubernetes' deletionTimestamp already includes the grace period."""
 
@@ -39,10 +41,20 @@ class Obstacle(Struct, frozen=True):
     message: str
 
 
+class Group(Struct, frozen=True, kw_only=True):
+    """The job's PodGroup: what a gang scheduler was asked for, and what it answered."""
+
+    spec: Manifest = {}
+    phase: str = ""
+    """Volcano's: empty until it has seen the group, Pending until there is room."""
+    deleting: bool = False
+
+
 class Observed(Struct, frozen=True, kw_only=True):
     status: Status = Status()
     pods: tuple[Pod, ...] = ()
     children: frozenset[tuple[str, str]] = frozenset()
     """(kind, name) of the job's own objects other than pods."""
+    group: Group | None = None
     obstacles: tuple[Obstacle, ...] = ()
     deleting: bool = False

@@ -6,6 +6,6 @@ reads a clock, a file, an environment variable or the network: time is an argume
 
 from .decide import decide, refuse
 from .narrate import narrate
-from .site import Accelerator, Site
+from .site import Accelerator, Gang, Site
 
-__all__ = ["Accelerator", "Site", "decide", "narrate", "refuse"]
+__all__ = ["Accelerator", "Gang", "Site", "decide", "narrate", "refuse"]

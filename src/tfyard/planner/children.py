@@ -1,4 +1,4 @@
-"""The job's objects beside its pods: Services for names, a ConfigMap for a large cluster, TensorBoard."""
+"""The job's objects beside its pods: its group, Services, a ConfigMap for a large cluster, TensorBoard."""
 
 from collections.abc import Iterator
 
@@ -6,6 +6,7 @@ from tfyard.model import Job, Manifest, Role, Task
 from tfyard.model.names import (
     CONTROLLER,
     OPERATOR_NAME,
+    POD_GROUP,
     REPLICA_INDEX,
     REPLICA_TYPE,
     job_labels,
@@ -13,6 +14,7 @@ from tfyard.model.names import (
     tensorboard_name,
 )
 
+from . import gang
 from .cluster import Roster
 from .pods import owner_references, service_ports
 from .site import Site
@@ -23,7 +25,7 @@ Key = tuple[str, str]
 
 def wanted(job: Job, roster: Roster, site: Site) -> dict[Key, Manifest]:
     """Every object that should exist while the job is active, in the order in which to make them."""
-    made = [*_config_map(job, roster), *_services(job, site), *_tensorboard(job, site)]
+    made = [*_group(job, site), *_config_map(job, roster), *_services(job, site), *_tensorboard(job, site)]
     return {(manifest["kind"], manifest["metadata"]["name"]): manifest for manifest in made}
 
 
@@ -31,6 +33,18 @@ def temporary(job: Job, children: frozenset[Key]) -> list[Key]:
     """What goes when the pods go. TensorBoard stays as long as the job: its charts are read afterwards."""
     kept = tensorboard_name(job.name)
     return sorted(key for key in children if key[0] in ("Service", "ConfigMap") and key[1] != kept)
+
+
+def _group(job: Job, site: Site) -> Iterator[Manifest]:
+    if site.gang is not None:
+        metadata = _metadata(job, job.name, job_labels(job))
+        notes = gang.annotations(job, site.gang)
+        yield {
+            "apiVersion": gang.API_VERSIONS[site.gang.by],
+            "kind": POD_GROUP,
+            "metadata": {**metadata, **({"annotations": notes} if notes else {})},
+            "spec": gang.group_spec(job, site.gang, site.done),
+        }
 
 
 def _services(job: Job, site: Site) -> Iterator[Manifest]:

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from tfyard.model import EVALUATOR, Action, CleanPolicy, Delete, DeleteJob, Job, Observed, Pod, Status
 
-from . import children, plan
+from . import children, gang, kueue, plan
 
 
 def policy(job: Job, status: Status) -> CleanPolicy:
@@ -20,14 +20,20 @@ def clean_up(job: Job, observed: Observed, status: Status, now: datetime) -> Ite
     if left is not None and left <= 0:
         yield DeleteJob()
         return
+    yield from gang.dissolve(job, observed)
     chosen = policy(job, status)
+    yield from kueue.let_go([pod for pod in observed.pods if not must_go(pod, chosen)], status)
     if chosen == "None":
         return
     waiting = grace_remaining(job, observed, status, now) > 0
-    doomed = [pod for pod in observed.pods if chosen == "All" or is_active(pod)]
+    doomed = [pod for pod in observed.pods if must_go(pod, chosen)]
     yield from plan.departures((p for p in doomed if not (waiting and p.task.role == EVALUATOR)), now)
     if not waiting:
         yield from (Delete(kind, name) for kind, name in children.temporary(job, observed.children))
+
+
+def must_go(pod: Pod, chosen: CleanPolicy) -> bool:
+    return chosen == "All" or (chosen == "Running" and is_active(pod))
 
 
 def is_active(pod: Pod) -> bool:

@@ -9,9 +9,9 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
-from tfyard.model import Action, Decision, Delete, Event, Failure, Job, Observed, Pod, Status
+from tfyard.model import Action, Decision, Delete, Event, Failure, Job, Observed, Obstacle, Pod, Status
 
-from . import cleanup, deadline, narrate, plan, reasons, restart, status, suspend
+from . import cleanup, deadline, gang, kueue, narrate, plan, reasons, restart, status, suspend
 from .census import Census, take_census
 from .restart import Verdict
 from .site import Site, settle
@@ -48,25 +48,31 @@ def is_hands_off(job: Job, observed: Observed) -> bool:
 
 
 def _active(job: Job, observed: Observed, census: Census, site: Site, now: datetime) -> Decision:
-    if observed.status.has(reasons.SUSPENDED):
+    before = observed.status
+    if before.has(reasons.SUSPENDED):
         suspend.see_off(census)
     verdict = restart.judge(job, census)
     started = _started(job, observed, site, _stamp(now))
+    patience = gang.patience_left(started.start_time, now)
+    obstacles = (*observed.obstacles, *_waits(job, observed, census, site, patience))
+    started = status.note_obstacles(started, obstacles, _stamp(now))
     after = _outcome(job, started, census, verdict, now)
     if after.is_finished:
         restart.revoke(census, verdict)
     after = status.count(job, after, census)
-    events = tuple(narrate.tell(job, observed.status, after, census, verdict))
+    events = (*_warnings(job, before, site), *narrate.tell(job, before, after, census, verdict))
     if after.is_finished:
         after = status.credit_active(after) if after.has("Succeeded") else after
         return replace(_finished(job, observed, after, now), events=events)
     gone = _gone(census)
     actions: tuple[Action, ...] = (*plan.departures(gone, now), *plan.plan(job, observed, census, site))
+    is_waiting = gang.wait(job, observed, census, site) is not None
+    times = (deadline.remaining(job, after.start_time, now), patience if is_waiting else None)
     return Decision(
         status=after,
         actions=actions,
         events=events,
-        wake_after=_soonest(deadline.remaining(job, after.start_time, now), *_overdue(gone, now)),
+        wake_after=_soonest(*times, *_overdue(gone, now)),
         act_at_once=not observed.status.conditions and not any(isinstance(a, Delete) for a in actions),
     )
 
@@ -85,8 +91,22 @@ def _started(job: Job, observed: Observed, site: Site, now: datetime) -> Status:
     before = observed.status
     after = status.begin(job, before, site.cluster(), now)
     start = now if before.start_time is None or before.has("Suspended") else before.start_time
-    after = replace(after, conditions=suspend.resumed(job, after, now), start_time=start)
-    return status.note_obstacles(after, observed, now)
+    return replace(after, conditions=suspend.resumed(job, after, now), start_time=start)
+
+
+def _waits(job: Job, observed: Observed, census: Census, site: Site, patience: float) -> Iterable[Obstacle]:
+    """What keeps pods from being made, though nothing was refused."""
+    waiting = gang.wait(job, observed, census, site)
+    if waiting is not None and patience <= 0:
+        yield waiting
+    missing = sum(len(role.absent) for role in census)
+    too_small = kueue.too_small(job, observed, missing, site)
+    if too_small is not None:
+        yield too_small
+
+
+def _warnings(job: Job, before: Status, site: Site) -> Iterable[Event]:
+    return () if before.conditions else narrate.warn(job, site)
 
 
 def _suspended(job: Job, observed: Observed, census: Census, site: Site, now: datetime) -> Decision:
@@ -99,7 +119,7 @@ def _suspended(job: Job, observed: Observed, census: Census, site: Site, now: da
     return Decision(
         status=after,
         actions=tuple(suspend.clear(job, observed, now)),
-        events=tuple(narrate.tell(job, before, after, census, Verdict())),
+        events=(*_warnings(job, before, site), *narrate.tell(job, before, after, census, Verdict())),
         wake_after=_soonest(*_overdue(observed.pods, now)),
     )
 

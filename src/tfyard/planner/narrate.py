@@ -7,10 +7,11 @@ from typing import Literal
 
 from tfyard.model import Action, Create, Delete, DeleteJob, Event, Job, Pod, Status
 
-from . import reasons
+from . import gang, reasons
 from .census import Census
 from .pods import template_restart_policy
 from .restart import Verdict, explain
+from .site import Site
 
 Level = Literal["Normal", "Warning"]
 
@@ -20,8 +21,6 @@ NAMED_PODS = 3
 
 def tell(job: Job, before: Status, after: Status, census: Census, verdict: Verdict) -> Iterator[Event]:
     """What a status change means in words; to be written only after the status itself."""
-    if not before.conditions:
-        yield from _template_warnings(job)
     yield from _exits(job, chain(verdict.fatal, verdict.restarted, *(role.newly_finished for role in census)))
     if after.has(reasons.RESTARTING) and (verdict.restarted or verdict.replaced):
         yield Event("Warning", reasons.TFJOB_RESTARTING, explain(job, verdict))
@@ -33,6 +32,16 @@ def tell(job: Job, before: Status, after: Status, census: Census, verdict: Verdi
         yield _event("Normal", after, reasons.SUCCEEDED)
     if after.has(reasons.FAILED):
         yield _event("Warning", after, reasons.FAILED)
+
+
+def warn(job: Job, site: Site) -> Iterator[Event]:
+    """Where a template says one thing and the job another: told once, at the start."""
+    for role in job.roles:
+        inside = template_restart_policy(role)
+        if inside and inside != role.restart:
+            text = reasons.TEMPLATE_RESTART_POLICY_MESSAGE
+            yield Event("Warning", reasons.TEMPLATE_RESTART_POLICY, f"{text} ({role.name})")
+    yield from gang.warnings(job, site)
 
 
 def narrate(actions: Iterable[Action]) -> Iterator[Event]:
@@ -52,14 +61,6 @@ def _summary(verb: str, kind: str, names: list[str]) -> str:
     if len(names) > NAMED_PODS:
         return f"{verb}d {len(names)} {kind.lower()}s: {names[0]} … {names[-1]}"
     return f"{verb}d {kind.lower()}: {', '.join(names)}"
-
-
-def _template_warnings(job: Job) -> Iterator[Event]:
-    for role in job.roles:
-        inside = template_restart_policy(role)
-        if inside and inside != role.restart:
-            text = reasons.TEMPLATE_RESTART_POLICY_MESSAGE
-            yield Event("Warning", reasons.TEMPLATE_RESTART_POLICY, f"{text} ({role.name})")
 
 
 def _exits(job: Job, pods: Iterable[Pod]) -> Iterator[Event]:

@@ -2,11 +2,14 @@
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime
+from itertools import islice
+
+from msgspec.structs import replace
 
 from tfyard.model import Action, Create, Delete, Job, Observed, Pod
 from tfyard.model.names import tensorboard_name
 
-from . import children, pods
+from . import children, gang, kueue, pods
 from .census import Census
 from .cluster import Roster, roster
 from .site import Site
@@ -22,7 +25,11 @@ def plan(job: Job, observed: Observed, census: Census, site: Site) -> Iterator[A
     wanted = children.wanted(job, listed, site)
     yield from _superfluous_services(job, observed, wanted.keys())
     yield from (Create(manifest) for key, manifest in wanted.items() if key not in observed.children)
-    yield from _missing_pods(job, census, listed, site)
+    yield from gang.amend(job, observed, site)
+    if gang.wait(job, observed, census, site) is None:
+        if site.gang is not None and not gang.can_fill(job, census, observed, site):
+            site = replace(site, gang=replace(site.gang, joins=False))
+        yield from islice(_missing_pods(job, census, listed, site), kueue.room(observed, site))
 
 
 def departures(gone: Iterable[Pod], now: datetime) -> Iterator[Delete]:

@@ -19,7 +19,7 @@ from tfyard.model.names import (
     pod_prefix,
 )
 
-from . import accelerators
+from . import accelerators, gang, kueue
 from .cluster import CLASSIC_VARIABLES, TF_CONFIG, Roster, chiefs, has_tf_config
 from .site import Site
 
@@ -32,7 +32,12 @@ def builder(job: Job, role: Role, roster: Roster, site: Site, *, hostnames: bool
     metadata: Manifest = template.get("metadata") or {}
     labels = {**_app_labels(job, role), **(metadata.get("labels") or {}), **job_labels(job)}
     labels[REPLICA_TYPE] = role.name.lower()
+    groups = (gang.membership(job, role, site), kueue.membership(job, site))
     annotations: dict[str, str] = metadata.get("annotations") or {}
+    held: Manifest = {}
+    for group in groups:
+        labels, annotations = {**labels, **group.labels}, {**annotations, **group.annotations}
+        held |= group.spec
     finalizers = {"finalizers": metadata["finalizers"]} if metadata.get("finalizers") else {}
     owner, prefix = owner_references(job), pod_prefix(job.name, role.name)
     masters = chiefs(job, role)
@@ -43,7 +48,7 @@ def builder(job: Job, role: Role, roster: Roster, site: Site, *, hostnames: bool
         own = {**labels, REPLICA_INDEX: str(index)}
         if index in masters:
             own[JOB_ROLE] = "master"
-        spec = spec_of(index)
+        spec = {**spec_of(index), **held}
         if hostnames:
             spec["hostname"], spec["subdomain"] = name, job.name
         return {

@@ -20,6 +20,11 @@ TFJOB_RESUMED: Final = "TFJobResumed"
 UNBLOCKED: Final = "Unblocked"
 EXITED_WITH_CODE: Final = "ExitedWithCode"
 TEMPLATE_RESTART_POLICY: Final = "SetPodTemplateRestartPolicy"
+TEMPLATE_SCHEDULER: Final = "SetPodTemplateSchedulerName"
+GROUP_UNSEEN: Final = "PodGroupNotSeen"
+GROUP_WAITS: Final = "PodGroupPending"
+GROUP_LEAVES: Final = "PodGroupLeaving"
+QUEUE_TOO_SMALL: Final = "QueuedWithFewerPods"
 
 CREATED_MESSAGE: Final = "TFJob {job.name} is created."
 RUNNING_MESSAGE: Final = "TFJob {job.namespace}/{job.name} is running."
@@ -42,4 +47,15 @@ INVALID_MESSAGE: Final = "TFJob {job.namespace}/{job.name} is invalid:"
 UNBLOCKED_MESSAGE: Final = "Nothing stands in the way any more."
 TEMPLATE_RESTART_POLICY_MESSAGE: Final = (
     "Restart policy in pod template will be overwritten by restart policy in replica spec"
+)
+TEMPLATE_SCHEDULER_MESSAGE: Final = (
+    "Another scheduler is specified when gang-scheduling is enabled and it will not be overwritten"
+)
+GROUP_UNSEEN_MESSAGE: Final = (
+    "waiting for Volcano, which has not answered for podgroup {job.name} yet: is its scheduler running?"
+)
+GROUP_WAITS_MESSAGE: Final = "waiting for room in Volcano's queue {queue}: podgroup {job.name} is Pending"
+GROUP_LEAVES_MESSAGE: Final = "podgroup {job.name} is still being deleted; pods wait for the next one"
+QUEUE_TOO_SMALL_MESSAGE: Final = (
+    "Kueue was told of {count} pods and lets in no more; suspend and resume {job.name} to queue with more"
 )

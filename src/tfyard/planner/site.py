@@ -3,8 +3,11 @@
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tfyard.model import Cluster, Dialect, Job, Observed, Role, ServiceMode, Task
-from tfyard.model.names import DEFAULT_IMAGE, pod_name, pod_prefix
+from tfyard.model import Cluster, Dialect, GangScheduler, Job, Observed, Role, ServiceMode, Task
+from tfyard.model.names import DEFAULT_IMAGE, POD_GROUP, QUEUE_NAME, pod_name, pod_prefix
+
+from .indexes import expand
+from .reasons import SUSPENDED
 
 
 class DriverMount(Struct, frozen=True, rename="camel"):
@@ -25,6 +28,18 @@ class Accelerator(Struct, frozen=True, rename="camel"):
     env_vars: tuple[DriverEnv, ...] = ()
 
 
+class Gang(Struct, frozen=True, kw_only=True):
+    """Who starts all pods of a job or none, and by which name pods ask for it."""
+
+    by: GangScheduler
+    scheduler: str = ""
+    """The pods' schedulerName; empty: the cluster's own scheduler is the one."""
+    every: bool = True
+    """For all jobs, as upstream's flag; or only for those with a schedulingPolicy."""
+    joins: bool = True
+    """Whether pods still join the group; without, they go by its scheduler one by one."""
+
+
 class Site(Struct, frozen=True, kw_only=True):
     services: ServiceMode = "shared"
     domain: str = ""
@@ -40,10 +55,24 @@ class Site(Struct, frozen=True, kw_only=True):
     server_command: tuple[str, ...] = ()
     """What such a server runs instead of the script; empty: the script."""
     tensorboard_image: str = DEFAULT_IMAGE
+    gang: Gang | None = None
+    queues_pods: bool = False
+    """Kueue is told of each pod of a queued job, for clusters where it does not see to TFJobs themselves."""
+    queued: int = 0
+    """How many pods of this job it was told to wait for."""
+    done: int = 0
+    """How many tasks of this job were finished when it began here."""
 
     def cluster(self) -> Cluster:
         """What a job must remember of the place where it began."""
-        return Cluster(services=self.services, domain=self.domain, dialect=self.dialect or "tf2")
+        return Cluster(
+            services=self.services,
+            domain=self.domain,
+            dialect=self.dialect or "tf2",
+            gang=self.gang.by if self.gang else None,
+            done=self.done,
+            queued=self.queued,
+        )
 
 
 def addresses(job: Job, role: Role, site: Site) -> list[str]:
@@ -59,6 +88,7 @@ def addresses(job: Job, role: Role, site: Site) -> list[str]:
 def settle(job: Job, observed: Observed, site: Site) -> Site:
     """The place as this job knows it: as decided at its first pass, else as it is here and now."""
     kept = observed.status.cluster
+    site = _grouped(job, observed, site)
     if kept is not None:
         return replace(site, services=kept.services, domain=kept.domain, dialect=kept.dialect)
     mode, dialect = job.services or site.services, site.dialect or job.dialect
@@ -72,3 +102,32 @@ def _has_replica_services(job: Job, observed: Observed) -> bool:
     and call each other as upstream does."""
     services = {name for kind, name in observed.children if kind == "Service"}
     return bool(services) and any(pod_name(job.name, task) in services for task in job.tasks())
+
+
+def _grouped(job: Job, observed: Observed, site: Site) -> Site:
+    """How this job's pods are held together. Chosen when there are none yet, and kept as long as there are some:
+    of half a gang nobody ever has enough members."""
+    kept, is_resumed = observed.status.cluster, observed.status.has(SUSPENDED)
+    if kept is not None and not is_resumed:
+        is_same = site.gang is not None and site.gang.by == kept.gang
+        return replace(site, gang=site.gang if is_same else None, done=kept.done, queued=kept.queued)
+    if observed.pods and not is_resumed and (POD_GROUP, job.name) not in observed.children:
+        return replace(
+            site, gang=None
+        )  # another operator began it; a group would be ours, and mean that we did
+    done, gang = _done(job, observed), _asked(job, site.gang)
+    is_queued = site.queues_pods and QUEUE_NAME in job.labels
+    matters = gang is not None or is_queued
+    return replace(site, gang=gang, done=done if matters else 0, queued=job.size - done if is_queued else 0)
+
+
+def _asked(job: Job, gang: Gang | None) -> Gang | None:
+    """A gang of one is none; but with another's scheduler come its queues, and upstream's users know it so."""
+    if gang is None or (gang.by == "core" and job.size == 1):
+        return None
+    return gang if gang.every or job.run_policy.scheduling is not None else None
+
+
+def _done(job: Job, observed: Observed) -> int:
+    memory = observed.status.tasks
+    return sum(len(expand(memory[r.name].finished, r.replicas)) for r in job.roles if r.name in memory)

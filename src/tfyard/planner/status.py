@@ -4,7 +4,7 @@ from datetime import datetime
 
 import msgspec
 
-from tfyard.model import Cluster, Failure, Job, Observed, RoleMemory, RoleStatus, Status
+from tfyard.model import Cluster, Failure, Job, Obstacle, RoleMemory, RoleStatus, Status
 from tfyard.model.names import selector
 
 from . import conditions, reasons, restart
@@ -69,11 +69,11 @@ def fail(status: Status, failure: Failure, now: datetime) -> Status:
     return msgspec.structs.replace(status, conditions=found, completion_time=now, failure=failure)
 
 
-def note_obstacles(status: Status, observed: Observed, now: datetime) -> Status:
+def note_obstacles(status: Status, obstacles: tuple[Obstacle, ...], now: datetime) -> Status:
     """Say what stands in the way, and that it no longer does; silent on jobs that were never blocked."""
     found = status.conditions
-    if observed.obstacles:
-        first = observed.obstacles[0]
+    if obstacles:
+        first = obstacles[0]
         found = conditions.put(found, reasons.BLOCKED, first.reason, first.message, now)
     elif status.has(reasons.BLOCKED):
         text = reasons.UNBLOCKED_MESSAGE

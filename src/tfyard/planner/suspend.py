@@ -5,7 +5,7 @@ from datetime import datetime
 
 from tfyard.model import Action, Delete, Job, Observed, Status
 
-from . import children, conditions, plan, reasons
+from . import children, conditions, gang, plan, reasons
 from .census import Census
 from .restart import is_tolerated
 
@@ -48,4 +48,5 @@ def see_off(census: Census) -> None:
 
 def clear(job: Job, observed: Observed, now: datetime) -> Iterator[Action]:
     yield from plan.departures(observed.pods, now)
+    yield from gang.dissolve(job, observed)
     yield from (Delete(kind, name) for kind, name in children.temporary(job, observed.children))

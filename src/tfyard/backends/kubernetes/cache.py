@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from tfyard.kube import Resource
 
-from .views import Child, JobView, Meta, PodView
+from .views import Child, GroupView, JobView, Meta, PodView
 
 
 class JobKey(NamedTuple):
@@ -84,6 +84,13 @@ class Cache:
             self.pods.pop(owner, None)
         return owner
 
+    def knows_child(self, kind: str, view: Child) -> bool:
+        """Of most only the existence matters, and what we made is known; a group also tells something."""
+        known = self.children.get(view.metadata.owner, {}).get((kind, view.metadata.name))
+        if not isinstance(view, GroupView):
+            return True
+        return isinstance(known, GroupView) and (is_newer(known, view) or known.essence == view.essence)
+
     def put_child(self, kind: str, view: Child) -> str:
         self._note(kind, view.metadata)
         return self._keep_child(kind, view)
@@ -127,8 +134,11 @@ class Cache:
         return owner
 
     def _keep_child(self, kind: str, view: Child) -> str:
-        self.children[view.metadata.owner][kind, view.metadata.name] = view
-        return view.metadata.owner
+        owner, key = view.metadata.owner, (kind, view.metadata.name)
+        known = self.children[owner].get(key)
+        if known is None or is_newer(view, known):
+            self.children[owner][key] = view
+        return owner
 
     def _note(self, kind: str, meta: Meta) -> None:
         key, version = (kind, meta.namespace), meta.resource_version
@@ -150,7 +160,7 @@ def job_key(resource: Resource, view: JobView) -> JobKey:
     return JobKey(resource.group, view.metadata.namespace, view.metadata.name)
 
 
-def is_newer(new: JobView | PodView, old: JobView | PodView) -> bool:
+def is_newer(new: JobView | PodView | Child, old: JobView | PodView | Child) -> bool:
     """Versions of one resource compare as numbers (so Kubernetes promises since 1.35, and etcd always did)."""
     a, b = new.metadata.resource_version, old.metadata.resource_version
     return not (a.isdigit() and b.isdigit()) or int(a) >= int(b)

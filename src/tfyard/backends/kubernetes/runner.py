@@ -20,12 +20,12 @@ from tfyard.kube import (
     Unprocessable,
     requests,
 )
-from tfyard.model import Action, Create, Delete, DeleteJob, Job, Observed, Obstacle
-from tfyard.model.names import CONTROLLER, OPERATOR_NAME
+from tfyard.model import Action, Amend, Create, Delete, DeleteJob, Job, Observed, Obstacle
+from tfyard.model.names import CONTROLLER, OPERATOR_NAME, POD_GROUP, QUEUE_FINALIZER
 
 from .cache import Cache, JobKey
 from .store import Guard
-from .views import Child, Meta, PodView, to_pod
+from .views import Child, GroupView, Meta, PodView, to_group, to_pod
 
 CHILDREN = {
     "Service": requests.SERVICES,
@@ -33,7 +33,6 @@ CHILDREN = {
     "Deployment": Resource("apps", "v1", "deployments"),
 }
 """What a job has beside its pods: made by us, watched by us."""
-RESOURCES = {"Pod": requests.PODS, **CHILDREN}
 AT_ONCE = 32
 """Writes of one job under way at the same time: a large job must leave room for the others."""
 DEFAULT_GRACE = 30
@@ -52,17 +51,24 @@ class ClusterRunner:
     def __init__(self, client: Client, cache: Cache, resources: dict[str, Resource], guard: Guard) -> None:
         self._client, self._cache, self._resources, self._guard = client, cache, resources, guard
         self.children = CHILDREN
-        self._pods, self._children = Kind(PodView), Kind(Child)
+        self._pods = Kind(PodView)
         self._obstacles: dict[str, tuple[Obstacle, ...]] = defaultdict(tuple)
+
+    def use_groups(self, resource: Resource) -> None:
+        """Whose PodGroups jobs get here."""
+        self.children = {**self.children, POD_GROUP: resource}
 
     async def observe(self, job: Job) -> Observed:
         view = self._cache.jobs[_key(job)]
+        children = self._cache.children.get(job.uid, {})
+        group = children.get((POD_GROUP, job.name))
         roles = {role.name.lower(): role.name for role in job.roles}
         pods = (to_pod(pod, roles) for pod in self._cache.pods.get(job.uid, {}).values())
         return Observed(
             status=formats.load_status(view.remembered()),
             pods=tuple(pod for pod in pods if pod is not None),
-            children=frozenset(self._cache.children.get(job.uid, {})),
+            children=frozenset(children),
+            group=to_group(group) if group else None,
             obstacles=self._obstacles.get(job.uid, ()),
             deleting=view.metadata.deletion_timestamp is not None,
         )
@@ -70,9 +76,11 @@ class ClusterRunner:
     async def apply(self, job: Job, actions: Sequence[Action]) -> None:
         """Names before those who answer to them, departures before arrivals; each kind at once."""
         found: dict[str, Obstacle] = {}
-        for group in _in_turn(actions):
+        for turn in _in_turn(actions):
             seats = asyncio.Semaphore(AT_ONCE)
-            await asyncio.gather(*(self._do(job, action, seats, found) for action in group))
+            await asyncio.gather(*(self._do(job, action, seats, found) for action in turn))
+            if found and any(isinstance(action, Create) and action.kind == POD_GROUP for action in turn):
+                break  # pods of a group that is not there would start one by one
         before = self._obstacles.pop(job.uid, ())
         if found:
             self._obstacles[job.uid] = tuple(found[reason] for reason in sorted(found))
@@ -89,9 +97,9 @@ class ClusterRunner:
         async with seats:
             match action:
                 case Create():
-                    obstacle = await self._create(job, action)
-                    if obstacle is not None:
-                        found.setdefault(obstacle.reason, obstacle)
+                    _note(found, await self._create(job, action))
+                case Amend():
+                    _note(found, await self._amend(job, action))
                 case Delete():
                     await self._delete(job, action)
                 case DeleteJob():
@@ -99,56 +107,92 @@ class ClusterRunner:
                     await self._send_delete(resource.path(job.namespace, job.name), job.uid, "Background")
 
     async def _create(self, job: Job, action: Create) -> Obstacle | None:
-        resource = RESOURCES[action.kind]
+        resource = self._resource(action.kind)
         request = requests.create(resource.path(job.namespace), action.manifest)
         self._guard("create", resource.plural)
         try:
-            if action.kind == "Pod":
-                self._cache.hear_pod(await self._client.send(request, self._pods.one))
-            else:
-                self._cache.hear_child(action.kind, await self._client.send(request, self._children.one))
+            self._keep(action.kind, await self._read(action.kind, request))
         except AlreadyExists:
             return await self._inspect(job, action)
         except (Forbidden, Unprocessable) as problem:
             return Obstacle(_reason(problem), f"cannot create {action.kind.lower()} {action.name}: {problem}")
         return None
 
+    async def _amend(self, job: Job, action: Amend) -> Obstacle | None:
+        resource = self._resource(action.kind)
+        request = requests.patch(resource.path(job.namespace, action.name), action.patch)
+        self._guard("patch", resource.plural)
+        try:
+            self._keep(action.kind, await self._read(action.kind, request))
+        except NotFound:
+            return None  # it has just gone, and the watch will say so
+        except (Forbidden, Unprocessable) as problem:
+            return Obstacle(_reason(problem), f"cannot change {action.kind.lower()} {action.name}: {problem}")
+        return None
+
+    def _resource(self, kind: str) -> Resource:
+        return requests.PODS if kind == "Pod" else self.children[kind]
+
+    async def _read(self, kind: str, request: requests.Request) -> PodView | Child:
+        if kind == "Pod":
+            return await self._client.send(request, self._pods.one)
+        return await self._client.send(request, kind_of(kind).one)
+
+    def _keep(self, kind: str, there: PodView | Child) -> None:
+        """Know it before the watch tells it."""
+        if isinstance(there, PodView):
+            self._cache.hear_pod(there)
+        else:
+            self._cache.hear_child(kind, there)
+
     async def _inspect(self, job: Job, action: Create) -> Obstacle | None:
         """The name is taken. By us: our answer got lost, and it is done. By one that is going: wait. By a
         stranger: say so."""
         what = f"{action.kind.lower()} {action.name}"
-        path = RESOURCES[action.kind].path(job.namespace, action.name)
+        path = self._resource(action.kind).path(job.namespace, action.name)
         try:
-            there = await self._client.send(requests.get(path), self._pods.one)
+            there = await self._read(action.kind, requests.get(path))
         except NotFound:
             return Obstacle("NameNotYetFree", f"{what} has just gone")
         meta = there.metadata
         if meta.owner == job.uid and meta.deletion_timestamp is None:
             self._keep(action.kind, there)
-            return None
+            return None if _is_ours(meta) else await self._adopt(job, action)
         if meta.deletion_timestamp is not None or self._is_left_over(meta):
             return Obstacle("NameNotYetFree", f"{what} is still being deleted")
         return Obstacle("NameTaken", f"{what} exists and is not this job's; delete or rename one of them")
 
+    async def _adopt(self, job: Job, action: Create) -> Obstacle | None:
+        """Upstream's PodGroups are the job's, but have no labels by which a watch would find them."""
+        labels = action.manifest["metadata"]["labels"]
+        return await self._amend(job, Amend(action.kind, action.name, {"metadata": {"labels": labels}}))
+
     def _is_left_over(self, meta: Meta) -> bool:
         """Of a job that is gone, so it will be collected; a StatefulSet's pods may have such names as well."""
-        ours = meta.labels.get(OPERATOR_NAME) == CONTROLLER
-        return ours and meta.owner != "" and self._cache.key_of(meta.owner) is None
-
-    def _keep(self, kind: str, there: PodView) -> None:
-        if kind == "Pod":
-            self._cache.hear_pod(there)
-        else:
-            self._cache.hear_child(kind, Child(there.metadata))
+        return _is_ours(meta) and meta.owner != "" and self._cache.key_of(meta.owner) is None
 
     async def _delete(self, job: Job, action: Delete) -> None:
-        path = RESOURCES[action.kind].path(job.namespace, action.name)
+        path = self._resource(action.kind).path(job.namespace, action.name)
         uid = action.uid or self._uid_of_child(job, action)
+        if action.kind == "Pod":
+            await self._release(job, action)
         gone = await self._send_delete(path, uid, "", 0 if action.force else None)
         if action.kind == "Pod":
             self._mark_deleting(job, action, gone)
         else:
             self._cache.children[job.uid].pop((action.kind, action.name), None)
+
+    async def _release(self, job: Job, action: Delete) -> None:
+        """Kueue holds a pod of a group until another takes its place; ours cannot, for it has the same name."""
+        known = self._cache.pods[job.uid].get(action.name)
+        if known is None or QUEUE_FINALIZER not in known.metadata.finalizers:
+            return
+        others = [name for name in known.metadata.finalizers if name != QUEUE_FINALIZER]
+        patch = {"metadata": {"uid": action.uid, "finalizers": others}}
+        try:
+            await self._amend(job, Amend("Pod", action.name, patch))
+        except Conflict:
+            return  # another has the name by now: nothing of it is ours to change
 
     async def _send_delete(self, path: str, uid: str, propagation: str, grace: int | None = None) -> bool:
         """True if there was nothing to delete: it is gone, or another now has the name."""
@@ -176,8 +220,26 @@ class ClusterRunner:
         return known.metadata.uid if known else ""
 
 
+def kind_of(kind: str) -> Kind[Child]:
+    """How a child of this kind is read: of a group more is known than that it exists."""
+    return _GROUPS if kind == POD_GROUP else _OTHERS
+
+
+_GROUPS: Kind[Child] = Kind(GroupView)
+_OTHERS = Kind(Child)
+
+
+def _is_ours(meta: Meta) -> bool:
+    return meta.labels.get(OPERATOR_NAME) == CONTROLLER
+
+
 def _key(job: Job) -> JobKey:
     return JobKey(job.api_version.partition("/")[0], job.namespace, job.name)
+
+
+def _note(found: dict[str, Obstacle], obstacle: Obstacle | None) -> None:
+    if obstacle is not None:
+        found.setdefault(obstacle.reason, obstacle)
 
 
 def _reason(problem: Refused) -> str:

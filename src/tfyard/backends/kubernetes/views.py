@@ -10,8 +10,8 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from tfyard.model import TENSORFLOW_CONTAINER, Phase, Pod, Task
-from tfyard.model.names import ATTEMPT, REPLICA_INDEX, REPLICA_TYPE
+from tfyard.model import TENSORFLOW_CONTAINER, Group, Phase, Pod, Task
+from tfyard.model.names import ATTEMPT, QUEUE_RETRIES, REPLICA_INDEX, REPLICA_TYPE
 
 
 class Owner(Struct, frozen=True, gc=False):
@@ -28,6 +28,7 @@ class Meta(Struct, frozen=True, rename="camel"):
     annotations: dict[str, str] = {}
     owner_references: tuple[Owner, ...] = ()
     deletion_timestamp: datetime | None = None
+    finalizers: tuple[str, ...] = ()
     generation: int = 0
 
     @property
@@ -40,6 +41,33 @@ class Child(Struct, frozen=True):
     """A Service, or anything else of which only the existence matters."""
 
     metadata: Meta
+
+
+class GroupStatus(Struct, frozen=True, gc=False):
+    phase: str = ""
+
+
+class GroupView(Child, frozen=True):
+    """A PodGroup, core's or another's: what it asks for, and Volcano's answer."""
+
+    spec: dict[str, Any] = {}
+    status: GroupStatus = GroupStatus()
+
+    @property
+    def essence(self) -> tuple[object, ...]:
+        """All that decisions depend on; schedulers also keep count in it, which is none of our business."""
+        return self.metadata.uid, self.metadata.deletion_timestamp, self.spec, self.status.phase
+
+
+def to_group(view: Child) -> Group | None:
+    if not isinstance(view, GroupView):
+        return None
+    meta = view.metadata
+    return Group(
+        spec=view.spec,
+        phase=view.status.phase,
+        deleting=meta.deletion_timestamp is not None,
+    )
 
 
 class JobView(Struct, frozen=True, rename="camel", kw_only=True):
@@ -165,6 +193,7 @@ def to_pod(view: PodView, roles: dict[str, str]) -> Pod | None:
         reason=status.reason or (ended.reason if ended else ""),
         restarts=sum(c.restart_count for c in (*status.container_statuses, *status.init_container_statuses)),
         disrupted=_is_disrupted(status),
+        final=view.metadata.annotations.get(QUEUE_RETRIES) == "false",
         deleting=view.metadata.deletion_timestamp,
     )
 

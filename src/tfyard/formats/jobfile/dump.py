@@ -1,10 +1,11 @@
 """A Job's way back into the short file: what has a word becomes that word (peel.py), the rest an overlay."""
 
 from tfyard.model import EVALUATOR, Code, Job, SchedulingPolicy, TensorBoard
+from tfyard.model.names import QUEUE_NAME
 
 from .. import durations
 from . import volumes
-from .load import CLEAN, QUEUE_LABEL, code_words
+from .load import CLEAN, code_words
 from .peel import Words, claims_of, given_only, role_words
 
 _CLEAN_WORDS = {policy: word for word, policy in CLEAN.items()}
@@ -67,7 +68,7 @@ def _short(own: Words) -> Words | int:
 
 
 def _labels(job: Job) -> dict[str, str]:
-    return {name: value for name, value in job.labels.items() if name != QUEUE_LABEL}
+    return {name: value for name, value in job.labels.items() if name != QUEUE_NAME}
 
 
 def _policy(job: Job) -> Words:
@@ -80,7 +81,7 @@ def _policy(job: Job) -> Words:
         "success": "all-workers" if job.success == "AllWorkers" else None,
         "suspend": policy.suspend or None,
         "dynamic": job.dynamic_workers or None,
-        "queue": job.labels.get(QUEUE_LABEL),
+        "queue": job.labels.get(QUEUE_NAME),
         "gang": _gang(policy.scheduling),
         "dialect": job.dialect if job.dialect != "tf2" else None,
         "services": job.services,

@@ -20,7 +20,7 @@ from tfyard.model import (
     SchedulingPolicy,
     TensorBoard,
 )
-from tfyard.model.names import JOB_NAME, PORT_NAME
+from tfyard.model.names import JOB_NAME, PORT_NAME, QUEUE_NAME
 
 from .. import durations, limits, metadata, overlay, templates
 from ..shape import Notes, Path, read
@@ -34,7 +34,6 @@ RESTART: dict[str, RestartPolicy] = {
     "exit-code": "ExitCode",
 }
 CLEAN: dict[str, Any] = {"all": "All", "running": "Running", "none": "None"}
-QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 
 Text = Callable[[Path], str | None]
 """A scalar's text as written in the file: `on`, `010` and `1:30` are text to whoever writes an environment."""
@@ -49,7 +48,7 @@ def load(data: Manifest, text: Text, notes: Notes) -> Job | None:
     return Job(
         name=words.name,
         namespace=namespace,
-        labels={**words.labels, **({QUEUE_LABEL: words.queue} if words.queue else {})},
+        labels={**words.labels, **({QUEUE_NAME: words.queue} if words.queue else {})},
         roles=_Roles(words, text, notes).load(),
         run_policy=_run_policy(words, notes),
         success="AllWorkers" if words.success == "all-workers" else "",

@@ -1,0 +1,65 @@
+"""Who can start all pods of a job or none in this cluster: asked once, at the start, and only if it is wanted."""
+
+import logging
+
+from tfyard import kube, planner
+from tfyard.errors import TfyardError
+from tfyard.kube import requests
+from tfyard.model import GangScheduler
+from tfyard.planner.gang import API_VERSIONS, SCHEDULERS
+
+log = logging.getLogger(__name__)
+
+_MISSING = {
+    "core": "turn on the feature gates GenericWorkload and GangScheduling of Kubernetes 1.36",
+    "volcano": "install Volcano",
+    "scheduler-plugins": "install scheduler-plugins",
+}
+
+
+class NotServed(TfyardError):
+    """The cluster does not have the gang scheduler that was asked for."""
+
+
+async def find(client: kube.Client, asked: str, name: str = "") -> planner.Gang | None:
+    """By `--gang-scheduler` and `--gang-scheduler-name`; the latter alone is upstream's flag, and means what it
+    meant there: volcano, or anything else for scheduler-plugins under that name."""
+    if asked == "none":
+        if not name:
+            return None
+        asked = "volcano" if name.lower() == "volcano" else "scheduler-plugins"
+    if asked == "auto":
+        return await _best(client, name)
+    by = next(each for each in API_VERSIONS if each == asked)
+    if not await _is_served(client, by):
+        missing = f"this cluster does not serve podgroups of {API_VERSIONS[by]}"
+        raise NotServed(f"gang scheduler {by}: {missing}; {_MISSING[by]}, or choose auto or none")
+    return _found(by, name, every=True)
+
+
+def groups_of(gang: planner.Gang) -> kube.Resource:
+    group, _, version = API_VERSIONS[gang.by].partition("/")
+    return kube.Resource(group, version, "podgroups")
+
+
+async def _best(client: kube.Client, name: str) -> planner.Gang | None:
+    for by in API_VERSIONS:
+        if await _is_served(client, by):
+            return _found(by, name, every=False)
+    log.info("gang scheduling: nobody here can do it; jobs start their pods one by one")
+    return None
+
+
+def _found(by: GangScheduler, name: str, *, every: bool) -> planner.Gang:
+    whom = "every job" if every else "jobs with a schedulingPolicy"
+    log.info("gang scheduling: by %s (%s), for %s", by, API_VERSIONS[by], whom)
+    scheduler = name if name and by == "scheduler-plugins" else SCHEDULERS[by]
+    return planner.Gang(by=by, scheduler=scheduler, every=every)
+
+
+async def _is_served(client: kube.Client, by: GangScheduler) -> bool:
+    try:
+        found = await client.send(requests.get(f"/apis/{API_VERSIONS[by]}"))
+    except kube.NotFound:
+        return False
+    return any(resource["name"] == "podgroups" for resource in found["resources"])
