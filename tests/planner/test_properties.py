@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from tfyard.model import CHIEF, EVALUATOR, PS, ROLES, WORKER, Create, Delete, Job, Pod, Task, TensorBoard
-from tfyard.planner import Site
+from tfyard.planner import Gang, Site
 
 from .builders import job, look, role
 from .world import World
@@ -188,33 +188,44 @@ moves = st.lists(st.tuples(st.sampled_from(MOVES), st.integers(0, 11), st.sample
 thorough = settings(max_examples=200, derandomize=True)
 
 
-def play(asked: Job, moves: list[tuple[str, int, str]]) -> History:
-    history = History(asked, Site())
+sites = st.sampled_from(
+    [
+        Site(),
+        Site(gang=Gang(by="core")),
+        Site(gang=Gang(by="volcano", scheduler="volcano")),
+        Site(gang=Gang(by="scheduler-plugins", scheduler="together")),
+    ]
+)
+
+
+def play(asked: Job, moves: list[tuple[str, int, str]], site: Site) -> History:
+    history = History(asked, site)
     for move in moves:
         history.move(*move)
     return history
 
 
 @thorough
-@given(jobs(), moves)
+@given(jobs(), moves, sites)
 def test_every_history_keeps_its_promises_and_comes_to_rest_once_the_world_is_quiet(
-    asked: Job, moves: list[tuple[str, int, str]]
+    asked: Job, moves: list[tuple[str, int, str]], site: Site
 ) -> None:
-    history = play(asked, moves)
+    history = play(asked, moves, site)
     history.settle()
     rest = history.decide()
     assert rest.actions == ()
     assert rest.events == ()
     assert rest.status == history.status
+    assert history.status.is_finished or all(pod.phase != "Pending" for pod in history.pods.values())
     history.check(history.status.is_finished)
 
 
 @thorough
-@given(jobs(), moves)
+@given(jobs(), moves, sites)
 def test_every_job_that_has_not_failed_succeeds_when_its_programs_do(
-    asked: Job, moves: list[tuple[str, int, str]]
+    asked: Job, moves: list[tuple[str, int, str]], site: Site
 ) -> None:
-    history = play(asked, moves)
+    history = play(asked, moves, site)
     history.do_suspend(0)
     history.settle()
     for name in history.pods:
@@ -225,12 +236,12 @@ def test_every_job_that_has_not_failed_succeeds_when_its_programs_do(
 
 
 @thorough
-@given(jobs(), moves)
+@given(jobs(), moves, sites)
 def test_looking_twice_without_a_change_decides_nothing_new(
-    asked: Job, moves: list[tuple[str, int, str]]
+    asked: Job, moves: list[tuple[str, int, str]], site: Site
 ) -> None:
     """What was decided is still to be done if it was not done; nothing is judged or told a second time."""
-    history = play(asked, moves)
+    history = play(asked, moves, site)
     first = history.decide()
     history.report(first)
     second = history.decide()

@@ -10,8 +10,20 @@ from typing import Any
 from msgspec.structs import replace
 
 from tfyard import formats
-from tfyard.model import Action, Create, Decision, DeleteJob, Job, Observed, Pod, Status
-from tfyard.model.names import ATTEMPT
+from tfyard.model import (
+    Action,
+    Amend,
+    Create,
+    Decision,
+    DeleteJob,
+    Group,
+    Job,
+    Manifest,
+    Observed,
+    Pod,
+    Status,
+)
+from tfyard.model.names import ATTEMPT, PLUGINS_GROUP, POD_GROUP, VOLCANO_GROUP
 from tfyard.planner import Site, decide
 
 from .builders import HERE, NOW, task
@@ -27,6 +39,9 @@ class World:
         self.stored: str = "{}"
         self.pods: dict[str, Pod] = {}
         self.children: set[tuple[str, str]] = set()
+        self.group: Group | None = None
+        self.members: set[str] = set()
+        """Uids of the pods that joined the group."""
         self.is_deleted = False
         self.made = 0
 
@@ -37,7 +52,12 @@ class World:
         return formats.load_status({"status": json.loads(self.stored)})
 
     def observe(self) -> Observed:
-        return Observed(status=self.status, pods=tuple(self.pods.values()), children=frozenset(self.children))
+        return Observed(
+            status=self.status,
+            pods=tuple(self.pods.values()),
+            children=frozenset(self.children),
+            group=self.group,
+        )
 
     def decide(self) -> Decision:
         return decide(self.job, self.observe(), self.site, self.now)
@@ -57,8 +77,13 @@ class World:
                 self.is_deleted = True
             elif isinstance(action, Create):
                 self._create(action)
+            elif isinstance(action, Amend):
+                assert self.group is not None
+                self.group = replace(self.group, spec={**self.group.spec, **action.patch["spec"]})
             elif action.kind == "Pod":
                 self._delete(action.name, action.uid, force=action.force)
+            elif action.kind == POD_GROUP and self.group is not None:
+                self.group = replace(self.group, deleting=True)
             else:
                 self.children.discard((action.kind, action.name))
 
@@ -66,14 +91,16 @@ class World:
         if action.kind != "Pod":
             assert (action.kind, action.name) not in self.children
             self.children.add((action.kind, action.name))
+            if action.kind == POD_GROUP:
+                self.group = Group(spec=action.manifest["spec"])
             return
         assert action.name not in self.pods, "a name is free before it is given again"
         self.made += 1
         attempt = int(action.manifest["metadata"]["annotations"][ATTEMPT])
-        name = action.name.removeprefix(f"{self.job.name}-")
-        self.pods[action.name] = Pod(
-            name=action.name, uid=f"uid-{self.made}", task=task(name), attempt=attempt
-        )
+        name, uid = action.name.removeprefix(f"{self.job.name}-"), f"uid-{self.made}"
+        if joins := _joins(action.manifest):
+            self.members.add(uid)
+        self.pods[action.name] = Pod(name=action.name, uid=uid, task=task(name), attempt=attempt, waits=joins)
 
     def _delete(self, name: str, uid: str, *, force: bool = False) -> None:
         pod = self.pods.get(name)
@@ -94,8 +121,30 @@ class World:
         for name, pod in list(self.pods.items()):
             if pod.deleting is not None:
                 del self.pods[name]
-            elif pod.phase == "Pending":
-                self.change(name, phase="Running", ready=True)
+        self._schedule()
+        self._answer()
+
+    def _schedule(self) -> None:
+        """Members of a group start when enough of them are there; Volcano alone counts those that are done."""
+        alive = ("Pending", "Running", "Succeeded") if self._is_volcano() else ("Pending", "Running")
+        there = sum(pod.uid in self.members and pod.phase in alive for pod in self.pods.values())
+        has_enough = self.group is not None and there >= _members(self.group.spec)
+        for name, pod in self.pods.items():
+            if pod.phase == "Pending" and (pod.uid not in self.members or has_enough):
+                self.change(name, phase="Running", ready=True, waits=False)
+
+    def _answer(self) -> None:
+        """Volcano finds room; a group that should go does so when nobody uses it any more."""
+        if self.group is None:
+            return
+        if not self.group.deleting:
+            self.group = replace(self.group, phase="Inqueue" if self._is_volcano() else "")
+        elif not any(pod.phase in ("Pending", "Running") for pod in self.pods.values()):
+            self.group = None
+            self.children.discard((POD_GROUP, self.job.name))
+
+    def _is_volcano(self) -> bool:
+        return self.site.gang is not None and self.site.gang.by == "volcano"
 
     def delete(self, name: str) -> None:
         """Somebody deletes a pod: kubectl, a drain, a preemption."""
@@ -110,3 +159,12 @@ class World:
             if not decision.actions and self.stored == before:
                 return decision
         raise AssertionError(f"never comes to rest: {decision.actions}")
+
+
+def _joins(manifest: Manifest) -> bool:
+    marks = {**manifest["metadata"]["labels"], **manifest["metadata"]["annotations"]}
+    return "schedulingGroup" in manifest["spec"] or PLUGINS_GROUP in marks or VOLCANO_GROUP in marks
+
+
+def _members(spec: Manifest) -> int:
+    return int(spec["minMember"] if "minMember" in spec else spec["schedulingPolicy"]["gang"]["minCount"])

@@ -52,6 +52,7 @@ def _active(job: Job, observed: Observed, census: Census, site: Site, now: datet
     if before.has(reasons.SUSPENDED):
         suspend.see_off(census)
     verdict = restart.judge(job, census)
+    gang.disband(job, census, observed, site)
     started = _started(job, observed, site, _stamp(now))
     patience = gang.patience_left(started.start_time, now)
     obstacles = (*observed.obstacles, *_waits(job, observed, census, site, patience))

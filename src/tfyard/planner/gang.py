@@ -140,6 +140,17 @@ def can_fill(job: Job, census: Census, observed: Observed, site: Site) -> bool:
     return sum(role.role.replicas - len(role.finished) for role in census) >= needed
 
 
+def disband(job: Job, census: Census, observed: Observed, site: Site) -> None:
+    """Who waits in a group that can no longer be filled, since another finished meanwhile, is made anew alone."""
+    if can_fill(job, census, observed, site):
+        return
+    for role in census:
+        stuck = [pod for pod in role.pending if pod.waits]
+        for pod in stuck:
+            role.give_up(pod, counts=False)
+        role.pending = [pod for pod in role.pending if not pod.waits]
+
+
 def _core_members(group: Group | None) -> int:
     """A core group stays as it was made, however the job is scaled."""
     policy = (group.spec if group else {}).get("schedulingPolicy") or {}

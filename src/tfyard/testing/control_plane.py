@@ -17,8 +17,9 @@ import ssl
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Self
 
 import msgspec
@@ -38,12 +39,18 @@ READY_TIMEOUT = 120.0
 
 
 class ControlPlane:
-    """etcd and kube-apiserver, and of the `controllers` those that are asked for."""
+    """etcd and kube-apiserver, and of the `controllers` those that are asked for. `flags` are for components by
+    name, beside what they need anyway: feature gates, say."""
 
     def __init__(
-        self, version: str | None = None, binaries: Path | None = None, controllers: Sequence[str] = ()
+        self,
+        version: str | None = None,
+        binaries: Path | None = None,
+        controllers: Sequence[str] = (),
+        flags: Mapping[str, Sequence[str]] = MappingProxyType({}),
     ) -> None:
         self.binaries: Binaries = locate(binaries, version)
+        self._flags = flags
         self._wanted = (*API, *controllers)
         self._processes: dict[str, Process] = {}
         self._held: list[socket.socket] = []
@@ -92,7 +99,8 @@ class ControlPlane:
         """Bring a component up (again) and wait until it says that it is ready."""
         process = self._processes.get(name)
         if process is None:
-            argv = [str(self.binaries.path(name)), *COMMAND_LINES[name](self._layout)]
+            own = self._flags.get(name, ())
+            argv = [str(self.binaries.path(name)), *COMMAND_LINES[name](self._layout), *own]
             process = Process(name, argv, self.folder / f"{name}.log", self.folder)
             self._processes[name] = process
         if not process.running:

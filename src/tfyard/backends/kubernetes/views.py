@@ -11,7 +11,7 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from tfyard.model import TENSORFLOW_CONTAINER, Group, Phase, Pod, Task
-from tfyard.model.names import ATTEMPT, QUEUE_RETRIES, REPLICA_INDEX, REPLICA_TYPE
+from tfyard.model.names import ATTEMPT, PLUGINS_GROUP, QUEUE_RETRIES, REPLICA_INDEX, REPLICA_TYPE
 
 
 class Owner(Struct, frozen=True, gc=False):
@@ -143,13 +143,23 @@ class PodStatus(Struct, frozen=True, rename="camel"):
     init_container_statuses: tuple[ContainerStatus, ...] = ()
 
 
+class SchedulingGroup(Struct, frozen=True, rename="camel", gc=False):
+    pod_group_name: str = ""
+
+
+class PodSpec(Struct, frozen=True, rename="camel", gc=False):
+    node_name: str = ""
+    scheduling_group: SchedulingGroup | None = None
+
+
 class PodView(Struct, frozen=True):
     metadata: Meta
+    spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()
 
     @property
     def essence(self) -> tuple[object, ...]:
-        """All that `to_pod` reads; pods that are equal in it are equal to every decision."""
+        """What `to_pod` reads and decisions wait for. Not the node: that a pod got one is nothing to act upon."""
         meta, status = self.metadata, self.status
         telling = tuple(c for c in status.conditions if c.type in TELLING)
         said = (status.phase, status.reason, status.message, telling)
@@ -193,9 +203,15 @@ def to_pod(view: PodView, roles: dict[str, str]) -> Pod | None:
         reason=status.reason or (ended.reason if ended else ""),
         restarts=sum(c.restart_count for c in (*status.container_statuses, *status.init_container_statuses)),
         disrupted=_is_disrupted(status),
+        waits=_waits(view),
         final=view.metadata.annotations.get(QUEUE_RETRIES) == "false",
         deleting=view.metadata.deletion_timestamp,
     )
+
+
+def _waits(view: PodView) -> bool:
+    is_member = view.spec.scheduling_group is not None or PLUGINS_GROUP in view.metadata.labels
+    return is_member and not view.spec.node_name
 
 
 def _main_status(status: PodStatus) -> ContainerStatus | None:
