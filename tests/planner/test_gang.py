@@ -271,7 +271,11 @@ def test_a_need_that_is_gone_is_taken_out_and_what_nobody_asked_for_stays() -> N
 def test_a_core_group_cannot_change_so_pods_that_cannot_fill_it_go_alone() -> None:
     status = begun(job(workers(4)), site=CORE)
     scaled = look(
-        job(workers(3)), *pods("worker-0", "worker-1"), status=status, site=CORE, **there(members(4))
+        job(workers(3)),
+        *(pod(f"worker-{i}", member=True) for i in range(2)),
+        status=status,
+        site=CORE,
+        **there(members(4)),
     )
     assert not any(isinstance(action, Amend) for action in scaled.actions)
     assert "schedulingGroup" not in manifests(scaled)["mnist-worker-2"]["spec"]
@@ -288,12 +292,30 @@ def test_a_replacement_joins_while_the_group_can_be_filled_and_goes_alone_after(
     asked = job(chief(), workers(3, "ExitCode"))
     seen = there(group_of(asked, site)["spec"])
     status = begun(asked, site=site)
-    most = pods("chief-0", "worker-0", "worker-1")
+    most = [pod(name, member=True) for name in ("chief-0", "worker-0", "worker-1")]
     assert is_member(manifests(look(asked, *most, status=status, site=site, **seen))["mnist-worker-2"])
     most[1] = pod("worker-0", "Succeeded", exit_code=0)
     alone = manifests(look(asked, *most, status=status, site=site, **seen))["mnist-worker-2"]
     assert not is_member(alone)
     assert alone["spec"].get("schedulerName", "") == (site.gang.scheduler if site.gang else "")
+
+
+def test_who_waits_in_a_group_that_can_no_longer_be_filled_is_made_anew_alone() -> None:
+    asked = job(chief(), workers(3, "ExitCode"))
+    status = begun(asked, site=CORE)
+    waiting = pod("worker-2", "Pending", member=True, waits=True)
+    here = [
+        pod("chief-0", member=True),
+        pod("worker-0", member=True),
+        pod("worker-1", "Succeeded", exit_code=0),
+    ]
+    decision = look(asked, *here, waiting, status=status, site=CORE, **there(members(4)))
+    assert deleted(decision) == ["mnist-worker-2"]
+    assert decision.status.replica_statuses["Worker"].restarts == 0
+    again = look(asked, *here, status=decision.status, site=CORE, **there(members(4)))
+    assert "schedulingGroup" not in manifests(again)["mnist-worker-2"]["spec"]
+    starting = replace(waiting, waits=False)  # it has a node, and pulls its image
+    assert deleted(look(asked, *here, starting, status=status, site=CORE, **there(members(4)))) == []
 
 
 def test_volcano_counts_finished_members_so_a_replacement_always_joins() -> None:
@@ -302,6 +324,16 @@ def test_volcano_counts_finished_members_so_a_replacement_always_joins() -> None
     seen = there({"minMember": 4}, "Running")
     made = manifests(look(asked, *here, status=begun(asked, site=VOLCANO), site=VOLCANO, **seen))
     assert made["mnist-worker-2"]["metadata"]["annotations"]["scheduling.k8s.io/group-name"] == "mnist"
+
+
+def test_volcano_is_not_left_waiting_for_a_finished_member_whose_pod_somebody_removed() -> None:
+    asked = job(chief(), workers(3, "ExitCode"))
+    done, seen = pod("worker-0", "Succeeded", exit_code=0), there({"minMember": 4}, "Running")
+    others = pods("chief-0", "worker-1", "worker-2")
+    status = look(asked, done, *others, status=begun(asked, site=VOLCANO), site=VOLCANO, **seen).status
+    assert look(asked, done, *others, status=status, site=VOLCANO, **seen).actions == ()
+    amended = look(asked, *others, status=status, site=VOLCANO, **seen).actions
+    assert amended == (Amend("PodGroup", "mnist", {"spec": {"minMember": 3}}),)
 
 
 # --- the end, and rest
@@ -354,7 +386,7 @@ def test_tasks_that_had_finished_before_a_resume_are_not_waited_for() -> None:
     asleep = look(resting, *here, status=status, site=VOLCANO).status
     resumed = look(asked, status=asleep, site=VOLCANO)
     assert manifests(resumed, "PodGroup")["mnist"]["spec"]["minMember"] == 2
-    assert resumed.status.cluster == Cluster(gang="volcano", done=2)
+    assert resumed.status.cluster == Cluster(gang="volcano")
     seen = there({"minMember": 2}, "Inqueue")
     made = created(look(asked, status=resumed.status, site=VOLCANO, **seen))
     assert made == ["mnist-chief-0", "mnist-worker-2"]
@@ -393,7 +425,7 @@ def test_a_resumed_job_begins_anew_with_what_is_there_now() -> None:
 
 def test_a_first_pass_whose_status_was_lost_knows_its_gang_by_the_group() -> None:
     asked = job(workers(3))
-    decision = look(asked, *pods("worker-0"), site=CORE, **there(members(3)))
+    decision = look(asked, pod("worker-0", member=True), site=CORE, **there(members(3)))
     assert "schedulingGroup" in manifests(decision)["mnist-worker-1"]["spec"]
 
 

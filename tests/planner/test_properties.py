@@ -216,7 +216,6 @@ def test_every_history_keeps_its_promises_and_comes_to_rest_once_the_world_is_qu
     assert rest.actions == ()
     assert rest.events == ()
     assert rest.status == history.status
-    assert history.status.is_finished or all(pod.phase != "Pending" for pod in history.pods.values())
     history.check(history.status.is_finished)
 
 
@@ -249,6 +248,28 @@ def test_looking_twice_without_a_change_decides_nothing_new(
     assert second.events == ()
     assert set(map(_target, second.actions)) == set(map(_target, first.actions))
     assert second == replace(history.decide(), act_at_once=second.act_at_once)
+
+
+GANG_MOVES = ("start", "evict", "evict", "finish", "scale", "vanish", "suspend")
+
+
+@thorough
+@given(
+    st.integers(2, 4),
+    st.lists(
+        st.tuples(st.sampled_from(GANG_MOVES), st.integers(0, 11), st.sampled_from(CRASHES)), max_size=12
+    ),
+    sites,
+)
+def test_nobody_waits_for_ever_for_members_of_a_gang(
+    size: int, moves: list[tuple[str, int, str]], site: Site
+) -> None:
+    """Some finish, some are taken away, and the job is scaled or rests: whoever is left gets to run."""
+    history = play(job(role(CHIEF), role(WORKER, size, "OnFailure"), success="AllWorkers"), moves, site)
+    history.do_suspend(0)
+    history.settle()
+    waiting = [pod.name for pod in history.pods.values() if pod.phase == "Pending"]
+    assert history.status.is_finished or waiting == []
 
 
 def _target(action: Any) -> tuple[str, str, str]:

@@ -40,8 +40,6 @@ class World:
         self.pods: dict[str, Pod] = {}
         self.children: set[tuple[str, str]] = set()
         self.group: Group | None = None
-        self.members: set[str] = set()
-        """Uids of the pods that joined the group."""
         self.is_deleted = False
         self.made = 0
 
@@ -98,9 +96,10 @@ class World:
         self.made += 1
         attempt = int(action.manifest["metadata"]["annotations"][ATTEMPT])
         name, uid = action.name.removeprefix(f"{self.job.name}-"), f"uid-{self.made}"
-        if joins := _joins(action.manifest):
-            self.members.add(uid)
-        self.pods[action.name] = Pod(name=action.name, uid=uid, task=task(name), attempt=attempt, waits=joins)
+        joins = _joins(action.manifest)
+        self.pods[action.name] = Pod(
+            name=action.name, uid=uid, task=task(name), attempt=attempt, member=joins, waits=joins
+        )
 
     def _delete(self, name: str, uid: str, *, force: bool = False) -> None:
         pod = self.pods.get(name)
@@ -127,10 +126,10 @@ class World:
     def _schedule(self) -> None:
         """Members of a group start when enough of them are there; Volcano alone counts those that are done."""
         alive = ("Pending", "Running", "Succeeded") if self._is_volcano() else ("Pending", "Running")
-        there = sum(pod.uid in self.members and pod.phase in alive for pod in self.pods.values())
+        there = sum(pod.member and pod.phase in alive for pod in self.pods.values())
         has_enough = self.group is not None and there >= _members(self.group.spec)
         for name, pod in self.pods.items():
-            if pod.phase == "Pending" and (pod.uid not in self.members or has_enough):
+            if pod.phase == "Pending" and (not pod.member or has_enough):
                 self.change(name, phase="Running", ready=True, waits=False)
 
     def _answer(self) -> None:

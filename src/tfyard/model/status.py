@@ -45,9 +45,6 @@ class Cluster(Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=T
     dialect: Dialect = "tf2"
     gang: GangScheduler | None = None
     """Who holds the pods until all fit. Members must go by the same rules as those who run already."""
-    done: int = 0
-    """How many tasks had finished when pods were made for the first time, or for the first time since a resume:
-    nobody can wait for those."""
     queued: int = 0
     """How many pods Kueue was told to wait for; 0: it knows nothing of this job's pods."""
 

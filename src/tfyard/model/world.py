@@ -28,8 +28,10 @@ class Pod(Struct, frozen=True, kw_only=True, gc=False):
     """How often containers were restarted in place."""
     disrupted: bool = False
     """The cluster took it away (drain, preemption, eviction, a lost node): not the program's failure."""
+    member: bool = False
+    """It joined its job's gang; those who came too late for it go alone."""
     waits: bool = False
-    """In a gang, and without a node until enough others are there."""
+    """A member without a node, until enough others are there."""
     final: bool = False
     """Kueue knows that nothing will take this pod's place."""
     deleting: datetime | None = None

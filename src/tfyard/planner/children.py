@@ -43,7 +43,7 @@ def _group(job: Job, site: Site) -> Iterator[Manifest]:
             "apiVersion": gang.API_VERSIONS[site.gang.by],
             "kind": POD_GROUP,
             "metadata": {**metadata, **({"annotations": notes} if notes else {})},
-            "spec": gang.group_spec(job, site.gang, site.done),
+            "spec": gang.group_spec(job, site.gang, site.lost),
         }
 
 

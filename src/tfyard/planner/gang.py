@@ -58,10 +58,10 @@ class Membership(Struct, frozen=True):
 # --- the group
 
 
-def group_spec(job: Job, gang: Gang, done: int) -> Manifest:
+def group_spec(job: Job, gang: Gang, lost: int) -> Manifest:
     """As upstream asks for it. The core API knows numbers only: no queue, no resources, no time."""
     policy = job.run_policy.scheduling or SchedulingPolicy()
-    members = min_member(job, done)
+    members = min_member(job, lost)
     if gang.by == "core":
         return {"schedulingPolicy": {"gang": {"minCount": members}}}
     asked: Manifest = {"minResources": policy.min_resources or resources.of_first(job, members)}
@@ -72,10 +72,10 @@ def group_spec(job: Job, gang: Gang, done: int) -> Manifest:
     return {"minMember": members, **{name: value for name, value in asked.items() if value}}
 
 
-def min_member(job: Job, done: int) -> int:
-    """What had finished before these pods were made is not among them."""
+def min_member(job: Job, lost: int) -> int:
+    """Volcano counts who has finished, but only as long as there is a pod to count."""
     policy = job.run_policy.scheduling
-    return max(1, min((policy.min_available if policy else None) or job.size, job.size - done))
+    return max(1, min((policy.min_available if policy else None) or job.size, job.size - lost))
 
 
 def annotations(job: Job, gang: Gang) -> dict[str, str]:
@@ -91,7 +91,7 @@ def amend(job: Job, observed: Observed, site: Site) -> Iterator[Amend]:
     gang, group = site.gang, observed.group
     if gang is None or group is None or group.deleting or gang.by == "core":
         return
-    spec = {name: value for name, value in group_spec(job, gang, site.done).items() if name != "queue"}
+    spec = {name: value for name, value in group_spec(job, gang, site.lost).items() if name != "queue"}
     differs = {name: value for name, value in spec.items() if group.spec.get(name) != value}
     if differs:
         patch = {name: _merge(group.spec.get(name), value) for name, value in differs.items()}
@@ -132,12 +132,14 @@ def membership(job: Job, role: Role, site: Site) -> Membership:
 
 
 def can_fill(job: Job, census: Census, observed: Observed, site: Site) -> bool:
-    """Volcano counts finished members; the others do not, and a pod that takes another's place would wait for
-    them for ever. The gang has started long ago, so such a pod goes alone."""
+    """Whether enough are members, or can still be. Volcano counts who has finished; the others do not, and a pod
+    that takes another's place would wait for them for ever. Such a pod goes alone: the gang has long begun."""
     if site.gang is None or site.gang.by == "volcano":
         return True
-    needed = (_core_members(observed.group) if site.gang.by == "core" else 0) or min_member(job, site.done)
-    return sum(role.role.replicas - len(role.finished) for role in census) >= needed
+    needed = (_core_members(observed.group) if site.gang.by == "core" else 0) or min_member(job, site.lost)
+    unfinished = sum(role.role.replicas - len(role.finished) for role in census)
+    outside = sum(not pod.member for role in census for pod in (*role.running, *role.pending))
+    return unfinished - outside >= needed
 
 
 def disband(job: Job, census: Census, observed: Observed, site: Site) -> None:

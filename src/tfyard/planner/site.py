@@ -60,8 +60,8 @@ class Site(Struct, frozen=True, kw_only=True):
     """Kueue is told of each pod of a queued job, for clusters where it does not see to TFJobs themselves."""
     queued: int = 0
     """How many pods of this job it was told to wait for."""
-    done: int = 0
-    """How many tasks of this job were finished when it began here."""
+    lost: int = 0
+    """How many tasks of this job are finished and have no pod any more: nobody may wait for those."""
 
     def cluster(self) -> Cluster:
         """What a job must remember of the place where it began."""
@@ -70,7 +70,6 @@ class Site(Struct, frozen=True, kw_only=True):
             domain=self.domain,
             dialect=self.dialect or "tf2",
             gang=self.gang.by if self.gang else None,
-            done=self.done,
             queued=self.queued,
         )
 
@@ -108,17 +107,19 @@ def _grouped(job: Job, observed: Observed, site: Site) -> Site:
     """How this job's pods are held together. Chosen when there are none yet, and kept as long as there are some:
     of half a gang nobody ever has enough members."""
     kept, is_resumed = observed.status.cluster, observed.status.has(SUSPENDED)
+    if site.gang is None and not site.queues_pods and kept is None:
+        return site
+    lost = _lost(job, observed)
     if kept is not None and not is_resumed:
         is_same = site.gang is not None and site.gang.by == kept.gang
-        return replace(site, gang=site.gang if is_same else None, done=kept.done, queued=kept.queued)
+        return replace(site, gang=site.gang if is_same else None, queued=kept.queued, lost=lost)
     if observed.pods and not is_resumed and (POD_GROUP, job.name) not in observed.children:
         return replace(
             site, gang=None
         )  # another operator began it; a group would be ours, and mean that we did
-    done, gang = _done(job, observed), _asked(job, site.gang)
     is_queued = site.queues_pods and QUEUE_NAME in job.labels
-    matters = gang is not None or is_queued
-    return replace(site, gang=gang, done=done if matters else 0, queued=job.size - done if is_queued else 0)
+    gang, queued = _asked(job, site.gang), job.size - lost if is_queued else 0
+    return replace(site, gang=gang, queued=queued, lost=lost)
 
 
 def _asked(job: Job, gang: Gang | None) -> Gang | None:
@@ -128,6 +129,12 @@ def _asked(job: Job, gang: Gang | None) -> Gang | None:
     return gang if gang.every or job.run_policy.scheduling is not None else None
 
 
-def _done(job: Job, observed: Observed) -> int:
+def _lost(job: Job, observed: Observed) -> int:
     memory = observed.status.tasks
-    return sum(len(expand(memory[r.name].finished, r.replicas)) for r in job.roles if r.name in memory)
+    done = {
+        Task(role.name, index)
+        for role in job.roles
+        if role.name in memory
+        for index in expand(memory[role.name].finished, role.replicas)
+    }
+    return len(done - {pod.task for pod in observed.pods if pod.deleting is None}) if done else 0

@@ -203,15 +203,16 @@ def to_pod(view: PodView, roles: dict[str, str]) -> Pod | None:
         reason=status.reason or (ended.reason if ended else ""),
         restarts=sum(c.restart_count for c in (*status.container_statuses, *status.init_container_statuses)),
         disrupted=_is_disrupted(status),
-        waits=_waits(view),
+        member=_is_member(view),
+        waits=_is_member(view) and not view.spec.node_name,
         final=view.metadata.annotations.get(QUEUE_RETRIES) == "false",
         deleting=view.metadata.deletion_timestamp,
     )
 
 
-def _waits(view: PodView) -> bool:
-    is_member = view.spec.scheduling_group is not None or PLUGINS_GROUP in view.metadata.labels
-    return is_member and not view.spec.node_name
+def _is_member(view: PodView) -> bool:
+    """Volcano's are not asked for: there everybody is one."""
+    return view.spec.scheduling_group is not None or PLUGINS_GROUP in view.metadata.labels
 
 
 def _main_status(status: PodStatus) -> ContainerStatus | None:
