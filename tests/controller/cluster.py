@@ -91,12 +91,13 @@ async def operating(client: Client, namespace: str, **settings: Any) -> AsyncIte
 
 @asynccontextmanager
 async def bench(
-    plane: ControlPlane, namespace: str, script: Scripts, **settings: Any
+    plane: ControlPlane, namespace: str, script: Scripts, schedules: bool = False, **settings: Any
 ) -> AsyncIterator[Bench]:
+    """`schedules`: the plane's own scheduler does."""
     async with plane.client() as client, plane.client() as other:
         await install(client)
         async with (
-            ScriptedKubelet(other, script, namespace) as kubelet,
+            ScriptedKubelet(other, script, namespace, schedule=not schedules) as kubelet,
             operating(client, namespace, **settings) as operator,
         ):
             yield Bench(client, namespace, kubelet, operator)
