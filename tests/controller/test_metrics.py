@@ -79,6 +79,7 @@ def test_two_metrics_of_one_name_are_refused() -> None:
 UPSTREAM = {f"training_operator_jobs_{verb}_total" for verb in ("created", "deleted", "successful")}
 UPSTREAM |= {f"training_operator_jobs_{verb}_total" for verb in ("failed", "restarted")}
 UPSTREAM |= {"created_pods_total", "deleted_pods_total", "failed_pods_total"}
+UPSTREAM |= {"created_pod_groups_total", "deleted_pod_groups_total"}
 UPSTREAM |= {"succeeded_service_creation_total", "failed_service_creation_total"}
 OURS = {
     "tfyard_queue_depth": "gauge",

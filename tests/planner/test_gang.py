@@ -132,6 +132,16 @@ def test_when_not_asked_there_is_no_group() -> None:
     assert "schedulerName" not in manifests(look(asked))["mnist-worker-0"]["spec"]
 
 
+def test_a_policy_that_nobody_follows_is_told_once() -> None:
+    asked = job(workers(2), scheduling=SchedulingPolicy())
+    text = "schedulingPolicy is not followed: the operator runs without --gang-scheduler"
+    first = look(asked)
+    assert told(first) == [("Warning", "NoGangScheduler", text)]
+    assert told(look(asked, status=first.status)) == []
+    here = Site(services="none", ports={task: 4000 + i for i, task in enumerate(asked.tasks())})
+    assert told(look(asked, site=here)) == [], "one machine starts all tasks or none"
+
+
 def test_auto_is_for_jobs_that_ask_and_a_named_scheduler_for_all() -> None:
     auto = Site(gang=Gang(by="volcano", scheduler="volcano", every=False))
     assert created(look(job(workers(2)), site=auto), "PodGroup") == []

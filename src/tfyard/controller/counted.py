@@ -28,6 +28,8 @@ class Metrics:
         self.jobs_failed = JobCounter("failed")
         self.jobs_restarted = JobCounter("restarted")
         self.pods_created = Counter("created_pods_total", "The total number of created pods")
+        self.groups_created = Counter("created_pod_groups_total", "The total number of created pod groups")
+        self.groups_deleted = Counter("deleted_pod_groups_total", "The total number of deleted pod groups")
         self.pods_deleted = Counter("deleted_pods_total", "The total number of deleted pods")
         self.pods_failed = Counter("failed_pods_total", "The total number of failed pods")
         self.services_created = Counter(

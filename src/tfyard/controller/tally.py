@@ -2,6 +2,7 @@
 count old jobs again, as upstream does."""
 
 from tfyard.model import Create, Decision, Delete, DeleteJob, Job, Status
+from tfyard.model.names import POD_GROUP
 
 from .counted import Metrics
 
@@ -27,6 +28,8 @@ def tally(metrics: Metrics, job: Job, before: Status, decision: Decision) -> Non
 def _count_child(metrics: Metrics, action: Create | Delete) -> None:
     if action.kind == "Pod":
         (metrics.pods_created if isinstance(action, Create) else metrics.pods_deleted).inc()
+    elif action.kind == POD_GROUP:
+        (metrics.groups_created if isinstance(action, Create) else metrics.groups_deleted).inc()
     elif action.kind == "Service" and isinstance(action, Create):
         metrics.services_created.inc()
 

@@ -179,8 +179,11 @@ def patience_left(start: datetime | None, now: datetime) -> float:
 
 
 def warnings(job: Job, site: Site) -> Iterator[Event]:
-    """Whoever names another scheduler gets it; it may know nothing of our group."""
+    """Whoever names another scheduler gets it; it may know nothing of our group. And a wish that nobody hears is
+    not passed over in silence; on a single machine it comes true by itself."""
     if site.gang is None:
+        if job.run_policy.scheduling is not None and job.size > 1 and not site.ports:
+            yield Event("Warning", reasons.NO_GANG, reasons.NO_GANG_MESSAGE)
         return
     ours = ("", site.gang.scheduler or CLUSTERS_OWN)
     others = [

@@ -21,6 +21,7 @@ UNBLOCKED: Final = "Unblocked"
 EXITED_WITH_CODE: Final = "ExitedWithCode"
 TEMPLATE_RESTART_POLICY: Final = "SetPodTemplateRestartPolicy"
 TEMPLATE_SCHEDULER: Final = "SetPodTemplateSchedulerName"
+NO_GANG: Final = "NoGangScheduler"
 GROUP_UNSEEN: Final = "PodGroupNotSeen"
 GROUP_WAITS: Final = "PodGroupPending"
 GROUP_LEAVES: Final = "PodGroupLeaving"
@@ -51,6 +52,7 @@ TEMPLATE_RESTART_POLICY_MESSAGE: Final = (
 TEMPLATE_SCHEDULER_MESSAGE: Final = (
     "Another scheduler is specified when gang-scheduling is enabled and it will not be overwritten"
 )
+NO_GANG_MESSAGE: Final = "schedulingPolicy is not followed: the operator runs without --gang-scheduler"
 GROUP_UNSEEN_MESSAGE: Final = (
     "waiting for Volcano, which has not answered for podgroup {job.name} yet: is its scheduler running?"
 )

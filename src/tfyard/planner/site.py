@@ -107,9 +107,8 @@ def _grouped(job: Job, observed: Observed, site: Site) -> Site:
     """How this job's pods are held together. Chosen when there are none yet, and kept as long as there are some:
     of half a gang nobody ever has enough members."""
     kept, is_resumed = observed.status.cluster, observed.status.has(SUSPENDED)
-    if site.gang is None and not site.queues_pods and kept is None:
-        return site
-    lost = _lost(job, observed)
+    is_told = site.gang is not None or site.queues_pods or (kept is not None and kept.queued > 0)
+    lost = _lost(job, observed) if is_told else 0
     if kept is not None and not is_resumed:
         is_same = site.gang is not None and site.gang.by == kept.gang
         return replace(site, gang=site.gang if is_same else None, queued=kept.queued, lost=lost)
