@@ -426,6 +426,16 @@ def test_a_job_that_began_in_a_gang_that_is_no_more_goes_on_without(site: Site) 
     assert "schedulingGroup" not in made["spec"]
 
 
+def test_who_still_waits_in_a_gang_that_is_no_more_is_made_anew_alone() -> None:
+    asked = job(workers(3))
+    here = [pod("worker-0", member=True), pod("worker-1", "Pending", member=True, waits=True)]
+    left = look(asked, *here, status=begun(asked, site=VOLCANO), site=Site())
+    assert deleted(left) == ["mnist-worker-1"]
+    assert "schedulerName" not in manifests(left)["mnist-worker-2"]["spec"]
+    taken_over = look(asked, *here, site=Site())  # from another operator, whose group is still there
+    assert deleted(taken_over) == []
+
+
 def test_a_resumed_job_begins_anew_with_what_is_there_now() -> None:
     resting = look(job(workers(2), suspend=True), status=begun(job(workers(2)))).status
     decision = look(job(workers(2)), status=resting, site=CORE)

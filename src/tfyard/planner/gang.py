@@ -143,8 +143,11 @@ def can_fill(job: Job, census: Census, observed: Observed, site: Site) -> bool:
 
 
 def disband(job: Job, census: Census, observed: Observed, site: Site) -> None:
-    """Who waits in a group that can no longer be filled, since another finished meanwhile, is made anew alone."""
-    if can_fill(job, census, observed, site):
+    """Who waits in a group that can no longer be filled is made anew alone: another has finished meanwhile, or
+    the operator has another scheduler now, and whoever is missing will not join."""
+    began = observed.status.cluster
+    is_left = began is not None and began.gang is not None and site.gang is None
+    if not is_left and can_fill(job, census, observed, site):
         return
     for role in census:
         stuck = [pod for pod in role.pending if pod.waits]

@@ -11,7 +11,14 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from tfyard.model import TENSORFLOW_CONTAINER, Group, Phase, Pod, Task
-from tfyard.model.names import ATTEMPT, PLUGINS_GROUP, QUEUE_RETRIES, REPLICA_INDEX, REPLICA_TYPE
+from tfyard.model.names import (
+    ATTEMPT,
+    PLUGINS_GROUP,
+    QUEUE_RETRIES,
+    REPLICA_INDEX,
+    REPLICA_TYPE,
+    VOLCANO_GROUP,
+)
 
 
 class Owner(Struct, frozen=True, gc=False):
@@ -211,8 +218,9 @@ def to_pod(view: PodView, roles: dict[str, str]) -> Pod | None:
 
 
 def _is_member(view: PodView) -> bool:
-    """Volcano's are not asked for: there everybody is one."""
-    return view.spec.scheduling_group is not None or PLUGINS_GROUP in view.metadata.labels
+    meta = view.metadata
+    by_mark = PLUGINS_GROUP in meta.labels or VOLCANO_GROUP in meta.annotations
+    return by_mark or view.spec.scheduling_group is not None
 
 
 def _main_status(status: PodStatus) -> ContainerStatus | None:
