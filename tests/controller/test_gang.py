@@ -185,7 +185,7 @@ async def test_a_group_of_scheduler_plugins_comes_back_and_goes_with_the_end(
 async def test_pods_are_not_made_without_the_group_that_holds_them_together(
     control_plane: ControlPlane, namespace: str
 ) -> None:
-    """Pods of a group that is not there would be started one by one."""
+    """They would join the stranger's."""
     async with control_plane.client() as client:
         await install(client, PLUGINS.group)
         stranger = {"apiVersion": f"{PLUGINS.group}/{PLUGINS.version}", "kind": "PodGroup"}

@@ -80,7 +80,7 @@ class ClusterRunner:
             seats = asyncio.Semaphore(AT_ONCE)
             await asyncio.gather(*(self._do(job, action, seats, found) for action in turn))
             if found and any(isinstance(action, Create) and action.kind == POD_GROUP for action in turn):
-                break  # pods of a group that is not there would start one by one
+                break  # pods would wait for nothing, or join a stranger's group of that name
         before = self._obstacles.pop(job.uid, ())
         if found:
             self._obstacles[job.uid] = tuple(found[reason] for reason in sorted(found))
