@@ -163,7 +163,8 @@ def _core_members(group: Group | None) -> int:
 
 
 def wait(job: Job, observed: Observed, census: Census, site: Site) -> Obstacle | None:
-    """Why pods are not made yet. Never while some are there: then the gang has begun, and each one counts."""
+    """Why pods are not made yet. Never while some are there: then the gang has begun, and each one counts. (An old
+    Volcano may refuse such a pod for a while; a refusal is told and tried again like any other.)"""
     group, gang = observed.group, site.gang
     if gang is None or any(role.running or role.pending for role in census):
         return None

@@ -23,7 +23,8 @@ def membership(job: Job, site: Site) -> Membership:
 def room(observed: Observed, site: Site) -> int | None:
     """How many pods may still be made; None: any number. Kueue deletes those beyond its count, and we would
     make them again, for ever."""
-    return max(0, site.queued - len(observed.pods)) if site.queued else None
+    staying = sum(pod.deleting is None for pod in observed.pods)
+    return max(0, site.queued - staying) if site.queued else None
 
 
 def too_small(job: Job, observed: Observed, missing: int, site: Site) -> Obstacle | None:

@@ -33,6 +33,7 @@ CHILDREN = {
     "Deployment": Resource("apps", "v1", "deployments"),
 }
 """What a job has beside its pods: made by us, watched by us."""
+RESOURCES = {"Pod": requests.PODS, **CHILDREN}
 AT_ONCE = 32
 """Writes of one job under way at the same time: a large job must leave room for the others."""
 DEFAULT_GRACE = 30
@@ -131,7 +132,7 @@ class ClusterRunner:
         return None
 
     def _resource(self, kind: str) -> Resource:
-        return requests.PODS if kind == "Pod" else self.children[kind]
+        return RESOURCES.get(kind) or self.children[kind]
 
     async def _read(self, kind: str, request: requests.Request) -> PodView | Child:
         if kind == "Pod":
