@@ -13,11 +13,12 @@ import yaml
 
 from tests.controller import cluster
 from tests.controller.cluster import Bench, bench, tfjob
+from tests.controller.test_service import operator
 from tests.controller.test_writes import writes
 from tfyard.controller import gangs
 from tfyard.kube import Client, NotFound, Patch, Resource, requests
 from tfyard.planner import Gang, Site, gang
-from tfyard.testing import ControlPlane, Script, builders, eventually
+from tfyard.testing import ControlPlane, Script, ScriptedKubelet, builders, eventually
 
 pytestmark = pytest.mark.cluster
 
@@ -278,6 +279,25 @@ async def test_an_operator_that_misses_its_scheduler_says_so_in_one_line_and_end
         " turn on the feature gates GenericWorkload and GangScheduling of Kubernetes 1.36,"
         " or choose auto or none\n"
     )
+
+
+async def test_the_flags_reach_the_jobs(control_plane: ControlPlane, namespace: str, tmp_path: Path) -> None:
+    options = ("--gang-scheduler", "auto", "--kueue-pod-groups")
+    queued = tfjob(policy={"schedulingPolicy": {}}, Worker=2)
+    queued["metadata"]["labels"] = {"kueue.x-k8s.io/queue-name": "research"}
+    async with control_plane.client() as client, ScriptedKubelet(client, Script(), namespace) as kubelet:
+        await cluster.install(client)
+        await install(client, VOLCANO.group)
+        async with operator(control_plane, namespace, tmp_path / "log", *options):
+            yard = Bench(client, namespace, kubelet)
+            await yard.submit(queued)
+            await group(yard, VOLCANO)
+            await answer(yard, "Inqueue")
+            await yard.phase("Running")
+            meta = (await pod(yard))["metadata"]
+    assert meta["annotations"]["kueue.x-k8s.io/pod-group-total-count"] == "2"
+    assert meta["annotations"]["scheduling.k8s.io/group-name"] == "train"
+    assert "by volcano (scheduling.volcano.sh/v1beta1)" in (tmp_path / "log").read_text()
 
 
 async def test_a_pod_that_kueue_holds_is_let_go_so_that_another_can_take_its_name(

@@ -22,13 +22,13 @@ pytestmark = pytest.mark.cluster
 
 @asynccontextmanager
 async def operator(
-    plane: ControlPlane, namespace: str, log: Path
+    plane: ControlPlane, namespace: str, log: Path, *options: str
 ) -> AsyncIterator[asyncio.subprocess.Process]:
     kubeconfig = plane.write_kubeconfig(plane.access(), f"operator-{namespace}")
     command = ["-m", "tfyard", "operator", "--kubeconfig", str(kubeconfig), "--namespaces", namespace]
     with log.open("wb") as stderr:
         process = await asyncio.create_subprocess_exec(
-            sys.executable, *command, "--bind", "127.0.0.1:0", stderr=stderr
+            sys.executable, *command, *options, "--bind", "127.0.0.1:0", stderr=stderr
         )
     try:
         yield process

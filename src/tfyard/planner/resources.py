@@ -21,7 +21,7 @@ Sums = dict[str, Decimal]
 
 def of_first(job: Job, members: int) -> dict[str, str]:
     """Roles in the order of the job: upstream sorts by PriorityClass, but never learns what those are worth.
-    Empty if nobody asks for anything, or if a quantity is none; the server says so of the pods."""
+    What is no quantity counts nothing: the server will say so of the pods."""
     total: Sums = defaultdict(Decimal)
     left = members
     for role in job.roles:
