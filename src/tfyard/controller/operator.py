@@ -148,11 +148,10 @@ class Operator:
                     self._touch(self.cache.replace_pods(items, place))
                     self._has_synced(f"pods {place}")
                 case kube.Changed(view):
-                    is_news = not self.cache.knows_pod(view)
                     owner = self.cache.put_pod(view)
-                    if is_news and view.metadata.deletion_timestamp is not None:
+                    if owner and view.metadata.deletion_timestamp is not None:
                         self._touch([owner], COALESCE)  # soon: gone, it could not tell any more why it ended
-                    elif is_news:
+                    elif owner:
                         self._gather(owner)
                 case kube.Removed(view):
                     self._touch([self.cache.drop_pod(view)])
