@@ -17,7 +17,7 @@ from msgspec import Struct
 from tfyard.errors import TfyardError
 
 from .namespace import Mount
-from .supervisor import kill_marked_children
+from .orphans import kill_marked_children
 
 PR_SET_CHILD_SUBREAPER = 36
 
