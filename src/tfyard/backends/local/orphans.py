@@ -30,16 +30,13 @@ def kill_group(pid: int, number: int) -> None:
         return  # gone by itself in the meantime, which is what was wanted
 
 
-def children() -> list[int]:
-    """Direct children, among them every orphan; /proc is the only one who knows."""
-    me, found = os.getpid(), []
-    for name in os.listdir("/proc"):
-        if name.isdigit() and _parent(name) == me:
-            found.append(int(name))
-    return found
+def children(also_of: int | None = None) -> list[int]:
+    """Direct children, ours and those of another process; among them is every orphan."""
+    parents = {os.getpid(), also_of} - {None}
+    return [int(name) for name in os.listdir("/proc") if name.isdigit() and parent(name) in parents]
 
 
-def _parent(pid: str) -> int | None:
+def parent(pid: str) -> int | None:
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             return int(file.read().rpartition(b")")[2].split()[1])

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import ctypes
 import json
+import os
 import signal
 import socket
 import subprocess
@@ -17,7 +18,7 @@ from msgspec import Struct
 from tfyard.errors import TfyardError
 
 from .namespace import Mount
-from .orphans import kill_marked_children
+from .orphans import MARK, kill_marked_children
 
 PR_SET_CHILD_SUBREAPER = 36
 
@@ -63,6 +64,8 @@ class Processes:
             self._supervisor = subprocess.Popen(
                 [sys.executable, "-P", "-m", "tfyard.backends.local.supervisor", str(theirs.fileno())],
                 pass_fds=[theirs.fileno()],
+                # It is nobody's task, even if we are one ourselves.
+                env={name: value for name, value in os.environ.items() if name != MARK},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

@@ -3,6 +3,7 @@
 It is a child of tfyard and the parent of every container. It learns of tfyard's death, however sudden, by the
 end of their socket; as a subreaper it inherits every orphan, however deep; then it kills them all and ends.
 (PR_SET_PDEATHSIG alone does not do: grandchildren survive it. It is set as well, for the death of this process.)
+Where the system allows, the tasks are in a PID namespace, which ends with this process: see anchor.py.
 
     python -m tfyard.backends.local.supervisor FD     speaks JSON lines over the socket FD:
       in   {"op": "start", "id", "argv", "env", "cwd", "log", "mounts", "cgroup"}  {"op": "signal", "id", "signal"}
@@ -15,14 +16,13 @@ Standard library only: it has to be there at once, and to stay small.
 import ctypes
 import json
 import os
-import resource
 import select
 import signal
 import socket
 import sys
 from typing import Any
 
-from tfyard.backends.local import namespace
+from tfyard.backends.local import anchor, namespace
 from tfyard.backends.local.orphans import MARK, children, kill_group, owner
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
@@ -47,15 +47,17 @@ class Supervisor:
         self._wake_end = wake  # kept: closing it would end the wake-ups
         signal.set_wakeup_fd(wake.fileno(), warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
+        self._anchor = anchor.drop(wake)
 
     def serve(self) -> None:
         """Until the other end is gone."""
-        self._say(event="ready", namespaces=namespace.is_allowed())
+        self._say(event="ready", namespaces=self._anchor is not None or namespace.is_allowed())
         while True:
             readable, _, _ = select.select([self.channel, self._wake], [], [])
             if self._wake in readable:
-                self._wake.recv(4096)
-                self._reap()
+                told = self._wake.recv(4096)
+                if self._reap() or anchor.ORPHAN_ENDED in told:
+                    self._sweep()
             if self.channel in readable and not self._listen():
                 return
 
@@ -91,30 +93,39 @@ class Supervisor:
                 kill_group(pid, message["signal"])
 
     def _view(self, mounts: list[list[Any]]) -> namespace.View | OSError | None:
-        if not mounts:
+        own_proc = self._anchor is not None
+        if not mounts and not own_proc:
             return None
         key = tuple((source, target, bool(read_only)) for source, target, read_only in mounts)
         if key not in self._views:
             try:
-                self._views[key] = namespace.make_view(key)
+                self._views[key] = namespace.make_view(key, own_proc=own_proc)
             except OSError as error:
                 self._views[key] = error  # told in the log of each task that wants it
         return self._views[key]
 
-    def _reap(self) -> None:
-        for pid, status, usage in iter(_next_ended, None):
-            name = self.running.pop(pid, None)
-            if name is not None:
-                kill_group(pid, signal.SIGKILL)  # as in a container: the others go with the first process
-                used = {"cpu": usage.ru_utime + usage.ru_stime, "peak": usage.ru_maxrss * 1024}
-                self._say(event="exited", id=name, code=_exit_code(status), **used)
-        self._sweep()
+    def _reap(self) -> bool:
+        """Whether a child of ours has ended."""
+        ended = False
+        for pid in iter(_next_ended, None):
+            ended = True
+            if pid in self.running:
+                self._bury(pid, self.running.pop(pid))
+            else:
+                os.waitpid(pid, 0)
+        return ended
+
+    def _bury(self, pid: int, name: str) -> None:
+        kill_group(pid, signal.SIGKILL)  # as in a container: the others go with the first process
+        _, status, usage = os.wait4(pid, 0)
+        used = {"cpu": usage.ru_utime + usage.ru_stime, "peak": usage.ru_maxrss * 1024}
+        self._say(event="exited", id=name, code=_exit_code(status), **used)
 
     def _sweep(self) -> None:
         """Kill the orphans of tasks that are over; a daemon of a running task may stay."""
         alive = set(self.running.values())
-        for pid in children():
-            if pid not in self.running and owner(pid) not in alive:
+        for pid in children(also_of=self._anchor):
+            if pid not in (self._anchor, *self.running) and owner(pid) not in alive:
                 kill_group(pid, signal.SIGKILL)
 
     def _say(self, **message: Any) -> None:
@@ -162,12 +173,13 @@ def _become(message: Message, view: namespace.View | OSError | None) -> None:
     os.execvpe(message["argv"][0], message["argv"], {**message["env"], MARK: message["id"]})
 
 
-def _next_ended() -> tuple[int, int, resource.struct_rusage] | None:
+def _next_ended() -> int | None:
+    """A child that has ended, left as it is: as long as nobody has waited for it, its group can be found."""
     try:
-        pid, status, usage = os.wait4(-1, os.WNOHANG)
+        found = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
     except ChildProcessError:
         return None
-    return (pid, status, usage) if pid else None
+    return found.si_pid if found else None
 
 
 def _exit_code(status: int) -> int:
