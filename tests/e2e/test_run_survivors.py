@@ -76,6 +76,26 @@ def test_nobody_survives_when_a_process_of_ours_is_killed(anywhere: Yard, mark: 
     process.communicate(timeout=30)
 
 
+def test_nobody_survives_a_killed_supervisor_while_a_large_task_takes_its_time_to_die(
+    anywhere: Yard, mark: str
+) -> None:
+    anywhere.job(
+        FAMILY.replace("print", "large = b'x' * 500_000_000; print"), run=["python", "task.py", mark]
+    )
+    process = anywhere.start("run", "job.yaml")
+    assert process.stdout is not None
+    while "up" not in process.stdout.readline():
+        pass
+    supervisor = _supervisor_of(process.pid)
+    os.kill(process.pid, signal.SIGSTOP)  # until the task is dying, and its children are still its own
+    os.kill(supervisor, signal.SIGKILL)
+    while len(survivors(mark)) == 3:
+        pass
+    os.kill(process.pid, signal.SIGCONT)
+    process.communicate(timeout=30)
+    assert not survivors(mark)
+
+
 def test_a_daemon_that_a_task_leaves_behind_ends_with_its_task(anywhere: Yard, mark: str) -> None:
     anywhere.job(FAMILY.rsplit("time.sleep", 1)[0], run=["python", "task.py", mark])
     assert anywhere.run().code == 0

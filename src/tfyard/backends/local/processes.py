@@ -18,7 +18,7 @@ from msgspec import Struct
 from tfyard.errors import TfyardError
 
 from .namespace import Mount
-from .orphans import MARK, kill_marked_children
+from .orphans import MARK, kill_inherited
 
 PR_SET_CHILD_SUBREAPER = 36
 
@@ -136,7 +136,7 @@ class Processes:
     def _lost(self) -> None:
         """Killed from outside, or broken: no task may go on unsupervised."""
         self._supervisor.wait()
-        kill_marked_children()
+        kill_inherited(self.pids.values())
         self._is_lost = True
         for id in list(self._open):
             self._exited(id, Exit(128 + signal.SIGKILL))
