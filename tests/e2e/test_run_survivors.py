@@ -76,6 +76,21 @@ def test_nobody_survives_when_a_process_of_ours_is_killed(anywhere: Yard, mark: 
     process.communicate(timeout=30)
 
 
+@pytest.mark.parametrize("restart", ["never", "on-failure", "exit-code"])
+def test_a_run_ends_with_its_supervisor_whatever_its_restart_policy(
+    yard: Yard, mark: str, restart: str
+) -> None:
+    yard.job(FAMILY, worker=1, run=["python", "task.py", mark], restart=restart)
+    process = yard.start("run", "job.yaml")
+    wait_until(lambda: len(survivors(mark)) == 3, "the family is up")
+    os.kill(_supervisor_of(process.pid), signal.SIGKILL)
+    said, problem = process.communicate(timeout=30)
+    assert process.returncode not in (0, None)
+    assert "Traceback" not in said + problem
+    assert restart == "never" or "the supervisor of this run was killed" in problem
+    assert not survivors(mark)
+
+
 def test_nobody_survives_a_killed_supervisor_while_a_large_task_takes_its_time_to_die(
     anywhere: Yard, mark: str
 ) -> None:

@@ -105,9 +105,7 @@ def _open_view(pid: int) -> View:
 def _enter(mounts: Sequence[Mount], own_proc: bool) -> None:
     """Move this process into a view of its own."""
     unshare(CLONE_NEWNS)
-    _mount(
-        "none", "/", "", MS_REC | MS_SLAVE
-    )  # what is mounted later, by an automounter say, is seen here, too
+    _mount("none", "/", "", MS_REC | MS_SLAVE)  # what is mounted later, by an automounter say, is seen, too
     if mounts:
         _change_root(mounts)
     if own_proc:

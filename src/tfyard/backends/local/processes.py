@@ -102,12 +102,17 @@ class Processes:
             cgroup=command.cgroup,
         )
 
+    def check(self) -> None:
+        """SupervisorLost if nothing can be started any more."""
+        if self._is_lost:
+            raise SupervisorLost("the supervisor of this run was killed, and every task with it")
+
     def signal(self, id: str, number: signal.Signals) -> None:
         self._say(op="signal", id=id, signal=int(number))
 
     def _say(self, **message: Any) -> None:
         if self._is_lost:
-            raise SupervisorLost("the supervisor of this run was killed, and every task with it")
+            return  # nobody hears it, and whoever runs the job is about to ask us
         self._writer.write(json.dumps(message).encode() + b"\n")
 
     async def _listen(self) -> None:
