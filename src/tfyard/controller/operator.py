@@ -39,7 +39,7 @@ COALESCE, APART = 0.2, 0.4
 """Seconds that changes of pods are gathered, and between two looks while they keep coming. With the rest that
 counts are given before they are written, a status is no more than a second behind the last change."""
 WORKERS = 64
-ANNOUNCERS = 2
+ANNOUNCERS = 4
 """Events under way at the same time; few, so that pods and statuses have the connections."""
 RESYNC = 600.0
 LONGEST_WATCH_PAUSE = 10.0

@@ -20,8 +20,6 @@ from .views import JobView
 
 EVENTS = Resource("", "v1", "events")
 """The core group's, as upstream's: its SDK finds events by their involvedObject."""
-STATUSES_AT_ONCE = 8
-"""Few: when many jobs come together, their pods go first, and their statuses follow on what is left."""
 LONGEST_MESSAGE = 1024
 """The server refuses longer event messages."""
 
@@ -35,7 +33,6 @@ class ClusterStore:
         self._kind = Kind(JobView)
         self._unread = Decoder(Raw)
         self._pace = Pace()
-        self._seats = asyncio.Semaphore(STATUSES_AT_ONCE)
         self._news: asyncio.Queue[tuple[str, Manifest]] = asyncio.Queue()
         self.on_lost_event: Callable[[Manifest, KubeError], None] = lambda _event, _problem: None
         self.on_report: Callable[[Job, Status, Decision], None] = lambda _job, _before, _decision: None
@@ -86,11 +83,9 @@ class ClusterStore:
             "metadata": {**named, "resourceVersion": view.metadata.resource_version},
             "status": formats.dump_status(status),
         }
+        self._guard("update", "tfjobs/status")
         path = resource.path(job.namespace, job.name, "status")
-        async with self._seats:
-            self._guard("update", "tfjobs/status")
-            answer = await self._client.send(requests.replace(path, body), self._kind.one)
-        self._cache.hear_job(resource, answer)
+        self._cache.hear_job(resource, await self._client.send(requests.replace(path, body), self._kind.one))
 
 
 def build_event(job: Job, event: Event) -> Manifest:
