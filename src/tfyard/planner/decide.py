@@ -61,7 +61,7 @@ def _active(job: Job, observed: Observed, census: Census, site: Site, now: datet
     if after.is_finished:
         restart.revoke(census, verdict)
     after = status.count(job, after, census)
-    events = (*_warnings(job, before, site), *narrate.tell(job, before, after, census, verdict))
+    events = (*_warnings(job, before, site), *narrate.tell(job, before, after, verdict))
     if after.is_finished:
         after = status.credit_active(after) if after.has("Succeeded") else after
         return replace(_finished(job, observed, after, now), events=events)
@@ -75,7 +75,16 @@ def _active(job: Job, observed: Observed, census: Census, site: Site, now: datet
         events=events,
         wake_after=_soonest(*times, *_overdue(gone, now)),
         act_at_once=not observed.status.conditions and not any(isinstance(a, Delete) for a in actions),
+        may_wait=not actions and _differ_in_counts(observed, after),
     )
+
+
+def _differ_in_counts(observed: Observed, after: Status) -> bool:
+    """And in nothing else. A pod that is being deleted soon cannot tell any more that its task is finished."""
+    before = observed.status
+    if after == before or any(pod.deleting for pod in observed.pods):
+        return False
+    return replace(after, replica_statuses=before.replica_statuses, tasks=before.tasks) == before
 
 
 def _outcome(job: Job, started: Status, census: Census, verdict: Verdict, now: datetime) -> Status:
@@ -120,7 +129,7 @@ def _suspended(job: Job, observed: Observed, census: Census, site: Site, now: da
     return Decision(
         status=after,
         actions=tuple(suspend.clear(job, observed, now)),
-        events=(*_warnings(job, before, site), *narrate.tell(job, before, after, census, Verdict())),
+        events=(*_warnings(job, before, site), *narrate.tell(job, before, after, Verdict())),
         wake_after=_soonest(*_overdue(observed.pods, now)),
     )
 

@@ -8,7 +8,6 @@ from typing import Literal
 from tfyard.model import Action, Create, Delete, DeleteJob, Event, Job, Pod, Status
 
 from . import gang, reasons
-from .census import Census
 from .pods import template_restart_policy
 from .restart import Verdict, explain
 from .site import Site
@@ -19,9 +18,9 @@ NAMED_PODS = 3
 """More pods than this are counted instead of named."""
 
 
-def tell(job: Job, before: Status, after: Status, census: Census, verdict: Verdict) -> Iterator[Event]:
+def tell(job: Job, before: Status, after: Status, verdict: Verdict) -> Iterator[Event]:
     """What a status change means in words; to be written only after the status itself."""
-    yield from _exits(job, chain(verdict.fatal, verdict.restarted, *(role.newly_finished for role in census)))
+    yield from _exits(job, chain(verdict.fatal, verdict.restarted))
     if after.has(reasons.RESTARTING) and (verdict.restarted or verdict.replaced):
         yield Event("Warning", reasons.TFJOB_RESTARTING, explain(job, verdict))
     if _changed(before, after, reasons.BLOCKED):
@@ -45,25 +44,29 @@ def warn(job: Job, site: Site) -> Iterator[Event]:
 
 
 def narrate(actions: Iterable[Action]) -> Iterator[Event]:
-    """What was done, once it is done: `Created 64 pods` instead of 64 events."""
-    done: dict[tuple[str, str], list[str]] = defaultdict(list)
+    """What was done, once it is done: `Created 64 pods` instead of 64 events, and their Service with them."""
+    done: dict[str, dict[str, list[str]]] = {"Create": defaultdict(list), "Delete": defaultdict(list)}
     for action in actions:
         if isinstance(action, DeleteJob):
             yield Event("Normal", "SuccessfulDeleteJob", "Deleted job: its time to live is over")
         elif isinstance(action, Create | Delete):
-            verb = "Create" if isinstance(action, Create) else "Delete"
-            done[verb, action.kind].append(action.name)
-    for (verb, kind), names in done.items():
-        yield Event("Normal", f"Successful{verb}{kind}", _summary(verb, kind, names))
+            done["Create" if isinstance(action, Create) else "Delete"][action.kind].append(action.name)
+    for verb, kinds in done.items():
+        if kinds:
+            leading = "Pod" if "Pod" in kinds else next(iter(kinds))
+            order = sorted(kinds, key=lambda kind: kind != leading)
+            text = "; ".join(_summary(kind, kinds[kind]) for kind in order)
+            yield Event("Normal", f"Successful{verb}{leading}", f"{verb}d {text}")
 
 
-def _summary(verb: str, kind: str, names: list[str]) -> str:
+def _summary(kind: str, names: list[str]) -> str:
     if len(names) > NAMED_PODS:
-        return f"{verb}d {len(names)} {kind.lower()}s: {names[0]} … {names[-1]}"
-    return f"{verb}d {kind.lower()}: {', '.join(names)}"
+        return f"{len(names)} {kind.lower()}s: {names[0]} … {names[-1]}"
+    return f"{kind.lower()}: {', '.join(names)}"
 
 
 def _exits(job: Job, pods: Iterable[Pod]) -> Iterator[Event]:
+    """Of those that ended badly: that a task is done is in the counts, and no news."""
     by_code: dict[int, list[str]] = defaultdict(list)
     for pod in pods:
         if pod.exit_code is not None:

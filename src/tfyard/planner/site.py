@@ -113,9 +113,7 @@ def _grouped(job: Job, observed: Observed, site: Site) -> Site:
         is_same = site.gang is not None and site.gang.by == kept.gang
         return replace(site, gang=site.gang if is_same else None, queued=kept.queued, lost=lost)
     if observed.pods and not is_resumed and (POD_GROUP, job.name) not in observed.children:
-        return replace(
-            site, gang=None
-        )  # another operator began it; a group would be ours, and mean that we did
+        return replace(site, gang=None)  # another operator began it; a group would mean that we did
     is_queued = site.queues_pods and QUEUE_NAME in job.labels
     gang, queued = _asked(job, site.gang), job.size - lost if is_queued else 0
     return replace(site, gang=gang, queued=queued, lost=lost)

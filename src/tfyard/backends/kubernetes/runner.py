@@ -5,8 +5,6 @@ from collections import defaultdict
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
-from msgspec.structs import replace
-
 from tfyard import formats
 from tfyard.kube import (
     AlreadyExists,
@@ -25,7 +23,7 @@ from tfyard.model.names import CONTROLLER, OPERATOR_NAME, POD_GROUP, QUEUE_FINAL
 
 from .cache import Cache, JobKey
 from .store import Guard
-from .views import Child, GroupView, Meta, PodView, to_group, to_pod
+from .views import Child, GroupView, Meta, PodView, to_group
 
 CHILDREN = {
     "Service": requests.SERVICES,
@@ -63,11 +61,9 @@ class ClusterRunner:
         view = self._cache.jobs[_key(job)]
         children = self._cache.children.get(job.uid, {})
         group = children.get((POD_GROUP, job.name))
-        roles = {role.name.lower(): role.name for role in job.roles}
-        pods = (to_pod(pod, roles) for pod in self._cache.pods.get(job.uid, {}).values())
         return Observed(
             status=formats.load_status(view.remembered()),
-            pods=tuple(pod for pod in pods if pod is not None),
+            pods=self._cache.pods_of(job.uid),
             children=frozenset(children),
             group=to_group(group) if group else None,
             obstacles=self._obstacles.get(job.uid, ()),
@@ -179,16 +175,17 @@ class ClusterRunner:
             await self._release(job, action)
         gone = await self._send_delete(path, uid, "", 0 if action.force else None)
         if action.kind == "Pod":
-            self._mark_deleting(job, action, gone)
+            until = None if gone else datetime.now(UTC) + timedelta(seconds=DEFAULT_GRACE)
+            self._cache.send_off(job.uid, action.name, action.uid, until)
         else:
             self._cache.children[job.uid].pop((action.kind, action.name), None)
 
     async def _release(self, job: Job, action: Delete) -> None:
         """Kueue holds a pod of a group until another takes its place; ours cannot, for it has the same name."""
         known = self._cache.pods[job.uid].get(action.name)
-        if known is None or QUEUE_FINALIZER not in known.metadata.finalizers:
+        if known is None or QUEUE_FINALIZER not in known.finalizers:
             return
-        others = [name for name in known.metadata.finalizers if name != QUEUE_FINALIZER]
+        others = [name for name in known.finalizers if name != QUEUE_FINALIZER]
         patch = {"metadata": {"uid": action.uid, "finalizers": others}}
         try:
             await self._amend(job, Amend("Pod", action.name, patch))
@@ -203,18 +200,6 @@ class ClusterRunner:
         except (NotFound, Conflict):
             return True
         return False
-
-    def _mark_deleting(self, job: Job, action: Delete, gone: bool) -> None:
-        """Until the watch tells: a second delete would be a write for nothing."""
-        known = self._cache.pods[job.uid].get(action.name)
-        if known is None or known.metadata.uid != action.uid:
-            return
-        if gone:
-            del self._cache.pods[job.uid][action.name]
-        elif known.metadata.deletion_timestamp is None:
-            until = datetime.now(UTC) + timedelta(seconds=DEFAULT_GRACE)
-            marked = replace(known, metadata=replace(known.metadata, deletion_timestamp=until))
-            self._cache.pods[job.uid][action.name] = marked
 
     def _uid_of_child(self, job: Job, action: Delete) -> str:
         known = self._cache.children[job.uid].get((action.kind, action.name))

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from tfyard.model import TENSORFLOW_CONTAINER, Group, Phase, Pod, Task
+from tfyard.model import ROLES, TENSORFLOW_CONTAINER, Group, Phase, Pod, Task
 from tfyard.model.names import (
     ATTEMPT,
     PLUGINS_GROUP,
@@ -137,10 +137,6 @@ class PodCondition(Struct, frozen=True, gc=False):
     reason: str = ""
 
 
-TELLING = frozenset(("Ready", "DisruptionTarget"))
-"""The conditions that decisions depend on; PodScheduled and the like come and go unread."""
-
-
 class PodStatus(Struct, frozen=True, rename="camel"):
     phase: str = "Pending"
     reason: str = ""
@@ -164,15 +160,6 @@ class PodView(Struct, frozen=True):
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()
 
-    @property
-    def essence(self) -> tuple[object, ...]:
-        """What `to_pod` reads and decisions wait for. Not the node: that a pod got one is nothing to act upon."""
-        meta, status = self.metadata, self.status
-        telling = tuple(c for c in status.conditions if c.type in TELLING)
-        said = (status.phase, status.reason, status.message, telling)
-        containers = (status.container_statuses, status.init_container_statuses)
-        return (meta.uid, meta.deletion_timestamp, meta.labels, meta.annotations, said, containers)
-
 
 DISRUPTIONS = frozenset(
     (
@@ -189,10 +176,13 @@ DISRUPTIONS = frozenset(
 """Pod reasons by which a kubelet says: not the program's doing. Newer clusters also set DisruptionTarget."""
 
 
-def to_pod(view: PodView, roles: dict[str, str]) -> Pod | None:
+ROLE_LABELS = {role.lower(): role for role in ROLES}
+
+
+def to_pod(view: PodView) -> Pod | None:
     """The model's pod; None for one whose labels are not those of a task."""
     labels = view.metadata.labels
-    role, index = roles.get(labels.get(REPLICA_TYPE, "")), labels.get(REPLICA_INDEX, "")
+    role, index = ROLE_LABELS.get(labels.get(REPLICA_TYPE, "")), labels.get(REPLICA_INDEX, "")
     if role is None or not index.isdigit():
         return None
     status = view.status
