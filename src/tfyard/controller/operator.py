@@ -21,7 +21,7 @@ from tfyard.backends.kubernetes.runner import Blocked, Unblocked
 from tfyard.backends.kubernetes.views import Child, JobView, PodView
 from tfyard.errors import Invalid
 from tfyard.kube import requests
-from tfyard.model import Decision, Job, Manifest, Problem, Status, format_path
+from tfyard.model import Decision, Event, Job, Manifest, Problem, format_path
 from tfyard.model.names import CONTROLLER, OPERATOR_NAME
 
 from . import journal
@@ -42,6 +42,8 @@ WORKERS = 64
 ANNOUNCERS = 4
 """Events under way at the same time; few, so that pods and statuses have the connections."""
 RESYNC = 600.0
+EVENTS_LIVE = 3600.0
+"""Servers forget events after an hour, unless told otherwise; what is still true then is said again."""
 LONGEST_WATCH_PAUSE = 10.0
 """A handful of watches is no burden to an apiserver that comes back, and jobs wait for them."""
 
@@ -72,6 +74,7 @@ class Operator:
         self._due: dict[str, float] = {}
         self._unsynced: set[str] = set()
         self._put_off: set[JobKey] = set()
+        self._distrusted: dict[str, tuple[Event, float]] = {}
         self.synced = asyncio.Event()
 
     async def run(self) -> None:
@@ -137,6 +140,7 @@ class Operator:
         self.queue.forget(key)
         self._jobs.pop(key, None)
         self._due.pop(view.metadata.uid, None)
+        self._distrusted.pop(view.metadata.uid, None)
         self.runner.forget(view.metadata.uid)
 
     async def _watch_pods(self, place: str) -> None:
@@ -242,7 +246,12 @@ class Operator:
         except Invalid as error:
             await self._refuse(view, error.problems)
             return
-        decision = await reconcile(job, self.store, self.runner, self.settings.site, datetime.now(UTC))
+        try:
+            decision = await reconcile(job, self.store, self.runner, self.settings.site, datetime.now(UTC))
+        except Invalid as error:  # what it remembers, not what it asks for
+            self._distrust(job, view, error.problems)
+            return
+        self._distrusted.pop(job.uid, None)
         self.queue.forget(key)
         if decision.status.is_finished:
             self._jobs.pop(key, None)
@@ -260,11 +269,6 @@ class Operator:
 
     async def _refuse(self, view: JobView, problems: tuple[Problem, ...]) -> None:
         """A job that cannot be read has failed; it says everything that is wrong with it, once."""
-        before = Status()
-        with suppress(Invalid):
-            before = formats.load_status(view.document())
-        if before.is_finished or view.metadata.deletion_timestamp is not None:
-            return
         job = Job(
             name=view.metadata.name,
             namespace=view.metadata.namespace,
@@ -273,9 +277,30 @@ class Operator:
             api_version=view.api_version,
             kind=view.kind,
         )
-        told = [f"{format_path(p.path)}: {p.message}" + (f" ({p.fix})" if p.fix else "") for p in problems]
-        after, event = planner.refuse(job, before, told, datetime.now(UTC))
+        try:
+            before = formats.load_status(view.document())
+        except Invalid as error:
+            self._distrust(job, view, error.problems)
+            return
+        if before.is_finished or view.metadata.deletion_timestamp is not None:
+            return
+        after, event = planner.refuse(job, before, _told(problems), datetime.now(UTC))
         await self.store.report(job, before, Decision(status=after, events=(event,)))
+
+    def _distrust(self, job: Job, view: JobView, problems: tuple[Problem, ...]) -> None:
+        """Said where its owner looks, and not at each look. Whoever mends it is heard by the watch."""
+        if planner.is_hands_off(job, view.metadata.deletion_timestamp is not None):
+            return
+        event, now = planner.distrust(job, _told(problems)), time.monotonic()
+        before, since = self._distrusted.get(job.uid, (None, now))
+        if event != before or now - since > EVENTS_LIVE:
+            self._distrusted[job.uid] = event, now
+            log.warning("nothing is done about it, its status cannot be read: %s", "; ".join(_told(problems)))
+            self.store.tell(job, event)
+
+
+def _told(problems: tuple[Problem, ...]) -> list[str]:
+    return [f"{format_path(p.path)}: {p.message}" + (f" ({p.fix})" if p.fix else "") for p in problems]
 
 
 def _log_lost_event(event: Manifest, problem: kube.KubeError) -> None:

@@ -22,7 +22,7 @@ OURS = "kubeflow.org/training-operator"
 
 
 def decide(job: Job, observed: Observed, site: Site, now: datetime) -> Decision:
-    if is_hands_off(job, observed):
+    if is_hands_off(job, observed.deleting):
         return Decision(status=observed.status)
     if observed.status.is_finished:
         return _finished(job, observed, status.inherit(job, observed.status, _stamp(now)), now)
@@ -42,9 +42,15 @@ def refuse(job: Job, before: Status, problems: list[str], now: datetime) -> tupl
     return after, Event("Warning", reasons.TFJOB_FAILED, text)
 
 
-def is_hands_off(job: Job, observed: Observed) -> bool:
+def distrust(job: Job, problems: list[str]) -> Event:
+    """A status that cannot be read is not written either: whoever wrote it may know what it means."""
+    text = "\n".join([reasons.STATUS_UNREADABLE_MESSAGE.format(job=job), *problems])
+    return Event("Warning", reasons.STATUS_UNREADABLE, text)
+
+
+def is_hands_off(job: Job, deleting: bool) -> bool:
     """Somebody else keeps this job, or it is being deleted and its children go by owner reference."""
-    return observed.deleting or job.run_policy.managed_by not in (None, "", OURS)
+    return deleting or job.run_policy.managed_by not in (None, "", OURS)
 
 
 def _active(job: Job, observed: Observed, census: Census, site: Site, now: datetime) -> Decision:
