@@ -93,6 +93,11 @@ class Operator:
                 tasks.create_task(self._announce())
             tasks.create_task(self._resync())
 
+    async def wind_down(self) -> None:
+        """No more looks; returns when those under way are over, and what they have to tell is told."""
+        await self.queue.close()
+        await self.store.all_said()
+
     # What is there.
 
     def _begin(self, tasks: asyncio.TaskGroup, name: str, watching: Any) -> None:

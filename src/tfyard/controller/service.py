@@ -22,6 +22,8 @@ from .operator import Operator, Settings
 
 log = logging.getLogger(__name__)
 
+FAREWELL = 5.0
+"""Seconds; a kubelet grants 30 for everything."""
 OWN_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
 
@@ -38,7 +40,8 @@ class Options(Struct, frozen=True, kw_only=True):
 
 
 async def serve(access: kube.Access, options: Options) -> None:
-    """Until SIGTERM or SIGINT; then the lease is handed back, so that a standby takes over at once."""
+    """Until SIGTERM or SIGINT; then the last things are said and the lease is handed back, so that a standby
+    takes over at once."""
     place = _site(options)
     async with kube.Client(access) as client, AsyncExitStack() as doors:
         resources = await definitions.ready(client, install=options.install_crds)
@@ -81,6 +84,8 @@ async def _run(operator: Operator, leadership: Leadership | None) -> None:
     done, _ = await asyncio.wait(
         [task for task in (working, leading, stopping) if task], return_when=asyncio.FIRST_COMPLETED
     )
+    if done == {stopping}:
+        await _say_farewell(operator)
     if leadership is not None and leading is not None and not leading.done():
         leadership.hand_back()
         await asyncio.wait([leading], timeout=leadership.terms.renew_deadline)
@@ -88,6 +93,15 @@ async def _run(operator: Operator, leadership: Leadership | None) -> None:
         await _end(task)
     for task in done - {stopping}:
         task.result()
+
+
+async def _say_farewell(operator: Operator) -> None:
+    """While the lease is ours still: events are kept nowhere but here. A server that does not answer is not
+    waited for: all that jobs must remember is stored already."""
+    try:
+        await asyncio.wait_for(operator.wind_down(), FAREWELL)
+    except TimeoutError:
+        log.warning("ends with things unsaid: the server did not take them within %g s", FAREWELL)
 
 
 async def _lead(operator: Operator, leadership: Leadership) -> None:
