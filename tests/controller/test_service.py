@@ -43,8 +43,9 @@ def lines(log: Path) -> list[dict[str, Any]]:
 
 
 def port_of(log: Path) -> int:
-    (told,) = [line["message"] for line in lines(log) if line["message"].startswith("answers on port")]
-    return int(told.rpartition(" ")[2])
+    told = [line["message"] for line in lines(log) if line["message"].startswith("answers on port")]
+    assert told, "not there yet"
+    return int(told[0].rpartition(" ")[2])
 
 
 async def test_it_leads_answers_works_and_hands_its_lease_back(

@@ -48,6 +48,10 @@ LONGEST_WATCH_PAUSE = 10.0
 """A handful of watches is no burden to an apiserver that comes back, and jobs wait for them."""
 
 
+DENIED = (kube.Unauthorized, kube.Forbidden, kube.NotFound)
+"""Answers to a watch that will be the same next time, until a person does something; said once."""
+
+
 class NotLeading(Exception):
     """Another operator leads now: whatever was about to be written is its business."""
 
@@ -105,12 +109,18 @@ class Operator:
         tasks.create_task(watching, name=name)
 
     def _patience(self, resource: str) -> kube.Patience:
+        known: list[str] = []
+
         def told(problem: kube.KubeError | None) -> None:
             self.metrics.watch_restarts.inc(resource)
-            if problem is not None:
+            if isinstance(problem, DENIED):
+                if known != [str(problem)]:
+                    log.warning("cannot watch %s, and waits until it can: %s", resource, problem)
+            elif problem is not None:
                 log.info("the watch on %s was interrupted: %s", resource, problem)
+            known[:] = [str(problem)]
 
-        return kube.Patience(told=told, longest_pause=LONGEST_WATCH_PAUSE)
+        return kube.Patience(told=told, longest_pause=LONGEST_WATCH_PAUSE, insists=True)
 
     def _has_synced(self, name: str) -> None:
         self._unsynced.discard(name)

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from tfyard import kube, planner
 from tfyard.formats.controllerconfig import OperatorConfig
+from tfyard.kube import requests
 
 from . import definitions
 from .config import read_config, read_server_script, site
@@ -19,6 +20,7 @@ from .health import Bind, HealthServer, Questions
 from .leadership import Leadership, new_identity
 from .lease import Candidate
 from .operator import Operator, Settings
+from .rights import Permissions, needed, to_lead
 
 log = logging.getLogger(__name__)
 
@@ -50,9 +52,16 @@ async def serve(access: kube.Access, options: Options) -> None:
         if not options.leader_elect:
             settings = replace(settings, may_write=lambda: True)
         operator = Operator(client, settings, resources)
-        questions = Questions(metrics=lambda: _metrics(operator), why_not_ready=lambda: _why_not(operator))
+        permissions = _permissions(operator, leadership.candidate if options.leader_elect else None)
+        questions = Questions(
+            metrics=lambda: _metrics(operator), why_not_ready=lambda: _why_not(operator, permissions)
+        )
         await doors.enter_async_context(HealthServer(Bind.parse(options.bind), questions))
-        await _run(operator, leadership if options.leader_elect else None)
+        asking = asyncio.create_task(permissions.run())
+        try:
+            await _run(operator, leadership if options.leader_elect else None)
+        finally:
+            await _end(asking)
 
 
 def _site(options: Options) -> planner.Site:
@@ -137,5 +146,13 @@ def _metrics(operator: Operator) -> str:
     return operator.metrics.render()
 
 
-def _why_not(operator: Operator) -> list[str]:
-    return [] if operator.synced.is_set() else ["the first lists are not complete"]
+def _permissions(operator: Operator, candidate: Candidate | None) -> Permissions:
+    places = operator.settings.namespaces or ("",)
+    children = (requests.PODS, *operator.runner.children.values())
+    rights = needed(operator.resources.values(), children, places)
+    return Permissions(operator.client, [*rights, *(to_lead(candidate.namespace) if candidate else ())])
+
+
+def _why_not(operator: Operator, permissions: Permissions) -> list[str]:
+    lacking = [f"is not allowed to {right}" for right in permissions.missing]
+    return lacking + ([] if operator.synced.is_set() else ["the first lists are not complete"])
