@@ -143,7 +143,11 @@ async def test_a_successor_gets_its_names_from_the_garbage_collector(
 async def permit(client: Client, namespace: str, user: str, *, pods: list[str]) -> None:
     rules = [
         {"apiGroups": ["kubeflow.org"], "resources": ["tfjobs", "tfjobs/status"], "verbs": ["*"]},
-        {"apiGroups": [""], "resources": ["services", "events"], "verbs": ["*"]},
+        {
+            "apiGroups": ["", "apps"],
+            "resources": ["services", "configmaps", "deployments", "events"],
+            "verbs": ["*"],
+        },
         {"apiGroups": [""], "resources": ["pods"], "verbs": pods},
     ]
     role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": user}}

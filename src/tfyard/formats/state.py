@@ -31,7 +31,11 @@ def load_status(document: Manifest) -> Status:
 
 
 def dump_status(status: Status) -> dict[str, Any]:
+    """What was decided once is written in full: an empty mapping would mean whatever is the default later."""
     plain: dict[str, Any] = msgspec.to_builtins(status)
+    if status.cluster is not None:
+        kept = status.cluster
+        plain["cluster"] = {"services": kept.services, "dialect": kept.dialect, **plain["cluster"]}
     return plain
 
 

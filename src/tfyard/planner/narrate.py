@@ -25,7 +25,7 @@ def tell(job: Job, before: Status, after: Status, census: Census, verdict: Verdi
     yield from _exits(job, chain(verdict.fatal, verdict.restarted, *(role.newly_finished for role in census)))
     if after.has(reasons.RESTARTING) and (verdict.restarted or verdict.replaced):
         yield Event("Warning", reasons.TFJOB_RESTARTING, explain(job, verdict))
-    if _changed(before, after, reasons.BLOCKED):
+    if _changed(before, after, reasons.BLOCKED) and not after.is_finished:
         yield _event("Warning" if after.has(reasons.BLOCKED) else "Normal", after, reasons.BLOCKED)
     if _changed(before, after, reasons.SUSPENDED):
         yield _event("Normal", after, reasons.SUSPENDED)

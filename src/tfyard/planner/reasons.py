@@ -41,8 +41,8 @@ DEADLINE_MESSAGE: Final = (
 )
 INVALID_MESSAGE: Final = "TFJob {job.namespace}/{job.name} is invalid:"
 STATUS_UNREADABLE_MESSAGE: Final = (
-    "The stored status cannot be read, and acting without it could run finished tasks again; so nothing is done"
-    " until it is mended: kubectl -n {job.namespace} edit tfjob {job.name} --subresource=status"
+    "The stored status cannot be read. Acting without it could run finished tasks again, so nothing is done"
+    " until it is mended (kubectl -n {job.namespace} edit tfjob {job.name} --subresource=status):"
 )
 UNBLOCKED_MESSAGE: Final = "Nothing stands in the way any more."
 TEMPLATE_RESTART_POLICY_MESSAGE: Final = (
