@@ -7,6 +7,7 @@ import pytest
 
 from tests.controller.cluster import tfjob
 from tests.controller.faults import Counting, Stage, operator_with, stage
+from tfyard.backends.kubernetes.runner import CHILDREN
 from tfyard.controller.operator import TFJOBS
 from tfyard.kube import Client, Resource, requests
 from tfyard.testing import ControlPlane, Script, builders, eventually
@@ -143,11 +144,8 @@ async def test_a_successor_gets_its_names_from_the_garbage_collector(
 async def permit(client: Client, namespace: str, user: str, *, pods: list[str]) -> None:
     rules = [
         {"apiGroups": ["kubeflow.org"], "resources": ["tfjobs", "tfjobs/status"], "verbs": ["*"]},
-        {
-            "apiGroups": ["", "apps"],
-            "resources": ["services", "configmaps", "deployments", "events"],
-            "verbs": ["*"],
-        },
+        {"apiGroups": [""], "resources": ["services", "configmaps", "events"], "verbs": ["*"]},
+        {"apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["*"]},
         {"apiGroups": [""], "resources": ["pods"], "verbs": pods},
     ]
     role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": user}}
@@ -173,7 +171,7 @@ async def test_a_missing_permission_is_told_and_waited_for(
 
         async def may_list() -> None:
             async with control_plane.client(control_plane.access(user)) as probe:
-                for resource in (TFJOBS, requests.PODS, requests.SERVICES):
+                for resource in (TFJOBS, requests.PODS, *CHILDREN.values()):
                     await probe.send(requests.get(resource.path(namespace)))
 
         await eventually(may_list)

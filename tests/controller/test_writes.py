@@ -12,7 +12,9 @@ from tests.controller.cluster import Bench, install, operating, tfjob
 from tests.controller.prometheus import parse
 from tfyard.controller.operator import Operator
 from tfyard.kube import requests
+from tfyard.model.names import REPLICA_INDEX
 from tfyard.testing import ControlPlane, Script, ScriptedKubelet
+from tfyard.testing.script import Pod, Scripts
 
 pytestmark = pytest.mark.cluster
 
@@ -24,12 +26,14 @@ TOGETHER = Script(start_after=1.0, run_for=1.0)
 
 
 @asynccontextmanager
-async def measured(plane: ControlPlane, namespace: str) -> AsyncIterator[tuple[Bench, Operator]]:
+async def measured(
+    plane: ControlPlane, namespace: str, script: Scripts = TOGETHER
+) -> AsyncIterator[tuple[Bench, Operator]]:
     """An operator whose own counter of writes can be read."""
     async with plane.client() as client, plane.client() as other:
         await install(client)
         async with (
-            ScriptedKubelet(other, TOGETHER, namespace) as kubelet,
+            ScriptedKubelet(other, script, namespace) as kubelet,
             operating(client, namespace) as operator,
         ):
             yield Bench(client, namespace, kubelet), operator
@@ -50,7 +54,7 @@ async def writes_of_life(yard: Bench, operator: Operator) -> Counter[str]:
     return now
 
 
-async def test_a_job_of_four_costs_its_pods_one_service_and_at_most_seven_more(
+async def test_a_job_of_four_costs_its_pods_one_service_and_at_most_six_more(
     control_plane: ControlPlane, namespace: str
 ) -> None:
     async with measured(control_plane, namespace) as (yard, operator):
@@ -59,7 +63,7 @@ async def test_a_job_of_four_costs_its_pods_one_service_and_at_most_seven_more(
     assert cost.pop("create pods") == 4
     assert cost.pop("create services") == 1
     assert cost.keys() == {"update tfjobs/status", "create events"}, cost
-    assert cost.total() <= 7, cost
+    assert cost.total() <= 6, cost
 
 
 async def test_a_job_of_one_has_no_service_and_three_statuses(
@@ -70,8 +74,22 @@ async def test_a_job_of_one_has_no_service_and_three_statuses(
         cost = await writes_of_life(yard, operator)
     assert cost.pop("create pods") == 1
     assert cost.pop("update tfjobs/status") == 3, "created, running, succeeded"
-    assert cost.pop("create events") == 3, "pod created, pod exited, job succeeded"
+    assert cost.pop("create events") == 2, "pod created, job succeeded"
     assert not cost
+
+
+async def test_a_large_job_whose_pods_come_and_go_one_by_one_costs_a_dozen_more_than_its_pods(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    def one_by_one(pod: Pod) -> Script:
+        late = 3.0 * int(pod.metadata.labels[REPLICA_INDEX]) / LARGE
+        return Script(start_after=1.0 + late, run_for=5.0)
+
+    async with measured(control_plane, namespace, one_by_one) as (yard, operator):
+        await yard.submit(tfjob(Worker=LARGE))
+        cost = await writes_of_life(yard, operator)
+    assert cost.pop("create pods") == LARGE
+    assert cost.total() <= 12, cost
 
 
 async def test_an_idle_operator_writes_nothing(control_plane: ControlPlane, namespace: str) -> None:

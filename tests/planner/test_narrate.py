@@ -20,11 +20,10 @@ def test_a_job_that_begins_to_run_is_silent() -> None:
     assert told(look(asked, pod("worker-0"), status=begun(asked))) == []
 
 
-def test_success_is_told_with_the_exit_that_brought_it() -> None:
+def test_success_is_told_once_and_not_by_every_pod() -> None:
     asked = job(workers(1))
     decision = look(asked, pod("worker-0", "Succeeded", exit_code=0), status=begun(asked))
-    exit = ("Normal", "ExitedWithCode", "Pod: lab.mnist-worker-0 exited with code 0")
-    assert told(decision) == [exit, SUCCESS]
+    assert told(decision) == [SUCCESS]
 
 
 def test_failure_is_a_warning_with_the_message_of_its_condition() -> None:
@@ -122,14 +121,16 @@ DONE = {
         [pod_manifest(f"p-{i}") for i in range(64)],
         [("SuccessfulCreatePod", "Created 64 pods: p-0 … p-63")],
     ),
-    "kinds and verbs are told apart": (
+    "what comes and goes with pods is told with them": (
         [pod_manifest("s", "Service"), Delete("Pod", "p"), Delete("Service", "t"), pod_manifest("q")],
         [
-            ("SuccessfulCreateService", "Created service: s"),
-            ("SuccessfulDeletePod", "Deleted pod: p"),
-            ("SuccessfulDeleteService", "Deleted service: t"),
-            ("SuccessfulCreatePod", "Created pod: q"),
+            ("SuccessfulCreatePod", "Created pod: q; service: s"),
+            ("SuccessfulDeletePod", "Deleted pod: p; service: t"),
         ],
+    ),
+    "a Service alone has an event of its own": (
+        [pod_manifest("s", "Service")],
+        [("SuccessfulCreateService", "Created service: s")],
     ),
     "the end of the time to live is told": (
         [DeleteJob()],

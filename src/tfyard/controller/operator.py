@@ -35,9 +35,9 @@ log = logging.getLogger(__name__)
 TFJOBS = kube.Resource("kubeflow.org", "v1", "tfjobs")
 OLD_TFJOBS = kube.Resource("tensorflow.org", "v1alpha1", "tfjobs")
 
-COALESCE, APART = 0.2, 0.6
-"""Seconds that changes of pods are gathered, and between two looks while they keep coming: a role that comes up
-is one status write, not one for each pod. A status is never more than a second behind."""
+COALESCE, APART = 0.2, 0.4
+"""Seconds that changes of pods are gathered, and between two looks while they keep coming. With the rest that
+counts are given before they are written, a status is no more than a second behind the last change."""
 WORKERS = 64
 ANNOUNCERS = 4
 """Events under way at the same time; few, so that pods and statuses have the connections."""
@@ -157,6 +157,7 @@ class Operator:
         self._due.pop(view.metadata.uid, None)
         self._distrusted.pop(view.metadata.uid, None)
         self.runner.forget(view.metadata.uid)
+        self.store.forget(view.metadata.uid)
 
     async def _watch_pods(self, place: str) -> None:
         path, query = requests.PODS.path(place), requests.selecting({OPERATOR_NAME: CONTROLLER})
@@ -166,11 +167,10 @@ class Operator:
                     self._touch(self.cache.replace_pods(items, place))
                     self._has_synced(f"pods {place}")
                 case kube.Changed(view):
-                    is_news = not self.cache.knows_pod(view)
                     owner = self.cache.put_pod(view)
-                    if is_news and view.metadata.deletion_timestamp is not None:
+                    if owner and view.metadata.deletion_timestamp is not None:
                         self._touch([owner], COALESCE)  # soon: gone, it could not tell any more why it ended
-                    elif is_news:
+                    elif owner:
                         self._gather(owner)
                 case kube.Removed(view):
                     self._touch([self.cache.drop_pod(view)])
@@ -270,10 +270,12 @@ class Operator:
         self.queue.forget(key)
         if decision.status.is_finished:
             self._jobs.pop(key, None)
+            self.store.forget(job.uid)
         for event in planner.narrate(decision.actions):
             self.store.tell(job, event)
-        if decision.wake_after is not None:
-            self.queue.add(key, decision.wake_after + 0.01)
+        for pause in (decision.wake_after, self.store.due_in(job.uid)):
+            if pause is not None:
+                self.queue.add(key, pause + 0.01)
 
     def _read(self, key: JobKey, view: JobView) -> Job:
         """Read once for as long as it goes on: its pods change often, what it asks for hardly ever."""

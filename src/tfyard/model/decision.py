@@ -50,3 +50,5 @@ class Decision(Struct, frozen=True, kw_only=True):
     """Seconds until time alone changes the answer; None if only the world can."""
     act_at_once: bool = False
     """Nothing must be remembered before acting: actions may go beside the status write."""
+    may_wait: bool = False
+    """Only counts have changed, which the pods themselves still tell: worth a write, but not one for each pod."""

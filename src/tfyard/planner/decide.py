@@ -79,7 +79,16 @@ def _active(job: Job, observed: Observed, census: Census, site: Site, now: datet
         events=events,
         wake_after=_soonest(deadline.remaining(job, after.start_time, now), *_overdue(gone, now)),
         act_at_once=not observed.status.conditions and not any(isinstance(a, Delete) for a in actions),
+        may_wait=not actions and _differ_in_counts(observed, after),
     )
+
+
+def _differ_in_counts(observed: Observed, after: Status) -> bool:
+    """And in nothing else. A pod that is being deleted soon cannot tell any more that its task is finished."""
+    before = observed.status
+    if after == before or any(pod.deleting for pod in observed.pods):
+        return False
+    return replace(after, replica_statuses=before.replica_statuses, tasks=before.tasks) == before
 
 
 def _outcome(job: Job, started: Status, census: Census, verdict: Verdict, now: datetime) -> Status:

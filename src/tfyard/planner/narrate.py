@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Literal
 
-from tfyard.model import Action, Create, Delete, DeleteJob, Event, Job, Pod, Status
+from tfyard.model import Action, Create, DeleteJob, Event, Job, Pod, Status
 
 from . import reasons
 from .census import Census
@@ -22,7 +22,8 @@ def tell(job: Job, before: Status, after: Status, census: Census, verdict: Verdi
     """What a status change means in words; to be written only after the status itself."""
     if not before.conditions:
         yield from _template_warnings(job)
-    yield from _exits(job, chain(verdict.fatal, verdict.restarted, *(role.newly_finished for role in census)))
+    well = () if after.has(reasons.SUCCEEDED) else chain(*(role.newly_finished for role in census))
+    yield from _exits(job, chain(verdict.fatal, verdict.restarted, well))
     if after.has(reasons.RESTARTING) and (verdict.restarted or verdict.replaced):
         yield Event("Warning", reasons.TFJOB_RESTARTING, explain(job, verdict))
     if _changed(before, after, reasons.BLOCKED) and not after.is_finished:
@@ -36,22 +37,25 @@ def tell(job: Job, before: Status, after: Status, census: Census, verdict: Verdi
 
 
 def narrate(actions: Iterable[Action]) -> Iterator[Event]:
-    """What was done, once it is done: `Created 64 pods` instead of 64 events."""
-    done: dict[tuple[str, str], list[str]] = defaultdict(list)
+    """What was done, once it is done: `Created 64 pods` instead of 64 events, and their Service with them."""
+    done: dict[str, dict[str, list[str]]] = {"Create": defaultdict(list), "Delete": defaultdict(list)}
     for action in actions:
         if isinstance(action, DeleteJob):
             yield Event("Normal", "SuccessfulDeleteJob", "Deleted job: its time to live is over")
-        elif isinstance(action, Create | Delete):
-            verb = "Create" if isinstance(action, Create) else "Delete"
-            done[verb, action.kind].append(action.name)
-    for (verb, kind), names in done.items():
-        yield Event("Normal", f"Successful{verb}{kind}", _summary(verb, kind, names))
+        else:
+            done["Create" if isinstance(action, Create) else "Delete"][action.kind].append(action.name)
+    for verb, kinds in done.items():
+        if kinds:
+            leading = "Pod" if "Pod" in kinds else next(iter(kinds))
+            order = sorted(kinds, key=lambda kind: kind != leading)
+            text = "; ".join(_summary(kind, kinds[kind]) for kind in order)
+            yield Event("Normal", f"Successful{verb}{leading}", f"{verb}d {text}")
 
 
-def _summary(verb: str, kind: str, names: list[str]) -> str:
+def _summary(kind: str, names: list[str]) -> str:
     if len(names) > NAMED_PODS:
-        return f"{verb}d {len(names)} {kind.lower()}s: {names[0]} … {names[-1]}"
-    return f"{verb}d {kind.lower()}: {', '.join(names)}"
+        return f"{len(names)} {kind.lower()}s: {names[0]} … {names[-1]}"
+    return f"{kind.lower()}: {', '.join(names)}"
 
 
 def _template_warnings(job: Job) -> Iterator[Event]:

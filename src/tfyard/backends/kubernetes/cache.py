@@ -1,11 +1,16 @@
 """What the watches have told: jobs by name, pods and Services by the job that owns them."""
 
 from collections import defaultdict
+from datetime import datetime
 from typing import NamedTuple
 
-from tfyard.kube import Resource
+from msgspec import Struct
+from msgspec.structs import replace
 
-from .views import Child, JobView, Meta, PodView
+from tfyard.kube import Resource
+from tfyard.model import Pod
+
+from .views import Child, JobView, Meta, PodView, to_pod
 
 
 class JobKey(NamedTuple):
@@ -16,6 +21,14 @@ class JobKey(NamedTuple):
     name: str
 
 
+class KnownPod(Struct, frozen=True, gc=False):
+    """A pod as decisions see it: read once, when it changes, and not at every look; and small."""
+
+    pod: Pod
+    namespace: str
+    version: str
+
+
 class Cache:
     """Answers of our own writes are heard at once (`hear_…`), so that the next look does not act on the world
     before them; a watch event that is older than such an answer is then passed over. And the other way round:
@@ -23,7 +36,7 @@ class Cache:
 
     def __init__(self) -> None:
         self.jobs: dict[JobKey, JobView] = {}
-        self.pods: dict[str, dict[str, PodView]] = defaultdict(dict)
+        self.pods: dict[str, dict[str, KnownPod]] = defaultdict(dict)
         self.children: dict[str, dict[tuple[str, str], Child]] = defaultdict(dict)
         self._keys: dict[str, JobKey] = {}
         self._told: dict[tuple[str, str], int] = {}
@@ -36,6 +49,9 @@ class Cache:
         """Whether this is old news: mostly our own status write, which comes back by the watch."""
         known = self.jobs.get(job_key(resource, view))
         return known is not None and known.metadata.uid == view.metadata.uid and is_newer(known, view)
+
+    def pods_of(self, uid: str) -> tuple[Pod, ...]:
+        return tuple(known.pod for known in self.pods.get(uid, {}).values())
 
     def put_job(self, resource: Resource, view: JobView) -> JobKey:
         key = job_key(resource, view)
@@ -61,24 +77,31 @@ class Cache:
         self._forget(view.metadata.uid)
         return key
 
-    def knows_pod(self, view: PodView) -> bool:
-        """Whether this changes nothing that decisions depend on: our own create come back, a binding."""
-        known = self.pods[view.metadata.owner].get(view.metadata.name) if view.metadata.owner else None
-        return known is not None and (is_newer(known, view) or known.essence == view.essence)
-
     def put_pod(self, view: PodView) -> str:
+        """Whose it is; empty if that changes nothing that decisions depend on, like our own create come back."""
         self._note("Pod", view.metadata)
-        return self._keep_pod(view)
+        return view.metadata.owner if self._keep_pod(view) else ""
 
     def hear_pod(self, view: PodView) -> None:
         if not self._has_told("Pod", view.metadata):
             self._keep_pod(view)
 
+    def send_off(self, owner: str, name: str, uid: str, until: datetime | None) -> None:
+        """A pod that we deleted: gone, or going until then. The watch tells later; a second delete before that
+        would be a write for nothing."""
+        known = self.pods.get(owner, {}).get(name)
+        if known is None or known.pod.uid != uid:
+            return
+        if until is None:
+            del self.pods[owner][name]
+        elif known.pod.deleting is None:
+            self.pods[owner][name] = replace(known, pod=replace(known.pod, deleting=until))
+
     def drop_pod(self, view: PodView) -> str:
         self._note("Pod", view.metadata)
         owner = view.metadata.owner
         known = self.pods.get(owner, {})
-        if (pod := known.get(view.metadata.name)) is not None and pod.metadata.uid == view.metadata.uid:
+        if (there := known.get(view.metadata.name)) is not None and there.pod.uid == view.metadata.uid:
             del known[view.metadata.name]
         if not known:
             self.pods.pop(owner, None)
@@ -106,7 +129,7 @@ class Cache:
         """All of them (of a namespace), after a list; whose pods changed is not known: everybody's might have."""
         before = set(self.pods)
         for known in self.pods.values():
-            for name in [name for name, pod in known.items() if namespace in ("", pod.metadata.namespace)]:
+            for name in [name for name, there in known.items() if namespace in ("", there.namespace)]:
                 del known[name]
         return before | {self.put_pod(view) for view in views}
 
@@ -119,12 +142,16 @@ class Cache:
                 del known[key]
         return before | {self.put_child(kind, view) for view in views}
 
-    def _keep_pod(self, view: PodView) -> str:
-        owner = view.metadata.owner
-        known = self.pods[owner].get(view.metadata.name) if owner else None
-        if owner and (known is None or is_newer(view, known)):
-            self.pods[owner][view.metadata.name] = view
-        return owner
+    def _keep_pod(self, view: PodView) -> bool:
+        """True if it says something new."""
+        meta, pod = view.metadata, to_pod(view)
+        known = self.pods.get(meta.owner, {}).get(meta.name)
+        if not meta.owner or (known is not None and is_older(meta.resource_version, known.version)):
+            return False
+        if pod is None:  # somebody took its labels: it is no task's any more
+            return self.pods.get(meta.owner, {}).pop(meta.name, None) is not None
+        self.pods[meta.owner][meta.name] = KnownPod(pod, meta.namespace, meta.resource_version)
+        return known is None or known.pod != pod
 
     def _keep_child(self, kind: str, view: Child) -> str:
         self.children[view.metadata.owner][kind, view.metadata.name] = view
@@ -150,7 +177,10 @@ def job_key(resource: Resource, view: JobView) -> JobKey:
     return JobKey(resource.group, view.metadata.namespace, view.metadata.name)
 
 
-def is_newer(new: JobView | PodView, old: JobView | PodView) -> bool:
+def is_newer(new: JobView, old: JobView) -> bool:
+    return not is_older(new.metadata.resource_version, old.metadata.resource_version)
+
+
+def is_older(version: str, than: str) -> bool:
     """Versions of one resource compare as numbers (so Kubernetes promises since 1.35, and etcd always did)."""
-    a, b = new.metadata.resource_version, old.metadata.resource_version
-    return not (a.isdigit() and b.isdigit()) or int(a) >= int(b)
+    return version.isdigit() and than.isdigit() and int(version) < int(than)

@@ -5,8 +5,6 @@ from collections import defaultdict
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
-from msgspec.structs import replace
-
 from tfyard import formats
 from tfyard.kube import (
     AlreadyExists,
@@ -25,7 +23,7 @@ from tfyard.model.names import CONTROLLER, OPERATOR_NAME
 
 from .cache import Cache, JobKey
 from .store import Guard
-from .views import Child, Meta, PodView, to_pod
+from .views import Child, Meta, PodView
 
 CHILDREN = {
     "Service": requests.SERVICES,
@@ -57,11 +55,9 @@ class ClusterRunner:
 
     async def observe(self, job: Job) -> Observed:
         view = self._cache.jobs[_key(job)]
-        roles = {role.name.lower(): role.name for role in job.roles}
-        pods = (to_pod(pod, roles) for pod in self._cache.pods.get(job.uid, {}).values())
         return Observed(
             status=formats.load_status(view.remembered()),
-            pods=tuple(pod for pod in pods if pod is not None),
+            pods=self._cache.pods_of(job.uid),
             children=frozenset(self._cache.children.get(job.uid, {})),
             obstacles=self._obstacles.get(job.uid, ()),
             deleting=view.metadata.deletion_timestamp is not None,
@@ -146,7 +142,8 @@ class ClusterRunner:
         uid = action.uid or self._uid_of_child(job, action)
         gone = await self._send_delete(path, uid, "", 0 if action.force else None)
         if action.kind == "Pod":
-            self._mark_deleting(job, action, gone)
+            until = None if gone else datetime.now(UTC) + timedelta(seconds=DEFAULT_GRACE)
+            self._cache.send_off(job.uid, action.name, action.uid, until)
         else:
             self._cache.children[job.uid].pop((action.kind, action.name), None)
 
@@ -158,18 +155,6 @@ class ClusterRunner:
         except (NotFound, Conflict):
             return True
         return False
-
-    def _mark_deleting(self, job: Job, action: Delete, gone: bool) -> None:
-        """Until the watch tells: a second delete would be a write for nothing."""
-        known = self._cache.pods[job.uid].get(action.name)
-        if known is None or known.metadata.uid != action.uid:
-            return
-        if gone:
-            del self._cache.pods[job.uid][action.name]
-        elif known.metadata.deletion_timestamp is None:
-            until = datetime.now(UTC) + timedelta(seconds=DEFAULT_GRACE)
-            marked = replace(known, metadata=replace(known.metadata, deletion_timestamp=until))
-            self._cache.pods[job.uid][action.name] = marked
 
     def _uid_of_child(self, job: Job, action: Delete) -> str:
         known = self._cache.children[job.uid].get((action.kind, action.name))

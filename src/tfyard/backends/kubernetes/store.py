@@ -2,6 +2,7 @@
 
 import asyncio
 import secrets
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 
@@ -14,6 +15,7 @@ from tfyard.model import Decision, Event, Job, Manifest, Status
 from tfyard.model.names import CONTROLLER
 
 from .cache import Cache, JobKey
+from .pace import Pace
 from .views import JobView
 
 EVENTS = Resource("", "v1", "events")
@@ -30,16 +32,28 @@ class ClusterStore:
         self._client, self._cache, self._resources, self._guard = client, cache, resources, guard
         self._kind = Kind(JobView)
         self._unread = Decoder(Raw)
+        self._pace = Pace()
         self._news: asyncio.Queue[tuple[str, Manifest]] = asyncio.Queue()
         self.on_lost_event: Callable[[Manifest, KubeError], None] = lambda _event, _problem: None
         self.on_report: Callable[[Job, Status, Decision], None] = lambda _job, _before, _decision: None
 
     async def report(self, job: Job, before: Status, decision: Decision) -> None:
+        if not decision.may_wait:
+            self._pace.release(job.uid)
+        elif self._pace.hold(job.uid, decision.status, time.monotonic()):
+            return
         if decision.status != before:
             await self._write(job, decision.status)
         self.on_report(job, before, decision)
         for event in decision.events:
             self.tell(job, event)
+
+    def due_in(self, uid: str) -> float | None:
+        """Seconds until a status that was held back should be written; None if none was."""
+        return self._pace.left(uid, time.monotonic())
+
+    def forget(self, uid: str) -> None:
+        self._pace.forget(uid)
 
     def tell(self, job: Job, event: Event) -> None:
         """Events are news, not memory: they go out behind the pods that others wait for."""

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from tfyard.model import TENSORFLOW_CONTAINER, Phase, Pod, Task
+from tfyard.model import ROLES, TENSORFLOW_CONTAINER, Phase, Pod, Task
 from tfyard.model.names import ATTEMPT, REPLICA_INDEX, REPLICA_TYPE
 
 
@@ -102,10 +102,6 @@ class PodCondition(Struct, frozen=True, gc=False):
     reason: str = ""
 
 
-TELLING = frozenset(("Ready", "DisruptionTarget"))
-"""The conditions that decisions depend on; PodScheduled and the like come and go unread."""
-
-
 class PodStatus(Struct, frozen=True, rename="camel"):
     phase: str = "Pending"
     reason: str = ""
@@ -118,15 +114,6 @@ class PodStatus(Struct, frozen=True, rename="camel"):
 class PodView(Struct, frozen=True):
     metadata: Meta
     status: PodStatus = PodStatus()
-
-    @property
-    def essence(self) -> tuple[object, ...]:
-        """All that `to_pod` reads; pods that are equal in it are equal to every decision."""
-        meta, status = self.metadata, self.status
-        telling = tuple(c for c in status.conditions if c.type in TELLING)
-        said = (status.phase, status.reason, status.message, telling)
-        containers = (status.container_statuses, status.init_container_statuses)
-        return (meta.uid, meta.deletion_timestamp, meta.labels, meta.annotations, said, containers)
 
 
 DISRUPTIONS = frozenset(
@@ -144,10 +131,13 @@ DISRUPTIONS = frozenset(
 """Pod reasons by which a kubelet says: not the program's doing. Newer clusters also set DisruptionTarget."""
 
 
-def to_pod(view: PodView, roles: dict[str, str]) -> Pod | None:
+ROLE_LABELS = {role.lower(): role for role in ROLES}
+
+
+def to_pod(view: PodView) -> Pod | None:
     """The model's pod; None for one whose labels are not those of a task."""
     labels = view.metadata.labels
-    role, index = roles.get(labels.get(REPLICA_TYPE, "")), labels.get(REPLICA_INDEX, "")
+    role, index = ROLE_LABELS.get(labels.get(REPLICA_TYPE, "")), labels.get(REPLICA_INDEX, "")
     if role is None or not index.isdigit():
         return None
     status = view.status

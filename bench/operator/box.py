@@ -1,0 +1,49 @@
+"""A fresh control plane for each measurement, and what both sides of a comparison do there."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
+
+import msgspec
+from process import Measured
+
+from tests.controller.cluster import Manifest, install, tfjob
+from tfyard.testing import ControlPlane, builders
+
+PARALLEL = 32
+UNREAD = msgspec.json.Decoder(msgspec.Raw)
+
+T = TypeVar("T")
+
+
+@asynccontextmanager
+async def box() -> AsyncIterator[tuple[ControlPlane, str]]:
+    async with ControlPlane() as plane, plane.client() as client:
+        await install(client)
+        namespace = await builders.create_namespace(client, "bench")
+        await settled(Measured(plane.apiserver.pid))
+        yield plane, namespace
+
+
+async def settled(process: Measured) -> None:
+    """A young server is busy with itself for seconds; whoever comes first would pay for it."""
+    for _ in range(40):
+        before = process.cpu()
+        await asyncio.sleep(0.5)
+        if process.cpu() - before < 0.06:
+            return
+
+
+async def in_parallel(things: Iterable[T], work: Callable[[T], Awaitable[Any]]) -> None:
+    queue = iter(things)
+
+    async def worker() -> None:
+        for thing in queue:
+            await work(thing)
+
+    await asyncio.gather(*(worker() for _ in range(PARALLEL)))
+
+
+def manifests(jobs: int, replicas: int) -> list[Manifest]:
+    return [tfjob(f"job-{number}", Worker=replicas) for number in range(jobs)]

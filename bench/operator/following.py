@@ -1,0 +1,91 @@
+"""What happens on the cluster, and when, as a watch tells it to anybody."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from msgspec import Struct
+
+from tfyard.kube import Changed, Client, Kind, Removed, Snapshot, watch
+
+
+class Condition(Struct, frozen=True):
+    type: str = ""
+    status: str = ""
+
+
+class Status(Struct, frozen=True):
+    phase: str = ""
+    conditions: tuple[Condition, ...] | None = None
+
+
+class Meta(Struct, frozen=True, rename="camel"):
+    name: str
+    resource_version: str = ""
+
+
+class View(Struct, frozen=True):
+    """A pod or a TFJob, as little of it as can be counted."""
+
+    metadata: Meta
+    status: Status = Status()
+
+    @property
+    def has_succeeded(self) -> bool:
+        """A pod by its phase, a TFJob of any operator by its condition."""
+        found = self.status.conditions or ()
+        marked = any(c.type == "Succeeded" and c.status == "True" for c in found)
+        return marked or self.status.phase == "Succeeded"
+
+
+class Follower:
+    """When each object of a collection was first seen, and first seen to have succeeded."""
+
+    def __init__(self) -> None:
+        self.seen: dict[str, float] = {}
+        self.succeeded: dict[str, float] = {}
+        self._news = asyncio.Event()
+
+    async def follow(self, client: Client, path: str) -> None:
+        async for change in watch(client, Kind(View), path):
+            now = time.monotonic()
+            match change:
+                case Snapshot(items):
+                    for view in items:
+                        self._note(view, now)
+                case Changed(view):
+                    self._note(view, now)
+                case Removed():
+                    pass
+            self._news.set()
+
+    async def reach(self, moments: dict[str, float], number: int) -> float:
+        """When it came to so many."""
+        while len(moments) < number:
+            self._news.clear()
+            await self._news.wait()
+        return max(moments.values(), default=0.0)
+
+    def _note(self, view: View, now: float) -> None:
+        name = view.metadata.name
+        self.seen.setdefault(name, now)
+        if view.has_succeeded:
+            self.succeeded.setdefault(name, now)
+
+
+@asynccontextmanager
+async def following(client: Client, path: str) -> AsyncIterator[Follower]:
+    follower = Follower()
+    task = asyncio.create_task(follower.follow(client, path))
+    try:
+        yield follower
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
+
+
+def lags(pods: Follower, jobs: Follower) -> list[float]:
+    """Per job, how long after the pod that decides it (worker 0) ended it was seen to have succeeded."""
+    ends = {job: pods.succeeded[f"{job}-worker-0"] for job in jobs.succeeded}
+    return sorted(max(0.0, jobs.succeeded[job] - when) for job, when in ends.items())

@@ -1,0 +1,43 @@
+"""The limit: a bare loop of our client that makes the same objects, with no operator at all."""
+
+import time
+from datetime import UTC, datetime
+
+from box import UNREAD, box, in_parallel, manifests
+
+from tests.controller.cluster import Manifest
+from tfyard import formats, planner
+from tfyard.backends.kubernetes.runner import RESOURCES
+from tfyard.controller.operator import TFJOBS
+from tfyard.kube import Client, Request, requests
+from tfyard.model import Create, Observed
+from tfyard.testing import builders
+
+
+def everything(namespace: str, jobs: list[Manifest]) -> list[list[Request]]:
+    """The very objects that our planner asks for, as requests: first the names, then who answers to them."""
+    first = [requests.create(TFJOBS.path(namespace), job) for job in jobs]
+    pods = []
+    for manifest in jobs:
+        named = {**manifest["metadata"], "namespace": namespace, "uid": "0" * 36}
+        job = formats.load({**manifest, "metadata": named})
+        for action in planner.decide(job, Observed(), planner.Site(), datetime.now(UTC)).actions:
+            assert isinstance(action, Create)
+            request = requests.create(RESOURCES[action.kind].path(namespace), action.manifest)
+            (pods if action.kind == "Pod" else first).append(request)
+    return [first, pods]
+
+
+async def bare_loop(jobs: int, replicas: int) -> float:
+    async with box() as (plane, namespace), plane.client() as client:
+        elsewhere = await builders.create_namespace(client, "warm-up")
+        await make(client, everything(elsewhere, manifests(1, 2)))  # the first of a kind takes seconds
+        turns = everything(namespace, manifests(jobs, replicas))
+        began = time.monotonic()
+        await make(client, turns)
+        return time.monotonic() - began
+
+
+async def make(client: Client, turns: list[list[Request]]) -> None:
+    for turn in turns:
+        await in_parallel(turn, lambda request: client.send(request, UNREAD))
