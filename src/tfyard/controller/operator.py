@@ -52,6 +52,9 @@ DENIED = (kube.Unauthorized, kube.Forbidden, kube.NotFound)
 """Answers to a watch that will be the same next time, until a person does something; said once."""
 
 
+EXPECTED = {"NamespaceTerminating"}
+
+
 class NotLeading(Exception):
     """Another operator leads now: whatever was about to be written is its business."""
 
@@ -153,6 +156,8 @@ class Operator:
 
     def _forget(self, key: JobKey, view: JobView) -> None:
         self.queue.forget(key)
+        if key not in self.cache.jobs:
+            self._put_off.discard(key)
         self._jobs.pop(key, None)
         self._due.pop(view.metadata.uid, None)
         self._distrusted.pop(view.metadata.uid, None)
@@ -192,6 +197,8 @@ class Operator:
 
     def _gather(self, owner: str) -> None:
         """The first change is seen soon, so that a short job is seen to run; a stream of them now and then."""
+        if self.cache.key_of(owner) is None:
+            return  # its job is gone, and its turn would be kept for ever
         now, due = time.monotonic(), self._due.get(owner, 0.0)
         if due <= now:
             due = self._due[owner] = max(now + COALESCE, due + APART)
@@ -252,6 +259,7 @@ class Operator:
     async def _look(self, key: JobKey) -> None:
         view = self.cache.jobs.get(key)
         if view is None:
+            self.queue.forget(key)
             return
         if not self.settings.may_write():
             self._put_off.add(key)
@@ -321,7 +329,8 @@ def _told(problems: tuple[Problem, ...]) -> list[str]:
 
 
 def _log_lost_event(event: Manifest, problem: kube.KubeError) -> None:
-    whose = event["involvedObject"]
-    log.warning(
-        "event %s of %s/%s was not taken: %s", event["reason"], whose["namespace"], whose["name"], problem
-    )
+    """A namespace that is being deleted takes none, which is nothing to worry about."""
+    whose, expected = event["involvedObject"], isinstance(problem, kube.Refused) and problem.causes & EXPECTED
+    level = logging.DEBUG if expected else logging.WARNING
+    text = "event %s of %s/%s was not taken: %s"
+    log.log(level, text, event["reason"], whose["namespace"], whose["name"], problem)

@@ -2,8 +2,9 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 from tfyard import formats
 from tfyard.kube import (
@@ -19,7 +20,7 @@ from tfyard.kube import (
     requests,
 )
 from tfyard.model import Action, Create, Delete, DeleteJob, Job, Observed, Obstacle
-from tfyard.model.names import CONTROLLER, OPERATOR_NAME
+from tfyard.model.names import CONTROLLER, OPERATOR_NAME, REPLICA_INDEX, REPLICA_TYPE
 
 from .cache import Cache, JobKey
 from .store import Guard
@@ -32,6 +33,8 @@ CHILDREN = {
 }
 """What a job has beside its pods: made by us, watched by us."""
 RESOURCES = {"Pod": requests.PODS, **CHILDREN}
+KNOWN_BY = (OPERATOR_NAME, REPLICA_TYPE, REPLICA_INDEX)
+"""The labels by which an object is watched, and a pod counted as its task's."""
 AT_ONCE = 32
 """Writes of one job under way at the same time: a large job must leave room for the others."""
 DEFAULT_GRACE = 30
@@ -67,9 +70,10 @@ class ClusterRunner:
         """Names before those who answer to them, departures before arrivals; each kind at once."""
         found: dict[str, Obstacle] = {}
         for group in _in_turn(actions):
-            seats = asyncio.Semaphore(AT_ONCE)
-            await asyncio.gather(*(self._do(job, action, seats, found) for action in group))
+            await _all(partial(self._do, job, action, found) for action in group)
         before = self._obstacles.pop(job.uid, ())
+        if self._cache.key_of(job.uid) is None:
+            return  # deleted meanwhile: nobody waits for it, and nobody would forget it once more
         if found:
             self._obstacles[job.uid] = tuple(found[reason] for reason in sorted(found))
             raise Blocked(next(iter(found.values())).message)
@@ -79,20 +83,17 @@ class ClusterRunner:
     def forget(self, uid: str) -> None:
         self._obstacles.pop(uid, None)
 
-    async def _do(
-        self, job: Job, action: Action, seats: asyncio.Semaphore, found: dict[str, Obstacle]
-    ) -> None:
-        async with seats:
-            match action:
-                case Create():
-                    obstacle = await self._create(job, action)
-                    if obstacle is not None:
-                        found.setdefault(obstacle.reason, obstacle)
-                case Delete():
-                    await self._delete(job, action)
-                case DeleteJob():
-                    resource = self._resources[job.api_version.partition("/")[0]]
-                    await self._send_delete(resource.path(job.namespace, job.name), job.uid, "Background")
+    async def _do(self, job: Job, action: Action, found: dict[str, Obstacle]) -> None:
+        match action:
+            case Create():
+                obstacle = await self._create(job, action)
+                if obstacle is not None:
+                    found.setdefault(obstacle.reason, obstacle)
+            case Delete():
+                await self._delete(job, action)
+            case DeleteJob():
+                resource = self._resources[job.api_version.partition("/")[0]]
+                await self._send_delete(resource.path(job.namespace, job.name), job.uid, "Background")
 
     async def _create(self, job: Job, action: Create) -> Obstacle | None:
         resource = RESOURCES[action.kind]
@@ -120,11 +121,21 @@ class ClusterRunner:
             return Obstacle("NameNotYetFree", f"{what} has just gone")
         meta = there.metadata
         if meta.owner == job.uid and meta.deletion_timestamp is None:
-            self._keep(action.kind, there)
-            return None
+            return self._recognize(action, there)
         if meta.deletion_timestamp is not None or self._is_left_over(meta):
             return Obstacle("NameNotYetFree", f"{what} is still being deleted")
         return Obstacle("NameTaken", f"{what} exists and is not this job's; delete or rename one of them")
+
+    def _recognize(self, action: Create, there: PodView) -> Obstacle | None:
+        """It is ours; but somebody may have edited away what it is watched and counted by, and nobody would ever
+        hear how it ends."""
+        for key, value in action.manifest["metadata"]["labels"].items():
+            if key in KNOWN_BY and there.metadata.labels.get(key) != value:
+                kind = action.kind.lower()
+                lost = f"{kind} {action.name} has no longer the label {key}={value}, by which it is known"
+                return Obstacle("LabelsMissing", f"{lost}; put it back, or delete the {kind}")
+        self._keep(action.kind, there)
+        return None
 
     def _is_left_over(self, meta: Meta) -> bool:
         """Of a job that is gone, so it will be collected; a StatefulSet's pods may have such names as well."""
@@ -145,7 +156,7 @@ class ClusterRunner:
             until = None if gone else datetime.now(UTC) + timedelta(seconds=DEFAULT_GRACE)
             self._cache.send_off(job.uid, action.name, action.uid, until)
         else:
-            self._cache.children[job.uid].pop((action.kind, action.name), None)
+            self._cache.children.get(job.uid, {}).pop((action.kind, action.name), None)
 
     async def _send_delete(self, path: str, uid: str, propagation: str, grace: int | None = None) -> bool:
         """True if there was nothing to delete: it is gone, or another now has the name."""
@@ -157,7 +168,7 @@ class ClusterRunner:
         return False
 
     def _uid_of_child(self, job: Job, action: Delete) -> str:
-        known = self._cache.children[job.uid].get((action.kind, action.name))
+        known = self._cache.children.get(job.uid, {}).get((action.kind, action.name))
         return known.metadata.uid if known else ""
 
 
@@ -168,7 +179,29 @@ def _key(job: Job) -> JobKey:
 def _reason(problem: Refused) -> str:
     if isinstance(problem, Unprocessable):
         return "Invalid"
+    if "NamespaceTerminating" in problem.causes:
+        return "NamespaceTerminating"
     return "QuotaExceeded" if "exceeded quota" in str(problem) else "Forbidden"
+
+
+async def _all(deeds: Iterable[Callable[[], Awaitable[None]]]) -> None:
+    """AT_ONCE at a time. After a failure no other is begun, but those under way are waited for: they must not go
+    on behind the next pass."""
+    seats, failed = asyncio.Semaphore(AT_ONCE), asyncio.Event()
+
+    async def do(deed: Callable[[], Awaitable[None]]) -> None:
+        async with seats:
+            if failed.is_set():
+                return
+            try:
+                await deed()
+            except BaseException:
+                failed.set()
+                raise
+
+    for problem in await asyncio.gather(*map(do, deeds), return_exceptions=True):
+        if problem is not None:
+            raise problem
 
 
 def _in_turn(actions: Sequence[Action]) -> list[list[Action]]:
