@@ -70,6 +70,9 @@ async def test_tables_descriptions_and_explanations_read_well(
         assert wide["broken"].endswith("worker-0 exited with code 3")
         assert "is invalid: metadata.annotations[tfyard.dev/dialect]: must be one of" in wide["invalid"]
 
+        assert "Created pod: half-worker-0" in await kubectl("describe", "tfjob", "half"), (
+            "what was done is told"
+        )
         told = await kubectl("describe", "tfjob", "done")
         assert "Cluster: Dialect: tf2 Services: shared" in " ".join(told.split())
         assert "TFJobSucceeded" in told

@@ -17,11 +17,11 @@ from msgspec import Struct
 
 from tfyard import formats, kube, planner
 from tfyard.backends.kubernetes import Cache, ClusterRunner, ClusterStore, JobKey
-from tfyard.backends.kubernetes.runner import Blocked, Unblocked
+from tfyard.backends.kubernetes.runner import Blocked, Halt, Unblocked
 from tfyard.backends.kubernetes.views import Child, JobView, PodView
 from tfyard.errors import Invalid
 from tfyard.kube import requests
-from tfyard.model import Decision, Event, Job, Manifest, Problem, format_path
+from tfyard.model import Action, Decision, Event, Job, Manifest, Problem, format_path
 from tfyard.model.names import CONTROLLER, OPERATOR_NAME
 
 from . import journal
@@ -274,16 +274,22 @@ class Operator:
         except Invalid as error:  # what it remembers, not what it asks for
             self._distrust(job, view, error.problems)
             return
+        except Halt as halt:
+            self._narrate(job, halt.done)
+            raise
         self._distrusted.pop(job.uid, None)
         self.queue.forget(key)
         if decision.status.is_finished:
             self._jobs.pop(key, None)
             self.store.forget(job.uid)
-        for event in planner.narrate(decision.actions):
-            self.store.tell(job, event)
+        self._narrate(job, decision.actions)
         for pause in (decision.wake_after, self.store.due_in(job.uid)):
             if pause is not None:
                 self.queue.add(key, pause + 0.01)
+
+    def _narrate(self, job: Job, done: Iterable[Action]) -> None:
+        for event in planner.narrate(done):
+            self.store.tell(job, event)
 
     def _read(self, key: JobKey, view: JobView) -> Job:
         """Read once for as long as it goes on: its pods change often, what it asks for hardly ever."""

@@ -77,6 +77,11 @@ class Permissions:
         while True:
             try:
                 self._tell(await self._ask())
+            except (
+                kube.Refused
+            ) as refusal:  # a cluster that does not answer such questions: the watches will tell
+                log.info("cannot ask what is allowed: %s", refusal)
+                return
             except kube.KubeError as problem:
                 log.info("could not ask what is allowed: %s", problem)
             else:

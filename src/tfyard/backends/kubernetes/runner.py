@@ -41,11 +41,19 @@ DEFAULT_GRACE = 30
 """Seconds that a pod has by default to end; the watch soon tells the true time."""
 
 
-class Blocked(Exception):
+class Halt(Exception):
+    """A pass that did not go to its end as planned; `done` is what was done of it all the same."""
+
+    def __init__(self, message: str, done: Sequence[Action] = ()) -> None:
+        super().__init__(message)
+        self.done = done
+
+
+class Blocked(Halt):
     """Something stands in the way of this job; it is known by now, and worth another try later."""
 
 
-class Unblocked(Exception):
+class Unblocked(Halt):
     """What stood in the way is gone: worth another look at once, for it must be said."""
 
 
@@ -69,31 +77,34 @@ class ClusterRunner:
     async def apply(self, job: Job, actions: Sequence[Action]) -> None:
         """Names before those who answer to them, departures before arrivals; each kind at once."""
         found: dict[str, Obstacle] = {}
+        done: list[Action] = []
         for group in _in_turn(actions):
-            await _all(partial(self._do, job, action, found) for action in group)
+            await _all(partial(self._do, job, action, found, done) for action in group)
         before = self._obstacles.pop(job.uid, ())
         if self._cache.key_of(job.uid) is None:
             return  # deleted meanwhile: nobody waits for it, and nobody would forget it once more
         if found:
             self._obstacles[job.uid] = tuple(found[reason] for reason in sorted(found))
-            raise Blocked(next(iter(found.values())).message)
+            raise Blocked(next(iter(found.values())).message, done)
         if before:
-            raise Unblocked("nothing stands in the way any more")
+            raise Unblocked("nothing stands in the way any more", done)
 
     def forget(self, uid: str) -> None:
         self._obstacles.pop(uid, None)
 
-    async def _do(self, job: Job, action: Action, found: dict[str, Obstacle]) -> None:
+    async def _do(self, job: Job, action: Action, found: dict[str, Obstacle], done: list[Action]) -> None:
         match action:
             case Create():
                 obstacle = await self._create(job, action)
                 if obstacle is not None:
                     found.setdefault(obstacle.reason, obstacle)
+                    return
             case Delete():
                 await self._delete(job, action)
             case DeleteJob():
                 resource = self._resources[job.api_version.partition("/")[0]]
                 await self._send_delete(resource.path(job.namespace, job.name), job.uid, "Background")
+        done.append(action)
 
     async def _create(self, job: Job, action: Create) -> Obstacle | None:
         resource = RESOURCES[action.kind]
