@@ -22,6 +22,8 @@ class Yard:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.through: list[str] = []
+        """A command that starts the others: as somebody else, say."""
         self.started: list[subprocess.Popen[str]] = []
 
     def write(self, name: str, text: str) -> Path:
@@ -38,7 +40,7 @@ class Yard:
 
     def start(self, *args: str, **env: str) -> subprocess.Popen[str]:
         process = subprocess.Popen(
-            [sys.executable, "-m", "tfyard", *args],
+            [*self.through, sys.executable, "-m", "tfyard", *args],
             cwd=self.folder,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -4,11 +4,10 @@ import json
 import os
 import signal
 import socket
-from pathlib import Path
 
 import pytest
 
-from tests.e2e.conftest import Yard, survivors, wait_until
+from tests.e2e.conftest import Yard, survivors
 
 pytestmark = pytest.mark.processes
 
@@ -220,41 +219,6 @@ def test_a_second_ctrl_c_kills_tasks_that_ignore_the_first(yard: Yard) -> None:
     process.communicate(timeout=20)
     assert process.returncode == 130
     assert not survivors(mark)
-
-
-FAMILY = """
-import os, subprocess, sys, time
-if len(sys.argv) > 2: time.sleep(1000)
-subprocess.Popen([sys.executable, __file__, sys.argv[1], "child"])
-subprocess.Popen([sys.executable, __file__, sys.argv[1], "daemon"], start_new_session=True)
-print("up", flush=True)
-time.sleep(1000)
-"""
-
-
-@pytest.mark.parametrize("victim", ["tfyard", "supervisor"])
-def test_nobody_survives_when_a_process_of_ours_is_killed(yard: Yard, victim: str) -> None:
-    mark = f"family-{victim}-{os.getpid()}"
-    yard.job(FAMILY, worker=2, run=["python", "task.py", mark])
-    process = yard.start("run", "job.yaml")
-    wait_until(lambda: len(survivors(mark)) == 6, "all six processes of the family are up")
-    pid = process.pid if victim == "tfyard" else _supervisor_of(process.pid)
-    os.kill(pid, signal.SIGKILL)
-    wait_until(lambda: not survivors(mark), "everybody is gone")
-    process.communicate(timeout=30)
-
-
-def test_a_daemon_that_a_task_leaves_behind_ends_with_its_task(yard: Yard) -> None:
-    mark = f"daemon-{os.getpid()}"
-    yard.job(FAMILY.rsplit("time.sleep", 1)[0], run=["python", "task.py", mark])
-    assert yard.run().code == 0
-    assert not survivors(mark)
-
-
-def _supervisor_of(pid: int) -> int:
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    (found,) = [int(c) for c in children if b"supervisor" in Path(f"/proc/{c}/cmdline").read_bytes()]
-    return found
 
 
 def test_ports_that_others_listen_on_are_passed_over(yard: Yard) -> None:

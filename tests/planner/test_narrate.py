@@ -80,12 +80,20 @@ def test_many_exits_are_counted_by_code() -> None:
     ]
 
 
-def test_an_exit_is_told_once() -> None:
-    asked = job(chief(), workers(1))
-    seen = [pod("chief-0"), pod("worker-0", "Succeeded", exit_code=0)]
+def test_a_bad_exit_is_told_once() -> None:
+    asked = job(chief(), workers(1, "OnFailure"))
+    seen = [pod("chief-0"), pod("worker-0", "Failed", exit_code=2)]
     first = look(asked, *seen, status=begun(asked))
-    assert [event[1] for event in told(first)] == ["ExitedWithCode"]
+    assert [event[1] for event in told(first)] == ["ExitedWithCode", "TFJobRestarting"]
     assert told(look(asked, *seen, status=first.status)) == []
+
+
+def test_a_task_that_is_done_is_no_news() -> None:
+    asked = job(chief(), workers(1))
+    assert (
+        told(look(asked, pod("chief-0"), pod("worker-0", "Succeeded", exit_code=0), status=begun(asked)))
+        == []
+    )
 
 
 def own_policy(policy: str) -> Role:

@@ -85,6 +85,7 @@ class LocalRun:
             self._tell(decision)
             if self.kubelet.is_deleted or (decision.status.is_finished and not await self._is_evaluating()):
                 return
+            self.kubelet.processes.check()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self.kubelet.change.wait(), decision.wake_after)
 

@@ -21,7 +21,6 @@ class RoleCensus(Struct, kw_only=True):
     attempts: dict[int, int]
     finished: set[int]
     retries: int
-    newly_finished: list[Pod] = field(default_factory=list)
     absent: list[int] = field(default_factory=list)
     pending: list[Pod] = field(default_factory=list)
     running: list[Pod] = field(default_factory=list)
@@ -123,7 +122,6 @@ def _place(census: RoleCensus, pod: Pod, is_suspended: bool) -> None:
     if pod.phase == "Succeeded" and not sent_away:
         census.finished.add(pod.task.index)
         census.retries += pod.restarts
-        census.newly_finished.append(pod)
     elif pod.deleting is not None:
         census.leaving.append(pod)
     elif pod.phase == "Failed":

@@ -67,7 +67,7 @@ def _active(job: Job, observed: Observed, census: Census, site: Site, now: datet
     if after.is_finished:
         restart.revoke(census, verdict)
     after = status.count(job, after, census)
-    events = tuple(narrate.tell(job, observed.status, after, census, verdict))
+    events = tuple(narrate.tell(job, observed.status, after, verdict))
     if after.is_finished:
         after = status.credit_active(after) if after.has("Succeeded") else after
         return replace(_finished(job, observed, after, now), events=events)
@@ -118,7 +118,7 @@ def _suspended(job: Job, observed: Observed, census: Census, site: Site, now: da
     return Decision(
         status=after,
         actions=tuple(suspend.clear(job, observed, now)),
-        events=tuple(narrate.tell(job, before, after, census, Verdict())),
+        events=tuple(narrate.tell(job, before, after, Verdict())),
         wake_after=_soonest(*_overdue(observed.pods, now)),
     )
 

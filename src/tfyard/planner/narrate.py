@@ -8,7 +8,6 @@ from typing import Literal
 from tfyard.model import Action, Create, DeleteJob, Event, Job, Pod, Status
 
 from . import reasons
-from .census import Census
 from .pods import template_restart_policy
 from .restart import Verdict, explain
 
@@ -18,12 +17,11 @@ NAMED_PODS = 3
 """More pods than this are counted instead of named."""
 
 
-def tell(job: Job, before: Status, after: Status, census: Census, verdict: Verdict) -> Iterator[Event]:
+def tell(job: Job, before: Status, after: Status, verdict: Verdict) -> Iterator[Event]:
     """What a status change means in words; to be written only after the status itself."""
     if not before.conditions:
         yield from _template_warnings(job)
-    well = () if after.has(reasons.SUCCEEDED) else chain(*(role.newly_finished for role in census))
-    yield from _exits(job, chain(verdict.fatal, verdict.restarted, well))
+    yield from _exits(job, chain(verdict.fatal, verdict.restarted))
     if after.has(reasons.RESTARTING) and (verdict.restarted or verdict.replaced):
         yield Event("Warning", reasons.TFJOB_RESTARTING, explain(job, verdict))
     if _changed(before, after, reasons.BLOCKED) and not after.is_finished:
@@ -67,6 +65,7 @@ def _template_warnings(job: Job) -> Iterator[Event]:
 
 
 def _exits(job: Job, pods: Iterable[Pod]) -> Iterator[Event]:
+    """Of those that ended badly: that a task is done is in the counts, and no news."""
     by_code: dict[int, list[str]] = defaultdict(list)
     for pod in pods:
         if pod.exit_code is not None:

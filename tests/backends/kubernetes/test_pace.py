@@ -35,7 +35,7 @@ def test_a_change_begins_the_rest_anew() -> None:
 
 
 def test_counts_that_never_rest_are_written_now_and_then() -> None:
-    assert written(Pace(), changes_every=0.1, seconds=3.0) == [QUIET * RESTLESS]
+    assert written(Pace(), changes_every=0.1, seconds=6.0) == [QUIET * RESTLESS]
 
 
 def test_a_job_that_goes_on_changing_is_written_about_ever_more_rarely() -> None:

@@ -2,8 +2,9 @@
 
 The new root is a tmpfs with everything of the old one bound into it, which is what lets `/out` exist without
 being made on the real disk. That takes milliseconds, and most tasks of a job mount the same: a view is made
-once and joined by all of them. Needs root or unprivileged user namespaces; `is_allowed` finds out. Part of it
-runs between fork and exec, so it uses nothing but the standard library and the C library.
+once and joined by all of them. In a PID namespace (see anchor.py) every task has a view, as each needs a /proc in
+which it finds itself. Needs root or unprivileged user namespaces; `is_allowed` finds out. Part of it runs between
+fork and exec, so it uses nothing but the standard library and the C library.
 """
 
 import ctypes
@@ -11,40 +12,44 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-CLONE_NEWNS, CLONE_NEWUSER = 0x00020000, 0x10000000
-MS_RDONLY, MS_REMOUNT, MS_BIND, MS_REC, MS_UNBINDABLE, MS_PRIVATE = 1, 32, 4096, 16384, 1 << 17, 1 << 18
+CLONE_NEWNS, CLONE_NEWUSER, CLONE_NEWPID = 0x00020000, 0x10000000, 0x20000000
+MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REMOUNT, MS_BIND, MS_REC = 1, 2, 4, 8, 32, 4096, 16384
+MS_UNBINDABLE, MS_SLAVE = 1 << 17, 1 << 19
 NEW_ROOT = "/tmp"
 """Where the new root is put together; the old directory of that name is bound back into it."""
 
 Mount = tuple[str, str, bool]
 """(directory here, path there, read only)."""
+PROBE: Sequence[Mount] = [("/", "/tfyard-probe/a", True)]
+"""A view that needs every permission there is."""
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class View:
-    """A mount namespace, kept alive by its open descriptors."""
+    """A mount namespace and its root, kept alive by open descriptors."""
 
-    def __init__(self, user: int | None, mounts: int) -> None:
-        self._user, self._mounts = user, mounts
+    def __init__(self, user: int | None, mounts: int, root: int) -> None:
+        self._user, self._mounts, self._root = user, mounts, root
 
     def join(self) -> None:
         """Move this process, which must have no other threads, into the view."""
         if self._user is not None:
             _check(_libc.setns(self._user, CLONE_NEWUSER), "setns")
         _check(_libc.setns(self._mounts, CLONE_NEWNS), "setns")
-        os.chroot(NEW_ROOT)
-        os.chdir("/")
+        os.fchdir(self._root)
+        os.chroot(".")
 
 
-def make_view(mounts: Sequence[Mount]) -> View:
-    """A view in which each directory appears at its path. Made by a child, because only it may leave ours."""
+def make_view(mounts: Sequence[Mount], *, own_proc: bool = False) -> View:
+    """A view in which each directory appears at its path, and /proc shows the PID namespace that our children are
+    in. Made by a child, because only it may leave ours."""
     answers, answer = os.pipe()
     waits, wait = os.pipe()
     pid = os.fork()
     if pid == 0:
         os.close(wait)
-        _make_and_wait(mounts, answer, waits)
+        _make_and_wait(mounts, own_proc, answer, waits)
     for end in (answer, waits):
         os.close(end)
     try:
@@ -61,15 +66,26 @@ def make_view(mounts: Sequence[Mount]) -> View:
 def is_allowed() -> bool:
     """Try it: kernels, containers and security modules forbid it in too many ways to ask each."""
     try:
-        make_view([("/", "/tfyard-probe/a", True)])
+        make_view(PROBE)
     except OSError:
         return False
     return True
 
 
-def _make_and_wait(mounts: Sequence[Mount], answer: int, waits: int) -> None:
+def unshare(kind: int) -> None:
+    """Directly, if we may; else as oneself in a user namespace, where one may do so."""
+    if _libc.unshare(kind) == 0:
+        return
+    uid, gid = os.getuid(), os.getgid()
+    _check(_libc.unshare(CLONE_NEWUSER | kind), "unshare")
+    Path("/proc/self/setgroups").write_text("deny")
+    Path("/proc/self/uid_map").write_text(f"{uid} {uid} 1")
+    Path("/proc/self/gid_map").write_text(f"{gid} {gid} 1")
+
+
+def _make_and_wait(mounts: Sequence[Mount], own_proc: bool, answer: int, waits: int) -> None:
     try:
-        _enter(mounts)
+        _enter(mounts, own_proc)
         os.write(answer, b"ready")
         os.read(waits, 1)
     except OSError as error:
@@ -82,13 +98,21 @@ def _open_view(pid: int) -> View:
     own = os.stat("/proc/self/ns/user").st_ino
     user = os.open(f"/proc/{pid}/ns/user", os.O_RDONLY | os.O_CLOEXEC)
     mounts = os.open(f"/proc/{pid}/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
-    return View(user if os.fstat(user).st_ino != own else None, mounts)
+    root = os.open(f"/proc/{pid}/root", os.O_PATH | os.O_CLOEXEC)
+    return View(user if os.fstat(user).st_ino != own else None, mounts, root)
 
 
-def _enter(mounts: Sequence[Mount]) -> None:
+def _enter(mounts: Sequence[Mount], own_proc: bool) -> None:
     """Move this process into a view of its own."""
-    _unshare()
-    _mount("none", "/", "", MS_REC | MS_PRIVATE)
+    unshare(CLONE_NEWNS)
+    _mount("none", "/", "", MS_REC | MS_SLAVE)  # what is mounted later, by an automounter say, is seen, too
+    if mounts:
+        _change_root(mounts)
+    if own_proc:
+        _mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)
+
+
+def _change_root(mounts: Sequence[Mount]) -> None:
     # Opened inside the new namespace (else they cannot be bound), and before the new root covers any of them.
     sources = [os.open(source, os.O_PATH | os.O_CLOEXEC) for source, _, _ in mounts]
     old = os.open("/", os.O_PATH | os.O_CLOEXEC)
@@ -101,17 +125,8 @@ def _enter(mounts: Sequence[Mount]) -> None:
         _mount(f"/proc/self/fd/{source}", str(place), "", MS_BIND | MS_REC)
         if read_only:
             _mount("none", str(place), "", MS_REMOUNT | MS_BIND | MS_RDONLY)
-
-
-def _unshare() -> None:
-    """As root directly; else as oneself in a user namespace, where one may mount."""
-    uid, gid = os.getuid(), os.getgid()
-    if uid == 0 and _libc.unshare(CLONE_NEWNS) == 0:
-        return
-    _check(_libc.unshare(CLONE_NEWUSER | CLONE_NEWNS), "unshare")
-    Path("/proc/self/setgroups").write_text("deny")
-    Path("/proc/self/uid_map").write_text(f"{uid} {uid} 1")
-    Path("/proc/self/gid_map").write_text(f"{gid} {gid} 1")
+    os.chroot(NEW_ROOT)
+    os.chdir("/")
 
 
 def _bind_entries(source: str, target: Path, instead: dict[str, str] | None = None) -> None:

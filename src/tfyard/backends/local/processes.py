@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import ctypes
 import json
+import os
 import signal
 import socket
 import subprocess
@@ -17,7 +18,7 @@ from msgspec import Struct
 from tfyard.errors import TfyardError
 
 from .namespace import Mount
-from .supervisor import kill_marked_children
+from .orphans import MARK, kill_inherited
 
 PR_SET_CHILD_SUBREAPER = 36
 
@@ -50,6 +51,8 @@ class Processes:
 
     def __init__(self, log: Path, on_exit: Callable[[str, Exit], None]) -> None:
         self.pids: dict[str, int] = {}
+        self._open: set[str] = set()
+        """Who was to be started and has not ended, be it that the supervisor never came to it."""
         self.namespaces = False
         self._log, self._on_exit = log, on_exit
         self._ready: asyncio.Future[None] | None = None
@@ -63,6 +66,8 @@ class Processes:
             self._supervisor = subprocess.Popen(
                 [sys.executable, "-P", "-m", "tfyard.backends.local.supervisor", str(theirs.fileno())],
                 pass_fds=[theirs.fileno()],
+                # It is nobody's task, even if we are one ourselves.
+                env={name: value for name, value in os.environ.items() if name != MARK},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -85,6 +90,7 @@ class Processes:
         _inherit_orphans(False)
 
     def start(self, id: str, command: Command, log: Path) -> None:
+        self._open.add(id)
         self._say(
             op="start",
             id=id,
@@ -96,17 +102,23 @@ class Processes:
             cgroup=command.cgroup,
         )
 
+    def check(self) -> None:
+        """SupervisorLost if nothing can be started any more."""
+        if self._is_lost:
+            raise SupervisorLost("the supervisor of this run was killed, and every task with it")
+
     def signal(self, id: str, number: signal.Signals) -> None:
         self._say(op="signal", id=id, signal=int(number))
 
     def _say(self, **message: Any) -> None:
         if self._is_lost:
-            raise SupervisorLost("the supervisor of this run was killed, and every task with it")
+            return  # nobody hears it, and whoever runs the job is about to ask us
         self._writer.write(json.dumps(message).encode() + b"\n")
 
     async def _listen(self) -> None:
-        async for line in self._reader:
-            self._hear(json.loads(line))
+        with contextlib.suppress(ConnectionResetError):  # its end, if something was left unread
+            async for line in self._reader:
+                self._hear(json.loads(line))
         if not self._leaving:
             self._lost()
 
@@ -119,17 +131,20 @@ class Processes:
             case {"event": "started", "id": id, "pid": pid}:
                 self.pids[id] = pid
             case {"event": "exited", "id": id, "code": code, "cpu": cpu, "peak": peak}:
-                self.pids.pop(id, None)
-                self._on_exit(id, Exit(code, cpu, peak))
+                self._exited(id, Exit(code, cpu, peak))
+
+    def _exited(self, id: str, exit: Exit) -> None:
+        self.pids.pop(id, None)
+        self._open.discard(id)
+        self._on_exit(id, exit)
 
     def _lost(self) -> None:
         """Killed from outside, or broken: no task may go on unsupervised."""
         self._supervisor.wait()
-        kill_marked_children()
+        kill_inherited(self.pids.values())
         self._is_lost = True
-        for id in list(self.pids):
-            self.pids.pop(id)
-            self._on_exit(id, Exit(128 + signal.SIGKILL))
+        for id in list(self._open):
+            self._exited(id, Exit(128 + signal.SIGKILL))
         if self._ready is not None and not self._ready.done():
             text = self._log.read_text(errors="replace").strip().splitlines()
             self._ready.set_exception(SupervisorLost(f"the supervisor did not start: {' '.join(text[-1:])}"))

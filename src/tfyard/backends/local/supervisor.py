@@ -3,6 +3,7 @@
 It is a child of tfyard and the parent of every container. It learns of tfyard's death, however sudden, by the
 end of their socket; as a subreaper it inherits every orphan, however deep; then it kills them all and ends.
 (PR_SET_PDEATHSIG alone does not do: grandchildren survive it. It is set as well, for the death of this process.)
+Where the system allows, the tasks are in a PID namespace, which ends with this process: see anchor.py.
 
     python -m tfyard.backends.local.supervisor FD     speaks JSON lines over the socket FD:
       in   {"op": "start", "id", "argv", "env", "cwd", "log", "mounts", "cgroup"}  {"op": "signal", "id", "signal"}
@@ -21,10 +22,9 @@ import socket
 import sys
 from typing import Any
 
-from tfyard.backends.local import namespace
+from tfyard.backends.local import anchor, namespace
+from tfyard.backends.local.orphans import MARK, children, kill_group, owner
 
-MARK = "TFYARD_CONTAINER"
-"""Set in every task's environment: the sign by which an orphan's owner is known."""
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 NOT_FOUND, NOT_STARTED = 127, 126
 ENDINGS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
@@ -47,15 +47,17 @@ class Supervisor:
         self._wake_end = wake  # kept: closing it would end the wake-ups
         signal.set_wakeup_fd(wake.fileno(), warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
+        self._anchor = anchor.drop(wake)
 
     def serve(self) -> None:
         """Until the other end is gone."""
-        self._say(event="ready", namespaces=namespace.is_allowed())
+        self._say(event="ready", namespaces=self._anchor is not None or namespace.is_allowed())
         while True:
             readable, _, _ = select.select([self.channel, self._wake], [], [])
             if self._wake in readable:
-                self._wake.recv(4096)
-                self._reap()
+                told = self._wake.recv(4096)
+                if self._reap() or anchor.ORPHAN_ENDED in told:
+                    self._sweep()
             if self.channel in readable and not self._listen():
                 return
 
@@ -63,8 +65,8 @@ class Supervisor:
         """Kill whoever is left, until nobody is: a dying child's children become ours, and are next."""
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         while True:
-            for pid in [*self.running, *_children()]:
-                _kill_group(pid, signal.SIGKILL)
+            for pid in [*self.running, *children()]:
+                kill_group(pid, signal.SIGKILL)
             try:
                 os.wait4(-1, 0)
             except ChildProcessError:
@@ -88,55 +90,49 @@ class Supervisor:
             self._say(event="started", id=message["id"], pid=pid)
         else:
             for pid in [pid for pid, name in self.running.items() if name == message["id"]]:
-                _kill_group(pid, message["signal"])
+                kill_group(pid, message["signal"])
 
     def _view(self, mounts: list[list[Any]]) -> namespace.View | OSError | None:
-        if not mounts:
+        own_proc = self._anchor is not None
+        if not mounts and not own_proc:
             return None
         key = tuple((source, target, bool(read_only)) for source, target, read_only in mounts)
         if key not in self._views:
             try:
-                self._views[key] = namespace.make_view(key)
+                self._views[key] = namespace.make_view(key, own_proc=own_proc)
             except OSError as error:
                 self._views[key] = error  # told in the log of each task that wants it
         return self._views[key]
 
-    def _reap(self) -> None:
-        while True:
-            try:
-                pid, status, usage = os.wait4(-1, os.WNOHANG)
-            except ChildProcessError:
-                return
-            if pid == 0:
-                return
-            name = self.running.pop(pid, None)
-            if name is not None:
-                _kill_group(pid, signal.SIGKILL)  # as in a container: the others go with the first process
-                used = {"cpu": usage.ru_utime + usage.ru_stime, "peak": usage.ru_maxrss * 1024}
-                self._say(event="exited", id=name, code=_exit_code(status), **used)
-            self._sweep()
+    def _reap(self) -> bool:
+        """Whether a child of ours has ended."""
+        ended = False
+        for pid in iter(_next_ended, None):
+            ended = True
+            if pid in self.running:
+                self._bury(pid, self.running.pop(pid))
+            else:
+                os.waitpid(pid, 0)
+        return ended
+
+    def _bury(self, pid: int, name: str) -> None:
+        kill_group(pid, signal.SIGKILL)  # as in a container: the others go with the first process
+        _, status, usage = os.wait4(pid, 0)
+        used = {"cpu": usage.ru_utime + usage.ru_stime, "peak": usage.ru_maxrss * 1024}
+        self._say(event="exited", id=name, code=_exit_code(status), **used)
 
     def _sweep(self) -> None:
         """Kill the orphans of tasks that are over; a daemon of a running task may stay."""
         alive = set(self.running.values())
-        for pid in _children():
-            if pid not in self.running and _owner(pid) not in alive:
-                _kill_group(pid, signal.SIGKILL)
+        for pid in children(also_of=self._anchor):
+            if pid not in (self._anchor, *self.running) and owner(pid) not in alive:
+                kill_group(pid, signal.SIGKILL)
 
     def _say(self, **message: Any) -> None:
         try:
             self.channel.sendall(json.dumps(message).encode() + b"\n")
         except OSError:
             return  # nobody listens any more: the next read sees the end and leads to `end`
-
-
-def kill_marked_children() -> None:
-    """For tfyard itself, should its supervisor be killed: as a subreaper it then inherits the tasks."""
-    while marked := [pid for pid in _children() if _owner(pid) is not None]:
-        for pid in marked:
-            _kill_group(pid, signal.SIGKILL)
-        for pid in marked:
-            os.waitpid(pid, 0)
 
 
 def _start(message: Message, view: namespace.View | OSError | None) -> int:
@@ -177,47 +173,18 @@ def _become(message: Message, view: namespace.View | OSError | None) -> None:
     os.execvpe(message["argv"][0], message["argv"], {**message["env"], MARK: message["id"]})
 
 
+def _next_ended() -> int | None:
+    """A child that has ended, left as it is: as long as nobody has waited for it, its group can be found."""
+    try:
+        found = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return None
+    return found.si_pid if found else None
+
+
 def _exit_code(status: int) -> int:
     code = os.waitstatus_to_exitcode(status)
     return code if code >= 0 else 128 - code
-
-
-def _kill_group(pid: int, number: int) -> None:
-    """A whole group if the process leads one (every task does), else the process itself."""
-    try:
-        if os.getpgid(pid) == pid:
-            os.killpg(pid, number)
-        else:
-            os.kill(pid, number)
-    except ProcessLookupError:
-        return  # gone by itself in the meantime, which is what was wanted
-
-
-def _children() -> list[int]:
-    """Direct children, among them every orphan; /proc is the only one who knows."""
-    me, found = os.getpid(), []
-    for name in os.listdir("/proc"):
-        if name.isdigit() and _parent(name) == me:
-            found.append(int(name))
-    return found
-
-
-def _parent(pid: str) -> int | None:
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            return int(file.read().rpartition(b")")[2].split()[1])
-    except (FileNotFoundError, ProcessLookupError):
-        return None  # ended while we looked
-
-
-def _owner(pid: int) -> str | None:
-    try:
-        with open(f"/proc/{pid}/environ", "rb") as file:
-            entries = file.read().split(b"\0")
-    except (FileNotFoundError, ProcessLookupError, PermissionError):
-        return None
-    mark = MARK.encode() + b"="
-    return next((entry[len(mark) :].decode() for entry in entries if entry.startswith(mark)), None)
 
 
 def main() -> None:
