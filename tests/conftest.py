@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, settings
 
 pytest_plugins = ["tfyard.testing.fixtures"]
 
-LONGEST_ASYNC_TEST = 120
+LONGEST_ASYNC_TEST, LONGEST_LONG_ONE = 120, 600
 LATER = ("processes", "tensorflow", "cluster")
 """Markers in the order in which their tests run, after the pure ones: what is cheap fails first."""
 
@@ -32,5 +32,6 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
         return None
     wanted = inspect.signature(pyfuncitem.obj).parameters
     arguments = {name: pyfuncitem.funcargs[name] for name in wanted}
-    asyncio.run(asyncio.wait_for(pyfuncitem.obj(**arguments), LONGEST_ASYNC_TEST))
+    longest = LONGEST_LONG_ONE if pyfuncitem.get_closest_marker("long") else LONGEST_ASYNC_TEST
+    asyncio.run(asyncio.wait_for(pyfuncitem.obj(**arguments), longest))
     return True

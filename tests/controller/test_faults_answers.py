@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.controller.cluster import tfjob
-from tests.controller.faults import Counting, Meddled, operator_with, stage
+from tests.controller.faults import Counting, Meddled, Stage, operator_with, stage
 from tfyard.controller.operator import TFJOBS
 from tfyard.kube import Request, requests
 from tfyard.testing import ControlPlane, Script, eventually
@@ -102,18 +102,38 @@ async def test_somebody_elses_write_between_decision_and_report_is_kept_and_the_
         assert (await scene.get())["metadata"]["annotations"] == {"note": "4"}
 
 
-async def test_a_status_that_nobody_can_read_harms_no_other_job(
-    control_plane: ControlPlane, namespace: str
+async def events(scene: Stage, reason: str) -> list[str]:
+    """What was said for this reason, each as its type and message."""
+    found = await scene.client.send(requests.get(f"/api/v1/namespaces/{scene.namespace}/events"))
+    return [f"{e['type']} {e['message']}" for e in found["items"] if e["reason"] == reason]
+
+
+async def test_a_status_that_cannot_be_read_is_told_once_and_touched_by_nobody_until_it_is_mended(
+    control_plane: ControlPlane, namespace: str, caplog: pytest.LogCaptureFixture
 ) -> None:
+    """Acting on half a memory would run finished tasks again."""
     async with stage(control_plane, namespace, Script(run_for=0.3)) as scene:
         client = Counting(control_plane.admin)
         async with operator_with(client, namespace):
-            await scene.submit(tfjob("broken", policy={"suspend": True}, Worker=1))
+            await scene.submit(tfjob("broken", policy={"suspend": True}, Worker=2))
             await scene.phase("Suspended", "broken")
             path = TFJOBS.path(namespace, "broken", "status")
             nonsense = {"tasks": {"Worker": {"finished": "some of them", "attempts": {"first": 1}}}}
             await scene.client.send(requests.patch(path, {"status": nonsense}))
-            await asyncio.sleep(TO_BE_HEARD)
+            before = len(client.writes)
+            await scene.patch({"spec": {"runPolicy": {"suspend": False}}}, "broken")
             await scene.submit(tfjob(Worker=1))
             await scene.phase("Succeeded")
-            assert sum("/tfjobs/broken" in write for write in client.writes) < 10
+            await asyncio.sleep(TO_BE_HEARD)
+            mine = [write for write in client.writes[before:] if "train" not in write]
+            assert [w for w in mine if "/tfjobs/broken" in w] == []
+            (told,) = await events(scene, "StatusUnreadable")
+            assert told.startswith("Warning ")
+            assert "status.tasks.Worker.finished: must be indexes such as 0-2,7, not 'some of them'" in told
+            assert "status.tasks.Worker.attempts.first: " in told
+            assert f"kubectl -n {namespace} edit tfjob broken --subresource=status" in told
+            assert not any(record.exc_info for record in caplog.records), "a traceback helps nobody"
+            mended = {"tasks": {"Worker": {"finished": "1", "attempts": {"first": None}}}}
+            await scene.client.send(requests.patch(path, {"status": mended}))
+            await scene.phase("Succeeded", "broken")
+        assert {name for name, _ in scene.chronicle.attempts} == {"train-worker-0", "broken-worker-0"}

@@ -1,6 +1,8 @@
 """Several real operators: whoever leads is killed or stopped, and no action is lost or done twice."""
 
 import asyncio
+import signal
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,7 +26,9 @@ LAPSED = 8.0
 def operators(
     plane: ControlPlane, namespace: str, folder: Path, count: int
 ) -> Iterator[list[OperatorProcess]]:
-    made = [OperatorProcess(plane.kubeconfig, namespace, folder / f"{n}.log") for n in range(count)]
+    taken = len(list(folder.iterdir()))
+    logs = [folder / f"{taken + number}.log" for number in range(count)]
+    made = [OperatorProcess(plane.kubeconfig, namespace, log) for log in logs]
     try:
         yield made
     finally:
@@ -38,6 +42,21 @@ async def lease(scene: Stage) -> dict[str, Any]:
         return dict((await scene.client.send(requests.get(path)))["spec"])
     except NotFound:
         return {"holderIdentity": "", "leaseTransitions": -1}
+
+
+PROMISED = 15.0
+"""Seconds for which nobody may lead after a leader is gone without a word."""
+
+
+async def stands_by(log: Path) -> None:
+    """Until it watches, too: whoever has just been started has not seen the lease yet."""
+
+    async def look() -> None:
+        assert log.exists()
+        assert "answers on port" in log.read_text()
+
+    await eventually(look)
+    await asyncio.sleep(2)
 
 
 async def taken_over(scene: Stage, times: int) -> str:
@@ -75,11 +94,14 @@ async def test_a_killed_leader_is_followed_by_one_that_does_the_rest(
             with operators(control_plane, namespace, tmp_path, 1):
                 await scene.submit(tfjob(Worker={"replicas": 2, "restartPolicy": "ExitCode"}))
                 await scene.phase("Running")
+                await stands_by(tmp_path / "1.log")
                 first.process.kill()
+                gone = time.monotonic()
                 await scene.kubelet.finish("train-worker-1", 137)
                 await taken_over(scene, 1)
-                await scene.phase("Running")
                 await eventually(lambda: count(scene, 3))
+                assert time.monotonic() - gone < PROMISED, "not only led again: the lost pod is back"
+                await scene.phase("Running")
                 await scene.kubelet.finish("train-worker-0")
                 status = await scene.phase("Succeeded")
         assert status["replicaStatuses"]["Worker"]["restarts"] == 1
@@ -97,10 +119,13 @@ async def test_a_stopped_leader_that_wakes_up_finds_everything_done_and_touches_
         with operators(control_plane, namespace, tmp_path, 1) as (first,):
             before = await taken_over(scene, 0)
             with operators(control_plane, namespace, tmp_path, 1):
+                await stands_by(tmp_path / "1.log")
                 await scene.submit(tfjob(Worker={"replicas": 20, "restartPolicy": "ExitCode"}))
                 await eventually(lambda: any_pod(scene))
                 first.stop()
+                gone = time.monotonic()
                 assert await taken_over(scene, 1) != before
+                assert time.monotonic() - gone < PROMISED
                 await scene.phase("Running")
                 await eventually(lambda: count(scene, 20))
                 await scene.kubelet.finish("train-worker-7", 143)
@@ -117,3 +142,20 @@ async def test_a_stopped_leader_that_wakes_up_finds_everything_done_and_touches_
 
 async def any_pod(scene: Stage) -> None:
     assert scene.chronicle.pods
+
+
+async def test_a_server_that_does_not_answer_keeps_nobody_from_ending(
+    control_plane: ControlPlane, namespace: str, tmp_path: Path
+) -> None:
+    async with stage(control_plane, namespace) as scene:
+        with operators(control_plane, namespace, tmp_path, 1) as (alone,):
+            await scene.submit(tfjob(Worker=2))
+            await scene.phase("Running")
+            await stands_by(tmp_path / "0.log")
+            control_plane.apiserver.pause()
+            alone.process.send_signal(signal.SIGTERM)
+            try:
+                ended = await asyncio.to_thread(alone.process.wait, 25)
+            finally:
+                control_plane.apiserver.resume()
+            assert ended == 0

@@ -1,12 +1,9 @@
 """Pods that the cluster takes away cost no retry; a dead node's pod is waited for, and then removed by force."""
 
-import asyncio
-
 import pytest
 
 from tests.controller.cluster import tfjob
 from tests.controller.faults import Counting, Stage, operator_with, stage
-from tfyard.controller.operator import TFJOBS
 from tfyard.kube import requests
 from tfyard.planner.plan import OVERDUE_AFTER
 from tfyard.testing import ControlPlane, Script, eventually
@@ -84,43 +81,3 @@ async def test_a_pod_on_a_lost_node_is_removed_by_force_when_its_time_is_long_ov
         await scene.client.send(requests.delete(path, grace=1))
         await run_again(scene)
     assert [write for write in client.writes if "DELETE" in write] == [f"DELETE {path}"]
-
-
-@pytest.mark.parametrize("count", [200, pytest.param(1000, marks=pytest.mark.long)])
-async def test_finished_jobs_that_lie_around_are_looked_at_and_not_written(
-    control_plane: ControlPlane, namespace: str, count: int
-) -> None:
-    client = Counting(control_plane.admin)
-    async with stage(control_plane, namespace) as scene:
-        await make_finished(scene, count)
-        async with operator_with(client, namespace) as operator:
-            await operator.synced.wait()
-            assert len(operator.cache.jobs) == count
-
-            async def idle() -> None:
-                assert len(operator.queue) == 0
-                assert not operator.queue._busy
-
-            await eventually(idle)
-            before = len(client.sent)
-            await asyncio.sleep(3)
-            assert client.writes == []
-            assert len(client.sent) == before
-            await scene.submit(tfjob(Worker=1))
-            await scene.phase("Running")
-
-
-async def make_finished(scene: Stage, count: int) -> None:
-    when = "2026-01-01T00:00:00Z"
-    ended = {"type": "Succeeded", "status": "True", "reason": "TFJobSucceeded", "lastTransitionTime": when}
-    status = {"conditions": [ended], "completionTime": when, "phase": "Succeeded", "observedGeneration": 1}
-    seats = asyncio.Semaphore(16)
-
-    async def make(number: int) -> None:
-        async with seats:
-            name = f"old-{number}"
-            await scene.submit(tfjob(name, Worker=1))
-            path = TFJOBS.path(scene.namespace, name, "status")
-            await scene.client.send(requests.patch(path, {"status": status}))
-
-    await asyncio.gather(*(make(number) for number in range(count)))

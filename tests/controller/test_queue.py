@@ -2,6 +2,8 @@
 
 import asyncio
 
+import pytest
+
 from tfyard.controller.queue import LONGEST_PAUSE, Queue
 
 
@@ -58,3 +60,17 @@ async def test_who_fails_waits_longer_each_time_up_to_a_limit_and_success_forgiv
     assert max(pauses) <= 1.2 * LONGEST_PAUSE
     queue.forget("a")
     assert queue.retry("a") < pauses[4]
+
+
+async def test_a_closed_queue_gives_nothing_away_and_waits_for_what_is_under_way() -> None:
+    queue = Queue[str]()
+    queue.add("a")
+    queue.add("b")
+    assert await queue.get() == "a"
+    closing = asyncio.create_task(queue.close())
+    await asyncio.sleep(0)
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(queue.get(), 0.05)
+    assert not closing.done()
+    queue.done("a")
+    await asyncio.wait_for(closing, 1)

@@ -43,8 +43,9 @@ def lines(log: Path) -> list[dict[str, Any]]:
 
 
 def port_of(log: Path) -> int:
-    (told,) = [line["message"] for line in lines(log) if line["message"].startswith("answers on port")]
-    return int(told.rpartition(" ")[2])
+    told = [line["message"] for line in lines(log) if line["message"].startswith("answers on port")]
+    assert told, "not there yet"
+    return int(told[0].rpartition(" ")[2])
 
 
 async def test_it_leads_answers_works_and_hands_its_lease_back(
@@ -68,5 +69,33 @@ async def test_it_leads_answers_works_and_hands_its_lease_back(
             assert f"training_operator_jobs_successful_total{labels} 1" in metrics
             process.send_signal(signal.SIGTERM)
             assert await asyncio.wait_for(process.wait(), 30) == 0
+        lease = await client.send(requests.get(requests.LEASES.path(namespace, "tfyard-operator")))
+        assert lease["spec"].get("holderIdentity", "") == ""
+
+
+MANY = 150
+
+
+async def test_what_it_has_to_say_is_said_before_it_ends(
+    control_plane: ControlPlane, namespace: str, tmp_path: Path
+) -> None:
+    """Statuses are written many at a time and events few: when the last status is there, events wait."""
+    resting = {"suspend": True}
+    async with control_plane.client() as client:
+        await install(client)
+        made = [tfjob(f"job-{number}", resting, Worker=1) for number in range(MANY)]
+        await asyncio.gather(*(client.send(requests.create(TFJOBS.path(namespace), each)) for each in made))
+        async with operator(control_plane, namespace, tmp_path / "log") as process:
+
+            async def all_rest() -> None:
+                found = await client.send(requests.get(TFJOBS.path(namespace)))
+                assert all((item.get("status") or {}).get("phase") for item in found["items"])
+
+            await eventually(all_rest, 60)
+            process.send_signal(signal.SIGTERM)
+            assert await asyncio.wait_for(process.wait(), 30) == 0
+        events = await client.send(requests.get(f"/api/v1/namespaces/{namespace}/events"))
+        told = [event for event in events["items"] if event["reason"] == "TFJobSuspended"]
+        assert len(told) == MANY
         lease = await client.send(requests.get(requests.LEASES.path(namespace, "tfyard-operator")))
         assert lease["spec"].get("holderIdentity", "") == ""

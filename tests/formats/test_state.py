@@ -5,7 +5,7 @@ import pytest
 
 from tfyard import formats
 from tfyard.errors import Invalid
-from tfyard.model import Cluster, Condition, Failure, RoleMemory, RoleStatus, Status
+from tfyard.model import Cluster, Condition, Failure, RoleMemory, RoleStatus, Status, format_path
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 FULL = Status(
@@ -59,9 +59,41 @@ def test_a_job_that_v1alpha1_finished_stays_finished(raw: dict[str, Any], finish
 
 
 @pytest.mark.parametrize(
-    "raw", ["x", [1], {"conditions": 1}, {"startTime": "soon"}, {"tasks": {"Worker": 1}}]
+    ("raw", "path", "message"),
+    [
+        ("x", "status", "Expected `object`, got `str`"),
+        ([1], "status", "Expected `object`, got `array`"),
+        ({"conditions": 1}, "status.conditions", "Expected `array`, got `int`"),
+        ({"conditions": [{"status": "True"}]}, "status.conditions[0]", "missing required field `type`"),
+        ({"startTime": "soon"}, "status.startTime", "Invalid RFC3339"),
+        ({"tasks": {"Worker": 1}}, "status.tasks.Worker", "Expected `object`, got `int`"),
+        ({"tasks": {"PS": {"retries": "x"}}}, "status.tasks.PS.retries", "Expected `int`, got `str`"),
+        ({"tasks": {"PS": {"finished": "0-"}}}, "status.tasks.PS.finished", "must be indexes such as 0-2,7"),
+        ({"tasks": {"PS": {"attempts": {"-1": 1}}}}, "status.tasks.PS.attempts[-1]", "must be an index"),
+    ],
 )
-def test_a_status_that_cannot_be_one_is_a_problem(raw: Any) -> None:
+def test_a_status_that_cannot_be_one_is_a_problem_with_its_place(raw: Any, path: str, message: str) -> None:
     with pytest.raises(Invalid) as caught:
         formats.load_status({"status": raw})
-    assert [problem.path for problem in caught.value.problems] == [("status",)]
+    (problem,) = caught.value.problems
+    assert format_path(problem.path) == path
+    assert message in problem.message
+
+
+def test_all_that_cannot_be_read_of_a_status_is_told_at_once() -> None:
+    def places(tasks: Any, **more: Any) -> list[str]:
+        with pytest.raises(Invalid) as caught:
+            formats.load_status({"status": {"tasks": tasks, **more}})
+        return [format_path(problem.path) for problem in caught.value.problems]
+
+    tasks = {"PS": {"finished": "x", "attempts": {"x": 1}}, "Worker": {"finished": "0;1"}}
+    found = ["status.tasks.PS.attempts.x", "status.tasks.PS.finished", "status.tasks.Worker.finished"]
+    assert places(tasks) == found
+    tasks = {"PS": {"finished": []}, "Worker": {"attempts": {"0": "x"}}}
+    found = [
+        "status.tasks.PS.finished",
+        "status.tasks.Worker.attempts[*]",
+        "status.phase",
+        "status.startTime",
+    ]
+    assert places(tasks, phase=7, startTime="soon") == found

@@ -94,8 +94,19 @@ def test_the_phase_is_the_last_condition_that_holds() -> None:
     assert conditions.phase(put(RUNNING, "Running", "TFJobSuspended", holds=False)) == "Created"
 
 
-def test_what_blocks_a_job_is_no_phase_of_it() -> None:
+def test_what_stands_in_the_way_is_the_state_of_a_job_unless_it_runs_all_the_same() -> None:
+    assert conditions.phase(put(CREATED, "Blocked", "Quota")) == "Blocked"
+    assert conditions.phase(put(put(CREATED, "Blocked", "Quota"), "Restarting", "Lost")) == "Blocked"
     assert conditions.phase(put(RUNNING, "Blocked", "Quota")) == "Running"
+
+
+def test_what_stands_in_the_way_is_the_last_word_until_the_job_ends() -> None:
+    blocked = put(CREATED, "Blocked", "Quota")
+    running = put(blocked, "Running", "TFJobRunning")
+    assert [c.type for c in running] == ["Created", "Running", "Blocked"]
+    ended = put(running, "Succeeded", "TFJobSucceeded")
+    assert [c.type for c in ended if c.status == "True"] == ["Created", "Succeeded"]
+    assert ended[-1].type == "Succeeded"
 
 
 STORIES = {
@@ -193,6 +204,14 @@ def test_a_job_that_is_no_longer_blocked_says_so_in_peace() -> None:
     free = look(asked, status=blocked)
     assert shown(free.status)[-1] == "Blocked=False (Unblocked)"
     assert told(free) == [("Normal", "Unblocked", "Nothing stands in the way any more.")]
+
+
+def test_a_suspended_job_waits_for_nothing() -> None:
+    asked = job(workers(1))
+    blocked = look(asked, status=begun(asked), obstacles=(QUOTA,)).status
+    rests = look(replace(asked, run_policy=replace(asked.run_policy, suspend=True)), status=blocked)
+    assert shown(rests.status)[-2:] == ["Blocked=False (Unblocked)", "Suspended=True (TFJobSuspended)"]
+    assert rests.status.phase == "Suspended"
 
 
 def test_created_is_never_missing_though_another_operator_lost_it() -> None:

@@ -30,7 +30,7 @@ def test_a_job_that_is_created_suspended_makes_nothing_and_has_no_start() -> Non
     assert decision.actions == ()
     assert shown(decision.status) == ["Created=True (TFJobCreated)", "Suspended=True (TFJobSuspended)"]
     assert decision.status.start_time is None
-    assert decision.status.replica_statuses == {}
+    assert decision.status.replica_statuses["Worker"].ready == "0/2", "a table would show nothing"
     assert decision.status.phase == "Suspended"
     assert decision.status.observed_generation == 1
 

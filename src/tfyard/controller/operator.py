@@ -17,11 +17,11 @@ from msgspec import Struct
 
 from tfyard import formats, kube, planner
 from tfyard.backends.kubernetes import Cache, ClusterRunner, ClusterStore, JobKey
-from tfyard.backends.kubernetes.runner import Blocked, Unblocked, kind_of
+from tfyard.backends.kubernetes.runner import Blocked, Halt, Unblocked, kind_of
 from tfyard.backends.kubernetes.views import JobView, PodView
 from tfyard.errors import Invalid
 from tfyard.kube import requests
-from tfyard.model import Decision, Job, Manifest, Problem, Status, format_path
+from tfyard.model import Action, Decision, Event, Job, Manifest, Problem, format_path
 from tfyard.model.names import CONTROLLER, OPERATOR_NAME
 
 from . import journal
@@ -43,8 +43,17 @@ WORKERS = 64
 ANNOUNCERS = 4
 """Events under way at the same time; few, so that pods and statuses have the connections."""
 RESYNC = 600.0
+EVENTS_LIVE = 3600.0
+"""Servers forget events after an hour, unless told otherwise; what is still true then is said again."""
 LONGEST_WATCH_PAUSE = 10.0
 """A handful of watches is no burden to an apiserver that comes back, and jobs wait for them."""
+
+
+DENIED = (kube.Unauthorized, kube.Forbidden, kube.NotFound)
+"""Answers to a watch that will be the same next time, until a person does something; said once."""
+
+
+EXPECTED = {"NamespaceTerminating"}
 
 
 class NotLeading(Exception):
@@ -75,6 +84,7 @@ class Operator:
         self._due: dict[str, float] = {}
         self._unsynced: set[str] = set()
         self._put_off: set[JobKey] = set()
+        self._distrusted: dict[str, tuple[Event, float]] = {}
         self.synced = asyncio.Event()
 
     async def run(self) -> None:
@@ -93,6 +103,11 @@ class Operator:
                 tasks.create_task(self._announce())
             tasks.create_task(self._resync())
 
+    async def wind_down(self) -> None:
+        """No more looks; returns when those under way are over, and what they have to tell is told."""
+        await self.queue.close()
+        await self.store.all_said()
+
     # What is there.
 
     def _begin(self, tasks: asyncio.TaskGroup, name: str, watching: Any) -> None:
@@ -100,12 +115,18 @@ class Operator:
         tasks.create_task(watching, name=name)
 
     def _patience(self, resource: str) -> kube.Patience:
+        known: list[str] = []
+
         def told(problem: kube.KubeError | None) -> None:
             self.metrics.watch_restarts.inc(resource)
-            if problem is not None:
+            if isinstance(problem, DENIED):
+                if known != [str(problem)]:
+                    log.warning("cannot watch %s, and waits until it can: %s", resource, problem)
+            elif problem is not None:
                 log.info("the watch on %s was interrupted: %s", resource, problem)
+            known[:] = [str(problem)]
 
-        return kube.Patience(told=told, longest_pause=LONGEST_WATCH_PAUSE)
+        return kube.Patience(told=told, longest_pause=LONGEST_WATCH_PAUSE, insists=True)
 
     def _has_synced(self, name: str) -> None:
         self._unsynced.discard(name)
@@ -138,8 +159,11 @@ class Operator:
 
     def _forget(self, key: JobKey, view: JobView) -> None:
         self.queue.forget(key)
+        if key not in self.cache.jobs:
+            self._put_off.discard(key)
         self._jobs.pop(key, None)
         self._due.pop(view.metadata.uid, None)
+        self._distrusted.pop(view.metadata.uid, None)
         self.runner.forget(view.metadata.uid)
         self.store.forget(view.metadata.uid)
 
@@ -179,6 +203,8 @@ class Operator:
 
     def _gather(self, owner: str) -> None:
         """The first change is seen soon, so that a short job is seen to run; a stream of them now and then."""
+        if self.cache.key_of(owner) is None:
+            return  # its job is gone, and its turn would be kept for ever
         now, due = time.monotonic(), self._due.get(owner, 0.0)
         if due <= now:
             due = self._due[owner] = max(now + COALESCE, due + APART)
@@ -239,6 +265,7 @@ class Operator:
     async def _look(self, key: JobKey) -> None:
         view = self.cache.jobs.get(key)
         if view is None:
+            self.queue.forget(key)
             return
         if not self.settings.may_write():
             self._put_off.add(key)
@@ -248,16 +275,27 @@ class Operator:
         except Invalid as error:
             await self._refuse(view, error.problems)
             return
-        decision = await reconcile(job, self.store, self.runner, self.settings.site, datetime.now(UTC))
+        try:
+            decision = await reconcile(job, self.store, self.runner, self.settings.site, datetime.now(UTC))
+        except Invalid as error:  # what it remembers, not what it asks for
+            self._distrust(job, view, error.problems)
+            return
+        except Halt as halt:
+            self._narrate(job, halt.done)
+            raise
+        self._distrusted.pop(job.uid, None)
         self.queue.forget(key)
         if decision.status.is_finished:
             self._jobs.pop(key, None)
             self.store.forget(job.uid)
-        for event in planner.narrate(decision.actions):
-            self.store.tell(job, event)
+        self._narrate(job, decision.actions)
         for pause in (decision.wake_after, self.store.due_in(job.uid)):
             if pause is not None:
                 self.queue.add(key, pause + 0.01)
+
+    def _narrate(self, job: Job, done: Iterable[Action]) -> None:
+        for event in planner.narrate(done):
+            self.store.tell(job, event)
 
     def _read(self, key: JobKey, view: JobView) -> Job:
         """Read once for as long as it goes on: its pods change often, what it asks for hardly ever."""
@@ -268,11 +306,6 @@ class Operator:
 
     async def _refuse(self, view: JobView, problems: tuple[Problem, ...]) -> None:
         """A job that cannot be read has failed; it says everything that is wrong with it, once."""
-        before = Status()
-        with suppress(Invalid):
-            before = formats.load_status(view.document())
-        if before.is_finished or view.metadata.deletion_timestamp is not None:
-            return
         job = Job(
             name=view.metadata.name,
             namespace=view.metadata.namespace,
@@ -281,13 +314,35 @@ class Operator:
             api_version=view.api_version,
             kind=view.kind,
         )
-        told = [f"{format_path(p.path)}: {p.message}" + (f" ({p.fix})" if p.fix else "") for p in problems]
-        after, event = planner.refuse(job, before, told, datetime.now(UTC))
+        try:
+            before = formats.load_status(view.document())
+        except Invalid as error:
+            self._distrust(job, view, error.problems)
+            return
+        if before.is_finished or view.metadata.deletion_timestamp is not None:
+            return
+        after, event = planner.refuse(job, before, _told(problems), datetime.now(UTC))
         await self.store.report(job, before, Decision(status=after, events=(event,)))
+
+    def _distrust(self, job: Job, view: JobView, problems: tuple[Problem, ...]) -> None:
+        """Said where its owner looks, and not at each look. Whoever mends it is heard by the watch."""
+        if planner.is_hands_off(job, view.metadata.deletion_timestamp is not None):
+            return
+        event, now = planner.distrust(job, _told(problems)), time.monotonic()
+        before, since = self._distrusted.get(job.uid, (None, now))
+        if event != before or now - since > EVENTS_LIVE:
+            self._distrusted[job.uid] = event, now
+            log.warning("nothing is done about it, its status cannot be read: %s", "; ".join(_told(problems)))
+            self.store.tell(job, event)
+
+
+def _told(problems: tuple[Problem, ...]) -> list[str]:
+    return [f"{format_path(p.path)}: {p.message}" + (f" ({p.fix})" if p.fix else "") for p in problems]
 
 
 def _log_lost_event(event: Manifest, problem: kube.KubeError) -> None:
-    whose = event["involvedObject"]
-    log.warning(
-        "event %s of %s/%s was not taken: %s", event["reason"], whose["namespace"], whose["name"], problem
-    )
+    """A namespace that is being deleted takes none, which is nothing to worry about."""
+    whose, expected = event["involvedObject"], isinstance(problem, kube.Refused) and problem.causes & EXPECTED
+    level = logging.DEBUG if expected else logging.WARNING
+    text = "event %s of %s/%s was not taken: %s"
+    log.log(level, text, event["reason"], whose["namespace"], whose["name"], problem)

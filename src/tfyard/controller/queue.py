@@ -18,6 +18,9 @@ class Queue(Generic[K]):
         self._busy: set[K] = set()
         self._timers: dict[K, asyncio.TimerHandle] = {}
         self._failures: dict[K, int] = {}
+        self._quiet = asyncio.Event()
+        self._quiet.set()
+        self._closed = False
 
     def __len__(self) -> int:
         return self._line.qsize()
@@ -36,15 +39,25 @@ class Queue(Generic[K]):
 
     async def get(self) -> K:
         key = await self._line.get()
+        if self._closed:
+            await asyncio.Event().wait()
         self._waiting.discard(key)
         self._busy.add(key)
+        self._quiet.clear()
         return key
 
     def done(self, key: K) -> None:
         """What changed meanwhile is looked at again."""
         self._busy.discard(key)
+        if not self._busy:
+            self._quiet.set()
         if key in self._waiting:
             self._line.put_nowait(key)
+
+    async def close(self) -> None:
+        """Nobody gets anything any more; returns when nothing is under way."""
+        self._closed = True
+        await self._quiet.wait()
 
     def retry(self, key: K) -> float:
         """After a failure: ever later, with jitter, and how much later it is this time."""

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from tfyard import kube, planner
 from tfyard.formats.controllerconfig import OperatorConfig
+from tfyard.kube import requests
 
 from . import definitions, gangs
 from .config import read_config, read_server_script, site
@@ -19,9 +20,12 @@ from .health import Bind, HealthServer, Questions
 from .leadership import Leadership, new_identity
 from .lease import Candidate
 from .operator import Operator, Settings
+from .rights import Permissions, needed, to_amend, to_lead
 
 log = logging.getLogger(__name__)
 
+FAREWELL = 5.0
+"""Seconds; a kubelet grants 30 for everything."""
 OWN_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
 
@@ -41,7 +45,8 @@ class Options(Struct, frozen=True, kw_only=True):
 
 
 async def serve(access: kube.Access, options: Options) -> None:
-    """Until SIGTERM or SIGINT; then the lease is handed back, so that a standby takes over at once."""
+    """Until SIGTERM or SIGINT; then the last things are said and the lease is handed back, so that a standby
+    takes over at once."""
     place = _site(options)
     async with kube.Client(access) as client, AsyncExitStack() as doors:
         resources = await definitions.ready(client, install=options.install_crds)
@@ -52,9 +57,16 @@ async def serve(access: kube.Access, options: Options) -> None:
         if not options.leader_elect:
             settings = replace(settings, may_write=lambda: True)
         operator = Operator(client, settings, resources)
-        questions = Questions(metrics=lambda: _metrics(operator), why_not_ready=lambda: _why_not(operator))
+        permissions = _permissions(operator, leadership.candidate if options.leader_elect else None)
+        questions = Questions(
+            metrics=lambda: _metrics(operator), why_not_ready=lambda: _why_not(operator, permissions)
+        )
         await doors.enter_async_context(HealthServer(Bind.parse(options.bind), questions))
-        await _run(operator, leadership if options.leader_elect else None)
+        asking = asyncio.create_task(permissions.run())
+        try:
+            await _run(operator, leadership if options.leader_elect else None)
+        finally:
+            await _end(asking)
 
 
 def _site(options: Options) -> planner.Site:
@@ -86,6 +98,8 @@ async def _run(operator: Operator, leadership: Leadership | None) -> None:
     done, _ = await asyncio.wait(
         [task for task in (working, leading, stopping) if task], return_when=asyncio.FIRST_COMPLETED
     )
+    if done == {stopping}:
+        await _say_farewell(operator)
     if leadership is not None and leading is not None and not leading.done():
         leadership.hand_back()
         await asyncio.wait([leading], timeout=leadership.terms.renew_deadline)
@@ -93,6 +107,15 @@ async def _run(operator: Operator, leadership: Leadership | None) -> None:
         await _end(task)
     for task in done - {stopping}:
         task.result()
+
+
+async def _say_farewell(operator: Operator) -> None:
+    """While the lease is ours still: events are kept nowhere but here. A server that does not answer is not
+    waited for: all that jobs must remember is stored already."""
+    try:
+        await asyncio.wait_for(operator.wind_down(), FAREWELL)
+    except TimeoutError:
+        log.warning("ends with things unsaid: the server did not take them within %g s", FAREWELL)
 
 
 async def _lead(operator: Operator, leadership: Leadership) -> None:
@@ -128,5 +151,19 @@ def _metrics(operator: Operator) -> str:
     return operator.metrics.render()
 
 
-def _why_not(operator: Operator) -> list[str]:
-    return [] if operator.synced.is_set() else ["the first lists are not complete"]
+def _permissions(operator: Operator, candidate: Candidate | None) -> Permissions:
+    places = operator.settings.namespaces or ("",)
+    children = (requests.PODS, *operator.runner.children.values())
+    rights = needed(operator.resources.values(), children, places) + to_amend(_amended(operator), places)
+    return Permissions(operator.client, [*rights, *(to_lead(candidate.namespace) if candidate else ())])
+
+
+def _amended(operator: Operator) -> list[kube.Resource]:
+    place = operator.settings.site
+    groups = [gangs.groups_of(place.gang)] if place.gang and place.gang.by != "core" else []
+    return groups + ([requests.PODS] if place.queues_pods else [])
+
+
+def _why_not(operator: Operator, permissions: Permissions) -> list[str]:
+    lacking = [f"is not allowed to {right}" for right in permissions.missing]
+    return lacking + ([] if operator.synced.is_set() else ["the first lists are not complete"])

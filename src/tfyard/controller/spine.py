@@ -1,6 +1,7 @@
 """The spine: observe, decide, report, apply. In this order, because what is remembered first is never lost."""
 
 import asyncio
+from collections.abc import Awaitable
 from datetime import datetime
 
 from tfyard import planner
@@ -16,8 +17,15 @@ async def reconcile(
     decision = planner.decide(job, observed, site, now)
     reporting = store.report(job, observed.status, decision)
     if decision.act_at_once:
-        await asyncio.gather(reporting, runner.apply(job, decision.actions))
+        await _both(reporting, runner.apply(job, decision.actions))
     else:
         await reporting
         await runner.apply(job, decision.actions)
     return decision
+
+
+async def _both(*parts: Awaitable[None]) -> None:
+    """Until both are over, however one of them ends: what goes on behind the next pass could undo it."""
+    for problem in await asyncio.gather(*parts, return_exceptions=True):
+        if problem is not None:
+            raise problem

@@ -57,6 +57,12 @@ class Answered(KubeError):
         self.status = status
         self.retry_after = retry_after
 
+    @property
+    def causes(self) -> set[str]:
+        """Reasons finer than the code's: a 403 of a quota, of a right, of a namespace that is being deleted."""
+        causes = (self.status.details or {}).get("causes") or []
+        return {str(cause.get("reason")) for cause in causes}
+
 
 class TooManyRequests(Answered, Transient):
     pass

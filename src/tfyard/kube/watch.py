@@ -43,6 +43,7 @@ class Patience(msgspec.Struct, frozen=True):
     """`idle`: apiservers mostly send a bookmark each minute, so longer silence smells of a dead connection (a
     stopped machine or a cut cable closes nothing), and asking again from the same version is cheap.
     `life`: how long one request asks to be served; the server's own default is 30 to 60 minutes.
+    `insists`: whether a first list that is refused is waited for as well, instead of being an error.
     `told` hears of each interruption: for logs and metrics.
     """
 
@@ -50,6 +51,7 @@ class Patience(msgspec.Struct, frozen=True):
     life: float = 300.0
     first_pause: float = 0.5
     longest_pause: float = 30.0
+    insists: bool = False
     told: Callable[[KubeError | None], None] = ignore
 
 
@@ -77,17 +79,14 @@ async def watch(
     query: Query | None = None,
     patience: Patience = DEFAULT_PATIENCE,
 ) -> AsyncIterator[Snapshot[T] | Changed[T] | Removed[T]]:
-    """Raises only before the first Snapshot; afterwards even 401 and 403 are waited out, for a restarting
-    apiserver answers those until its own caches are filled. End it by closing the generator."""
-    backoff, chosen = _Backoff(patience), dict(query or {})
-    listing = await list_all(client, kind, path, chosen)
-    version = listing.resource_version
-    yield Snapshot(listing.items)
+    """Raises only before the first Snapshot, if at all; afterwards even 401 and 403 are waited out, for a
+    restarting apiserver answers those until its own caches are filled. End it by closing the generator."""
+    backoff, chosen, version, begun = _Backoff(patience), dict(query or {}), "", False
     while True:
         try:
             if not version:
                 listing = await list_all(client, kind, path, chosen)
-                version = listing.resource_version
+                version, begun = listing.resource_version, True
                 yield Snapshot(listing.items)
             started = time.monotonic()
             request = _request(path, chosen, version, patience)
@@ -102,6 +101,8 @@ async def watch(
             if time.monotonic() - started < 1.0:
                 await backoff.wait()  # a server that shuts down ends each new watch at once
         except KubeError as problem:
+            if not (begun or patience.insists):
+                raise
             patience.told(problem)
             version = "" if isinstance(problem, Expired) else version
             await backoff.wait(problem.retry_after if isinstance(problem, Transient) else None)

@@ -4,8 +4,8 @@ The laptop and the cluster share it, which is why the same file means the same t
 reads a clock, a file, an environment variable or the network: time is an argument, and so is the place.
 """
 
-from .decide import decide, refuse
+from .decide import decide, distrust, is_hands_off, refuse
 from .narrate import narrate
 from .site import Accelerator, Gang, Site
 
-__all__ = ["Accelerator", "Gang", "Site", "decide", "narrate", "refuse"]
+__all__ = ["Accelerator", "Gang", "Site", "decide", "distrust", "is_hands_off", "narrate", "refuse"]

@@ -10,7 +10,7 @@ import msgspec
 
 from tfyard.model import Condition
 
-from .reasons import BLOCKED, FAILED, RESTARTING, RUNNING, SUCCEEDED
+from .reasons import BLOCKED, FAILED, RESTARTING, RUNNING, SUCCEEDED, SUSPENDED
 
 Conditions = tuple[Condition, ...]
 
@@ -29,17 +29,27 @@ def put(
     since = old.last_transition_time if old is not None and old.status == status else now
     new = Condition(type, status, reason, message, now, since)
     rest = tuple(c for c in conditions if c.type not in (type, _REPLACES.get(type) if holds else None))
-    return (*(_ended(rest) if type in _ENDS else rest), new)
+    return _blocked_last((*(_ended(rest) if type in _ENDS else rest), new))
 
 
 def phase(conditions: Conditions) -> str:
-    holding = [c.type for c in conditions if c.status == "True" and c.type != BLOCKED]
-    return holding[-1] if holding else ""
+    """The last one that holds. What stands in the way is the job's state only as long as it does not run: with
+    one worker of two it does both, and the message tells the rest."""
+    holding = [c.type for c in conditions if c.status == "True"]
+    going = [type for type in holding if type != BLOCKED]
+    if BLOCKED in holding and not {RUNNING, SUSPENDED, *_ENDS} & {*going}:
+        return BLOCKED
+    return going[-1] if going else ""
+
+
+def _blocked_last(conditions: Conditions) -> Conditions:
+    """As long as it holds: the last message is the one that tables show, and this one asks for a deed."""
+    return tuple(sorted(conditions, key=lambda c: c.type == BLOCKED and c.status == "True"))
 
 
 def _ended(conditions: Conditions) -> Conditions:
-    """A finished job neither runs nor restarts; everything else about those conditions stays as it was."""
+    """A finished job neither runs nor restarts nor waits; all else about those conditions stays as it was."""
     return tuple(
-        msgspec.structs.replace(c, status="False") if c.type in (RUNNING, RESTARTING) else c
+        msgspec.structs.replace(c, status="False") if c.type in (RUNNING, RESTARTING, BLOCKED) else c
         for c in conditions
     )

@@ -22,7 +22,7 @@ OURS = "kubeflow.org/training-operator"
 
 
 def decide(job: Job, observed: Observed, site: Site, now: datetime) -> Decision:
-    if is_hands_off(job, observed):
+    if is_hands_off(job, observed.deleting):
         return Decision(status=observed.status)
     if observed.status.is_finished:
         return _finished(job, observed, status.inherit(job, observed.status, _stamp(now)), now)
@@ -35,16 +35,27 @@ def decide(job: Job, observed: Observed, site: Site, now: datetime) -> Decision:
 
 def refuse(job: Job, before: Status, problems: list[str], now: datetime) -> tuple[Status, Event]:
     """A job that cannot be read has failed, for all the reasons at once."""
-    text = "\n".join([reasons.INVALID_MESSAGE.format(job=job), *problems])
+    text = _listed(reasons.INVALID_MESSAGE.format(job=job), problems)
     after = status.begin(job, before, before.cluster or Site().cluster(), _stamp(now))
     after = status.fail(after, Failure(cause="InvalidSpec", message=text), _stamp(now))
     after = replace(after, phase=reasons.FAILED)
     return after, Event("Warning", reasons.TFJOB_FAILED, text)
 
 
-def is_hands_off(job: Job, observed: Observed) -> bool:
+def distrust(job: Job, problems: list[str]) -> Event:
+    """A status that cannot be read is not written either: whoever wrote it may know what it means."""
+    text = _listed(reasons.STATUS_UNREADABLE_MESSAGE.format(job=job), problems)
+    return Event("Warning", reasons.STATUS_UNREADABLE, text)
+
+
+def _listed(text: str, problems: list[str]) -> str:
+    """In one line: a table shows no more than the first, and `describe` loses its columns at the second."""
+    return f"{text} {'; '.join(problems)}"
+
+
+def is_hands_off(job: Job, deleting: bool) -> bool:
     """Somebody else keeps this job, or it is being deleted and its children go by owner reference."""
-    return observed.deleting or job.run_policy.managed_by not in (None, "", OURS)
+    return deleting or job.run_policy.managed_by not in (None, "", OURS)
 
 
 def _active(job: Job, observed: Observed, census: Census, site: Site, now: datetime) -> Decision:
@@ -124,8 +135,7 @@ def _suspended(job: Job, observed: Observed, census: Census, site: Site, now: da
     suspend.put_to_rest(job, census)
     after = status.begin(job, before, site.cluster(), _stamp(now))
     after = replace(after, conditions=suspend.suspended(job, after, _stamp(now)), phase="Suspended")
-    if before.replica_statuses or observed.pods:
-        after = status.count(job, after, census)
+    after = status.count(job, after, census)
     return Decision(
         status=after,
         actions=tuple(suspend.clear(job, observed, now)),

@@ -23,7 +23,7 @@ def tell(job: Job, before: Status, after: Status, verdict: Verdict) -> Iterator[
     yield from _exits(job, chain(verdict.fatal, verdict.restarted))
     if after.has(reasons.RESTARTING) and (verdict.restarted or verdict.replaced):
         yield Event("Warning", reasons.TFJOB_RESTARTING, explain(job, verdict))
-    if _changed(before, after, reasons.BLOCKED):
+    if _changed(before, after, reasons.BLOCKED) and not after.is_finished:
         yield _event("Warning" if after.has(reasons.BLOCKED) else "Normal", after, reasons.BLOCKED)
     if _changed(before, after, reasons.SUSPENDED):
         yield _event("Normal", after, reasons.SUSPENDED)

@@ -19,6 +19,7 @@ TFJOB_SUSPENDED: Final = "TFJobSuspended"
 TFJOB_RESUMED: Final = "TFJobResumed"
 UNBLOCKED: Final = "Unblocked"
 EXITED_WITH_CODE: Final = "ExitedWithCode"
+STATUS_UNREADABLE: Final = "StatusUnreadable"
 TEMPLATE_RESTART_POLICY: Final = "SetPodTemplateRestartPolicy"
 TEMPLATE_SCHEDULER: Final = "SetPodTemplateSchedulerName"
 NO_GANG: Final = "NoGangScheduler"
@@ -45,6 +46,10 @@ DEADLINE_MESSAGE: Final = (
     "Job {job.name} has failed because it was active longer than specified deadline ({deadline} s)"
 )
 INVALID_MESSAGE: Final = "TFJob {job.namespace}/{job.name} is invalid:"
+STATUS_UNREADABLE_MESSAGE: Final = (
+    "The stored status cannot be read. Acting without it could run finished tasks again, so nothing is done"
+    " until it is mended (kubectl -n {job.namespace} edit tfjob {job.name} --subresource=status):"
+)
 UNBLOCKED_MESSAGE: Final = "Nothing stands in the way any more."
 TEMPLATE_RESTART_POLICY_MESSAGE: Final = (
     "Restart policy in pod template will be overwritten by restart policy in replica spec"

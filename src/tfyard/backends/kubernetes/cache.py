@@ -139,7 +139,10 @@ class Cache:
         for known in self.pods.values():
             for name in [name for name, there in known.items() if namespace in ("", there.namespace)]:
                 del known[name]
-        return before | {self.put_pod(view) for view in views}
+        touched = before | {self.put_pod(view) for view in views}
+        for owner in [owner for owner in before if not self.pods[owner]]:
+            del self.pods[owner]
+        return touched
 
     def replace_children(self, kind: str, views: list[Child], namespace: str = "") -> set[str]:
         before = set(self.children)
@@ -148,7 +151,10 @@ class Cache:
                 k for k, c in known.items() if k[0] == kind and namespace in ("", c.metadata.namespace)
             ]:
                 del known[key]
-        return before | {self.put_child(kind, view) for view in views}
+        touched = before | {self.put_child(kind, view) for view in views}
+        for owner in [owner for owner in before if not self.children[owner]]:
+            del self.children[owner]
+        return touched
 
     def _keep_pod(self, view: PodView) -> bool:
         """True if it says something new."""

@@ -2,8 +2,9 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 from tfyard import formats
 from tfyard.kube import (
@@ -19,7 +20,14 @@ from tfyard.kube import (
     requests,
 )
 from tfyard.model import Action, Amend, Create, Delete, DeleteJob, Job, Observed, Obstacle
-from tfyard.model.names import CONTROLLER, OPERATOR_NAME, POD_GROUP, QUEUE_FINALIZER
+from tfyard.model.names import (
+    CONTROLLER,
+    OPERATOR_NAME,
+    POD_GROUP,
+    QUEUE_FINALIZER,
+    REPLICA_INDEX,
+    REPLICA_TYPE,
+)
 
 from .cache import Cache, JobKey
 from .store import Guard
@@ -32,17 +40,27 @@ CHILDREN = {
 }
 """What a job has beside its pods: made by us, watched by us."""
 RESOURCES = {"Pod": requests.PODS, **CHILDREN}
+KNOWN_BY = (OPERATOR_NAME, REPLICA_TYPE, REPLICA_INDEX)
+"""The labels by which an object is watched, and a pod counted as its task's."""
 AT_ONCE = 32
 """Writes of one job under way at the same time: a large job must leave room for the others."""
 DEFAULT_GRACE = 30
 """Seconds that a pod has by default to end; the watch soon tells the true time."""
 
 
-class Blocked(Exception):
+class Halt(Exception):
+    """A pass that did not go to its end as planned; `done` is what was done of it all the same."""
+
+    def __init__(self, message: str, done: Sequence[Action] = ()) -> None:
+        super().__init__(message)
+        self.done = done
+
+
+class Blocked(Halt):
     """Something stands in the way of this job; it is known by now, and worth another try later."""
 
 
-class Unblocked(Exception):
+class Unblocked(Halt):
     """What stood in the way is gone: worth another look at once, for it must be said."""
 
 
@@ -73,35 +91,39 @@ class ClusterRunner:
     async def apply(self, job: Job, actions: Sequence[Action]) -> None:
         """Names before those who answer to them, departures before arrivals; each kind at once."""
         found: dict[str, Obstacle] = {}
+        done: list[Action] = []
         for turn in _in_turn(actions):
-            seats = asyncio.Semaphore(AT_ONCE)
-            await asyncio.gather(*(self._do(job, action, seats, found) for action in turn))
+            await _all(partial(self._do, job, action, found, done) for action in turn)
             if found and any(isinstance(action, Create) and action.kind == POD_GROUP for action in turn):
                 break  # pods would wait for nothing, or join a stranger's group of that name
         before = self._obstacles.pop(job.uid, ())
+        if self._cache.key_of(job.uid) is None:
+            return  # deleted meanwhile: nobody waits for it, and nobody would forget it once more
         if found:
             self._obstacles[job.uid] = tuple(found[reason] for reason in sorted(found))
-            raise Blocked(next(iter(found.values())).message)
+            raise Blocked(next(iter(found.values())).message, done)
         if before:
-            raise Unblocked("nothing stands in the way any more")
+            raise Unblocked("nothing stands in the way any more", done)
 
     def forget(self, uid: str) -> None:
         self._obstacles.pop(uid, None)
 
-    async def _do(
-        self, job: Job, action: Action, seats: asyncio.Semaphore, found: dict[str, Obstacle]
-    ) -> None:
-        async with seats:
-            match action:
-                case Create():
-                    _note(found, await self._create(job, action))
-                case Amend():
-                    _note(found, await self._amend(job, action))
-                case Delete():
-                    await self._delete(job, action)
-                case DeleteJob():
-                    resource = self._resources[job.api_version.partition("/")[0]]
-                    await self._send_delete(resource.path(job.namespace, job.name), job.uid, "Background")
+    async def _do(self, job: Job, action: Action, found: dict[str, Obstacle], done: list[Action]) -> None:
+        obstacle = None
+        match action:
+            case Create():
+                obstacle = await self._create(job, action)
+            case Amend():
+                obstacle = await self._amend(job, action)
+            case Delete():
+                await self._delete(job, action)
+            case DeleteJob():
+                resource = self._resources[job.api_version.partition("/")[0]]
+                await self._send_delete(resource.path(job.namespace, job.name), job.uid, "Background")
+        if obstacle is None:
+            done.append(action)
+        else:
+            found.setdefault(obstacle.reason, obstacle)
 
     async def _create(self, job: Job, action: Create) -> Obstacle | None:
         resource = self._resource(action.kind)
@@ -153,8 +175,9 @@ class ClusterRunner:
             return Obstacle("NameNotYetFree", f"{what} has just gone")
         meta = there.metadata
         if meta.owner == job.uid and meta.deletion_timestamp is None:
-            self._keep(action.kind, there)
-            return None if _is_ours(meta) else await self._adopt(job, action)
+            if action.kind == POD_GROUP and not _is_ours(meta):
+                return await self._adopt(job, action)
+            return self._recognize(action, there)
         if meta.deletion_timestamp is not None or self._is_left_over(meta):
             return Obstacle("NameNotYetFree", f"{what} is still being deleted")
         return Obstacle("NameTaken", f"{what} exists and is not this job's; delete or rename one of them")
@@ -163,6 +186,17 @@ class ClusterRunner:
         """Upstream's PodGroups are the job's, but have no labels by which a watch would find them."""
         labels = action.manifest["metadata"]["labels"]
         return await self._amend(job, Amend(action.kind, action.name, {"metadata": {"labels": labels}}))
+
+    def _recognize(self, action: Create, there: PodView | Child) -> Obstacle | None:
+        """It is ours; but somebody may have edited away what it is watched and counted by, and nobody would ever
+        hear how it ends."""
+        for key, value in action.manifest["metadata"]["labels"].items():
+            if key in KNOWN_BY and there.metadata.labels.get(key) != value:
+                kind = action.kind.lower()
+                lost = f"{kind} {action.name} has no longer the label {key}={value}, by which it is known"
+                return Obstacle("LabelsMissing", f"{lost}; put it back, or delete the {kind}")
+        self._keep(action.kind, there)
+        return None
 
     def _is_left_over(self, meta: Meta) -> bool:
         """Of a job that is gone, so it will be collected; a StatefulSet's pods may have such names as well."""
@@ -178,11 +212,11 @@ class ClusterRunner:
             until = None if gone else datetime.now(UTC) + timedelta(seconds=DEFAULT_GRACE)
             self._cache.send_off(job.uid, action.name, action.uid, until)
         else:
-            self._cache.children[job.uid].pop((action.kind, action.name), None)
+            self._cache.children.get(job.uid, {}).pop((action.kind, action.name), None)
 
     async def _release(self, job: Job, action: Delete) -> None:
         """Kueue holds a pod of a group until another takes its place; ours cannot, for it has the same name."""
-        known = self._cache.pods[job.uid].get(action.name)
+        known = self._cache.pods.get(job.uid, {}).get(action.name)
         if known is None or QUEUE_FINALIZER not in known.finalizers:
             return
         others = [name for name in known.finalizers if name != QUEUE_FINALIZER]
@@ -202,7 +236,7 @@ class ClusterRunner:
         return False
 
     def _uid_of_child(self, job: Job, action: Delete) -> str:
-        known = self._cache.children[job.uid].get((action.kind, action.name))
+        known = self._cache.children.get(job.uid, {}).get((action.kind, action.name))
         return known.metadata.uid if known else ""
 
 
@@ -223,15 +257,32 @@ def _key(job: Job) -> JobKey:
     return JobKey(job.api_version.partition("/")[0], job.namespace, job.name)
 
 
-def _note(found: dict[str, Obstacle], obstacle: Obstacle | None) -> None:
-    if obstacle is not None:
-        found.setdefault(obstacle.reason, obstacle)
-
-
 def _reason(problem: Refused) -> str:
     if isinstance(problem, Unprocessable):
         return "Invalid"
+    if "NamespaceTerminating" in problem.causes:
+        return "NamespaceTerminating"
     return "QuotaExceeded" if "exceeded quota" in str(problem) else "Forbidden"
+
+
+async def _all(deeds: Iterable[Callable[[], Awaitable[None]]]) -> None:
+    """AT_ONCE at a time. After a failure no other is begun, but those under way are waited for: they must not go
+    on behind the next pass."""
+    seats, failed = asyncio.Semaphore(AT_ONCE), asyncio.Event()
+
+    async def do(deed: Callable[[], Awaitable[None]]) -> None:
+        async with seats:
+            if failed.is_set():
+                return
+            try:
+                await deed()
+            except BaseException:
+                failed.set()
+                raise
+
+    for problem in await asyncio.gather(*map(do, deeds), return_exceptions=True):
+        if problem is not None:
+            raise problem
 
 
 def _in_turn(actions: Sequence[Action]) -> list[list[Action]]:

@@ -62,11 +62,17 @@ class ClusterStore:
     async def announce(self) -> None:
         """Sends the next event. One that the server does not take is not worth failing a job for."""
         namespace, event = await self._news.get()
-        self._guard("create", "events")
         try:
+            self._guard("create", "events")
             await self._client.send(requests.create(EVENTS.path(namespace), event), self._unread)
         except KubeError as problem:
             self.on_lost_event(event, problem)
+        finally:
+            self._news.task_done()
+
+    async def all_said(self) -> None:
+        """Returns when no event waits any more."""
+        await self._news.join()
 
     async def _write(self, job: Job, status: Status) -> None:
         """Carries the resourceVersion on which the decision was made: whoever was faster wins, and we look

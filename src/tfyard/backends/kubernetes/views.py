@@ -225,7 +225,7 @@ def _main_status(status: PodStatus) -> ContainerStatus | None:
 def _attempt(annotations: dict[str, str]) -> int:
     """None: a pod that another operator made."""
     text = annotations.get(ATTEMPT, "0")
-    return int(text) if text.isdigit() else 0
+    return int(text) if text.isdecimal() and len(text) < 10 else 0
 
 
 def _phase(text: str) -> Phase:

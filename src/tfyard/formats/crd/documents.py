@@ -136,7 +136,7 @@ def _root(spec: Schema, status_schema: Schema) -> Schema:
 
 def _kubeflow_spec(template: Schema) -> Schema:
     found = schema.of(mi.type_info(TFJobSpec), {"template": template})
-    old = _v1alpha1_spec()["properties"]
+    old = {name: _of_old(part) for name, part in _v1alpha1_spec()["properties"].items()}
     found = {**found, "description": str(TFJobSpec.__doc__), "properties": {**old, **found["properties"]}}
     queue: Schema = {
         "x-kubernetes-validations": [rules.rule("self == oldSelf", "schedulingPolicy.queue is immutable")]
@@ -144,6 +144,10 @@ def _kubeflow_spec(template: Schema) -> Schema:
     for place in (("schedulingPolicy",), ("runPolicy", "schedulingPolicy")):
         found = schema.within(found, (*place, "queue"), queue)
     return schema.within(found, ("tfReplicaSpecs", "*", "replicas"), {"default": 1})
+
+
+def _of_old(part: Schema) -> Schema:
+    return {**part, "description": f"As v1alpha1 had it. {part['description']}"}
 
 
 def _v1alpha1_spec() -> Schema:

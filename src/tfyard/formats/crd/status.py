@@ -8,7 +8,7 @@ from . import schema
 from .schema import OPEN, Schema
 
 _TEXTS = {
-    "phase": "How the job goes, in one word: Created, Running, Restarting, Suspended, Succeeded or Failed.",
+    "phase": "How the job goes: Created, Blocked, Running, Restarting, Suspended, Succeeded or Failed.",
     "conditions": "What became of the job, each with reason and time.",
     "replicaStatuses": "How many tasks of each role run, succeeded and failed.",
     "restarts": "Restarts that count against the limit, of all roles.",
@@ -20,6 +20,40 @@ _TEXTS = {
     "lastReconcileTime": "When the operator last looked.",
     "observedGeneration": "The spec that this status speaks of.",
 }
+_PARTS = {
+    "conditions": {
+        "type": "Created, Running, Restarting, Suspended, Succeeded, Failed, or Blocked by something.",
+        "status": "Whether it holds.",
+        "reason": "Why, in one word.",
+        "message": "Why, in a sentence.",
+        "lastUpdateTime": "When this was last written.",
+        "lastTransitionTime": "When it began to hold, or no longer to.",
+    },
+    "replicaStatuses": {
+        "active": "Tasks that run.",
+        "succeeded": "Tasks that have finished.",
+        "failed": "Tasks that have failed and are not run again.",
+        "restarts": "Restarts that count against the limit.",
+        "ready": "Tasks that are ready or have finished, of all: 1/2.",
+        "selector": "The labels of its pods, for autoscalers.",
+    },
+    "tasks": {
+        "attempts": "Index of a task: how often its pod was given up.",
+        "finished": "Indexes of tasks that need not run again: 0-2,7.",
+        "retries": "Restarts that count against the limit and whose pods are gone.",
+    },
+    "cluster": {
+        "services": "shared: one Service for all tasks; per-replica: one for each.",
+        "domain": "The cluster's domain at the end of each address, if it is wanted there.",
+        "dialect": "How TF_CONFIG is written.",
+    },
+    "failure": {
+        "cause": "TaskFailed, BackoffLimitExceeded, DeadlineExceeded or InvalidSpec.",
+        "task": "The task that failed, such as worker-3.",
+        "exitCode": "The exit code of its program.",
+        "message": "Why, in a sentence.",
+    },
+}
 _V1ALPHA1: dict[str, Schema] = {"replicaStatuses": schema.KEEP_UNKNOWN}
 """It was a list there. Such objects exist, and nobody could change them if a mapping were asked for."""
 
@@ -27,9 +61,16 @@ _V1ALPHA1: dict[str, Schema] = {"replicaStatuses": schema.KEEP_UNKNOWN}
 def described() -> Schema:
     """Also what others wrote stays: upstream's labelSelector, v1alpha1's state, v1alpha2's tfReplicaStatuses."""
     found = _tolerant(schema.of(mi.type_info(Status)))
-    properties = {name: {"description": _TEXTS[name], **part} for name, part in found["properties"].items()}
+    properties = {name: _told(name, part) for name, part in found["properties"].items()}
     properties["restarts"]["default"] = 0  # we store no zeros, and a table shows one
     return {**found, "description": "How the job goes; written by the operator.", "properties": properties}
+
+
+def _told(name: str, part: Schema) -> Schema:
+    for field, text in _PARTS.get(name, {}).items():
+        each = ("*",) if "items" in part or "additionalProperties" in part else ()
+        part = schema.within(part, (*each, field), {"description": text})
+    return {"description": _TEXTS[name], **part}
 
 
 def for_v1alpha1() -> Schema:

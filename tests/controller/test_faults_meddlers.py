@@ -1,0 +1,109 @@
+"""People who edit what is ours, delete while we work, and take the namespace away."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from tests.controller.cluster import tfjob
+from tests.controller.faults import Counting, Stage, operator_with, stage
+from tests.controller.test_faults_strangers import blocked
+from tfyard.controller.operator import TFJOBS, Operator
+from tfyard.kube import Request, requests
+from tfyard.model.names import OPERATOR_NAME, REPLICA_INDEX
+from tfyard.testing import ControlPlane, Script, eventually
+
+pytestmark = pytest.mark.cluster
+
+
+async def label(scene: Stage, pod: str, key: str, value: str | None) -> None:
+    body = {"metadata": {"labels": {key: value}}}
+    await scene.client.send(requests.patch(requests.PODS.path(scene.namespace, pod), body))
+
+
+@pytest.mark.parametrize("key", [OPERATOR_NAME, REPLICA_INDEX])
+async def test_a_pod_whose_labels_are_taken_is_told_of_until_it_has_them_again(
+    control_plane: ControlPlane, namespace: str, key: str
+) -> None:
+    """Without them nobody would see how it ends; and its name is taken, so no other can take its place."""
+    client = Counting(control_plane.admin)
+    async with stage(control_plane, namespace) as scene, operator_with(client, namespace):
+        await scene.submit(tfjob(Worker=1))
+        await scene.phase("Running")
+        pod = await scene.client.send(requests.get(requests.PODS.path(namespace, "train-worker-0")))
+        await label(scene, "train-worker-0", key, None)
+        condition = await blocked(scene, "LabelsMissing")
+        assert f"pod train-worker-0 has no longer the label {key}=" in condition["message"]
+        await label(scene, "train-worker-0", key, pod["metadata"]["labels"][key])
+        await blocked(scene, "Unblocked", "False")
+        await scene.kubelet.finish("train-worker-0")
+        await scene.phase("Succeeded")
+        assert len(scene.chronicle.pods) == 1
+
+
+async def test_a_namespace_that_is_being_deleted_is_told_once_and_without_alarm(
+    control_plane: ControlPlane, namespace: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """No controller deletes it here, so it stays as it is for as long as we like."""
+    client = Counting(control_plane.admin)
+    async with stage(control_plane, namespace) as scene, operator_with(client, namespace):
+        await scene.submit(tfjob(Worker=2))
+        await scene.phase("Running")
+        await scene.client.send(requests.delete(requests.NAMESPACES.path(name=namespace)))
+        await scene.client.send(requests.delete(requests.PODS.path(namespace, "train-worker-1"), grace=0))
+        await blocked(scene, "NamespaceTerminating")
+        await asyncio.sleep(3)
+        assert [r.getMessage() for r in caplog.records if r.levelname not in ("INFO", "DEBUG")] == []
+
+
+async def test_nothing_is_remembered_of_jobs_that_are_gone(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    """Finished and gone by itself, blocked, deleted in the middle of a pass that then fails."""
+    async with stage(control_plane, namespace, Script(run_for=0.1)) as scene:
+        taken = []
+
+        class Overtaken(Counting):
+            """The job `hasty` is deleted between its first pass's requests."""
+
+            async def send(self, request: Request, into: Any = None) -> Any:
+                if "/tfjobs/hasty/status" in request.path and not taken:
+                    taken.append(request)
+                    await scene.client.send(requests.delete(TFJOBS.path(namespace, "hasty")))
+                    await asyncio.sleep(1)
+                return await (super().send(request, into) if into else super().send(request))
+
+        async with (
+            operator_with(Overtaken(control_plane.admin), namespace) as operator,
+            operator_with(control_plane.client(), namespace, may_write=lambda: False) as standby,
+        ):
+            short = {"ttlSecondsAfterFinished": 0, "cleanPodPolicy": "All"}
+            await scene.submit(tfjob("short", short, Worker=2))
+            await scene.submit(tfjob("hasty", Worker=2))
+            stranger = {"metadata": {"name": "stuck"}, "spec": {"ports": [{"port": 80}]}}
+            await scene.client.send(requests.create(requests.SERVICES.path(namespace), stranger))
+            await scene.submit(tfjob("stuck", Worker=2))
+            await asyncio.sleep(2)
+            await scene.client.send(requests.delete(TFJOBS.path(namespace, "stuck")))
+            for name in await scene.names():
+                await scene.client.send(requests.delete(requests.PODS.path(namespace, name), grace=0))
+            await scene.client.send(requests.delete(requests.SERVICES.path(namespace, "hasty")))
+            await eventually(lambda: empty(operator))
+            await eventually(lambda: empty(standby))
+        assert taken
+
+
+async def empty(operator: Operator) -> None:
+    """All that an operator remembers by job, wherever it does."""
+    cache, queue, runner = operator.cache, operator.queue, operator.runner
+    kept = [
+        cache.jobs,
+        cache.pods,
+        cache.children,
+        cache._keys,
+        queue._failures,
+        queue._timers,
+        queue._waiting,
+    ]
+    kept += [runner._obstacles, operator._jobs, operator._due, operator._put_off, operator._distrusted]
+    assert [len(each) for each in kept] == [0] * len(kept), kept
