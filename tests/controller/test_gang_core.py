@@ -96,7 +96,7 @@ async def test_all_pods_start_or_none_and_the_group_goes_with_the_end(
 
         yard.kubelet.nodes.names.append(f"{place}-node-1")
         await yard.kubelet.nodes.register()
-        assert (await yard.phase("Running", timeout=60))["cluster"] == {"gang": "core"}
+        assert (await yard.phase("Running", timeout=60))["cluster"]["gang"] == "core"
         assert await bound(yard) == {"train-worker-0", "train-worker-1"}
 
         assert yard.operator is not None

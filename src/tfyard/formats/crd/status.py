@@ -46,6 +46,8 @@ _PARTS = {
         "services": "shared: one Service for all tasks; per-replica: one for each.",
         "domain": "The cluster's domain at the end of each address, if it is wanted there.",
         "dialect": "How TF_CONFIG is written.",
+        "gang": "Who holds the pods until all of them fit.",
+        "queued": "How many pods Kueue was told to wait for.",
     },
     "failure": {
         "cause": "TaskFailed, BackoffLimitExceeded, DeadlineExceeded or InvalidSpec.",
