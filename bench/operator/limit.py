@@ -1,9 +1,11 @@
 """The limit: a bare loop of our client that makes the same objects, with no operator at all."""
 
+import asyncio
 import time
 from datetime import UTC, datetime
 
 from box import UNREAD, box, in_parallel, manifests
+from following import following
 
 from tests.controller.cluster import Manifest
 from tfyard import formats, planner
@@ -29,13 +31,19 @@ def everything(namespace: str, jobs: list[Manifest]) -> list[list[Request]]:
 
 
 async def bare_loop(jobs: int, replicas: int) -> float:
+    """Watched as the operators are: watching costs, too."""
     async with box() as (plane, namespace), plane.client() as client:
         elsewhere = await builders.create_namespace(client, "warm-up")
         await make(client, everything(elsewhere, manifests(1, 2)))  # the first of a kind takes seconds
         turns = everything(namespace, manifests(jobs, replicas))
-        began = time.monotonic()
-        await make(client, turns)
-        return time.monotonic() - began
+        async with (
+            following(client, requests.PODS.path(namespace)) as pods,
+            following(client, TFJOBS.path(namespace)),
+        ):
+            await asyncio.sleep(1)
+            began = time.monotonic()
+            await make(client, turns)
+            return await pods.reach(pods.seen, jobs * replicas) - began
 
 
 async def make(client: Client, turns: list[list[Request]]) -> None:

@@ -25,6 +25,11 @@ class Queue(Generic[K]):
     def __len__(self) -> int:
         return self._line.qsize()
 
+    @property
+    def is_idle(self) -> bool:
+        """Nobody is looked at, and nobody who waits will be."""
+        return not self._busy and (self._closed or self._line.empty())
+
     def add(self, key: K, delay: float = 0.0) -> None:
         """Later additions never put off an earlier one."""
         if key in self._waiting:

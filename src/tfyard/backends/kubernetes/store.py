@@ -20,6 +20,9 @@ from .views import JobView
 
 EVENTS = Resource("", "v1", "events")
 """The core group's, as upstream's: its SDK finds events by their involvedObject."""
+NEWS_CAN_WAIT, LULL = 5.0, 0.05
+"""Seconds that an event gives way to pods and statuses when many jobs come together, and between two looks
+whether they still do."""
 LONGEST_MESSAGE = 1024
 """The server refuses longer event messages."""
 
@@ -33,7 +36,8 @@ class ClusterStore:
         self._kind = Kind(JobView)
         self._unread = Decoder(Raw)
         self._pace = Pace()
-        self._news: asyncio.Queue[tuple[str, Manifest]] = asyncio.Queue()
+        self._news: asyncio.Queue[tuple[str, Manifest, float]] = asyncio.Queue()
+        self.is_busy: Callable[[], bool] = lambda: False
         self.on_lost_event: Callable[[Manifest, KubeError], None] = lambda _event, _problem: None
         self.on_report: Callable[[Job, Status, Decision], None] = lambda _job, _before, _decision: None
 
@@ -57,12 +61,14 @@ class ClusterStore:
 
     def tell(self, job: Job, event: Event) -> None:
         """Events are news, not memory: they go out behind the pods that others wait for."""
-        self._news.put_nowait((job.namespace, build_event(job, event)))
+        self._news.put_nowait((job.namespace, build_event(job, event), time.monotonic()))
 
     async def announce(self) -> None:
         """Sends the next event. One that the server does not take is not worth failing a job for."""
-        namespace, event = await self._news.get()
+        namespace, event, since = await self._news.get()
         try:
+            while self.is_busy() and time.monotonic() - since < NEWS_CAN_WAIT:
+                await asyncio.sleep(LULL)
             self._guard("create", "events")
             await self._client.send(requests.create(EVENTS.path(namespace), event), self._unread)
         except KubeError as problem:
