@@ -101,6 +101,17 @@ async def test_an_idle_operator_writes_nothing(control_plane: ControlPlane, name
         assert await writes_of_life(yard, operator) == before
 
 
+async def test_events_give_way_while_jobs_are_looked_at(control_plane: ControlPlane, namespace: str) -> None:
+    async with measured(control_plane, namespace) as (yard, operator):
+        operator.store.is_busy = lambda: True
+        await yard.submit(tfjob(Worker=1))
+        await yard.phase("Running")
+        assert not writes(operator)["create events"]
+        operator.store.is_busy = lambda: False
+        await writes_of_life(yard, operator)
+        assert writes(operator)["create events"] == 2
+
+
 async def test_the_cluster_list_of_a_large_job_is_stored_once(
     control_plane: ControlPlane, namespace: str
 ) -> None:

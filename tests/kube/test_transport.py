@@ -5,7 +5,7 @@ import base64
 import datetime
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -296,3 +296,13 @@ async def test_a_stream_s_consumer_keeps_its_own_errors(control_plane: ControlPl
         await client.send(requests.create(path, builders.config_map("words")))
         with pytest.raises(BrokenPipeError):
             await consume(client)
+
+
+async def test_watches_take_no_connection_from_requests(control_plane: ControlPlane, namespace: str) -> None:
+    """An operator of many namespaces has more watches than requests under way."""
+    path = requests.CONFIG_MAPS.path(namespace)
+    async with control_plane.client(limits=Limits(connections=1)) as client, AsyncExitStack() as watches:
+        for _ in range(3):
+            request = requests.get(path, {"watch": "true"})
+            await asyncio.wait_for(watches.enter_async_context(client.stream(request, 60.0)), 5)
+        await asyncio.wait_for(client.send(requests.get(path)), 5)

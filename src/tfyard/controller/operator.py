@@ -47,13 +47,10 @@ EVENTS_LIVE = 3600.0
 """Servers forget events after an hour, unless told otherwise; what is still true then is said again."""
 LONGEST_WATCH_PAUSE = 10.0
 """A handful of watches is no burden to an apiserver that comes back, and jobs wait for them."""
-
-
 DENIED = (kube.Unauthorized, kube.Forbidden, kube.NotFound)
 """Answers to a watch that will be the same next time, until a person does something; said once."""
-
-
 EXPECTED = {"NamespaceTerminating"}
+"""Why events are refused without anybody having to care."""
 
 
 class NotLeading(Exception):

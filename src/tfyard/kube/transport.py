@@ -24,9 +24,10 @@ NOT_SENT = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """How hard to try. Flow control is the server's (429); `connections` only bounds sockets."""
+    """How hard to try. Flow control is the server's (429); `connections` bounds the requests under way, for each
+    has a socket, and a greeting (TLS) costs both sides more than most requests do. Streams do not count."""
 
-    connections: int = 64
+    connections: int = 32
     connect_timeout: float = 10.0
     answer_timeout: float = 30.0
     attempts: int = 6
@@ -50,12 +51,11 @@ class Client:
         if access.cluster.tls_server_name:
             self._extra["server_hostname"] = access.cluster.tls_server_name
         self._session: aiohttp.ClientSession | None = None
+        self._seats = asyncio.Semaphore(limits.connections)
         self._sockets: weakref.WeakSet[socket.socket] = weakref.WeakSet()
 
     async def __aenter__(self) -> Self:
-        connector = aiohttp.TCPConnector(
-            limit=0, limit_per_host=self.limits.connections, socket_factory=self._new_socket
-        )
+        connector = aiohttp.TCPConnector(limit=0, socket_factory=self._new_socket)
         self._session = aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
         return self
 
@@ -113,7 +113,7 @@ class Client:
         raise AssertionError("unreachable: the last attempt returns or raises")
 
     async def _once(self, request: Request, login: Login) -> bytes:
-        async with await self._open(request, login, self.limits.answer_timeout) as response:
+        async with self._seats, await self._open(request, login, self.limits.answer_timeout) as response:
             with self._translating():
                 return await response.read()
 

@@ -2,6 +2,8 @@
 
 from itertools import pairwise
 
+import pytest
+
 from tfyard.backends.kubernetes.pace import LONGEST_QUIET, QUIET, RESTLESS, Pace
 from tfyard.model import RoleStatus, Status
 
@@ -29,13 +31,15 @@ def test_counts_that_rest_are_written_soon() -> None:
 def test_a_change_begins_the_rest_anew() -> None:
     pace = Pace()
     assert pace.hold("uid", ready(1), 0.0)
-    assert pace.hold("uid", ready(2), 0.2)
-    assert pace.hold("uid", ready(2), 0.4)
-    assert not pace.hold("uid", ready(2), 0.5)
+    changed = QUIET / 2
+    assert pace.hold("uid", ready(2), changed)
+    assert pace.hold("uid", ready(2), QUIET)
+    assert not pace.hold("uid", ready(2), changed + QUIET)
 
 
 def test_counts_that_never_rest_are_written_now_and_then() -> None:
-    assert written(Pace(), changes_every=0.1, seconds=6.0) == [QUIET * RESTLESS]
+    (moment,) = written(Pace(), changes_every=0.1, seconds=6.0)
+    assert moment == pytest.approx(QUIET * RESTLESS, abs=2 * STEP)
 
 
 def test_a_job_that_goes_on_changing_is_written_about_ever_more_rarely() -> None:

@@ -9,11 +9,11 @@ from msgspec import Struct
 
 from tfyard.model import Status
 
-QUIET, LONGEST_QUIET = 0.3, 2.0
+QUIET, LONGEST_QUIET = 0.4, 2.0
 """Seconds without a change that count as rest: at first, and for a job that was written about often."""
 PROMPT = 2
 """So many writes of counts are prompt; each later one waits twice as long as the one before."""
-RESTLESS = 16
+RESTLESS = 12
 """Counts that never rest are written after so many times the rest that they are not given."""
 
 
