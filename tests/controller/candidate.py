@@ -5,6 +5,7 @@ right after it was stopped and woke up, whether it believes to lead still.
 """
 
 import asyncio
+import os
 import sys
 import threading
 import time
@@ -15,25 +16,30 @@ from tfyard.controller.lease import Candidate
 from tfyard.kube import kubeconfig
 
 
+def say(text: str) -> None:
+    """A line at once: two threads speak here, and `print` writes the end of a line by itself."""
+    os.write(1, f"{text}\n".encode())
+
+
 def say_after_waking(leadership: Leadership) -> None:
     """In a thread, so that nothing of the event loop can come first."""
     while True:
         before = time.monotonic()
         time.sleep(0.01)
         if time.monotonic() - before > TERMS.renew_deadline:
-            print(f"woke, current: {leadership.is_current()}", flush=True)
+            say(f"woke, current: {leadership.is_current()}")
 
 
 async def main(config: str, namespace: str, identity: str) -> None:
     def lost(reason: str) -> None:
-        print(f"lost: {reason}", flush=True)
+        say(f"lost: {reason}")
 
     access = kubeconfig.load({"KUBECONFIG": config})
     leadership = Leadership(access, Candidate(identity, namespace), TERMS, lost)
     threading.Thread(target=say_after_waking, args=(leadership,), daemon=True).start()
     running = asyncio.create_task(leadership.run())
     await leadership.acquired()
-    print("leads", flush=True)
+    say("leads")
     await running
 
 
