@@ -262,7 +262,7 @@ async def test_writes_that_flow_control_turns_away_are_repeated_when_the_server_
     async with turned_away(control_plane, "ada"):
         rejected = await eventually(some_rejected)
         patient = await crowd(attempts=60)
-    assert {refusal.retry_after for refusal in rejected} == {1.0}
+    assert all((refusal.retry_after or 0) >= 1 for refusal in rejected), "a busy server says more than 1"
     assert [answer["status"]["userInfo"]["username"] for answer in patient] == ["ada"] * 40
 
 
