@@ -13,7 +13,7 @@ from msgspec import Struct
 from tfyard.model import ROLES, TENSORFLOW_CONTAINER, WORKER, Code, Job, Manifest, Problem, Role, RunPolicy
 from tfyard.model.names import DEFAULT_PORT
 
-from . import limits, metadata, pods, templates
+from . import limits, metadata, pods, shell, templates
 from .shape import Notes, Path
 from .source import Document, locate
 from .tfjob import canonical, in_order
@@ -207,7 +207,7 @@ def _modern(container: Manifest, words: list[str], result: Converted) -> tuple[M
     code = None
     if words[1:2] == ["-c"] and len(words) == 3:
         line, code, workdir = _line(words[2], result)
-        kept |= {"command": ["/bin/sh", "-c", line], **({"workingDir": workdir} if workdir else {})}
+        kept |= {"command": shell.command(line), **({"workingDir": workdir} if workdir else {})}
     elif words:
         kept["command"] = [_with_variables(word, "$({})") for word in words]
     env = [entry for entry in container.get("env") or [] if entry.get("name") not in _HOSTS]

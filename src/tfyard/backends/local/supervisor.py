@@ -22,7 +22,7 @@ import socket
 import sys
 from typing import Any
 
-from tfyard.backends.local import anchor, namespace
+from tfyard.backends.local import anchor, namespace, usage
 from tfyard.backends.local.orphans import MARK, children, kill_group, owner
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
@@ -38,6 +38,7 @@ class Supervisor:
     def __init__(self, channel: socket.socket) -> None:
         self.channel = channel
         self.running: dict[int, str] = {}
+        self._used: dict[int, usage.Usage] = {}
         self._cgroups: set[str] = set()
         self._views: dict[tuple[namespace.Mount, ...], namespace.View | OSError] = {}
         self._buffer = b""
@@ -77,9 +78,18 @@ class Supervisor:
     def _listen(self) -> bool:
         data = self.channel.recv(1 << 20)
         *lines, self._buffer = (self._buffer + data).split(b"\n")
-        for line in lines:
-            self._obey(json.loads(line))
+        messages = [json.loads(line) for line in lines]
+        if any(message["op"] == "signal" for message in messages):
+            self._measure()
+        for message in messages:
+            self._obey(message)
         return bool(data)
+
+    def _measure(self) -> None:
+        """Before it is too late: a shell that is told to end does so without having waited for its program, and
+        what the program has used is then in nobody's account."""
+        used = usage.measure()
+        self._used |= {pid: used[pid] for pid in self.running if pid in used}
 
     def _obey(self, message: Message) -> None:
         if message["op"] == "start":
@@ -117,9 +127,11 @@ class Supervisor:
 
     def _bury(self, pid: int, name: str) -> None:
         kill_group(pid, signal.SIGKILL)  # as in a container: the others go with the first process
-        _, status, usage = os.wait4(pid, 0)
-        used = {"cpu": usage.ru_utime + usage.ru_stime, "peak": usage.ru_maxrss * 1024}
-        self._say(event="exited", id=name, code=_exit_code(status), **used)
+        _, status, final = os.wait4(pid, 0)
+        before = self._used.pop(pid, usage.Usage(0.0, 0))
+        cpu = max(final.ru_utime + final.ru_stime, before.cpu)
+        peak = max(final.ru_maxrss * 1024, before.memory)
+        self._say(event="exited", id=name, code=_exit_code(status), cpu=cpu, peak=peak)
 
     def _sweep(self) -> None:
         """Kill the orphans of tasks that are over; a daemon of a running task may stay."""

@@ -1,10 +1,12 @@
-"""What tasks use, read from /proc: a task leads a session, so its processes are those of that session."""
+"""What tasks use, read from /proc: a task leads a session, so its processes are those of that session.
+
+Standard library only: the supervisor uses it, which has to be there at once.
+"""
 
 import os
 import re
 from pathlib import Path
-
-from msgspec import Struct
+from typing import NamedTuple
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -12,7 +14,7 @@ _SUFFIXES = {"": 1, "k": 10**3, "m": 1e-3, "K": 10**3, "M": 10**6, "G": 10**9, "
 _SUFFIXES |= {f"{letter}i": 1024**power for power, letter in enumerate("KMGTP", 1)}
 
 
-class Usage(Struct, frozen=True):
+class Usage(NamedTuple):
     cpu: float
     """Seconds so far."""
     memory: int

@@ -22,7 +22,7 @@ from tfyard.model import (
 )
 from tfyard.model.names import JOB_NAME, PORT_NAME, QUEUE_NAME
 
-from .. import durations, limits, metadata, overlay, templates
+from .. import durations, limits, metadata, overlay, shell, templates
 from ..shape import Notes, Path, read
 from . import volumes
 from .words import BoardWords, CodeWords, GangWords, JobFile, PodWords, RoleWords, VolumeWords
@@ -177,7 +177,7 @@ class _Roles:
             "name": TENSORFLOW_CONTAINER,
             "image": own.image or top.image or "",
             **_given(
-                command=["/bin/sh", "-c", run] if isinstance(run, str) else run,
+                command=shell.command(run) if isinstance(run, str) else run,
                 workingDir=workdir,
                 env=self._env(own, path),
                 ports=[{"name": PORT_NAME, "containerPort": port}] if port else None,

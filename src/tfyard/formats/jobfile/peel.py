@@ -7,7 +7,7 @@ from typing import Any
 from tfyard.model import Job, Manifest, Role, tensorflow_container
 from tfyard.model.names import PORT_NAME
 
-from .. import templates
+from .. import shell, templates
 from ..tfjob import MAX_REPLICAS
 from . import volumes
 from .load import RESTART, affinity
@@ -43,10 +43,8 @@ def _program(job: Job, container: Manifest) -> Words:
 
 
 def _run(command: list[str]) -> str | list[str]:
-    match command:
-        case ["/bin/sh", "-c", line]:
-            return str(line)
-    return command
+    line = shell.line_of(command)
+    return command if line is None else line
 
 
 def _port(container: Manifest) -> Words:

@@ -1,0 +1,72 @@
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tfyard.formats import shell
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "python train.py", "python train.py --steps 3000 --out /out", "./train --a=b", "sh run.sh",
+        "python train.py > /out/log 2>&1", "python train.py \\\n  --steps 3", "python train.py\n",
+        """python -c 'import time; time.sleep(1)'""", "python train.py --name $NAME",
+    ],
+)  # fmt: skip
+def test_the_shell_makes_way_for_a_single_program(line: str) -> None:
+    assert shell.command(line) == ["/bin/sh", "-c", f"exec {line}"]
+
+
+def test_variables_before_the_program_stay_before_it() -> None:
+    line = """A=1 B="two words" C='$x' python train.py"""
+    assert shell.command(line)[2] == """A=1 B="two words" C='$x' exec python train.py"""
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "cd /code && python train.py", "a; b", "a | tee log", "a &", "a\nb", "(a)", "! a", "{ a; }", "exec a",
+        "export A=1", "if a; then b; fi", "for i in 1 2; do a; done", "f() { a; }", "A=1", "", " ", "$PROGRAM x",
+        "'unclosed", "echo hello", "A=`b` c", "A=$(b) c", "python $(ls)", "python a#b;c",
+    ],
+)  # fmt: skip
+def test_any_other_line_runs_as_it_stands(line: str) -> None:
+    assert shell.command(line) == ["/bin/sh", "-c", line]
+
+
+@given(st.text(alphabet="ab =;&|<>()'\"\\\n$#!exc.-", max_size=12))
+def test_a_line_is_found_again_from_its_command(line: str) -> None:
+    found = shell.line_of(shell.command(line))
+    assert found is not None
+    assert shell.command(found) == shell.command(line)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [["/bin/sh", "-c", "python a.py"], ["/bin/sh", "-c", "exec", "a"], ["python"], ["bash", "-c", "exec a"]],
+)
+def test_a_command_that_no_line_becomes_has_none(command: list[str]) -> None:
+    assert shell.line_of(command) is None
+
+
+def test_a_single_program_hears_that_it_is_to_stop(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(
+        "import os, signal, sys\n"
+        "signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))\n"
+        "print(os.environ['A'], flush=True)\n"
+        "while True: signal.pause()\n"
+    )
+    command = shell.command("A='x y' python train.py 2>&1")
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, env=os.environ) as task:
+        try:
+            assert task.stdout is not None
+            assert task.stdout.readline() == b"x y\n"
+            task.send_signal(signal.SIGTERM)
+            assert task.wait(30) == 7
+        finally:
+            task.kill()
