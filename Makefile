@@ -44,7 +44,7 @@ control-plane: $(VENV)/.base
 # Without a control plane the cluster tests say so and are skipped; in CI that is a failure.
 test: install check
 	@$(MAKE) --no-print-directory control-plane || test -z "$$CI"
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest -n 2 --dist loadgroup
 
 test-long: install
 	@$(BIN)/python -m pytest -m long

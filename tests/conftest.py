@@ -17,8 +17,13 @@ settings.register_profile("tfyard", deadline=None, suppress_health_check=[Health
 settings.load_profile("tfyard")
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """In their order; and where two workers share them, those that wait for a cluster go beside all others."""
     items.sort(key=_turn)
+    for item in items:
+        is_cluster = item.get_closest_marker("cluster") is not None
+        item.add_marker(pytest.mark.xdist_group("cluster" if is_cluster else "the rest"))
 
 
 def _turn(item: pytest.Item) -> int:
