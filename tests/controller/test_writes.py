@@ -78,7 +78,7 @@ async def test_a_job_of_one_has_no_service_and_three_statuses(
     assert not cost
 
 
-async def test_a_large_job_whose_pods_come_and_go_one_by_one_costs_a_dozen_more_than_its_pods(
+async def test_a_large_job_whose_pods_come_and_go_one_by_one_costs_eight_more_than_its_pods(
     control_plane: ControlPlane, namespace: str
 ) -> None:
     def one_by_one(pod: Pod) -> Script:
@@ -89,7 +89,7 @@ async def test_a_large_job_whose_pods_come_and_go_one_by_one_costs_a_dozen_more_
         await yard.submit(tfjob(Worker=LARGE))
         cost = await writes_of_life(yard, operator)
     assert cost.pop("create pods") == LARGE
-    assert cost.total() <= 12, cost
+    assert cost.total() <= 8, cost
 
 
 async def test_an_idle_operator_writes_nothing(control_plane: ControlPlane, namespace: str) -> None:
@@ -110,6 +110,19 @@ async def test_events_give_way_while_jobs_are_looked_at(control_plane: ControlPl
         operator.store.is_busy = lambda: False
         await writes_of_life(yard, operator)
         assert writes(operator)["create events"] == 2
+
+
+async def test_in_a_rush_pods_come_before_the_news_that_a_job_has_begun(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    async with measured(control_plane, namespace, Script(start_after=60)) as (yard, operator):
+        operator.store.in_rush = lambda: True
+        await yard.submit(tfjob(Worker=2))
+        await yard.pods({"train-worker-0", "train-worker-1"})
+        await asyncio.sleep(1)
+        assert not writes(operator)["update tfjobs/status"]
+        operator.store.in_rush = lambda: False
+        await yard.phase("Created")
 
 
 async def test_the_cluster_list_of_a_large_job_is_stored_once(

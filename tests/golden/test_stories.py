@@ -182,13 +182,13 @@ def test_a_new_job_gets_its_service_and_its_pods_beside_its_first_status() -> No
             Create(manifest("worker", 0, TRIO)),
             Create(manifest("ps", 0, TRIO)),
         ),
-        act_at_once=True,
+        urgency="soon",
     )
 
 
 def test_a_job_whose_pods_run_is_running_and_needs_nothing() -> None:
     pods = [CHIEF, pod("worker-0", ready=True), SERVER]
-    assert seen(TRAINING, *pods, status=BEGUN, seconds=5.5) == Decision(status=RUNNING)
+    assert seen(TRAINING, *pods, status=BEGUN, seconds=5.5) == Decision(status=RUNNING, urgency="soon")
     assert seen(TRAINING, *pods, status=RUNNING, seconds=50) == Decision(status=RUNNING)
 
 
@@ -212,7 +212,9 @@ def test_the_killed_worker_is_made_again_as_its_second_attempt() -> None:
 
 def test_when_the_worker_is_back_the_job_runs_again() -> None:
     back = pod("worker-0", ready=True, attempt=1)
-    assert seen(TRAINING, CHIEF, back, SERVER, status=KILLED, seconds=70) == Decision(status=AGAIN)
+    assert seen(TRAINING, CHIEF, back, SERVER, status=KILLED, seconds=70) == Decision(
+        status=AGAIN, urgency="soon"
+    )
 
 
 def test_when_the_chief_is_done_the_job_has_succeeded_and_who_still_runs_goes() -> None:

@@ -45,25 +45,25 @@ def test_a_job_that_is_being_deleted_is_left_to_its_owner_references() -> None:
     assert look(asked, pod("worker-0", "Failed"), status=status, deleting=True) == Decision(status=status)
 
 
-def test_the_first_pass_may_act_beside_its_status_write() -> None:
-    assert look(job(workers(2))).act_at_once
+def test_a_job_that_begins_may_act_before_that_is_written() -> None:
+    assert look(job(workers(2))).urgency == "soon"
 
 
 def test_later_passes_remember_before_they_act() -> None:
     asked = job(workers(2))
-    assert not look(asked, status=begun(asked)).act_at_once
+    assert look(asked, status=begun(asked)).urgency == "now"
 
 
 def test_a_first_pass_that_deletes_remembers_before_it_acts() -> None:
-    assert not look(job(workers(1)), pod("worker-0"), pod("worker-1")).act_at_once
+    assert look(job(workers(1)), pod("worker-0"), pod("worker-1")).urgency == "now"
 
 
 def test_a_first_pass_that_ends_the_job_remembers_before_it_acts() -> None:
-    assert not look(job(workers(1), clean="All"), pod("worker-0", "Succeeded")).act_at_once
+    assert look(job(workers(1), clean="All"), pod("worker-0", "Succeeded")).urgency == "now"
 
 
 def test_a_suspended_first_pass_remembers_before_it_acts() -> None:
-    assert not look(job(workers(1), suspend=True), pod("worker-0")).act_at_once
+    assert look(job(workers(1), suspend=True), pod("worker-0")).urgency == "now"
 
 
 def test_repeating_a_first_pass_whose_status_was_lost_creates_nothing_twice() -> None:

@@ -146,6 +146,12 @@ def test_one_task_is_no_gang_but_may_want_another_schedulers_queue() -> None:
     assert created(look(job(workers(1)), site=VOLCANO), "PodGroup") == ["mnist"]
 
 
+@ANY
+def test_that_a_job_has_a_group_is_remembered_before_its_pods_are_made(site: Site) -> None:
+    """Found with pods and without that memory, it would be another operator's, and have none."""
+    assert look(job(workers(2)), site=site).urgency == "now"
+
+
 # --- its members
 
 

@@ -115,3 +115,8 @@ def test_a_group_that_succeeded_or_is_deleted_needs_no_word() -> None:
     for asked in (job(workers(2), **QUEUED), job(workers(2), clean="All", **QUEUED)):
         ended = look(asked, *done, status=begun(asked, site=BY_PODS), site=BY_PODS)
         assert not any(isinstance(action, Amend) for action in ended.actions)
+
+
+def test_how_many_a_group_has_is_remembered_before_its_pods_are_made() -> None:
+    assert look(job(workers(2), **QUEUED), site=BY_PODS).urgency == "now"
+    assert look(job(workers(2)), site=BY_PODS).urgency == "soon"

@@ -47,7 +47,7 @@ class History(World):
         if crash == "before report":
             return
         if crash == "status lost":
-            self.apply(decision.actions if decision.act_at_once else ())
+            self.apply(decision.actions if decision.urgency != "now" else ())
             return
         was_finished = self.status.is_finished
         self.report(decision)
@@ -247,7 +247,7 @@ def test_looking_twice_without_a_change_decides_nothing_new(
     assert second.status == first.status
     assert second.events == ()
     assert set(map(_target, second.actions)) == set(map(_target, first.actions))
-    assert second == replace(history.decide(), act_at_once=second.act_at_once)
+    assert second == replace(history.decide(), urgency=second.urgency)
 
 
 GANG_MOVES = ("start", "evict", "evict", "finish", "scale", "vanish", "suspend")

@@ -132,7 +132,7 @@ def test_a_restart_is_remembered_before_the_pod_is_deleted_and_made_when_its_nam
     failed = pod("worker-0", "Failed", exit_code=1)
     first = look(asked, failed, status=begun(asked, pod("worker-0")))
     assert first.status.tasks["Worker"].attempts == {"0": 1}
-    assert (deleted(first), created(first), first.act_at_once) == (["mnist-worker-0"], [], False)
+    assert (deleted(first), created(first), first.urgency) == (["mnist-worker-0"], [], "now")
     crashed = look(asked, failed, status=first.status)
     assert (crashed.status, deleted(crashed)) == (first.status, ["mnist-worker-0"])
     gone = look(asked, status=crashed.status)
@@ -151,7 +151,7 @@ def test_a_pod_of_another_operator_is_attempt_0_and_its_failure_counts() -> None
     decision = look(asked, pod("worker-0", "Failed", exit_code=1))
     assert decision.status.replica_statuses["Worker"].restarts == 1
     assert deleted(decision) == ["mnist-worker-0"]
-    assert not decision.act_at_once, "a restart must be remembered first"
+    assert decision.urgency == "now", "a restart must be remembered first"
 
 
 LIMITS = {

@@ -255,26 +255,27 @@ def test_an_end_that_another_operator_left_shows_its_phase() -> None:
 SERVICE = {("Service", "mnist")}
 
 
-def test_counts_alone_may_wait() -> None:
+def test_counts_alone_wait_until_they_rest() -> None:
     asked, waits = job(workers(3)), pod("worker-2", "Pending")
     status = look(asked, pod("worker-0"), pod("worker-1", "Pending"), waits, status=begun(asked)).status
     more = look(asked, pod("worker-0"), pod("worker-1"), waits, status=status, children=SERVICE)
     assert more.status != status
-    assert more.may_wait
+    assert more.urgency == "at rest"
     ended = pod("worker-1", "Succeeded", exit_code=0)
     done = look(asked, pod("worker-0"), ended, waits, status=status, children=SERVICE)
-    assert done.may_wait, "the pod itself still says that it is finished"
+    assert done.urgency == "at rest", "the pod itself still says that it is finished"
 
 
 def test_what_a_leaving_pod_says_does_not_wait() -> None:
     asked = job(workers(2))
     status = look(asked, pod("worker-0"), pod("worker-1"), status=begun(asked)).status
     leaving = pod("worker-1", "Succeeded", exit_code=0, deleting=NOW)
-    assert not look(asked, pod("worker-0"), leaving, status=status, children=SERVICE).may_wait
+    assert look(asked, pod("worker-0"), leaving, status=status, children=SERVICE).urgency == "now"
 
 
-def test_a_condition_or_an_action_does_not_wait() -> None:
+def test_that_it_runs_is_told_soon_and_an_action_does_not_wait() -> None:
     asked, both = job(workers(2)), pods("worker-0", "worker-1")
     begins = look(asked, *both, status=begun(asked), children=SERVICE)
-    assert not begins.may_wait, "it is running now"
-    assert not look(asked, both[0], status=begins.status, children=SERVICE).may_wait, "a pod is missing"
+    assert begins.urgency == "soon"
+    missing = look(asked, both[0], status=begins.status, children=SERVICE)
+    assert missing.urgency == "now", "a pod is to be made"

@@ -77,7 +77,8 @@ class Operator:
         self.metrics = Metrics()
         self.store.on_report = lambda job, before, decision: tally(self.metrics, job, before, decision)
         self.store.on_lost_event = _log_lost_event
-        self.store.is_busy = lambda: not self.queue.is_idle
+        self.store.is_busy = lambda: self.runner.in_rush() or not self.queue.is_idle
+        self.store.in_rush = self.runner.in_rush
         self._jobs: dict[JobKey, tuple[JobView, Job]] = {}
         self._due: dict[str, float] = {}
         self._unsynced: set[str] = set()

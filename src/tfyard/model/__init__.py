@@ -4,7 +4,7 @@ Kubernetes words stay outside (`tfReplicaSpecs`), TensorFlow words are used insi
 Pod templates stay plain data, so that a field Kubernetes adds next year passes through untouched.
 """
 
-from .decision import Action, Amend, Create, Decision, Delete, DeleteJob, Event
+from .decision import Action, Amend, Create, Decision, Delete, DeleteJob, Event, Urgency
 from .job import (
     CHIEF,
     EVALUATOR,
@@ -75,6 +75,7 @@ __all__ = [
     "SuccessPolicy",
     "Task",
     "TensorBoard",
+    "Urgency",
     "format_path",
     "tensorflow_container",
 ]

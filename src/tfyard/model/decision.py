@@ -50,13 +50,19 @@ class Event(Struct, frozen=True):
     message: str
 
 
+Urgency = Literal["now", "soon", "at rest"]
+"""When a status has to be written.
+
+now      before anything is done, for nothing else remembers it
+soon     the job has begun, or runs: whoever looks again finds the same, but people want to know
+at rest  only counts have changed: worth a write, but not one for each pod
+"""
+
+
 class Decision(Struct, frozen=True, kw_only=True):
     status: Status
     actions: tuple[Action, ...] = ()
     events: tuple[Event, ...] = ()
     wake_after: float | None = None
     """Seconds until time alone changes the answer; None if only the world can."""
-    act_at_once: bool = False
-    """Nothing must be remembered before acting: actions may go beside the status write."""
-    may_wait: bool = False
-    """Only counts have changed, which the pods themselves still tell: worth a write, but not one for each pod."""
+    urgency: Urgency = "now"

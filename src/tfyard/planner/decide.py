@@ -9,7 +9,19 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
-from tfyard.model import Action, Decision, Delete, Event, Failure, Job, Observed, Obstacle, Pod, Status
+from tfyard.model import (
+    Action,
+    Decision,
+    Delete,
+    Event,
+    Failure,
+    Job,
+    Observed,
+    Obstacle,
+    Pod,
+    Status,
+    Urgency,
+)
 
 from . import cleanup, deadline, gang, kueue, narrate, plan, reasons, restart, status, suspend
 from .census import Census, take_census
@@ -85,17 +97,22 @@ def _active(job: Job, observed: Observed, census: Census, site: Site, now: datet
         actions=actions,
         events=events,
         wake_after=_soonest(*times, *_overdue(gone, now)),
-        act_at_once=not observed.status.conditions and not any(isinstance(a, Delete) for a in actions),
-        may_wait=not actions and _differ_in_counts(observed, after),
+        urgency=_urgency(observed, after, actions, site),
     )
 
 
-def _differ_in_counts(observed: Observed, after: Status) -> bool:
-    """And in nothing else. A pod that is being deleted soon cannot tell any more that its task is finished."""
-    before = observed.status
-    if after == before or any(pod.deleting for pod in observed.pods):
-        return False
-    return replace(after, replica_statuses=before.replica_statuses, tasks=before.tasks) == before
+def _urgency(observed: Observed, after: Status, actions: Iterable[Action], site: Site) -> Urgency:
+    """A pod that is being deleted soon cannot tell any more that its task is finished; and what holds a job's pods
+    together is chosen before they are there."""
+    before, idle = observed.status, not actions
+    leaving = any(pod.deleting for pod in observed.pods) or any(isinstance(a, Delete) for a in actions)
+    is_grouped = site.gang is not None or site.queued > 0
+    if leaving or after == before or (is_grouped and not before.conditions):
+        return "now"
+    if idle and replace(after, replica_statuses=before.replica_statuses, tasks=before.tasks) == before:
+        return "at rest"
+    goes_well = {condition.type for condition in after.conditions} <= {reasons.CREATED, reasons.RUNNING}
+    return "soon" if goes_well and (idle or not before.conditions) else "now"
 
 
 def _outcome(job: Job, started: Status, census: Census, verdict: Verdict, now: datetime) -> Status:

@@ -1,7 +1,8 @@
 """A cluster as a PodRunner: what the cache knows is observed, what was decided is created and deleted."""
 
 import asyncio
-from collections import defaultdict
+import time
+from collections import defaultdict, deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -44,6 +45,8 @@ KNOWN_BY = (OPERATOR_NAME, REPLICA_TYPE, REPLICA_INDEX)
 """The labels by which an object is watched, and a pod counted as its task's."""
 AT_ONCE = 32
 """Writes of one job under way at the same time: a large job must leave room for the others."""
+RUSH, RUSH_WITHIN = 10, 0.5
+"""So many things made within so many seconds are a rush."""
 DEFAULT_GRACE = 30
 """Seconds that a pod has by default to end; the watch soon tells the true time."""
 
@@ -70,10 +73,15 @@ class ClusterRunner:
         self.children = CHILDREN
         self._pods = Kind(PodView)
         self._obstacles: dict[str, tuple[Obstacle, ...]] = defaultdict(tuple)
+        self._made: deque[float] = deque(maxlen=RUSH)
 
     def use_groups(self, resource: Resource) -> None:
         """Whose PodGroups jobs get here."""
         self.children = {**self.children, POD_GROUP: resource}
+
+    def in_rush(self) -> bool:
+        """Whether many things are being made: what can wait should leave the server to them."""
+        return len(self._made) == RUSH and time.monotonic() - self._made[0] < RUSH_WITHIN
 
     async def observe(self, job: Job) -> Observed:
         view = self._cache.jobs[_key(job)]
@@ -129,6 +137,7 @@ class ClusterRunner:
         resource = self._resource(action.kind)
         request = requests.create(resource.path(job.namespace), action.manifest)
         self._guard("create", resource.plural)
+        self._made.append(time.monotonic())
         try:
             self._keep(action.kind, await self._read(action.kind, request))
         except AlreadyExists:

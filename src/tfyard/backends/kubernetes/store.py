@@ -38,15 +38,16 @@ class ClusterStore:
         self._pace = Pace()
         self._news: asyncio.Queue[tuple[str, Manifest, float]] = asyncio.Queue()
         self.is_busy: Callable[[], bool] = lambda: False
+        self.in_rush: Callable[[], bool] = lambda: False
         self.on_lost_event: Callable[[Manifest, KubeError], None] = lambda _event, _problem: None
         self.on_report: Callable[[Job, Status, Decision], None] = lambda _job, _before, _decision: None
 
     async def report(self, job: Job, before: Status, decision: Decision) -> None:
-        if not decision.may_wait:
+        if decision.status == before:
             self._pace.release(job.uid)
-        elif self._pace.hold(job.uid, decision.status, time.monotonic()):
+        elif self._pace.holds(job.uid, decision, time.monotonic(), in_rush=self.in_rush()):
             return
-        if decision.status != before:
+        else:
             await self._write(job, decision.status)
         self.on_report(job, before, decision)
         for event in decision.events:
