@@ -121,7 +121,7 @@ def warnings(log: Path) -> list[Any]:
 
 
 @pytest.mark.cluster
-async def test_roles_in_two_namespaces_suffice_for_these_two_and_a_missing_one_is_told(
+async def test_roles_in_two_namespaces_suffice_for_these_two_and_a_missing_one_holds_up_only_its_own(
     control_plane: ControlPlane, tmp_path: Path
 ) -> None:
     log = tmp_path / "log"
@@ -139,6 +139,7 @@ async def test_roles_in_two_namespaces_suffice_for_these_two_and_a_missing_one_i
             (told,) = [line for line in warnings(log) if line.startswith("is not allowed to")]
             assert "update tfjobs.kubeflow.org/status in namespace team-b; " in told
             assert "team-a" not in told
+            await phases(client, ("team-a", "Succeeded"), ("team-b", ""), ("team-c", ""))
             before = len(warnings(log))
             await apply(control_plane, IN_EACH, "-n", "team-b")
             await eventually(lambda: is_ready(log), 60)

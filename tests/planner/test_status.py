@@ -279,3 +279,11 @@ def test_that_it_runs_is_told_soon_and_an_action_does_not_wait() -> None:
     assert begins.urgency == "soon"
     missing = look(asked, both[0], status=begins.status, children=SERVICE)
     assert missing.urgency == "now", "a pod is to be made"
+
+
+def test_a_job_that_succeeded_before_anybody_told_that_it_ran_has_run() -> None:
+    asked, done = job(workers(1)), pod("worker-0", "Succeeded", exit_code=0)
+    found = look(asked, done, status=begun(asked), children=SERVICE).status.conditions
+    assert [(c.type, c.status) for c in found] == [
+        ("Created", "True"), ("Running", "False"), ("Succeeded", "True"),
+    ]  # fmt: skip

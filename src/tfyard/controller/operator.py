@@ -81,7 +81,8 @@ class Operator:
         self.store.in_rush = self.runner.in_rush
         self._jobs: dict[JobKey, tuple[JobView, Job]] = {}
         self._due: dict[str, float] = {}
-        self._unsynced: set[str] = set()
+        self._unsynced: set[tuple[str, str]] = set()
+        """(place, what is there) whose first list has not come."""
         self._put_off: set[JobKey] = set()
         self._distrusted: dict[str, tuple[Event, float]] = {}
         self.synced = asyncio.Event()
@@ -91,11 +92,10 @@ class Operator:
         async with asyncio.TaskGroup() as tasks:
             for place in self.settings.namespaces or ("",):
                 for resource in self.resources.values():
-                    self._begin(tasks, f"{resource.group} {place}", self._watch_jobs(resource, place))
-                self._begin(tasks, f"pods {place}", self._watch_pods(place))
+                    self._begin(tasks, place, resource.group, self._watch_jobs(resource, place))
+                self._begin(tasks, place, "Pod", self._watch_pods(place))
                 for kind in self.runner.children:
-                    self._begin(tasks, f"{kind} {place}", self._watch_children(kind, place))
-            await self.synced.wait()
+                    self._begin(tasks, place, kind, self._watch_children(kind, place))
             for _ in range(WORKERS):
                 tasks.create_task(self._work())
             for _ in range(ANNOUNCERS):
@@ -109,9 +109,9 @@ class Operator:
 
     # What is there.
 
-    def _begin(self, tasks: asyncio.TaskGroup, name: str, watching: Any) -> None:
-        self._unsynced.add(name)
-        tasks.create_task(watching, name=name)
+    def _begin(self, tasks: asyncio.TaskGroup, place: str, what: str, watching: Any) -> None:
+        self._unsynced.add((place, what))
+        tasks.create_task(watching, name=f"{what} {place}")
 
     def _patience(self, resource: str) -> kube.Patience:
         known: list[str] = []
@@ -127,10 +127,18 @@ class Operator:
 
         return kube.Patience(told=told, longest_pause=LONGEST_WATCH_PAUSE, insists=True)
 
-    def _has_synced(self, name: str) -> None:
-        self._unsynced.discard(name)
+    def _has_synced(self, place: str, what: str) -> None:
+        """A place where all is known begins; others, where a right is missing say, do not keep it waiting."""
+        if (place, what) not in self._unsynced:
+            return
+        self._unsynced.remove((place, what))
+        if not self._is_unknown(place):
+            self.look_at_everything(place)
         if not self._unsynced:
             self.synced.set()
+
+    def _is_unknown(self, place: str) -> bool:
+        return any(where in ("", place) for where, _ in self._unsynced)
 
     async def _watch_jobs(self, resource: kube.Resource, place: str) -> None:
         patience = self._patience("tfjobs")
@@ -138,9 +146,9 @@ class Operator:
             match news:
                 case kube.Snapshot(items):
                     self._replace_jobs(resource, place, items)
-                    self._has_synced(f"{resource.group} {place}")
+                    self._has_synced(place, resource.group)
                 case kube.Changed(view) if not self.cache.knows_job(resource, view):
-                    self.queue.add(self.cache.put_job(resource, view))
+                    self._line_up(self.cache.put_job(resource, view))
                 case kube.Removed(view):
                     self._forget(self.cache.drop_job(resource, view), view)
 
@@ -154,7 +162,7 @@ class Operator:
             ):
                 self._forget(self.cache.drop_job(resource, view), view)
         for view in items:
-            self.queue.add(self.cache.put_job(resource, view))
+            self._line_up(self.cache.put_job(resource, view))
 
     def _forget(self, key: JobKey, view: JobView) -> None:
         self.queue.forget(key)
@@ -172,7 +180,7 @@ class Operator:
             match news:
                 case kube.Snapshot(items):
                     self._touch(self.cache.replace_pods(items, place))
-                    self._has_synced(f"pods {place}")
+                    self._has_synced(place, "Pod")
                 case kube.Changed(view):
                     owner = self.cache.put_pod(view)
                     if owner and view.metadata.deletion_timestamp is not None:
@@ -191,12 +199,9 @@ class Operator:
             match news:
                 case kube.Snapshot(items):
                     self._touch(self.cache.replace_children(kind, items, place))
-                    self._has_synced(f"{kind} {place}")
+                    self._has_synced(place, kind)
                 case kube.Changed(view):
-                    is_news = not self.cache.knows_child(kind, view)
-                    owner = self.cache.put_child(kind, view)
-                    if is_news:
-                        self._touch([owner], COALESCE)
+                    self._touch([self.cache.put_child(kind, view)], COALESCE)
                 case kube.Removed(view):
                     self._touch([self.cache.drop_child(kind, view)])
 
@@ -213,7 +218,12 @@ class Operator:
         for uid in owners:
             key = self.cache.key_of(uid)
             if key is not None:
-                self.queue.add(key, delay)
+                self._line_up(key, delay)
+
+    def _line_up(self, key: JobKey, delay: float = 0.0) -> None:
+        """Unless its pods are not known yet; once all is known at its place, everybody there is looked at."""
+        if not self._is_unknown(key.namespace):
+            self.queue.add(key, delay)
 
     async def _resync(self) -> None:
         """Now and then look without a reason: a net below the watches, which costs no write."""
@@ -221,9 +231,10 @@ class Operator:
             await asyncio.sleep(RESYNC)
             self.look_at_everything()
 
-    def look_at_everything(self) -> None:
+    def look_at_everything(self, place: str = "") -> None:
         for key in self.cache.jobs:
-            self.queue.add(key)
+            if place in ("", key.namespace):
+                self._line_up(key)
 
     def catch_up(self) -> None:
         """Look at what came while writing was not ours: a lapse may be too short for anybody to notice."""

@@ -4,7 +4,7 @@ from datetime import datetime
 
 import msgspec
 
-from tfyard.model import Cluster, Failure, Job, Obstacle, RoleMemory, RoleStatus, Status
+from tfyard.model import Cluster, Condition, Failure, Job, Obstacle, RoleMemory, RoleStatus, Status
 from tfyard.model.names import selector
 
 from . import conditions, reasons, restart
@@ -53,14 +53,16 @@ def progress(job: Job, status: Status, census: Census, verdict: Verdict, now: da
         text = restart.explain(job, verdict)
         found = conditions.put(found, reasons.RESTARTING, reasons.TFJOB_RESTARTING, text, now)
     elif is_running(job, census) and not (status.has(reasons.RESTARTING) and _is_recovering(census)):
-        text = reasons.RUNNING_MESSAGE.format(job=job)
-        found = conditions.put(found, reasons.RUNNING, reasons.TFJOB_RUNNING, text, now)
+        found = _run(job, found, now)
     return msgspec.structs.replace(status, conditions=found)
 
 
 def succeed(job: Job, status: Status, now: datetime) -> Status:
+    """Who has succeeded has run, be it too shortly for anybody to have told."""
+    has_run = status.condition(reasons.RUNNING) or status.condition(reasons.RESTARTING)
+    found = status.conditions if has_run else _run(job, status.conditions, now)
     text = reasons.SUCCEEDED_MESSAGE.format(job=job)
-    found = conditions.put(status.conditions, reasons.SUCCEEDED, reasons.TFJOB_SUCCEEDED, text, now)
+    found = conditions.put(found, reasons.SUCCEEDED, reasons.TFJOB_SUCCEEDED, text, now)
     return msgspec.structs.replace(status, conditions=found, completion_time=now)
 
 
@@ -88,6 +90,11 @@ def credit_active(status: Status) -> Status:
         for name, role in status.replica_statuses.items()
     }
     return msgspec.structs.replace(status, replica_statuses=roles)
+
+
+def _run(job: Job, found: tuple[Condition, ...], now: datetime) -> tuple[Condition, ...]:
+    text = reasons.RUNNING_MESSAGE.format(job=job)
+    return conditions.put(found, reasons.RUNNING, reasons.TFJOB_RUNNING, text, now)
 
 
 def _role_status(job: Job, role: RoleCensus) -> RoleStatus:

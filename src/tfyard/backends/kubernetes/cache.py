@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from tfyard.kube import Resource
 from tfyard.model import Pod
 
-from .views import Child, GroupView, JobView, Meta, PodView, to_pod
+from .views import Child, JobView, Meta, PodView, to_pod
 
 
 class JobKey(NamedTuple):
@@ -108,16 +108,10 @@ class Cache:
             self.pods.pop(owner, None)
         return owner
 
-    def knows_child(self, kind: str, view: Child) -> bool:
-        """Of most only the existence matters, and what we made is known; a group also tells something."""
-        known = self.children.get(view.metadata.owner, {}).get((kind, view.metadata.name))
-        if not isinstance(view, GroupView):
-            return True
-        return isinstance(known, GroupView) and (is_newer(known, view) or known.essence == view.essence)
-
     def put_child(self, kind: str, view: Child) -> str:
+        """Whose it is; empty if that changes nothing, as for pods."""
         self._note(kind, view.metadata)
-        return self._keep_child(kind, view)
+        return view.metadata.owner if self._keep_child(kind, view) else ""
 
     def hear_child(self, kind: str, view: Child) -> None:
         if not self._has_told(kind, view.metadata):
@@ -168,12 +162,14 @@ class Cache:
         self.pods[meta.owner][meta.name] = found
         return known is None or known.pod != pod
 
-    def _keep_child(self, kind: str, view: Child) -> str:
+    def _keep_child(self, kind: str, view: Child) -> bool:
+        """True if it says something new."""
         owner, key = view.metadata.owner, (kind, view.metadata.name)
-        known = self.children[owner].get(key)
-        if known is None or is_newer(view, known):
-            self.children[owner][key] = view
-        return owner
+        known = self.children.get(owner, {}).get(key)
+        if not owner or (known is not None and not is_newer(view, known)):
+            return False
+        self.children[owner][key] = view
+        return known is None or known.essence != view.essence
 
     def _note(self, kind: str, meta: Meta) -> None:
         key, version = (kind, meta.namespace), meta.resource_version

@@ -49,6 +49,11 @@ class Child(Struct, frozen=True):
 
     metadata: Meta
 
+    @property
+    def essence(self) -> tuple[object, ...]:
+        """All that decisions depend on."""
+        return (self.metadata.uid,)
+
 
 class GroupStatus(Struct, frozen=True, gc=False):
     phase: str = ""
@@ -62,7 +67,7 @@ class GroupView(Child, frozen=True):
 
     @property
     def essence(self) -> tuple[object, ...]:
-        """All that decisions depend on; schedulers also keep count in it, which is none of our business."""
+        """Schedulers also keep count in it, which is none of our business."""
         return self.metadata.uid, self.metadata.deletion_timestamp, self.spec, self.status.phase
 
 
