@@ -170,6 +170,17 @@ def test_the_accelerators_of_seed_004_reach_its_tfjob_under_the_old_name_of_the_
     assert container["resources"]["limits"] == {"nvidia.com/gpu": 1}
 
 
+def test_a_gpu_has_its_name_of_today_in_init_containers_too() -> None:
+    data = document(DATA / "seeds/004-example-tfjob.yaml").data
+    (role,) = data["spec"]["replicaSpecs"]
+    first = {"name": "warm-up", "image": "example", "resources": {"limits": {OLD_GPU: 1}}}
+    role["template"]["spec"]["initContainers"] = [first, {"name": "fetch", "image": "example"}]
+    (loaded,) = formats.load(data).roles
+    warm_up, fetch = loaded.template["spec"]["initContainers"]
+    assert warm_up["resources"] == {"limits": {"nvidia.com/gpu": 1}}
+    assert "resources" not in fetch
+
+
 def test_a_kubectl_list_is_split_and_each_item_keeps_its_own_place() -> None:
     first, beside, second = formats.split(document(DATA / "manifests/list.yaml"))
     assert [formats.is_job(part.data) for part in (first, beside, second)] == [True, False, True]

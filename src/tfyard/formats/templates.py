@@ -26,9 +26,17 @@ def load(template: Manifest, path: Path, notes: Notes) -> Manifest:
     _check_containers(containers, (*path, "spec", "containers"), notes)
     for i, container in enumerate(spec.get("initContainers") or []):
         _check_image(container, (*path, "spec", "initContainers", i), notes)
-    if not any(OLD_GPU in part for c in containers for part in _resources(c)):
-        return template
-    return {**template, "spec": {**spec, "containers": [_with_modern_gpu(c) for c in containers]}}
+    modern = _modern_gpus(spec)
+    return {**template, "spec": {**spec, **modern}} if modern else template
+
+
+def _modern_gpus(spec: Manifest) -> Manifest:
+    """The containers of a pod some of which ask for a GPU by its name of 2017, which no node offers any more."""
+    return {
+        kind: [_with_modern_gpu(c) for c in spec[kind]]
+        for kind in ("initContainers", "containers")
+        if any(OLD_GPU in part for c in spec.get(kind) or [] for part in _resources(c))
+    }
 
 
 def port(template: Manifest) -> int:
@@ -126,7 +134,7 @@ def _resources(container: Manifest) -> tuple[Manifest, Manifest]:
 
 
 def _with_modern_gpu(container: Manifest) -> Manifest:
-    """No node offers the GPU under its name of 2017 any more, and today's is accepted as a limit only."""
+    """Today's name is accepted as a limit only."""
     limits, requests = ({**part} for part in _resources(container))
     asked = [part.pop(OLD_GPU) for part in (limits, requests) if OLD_GPU in part]
     if not asked:
