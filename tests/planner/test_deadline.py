@@ -7,12 +7,19 @@ SEEN = pods("worker-0", "ps-0")
 
 
 def test_the_first_pass_says_when_to_look_again() -> None:
-    assert look(LIMITED).wake_after == 60
+    assert look(LIMITED).wake_after == 61
 
 
 def test_a_quiet_job_is_looked_at_again_when_its_time_is_over() -> None:
     decision = look(LIMITED, *SEEN, status=begun(LIMITED, *SEEN), now=at(45.5))
-    assert (decision.status.is_finished, decision.wake_after) == (False, 14.5)
+    assert (decision.status.is_finished, decision.wake_after) == (False, 15.5)
+
+
+def test_a_job_that_began_late_in_its_second_has_all_its_time() -> None:
+    first = look(LIMITED, now=at(0.9))
+    assert first.status.start_time == at(0)
+    assert not look(LIMITED, *SEEN, status=first.status, now=at(60.8)).status.is_finished
+    assert look(LIMITED, *SEEN, status=first.status, now=at(61)).status.is_finished
 
 
 def test_a_job_without_a_deadline_needs_no_waking() -> None:
@@ -20,14 +27,14 @@ def test_a_job_without_a_deadline_needs_no_waking() -> None:
 
 
 def test_a_job_that_ran_as_long_as_allowed_fails_and_stops_though_pods_are_kept() -> None:
-    decision = look(LIMITED, *SEEN, status=begun(LIMITED, *SEEN), now=at(60))
+    decision = look(LIMITED, *SEEN, status=begun(LIMITED, *SEEN), now=at(61))
     failure = decision.status.failure
     assert failure is not None
     assert failure.cause == "DeadlineExceeded"
     assert failure.message == (
         "Job mnist has failed because it was active longer than specified deadline (60 s)"
     )
-    assert decision.status.completion_time == at(60)
+    assert decision.status.completion_time == at(61)
     assert deleted(decision) == ["mnist-worker-0", "mnist-ps-0"]
 
 
@@ -52,4 +59,4 @@ def test_a_programs_own_failure_is_told_rather_than_the_deadline() -> None:
 def test_a_deadline_added_later_counts_from_the_start() -> None:
     begun_without = begun(job(workers(1)), pod("worker-0"))
     decision = look(job(workers(1), deadline=60), pod("worker-0"), status=begun_without, now=at(20))
-    assert decision.wake_after == 40
+    assert decision.wake_after == 41

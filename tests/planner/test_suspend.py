@@ -80,7 +80,7 @@ def test_a_resumed_job_says_so_and_starts_its_clock_anew() -> None:
     resumed = look(asked, status=resting, now=at(500))
     assert told(resumed) == [("Normal", "TFJobResumed", "TFJob mnist is resumed.")]
     assert resumed.status.start_time == at(500)
-    assert resumed.wake_after == 100
+    assert resumed.wake_after == 101
     assert not resumed.status.is_finished
 
 

@@ -241,13 +241,23 @@ def _commands(prepared: Prepared) -> dict[Task, Command]:
     kubelet = Kubelet(machine(prepared, Path.cwd() / runs.HOME / "runs" / "RUN"), lambda _told: None)
     decision = planner.decide(prepared.job, Observed(), prepared.site, datetime.now(UTC))
     pods = [a.manifest for a in decision.actions if isinstance(a, Create) and a.kind == "Pod"]
+    for pod in pods:
+        kubelet.machine.volumes.check(pod)
     return {
         task: [
-            kubelet.command(pod, task, container, "0")
+            _command(kubelet, pod, task, container)
             for container in (*(pod["spec"].get("initContainers") or ()), *pod["spec"]["containers"])
         ][-1]
         for task, pod in zip(prepared.job.tasks(), pods, strict=True)
     }
+
+
+def _command(kubelet: Kubelet, pod: Manifest, task: Task, container: Manifest) -> Command:
+    command, asked = kubelet.command(pod, task, container, "0"), container.get("workingDir")
+    if command.cwd == asked and not Path(asked).is_dir():  # else it is in a volume, which is made later
+        text = f"{task.name}: the working directory {asked} is in the image, and images are not used here"
+        raise Usage(f"{text}; say where your code is (job file: code, see `tfyard convert`), or remove it")
+    return command
 
 
 def show_plan(prepared: Prepared) -> None:

@@ -1,6 +1,7 @@
 """A prepared run, from its first line on the screen to its last."""
 
 import asyncio
+import shutil
 import signal
 import sys
 from collections.abc import Iterator
@@ -19,7 +20,7 @@ from tfyard.backends.local.shortfalls import shortfalls, stand_ins
 from tfyard.cli import localjob, screen
 from tfyard.cli.record import Recorder
 from tfyard.cli.screen.summary import summary
-from tfyard.controller.happenings import Happening, Note
+from tfyard.controller.happenings import Happening, Note, Phase
 from tfyard.controller.here import LocalRun, Watch
 from tfyard.errors import Usage
 from tfyard.model import tensorflow_container
@@ -34,6 +35,8 @@ async def execute(prepared: localjob.Prepared) -> int:
 
     def watch(happening: Happening) -> None:
         recorder.note(happening)
+        if isinstance(happening, Phase):
+            directory.record(recorder.record(directory.name, now, run.status))
         with suppress(OSError):  # the terminal is gone, or `head` has seen enough: the run itself goes on
             view.show(happening)
 
@@ -45,6 +48,7 @@ async def execute(prepared: localjob.Prepared) -> int:
         _obey_signals(run, watch)
         status = await run.run(prepared.rehearsals)
     prepared.ports.release()
+    shutil.rmtree(run.kubelet.machine.scratch, ignore_errors=True)
     record = recorder.record(directory.name, now, status, ended=datetime.now(UTC), interrupts=run.interrupts)
     directory.record(record)
     with suppress(OSError):

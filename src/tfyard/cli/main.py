@@ -4,6 +4,7 @@ import gc
 import os
 import sys
 from importlib import import_module
+from pathlib import Path
 
 import click
 
@@ -73,8 +74,16 @@ def tfyard() -> None:
 
 def main() -> None:
     """Errors that we know end in one clear line and their own exit code, never in a traceback."""
+    _open_streams()
     try:
-        tfyard(prog_name="tfyard")
+        try:
+            tfyard(prog_name="tfyard")
+        finally:
+            sys.stdout.flush()
+    except OSError as error:  # a full disk, a folder that may not be read: nobody closer knew what to do
+        _close_output()
+        click.echo(f"tfyard: {f'{error.filename}: ' if error.filename else ''}{error.strerror}", err=True)
+        sys.exit(1)
     except Invalid as error:
         from tfyard.cli.problems import report
 
@@ -83,3 +92,15 @@ def main() -> None:
     except TfyardError as error:
         click.echo(f"tfyard: {error}", err=True)
         sys.exit(error.exit_code)
+
+
+def _open_streams() -> None:
+    """Whoever closed them (`>&-`) wants to see nothing."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115
+
+
+def _close_output() -> None:
+    """What could not be written would be tried again at the end, and complained about in Python's own way."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,6 +1,5 @@
 """`tfyard runs`: what ran here, how it went, and what it said."""
 
-import os
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
@@ -63,7 +62,11 @@ def logs(name: str, task: str | None) -> None:
     found = run.logs(task)
     if not found:
         known = sorted({path.name.rsplit(".", 2)[0] for path in run.logs()})
-        raise Usage(f"{run.name} has no logs of {task}; it has those of {', '.join(known) or 'nobody'}")
+        raise Usage(
+            f"{run.name} has no logs of {task}; it has those of {', '.join(known)}"
+            if known
+            else f"{run.name} has no logs"
+        )
     for path in found:
         _print_log(path, alone=len(found) == 1)
 
@@ -83,26 +86,11 @@ def _print_log(path: Path, *, alone: bool) -> None:
 def _print_table(found: list[runs.RunRecord]) -> None:
     rows = [("RUN", "PHASE", "TASKS", "TOOK", "EXIT CODE")]
     rows += [
-        (r.name, _phase(r), str(len(r.tasks)), _took(r), "" if r.exit_code is None else str(r.exit_code))
+        (r.name, r.phase, str(len(r.tasks)), _took(r), "" if r.exit_code is None else str(r.exit_code))
         for r in found
     ]
     for line in columns(rows):
         click.echo(line)
-
-
-def _phase(record: runs.RunRecord) -> str:
-    """A run that never noted its end is either still going on, or was killed with its tfyard."""
-    if record.ended is None and not _is_alive(record.pid):
-        return "Killed"
-    return record.phase
-
-
-def _is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except (ProcessLookupError, PermissionError):
-        return False
-    return pid > 0
 
 
 def _took(record: runs.RunRecord) -> str:

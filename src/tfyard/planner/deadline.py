@@ -7,12 +7,15 @@ from tfyard.model import Failure, Job
 
 from . import reasons
 
+TO_THE_SECOND = 1
+"""The start is stored in whole seconds, so the job may have begun as much later; nobody is stopped too early."""
+
 
 def remaining(job: Job, start: datetime | None, now: datetime) -> float | None:
     limit = job.run_policy.deadline
     if limit is None or start is None:
         return None
-    return (start + timedelta(seconds=limit) - now).total_seconds()
+    return (start + timedelta(seconds=limit + TO_THE_SECOND) - now).total_seconds()
 
 
 def failure(job: Job, start: datetime | None, now: datetime) -> Failure | None:

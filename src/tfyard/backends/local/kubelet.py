@@ -51,6 +51,11 @@ class Machine(Struct, frozen=True, kw_only=True):
     attached: frozenset[str] = frozenset()
     """Tasks that the user starts by hand, under a debugger say."""
 
+    @property
+    def scratch(self) -> Path:
+        """Directories of pods that nobody else sees; they go with the run."""
+        return self.directory / "scratch"
+
 
 class Started(Struct, frozen=True):
     """A container has begun, and where it writes."""
@@ -143,6 +148,7 @@ class Kubelet:
         id = f"{pod.name}/{pod.uid}/{container.name}/{container.starts}"
         self._containers[id] = (pod, container)
         started = self._started[id] = self._log_for(pod.task.name, container.name)
+        self.machine.scratch.mkdir(mode=0o700, exist_ok=True)  # Secrets are among it
         self.machine.volumes.make(pod.manifest, container.spec, self._scratch(pod.task, pod.uid))
         command = self.command(pod.manifest, pod.task, container.spec, pod.uid)
         if pod.task.name in self.machine.attached and container.name == TENSORFLOW_CONTAINER:
@@ -183,7 +189,7 @@ class Kubelet:
 
     def _scratch(self, task: Task, uid: str) -> Path:
         """Each attempt begins with empty scratch space, as a new pod would."""
-        return self.machine.directory / "scratch" / f"{task.name}-{uid}"
+        return self.machine.scratch / f"{task.name}-{uid}"
 
     def _create(self, manifest: Manifest, roles: dict[str, str]) -> None:
         labels = manifest["metadata"]["labels"]
@@ -218,7 +224,7 @@ class Kubelet:
         """Instead of the task: a process that waits for the user to have run it, and ends as it did."""
         script, result = (self.machine.directory / f"attach-{task}.{end}" for end in ("sh", "exit"))
         script.write_text(attach_script(command, result))
-        script.chmod(0o755)
+        script.chmod(0o700)  # it holds whatever is in the environment
         wait = f"import pathlib,sys,time\np=pathlib.Path({str(result)!r})\nwhile not p.exists(): time.sleep(.2)\n"
         argv = [sys.executable, "-c", wait + "sys.exit(int(p.read_text()))"]
         return Command(argv=argv, env=command.env, cwd=command.cwd, mounts=command.mounts)

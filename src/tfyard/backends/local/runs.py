@@ -6,6 +6,7 @@ run.json         when, how it ended         logs/            one file per start 
 """
 
 import json
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -14,6 +15,7 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tfyard.errors import Usage
 from tfyard.model import Create, Decision, Delete, Event, Job, Status
@@ -91,9 +93,16 @@ class RunDirectory:
     def load(self) -> RunRecord | None:
         """None: not a run, or one that never got as far as noting itself."""
         try:
-            return msgspec.json.decode((self.path / "run.json").read_bytes(), type=RunRecord)
+            record = msgspec.json.decode((self.path / "run.json").read_bytes(), type=RunRecord)
         except (FileNotFoundError, NotADirectoryError, msgspec.DecodeError):
             return None
+        return record if record.ended or _is_alive(record.pid) else self._killed(record)
+
+    def _killed(self, record: RunRecord) -> RunRecord:
+        """Its tfyard is gone without having noted an end: it came with the last sign of life."""
+        last = max(path.stat().st_mtime for path in (self.path, *self.path.iterdir(), *self.logs()))
+        tasks = (replace(t, outcome="Killed") if t.outcome == "Running" else t for t in record.tasks)
+        return replace(record, phase="Killed", ended=datetime.fromtimestamp(last, UTC), tasks=tuple(tasks))
 
     def logs(self, task: str | None = None) -> list[Path]:
         found = sorted((self.path / "logs").glob("*.log"), key=_log_key)
@@ -146,13 +155,38 @@ def all_runs(home: Path = HOME) -> Iterator[RunDirectory]:
 
 
 def find_run(name: str, home: Path = HOME) -> RunDirectory:
-    """By its name, the beginning of it (the newest that fits), or its path."""
-    for run in all_runs(home):
-        if run.name.startswith(name):
-            return run
+    """By its name, its job's (the newest), the beginning of its name (the newest that fits), or its path."""
+    found = list(all_runs(home))
+    for fits in (_is_called, _is_of_job, _begins_with):
+        for run in found:
+            if fits(run, name):
+                return run
     if (Path(name) / "run.json").exists():
         return RunDirectory(Path(name))
     raise Usage(f"there is no run {name!r}; `tfyard runs` lists them")
+
+
+def _is_called(run: RunDirectory, name: str) -> bool:
+    return run.name == name
+
+
+def _is_of_job(run: RunDirectory, name: str) -> bool:
+    record = run.load()
+    return record is not None and record.job == name
+
+
+def _begins_with(run: RunDirectory, name: str) -> bool:
+    return run.name.startswith(name)
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True  # somebody else's, but there
+    return pid > 0
 
 
 def sweep(now: datetime, home: Path = HOME) -> list[str]:

@@ -181,7 +181,10 @@ def _become(message: Message, view: namespace.View | OSError | None) -> None:
         raise view
     if view is not None:
         view.join()
-    os.chdir(message["cwd"])
+    try:
+        os.chdir(message["cwd"])
+    except OSError as error:
+        raise OSError(error.errno, f"its working directory {message['cwd']}: {error.strerror}") from None
     os.execvpe(message["argv"][0], message["argv"], {**message["env"], MARK: message["id"]})
 
 

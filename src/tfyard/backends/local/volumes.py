@@ -11,6 +11,8 @@ from .containers import Objects
 from .namespace import Mount
 
 LASTING = ("persistentVolumeClaim", "nfs", "azureFile")
+TOLD = ("configMap", "secret", "projected", "downwardAPI")
+"""Files that tell a task something: nobody changes them, as on a cluster."""
 
 
 class Volumes:
@@ -31,7 +33,8 @@ class Volumes:
                 )
                 raise Usage(text)
             source = self.directory(volume, scratch) / str(mount.get("subPath") or "").lstrip("/")
-            found.append((str(source), str(mount["mountPath"]), bool(mount.get("readOnly"))))
+            read_only = bool(mount.get("readOnly")) or any(kind in volume for kind in TOLD)
+            found.append((str(source), str(mount["mountPath"]), read_only))
         return tuple(found)
 
     def directory(self, volume: Manifest, scratch: Path) -> Path:
@@ -43,6 +46,11 @@ class Volumes:
         if kind := next((kind for kind in LASTING if volume.get(kind)), None):
             return self.lasting / lasting_name(kind, volume[kind])
         return scratch / str(name)
+
+    def check(self, pod: Manifest) -> None:
+        """Usage if something is mounted that is not here."""
+        for volume in pod["spec"].get("volumes") or []:
+            _told(volume, pod, self.objects)
 
     def make(self, pod: Manifest, container: Manifest, scratch: Path) -> None:
         """All that this container's mounts need: directories, and files from ConfigMaps and Secrets."""
@@ -64,17 +72,22 @@ def lasting_name(kind: str, source: Manifest) -> str:
 
 def is_known(volume: Manifest) -> bool:
     """Whether the volume is one that this machine can stand in for."""
-    kinds = (*LASTING, "hostPath", "emptyDir", "configMap", "secret", "projected", "downwardAPI")
+    kinds = (*LASTING, *TOLD, "hostPath", "emptyDir")
     return any(kind in volume for kind in kinds)
 
 
 def _fill(directory: Path, volume: Manifest, pod: Manifest, objects: Objects) -> None:
     """ConfigMaps, Secrets and the downward API appear as files."""
-    for source in (volume.get("projected") or {}).get("sources") or [volume]:
-        for name, text in _files(source, pod, objects).items():
-            place = directory / name
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.write_bytes(text.encode("utf-8", "surrogateescape"))
+    for name, text in _told(volume, pod, objects).items():
+        place = directory / name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(text.encode("utf-8", "surrogateescape"))
+
+
+def _told(volume: Manifest, pod: Manifest, objects: Objects) -> dict[str, str]:
+    """Path -> text of every file in it."""
+    sources = (volume.get("projected") or {}).get("sources") or [volume]
+    return {name: text for source in sources for name, text in _files(source, pod, objects).items()}
 
 
 def _files(source: Manifest, pod: Manifest, objects: Objects) -> dict[str, str]:

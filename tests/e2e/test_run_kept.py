@@ -1,0 +1,124 @@
+"""What a run leaves behind, and how it is found again."""
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tfyard.backends.local import runs
+
+from .conftest import Yard, wait_until
+
+pytestmark = pytest.mark.processes
+
+SECRET = """
+kind: Secret
+apiVersion: v1
+metadata: {name: token}
+stringData: {token: hunter2}
+---
+"""
+
+
+def make_run(home: Path, name: str, job: str, **fields: object) -> None:
+    folder = home / "runs" / name
+    (folder / "logs").mkdir(parents=True)
+    record = {"name": name, "job": job, "started": "2026-01-01T00:00:00Z", **fields}
+    (folder / "run.json").write_text(json.dumps({"ended": "2026-01-01T00:00:09Z", **record}))
+
+
+def test_a_run_is_found_by_its_name_before_its_jobs_before_a_beginning(tmp_path: Path) -> None:
+    for name, job in (("tra-1", "tra"), ("tra-1-2", "tra"), ("tra-eval-1", "tra-eval")):
+        make_run(tmp_path, name, job)
+    assert runs.find_run("tra-1", tmp_path).name == "tra-1"
+    assert runs.find_run("tra", tmp_path).name == "tra-1-2"
+    assert runs.find_run("tra-e", tmp_path).name == "tra-eval-1"
+
+
+def test_a_killed_run_says_so_and_how_long_it_was_alive(yard: Yard) -> None:
+    yard.job("import time; print('up', flush=True); time.sleep(600)", worker=2)
+    process = yard.start("run", "job.yaml")
+    wait_until(lambda: "Running" in yard.tfyard("runs").stdout, "the run is listed")
+    shown = yard.tfyard("runs", "show", "t").stdout
+    assert "worker-1  Running" in shown
+    process.kill()
+    process.wait()
+    assert "Killed" in yard.tfyard("runs").stdout
+    killed = yard.tfyard("runs", "show", "t").stdout
+    assert "worker-1  Killed" in killed
+    (directory,) = (yard.folder / ".tfyard" / "runs").iterdir()
+    record = runs.RunDirectory(directory).load()
+    assert record is not None
+    assert record.ended is not None
+    assert runs.RunDirectory(directory).load() == record, "it does not go on"
+
+
+def test_a_missing_config_map_is_named_before_there_is_a_run(yard: Yard) -> None:
+    yard.job("pass", volumes={"settings": {"configMap": "missing", "at": "/settings"}})
+    done = yard.tfyard("run", "job.yaml")
+    assert done.returncode == 2
+    assert done.stderr == (
+        "tfyard: the job mounts the configMap missing, which is not here; put it into the same file\n"
+    )
+    assert not (yard.folder / ".tfyard").exists()
+
+
+def test_a_working_directory_of_the_image_is_named_before_there_is_a_run(yard: Yard) -> None:
+    yard.job("pass", workdir="/no/such/place")
+    done = yard.tfyard("run", "job.yaml")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "worker-0: the working directory /no/such/place is in the image" in done.stderr
+
+
+def test_a_secret_can_be_read_by_nobody_else_and_goes_with_the_run(yard: Yard) -> None:
+    script = """
+import os, pathlib, stat
+(scratch,) = pathlib.Path(os.environ["HERE"]).glob(".tfyard/runs/*/scratch")
+print(stat.filemode(scratch.stat().st_mode))
+try:
+    open("/secrets/token", "a")
+except OSError as error:
+    print(error.strerror, open("/secrets/token").read())
+"""
+    token = {"token": {"secret": "token", "at": "/secrets"}}
+    yard.job(script, volumes=token, env={"HERE": str(yard.folder)})
+    yard.write("job.yaml", SECRET + (yard.folder / "job.yaml").read_text())
+    outcome = yard.run()
+    assert outcome.lines("worker-0") == ["drwx------", "Read-only file system hunter2"]
+    assert not (outcome.directory / "scratch").exists()
+
+
+@pytest.mark.parametrize("command", [("runs",), ("explain", "worker"), ("validate", "job.yaml")])
+def test_a_full_disk_behind_the_output_is_told_in_one_line(yard: Yard, command: tuple[str, ...]) -> None:
+    yard.job("pass")
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "tfyard", *command],
+            cwd=yard.folder, stdout=full, stderr=subprocess.PIPE, text=True, check=False,
+        )  # fmt: skip
+    assert (done.returncode, done.stderr) == (1, "tfyard: No space left on device\n")
+
+
+def test_a_closed_output_does_not_end_the_run(yard: Yard) -> None:
+    yard.job("pass")
+    line = f"exec {sys.executable} -m tfyard run job.yaml >&- 2>&-"
+    done = subprocess.run(["/bin/sh", "-c", line], cwd=yard.folder, check=False)
+    assert done.returncode == 0
+
+
+def test_ctrl_c_before_anything_has_begun_is_silent() -> None:
+    program = """
+import os, signal, sys, tfyard.__main__
+
+class Impatient:
+    def find_spec(self, *_):
+        os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Impatient())
+tfyard.__main__.main()
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (-signal.SIGINT, "")
