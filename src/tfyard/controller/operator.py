@@ -8,7 +8,7 @@ on where it was.
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from tfyard import formats, kube, planner
 from tfyard.backends.kubernetes import Cache, ClusterRunner, ClusterStore, JobKey
-from tfyard.backends.kubernetes.runner import Blocked, Halt, Unblocked, kind_of
+from tfyard.backends.kubernetes.runner import Blocked, Broken, Halt, Unblocked, kind_of
 from tfyard.backends.kubernetes.views import JobView, PodView
 from tfyard.errors import Invalid
 from tfyard.kube import requests
@@ -29,7 +29,7 @@ from .counted import Metrics
 from .gangs import groups_of
 from .queue import Queue
 from .spine import reconcile
-from .tally import tally
+from .tally import tally, tally_deeds
 
 log = logging.getLogger(__name__)
 
@@ -75,6 +75,7 @@ class Operator:
         if settings.site.gang is not None:
             self.runner.use_groups(groups_of(settings.site.gang))
         self.metrics = Metrics()
+        self.runner.on_refused = self._count_refusal
         self.store.on_report = lambda job, before, decision: tally(self.metrics, job, before, decision)
         self.store.on_lost_event = _log_lost_event
         self.store.is_busy = lambda: self.runner.in_rush() or not self.queue.is_idle
@@ -258,7 +259,7 @@ class Operator:
                 except Unblocked:
                     self.queue.forget(key)
                     self.queue.add(key)
-                except (kube.KubeError, Blocked, NotLeading) as problem:
+                except (kube.KubeError, Blocked, Broken, NotLeading) as problem:
                     pause = self.queue.retry(key)
                     log.info("will look again in %.1f s: %s", pause, problem or type(problem).__name__)
                 except Exception:  # a job that we do not understand must not end the work on all others
@@ -285,6 +286,7 @@ class Operator:
         except Invalid as error:
             await self._refuse(view, error.problems)
             return
+        gone = self.cache.gone(job.uid)
         try:
             decision = await reconcile(job, self.store, self.runner, self.settings.site, datetime.now(UTC))
         except Invalid as error:  # what it remembers, not what it asks for
@@ -292,8 +294,11 @@ class Operator:
             return
         except Halt as halt:
             self._narrate(job, halt.done)
+            if halt.done:
+                self.queue.forget(key)  # it goes on, if slowly
             raise
         self._distrusted.pop(job.uid, None)
+        self.cache.bury(job.uid, gone)
         self.queue.forget(key)
         if decision.status.is_finished:
             self._jobs.pop(key, None)
@@ -303,7 +308,12 @@ class Operator:
             if pause is not None:
                 self.queue.add(key, pause + 0.01)
 
-    def _narrate(self, job: Job, done: Iterable[Action]) -> None:
+    def _count_refusal(self, kind: str) -> None:
+        if kind == "Service":
+            self.metrics.services_refused.inc()
+
+    def _narrate(self, job: Job, done: Sequence[Action]) -> None:
+        tally_deeds(self.metrics, job, done)
         for event in planner.narrate(done):
             self.store.tell(job, event)
 

@@ -1,7 +1,9 @@
 """What a decision adds to the counters. Derived from the status, so that an operator that starts anew does not
 count old jobs again, as upstream does."""
 
-from tfyard.model import Create, Decision, Delete, DeleteJob, Job, Status
+from collections.abc import Iterable
+
+from tfyard.model import Action, Create, Decision, Delete, DeleteJob, Job, Status
 from tfyard.model.names import POD_GROUP
 
 from .counted import Metrics
@@ -18,9 +20,13 @@ def tally(metrics: Metrics, job: Job, before: Status, decision: Decision) -> Non
         metrics.pods_failed.inc(by=max(1, _failed(after) - _failed(before)))
     if _restarts(after) > _restarts(before):
         metrics.jobs_restarted.count(space)
-    for action in decision.actions:
+
+
+def tally_deeds(metrics: Metrics, job: Job, done: Iterable[Action]) -> None:
+    """Of what was decided, that which was really done."""
+    for action in done:
         if isinstance(action, DeleteJob):
-            metrics.jobs_deleted.count(space)
+            metrics.jobs_deleted.count(job.namespace)
         elif isinstance(action, Create | Delete):
             _count_child(metrics, action)
 

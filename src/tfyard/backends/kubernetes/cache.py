@@ -1,7 +1,7 @@
 """What the watches have told: jobs by name, pods and Services by the job that owns them."""
 
 from collections import defaultdict
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -28,6 +28,7 @@ class KnownPod(Struct, frozen=True, gc=False):
     namespace: str
     version: str
     finalizers: tuple[str, ...] = ()
+    gone: bool = False
 
 
 class Cache:
@@ -99,14 +100,35 @@ class Cache:
             self.pods[owner][name] = replace(known, pod=replace(known.pod, deleting=until))
 
     def drop_pod(self, view: PodView) -> str:
+        """One that had succeeded stays in sight for one more look: the server deletes finished pods without a
+        warning, and that its task is done may be written nowhere yet."""
         self._note("Pod", view.metadata)
-        owner = view.metadata.owner
-        known = self.pods.get(owner, {})
-        if (there := known.get(view.metadata.name)) is not None and there.pod.uid == view.metadata.uid:
-            del known[view.metadata.name]
-        if not known:
-            self.pods.pop(owner, None)
+        owner, name = view.metadata.owner, view.metadata.name
+        there = self.pods.get(owner, {}).get(name)
+        if there is None or there.pod.uid != view.metadata.uid:
+            return owner
+        if there.pod.phase == "Succeeded" and owner in self._keys:
+            self.pods[owner][name] = replace(
+                there, gone=True, pod=replace(there.pod, deleting=datetime.now(UTC))
+            )
+        else:
+            self._remove(owner, name)
         return owner
+
+    def gone(self, owner: str) -> list[str]:
+        """Names of pods that are no more, and are seen for the last time."""
+        return [name for name, there in self.pods.get(owner, {}).items() if there.gone]
+
+    def bury(self, owner: str, names: list[str]) -> None:
+        """What they had to tell is written."""
+        for name in names:
+            if (there := self.pods.get(owner, {}).get(name)) is not None and there.gone:
+                self._remove(owner, name)
+
+    def _remove(self, owner: str, name: str) -> None:
+        del self.pods[owner][name]
+        if not self.pods[owner]:
+            del self.pods[owner]
 
     def put_child(self, kind: str, view: Child) -> str:
         """Whose it is; empty if that changes nothing, as for pods."""

@@ -1,6 +1,7 @@
 """A cluster as a PodRunner: what the cache knows is observed, what was decided is created and deleted."""
 
 import asyncio
+import random
 import time
 from collections import defaultdict, deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -12,11 +13,15 @@ from tfyard.kube import (
     AlreadyExists,
     Client,
     Conflict,
+    Expired,
     Forbidden,
     Kind,
+    KubeError,
     NotFound,
     Refused,
     Resource,
+    ServerFault,
+    Unauthorized,
     Unprocessable,
     requests,
 )
@@ -45,8 +50,16 @@ KNOWN_BY = (OPERATOR_NAME, REPLICA_TYPE, REPLICA_INDEX)
 """The labels by which an object is watched, and a pod counted as its task's."""
 AT_ONCE = 32
 """Writes of one job under way at the same time: a large job must leave room for the others."""
+CONTENDED = (0.05, 0.1, 0.2)
+"""Seconds after which a creation is tried again that lost a race for its quota."""
+HOPELESS = {"QuotaExceeded", "Forbidden", "NamespaceTerminating", "Refused"}
+"""What one pod is refused for, the next would be refused for as well: they are not all tried."""
+FAULTS = 3
+"""So often in a row the server may fail at something before that is told as what stands in the way."""
 RUSH, RUSH_WITHIN = 10, 0.5
 """So many things made within so many seconds are a rush."""
+UNEXPLAINED = (Unauthorized, Conflict, Expired, NotFound)
+"""Refusals that say nothing about the object itself; they pass, or the watches will tell."""
 DEFAULT_GRACE = 30
 """Seconds that a pod has by default to end; the watch soon tells the true time."""
 
@@ -67,6 +80,10 @@ class Unblocked(Halt):
     """What stood in the way is gone: worth another look at once, for it must be said."""
 
 
+class Broken(Halt):
+    """The server did not answer as it should, which may be over at the next try."""
+
+
 class ClusterRunner:
     def __init__(self, client: Client, cache: Cache, resources: dict[str, Resource], guard: Guard) -> None:
         self._client, self._cache, self._resources, self._guard = client, cache, resources, guard
@@ -74,6 +91,8 @@ class ClusterRunner:
         self._pods = Kind(PodView)
         self._obstacles: dict[str, tuple[Obstacle, ...]] = defaultdict(tuple)
         self._made: deque[float] = deque(maxlen=RUSH)
+        self._faults: dict[str, int] = {}
+        self.on_refused: Callable[[str], None] = lambda _kind: None
 
     def use_groups(self, resource: Resource) -> None:
         """Whose PodGroups jobs get here."""
@@ -97,13 +116,28 @@ class ClusterRunner:
         )
 
     async def apply(self, job: Job, actions: Sequence[Action]) -> None:
-        """Names before those who answer to them, departures before arrivals; each kind at once."""
         found: dict[str, Obstacle] = {}
         done: list[Action] = []
+        try:
+            await self._do_all(job, actions, found, done)
+        except KubeError as problem:
+            self._stumble(job, problem, found)
+            if not found:
+                raise Broken(str(problem), done) from problem
+        else:
+            self._faults.pop(job.uid, None)
+        self._conclude(job, found, done)
+
+    async def _do_all(
+        self, job: Job, actions: Sequence[Action], found: dict[str, Obstacle], done: list[Action]
+    ) -> None:
+        """Names before those who answer to them, departures before arrivals; each kind at once."""
         for turn in _in_turn(actions):
             await _all(partial(self._do, job, action, found, done) for action in turn)
             if found and any(isinstance(action, Create) and action.kind == POD_GROUP for action in turn):
-                break  # pods would wait for nothing, or join a stranger's group of that name
+                return  # pods would wait for nothing, or join a stranger's group of that name
+
+    def _conclude(self, job: Job, found: dict[str, Obstacle], done: list[Action]) -> None:
         before = self._obstacles.pop(job.uid, ())
         if self._cache.key_of(job.uid) is None:
             return  # deleted meanwhile: nobody waits for it, and nobody would forget it once more
@@ -115,10 +149,20 @@ class ClusterRunner:
 
     def forget(self, uid: str) -> None:
         self._obstacles.pop(uid, None)
+        self._faults.pop(uid, None)
+
+    def _stumble(self, job: Job, problem: KubeError, found: dict[str, Obstacle]) -> None:
+        """A webhook that cannot be called is a fault of the server's as well, which somebody should hear of."""
+        if isinstance(problem, ServerFault):
+            faults = self._faults[job.uid] = self._faults.get(job.uid, 0) + 1
+            if faults >= FAULTS:
+                found["ServerFault"] = Obstacle("ServerFault", f"the server failed {faults} times: {problem}")
 
     async def _do(self, job: Job, action: Action, found: dict[str, Obstacle], done: list[Action]) -> None:
         obstacle = None
         match action:
+            case Create() if action.kind == "Pod" and HOPELESS & found.keys():
+                return
             case Create():
                 obstacle = await self._create(job, action)
             case Amend():
@@ -137,14 +181,26 @@ class ClusterRunner:
         resource = self._resource(action.kind)
         request = requests.create(resource.path(job.namespace), action.manifest)
         self._guard("create", resource.plural)
-        self._made.append(time.monotonic())
         try:
-            self._keep(action.kind, await self._read(action.kind, request))
+            self._keep(action.kind, await self._insist(action.kind, request))
         except AlreadyExists:
             return await self._inspect(job, action)
-        except (Forbidden, Unprocessable) as problem:
+        except UNEXPLAINED:
+            raise
+        except Refused as problem:
+            self.on_refused(action.kind)
             return Obstacle(_reason(problem), f"cannot create {action.kind.lower()} {action.name}: {problem}")
+        self._made.append(time.monotonic())
         return None
+
+    async def _insist(self, kind: str, request: requests.Request) -> PodView | Child:
+        """Whoever adds to a quota at the same time may come first."""
+        for pause in CONTENDED:
+            try:
+                return await self._read(kind, request)
+            except Conflict:
+                await asyncio.sleep(pause * random.uniform(0.5, 1.5))
+        return await self._read(kind, request)
 
     async def _amend(self, job: Job, action: Amend) -> Obstacle | None:
         resource = self._resource(action.kind)
@@ -154,7 +210,9 @@ class ClusterRunner:
             self._keep(action.kind, await self._read(action.kind, request))
         except NotFound:
             return None  # it has just gone, and the watch will say so
-        except (Forbidden, Unprocessable) as problem:
+        except UNEXPLAINED:
+            raise
+        except Refused as problem:
             return Obstacle(_reason(problem), f"cannot change {action.kind.lower()} {action.name}: {problem}")
         return None
 
@@ -271,7 +329,9 @@ def _reason(problem: Refused) -> str:
         return "Invalid"
     if "NamespaceTerminating" in problem.causes:
         return "NamespaceTerminating"
-    return "QuotaExceeded" if "exceeded quota" in str(problem) else "Forbidden"
+    if "exceeded quota" in str(problem):
+        return "QuotaExceeded"
+    return "Forbidden" if isinstance(problem, Forbidden) else "Refused"  # webhooks say no with any code
 
 
 async def _all(deeds: Iterable[Callable[[], Awaitable[None]]]) -> None:

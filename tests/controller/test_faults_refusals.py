@@ -1,0 +1,172 @@
+"""A server that says no to some, or fails at it: everybody else gets on, and it is told."""
+
+import asyncio
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.controller.cluster import tfjob
+from tests.controller.faults import Counting, operator_with, stage
+from tests.controller.prometheus import parse
+from tests.controller.test_faults_strangers import blocked
+from tfyard.backends.kubernetes.runner import AT_ONCE
+from tfyard.controller.operator import Operator
+from tfyard.kube import Access, KubeError, Request, requests
+from tfyard.kube.errors import Status, from_status
+from tfyard.kube.transport import ANYTHING
+from tfyard.testing import ControlPlane, Script, eventually
+
+pytestmark = pytest.mark.cluster
+
+MANY = 40
+
+Answer = Callable[[int], KubeError | None]
+"""What the n-th creation of a pod is answered with, if not by the server itself."""
+
+
+class Refusing(Counting):
+    def __init__(self, access: Access, answer: Answer) -> None:
+        super().__init__(access)
+        self.answer = answer
+        self.created = itertools.count()
+
+    async def send(self, request: Request, into: Any = ANYTHING) -> Any:
+        if request.method == "POST" and request.path.endswith("/pods"):
+            problem = self.answer(next(self.created))
+            if problem is not None:
+                self.sent.append(request)
+                raise problem
+        return await super().send(request, into)
+
+
+def denied(code: int, message: str, reason: str = "") -> KubeError:
+    return from_status(Status(code=code, reason=reason, message=message))
+
+
+def pod_posts(client: Counting) -> int:
+    return sum(write.startswith("POST") and write.endswith("/pods") for write in client.writes)
+
+
+def metric(operator: Operator, name: str) -> float:
+    return sum(parse(operator.metrics.render())[name].samples.values())
+
+
+async def told_pods(scene: Any) -> int:
+    """How many creations of pods all events together tell of."""
+    events = await scene.client.send(requests.get(f"/api/v1/namespaces/{scene.namespace}/events"))
+    texts = [e["message"] for e in events["items"] if e["reason"] == "SuccessfulCreatePod"]
+    return sum(
+        int(text.split()[1]) if text.split()[1].isdigit() else text.count("-worker-") for text in texts
+    )
+
+
+async def test_a_webhook_that_says_no_with_any_code_is_told(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    text = 'admission webhook "images.example" denied the request: no such registry'
+    client = Refusing(control_plane.admin, lambda _: denied(400, text))
+    async with stage(control_plane, namespace, Script()) as scene, operator_with(client, namespace):
+        await scene.submit(tfjob(Worker=2))
+        condition = await blocked(scene, "Refused")
+        assert text in condition["message"]
+        client.answer = lambda _: None
+        await scene.phase("Running")
+
+
+async def test_a_webhook_that_cannot_be_called_is_told_when_it_stays_so(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    text = 'Internal error occurred: failed calling webhook "images.example"'
+    client = Refusing(control_plane.admin, lambda _: denied(500, text, "InternalError"))
+    async with stage(control_plane, namespace, Script()) as scene, operator_with(client, namespace):
+        await scene.submit(tfjob(Worker=2))
+        condition = await blocked(scene, "ServerFault")
+        assert text in condition["message"]
+        client.answer = lambda _: None
+        await scene.phase("Running")
+
+
+async def test_a_job_beyond_its_quota_does_not_try_every_pod_at_every_try(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    text = 'pods "x" is forbidden: exceeded quota: few, requested: pods=1'
+    client = Refusing(control_plane.admin, lambda _: denied(403, text, "Forbidden"))
+    async with (
+        stage(control_plane, namespace, Script()) as scene,
+        operator_with(client, namespace) as operator,
+    ):
+        await scene.submit(tfjob(Worker=10 * MANY))
+        await blocked(scene, "QuotaExceeded")
+        looks = parse(operator.metrics.render())["tfyard_reconcile_seconds"].samples
+        assert pod_posts(client) <= AT_ONCE * looks["tfyard_reconcile_seconds_count", ()]
+        assert metric(operator, "created_pods_total") == 0
+
+
+async def test_races_for_a_quota_delay_nobody_and_everything_that_was_done_is_told(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    def contended(number: int) -> KubeError | None:
+        return (
+            denied(409, "Operation cannot be fulfilled on resourcequotas", "Conflict")
+            if number % 5 == 0
+            else None
+        )
+
+    client = Refusing(control_plane.admin, contended)
+    async with (
+        stage(control_plane, namespace, Script()) as scene,
+        operator_with(client, namespace) as operator,
+    ):
+        await scene.submit(tfjob(Worker=MANY))
+        await scene.pods({f"train-worker-{index}" for index in range(MANY)})
+
+        async def all_told() -> None:
+            assert await told_pods(scene) == MANY
+
+        await eventually(all_told)
+        assert metric(operator, "created_pods_total") == MANY
+        assert metric(operator, "succeeded_service_creation_total") == 1
+
+
+async def test_faults_in_between_lose_no_pod_and_no_event(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    def faulty(number: int) -> KubeError | None:
+        return denied(500, "etcdserver: leader changed") if number in (3, 17, 30) else None
+
+    client = Refusing(control_plane.admin, faulty)
+    async with (
+        stage(control_plane, namespace, Script()) as scene,
+        operator_with(client, namespace) as operator,
+    ):
+        await scene.submit(tfjob(Worker=MANY))
+        await scene.pods({f"train-worker-{index}" for index in range(MANY)})
+
+        async def all_told() -> None:
+            assert await told_pods(scene) == MANY
+
+        await eventually(all_told)
+        assert metric(operator, "created_pods_total") == MANY
+
+
+async def test_a_finished_pod_that_is_deleted_before_its_end_was_written_is_not_run_again(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    client = Counting(control_plane.admin)
+    async with stage(control_plane, namespace, Script()) as scene, operator_with(client, namespace):
+        await scene.submit(tfjob(Worker=3))
+        await scene.phase("Running")
+        await scene.kubelet.finish("train-worker-1", 0)
+        path = requests.PODS.path(namespace, "train-worker-1")
+        while (await scene.client.send(requests.get(path)))["status"]["phase"] != "Succeeded":
+            await asyncio.sleep(0.01)
+        await scene.client.send(requests.delete(path, grace=0))
+
+        async def is_remembered() -> None:
+            assert (await scene.status())["replicaStatuses"]["Worker"].get("succeeded") == 1
+
+        await eventually(is_remembered)
+        assert await scene.names() == {"train-worker-0", "train-worker-2"}
+        assert scene.chronicle.twice == []
