@@ -6,6 +6,17 @@ from typing import Protocol
 from tfyard.model import Action, Decision, Job, Observed, Status
 
 
+class Halt(Exception):
+    """A pass that did not go to its end as planned; `done` is what was done of it all the same."""
+
+    wake_after: float | None = None
+    """Seconds until time alone changes the answer, as the decision says."""
+
+    def __init__(self, message: str, done: Sequence[Action] = ()) -> None:
+        super().__init__(message)
+        self.done = done
+
+
 class JobStore(Protocol):
     """Where a job's status is kept."""
 
@@ -20,4 +31,5 @@ class PodRunner(Protocol):
         """What is there now, the stored status included."""
 
     async def apply(self, job: Job, actions: Sequence[Action]) -> None:
-        """Do what was decided. Doing it twice does no harm: names are deterministic."""
+        """Do what was decided; Halt if not all of it could be done. Doing it twice does no harm: names are
+        deterministic."""

@@ -16,12 +16,13 @@ from typing import Any
 from msgspec import Struct
 
 from tfyard import formats, kube, planner
+from tfyard.backends.base import Halt
 from tfyard.backends.kubernetes import Cache, ClusterRunner, ClusterStore, JobKey
-from tfyard.backends.kubernetes.runner import Blocked, Broken, Halt, Unblocked, kind_of
+from tfyard.backends.kubernetes.runner import Blocked, Broken, Unblocked, kind_of
 from tfyard.backends.kubernetes.views import JobView, PodView
 from tfyard.errors import Invalid
 from tfyard.kube import requests
-from tfyard.model import Action, Decision, Event, Job, Manifest, Problem, format_path
+from tfyard.model import Action, Decision, Event, Job, Manifest, Problem, RunPolicy, format_path
 from tfyard.model.names import CONTROLLER, OPERATOR_NAME
 
 from . import journal
@@ -296,6 +297,7 @@ class Operator:
             self._narrate(job, halt.done)
             if halt.done:
                 self.queue.forget(key)  # it goes on, if slowly
+            self._wake(key, halt.wake_after)
             raise
         self._distrusted.pop(job.uid, None)
         self.cache.bury(job.uid, gone)
@@ -304,7 +306,10 @@ class Operator:
             self._jobs.pop(key, None)
             self.store.forget(job.uid)
         self._narrate(job, decision.actions)
-        for pause in (decision.wake_after, self.store.due_in(job.uid)):
+        self._wake(key, decision.wake_after, self.store.due_in(job.uid))
+
+    def _wake(self, key: JobKey, *pauses: float | None) -> None:
+        for pause in pauses:
             if pause is not None:
                 self.queue.add(key, pause + 0.01)
 
@@ -333,13 +338,14 @@ class Operator:
             generation=view.metadata.generation,
             api_version=view.api_version,
             kind=view.kind,
+            run_policy=RunPolicy(managed_by=_keeper(view)),
         )
         try:
             before = formats.load_status(view.document())
         except Invalid as error:
             self._distrust(job, view, error.problems)
             return
-        if before.is_finished or view.metadata.deletion_timestamp is not None:
+        if before.is_finished or planner.is_hands_off(job, view.metadata.deletion_timestamp is not None):
             return
         after, event = planner.refuse(job, before, _told(problems), datetime.now(UTC))
         await self.store.report(job, before, Decision(status=after, events=(event,)))
@@ -354,6 +360,14 @@ class Operator:
             self._distrusted[job.uid] = event, now
             log.warning("nothing is done about it, its status cannot be read: %s", "; ".join(_told(problems)))
             self.store.tell(job, event)
+
+
+def _keeper(view: JobView) -> str | None:
+    """Who keeps this job, though nothing else of it may be readable."""
+    spec = view.document().get("spec")
+    policy = spec.get("runPolicy") if isinstance(spec, dict) else None
+    found = policy.get("managedBy") if isinstance(policy, dict) else None
+    return found if isinstance(found, str) else None
 
 
 def _told(problems: tuple[Problem, ...]) -> list[str]:

@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from tfyard import planner
-from tfyard.backends.base import JobStore, PodRunner
+from tfyard.backends.base import Halt, JobStore, PodRunner
 from tfyard.model import Decision, Job
 
 
@@ -14,5 +14,9 @@ async def reconcile(
     observed = await runner.observe(job)
     decision = planner.decide(job, observed, site, now)
     await store.report(job, observed.status, decision)
-    await runner.apply(job, decision.actions)
+    try:
+        await runner.apply(job, decision.actions)
+    except Halt as halt:
+        halt.wake_after = decision.wake_after
+        raise
     return decision

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 
 from tfyard import formats
+from tfyard.backends.base import Halt
 from tfyard.kube import (
     AlreadyExists,
     Client,
@@ -62,14 +63,6 @@ UNEXPLAINED = (Unauthorized, Conflict, Expired, NotFound)
 """Refusals that say nothing about the object itself; they pass, or the watches will tell."""
 DEFAULT_GRACE = 30
 """Seconds that a pod has by default to end; the watch soon tells the true time."""
-
-
-class Halt(Exception):
-    """A pass that did not go to its end as planned; `done` is what was done of it all the same."""
-
-    def __init__(self, message: str, done: Sequence[Action] = ()) -> None:
-        super().__init__(message)
-        self.done = done
 
 
 class Blocked(Halt):
