@@ -162,3 +162,35 @@ def test_a_reader_that_goes_away_does_not_hang_or_fail_the_run(yard: Yard) -> No
     (run,) = (yard.folder / ".tfyard" / "runs").iterdir()
     assert json.loads((run / "run.json").read_text())["phase"] == "Succeeded"
     process.stdout = None
+
+
+@pytest.mark.parametrize(
+    ("losses", "last"),
+    [
+        pytest.param(["0.5", "inf", "2"], "2", id="for a moment"),
+        pytest.param(["0.5", "0.6", "0.7", "nan"], "nan", id="at the end"),
+        pytest.param(["inf", "inf", "inf"], "inf", id="from the start"),
+        pytest.param(["1e400", "-inf", "1e308", "-1e308", "1"], "1", id="beyond what a float can hold"),
+    ],
+)
+def test_a_training_that_diverges_is_told_as_such_then_and_later(
+    yard: Yard, losses: list[str], last: str
+) -> None:
+    yard.job(f"for step, loss in enumerate({losses}): print(f'Step: {{step}}, loss: {{loss}}')")
+    done = yard.tfyard("run", "job.yaml")
+    assert (done.returncode, done.stderr) == (0, "")
+    shown = yard.tfyard("runs", "show", "t")
+    assert (shown.returncode, shown.stderr) == (0, "")
+    for out in (done.stdout, shown.stdout):
+        assert f"last: loss {last}\n" in out
+    told = [event["values"]["loss"] for event in yard.run().of("metric")]
+    assert [float(loss) for loss in told if loss != "nan"] == [
+        float(loss) for loss in losses if loss != "nan"
+    ]
+
+
+def test_the_curve_leaves_out_what_is_not_finite_and_says_so(yard: Yard) -> None:
+    yard.job("for step, loss in enumerate([3, 2, 1, 'nan']): print(f'Step: {step}, loss: {loss}')")
+    out = yard.tfyard("run", "job.yaml").stdout
+    assert "loss worker-0, steps 0 to 3, without those that are nan or inf\n" in out
+    assert "  1 ┤█" in out

@@ -1,10 +1,11 @@
 """Metrics are read from what programs print anyway."""
 
+import json
 import re
 
 import pytest
 
-from tfyard.formats.loglines import LONGEST, Reading, read_line
+from tfyard.formats.loglines import LONGEST, Reading, read_line, storable, stored
 
 CASES = {
     "the tutorial's form": (
@@ -60,3 +61,20 @@ def test_a_loss_that_is_not_a_number_any_more_is_still_a_loss() -> None:
     reading = read_line("Step: 9, loss: nan")
     assert reading is not None
     assert reading.values["loss"] != reading.values["loss"]
+
+
+@pytest.mark.parametrize("text", ["inf", "-inf", "1e400", "Infinity", "+Inf"])
+def test_a_loss_without_bounds_is_still_a_loss(text: str) -> None:
+    assert read_line(f"Step: 9, loss: {text}") == Reading(step=9, values={"loss": float(text)})
+
+
+def test_a_step_that_is_no_number_is_no_step() -> None:
+    pattern = re.compile(r"it (?P<step>\S+) of (?P<total>\S+): cost (?P<cost>\S+)")
+    assert read_line("it nan of inf: cost 3.2", pattern) == Reading(values={"cost": 3.2})
+
+
+def test_whatever_is_not_finite_survives_json() -> None:
+    values = {"a": float("nan"), "b": float("inf"), "c": float("-inf"), "d": 0.5}
+    text = json.dumps(storable(values), allow_nan=False)
+    assert repr(stored(json.loads(text))) == repr(values)
+    assert stored({"of before": None, "a word": "x"}) == {}

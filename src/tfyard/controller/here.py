@@ -14,7 +14,7 @@ from tfyard.backends.local import kubelet as local
 from tfyard.backends.local import logs, usage
 from tfyard.backends.local.processes import Command
 from tfyard.backends.local.runs import LocalStore, RunDirectory
-from tfyard.formats.loglines import read_line
+from tfyard.formats.loglines import read_line, storable
 from tfyard.model import Decision, Event, Job, Status
 from tfyard.planner import cleanup
 
@@ -166,7 +166,7 @@ class LocalRun:
             epoch=reading.epoch,
             epochs=reading.epochs,
         )
-        row = {"at": time.time(), "task": line.source, "step": reading.step, **reading.values}
+        row = {**storable(reading.values), "at": time.time(), "task": line.source, "step": reading.step}
         self.directory.append("metrics.jsonl", row)
         self.watch(metric)
 

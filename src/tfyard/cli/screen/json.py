@@ -5,7 +5,8 @@ import time
 
 import msgspec
 
-from tfyard.controller.happenings import Counts, Happening
+from tfyard.controller.happenings import Counts, Happening, Metric
+from tfyard.formats.loglines import storable
 
 from .base import Screen
 
@@ -19,6 +20,8 @@ class JsonScreen(Screen):
             if happening == self._counts:
                 return
             self._counts = happening
-        row = {"time": round(time.time(), 3), **msgspec.to_builtins(happening)}
-        sys.stdout.write(msgspec.json.encode(row).decode() + "\n")
+        row = msgspec.to_builtins(happening)
+        if isinstance(happening, Metric):
+            row["values"] = storable(happening.values)
+        sys.stdout.write(msgspec.json.encode({"time": round(time.time(), 3), **row}).decode() + "\n")
         sys.stdout.flush()
