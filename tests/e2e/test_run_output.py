@@ -194,3 +194,19 @@ def test_the_curve_leaves_out_what_is_not_finite_and_says_so(yard: Yard) -> None
     out = yard.tfyard("run", "job.yaml").stdout
     assert "loss worker-0, steps 0 to 3, without those that are nan or inf\n" in out
     assert "  1 ┤█" in out
+
+
+KERAS = (
+    r"\r\x1b[1m 1/10\x1b[0m \x1b[32m━\x1b[0m\x1b[37m━━\x1b[0m \x1b[1m13s\x1b[0m 1s/step - loss: 1.0000\x08\x08\x08"
+    r"\r\x1b[1m10/10\x1b[0m \x1b[32m━━━\x1b[0m\x1b[37m\x1b[0m \x1b[1m2s\x1b[0m 10ms/step - loss: 0.8394"
+)
+
+
+def test_the_coloured_bars_of_keras_are_read_and_shown_plainly_and_kept_as_they_are(yard: Yard) -> None:
+    yard.job(f"for epoch in range(1, 4): print(f'Epoch {{epoch}}/3'); print('{KERAS}')")
+    out = yard.tfyard("run", "job.yaml").stdout
+    assert "worker-0 │ 10/10 ━━━ 2s 10ms/step - loss: 0.8394\n" in out
+    assert "\x1b" not in out
+    assert "last: loss 0.8394\n" in out
+    assert "loss worker-0, 3 times step 10\n" in out
+    assert b"\x1b[32m" in log_of(yard).read_bytes()

@@ -33,6 +33,11 @@ CASES = {
         "120/500 ━━━━━━━━ 1s 2ms/step - accuracy: 0.9100 - loss: 0.3012",
         Reading(step=120, total=500, values={"accuracy": 0.91, "loss": 0.3012}),
     ),
+    "a bar of Keras 3 as it comes, colours and all": (
+        "\x1b[1m 10/10\x1b[0m \x1b[32m━━━\x1b[0m\x1b[37m\x1b[0m \x1b[1m0s\x1b[0m 1ms/step - loss: 0.1 - mae: 0.2",
+        Reading(step=10, total=10, values={"loss": 0.1, "mae": 0.2}),
+    ),
+    "a coloured number": ("Step: 1, loss: \x1b[31m0.5\x1b[0m", Reading(step=1, values={"loss": 0.5})),
     "a bar of Keras 2": (
         "1875/1875 [==============================] - 3s 2ms/step - loss: 0.2946 - accuracy: 0.9146",
         Reading(step=1875, total=1875, values={"loss": 0.2946, "accuracy": 0.9146}),

@@ -21,6 +21,9 @@ _KNOWN = re.compile(
     r"loss|entropy|accuracy|acc$|auc|error|precision|recall|mae|mse|perplexity|reward|f1", re.IGNORECASE
 )
 
+# Keras 3 colours its progress bar even where no terminal is.
+_COLOUR = re.compile(r"\x1b(?:\[[0-9;:]*m)?")
+
 LONGEST = 2_000
 """Longer lines are data, not a report."""
 
@@ -37,6 +40,7 @@ class Reading(Struct, frozen=True, kw_only=True):
 
 def read_line(line: str, pattern: re.Pattern[str] | None = None) -> Reading | None:
     """The metrics in a line, or None if it is just a line."""
+    line = without_colours(line)
     if len(line) > LONGEST:
         return None
     if pattern is not None and (found := pattern.search(line)):
@@ -50,6 +54,10 @@ def read_line(line: str, pattern: re.Pattern[str] | None = None) -> Reading | No
         return None
     values = _pairs(line[step.end() :] if step else line)
     return Reading(values=values, step=int(step[1]) if step else None) if values else None
+
+
+def without_colours(line: str) -> str:
+    return _COLOUR.sub("", line)
 
 
 def storable(values: dict[str, float]) -> dict[str, float | str]:

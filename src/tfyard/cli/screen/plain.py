@@ -3,6 +3,7 @@
 import sys
 
 from tfyard.controller.happenings import Ended, Happening, Log, Note, Phase, Skipped, Started
+from tfyard.formats.loglines import without_colours
 
 from .base import Screen
 
@@ -17,7 +18,7 @@ class PlainScreen(Screen):
             case Note("error" | "warning" as level, text):
                 self._say(f"{level}: {text}", always=True)
             case Log(task, text):
-                self._line(task, text)
+                self._line(task, without_colours(text))
             case Skipped(task, lines):
                 self._line(task, f"… {lines:,} lines not shown; its log has them")
             case Started(task, start, _) if start > 1:

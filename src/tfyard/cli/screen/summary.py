@@ -57,11 +57,17 @@ def plot(name: str, points: list[tuple[int, float]], width: int = PLOT_WIDTH) ->
     heights = [1 + round(_share(value, low, high) * (PLOT_HEIGHT * 8 - 1)) for value in columns]
     label = max(len(number(low)), len(number(high)))
     hidden = ", without those that are nan or inf" if len(finite) < len(points) else ""
-    yield f"{name}, steps {points[0][0]:,} to {points[-1][0]:,}{hidden}"
+    yield f"{name}, {_extent(points)}{hidden}"
     for row in range(PLOT_HEIGHT - 1, -1, -1):
         cells = "".join(BLOCKS[max(0, min(8, height - row * 8))] for height in heights)
         mark = number(high) if row == PLOT_HEIGHT - 1 else number(low) if row == 0 else ""
         yield f"  {mark:>{label}} ┤{cells}"
+
+
+def _extent(points: list[tuple[int, float]]) -> str:
+    """Keras counts the steps anew in every epoch, and what is read is the last of each."""
+    first, last = points[0][0], points[-1][0]
+    return f"steps {first:,} to {last:,}" if first != last else f"{len(points):,} times step {last:,}"
 
 
 def _columns(values: list[float], width: int) -> list[float]:
