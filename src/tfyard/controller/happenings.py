@@ -33,6 +33,8 @@ class Ended(Happening, frozen=True):
     """Seconds."""
     peak: int = 0
     """Bytes."""
+    stopped: str = ""
+    """Why it was asked to stop; empty if it ended by itself."""
 
 
 class Metric(Happening, frozen=True, kw_only=True):

@@ -134,8 +134,17 @@ class LocalRun:
             return
         follower = self._followers.pop(told.started)
         self._show(follower.close())
-        used = told.exit
-        self.watch(happenings.Ended(follower.source, used.code, told.reason, used.cpu, used.peak))
+        used, why = told.exit, self._why_stopped(told)
+        self.watch(happenings.Ended(follower.source, used.code, told.reason, used.cpu, used.peak, why))
+
+    def _why_stopped(self, told: local.Ended) -> str:
+        if not told.is_stopped:
+            return ""
+        if self.status.is_finished:
+            return "the job is over"
+        if self.interrupts:
+            return "the run was interrupted"
+        return "it was taken away" if told.reason == "Preempted" else "its task is over"
 
     async def _follow(self) -> None:
         while True:

@@ -4,7 +4,7 @@ import time
 from abc import ABC, abstractmethod
 from collections import deque
 
-from tfyard.controller.happenings import Happening, Metric
+from tfyard.controller.happenings import Ended, Happening, Metric
 
 KEPT_POINTS = 2_000
 RATE_WINDOW = 30.0
@@ -75,6 +75,12 @@ class Progress:
         """The curve to plot: a loss if there is one, else the first metric."""
         curves = sorted(self.history, key=lambda key: ("loss" not in key[1] and "entropy" not in key[1], key))
         return (" ".join(reversed(curves[0])), self.history[curves[0]]) if curves else None
+
+
+def ending(ended: Ended) -> str:
+    if ended.stopped:
+        return f"stopped, for {ended.stopped}"
+    return f"ended with code {ended.code}" + (" (OOMKilled)" if ended.reason == "OOMKilled" else "")
 
 
 def duration(seconds: float) -> str:

@@ -5,7 +5,7 @@ import sys
 from tfyard.controller.happenings import Ended, Happening, Log, Note, Phase, Skipped, Started
 from tfyard.formats.loglines import without_colours
 
-from .base import Screen
+from .base import Screen, ending
 
 
 class PlainScreen(Screen):
@@ -23,10 +23,8 @@ class PlainScreen(Screen):
                 self._line(task, f"… {lines:,} lines not shown; its log has them")
             case Started(task, start, _) if start > 1:
                 self._line(task, f"starts again (start {start})")
-            case Ended(task, code, reason):
-                self._line(
-                    task, f"ended with code {code}" + (f" ({reason})" if reason == "OOMKilled" else "")
-                )
+            case Ended(task):
+                self._line(task, ending(happening))
             case Phase("Restarting", message):
                 self._say(message)
             case Phase(phase, _):
