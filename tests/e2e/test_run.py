@@ -252,6 +252,22 @@ def test_ctrl_c_stops_the_tasks_and_exits_with_130(yard: Yard) -> None:
     assert not survivors(str(yard.folder / "task.py"))
 
 
+def test_the_last_event_tells_how_a_run_ended_be_it_by_ctrl_c(yard: Yard) -> None:
+    yard.job("import time; print('up', flush=True); time.sleep(1000)")
+    process = yard.start("run", "job.yaml", "-o", "json")
+    assert process.stdout is not None
+    while '"up"' not in process.stdout.readline():
+        pass
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=30)
+    last = json.loads(out.splitlines()[-1])
+    assert (last["event"], last["phase"], last["code"]) == ("over", "Interrupted", 130)
+    yard.job("raise SystemExit(3)")
+    last = yard.run().events[-1]
+    assert (last["event"], last["phase"], last["code"]) == ("over", "Failed", 3)
+    assert (yard.folder / last["directory"] / "run.json").exists()
+
+
 def test_a_second_ctrl_c_kills_tasks_that_ignore_the_first(yard: Yard) -> None:
     mark = f"stubborn-{os.getpid()}"
     script = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True)"

@@ -210,3 +210,12 @@ def test_the_coloured_bars_of_keras_are_read_and_shown_plainly_and_kept_as_they_
     assert "last: loss 0.8394\n" in out
     assert "loss worker-0, 3 times step 10\n" in out
     assert b"\x1b[32m" in log_of(yard).read_bytes()
+
+
+def test_quiet_json_has_no_log_lines_but_everything_else(yard: Yard) -> None:
+    yard.job("import sys\nprint('Step: 1, loss: 2')\nsys.stdout.write('line\\n' * 2_000_000)")
+    outcome = yard.run("-q")
+    assert not outcome.of("log")
+    assert not outcome.of("skipped")
+    assert outcome.of("ended")
+    assert outcome.events[-1]["phase"] == "Succeeded"

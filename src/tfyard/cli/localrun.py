@@ -19,7 +19,7 @@ from tfyard.backends.local.shortfalls import shortfalls, stand_ins
 from tfyard.cli import localjob, screen
 from tfyard.cli.record import Recorder
 from tfyard.cli.screen.summary import summary
-from tfyard.controller.happenings import Happening, Note
+from tfyard.controller.happenings import Happening, Note, Over
 from tfyard.controller.here import LocalRun, Watch
 from tfyard.errors import Usage
 from tfyard.model import tensorflow_container
@@ -47,6 +47,7 @@ async def execute(prepared: localjob.Prepared) -> int:
     prepared.ports.release()
     record = recorder.record(directory.name, now, status, ended=datetime.now(UTC), interrupts=run.interrupts)
     directory.record(record)
+    watch(Over(record.phase, record.exit_code or 0, record.message, str(directory.path)))
     with suppress(OSError):
         _conclude(prepared, record, recorder, directory)
     return record.exit_code or 0

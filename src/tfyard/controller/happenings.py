@@ -53,6 +53,16 @@ class Phase(Happening, frozen=True):
     message: str
 
 
+class Over(Happening, frozen=True):
+    """The last of all, however the run went."""
+
+    phase: str
+    code: int
+    """What tfyard exits with."""
+    message: str
+    directory: str
+
+
 class Counts(Happening, frozen=True):
     """Role -> how its tasks stand: `3/4`, and restarts."""
 

@@ -5,17 +5,20 @@ import time
 
 import msgspec
 
-from tfyard.controller.happenings import Counts, Happening, Metric
+from tfyard.controller.happenings import Counts, Happening, Log, Metric, Skipped
 from tfyard.formats.loglines import storable
 
 from .base import Screen
 
 
 class JsonScreen(Screen):
-    def __init__(self) -> None:
+    def __init__(self, *, quiet: bool) -> None:
         self._counts: Counts | None = None
+        self._quiet = quiet
 
     def show(self, happening: Happening) -> None:
+        if self._quiet and isinstance(happening, Log | Skipped):
+            return
         if isinstance(happening, Counts):
             if happening == self._counts:
                 return
