@@ -129,6 +129,14 @@ sys.exit(200 * first)
     assert log_of(yard, "worker-0.2.log").read_text() == "second\n"
 
 
+def test_a_restart_is_told_once(yard: Yard) -> None:
+    script = "import os, sys\nfirst = not os.path.exists('x'); open('x', 'w'); sys.exit(200 * first)"
+    yard.job(script, restart="exit-code")
+    out = yard.tfyard("run", "job.yaml").stdout
+    assert out.count("is restarting") == 1
+    assert "warning: job t is restarting because Worker replica(s) failed." in out
+
+
 def test_a_full_disk_does_not_end_the_training(yard: Yard, tmp_path: Path) -> None:
     disk = yard.folder / ".tfyard"
     disk.mkdir()

@@ -25,8 +25,8 @@ class PlainScreen(Screen):
                 self._line(task, f"starts again (start {start})")
             case Ended(task):
                 self._line(task, ending(happening))
-            case Phase("Restarting", message):
-                self._say(message)
+            case Phase("Restarting", _):
+                pass  # the warning that comes with it has said so, and why
             case Phase(phase, _):
                 self._say(f"job {phase.lower()}")
             case Note(_, text):
