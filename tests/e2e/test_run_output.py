@@ -227,3 +227,27 @@ def test_quiet_json_has_no_log_lines_but_everything_else(yard: Yard) -> None:
     assert not outcome.of("skipped")
     assert outcome.of("ended")
     assert outcome.events[-1]["phase"] == "Succeeded"
+
+
+@pytest.mark.parametrize(
+    ("roles", "leader"),
+    [
+        pytest.param({"worker": 2, "ps": 1}, "worker-0", id="the first worker"),
+        pytest.param({"chief": 1, "worker": 1, "evaluator": 1}, "chief-0", id="the chief where there is one"),
+    ],
+)
+def test_the_leading_task_speaks_for_the_training(yard: Yard, roles: dict[str, int], leader: str) -> None:
+    script = f"""
+import os, time
+def wait(count):
+    while len([name for name in os.listdir() if name.endswith('.said')]) < count: time.sleep(.05)
+me = os.environ['ME']
+if me != '{leader}': wait(1); time.sleep(.5)
+for step in range(3): print(f'Step: {{step}}, loss: {{1 if me == "{leader}" else 9}}', flush=True)
+open(me + '.said', 'w')
+wait(3); time.sleep(.5)
+"""
+    yard.job(script, env={"ME": "$(JOB_NAME)-$(TASK_INDEX)"}, **roles)
+    for out in (yard.tfyard("run", "job.yaml").stdout, yard.tfyard("runs", "show", "t").stdout):
+        assert "last: loss 1\n" in out
+        assert f"loss {leader}, steps 0 to 2\n" in out
