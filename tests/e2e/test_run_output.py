@@ -93,7 +93,7 @@ def test_metrics_are_read_from_the_lines_and_kept(yard: Yard) -> None:
     assert rows[-1]["cost"] == 2.5
 
 
-def test_the_summary_shows_each_task_the_reason_and_the_way_to_a_cluster(yard: Yard) -> None:
+def test_the_summary_shows_each_task_the_reason_and_the_loss(yard: Yard) -> None:
     script = "for i in range(20): print(f'Step: {i}, loss: {20 - i}')\nraise SystemExit('out of ideas')"
     yard.job(script, worker=1)
     done = yard.tfyard("run", "job.yaml")
@@ -101,7 +101,15 @@ def test_the_summary_shows_each_task_the_reason_and_the_way_to_a_cluster(yard: Y
     assert re.search(r"worker-0  Failed   1          0         \d", done.stdout)
     assert "out of ideas" in done.stdout
     assert "loss worker-0, steps 0 to 19" in done.stdout
-    assert "kubectl apply" in done.stdout
+    assert "kubectl" not in done.stdout
+
+
+def test_a_job_that_has_succeeded_is_shown_the_way_to_a_cluster(yard: Yard) -> None:
+    yard.job("print('x')")
+    yard.write("my job.yaml", (yard.folder / "job.yaml").read_text())
+    out = yard.tfyard("run", "my job.yaml").stdout
+    assert "on a cluster: tfyard render 'my job.yaml' | kubectl apply -f -\n" in out
+    assert "kubectl" not in yard.tfyard("run", "my job.yaml", "-q").stdout
 
 
 def test_past_runs_are_listed_shown_and_their_logs_printed(yard: Yard) -> None:

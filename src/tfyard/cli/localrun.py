@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
+from shlex import quote
 
 import click
 
@@ -143,7 +144,8 @@ def _conclude(
     for name, path in recorder.outputs(prepared.mounts):
         click.echo(f"{name + ':':<9}{path}")
     click.echo(f"logs:    {directory.path}/logs")
-    if prepared.settings.target.endswith((".yaml", ".yml", ".json")):
-        click.echo(f"on a cluster: tfyard render {prepared.settings.target} | kubectl apply -f -")
+    target, is_proved = prepared.settings.target, record.phase == "Succeeded"
+    if is_proved and not prepared.settings.quiet and target.endswith((".yaml", ".yml", ".json")):
+        click.echo(f"on a cluster: tfyard render {quote(target)} | kubectl apply -f -")
     if record.expires is not None and record.ended is not None and record.expires <= record.ended:
         runs.sweep(record.ended)
