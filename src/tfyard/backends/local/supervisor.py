@@ -25,7 +25,7 @@ import sys
 from typing import Any
 
 from tfyard.backends.local import anchor, namespace, usage
-from tfyard.backends.local.orphans import MARK, children, kill_group, owner
+from tfyard.backends.local.orphans import MARK, children, is_ending, kill_group, owner
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 NOT_FOUND, NOT_STARTED = 127, 126
@@ -103,7 +103,7 @@ class Supervisor:
             self._say(event="started", id=message["id"], pid=pid)
         else:
             for pid in [pid for pid, name in self.running.items() if name == message["id"]]:
-                if _next_ended(os.P_PID, pid) is None:
+                if not is_ending(pid):
                     self._signalled.add(pid)
                 kill_group(pid, message["signal"])
 
@@ -193,10 +193,10 @@ def _become(message: Message, view: namespace.View | OSError | None) -> None:
     os.execvpe(message["argv"][0], message["argv"], {**message["env"], MARK: message["id"]})
 
 
-def _next_ended(kind: int = os.P_ALL, id: int = 0) -> int | None:
+def _next_ended() -> int | None:
     """A child that has ended, left as it is: as long as nobody has waited for it, its group can be found."""
     try:
-        found = os.waitid(kind, id, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        found = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
     except ChildProcessError:
         return None
     return found.si_pid if found else None
