@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import socket
 
@@ -18,6 +19,11 @@ log = open(os.environ["TASK_NAME"] + ".starts", "a+"); log.write("x"); log.flush
 TRY = len(log.read()) - 1
 """
 NAMED = {"ROLE": "$(JOB_NAME)", "TASK_NAME": "$(JOB_NAME)-$(TASK_INDEX)"}
+
+
+def outcome_of(out: str, task: str) -> str:
+    """As the table at the end of a run has it."""
+    return next(line.split()[1] for line in out.splitlines() if re.match(rf"{task} +[A-Z]", line))
 
 
 def test_a_job_whose_only_task_succeeds_exits_with_0(yard: Yard) -> None:
@@ -190,6 +196,47 @@ def test_an_evaluator_may_go_on_for_its_grace(yard: Yard) -> None:
     assert outcome.lines("evaluator-0") == ["judged"]
 
 
+@pytest.mark.parametrize(
+    ("end", "outcome"),
+    [
+        pytest.param("sys.exit(0)", "Succeeded", id="with code 0: it succeeded"),
+        pytest.param("sys.exit(1)", "Failed", id="with code 1: it failed"),
+    ],
+)
+def test_who_ends_by_itself_is_not_called_stopped_although_the_job_is_over(
+    yard: Yard, end: str, outcome: str
+) -> None:
+    script = f"import os, sys, time\nif os.environ['ME'] == 'evaluator': time.sleep(1); {end}"
+    yard.job(script, worker=1, evaluator={"grace": "30s"}, env={"ME": "$(JOB_NAME)"})
+    done = yard.tfyard("run", "job.yaml")
+    assert done.returncode == 0
+    assert outcome_of(done.stdout, "evaluator-0") == outcome
+
+
+def test_who_is_stopped_since_the_job_is_over_is_told_so(yard: Yard) -> None:
+    script = "import os, sys, time, signal\nsignal.signal(signal.SIGTERM, lambda *_: sys.exit(0))\n"
+    script += "if os.environ['I'] == '0':\n    while not os.path.exists('up'): time.sleep(.05)\n"
+    script += "else: open('up', 'w'); time.sleep(1000)"
+    yard.job(script, worker=2, env={"I": "$(TASK_INDEX)"})
+    done = yard.tfyard("run", "job.yaml")
+    assert done.returncode == 0
+    assert "worker-1 │ stopped, for the job is over\n" in done.stdout
+    assert "worker-0 │ ended with code 0\n" in done.stdout
+    assert [outcome_of(done.stdout, f"worker-{i}") for i in (0, 1)] == ["Succeeded", "Stopped"]
+
+
+def test_who_has_ended_before_ctrl_c_keeps_its_outcome(yard: Yard) -> None:
+    script = "import os, sys, time\nif os.environ['I'] == '1': sys.exit(0)\ntime.sleep(1000)"
+    yard.job(script, worker=2, env={"I": "$(TASK_INDEX)"})
+    process = yard.start("run", "job.yaml")
+    assert process.stdout is not None
+    while "worker-1 │ ended with code 0" not in process.stdout.readline():
+        pass
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=30)
+    assert [outcome_of(out, f"worker-{i}") for i in (0, 1)] == ["Stopped", "Succeeded"]
+
+
 def test_ctrl_c_stops_the_tasks_and_exits_with_130(yard: Yard) -> None:
     yard.job("import time; print('up', flush=True); time.sleep(1000)", worker=2)
     process = yard.start("run", "job.yaml")
@@ -200,7 +247,25 @@ def test_ctrl_c_stops_the_tasks_and_exits_with_130(yard: Yard) -> None:
     out, _ = process.communicate(timeout=30)
     assert process.returncode == 130
     assert "Interrupted" in out
+    assert "worker-1 │ stopped, for the run was interrupted\n" in out
+    assert [outcome_of(out, task) for task in ("worker-0", "worker-1")] == ["Stopped", "Stopped"]
     assert not survivors(str(yard.folder / "task.py"))
+
+
+def test_the_last_event_tells_how_a_run_ended_be_it_by_ctrl_c(yard: Yard) -> None:
+    yard.job("import time; print('up', flush=True); time.sleep(1000)")
+    process = yard.start("run", "job.yaml", "-o", "json")
+    assert process.stdout is not None
+    while '"up"' not in process.stdout.readline():
+        pass
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=30)
+    last = json.loads(out.splitlines()[-1])
+    assert (last["event"], last["phase"], last["code"]) == ("over", "Interrupted", 130)
+    yard.job("raise SystemExit(3)")
+    last = yard.run().events[-1]
+    assert (last["event"], last["phase"], last["code"]) == ("over", "Failed", 3)
+    assert (yard.folder / last["directory"] / "run.json").exists()
 
 
 def test_a_second_ctrl_c_kills_tasks_that_ignore_the_first(yard: Yard) -> None:

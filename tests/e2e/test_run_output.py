@@ -93,7 +93,7 @@ def test_metrics_are_read_from_the_lines_and_kept(yard: Yard) -> None:
     assert rows[-1]["cost"] == 2.5
 
 
-def test_the_summary_shows_each_task_the_reason_and_the_way_to_a_cluster(yard: Yard) -> None:
+def test_the_summary_shows_each_task_the_reason_and_the_loss(yard: Yard) -> None:
     script = "for i in range(20): print(f'Step: {i}, loss: {20 - i}')\nraise SystemExit('out of ideas')"
     yard.job(script, worker=1)
     done = yard.tfyard("run", "job.yaml")
@@ -101,7 +101,15 @@ def test_the_summary_shows_each_task_the_reason_and_the_way_to_a_cluster(yard: Y
     assert re.search(r"worker-0  Failed   1          0         \d", done.stdout)
     assert "out of ideas" in done.stdout
     assert "loss worker-0, steps 0 to 19" in done.stdout
-    assert "kubectl apply" in done.stdout
+    assert "kubectl" not in done.stdout
+
+
+def test_a_job_that_has_succeeded_is_shown_the_way_to_a_cluster(yard: Yard) -> None:
+    yard.job("print('x')")
+    yard.write("my job.yaml", (yard.folder / "job.yaml").read_text())
+    out = yard.tfyard("run", "my job.yaml").stdout
+    assert "on a cluster: tfyard render 'my job.yaml' | kubectl apply -f -\n" in out
+    assert "kubectl" not in yard.tfyard("run", "my job.yaml", "-q").stdout
 
 
 def test_past_runs_are_listed_shown_and_their_logs_printed(yard: Yard) -> None:
@@ -127,6 +135,14 @@ sys.exit(200 * first)
     assert yard.run().code == 0
     assert log_of(yard, "worker-0.1.log").read_text() == "first\n"
     assert log_of(yard, "worker-0.2.log").read_text() == "second\n"
+
+
+def test_a_restart_is_told_once(yard: Yard) -> None:
+    script = "import os, sys\nfirst = not os.path.exists('x'); open('x', 'w'); sys.exit(200 * first)"
+    yard.job(script, restart="exit-code")
+    out = yard.tfyard("run", "job.yaml").stdout
+    assert out.count("is restarting") == 1
+    assert "warning: job t is restarting because Worker replica(s) failed." in out
 
 
 def test_a_full_disk_does_not_end_the_training(yard: Yard, tmp_path: Path) -> None:
@@ -162,3 +178,84 @@ def test_a_reader_that_goes_away_does_not_hang_or_fail_the_run(yard: Yard) -> No
     (run,) = (yard.folder / ".tfyard" / "runs").iterdir()
     assert json.loads((run / "run.json").read_text())["phase"] == "Succeeded"
     process.stdout = None
+
+
+@pytest.mark.parametrize(
+    ("losses", "last"),
+    [
+        pytest.param(["0.5", "inf", "2"], "2", id="for a moment"),
+        pytest.param(["0.5", "0.6", "0.7", "nan"], "nan", id="at the end"),
+        pytest.param(["inf", "inf", "inf"], "inf", id="from the start"),
+        pytest.param(["1e400", "-inf", "1e308", "-1e308", "1"], "1", id="beyond what a float can hold"),
+    ],
+)
+def test_a_training_that_diverges_is_told_as_such_then_and_later(
+    yard: Yard, losses: list[str], last: str
+) -> None:
+    yard.job(f"for step, loss in enumerate({losses}): print(f'Step: {{step}}, loss: {{loss}}')")
+    done = yard.tfyard("run", "job.yaml")
+    assert (done.returncode, done.stderr) == (0, "")
+    shown = yard.tfyard("runs", "show", "t")
+    assert (shown.returncode, shown.stderr) == (0, "")
+    for out in (done.stdout, shown.stdout):
+        assert f"last: loss {last}\n" in out
+    told = [event["values"]["loss"] for event in yard.run().of("metric")]
+    assert [float(loss) for loss in told if loss != "nan"] == [
+        float(loss) for loss in losses if loss != "nan"
+    ]
+
+
+def test_the_curve_leaves_out_what_is_not_finite_and_says_so(yard: Yard) -> None:
+    yard.job("for step, loss in enumerate([3, 2, 1, 'nan']): print(f'Step: {step}, loss: {loss}')")
+    out = yard.tfyard("run", "job.yaml").stdout
+    assert "loss worker-0, steps 0 to 3, without those that are nan or inf\n" in out
+    assert "  1 ┤█" in out
+
+
+KERAS = (
+    r"\r\x1b[1m 1/10\x1b[0m \x1b[32m━\x1b[0m\x1b[37m━━\x1b[0m \x1b[1m13s\x1b[0m 1s/step - loss: 1.0000\x08\x08\x08"
+    r"\r\x1b[1m10/10\x1b[0m \x1b[32m━━━\x1b[0m\x1b[37m\x1b[0m \x1b[1m2s\x1b[0m 10ms/step - loss: 0.8394"
+)
+
+
+def test_the_coloured_bars_of_keras_are_read_and_shown_plainly_and_kept_as_they_are(yard: Yard) -> None:
+    yard.job(f"for epoch in range(1, 4): print(f'Epoch {{epoch}}/3'); print('{KERAS}')")
+    out = yard.tfyard("run", "job.yaml").stdout
+    assert "worker-0 │ 10/10 ━━━ 2s 10ms/step - loss: 0.8394\n" in out
+    assert "\x1b" not in out
+    assert "last: loss 0.8394\n" in out
+    assert "loss worker-0, 3 times step 10\n" in out
+    assert b"\x1b[32m" in log_of(yard).read_bytes()
+
+
+def test_quiet_json_has_no_log_lines_but_everything_else(yard: Yard) -> None:
+    yard.job("import sys\nprint('Step: 1, loss: 2')\nsys.stdout.write('line\\n' * 2_000_000)")
+    outcome = yard.run("-q")
+    assert not outcome.of("log")
+    assert not outcome.of("skipped")
+    assert outcome.of("ended")
+    assert outcome.events[-1]["phase"] == "Succeeded"
+
+
+@pytest.mark.parametrize(
+    ("roles", "leader"),
+    [
+        pytest.param({"worker": 2, "ps": 1}, "worker-0", id="the first worker"),
+        pytest.param({"chief": 1, "worker": 1, "evaluator": 1}, "chief-0", id="the chief where there is one"),
+    ],
+)
+def test_the_leading_task_speaks_for_the_training(yard: Yard, roles: dict[str, int], leader: str) -> None:
+    script = f"""
+import os, time
+def wait(count):
+    while len([name for name in os.listdir() if name.endswith('.said')]) < count: time.sleep(.05)
+me = os.environ['ME']
+if me != '{leader}': wait(1); time.sleep(.5)
+for step in range(3): print(f'Step: {{step}}, loss: {{1 if me == "{leader}" else 9}}', flush=True)
+open(me + '.said', 'w')
+wait(3); time.sleep(.5)
+"""
+    yard.job(script, env={"ME": "$(JOB_NAME)-$(TASK_INDEX)"}, **roles)
+    for out in (yard.tfyard("run", "job.yaml").stdout, yard.tfyard("runs", "show", "t").stdout):
+        assert "last: loss 1\n" in out
+        assert f"loss {leader}, steps 0 to 2\n" in out

@@ -1,10 +1,11 @@
 """Metrics are read from what programs print anyway."""
 
+import json
 import re
 
 import pytest
 
-from tfyard.formats.loglines import LONGEST, Reading, read_line
+from tfyard.formats.loglines import LONGEST, Reading, read_line, storable, stored
 
 CASES = {
     "the tutorial's form": (
@@ -32,6 +33,11 @@ CASES = {
         "120/500 ━━━━━━━━ 1s 2ms/step - accuracy: 0.9100 - loss: 0.3012",
         Reading(step=120, total=500, values={"accuracy": 0.91, "loss": 0.3012}),
     ),
+    "a bar of Keras 3 as it comes, colours and all": (
+        "\x1b[1m 10/10\x1b[0m \x1b[32m━━━\x1b[0m\x1b[37m\x1b[0m \x1b[1m0s\x1b[0m 1ms/step - loss: 0.1 - mae: 0.2",
+        Reading(step=10, total=10, values={"loss": 0.1, "mae": 0.2}),
+    ),
+    "a coloured number": ("Step: 1, loss: \x1b[31m0.5\x1b[0m", Reading(step=1, values={"loss": 0.5})),
     "a bar of Keras 2": (
         "1875/1875 [==============================] - 3s 2ms/step - loss: 0.2946 - accuracy: 0.9146",
         Reading(step=1875, total=1875, values={"loss": 0.2946, "accuracy": 0.9146}),
@@ -60,3 +66,20 @@ def test_a_loss_that_is_not_a_number_any_more_is_still_a_loss() -> None:
     reading = read_line("Step: 9, loss: nan")
     assert reading is not None
     assert reading.values["loss"] != reading.values["loss"]
+
+
+@pytest.mark.parametrize("text", ["inf", "-inf", "1e400", "Infinity", "+Inf"])
+def test_a_loss_without_bounds_is_still_a_loss(text: str) -> None:
+    assert read_line(f"Step: 9, loss: {text}") == Reading(step=9, values={"loss": float(text)})
+
+
+def test_a_step_that_is_no_number_is_no_step() -> None:
+    pattern = re.compile(r"it (?P<step>\S+) of (?P<total>\S+): cost (?P<cost>\S+)")
+    assert read_line("it nan of inf: cost 3.2", pattern) == Reading(values={"cost": 3.2})
+
+
+def test_whatever_is_not_finite_survives_json() -> None:
+    values = {"a": float("nan"), "b": float("inf"), "c": float("-inf"), "d": 0.5}
+    text = json.dumps(storable(values), allow_nan=False)
+    assert repr(stored(json.loads(text))) == repr(values)
+    assert stored({"of before": None, "a word": "x"}) == {}

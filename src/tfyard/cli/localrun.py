@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
+from shlex import quote
 
 import click
 
@@ -20,7 +21,7 @@ from tfyard.backends.local.shortfalls import shortfalls, stand_ins
 from tfyard.cli import localjob, screen
 from tfyard.cli.record import Recorder
 from tfyard.cli.screen.summary import summary
-from tfyard.controller.happenings import Happening, Note, Phase
+from tfyard.controller.happenings import Happening, Note, Over, Phase
 from tfyard.controller.here import LocalRun, Watch
 from tfyard.errors import Usage
 from tfyard.model import tensorflow_container
@@ -51,6 +52,7 @@ async def execute(prepared: localjob.Prepared) -> int:
     shutil.rmtree(run.kubelet.machine.scratch, ignore_errors=True)
     record = recorder.record(directory.name, now, status, ended=datetime.now(UTC), interrupts=run.interrupts)
     directory.record(record)
+    watch(Over(record.phase, record.exit_code or 0, record.message, str(directory.path)))
     with suppress(OSError):
         _conclude(prepared, record, recorder, directory)
     return record.exit_code or 0
@@ -146,7 +148,8 @@ def _conclude(
     for name, path in recorder.outputs(prepared.mounts):
         click.echo(f"{name + ':':<9}{path}")
     click.echo(f"logs:    {directory.path}/logs")
-    if prepared.settings.target.endswith((".yaml", ".yml", ".json")):
-        click.echo(f"on a cluster: tfyard render {prepared.settings.target} | kubectl apply -f -")
+    target, is_proved = prepared.settings.target, record.phase == "Succeeded"
+    if is_proved and not prepared.settings.quiet and target.endswith((".yaml", ".yml", ".json")):
+        click.echo(f"on a cluster: tfyard render {quote(target)} | kubectl apply -f -")
     if record.expires is not None and record.ended is not None and record.expires <= record.ended:
         runs.sweep(record.ended)

@@ -10,7 +10,7 @@ from tfyard.backends.local import runs
 from tfyard.backends.local.runs import RunRecord, TaskRecord
 from tfyard.backends.local.shortfalls import stand_ins
 from tfyard.cli.screen.base import Progress
-from tfyard.controller.happenings import Ended, Happening, Metric, Phase, Started
+from tfyard.controller.happenings import Ended, Happening, Metric, Started
 from tfyard.model import Job, Status, Task, tensorflow_container
 from tfyard.planner import indexes
 
@@ -26,8 +26,6 @@ class Recorder:
         self.progress = Progress(total_steps(job))
         self._starts: dict[str, int] = {}
         self._ends: dict[str, Ended] = {}
-        self._is_over = False
-        self._stopped: set[str] = set()
 
     def note(self, happening: Happening) -> None:
         match happening:
@@ -36,12 +34,8 @@ class Recorder:
                 self._ends.pop(task, None)
             case Ended(task):
                 self._ends[task] = happening
-                if self._is_over:
-                    self._stopped.add(task)
             case Metric():
                 self.progress.note(happening)
-            case Phase("Succeeded" | "Failed", _):
-                self._is_over = True
 
     def record(
         self,
@@ -92,7 +86,7 @@ class Recorder:
             return "Not started"
         if end is None:
             return "Running"
-        if task.name in self._stopped:
+        if end.stopped:
             return "Stopped"
         return "Failed" if end.code else "Succeeded"
 

@@ -12,6 +12,7 @@ from tfyard.cli.screen.base import Progress, duration
 from tfyard.cli.screen.summary import columns, summary
 from tfyard.controller.happenings import Metric
 from tfyard.errors import Usage
+from tfyard.formats.loglines import stored
 
 
 @click.group("runs", invoke_without_command=True)
@@ -43,9 +44,7 @@ def show(name: str) -> None:
         raise Usage(f"{run.name} was never begun")
     progress = Progress()
     for row in run.metrics():
-        values = {
-            k: v for k, v in row.items() if k not in ("at", "task", "step") and isinstance(v, float | int)
-        }
+        values = stored({name: value for name, value in row.items() if name not in ("at", "task", "step")})
         progress.note(Metric(task=row["task"], values=values, step=row["step"]))
     click.echo(run.name)
     for line in summary(record, progress):

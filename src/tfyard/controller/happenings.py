@@ -33,6 +33,8 @@ class Ended(Happening, frozen=True):
     """Seconds."""
     peak: int = 0
     """Bytes."""
+    stopped: str = ""
+    """Why it was asked to stop; empty if it ended by itself."""
 
 
 class Metric(Happening, frozen=True, kw_only=True):
@@ -49,6 +51,16 @@ class Phase(Happening, frozen=True):
 
     phase: str
     message: str
+
+
+class Over(Happening, frozen=True):
+    """The last of all, however the run went."""
+
+    phase: str
+    code: int
+    """What tfyard exits with."""
+    message: str
+    directory: str
 
 
 class Counts(Happening, frozen=True):

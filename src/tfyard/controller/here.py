@@ -14,7 +14,7 @@ from tfyard.backends.local import kubelet as local
 from tfyard.backends.local import logs, usage
 from tfyard.backends.local.processes import Command
 from tfyard.backends.local.runs import LocalStore, RunDirectory
-from tfyard.formats.loglines import read_line
+from tfyard.formats.loglines import read_line, storable
 from tfyard.model import Decision, Event, Job, Status
 from tfyard.planner import cleanup
 
@@ -134,8 +134,17 @@ class LocalRun:
             return
         follower = self._followers.pop(told.started)
         self._show(follower.close())
-        used = told.exit
-        self.watch(happenings.Ended(follower.source, used.code, told.reason, used.cpu, used.peak))
+        used, why = told.exit, self._why_stopped(told)
+        self.watch(happenings.Ended(follower.source, used.code, told.reason, used.cpu, used.peak, why))
+
+    def _why_stopped(self, told: local.Ended) -> str:
+        if not told.is_stopped:
+            return ""
+        if self.status.is_finished:
+            return "the job is over"
+        if self.interrupts:
+            return "the run was interrupted"
+        return "it was taken away" if told.reason == "Preempted" else "its task is over"
 
     async def _follow(self) -> None:
         while True:
@@ -166,7 +175,7 @@ class LocalRun:
             epoch=reading.epoch,
             epochs=reading.epochs,
         )
-        row = {"at": time.time(), "task": line.source, "step": reading.step, **reading.values}
+        row = {**storable(reading.values), "at": time.time(), "task": line.source, "step": reading.step}
         self.directory.append("metrics.jsonl", row)
         self.watch(metric)
 

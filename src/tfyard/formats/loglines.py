@@ -5,11 +5,12 @@ Understood: `Step: 2520, loss: 0.027, accuracy: 0.95, auc: 0.976`; `Step 480: Cr
 `Epoch 2/5` and `120/500 ━━━ 1s 2ms/step - accuracy: 0.91 - loss: 0.3`; and a regex of the user's.
 """
 
+import math
 import re
 
 from msgspec import Struct
 
-NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|nan|inf"
+NUMBER = r"[-+]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|(?i:nan|inf(?:inity)?))"
 
 _STEP = re.compile(r"\b(?:global[_ ])?step[:= ]\s*(\d+)\b", re.IGNORECASE)
 _PAIR = re.compile(rf"([A-Za-z][\w ./-]*?)\s*[:=]\s*({NUMBER})(%?)(?=$|[\s,;)\]])")
@@ -19,6 +20,9 @@ _FINAL = re.compile(r"\b(?:final|held-out|test)\b", re.IGNORECASE)
 _KNOWN = re.compile(
     r"loss|entropy|accuracy|acc$|auc|error|precision|recall|mae|mse|perplexity|reward|f1", re.IGNORECASE
 )
+
+# Keras 3 colours its progress bar even where no terminal is.
+_COLOUR = re.compile(r"\x1b(?:\[[0-9;:]*m)?")
 
 LONGEST = 2_000
 """Longer lines are data, not a report."""
@@ -36,6 +40,7 @@ class Reading(Struct, frozen=True, kw_only=True):
 
 def read_line(line: str, pattern: re.Pattern[str] | None = None) -> Reading | None:
     """The metrics in a line, or None if it is just a line."""
+    line = without_colours(line)
     if len(line) > LONGEST:
         return None
     if pattern is not None and (found := pattern.search(line)):
@@ -49,6 +54,21 @@ def read_line(line: str, pattern: re.Pattern[str] | None = None) -> Reading | No
         return None
     values = _pairs(line[step.end() :] if step else line)
     return Reading(values=values, step=int(step[1]) if step else None) if values else None
+
+
+def without_colours(line: str) -> str:
+    return _COLOUR.sub("", line)
+
+
+def storable(values: dict[str, float]) -> dict[str, float | str]:
+    """As JSON can hold it, which knows neither nan nor inf: these as words."""
+    return {name: value if math.isfinite(value) else str(value) for name, value in values.items()}
+
+
+def stored(row: dict[str, object]) -> dict[str, float]:
+    """What `storable` was given; whatever is no number is left out."""
+    numbers = {name: _float(value) for name, value in row.items() if isinstance(value, str | float | int)}
+    return {name: number for name, number in numbers.items() if number is not None}
 
 
 def _pairs(text: str) -> dict[str, float]:
@@ -69,17 +89,17 @@ def _from_groups(groups: dict[str, str | None]) -> Reading | None:
     """A user's regex names its groups: `step`, `total`, and any others for metrics."""
     numbers = {name: _float(text) for name, text in groups.items() if text is not None}
     values = {name: number for name, number in numbers.items() if number is not None}
-    step, total = values.pop("step", None), values.pop("total", None)
+    step, total = _count(values.pop("step", None)), _count(values.pop("total", None))
     if not values and step is None:
         return None
-    return Reading(
-        values=values,
-        step=int(step) if step is not None else None,
-        total=int(total) if total is not None else None,
-    )
+    return Reading(values=values, step=step, total=total)
 
 
-def _float(text: str) -> float | None:
+def _count(number: float | None) -> int | None:
+    return int(number) if number is not None and math.isfinite(number) else None
+
+
+def _float(text: str | float) -> float | None:
     try:
         return float(text)
     except ValueError:

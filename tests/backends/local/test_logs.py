@@ -39,6 +39,16 @@ def test_a_line_without_end_is_not_held_in_memory(tmp_path: Path) -> None:
     assert line.text.endswith("(the line goes on)")
 
 
+def test_of_a_progress_bar_the_last_state_is_kept_however_its_bytes_arrive(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    follower = Follower("w", path)
+    for piece in (b"\rold " + b"x" * (4 * LONGEST_LINE - 10), b"yyy", b"\rnew", b" state", b"\r\n"):
+        with path.open("ab") as file:
+            file.write(piece)
+        found = list(follower.read())
+    assert found == [Line("w", "new state")]
+
+
 def test_what_would_tear_up_the_screen_is_taken_out_and_colours_stay() -> None:
     assert clean(b"\x1b[2J\x1b[31mred\x1b[0m\x07\x1b[5;3H") == "\x1b[31mred\x1b[0m"
     assert clean(b"\xff\xfe caf\xc3\xa9") == "\ufffd\ufffd café"

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tfyard.backends.local.orphans import is_ending
 from tfyard.backends.local.processes import Command, Exit, Processes
 
 pytestmark = pytest.mark.processes
@@ -43,3 +44,24 @@ async def test_what_a_stopped_program_has_used_is_told_though_its_shell_did_not_
     assert exit.code == 143
     assert exit.cpu >= 0.25
     assert exit.peak >= 100 << 20
+
+
+@pytest.mark.parametrize("ends_first", [True, False], ids=["not if it had ended", "if it still ran"])
+async def test_a_signal_is_told_to_have_come_first(tmp_path: Path, ends_first: bool) -> None:
+    """A supervisor that is held up hears of both at once."""
+    ended: asyncio.Queue[Exit] = asyncio.Queue()
+    async with Processes(tmp_path / "supervisor.log", lambda _, exit: ended.put_nowait(exit)) as processes:
+        line = "while ! [ -e go ]; do sleep 0.05; done; exit 3"
+        command = Command(argv=["/bin/sh", "-c", line], env=dict(os.environ), cwd=str(tmp_path))
+        processes.start("one", command, tmp_path / "task.log")
+        while "one" not in processes.pids:
+            await asyncio.sleep(0.05)
+        os.kill(processes._supervisor.pid, signal.SIGSTOP)
+        if ends_first:
+            (tmp_path / "go").touch()
+            while not is_ending(processes.pids["one"]):
+                await asyncio.sleep(0.05)
+        processes.signal("one", signal.SIGTERM)
+        os.kill(processes._supervisor.pid, signal.SIGCONT)
+        exit = await asyncio.wait_for(ended.get(), 30)
+    assert (exit.code, exit.signalled) == ((3, False) if ends_first else (143, True))

@@ -70,6 +70,8 @@ class Ended(Struct, frozen=True):
     started: Started
     exit: Exit
     reason: str
+    is_stopped: bool
+    """It ended because it was asked to, not by itself."""
 
 
 class Kubelet:
@@ -82,6 +84,7 @@ class Kubelet:
         self.processes = Processes(machine.directory / "supervisor.log", self._exited)
         self._containers: dict[str, tuple[LocalPod, Container]] = {}
         self._started: dict[str, Started] = {}
+        self._asked_to_stop: set[str] = set()
         self._groups: dict[str, cgroups.Group] = {}
         self.mapping: dict[str, str] = {}
         """Mount paths that were rewritten, and into what."""
@@ -159,6 +162,7 @@ class Kubelet:
     def ask_to_stop(self, pod: LocalPod, container: Container, *, force: bool) -> None:
         ids = [id for id, owner in self._containers.items() if owner == (pod, container)]
         for id in ids:
+            self._asked_to_stop.add(id)
             self.processes.signal(id, signal.SIGKILL if force else signal.SIGTERM)
             if not force:
                 self.later(pod.grace, lambda id=id: self._kill(id))  # type: ignore[misc]
@@ -207,7 +211,9 @@ class Kubelet:
         if id in self._groups and self._groups.pop(id).close():
             container.reason = "OOMKilled"
         pod.exited(container, exit.code, tail(started.log) if exit.code else "")
-        self.tell(Ended(started, exit, pod.observed().reason))
+        # Whoever had already ended when it was asked to has ended by itself.
+        is_stopped = exit.signalled and id in self._asked_to_stop
+        self.tell(Ended(started, exit, pod.observed().reason, is_stopped))
 
     def _kill(self, id: str) -> None:
         if id in self._containers:

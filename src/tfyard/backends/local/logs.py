@@ -91,16 +91,18 @@ class Follower:
         for line in lines:
             yield Line(self.source, clean(self._partial + line))
             self._partial = b""
-        # What is beyond the longest line is never shown, so it need not be kept either.
-        self._partial = (self._partial + rest)[-4 * LONGEST_LINE :] if b"\r" in rest else self._partial + rest
-        self._partial = self._partial[: 4 * LONGEST_LINE]
+        # What is never shown need not be kept: what is beyond the longest line, and a bar's earlier states.
+        self._partial = _last_state(self._partial + rest)[: 4 * LONGEST_LINE]
 
 
 def clean(line: bytes) -> str:
     """A line as a terminal may show it. A progress bar rewrites its line by `\\r`: the last state counts."""
-    last = line.rstrip(b"\r").rpartition(b"\r")[2]
-    text = _CONTROL.sub("", last[: 4 * LONGEST_LINE].decode("utf-8", "replace"))
+    text = _CONTROL.sub("", _last_state(line)[: 4 * LONGEST_LINE].decode("utf-8", "replace"))
     return text if len(text) <= LONGEST_LINE else f"{text[:LONGEST_LINE]}… (the line goes on)"
+
+
+def _last_state(line: bytes) -> bytes:
+    return line[line.rstrip(b"\r").rfind(b"\r") + 1 :]
 
 
 def tail(path: Path) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 MARK = "TFYARD_CONTAINER"
 """Set in every task's environment: the sign by which an orphan's owner is known."""
+PF_EXITING = 4
 PATIENCE = 10.0
 """Seconds; freeing the memory of a large process takes its time."""
 
@@ -48,6 +49,12 @@ def children(also_of: int | None = None) -> list[int]:
 def parent(pid: int | str) -> int | None:
     fields = _stat(pid)
     return int(fields[1]) if fields else None
+
+
+def is_ending(pid: int) -> bool:
+    """Beyond the reach of signals: its end is its own doing, though a large process takes its time to be gone."""
+    fields = _stat(pid)
+    return not fields or bool(int(fields[6]) & PF_EXITING)
 
 
 def _is_dying(pid: int) -> bool:

@@ -40,6 +40,8 @@ class Exit(Struct, frozen=True):
     """Seconds that it computed, its children included."""
     peak: int = 0
     """Most memory that it ever used, in bytes."""
+    signalled: bool = False
+    """We sent it a signal before it ended."""
 
 
 class SupervisorLost(TfyardError):
@@ -130,8 +132,8 @@ class Processes:
                 self._ready.set_result(None)
             case {"event": "started", "id": id, "pid": pid}:
                 self.pids[id] = pid
-            case {"event": "exited", "id": id, "code": code, "cpu": cpu, "peak": peak}:
-                self._exited(id, Exit(code, cpu, peak))
+            case {"event": "exited", "id": id, **exit}:
+                self._exited(id, Exit(exit["code"], exit["cpu"], exit["peak"], exit["signalled"]))
 
     def _exited(self, id: str, exit: Exit) -> None:
         self.pids.pop(id, None)

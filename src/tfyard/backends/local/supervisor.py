@@ -8,7 +8,9 @@ Where the system allows, the tasks are in a PID namespace, which ends with this 
     python -m tfyard.backends.local.supervisor FD     speaks JSON lines over the socket FD:
       in   {"op": "start", "id", "argv", "env", "cwd", "log", "mounts", "cgroup"}  {"op": "signal", "id", "signal"}
       out  {"event": "ready", "namespaces"}   {"event": "started", "id", "pid"}
-           {"event": "exited", "id", "code", "cpu", "peak"}   code: exit code, or 128 + signal; cpu: s; peak: bytes
+           {"event": "exited", "id", "code", "cpu", "peak", "signalled"}
+                                                              code: exit code, or 128 + signal; cpu: s; peak: bytes
+                                                              signalled: it still ran when a signal was to be sent
 
 Standard library only: it has to be there at once, and to stay small.
 """
@@ -23,7 +25,7 @@ import sys
 from typing import Any
 
 from tfyard.backends.local import anchor, namespace, usage
-from tfyard.backends.local.orphans import MARK, children, kill_group, owner
+from tfyard.backends.local.orphans import MARK, children, is_ending, kill_group, owner
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 NOT_FOUND, NOT_STARTED = 127, 126
@@ -39,6 +41,7 @@ class Supervisor:
         self.channel = channel
         self.running: dict[int, str] = {}
         self._used: dict[int, usage.Usage] = {}
+        self._signalled: set[int] = set()
         self._cgroups: set[str] = set()
         self._views: dict[tuple[namespace.Mount, ...], namespace.View | OSError] = {}
         self._buffer = b""
@@ -100,6 +103,8 @@ class Supervisor:
             self._say(event="started", id=message["id"], pid=pid)
         else:
             for pid in [pid for pid, name in self.running.items() if name == message["id"]]:
+                if not is_ending(pid):
+                    self._signalled.add(pid)
                 kill_group(pid, message["signal"])
 
     def _view(self, mounts: list[list[Any]]) -> namespace.View | OSError | None:
@@ -131,7 +136,10 @@ class Supervisor:
         before = self._used.pop(pid, usage.Usage(0.0, 0))
         cpu = max(final.ru_utime + final.ru_stime, before.cpu)
         peak = max(final.ru_maxrss * 1024, before.memory)
-        self._say(event="exited", id=name, code=_exit_code(status), cpu=cpu, peak=peak)
+        signalled = pid in self._signalled
+        self._signalled.discard(pid)
+        code = _exit_code(status)
+        self._say(event="exited", id=name, code=code, cpu=cpu, peak=peak, signalled=signalled)
 
     def _sweep(self) -> None:
         """Kill the orphans of tasks that are over; a daemon of a running task may stay."""

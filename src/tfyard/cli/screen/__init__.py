@@ -11,7 +11,7 @@ def choose(output: str, tasks: list[str], progress: Progress, *, quiet: bool) ->
     if output == "json":
         from .json import JsonScreen
 
-        return JsonScreen()
+        return JsonScreen(quiet=quiet)
     if (
         sys.stdout.isatty()
         and not os.environ.get("NO_COLOR")

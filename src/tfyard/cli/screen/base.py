@@ -1,13 +1,15 @@
 """What every screen can do, and what every screen keeps track of."""
 
+import math
 import time
 from abc import ABC, abstractmethod
 from collections import deque
 
-from tfyard.controller.happenings import Happening, Metric
+from tfyard.controller.happenings import Ended, Happening, Metric
 
 KEPT_POINTS = 2_000
 RATE_WINDOW = 30.0
+LEADING = ("chief", "master", "worker")
 
 
 class Screen(ABC):
@@ -29,13 +31,14 @@ class Progress:
     def __init__(self, total: int | None = None) -> None:
         self.total = total
         self.step: int | None = None
-        self.values: dict[str, float] = {}
+        self._values: dict[str, dict[str, float]] = {}
+        """Task -> what it said last."""
         self.history: dict[tuple[str, str], list[tuple[int, float]]] = {}
         """(task, metric) -> its curve."""
         self._recent: deque[tuple[float, int]] = deque()
 
     def note(self, metric: Metric) -> None:
-        self.values |= metric.values
+        self._values.setdefault(metric.task, {}).update(metric.values)
         self.total = metric.total or self.total
         if metric.step is None:
             return
@@ -57,6 +60,14 @@ class Progress:
             self._recent.popleft()
 
     @property
+    def values(self) -> dict[str, float]:
+        """The last ones; of those that several tasks report, the leading task's."""
+        found: dict[str, float] = {}
+        for task in sorted(self._values, key=_rank):
+            found |= {name: value for name, value in self._values[task].items() if name not in found}
+        return found
+
+    @property
     def rate(self) -> float | None:
         """Steps per second, lately."""
         if len(self._recent) < 2:
@@ -72,9 +83,27 @@ class Progress:
         return max(0, self.total - self.step) / rate
 
     def loss(self) -> tuple[str, list[tuple[int, float]]] | None:
-        """The curve to plot: a loss if there is one, else the first metric."""
-        curves = sorted(self.history, key=lambda key: ("loss" not in key[1] and "entropy" not in key[1], key))
-        return (" ".join(reversed(curves[0])), self.history[curves[0]]) if curves else None
+        """The curve to plot: the leading task's loss if there is one, else its first metric."""
+        best = min(self.history, key=_curve_rank, default=None)
+        return (" ".join(reversed(best)), self.history[best]) if best else None
+
+
+def _curve_rank(curve: tuple[str, str]) -> tuple[object, ...]:
+    task, metric = curve
+    return "loss" not in metric and "entropy" not in metric, _rank(task), metric
+
+
+def _rank(task: str) -> tuple[int, float, str]:
+    """Who speaks for the training: the chief, else the first worker."""
+    role, _, index = task.partition("-")
+    place = LEADING.index(role) if role in LEADING else len(LEADING)
+    return place, int(index) if index.isdigit() else math.inf, task
+
+
+def ending(ended: Ended) -> str:
+    if ended.stopped:
+        return f"stopped, for {ended.stopped}"
+    return f"ended with code {ended.code}" + (" (OOMKilled)" if ended.reason == "OOMKilled" else "")
 
 
 def duration(seconds: float) -> str:

@@ -5,20 +5,26 @@ import time
 
 import msgspec
 
-from tfyard.controller.happenings import Counts, Happening
+from tfyard.controller.happenings import Counts, Happening, Log, Metric, Skipped
+from tfyard.formats.loglines import storable
 
 from .base import Screen
 
 
 class JsonScreen(Screen):
-    def __init__(self) -> None:
+    def __init__(self, *, quiet: bool) -> None:
         self._counts: Counts | None = None
+        self._quiet = quiet
 
     def show(self, happening: Happening) -> None:
+        if self._quiet and isinstance(happening, Log | Skipped):
+            return
         if isinstance(happening, Counts):
             if happening == self._counts:
                 return
             self._counts = happening
-        row = {"time": round(time.time(), 3), **msgspec.to_builtins(happening)}
-        sys.stdout.write(msgspec.json.encode(row).decode() + "\n")
+        row = msgspec.to_builtins(happening)
+        if isinstance(happening, Metric):
+            row["values"] = storable(happening.values)
+        sys.stdout.write(msgspec.json.encode({"time": round(time.time(), 3), **row}).decode() + "\n")
         sys.stdout.flush()

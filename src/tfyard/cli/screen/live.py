@@ -21,7 +21,7 @@ from tfyard.controller.happenings import (
     Usage,
 )
 
-from .base import Progress, Screen, duration, number, size
+from .base import Progress, Screen, duration, ending, number, size
 
 COLOURS = ("cyan", "green", "yellow", "magenta", "blue", "bright_cyan", "bright_green", "bright_magenta")
 LINES_PER_FLUSH = 200
@@ -61,8 +61,8 @@ class LiveScreen(Screen):
                 self._lines.append((task, f"… {lines:,} lines not shown; its log has them"))
             case Started(task, start, _) if start > 1:
                 self._lines.append((task, f"starts again (start {start})"))
-            case Ended(task, code, _) if code:
-                self._lines.append((task, f"ended with code {code}"))
+            case Ended(task, code) if code or happening.stopped:
+                self._lines.append((task, ending(happening)))
             case Phase(phase, _):
                 self._phase = phase
             case Counts():

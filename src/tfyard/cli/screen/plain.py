@@ -3,8 +3,9 @@
 import sys
 
 from tfyard.controller.happenings import Ended, Happening, Log, Note, Phase, Skipped, Started
+from tfyard.formats.loglines import without_colours
 
-from .base import Screen
+from .base import Screen, ending
 
 
 class PlainScreen(Screen):
@@ -17,17 +18,15 @@ class PlainScreen(Screen):
             case Note("error" | "warning" as level, text):
                 self._say(f"{level}: {text}", always=True)
             case Log(task, text):
-                self._line(task, text)
+                self._line(task, without_colours(text))
             case Skipped(task, lines):
                 self._line(task, f"… {lines:,} lines not shown; its log has them")
             case Started(task, start, _) if start > 1:
                 self._line(task, f"starts again (start {start})")
-            case Ended(task, code, reason):
-                self._line(
-                    task, f"ended with code {code}" + (f" ({reason})" if reason == "OOMKilled" else "")
-                )
-            case Phase("Restarting", message):
-                self._say(message)
+            case Ended(task):
+                self._line(task, ending(happening))
+            case Phase("Restarting", _):
+                pass  # the warning that comes with it has said so, and why
             case Phase(phase, _):
                 self._say(f"job {phase.lower()}")
             case Note(_, text):

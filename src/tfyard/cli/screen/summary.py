@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from math import isfinite
 
 from tfyard.backends.local.runs import RunRecord, TaskRecord
 
@@ -9,6 +10,8 @@ from .base import Progress, duration, number, size
 
 PLOT_WIDTH, PLOT_HEIGHT = 60, 6
 BLOCKS = " ▁▂▃▄▅▆▇█"
+FEWEST_POINTS = 3
+"""Fewer are no curve."""
 MESSAGE_LINES = 12
 
 
@@ -24,7 +27,7 @@ def summary(record: RunRecord, progress: Progress) -> Iterator[str]:
         yield ""
         yield "last: " + "  ".join(f"{name} {number(value)}" for name, value in progress.values.items())
     curve = progress.loss()
-    if curve is not None and len(curve[1]) > 2:
+    if curve is not None:
         yield from plot(*curve)
 
 
@@ -46,22 +49,35 @@ def columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
 
 def plot(name: str, points: list[tuple[int, float]], width: int = PLOT_WIDTH) -> Iterator[str]:
     """A curve in block letters: averaged into columns, drawn row by row from the top."""
-    columns = _columns([value for _, value in points if value == value], width)
-    if not columns:
+    finite = [value for _, value in points if isfinite(value)]
+    if len(finite) < FEWEST_POINTS:
         return
+    columns = _columns(finite, width)
     low, high = min(columns), max(columns)
-    scale = (PLOT_HEIGHT * 8 - 1) / (high - low) if high > low else 0
-    heights = [1 + round((value - low) * scale) for value in columns]
+    heights = [1 + round(_share(value, low, high) * (PLOT_HEIGHT * 8 - 1)) for value in columns]
     label = max(len(number(low)), len(number(high)))
-    yield f"{name}, steps {points[0][0]:,} to {points[-1][0]:,}"
+    hidden = ", without those that are nan or inf" if len(finite) < len(points) else ""
+    yield f"{name}, {_extent(points)}{hidden}"
     for row in range(PLOT_HEIGHT - 1, -1, -1):
         cells = "".join(BLOCKS[max(0, min(8, height - row * 8))] for height in heights)
         mark = number(high) if row == PLOT_HEIGHT - 1 else number(low) if row == 0 else ""
         yield f"  {mark:>{label}} ┤{cells}"
 
 
+def _extent(points: list[tuple[int, float]]) -> str:
+    """Keras counts the steps anew in every epoch, and what is read is the last of each."""
+    first, last = points[0][0], points[-1][0]
+    return f"steps {first:,} to {last:,}" if first != last else f"{len(points):,} times step {last:,}"
+
+
 def _columns(values: list[float], width: int) -> list[float]:
     if len(values) <= width:
         return values
     edges = [len(values) * i // width for i in range(width + 1)]
-    return [sum(values[a:b]) / (b - a) for a, b in pairwise(edges)]
+    return [sum(value / (b - a) for value in values[a:b]) for a, b in pairwise(edges)]
+
+
+def _share(value: float, low: float, high: float) -> float:
+    """How far up the value is, from 0 to 1. Halved, since the span of two floats may be too large for one."""
+    span = high / 2 - low / 2
+    return (value / 2 - low / 2) / span if span else 0
