@@ -113,6 +113,20 @@ def test_it_sees_what_the_tasks_see() -> None:
     assert spec["containers"][1]["command"][:3] == ["tensorboard", "--logdir", "/out/logs"]
 
 
+@pytest.mark.parametrize(("logs", "room"), [("/out/logs", 0), ("/out", 0), ("/output", 1)])
+def test_summaries_on_a_volume_are_not_hidden_by_an_empty_one(logs: str, room: int, tmp_path: Path) -> None:
+    job = tmp_path / "job.yaml"
+    job.write_text(
+        f"name: a\nimage: x\nvolumes: {{out: {{claim: c, at: /out}}}}\ntensorboard: {logs}\nrun: [a]\n"
+    )
+    (deployment,) = of_kind(render(job), "Deployment")
+    spec = deployment["spec"]["template"]["spec"]
+    for container in spec["containers"]:
+        mounts = [mount["mountPath"] for mount in container["volumeMounts"] if mount["mountPath"] == logs]
+        assert len(mounts) == (1 if room or logs == "/out" else 0)
+    assert sum(volume["name"] == "tfyard-summaries" for volume in spec["volumes"]) == room
+
+
 def test_it_knows_the_cluster_and_is_its_chief_where_the_job_has_none() -> None:
     env = _env(render(JOBS / "cancer.yaml"))
     cluster = {
