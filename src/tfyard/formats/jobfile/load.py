@@ -189,8 +189,9 @@ class _Roles:
     def _env(self, own: PodWords, path: Path) -> list[Manifest]:
         values = {**self._texts(self.words, ()), **self._texts(own, path)}
         secrets = {**self._secrets(self.words, ()), **self._secrets(own, path)}
+        hidden = [{"name": name, "valueFrom": source} for name, source in secrets.items()]
         plain = [{"name": name, "value": value} for name, value in values.items() if name not in secrets]
-        return plain + [{"name": name, "valueFrom": source} for name, source in secrets.items()]
+        return hidden + plain  # a value may refer to what stands before it, and only to that
 
     def _texts(self, words: PodWords, path: Path) -> dict[str, str]:
         return {name: self._as_written((*path, "env", name), value) for name, value in words.env.items()}
