@@ -26,6 +26,23 @@ def test_everything_a_job_needs_comes_before_it() -> None:
     assert kinds == ["Namespace", "PersistentVolumeClaim", "ConfigMap", "TFJob", "Deployment", "Service"]
 
 
+def test_what_a_tfjob_cannot_say_is_said_and_what_stands_beside_it_is_not() -> None:
+    pod = "{spec: {containers: [{name: tensorflow, image: x}]}}"
+    text = f"""\
+apiVersion: kubeflow.org/v1alpha1
+kind: TFJob
+metadata: {{name: a}}
+spec:
+  terminationPolicy: {{chief: {{replicaName: WORKER, replicaIndex: 1}}}}
+  tensorboard: {{logDir: /out}}
+  replicaSpecs: [{{tfReplicaType: WORKER, replicas: 2, template: {pod}}}]
+"""
+    done = tfyard("render", "-", text=text)
+    assert "not in tfjob objects: terminationPolicy: the job ended with worker-1" in done.err
+    assert "tensorboard" not in done.err
+    assert tfyard("render", JOBS / "mnist.yaml").err == ""
+
+
 def test_nfs_by_claim_binds_the_claim_to_its_own_volume() -> None:
     objects = tfyard("render", JOBS / "mnist.yaml", "--nfs-claims").objects
     (volume,) = of_kind(objects, "PersistentVolume")

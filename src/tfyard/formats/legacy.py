@@ -26,7 +26,7 @@ _FLAGS = {
     "job_name": "$JOB_NAME",
     "task_index": "$TASK_INDEX",
 }
-_REDIRECTION = re.compile(r"(?:\s+(?:[12&]?>>?\s*[^\s;|&>]+|2>&1))+\s*$")
+_REDIRECTION = re.compile(r"(?:[ \t]+(?:[12&]?>>?[ \t]*[^\s;|&>]+|2>&1))+\s*$")
 _FETCH = re.compile(
     r"curl\s+(?:-\S+\s+)*(?P<url>\S+?)\s*>\s*(?P<file>\S+?)\s*;\s*unzip\s+(?:-\S+\s+)*(?P=file)\s*;"
     r"\s*cd\s+(?P<folder>[^\s;]+?)/?\s*;\s*(?P<rest>.+)",
@@ -321,6 +321,7 @@ def _selected(documents: Sequence[Document]) -> set[str]:
 
 
 def _say_once(result: Converted, sentence: str) -> None:
+    sentence = " ".join(sentence.split())  # it becomes a comment, which is one line
     if sentence not in result.said:
         result.said.append(sentence)
 
