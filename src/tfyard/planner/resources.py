@@ -48,7 +48,7 @@ def _needs(role: Role) -> Sums:
 def _amount(text: object) -> Decimal:
     match = _QUANTITY.fullmatch(str(text).strip())
     try:
-        return min(Decimal(match[1]) * _SUFFIXES[match[2]], _LARGEST) if match else Decimal(0)
+        return min(Decimal(match[1]), _LARGEST) * _SUFFIXES[match[2]] if match else Decimal(0)
     except ArithmeticError:
         return Decimal(0)
 
