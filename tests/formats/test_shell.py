@@ -39,6 +39,19 @@ def test_any_other_line_runs_as_it_stands(line: str) -> None:
     assert shell.command(line) == ["/bin/sh", "-c", line]
 
 
+@pytest.mark.parametrize(
+    "line",
+    ["/bin/echo a # x \\\n/bin/echo b", "/bin/echo a\\\\\n/bin/echo b", "/bin/echo a \\\n  '#' b"],
+)
+def test_a_backslash_joins_lines_neither_in_a_comment_nor_behind_another(line: str) -> None:
+    assert shell.command(line) == ["/bin/sh", "-c", line]
+
+
+def test_a_line_after_a_comment_is_run() -> None:
+    command = shell.command("/bin/echo a # x \\\n/bin/echo b")
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "a\nb\n"
+
+
 @given(st.text(alphabet="ab =;&|<>()'\"\\\n$#!exc.-", max_size=12))
 def test_a_line_is_found_again_from_its_command(line: str) -> None:
     found = shell.line_of(shell.command(line))

@@ -443,6 +443,32 @@ CASES: dict[str, tuple[Any, str, str, str]] = {
         jobfile(worker={"overlay": {"spec": {"priorityClassName": 7}}}, overlay={"spec": {"hostIPC": True}}),
         "worker.overlay.spec.priorityClassName", "7 stands where Kubernetes takes text", "quote it",
     ),
+    "a toleration of all roles with no text for text": (
+        jobfile(worker=1, ps=1, tolerations=[{"key": "dedicated", "value": True}]),
+        "tolerations[0].value", "true stands where Kubernetes takes text", "quote it",
+    ),
+    "a toleration of a role with no text for text": (
+        jobfile(tolerations=[{"key": "a"}], worker={"tolerations": [{"key": "b"}, {"key": 7}]}),
+        "worker.tolerations[1].key", "7 stands where Kubernetes takes text", "quote it",
+    ),
+    "a toleration that an overlay puts in the place of all others": (
+        jobfile(tolerations=[{"key": "a"}], overlay={"spec": {"tolerations": [{"key": 7}]}}),
+        "overlay.spec.tolerations[0].key", "7 stands where Kubernetes takes text", "quote it",
+    ),
+    "scratch space with a number for text": (
+        jobfile(
+            volumes={"tmp": {"at": "/tmp", "emptyDir": {"medium": 7}}},
+            overlay={"spec": {"volumes": [{"name": "more", "emptyDir": {}}]}},
+        ),
+        "volumes.tmp.emptyDir.medium", "7 stands where Kubernetes takes text", "quote it",
+    ),
+    "scratch space of a role with a number for text": (
+        jobfile(
+            volumes={"tmp": {"at": "/tmp", "emptyDir": {}}},
+            worker={"volumes": {"tmp": {"at": "/tmp", "emptyDir": {"medium": 7}}}},
+        ),
+        "worker.volumes.tmp.emptyDir.medium", "7 stands where Kubernetes takes text", "quote it",
+    ),
     "a side container of an overlay without an image": (
         jobfile(overlay={"spec": {"containers": [{"name": "side"}]}}),
         "overlay.spec.containers[0].image", "must be required", "the image to run",
@@ -499,6 +525,11 @@ WARNINGS: dict[str, tuple[Any, str, str, str]] = {
         tfjob({"Worker": replica(), "Evaluator": replica(replicas=2)}),
         "spec.tfReplicaSpecs[Evaluator].replicas",
         "TensorFlow knows one evaluator; the others repeat its work", "1",
+    ),
+    "TF_CONFIG from a secret": (
+        jobfile(secrets={"TF_CONFIG": "s/k"}), "secrets.TF_CONFIG",
+        "TF_CONFIG is set by hand: it is kept, and tfyard sets none",
+        "remove it to have every task told about the others",
     ),
 }  # fmt: skip
 

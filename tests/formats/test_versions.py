@@ -85,6 +85,13 @@ def test_a_job_file_keeps_logs_and_lets_parameter_servers_go() -> None:
     assert [(r.name, r.replicas, r.restart) for r in job.roles] == [("Worker", 1, "Never")]
 
 
+def test_what_the_environment_takes_from_secrets_comes_first_so_that_values_may_refer_to_it() -> None:
+    words = {"name": "a", "image": "x", "env": {"URL": "https://$(TOKEN)@host"}, "secrets": {"TOKEN": "s/t"}}
+    (role,) = formats.load(words).roles
+    (container,) = role.template["spec"]["containers"]
+    assert [entry["name"] for entry in container["env"]] == ["TOKEN", "URL"]
+
+
 def test_the_distributed_example_has_its_roles_in_the_usual_order() -> None:
     job = load("manifests/v1-dist-mnist.yaml")
     assert [(role.name, role.replicas) for role in job.roles] == [("Chief", 1), ("Worker", 2), ("PS", 1)]

@@ -46,6 +46,12 @@ def test_scripts_are_blocks_and_nothing_is_folded_or_shared() -> None:
     assert formats.to_yaml({"a": 1}, {"b": 2}) == "---\na: 1\n---\nb: 2\n"
 
 
+def test_a_comment_at_the_head_is_one_line_whatever_the_job_has_in_it() -> None:
+    dumped = formats.dump(formats.load({"name": "a", "image": "x", "tensorboard": "/a\n/b: c\n"}), "v1")
+    assert dumped.text().splitlines()[0] == "# not carried over: " + " ".join(dumped.lost[0].split())
+    assert only(dumped.text()).data == dumped.document
+
+
 def test_what_is_written_is_the_same_every_time() -> None:
     jobs = [formats.load(document(path)) for path in EVERY]
     for version in ("v1", "jobfile"):

@@ -102,6 +102,22 @@ def test_without_a_policy_all_tasks_are_the_gang_and_their_requests_its_needs() 
     }
 
 
+def test_a_limit_counts_where_there_is_no_request_of_that_name() -> None:
+    """As Kubernetes has it: a job file's GPUs are limits, its cpu and memory both."""
+    needs = {"requests": {"cpu": "2"}, "limits": {"cpu": "4", "nvidia.com/gpu": 1}}
+    asked = job(role("Worker", 2, resources=needs))
+    assert group_of(asked, VOLCANO)["spec"]["minResources"] == {"cpu": "4", "nvidia.com/gpu": "2"}
+
+
+@pytest.mark.parametrize(
+    ("cpu", "least"),
+    [("1e99999999999999999999", None), ("1e9999999", f"{2**63 - 1}"), ("1e900000", f"{2**63 - 1}")],
+)
+def test_an_amount_beyond_all_numbers_stops_nobody(cpu: str, least: str | None) -> None:
+    asked = job(role("Worker", 1, resources={"requests": {"cpu": cpu}}))
+    assert group_of(asked, VOLCANO)["spec"].get("minResources", {}).get("cpu") == least
+
+
 def test_needs_are_those_of_the_first_members_in_the_order_of_roles() -> None:
     half, large = {"requests": {"cpu": "0.25"}}, {"requests": {"cpu": "1e1"}}
     asked = job(

@@ -89,6 +89,10 @@ GOES_ON = {
         job(workers(2), fails_with="chief", chief=Task("Worker", 1)),
         [pod("worker-0", "Failed", exit_code=1), pod("worker-1")],
     ),
+    "in v1alpha1 the failed neighbour of worker 0, the usual chief, is not the job's failure either": (
+        job(workers(2), servers(1), fails_with="chief"),
+        [pod("worker-0"), pod("worker-1", "Failed", exit_code=1), pod("ps-0")],
+    ),
     "a worker on a node that is silent is not failed": (job(workers(1)), [pod("worker-0", "Unknown")]),
 }
 
@@ -120,6 +124,10 @@ FAILS = {
     "in v1alpha1 the named chief's failure is the job's": (
         job(workers(2), fails_with="chief", chief=Task("Worker", 1)),
         [pod("worker-0"), pod("worker-1", "Failed", exit_code=1)],
+    ),
+    "in v1alpha1 worker 0 is the chief where there is no other": (
+        job(workers(2), fails_with="chief"),
+        [pod("worker-0", "Failed", exit_code=1), pod("worker-1")],
     ),
     "AllWorkers fails with any worker": (
         job(workers(2), success="AllWorkers"),

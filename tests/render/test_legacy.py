@@ -54,7 +54,7 @@ def test_the_second_generation_keeps_its_volume(tmp_path: Path) -> None:
     done = tfyard("convert", *without_stars(SECOND, tmp_path), "--to", "jobfile")
     (words,) = documents(done.out)
     assert words["volumes"] == {"nfs": {"nfs": "10.10.10.39:/home/xuerq/nfs", "at": "/nfs"}}
-    assert words["run"].startswith("cp -r /nfs/deep_recommend_system-master ./; cd deep_recommend")
+    assert words["run"].startswith("cp -r /nfs/deep_recommend_system-master ./;cd deep_recommend")
     assert (words["worker"], words["ps"]) == (2, 1)
 
 
@@ -130,6 +130,60 @@ def test_a_controller_of_several_pods_and_a_task_with_other_code_are_refused(tmp
     worker.write_text(worker.read_text().replace("replicas: 1", "replicas: 3", 1))
     done = tfyard("convert", ps, worker, "--to", "jobfile")
     assert "spec.replicas: a task is one pod" in done.err
+
+
+CONTROLLER = """\
+apiVersion: v1
+kind: ReplicationController
+metadata: {name: tf-worker0-rc, namespace: a}
+spec:
+  selector: {name: tf}
+  template:
+    metadata: {labels: {name: tf, role: worker, team: vision}, annotations: {iam: reader}}
+    spec:
+      containers:
+      - name: worker
+        image: img
+        command: [SHELL, -c]
+        args:
+        - |
+          source env.sh
+          cd /code
+          python t.py --job_name=worker --task_index=0 --say "two  spaces"
+        ports: [{containerPort: 2222}, {containerPort: 8080, name: web}]
+"""
+SCRIPT = (
+    'source env.sh\ncd /code\npython t.py --job_name=$JOB_NAME --task_index=$TASK_INDEX --say "two  spaces"'
+)
+
+
+def test_a_script_keeps_its_lines_its_spaces_and_its_shell() -> None:
+    for shell, run in (("/bin/bash", ["/bin/bash", "-c", SCRIPT]), ("sh", SCRIPT)):
+        done = tfyard("convert", "-", "--to", "jobfile", text=CONTROLLER.replace("SHELL", shell))
+        assert documents(done.out)[0]["run"] == run
+
+
+def test_code_for_another_interpreter_is_not_taken_for_a_line_of_the_shell() -> None:
+    text = CONTROLLER.replace("SHELL", "python").replace("args:\n        - |", "args:\n        - |-")
+    (words,) = documents(tfyard("convert", "-", "--to", "jobfile", text=text).out)
+    assert words["run"] == [
+        "python",
+        "-c",
+        SCRIPT.replace("$JOB_NAME", "$(JOB_NAME)").replace("$TASK_INDEX", "$(TASK_INDEX)"),
+    ]
+
+
+def test_what_a_task_no_longer_has_is_said() -> None:
+    other = CONTROLLER.replace("worker", "ps").replace("namespace: a", "namespace: b")
+    done = tfyard("convert", "-", text=f"{CONTROLLER}---\n{other}".replace("SHELL", "sh"))
+    for sentence in (
+        "labels of the pods (team): left out",
+        "annotations of the pods (iam): left out",
+        "further ports (8080): left out, a task has one",
+        "namespaces a, b: a job has one, and this is a",
+    ):
+        assert done.err.count(sentence) == 1
+        assert f"# changed: {sentence}" in done.out
 
 
 def test_a_name_that_is_too_long_for_the_services_is_refused() -> None:

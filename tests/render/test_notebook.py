@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 
 from .calling import HERE, JOBS, Manifest, named, of_kind, tfyard
+from .test_tfjob import TWO_NAMED_DATA
 
 PASSWORD = "a good password"
 
@@ -111,6 +112,31 @@ def test_it_sees_what_the_tasks_see() -> None:
     mounts = {mount["mountPath"] for mount in spec["containers"][0]["volumeMounts"]}
     assert {"/data", "/out"} <= mounts
     assert spec["containers"][1]["command"][:3] == ["tensorboard", "--logdir", "/out/logs"]
+
+
+@pytest.mark.parametrize(("logs", "room"), [("/out/logs", 0), ("/out", 0), ("/output", 1)])
+def test_summaries_on_a_volume_are_not_hidden_by_an_empty_one(logs: str, room: int, tmp_path: Path) -> None:
+    job = tmp_path / "job.yaml"
+    job.write_text(
+        f"name: a\nimage: x\nvolumes: {{out: {{claim: c, at: /out}}}}\ntensorboard: {logs}\nrun: [a]\n"
+    )
+    (deployment,) = of_kind(render(job), "Deployment")
+    spec = deployment["spec"]["template"]["spec"]
+    for container in spec["containers"]:
+        mounts = [mount["mountPath"] for mount in container["volumeMounts"] if mount["mountPath"] == logs]
+        assert len(mounts) == (1 if room or logs == "/out" else 0)
+    assert sum(volume["name"] == "tfyard-summaries" for volume in spec["volumes"]) == room
+
+
+def test_volumes_of_one_name_that_differ_are_both_there(tmp_path: Path) -> None:
+    job = tmp_path / "job.yaml"
+    job.write_text(TWO_NAMED_DATA)
+    (deployment,) = of_kind(render(job), "Deployment")
+    spec = deployment["spec"]["template"]["spec"]
+    servers = {v["name"]: v["nfs"]["server"] for v in spec["volumes"] if "nfs" in v}
+    mounts = {m["mountPath"]: servers.get(m["name"]) for m in spec["containers"][0]["volumeMounts"]}
+    assert [mounts[path] for path in ("/a", "/b", "/c")] == ["10.0.0.1", "10.0.0.2", "10.0.0.3"]
+    assert len(servers) == len([v for v in spec["volumes"] if "nfs" in v]) == 3
 
 
 def test_it_knows_the_cluster_and_is_its_chief_where_the_job_has_none() -> None:

@@ -220,17 +220,23 @@ def api() -> Iterator[Api]:
     server.server_close()
 
 
-def _last_step(
-    api: Api, tmp_path: Path, code: int, restart: str = "Never"
-) -> subprocess.CompletedProcess[str]:
+def _environment(api: Api, tmp_path: Path, restart: str, index: int) -> dict[str, str]:
     (tmp_path / "token").write_text("token")
-    told = {"namespace": "ns", "jobs": ["cancer-ps", "cancer-done", "gone"], "restart": restart, "all": False}
-    env = {
+    jobs = ["cancer-ps", "cancer-done", "gone"]
+    told = {"namespace": "ns", "jobs": jobs, "index": index, "restart": restart, "all": False}
+    return {
         **os.environ,
+        "TASK_INDEX": "1",
         "TFYARD_END": json.dumps(told),
         "TFYARD_ACCOUNT": str(tmp_path),
         "TFYARD_SERVER": f"http://127.0.0.1:{api.server_port}",
     }
+
+
+def _last_step(
+    api: Api, tmp_path: Path, code: int, restart: str = "Never", index: int = 1
+) -> subprocess.CompletedProcess[str]:
+    env = _environment(api, tmp_path, restart, index)
     command = ["python3", "src/tfyard/render/scripts/end.py", str(code)]
     return subprocess.run(command, env=env, capture_output=True, text=True, timeout=60, check=True)
 
@@ -252,6 +258,64 @@ def test_a_failure_ends_the_others_only_if_it_is_final(
 ) -> None:
     _last_step(api, tmp_path, code, restart)
     assert bool(api.deleted) is ends
+
+
+@pytest.mark.processes
+def test_the_last_step_belongs_to_the_task_that_ends_the_job(api: Api, tmp_path: Path) -> None:
+    _last_step(api, tmp_path, 0, index=0)
+    assert api.deleted == []
+    _last_step(api, tmp_path, 0, index=1)
+    assert api.deleted != []
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize(("program", "ends"), [("exit 143", False), ("exit 7", False), ("exit 0", True)])
+def test_a_drained_task_leaves_the_others_alone_unless_it_has_finished(
+    api: Api, tmp_path: Path, program: str, ends: bool
+) -> None:
+    scripts = Path("src/tfyard/render/scripts").resolve()
+    (tmp_path / "last.sh").write_text((scripts / "last.sh").read_text().replace("/tfyard", str(scripts)))
+    program = f"trap '{program}' TERM; echo ready; while :; do sleep 0.05; done"
+    command = ["/bin/sh", str(tmp_path / "last.sh"), "/bin/sh", "-c", program]
+    env = _environment(api, tmp_path, "Never", 1)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        time.sleep(0.1)
+        process.send_signal(signal.SIGTERM)
+        process.wait(60)
+    assert bool(api.deleted) is ends
+
+
+def _old_job(chief: str, index: int) -> str:
+    pod = "{spec: {containers: [{name: tensorflow, image: x, command: [train, %s]}], restartPolicy: Never}}"
+    return f"""\
+apiVersion: kubeflow.org/v1alpha1
+kind: TFJob
+metadata: {{name: a}}
+spec:
+  terminationPolicy: {{chief: {{replicaName: {chief}, replicaIndex: {index}}}}}
+  replicaSpecs:
+  - {{tfReplicaType: WORKER, replicas: 3, template: {pod % "worker"}}}
+  - {{tfReplicaType: PS, replicas: 2, template: {pod % "ps"}}}
+"""
+
+
+@pytest.mark.parametrize(("chief", "index"), [("WORKER", 0), ("WORKER", 1), ("PS", 1)])
+def test_a_job_ends_with_the_task_that_its_termination_policy_names(chief: str, index: int) -> None:
+    job = named(render(_old_job(chief, index)), "Job", f"a-{chief.lower()}")
+    assert job["spec"]["successPolicy"] == {"rules": [{"succeededIndexes": str(index)}]}
+    (container,) = job["spec"]["template"]["spec"]["containers"]
+    (told,) = [entry["value"] for entry in container["env"] if entry["name"] == "TFYARD_END"]
+    assert json.loads(told)["index"] == index
+
+
+def test_a_command_with_tf_config_in_it_is_filled_in_so_each_role_has_a_job() -> None:
+    objects = render("name: a\nimage: x\nrun: [python, t.py, '--tf=$(TF_CONFIG)']\nworker: 2\nps: 1\n")
+    assert [job["metadata"]["name"] for job in of_kind(objects, "Job")] == ["a-worker", "a-ps"]
+    for job in of_kind(objects, "Job"):
+        (container,) = job["spec"]["template"]["spec"]["containers"]
+        assert "TF_CONFIG" in [entry["name"] for entry in container["env"]]
 
 
 @pytest.mark.processes

@@ -26,6 +26,23 @@ def test_everything_a_job_needs_comes_before_it() -> None:
     assert kinds == ["Namespace", "PersistentVolumeClaim", "ConfigMap", "TFJob", "Deployment", "Service"]
 
 
+def test_what_a_tfjob_cannot_say_is_said_and_what_stands_beside_it_is_not() -> None:
+    pod = "{spec: {containers: [{name: tensorflow, image: x}]}}"
+    text = f"""\
+apiVersion: kubeflow.org/v1alpha1
+kind: TFJob
+metadata: {{name: a}}
+spec:
+  terminationPolicy: {{chief: {{replicaName: WORKER, replicaIndex: 1}}}}
+  tensorboard: {{logDir: /out}}
+  replicaSpecs: [{{tfReplicaType: WORKER, replicas: 2, template: {pod}}}]
+"""
+    done = tfyard("render", "-", text=text)
+    assert "not in tfjob objects: terminationPolicy: the job ended with worker-1" in done.err
+    assert "tensorboard" not in done.err
+    assert tfyard("render", JOBS / "mnist.yaml").err == ""
+
+
 def test_nfs_by_claim_binds_the_claim_to_its_own_volume() -> None:
     objects = tfyard("render", JOBS / "mnist.yaml", "--nfs-claims").objects
     (volume,) = of_kind(objects, "PersistentVolume")
@@ -35,6 +52,44 @@ def test_nfs_by_claim_binds_the_claim_to_its_own_volume() -> None:
     assert claim["spec"]["volumeName"] == volume["metadata"]["name"]
     assert claim["spec"]["storageClassName"] == volume["spec"]["storageClassName"] == ""
     assert "nfs" not in str(named(objects, "TFJob", "mnist"))
+
+
+TWO_NAMED_DATA = """\
+name: mnist
+image: x
+run: [python, train.py]
+chief: {volumes: {data: {nfs: "10.0.0.1:/a", at: /a}}}
+worker: {volumes: {data: {nfs: "10.0.0.2:/b", at: /b}, data-2: {nfs: "10.0.0.3:/c", at: /c}}}
+ps: {volumes: {data: {nfs: "10.0.0.1:/a", at: /a}}}
+"""
+
+
+def test_two_directories_of_one_name_are_two_claims_and_one_that_two_roles_mount_is_one() -> None:
+    objects = tfyard("render", "-", "--nfs-claims", text=TWO_NAMED_DATA).objects
+    servers = {
+        o["metadata"]["name"]: o["spec"]["nfs"]["server"] for o in of_kind(objects, "PersistentVolume")
+    }
+    specs = named(objects, "TFJob", "mnist")["spec"]["tfReplicaSpecs"]
+    found = {
+        role: [
+            servers[f"default-{volume['persistentVolumeClaim']['claimName']}"]
+            for volume in spec["template"]["spec"]["volumes"]
+        ]
+        for role, spec in specs.items()
+    }
+    assert found == {"Chief": ["10.0.0.1"], "Worker": ["10.0.0.2", "10.0.0.3"], "PS": ["10.0.0.1"]}
+    assert len(servers) == 3
+
+
+def test_a_claim_that_the_file_itself_asks_for_is_not_taken_for_nfs() -> None:
+    text = """\
+name: mnist
+image: x
+volumes: {data: {nfs: "10.0.0.1:/a", at: /a}, out: {claim: mnist-data, size: 1Gi, at: /out}}
+"""
+    objects = tfyard("render", "-", "--nfs-claims", text=text).objects
+    names = [claim["metadata"]["name"] for claim in of_kind(objects, "PersistentVolumeClaim")]
+    assert sorted(names) == ["mnist-data", "mnist-data-2"]
 
 
 def test_a_secret_is_written_from_files(tmp_path: Path) -> None:

@@ -153,10 +153,6 @@ def _rendered(document: formats.Document, name: str, wish: Wish) -> list[Piece]:
 
 
 def _render(form: str, job: Job, setting: Setting) -> list[Piece]:
-    if form == "tfjob":
-        from tfyard.render.tfjob import tfjob
-
-        return tfjob(job, setting)
     room = import_module(f"tfyard.render.{form}")
     for sentence in room.shortfalls(job):
         click.echo(f"tfyard: not in {form} objects: {sentence}", err=True)

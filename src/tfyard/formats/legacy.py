@@ -26,12 +26,14 @@ _FLAGS = {
     "job_name": "$JOB_NAME",
     "task_index": "$TASK_INDEX",
 }
-_REDIRECTION = re.compile(r"(?:\s+(?:[12&]?>>?\s*[^\s;|&>]+|2>&1))+\s*$")
+_REDIRECTION = re.compile(r"(?:[ \t]+(?:[12&]?>>?[ \t]*[^\s;|&>]+|2>&1))+\s*$")
 _FETCH = re.compile(
     r"curl\s+(?:-\S+\s+)*(?P<url>\S+?)\s*>\s*(?P<file>\S+?)\s*;\s*unzip\s+(?:-\S+\s+)*(?P=file)\s*;"
     r"\s*cd\s+(?P<folder>[^\s;]+?)/?\s*;\s*(?P<rest>.+)",
     re.DOTALL,
 )
+_PLAIN_SHELL = ("sh", "/bin/sh")
+_SHELLS = ("sh", "bash", "dash", "ash", "ksh", "zsh")
 _TEMPLATE: Path = ("spec", "template", "spec")
 
 
@@ -66,10 +68,9 @@ def load(documents: Sequence[Document]) -> Converted:
     roles = {name: _role(name, [one for one in found if one.role == name], result) for name in _names(found)}
     _check_code(found, result)
     names = [str(one.document.data["metadata"]["name"]) for one in found]
-    namespaces = sorted({str(one.document.data["metadata"].get("namespace") or "default") for one in found})
     result.job = Job(
         name=_job_name(names),
-        namespace=namespaces[0],
+        namespace=_namespaces(found)[0],
         roles=in_order(roles),
         run_policy=RunPolicy(clean="Running"),
         code=found[0].code,
@@ -89,6 +90,10 @@ def _check_code(found: list[_Found], result: Converted) -> None:
 
 def _names(found: list[_Found]) -> list[str]:
     return list(dict.fromkeys(one.role for one in found))
+
+
+def _namespaces(found: list[_Found]) -> list[str]:
+    return sorted({str(one.document.data["metadata"].get("namespace") or "default") for one in found})
 
 
 def _job_name(names: list[str]) -> str:
@@ -205,9 +210,10 @@ def _modern(container: Manifest, words: list[str], result: Converted) -> tuple[M
     """The container as a role has it: hosts and place by variables, logs where people look for them."""
     kept = {k: v for k, v in container.items() if k not in ("name", "command", "args", "env", "ports")}
     code = None
-    if words[1:2] == ["-c"] and len(words) == 3:
+    if len(words) == 3 and words[1] == "-c" and words[0].rpartition("/")[2] in _SHELLS:
         line, code, workdir = _line(words[2], result)
-        kept |= {"command": shell.command(line), **({"workingDir": workdir} if workdir else {})}
+        command = shell.command(line) if words[0] in _PLAIN_SHELL else [*words[:2], line]
+        kept |= {"command": command, **({"workingDir": workdir} if workdir else {})}
     elif words:
         kept["command"] = [_with_variables(word, "$({})") for word in words]
     env = [entry for entry in container.get("env") or [] if entry.get("name") not in _HOSTS]
@@ -215,7 +221,7 @@ def _modern(container: Manifest, words: list[str], result: Converted) -> tuple[M
 
 
 def _line(text: str, result: Converted) -> tuple[str, Code | None, str]:
-    text = " ".join(text.split())
+    text = text.strip()  # and no more: lines, and spaces in quotes, mean something
     line = _REDIRECTION.sub("", text)
     if line != text:
         ends = text[len(line) :].strip()
@@ -223,7 +229,7 @@ def _line(text: str, result: Converted) -> tuple[str, Code | None, str]:
     line = _with_variables(line, "${}")
     fetch = _FETCH.fullmatch(line)
     if fetch is None:
-        return re.sub(r";(?=\S)", "; ", line), None, ""
+        return line, None, ""
     _say_once(result, "`curl` and `unzip` in the command: now the word `code`, fetched before the program")
     code = Code(kind="http", source=fetch["url"])
     inner = fetch["folder"].partition("/")[2]
@@ -277,6 +283,11 @@ def _say(result: Converted, found: list[_Found], documents: Sequence[Document]) 
     _say_once(result, "ReplicationControllers ran every task for ever; now a task runs again when it fails")
     end = "worker 0" if any(one.role == WORKER for one in found) else "its chief"
     _say_once(result, f"the job now ends with {end}, and the parameter servers with it")
+    for one in found:
+        _say_dropped(result, one, _selected(documents))
+    namespaces = _namespaces(found)
+    if len(namespaces) > 1:
+        _say_once(result, f"namespaces {', '.join(namespaces)}: a job has one, and this is {namespaces[0]}")
     for document in documents:
         data = document.data if isinstance(document.data, dict) else {}
         entries = data.get("data")
@@ -288,7 +299,29 @@ def _say(result: Converted, found: list[_Found], documents: Sequence[Document]) 
             _say_once(result, f"{data.get('kind', 'a document')}: passed over")
 
 
+def _say_dropped(result: Converted, one: _Found, selected: set[str]) -> None:
+    """What a pod had and a task has not. Labels by which it was found, and its role, are made anew."""
+    template: Manifest = _without_nulls(one.document.data)["spec"]["template"]
+    meta = template.get("metadata") or {}
+    labels = sorted(set(meta.get("labels") or {}) - selected - {"role"})
+    if labels:
+        _say_once(result, f"labels of the pods ({', '.join(labels)}): left out")
+    if annotations := sorted(meta.get("annotations") or {}):
+        _say_once(result, f"annotations of the pods ({', '.join(annotations)}): left out")
+    ports = (template["spec"]["containers"][0].get("ports") or [])[1:]
+    if numbers := ", ".join(str(port.get("containerPort")) for port in ports):
+        _say_once(result, f"further ports ({numbers}): left out, a task has one")
+
+
+def _selected(documents: Sequence[Document]) -> set[str]:
+    """The labels by which controllers and Services found their pods."""
+    specs = [document.data.get("spec") for document in documents if isinstance(document.data, dict)]
+    selectors = [spec.get("selector") for spec in specs if isinstance(spec, dict)]
+    return {str(label) for selector in selectors if isinstance(selector, dict) for label in selector}
+
+
 def _say_once(result: Converted, sentence: str) -> None:
+    sentence = " ".join(sentence.split())  # it becomes a comment, which is one line
     if sentence not in result.said:
         result.said.append(sentence)
 

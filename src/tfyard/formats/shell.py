@@ -11,6 +11,7 @@ SHELL = ["/bin/sh", "-c"]
 
 _ASSIGNMENTS = re.compile(r"""\s*(?:[A-Za-z_]\w*=(?:"[^"$`]*"|'[^']*'|[\w./:,=+%@-])*\s+)*""")
 _PROGRAM = re.compile(r"[\w./+-]+")
+_JOINED = re.compile(r"(?<!\\)((?:\\\\)*)\\\n")
 _OPERATORS = "();<>|&"
 _REDIRECT = {">", ">>", "<", ">&", "<&"}
 """The operators that do not make several commands of a line."""
@@ -41,7 +42,7 @@ def line_of(command_line: list[str]) -> str | None:
 
 def _is_one_program(line: str) -> bool:
     """In doubt it is not: the line then runs as it stands."""
-    if "\n" in line.replace("\\\n", "").rstrip():
+    if _has_lines(line.rstrip()):
         return False
     try:
         first, *others = _words(line)
@@ -49,6 +50,12 @@ def _is_one_program(line: str) -> bool:
         return False  # empty, or a quotation without an end, of which the shell tells better
     several = any(word not in _REDIRECT and not word.strip(_OPERATORS) for word in others if word)
     return bool(_PROGRAM.fullmatch(first)) and first not in _BUILTINS and not several
+
+
+def _has_lines(text: str) -> bool:
+    """A backslash that is itself escaped joins no lines, and neither does one in a comment. Whether a `#`
+    begins a comment is the shell's to say: a broken line with one in it counts as several."""
+    return "\n" in _JOINED.sub(r"\1", text) or ("\n" in text and "#" in text)
 
 
 def _words(line: str) -> list[str]:

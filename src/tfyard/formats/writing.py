@@ -22,7 +22,7 @@ class Dumped(Struct, frozen=True):
     heading: str = ""
 
     def text(self) -> str:
-        notes = "".join(f"# not carried over: {line}\n" for line in self.lost)
+        notes = "".join(f"# not carried over: {' '.join(line.split())}\n" for line in self.lost)
         return self.heading + notes + to_yaml(self.document)
 
 

@@ -15,6 +15,8 @@ _SUFFIXES = {
     **{f"{suffix}i": Decimal(1024) ** power for power, suffix in enumerate("KMGTPE", 1)},
 }
 _QUANTITY = re.compile(r"([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)([numkMGTPE]|[KMGTPE]i|)")
+_LARGEST = Decimal(2**63 - 1)
+"""Where Kubernetes itself stops counting; `1e900000` written out would fill pages."""
 
 Sums = dict[str, Decimal]
 
@@ -33,19 +35,22 @@ def of_first(job: Job, members: int) -> dict[str, str]:
 
 
 def _needs(role: Role) -> Sums:
-    """What one pod asks for: by container its requests, else its limits."""
+    """What one pod asks for: by container its requests, and its limits where it requests nothing."""
     total: Sums = defaultdict(Decimal)
     containers: list[Manifest] = (role.template.get("spec") or {}).get("containers") or []
     for container in containers:
         asked = container.get("resources") or {}
-        for name, text in (asked.get("requests") or asked.get("limits") or {}).items():
+        for name, text in {**(asked.get("limits") or {}), **(asked.get("requests") or {})}.items():
             total[name] += _amount(text)
     return total
 
 
 def _amount(text: object) -> Decimal:
     match = _QUANTITY.fullmatch(str(text).strip())
-    return Decimal(match[1]) * _SUFFIXES[match[2]] if match else Decimal(0)
+    try:
+        return min(Decimal(match[1]), _LARGEST) * _SUFFIXES[match[2]] if match else Decimal(0)
+    except ArithmeticError:
+        return Decimal(0)
 
 
 def _text(amount: Decimal) -> str:

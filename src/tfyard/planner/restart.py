@@ -11,7 +11,7 @@ from tfyard.model import WORKER, Failure, Job, Pod, RestartPolicy
 
 from . import reasons
 from .census import Census, RoleCensus
-from .success import leading_role
+from .success import leaders, leading_role
 
 FIRST_RETRYABLE_CODE = 128
 """Shells report death by signal N as 128 + N: somebody killed it, so another try may do better."""
@@ -78,8 +78,7 @@ def is_tolerated(job: Job, pod: Pod) -> bool:
         return True
     if job.fails_with == "chief":
         role = leading_role(job)
-        chief = job.chief
-        return pod.task != chief if chief else role is not None and pod.task.role != role.name
+        return role is not None and (pod.task.role != role.name or pod.task.index not in leaders(job))
     return False
 
 

@@ -8,6 +8,7 @@ from tfyard.model import EVALUATOR, Job, Manifest, tensorflow_container
 from tfyard.model.names import DEFAULT_PORT
 from tfyard.planner.cluster import Roster
 
+from .naming import name_for
 from .notebook import Server
 
 Hosts = dict[str, list[str]]
@@ -26,7 +27,7 @@ def variables(job: Job, hosts: Hosts, server: str) -> tuple[list[Manifest], tupl
 
 
 def volumes(job: Job) -> tuple[list[Manifest], list[Manifest]]:
-    """What the tasks mount, each once, however many roles mount it."""
+    """What the tasks mount, each once, however many roles mount it; what two roles call by one name, by two."""
     found: dict[str, Manifest] = {}
     mounts: dict[str, Manifest] = {}
     for role in job.roles:
@@ -34,9 +35,11 @@ def volumes(job: Job) -> tuple[list[Manifest], list[Manifest]]:
         known = {volume["name"]: volume for volume in role.template["spec"].get("volumes") or []}
         for mount in mounted:
             if mount["name"] in known and mount["mountPath"] not in mounts:
-                found.setdefault(mount["name"], known[mount["name"]])
-                mounts[mount["mountPath"]] = mount
-    return list(found.values()), list(mounts.values())
+                source = {key: value for key, value in known[mount["name"]].items() if key != "name"}
+                name = name_for(source, mount["name"], found)
+                found[name] = source
+                mounts[mount["mountPath"]] = {**mount, "name": name}
+    return [{"name": name, **source} for name, source in found.items()], list(mounts.values())
 
 
 def server(job: Job, hosts: Hosts, base: Server) -> Server:

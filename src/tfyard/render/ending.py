@@ -11,7 +11,7 @@ ACCOUNT_VARIABLE = "TFYARD_END"
 
 
 def leader(job: Job, roles: list[Role]) -> Role | None:
-    """The role whose task 0 ends the job."""
+    """The role that has the task which ends the job."""
     if job.chief is not None:
         return next((role for role in roles if job.chief.role == role.name), None)
     return next((role for role in roles if role.name in (CHIEF, MASTER, WORKER)), None)
@@ -26,6 +26,7 @@ def with_last_step(template: Manifest, job: Job, role: Role, others: list[str]) 
     told: Manifest = {
         "namespace": job.namespace,
         "jobs": others,
+        "index": job.chief.index if job.chief is not None else 0,
         "restart": role.restart,
         "all": job.run_policy.clean == "All",
     }

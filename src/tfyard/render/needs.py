@@ -7,8 +7,12 @@ from msgspec.structs import replace
 
 from tfyard.model import Job, Manifest
 
+from .naming import name_for
 from .pieces import Piece
 from .setting import SecretFile, Setting
+
+_MAX_NAME = 253
+"""Of a claim, and of most things that are not a label."""
 
 
 def before(job: Job, setting: Setting) -> tuple[Job, list[Piece]]:
@@ -60,12 +64,14 @@ def tensorboard(job: Job) -> list[Piece]:
 
 def _claims_for_nfs(job: Job) -> tuple[Job, list[Piece]]:
     """Every NFS directory as a PersistentVolume and a claim; pods then name the claim."""
+    known: dict[str, Manifest] = {claim["metadata"]["name"]: claim for claim in job.objects}
     pieces: dict[str, list[Piece]] = {}
 
     def claimed(volume: Manifest) -> Manifest:
         if "nfs" not in volume:
             return volume
-        name = f"{job.name}-{volume['name']}"
+        name = name_for(volume["nfs"], f"{job.name}-{volume['name']}", known, _MAX_NAME)
+        known[name] = volume["nfs"]
         pieces[name] = nfs_claim(name, job.namespace, volume["nfs"])
         read_only = {"readOnly": True} if volume["nfs"].get("readOnly") else {}
         return {"name": volume["name"], "persistentVolumeClaim": {"claimName": name, **read_only}}

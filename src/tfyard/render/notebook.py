@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import json
+from pathlib import PurePosixPath
 
 from msgspec import Struct
 
@@ -153,7 +154,9 @@ def _pod(server: Server) -> Manifest:
 
 
 def _needs_room(server: Server, path: str) -> bool:
-    return all(mount["mountPath"] != path for mount in server.mounts)
+    """An empty directory there would hide what a mount above it brings."""
+    wanted = PurePosixPath(path)
+    return not any(wanted.is_relative_to(mount["mountPath"]) for mount in server.mounts)
 
 
 def _jupyter(server: Server) -> Manifest:

@@ -86,13 +86,14 @@ def shortfalls(job: Job) -> list[str]:
 
 def is_one_job(job: Job) -> bool:
     """Whether one pod template can serve all roles. The command must be known, because a step before it
-    finds out the role; `$(TASK_INDEX)` would be filled in before that step, with the wrong number."""
+    finds out the role; `$(TASK_INDEX)` would be filled in before that step, with the wrong number, and
+    `$(TF_CONFIG)` not at all."""
     first, *others = job.roles
     if not others or not podspec.command_of(first):
         return False
     words = podspec.words_of(first)
-    own = podspec.own_env(tensorflow_container(first.template)) & {"TF_CONFIG", "TASK_INDEX", "JOB_NAME"}
-    if own or "$(TASK_INDEX)" in words or "$(JOB_NAME)" in words:
+    own = podspec.own_env(tensorflow_container(first.template))
+    if any(name in own or f"$({name})" in words for name in ("TF_CONFIG", "TASK_INDEX", "JOB_NAME")):
         return False
     same = (first.template, first.restart, first.port)
     return all((role.template, role.restart, role.port) == same for role in others)
@@ -197,9 +198,7 @@ def _role_job(job: Job, role: Role, roster: Roster | None, others: list[str]) ->
         template = cluster.with_waiting(cluster.with_variables(template, ours), job)
     template = jobs.pod(template, job, role, {**cluster.labels(job), REPLICA_TYPE: role.name.lower()})
     alone = {Task(role.name, i): i for i in range(role.replicas)}
-    success = (
-        _succeeded(job, alone) if role.replicas > 1 and role.name == WORKER and _leads(job, role) else ""
-    )
+    success = _succeeded(job, alone) if role.replicas > 1 and _leads(job, role) else ""
     if success and job.success == "AllWorkers":
         success = ""  # all completions are what a Job waits for anyway
     manifest = jobs.job(_job_name(job, role), job, role, template, (role.replicas, success))

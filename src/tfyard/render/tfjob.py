@@ -1,5 +1,7 @@
 """`--as tfjob`: the TFJob v1 object and what it needs, for a cluster with an operator."""
 
+from msgspec.structs import replace
+
 from tfyard import formats
 from tfyard.model import Job, Manifest
 
@@ -14,6 +16,11 @@ def tfjob(job: Job, setting: Setting) -> list[Piece]:
     job, before = needs.before(shipped[0], setting)
     pieces = [*before, *shipped[1], _job(job), *needs.tensorboard(job)]
     return [_without_default_namespace(piece) for piece in pieces]
+
+
+def shortfalls(job: Job) -> list[str]:
+    """What the job asks for and a TFJob cannot say. What we write beside it is not missing."""
+    return formats.dump(replace(job, tensorboard=None, code=None, objects=()), "v1").lost
 
 
 def hosts(job: Job, setting: Setting) -> dict[str, list[str]]:

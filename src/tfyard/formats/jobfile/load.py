@@ -24,7 +24,7 @@ from tfyard.model.names import JOB_NAME, PORT_NAME, QUEUE_NAME
 
 from .. import durations, limits, metadata, overlay, shell, templates
 from ..shape import Notes, Path, read
-from . import volumes
+from . import blame, volumes
 from .words import BoardWords, CodeWords, GangWords, JobFile, PodWords, RoleWords, VolumeWords
 
 RESTART: dict[str, RestartPolicy] = {
@@ -117,8 +117,9 @@ class _Roles:
         path: Path = (name.lower(),)
         template = self._overlaid(self._template(own, path), own, path)
         inner = Notes()
+        built = template
         template = templates.load(template, (), inner)
-        self.notes.extend(self._said(problem, own, path) for problem in inner.problems)
+        self.notes.extend(self._said(problem, own, path, built) for problem in inner.problems)
         return Role(
             name=name,
             replicas=own.count,
@@ -127,8 +128,8 @@ class _Roles:
             port=templates.port(template),
         )
 
-    def _said(self, problem: Problem, own: PodWords, path: Path) -> Problem:
-        """What is wrong in a template that we built comes from a word that is missing, or from an overlay."""
+    def _said(self, problem: Problem, own: PodWords, path: Path, built: Manifest) -> Problem:
+        """What is wrong in a template that we built comes from a word, or the lack of one, or an overlay."""
         match problem.path:
             case ("spec", "containers", _, "image") if problem.value == "":  # ours, for want of a word
                 return Problem(("image",), "must be given", "the container image, for the cluster")
@@ -136,6 +137,8 @@ class _Roles:
                 return replace(problem, path=(*path, "env", "TF_CONFIG"))
             case ("spec", "containers", _, "env", _) if "TF_CONFIG" in self.words.env:
                 return replace(problem, path=("env", "TF_CONFIG"))
+        if place := blame.word(problem.path, built, {(): self.words, path: own}):
+            return replace(problem, path=place)
         ours, tops = (_depth(words.overlay, problem.path) for words in (own, self.words))
         return replace(problem, path=(*(path if ours >= tops else ()), "overlay", *problem.path))
 
@@ -189,8 +192,9 @@ class _Roles:
     def _env(self, own: PodWords, path: Path) -> list[Manifest]:
         values = {**self._texts(self.words, ()), **self._texts(own, path)}
         secrets = {**self._secrets(self.words, ()), **self._secrets(own, path)}
+        hidden = [{"name": name, "valueFrom": source} for name, source in secrets.items()]
         plain = [{"name": name, "value": value} for name, value in values.items() if name not in secrets]
-        return plain + [{"name": name, "valueFrom": source} for name, source in secrets.items()]
+        return hidden + plain  # a value may refer to what stands before it, and only to that
 
     def _texts(self, words: PodWords, path: Path) -> dict[str, str]:
         return {name: self._as_written((*path, "env", name), value) for name, value in words.env.items()}

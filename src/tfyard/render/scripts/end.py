@@ -48,6 +48,9 @@ def is_finished(job: Any) -> bool:
     return any(c["type"] in ("Complete", "Failed") and c["status"] == "True" for c in conditions)
 
 
+if os.environ["TASK_INDEX"] != str(told["index"]):
+    sys.exit(0)  # the job ends with another task
+
 if code != 0 and not (told["restart"] == "Never" or (told["restart"] == "ExitCode" and code < 128)):
     sys.exit(0)  # this task will be run again
 

@@ -2,14 +2,16 @@
 #   last.sh COMMAND ...
 "$@" &
 child=$!
-trap 'kill -s TERM "$child"' TERM INT
+told=
+trap 'told=yes; kill -s TERM "$child"' TERM INT
 wait "$child"
 code=$?
 while kill -0 "$child" 2> /dev/null; do
   wait "$child"
   code=$?
 done
-if [ "$TASK_INDEX" = 0 ]; then
+# Told to stop, as on a node that is drained, it has not ended: its pod is replaced.
+if [ -z "$told" ] || [ "$code" = 0 ]; then
   "$(command -v python3 || command -v python)" /tfyard/end.py "$code"
 fi
 exit "$code"
