@@ -4,7 +4,6 @@ import gc
 import os
 import sys
 from importlib import import_module
-from pathlib import Path
 
 import click
 
@@ -98,7 +97,7 @@ def _open_streams() -> None:
     """Whoever closed them (`>&-`) wants to see nothing."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
-            setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w"))
 
 
 def _close_output() -> None:
