@@ -201,7 +201,8 @@ class Leadership:
             async with asyncio.timeout(timeout):
                 await step()
             self._refused_since = None
-        except (kube.Transient, TimeoutError) as problem:
+        except (kube.Transient, kube.Unauthorized, TimeoutError) as problem:
+            # A 401 as well: a server that restarts knows nobody, and who has no valid token now may get one.
             self._trouble = str(problem) or f"no answer within {timeout:.1f} s"
             self._refused_since = None
         except (kube.Conflict, kube.AlreadyExists):

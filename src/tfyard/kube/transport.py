@@ -99,18 +99,21 @@ class Client:
             await asyncio.sleep(0)
 
     async def _insist(self, request: Request) -> bytes:
-        for attempt in range(1, self.limits.attempts + 1):
+        attempt, renewed = 1, False
+        while True:
             login = await self._credentials.current()
             try:
                 return await self._once(request, login)
             except Unauthorized:
-                if attempt > 1 or not self._credentials.renewable:
+                # Refused is not attempted: with new credentials the request has its turn for the first time.
+                if renewed or not self._credentials.renewable:
                     raise
+                renewed = True
             except Transient as problem:
                 if attempt == self.limits.attempts or not may_repeat(request, problem):
                     raise
                 await asyncio.sleep(self._pause(problem, attempt))
-        raise AssertionError("unreachable: the last attempt returns or raises")
+                attempt += 1
 
     async def _once(self, request: Request, login: Login) -> bytes:
         async with self._seats, await self._open(request, login, self.limits.answer_timeout) as response:
