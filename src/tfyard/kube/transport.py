@@ -13,6 +13,7 @@ import msgspec
 from yarl import URL
 
 from tfyard.kube.credentials import Credentials, Login
+from tfyard.kube.decoding import decode
 from tfyard.kube.errors import KubeError, Transient, Unauthorized, Unreachable, build_error
 from tfyard.kube.kubeconfig import Access
 from tfyard.kube.requests import Request
@@ -70,7 +71,7 @@ class Client:
     async def send(self, request: Request, into: msgspec.json.Decoder[T]) -> T: ...
     async def send(self, request: Request, into: msgspec.json.Decoder[Any] = ANYTHING) -> Any:
         """The decoded answer, or one of kube.errors. Retried only where that cannot act twice."""
-        return into.decode(await self._insist(request))
+        return decode(into, await self._insist(request))
 
     @asynccontextmanager
     async def stream(self, request: Request, idle: float) -> AsyncIterator[AsyncIterator[bytes]]:
