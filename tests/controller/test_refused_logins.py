@@ -1,4 +1,4 @@
-"""Being told "who are you?" for a moment costs a moment: neither the process nor its traceback."""
+"""Being told "who are you?" for a moment, or not knowing it oneself, costs a moment and not the process."""
 
 import itertools
 import logging
@@ -11,7 +11,7 @@ import pytest
 from aiohttp import web
 
 from tests.controller.standing import Standing, candidate
-from tests.kube.answers import answering, unauthorized
+from tests.kube.answers import answering, plugin, unauthorized
 from tfyard.controller import definitions
 from tfyard.controller.lease import Terms
 from tfyard.kube import Access, Client, Unauthorized, User
@@ -103,3 +103,29 @@ async def test_a_start_without_valid_credentials_ends_with_the_server_s_word(
     async with answering(Leases(closed=True)) as cluster, Client(Access(cluster)) as client:
         with pytest.raises(Unauthorized):
             await definitions.ready(client, install=False)
+
+
+async def test_a_plugin_that_fails_once_costs_a_moment(tmp_path: Path) -> None:
+    user = plugin(tmp_path, "[ $(wc -l < $CALLS) -gt 1 ] || exit 1")
+    async with standing(Leases(), user) as ada:
+        await ada.leads(within=10)
+
+
+async def test_a_plugin_that_is_slower_than_an_attempt_is_waited_for_and_told_of(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with standing(Leases(), plugin(tmp_path, "sleep 1")) as ada:
+        await ada.leads(within=10)
+    assert (tmp_path / "calls").read_text() == "called\n"
+    assert "the lease is out of reach: no answer within 0.2 s" in caplog.text
+
+
+async def test_trouble_that_stays_is_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    server = Leases(closed=True)
+    async with standing(server, by_file(tmp_path)):
+
+        async def often_refused() -> None:
+            assert server.asked > 6
+
+        await eventually(often_refused)
+    assert caplog.text.count("the lease is out of reach") == 1

@@ -2,11 +2,13 @@
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 
+import msgspec
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from tfyard.kube import Cluster
+from tfyard.kube import Cluster, User, kubeconfig
 
 Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -35,3 +37,11 @@ class Guard:
     async def __call__(self, request: web.Request) -> web.StreamResponse:
         self.seen.append(request.headers.get("Authorization", "").removeprefix("Bearer "))
         return web.json_response({}) if self.seen[-1] in self.welcome else unauthorized()
+
+
+def plugin(folder: Path, script: str, **status: str) -> User:
+    """Logs in by a command that notes its call, does `script`, and prints the token `made`."""
+    calls, printed = folder / "calls", folder / "printed"
+    printed.write_bytes(msgspec.json.encode({"status": {"token": "made", **status}}))
+    steps = f"CALLS={calls}; echo called >> $CALLS; {script}; cat {printed}"
+    return User(exec=kubeconfig.Exec("sh", "client.authentication.k8s.io/v1", ["-c", steps]))

@@ -61,6 +61,7 @@ class Client:
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        await self._credentials.close()
         if self._session is not None:
             await self._session.close()
             await self._hang_up()
