@@ -5,7 +5,7 @@ import pytest
 from tests.controller.cluster import Bench, bench, tfjob
 from tests.kube.test_decoding import DEEP, nested
 from tfyard.controller.operator import TFJOBS
-from tfyard.kube import Request
+from tfyard.kube import Request, requests
 from tfyard.testing import ControlPlane, Script, eventually
 
 pytestmark = pytest.mark.cluster
@@ -34,3 +34,4 @@ async def test_all_other_jobs_go_on_by_watch_and_by_list(control_plane: ControlP
             assert "deep" in {key.name for key in second.operator.cache.jobs}
 
         await eventually(known)
+        await second.client.send(requests.delete(TFJOBS.path(namespace, "deep")))
