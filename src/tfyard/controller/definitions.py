@@ -6,6 +6,7 @@ them and read back nothing would run finished work again.
 
 import asyncio
 import logging
+import time
 from typing import Any
 
 from tfyard import kube
@@ -19,6 +20,8 @@ from .operator import OLD_TFJOBS, TFJOBS
 log = logging.getLogger(__name__)
 
 ESTABLISH_TIMEOUT = 60.0
+LOGIN_PATIENCE, LOGIN_PAUSE = 30.0, 1.0
+"""Seconds. A restarting apiserver knows nobody for a moment, and a pod's account may be younger than its pod."""
 REMEDY = (
     "tfyard operator --install-crds, or: tfyard crds | kubectl apply --server-side --force-conflicts -f -"
 )
@@ -30,6 +33,18 @@ class CannotRemember(TfyardError):
 
 async def ready(client: kube.Client, *, install: bool) -> list[kube.Resource]:
     """Which of our two kinds may be acted upon here."""
+    until = time.monotonic() + LOGIN_PATIENCE
+    while True:
+        try:
+            return await _ready(client, install)
+        except kube.Unauthorized as refusal:
+            if time.monotonic() >= until:
+                raise
+            log.warning("is not let in, and tries again: %s", refusal)
+            await asyncio.sleep(LOGIN_PAUSE)
+
+
+async def _ready(client: kube.Client, install: bool) -> list[kube.Resource]:
     if install:
         await _install(client)
         await asyncio.wait_for(_published(client), ESTABLISH_TIMEOUT)

@@ -35,6 +35,10 @@ _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 # Connections of its own: behind a thousand pod creations a renewal would wait for too long.
 _LIMITS = Limits(connections=2, attempts=1)
 
+# What may be over by itself. A 401: a server that restarts knows nobody, and who has no valid token now may get
+# one. No credentials at all: a plugin that asks somebody else for them may fail once, or be slow.
+_PASSING = (kube.Transient, kube.Unauthorized, kube.BadKubeconfig, kube.Undecodable, TimeoutError)
+
 
 class ElectionRefused(TfyardError):
     """The server will not let us stand for election, and waiting did not help."""
@@ -200,15 +204,21 @@ class Leadership:
         try:
             async with asyncio.timeout(timeout):
                 await step()
-            self._refused_since = None
-        except (kube.Transient, TimeoutError) as problem:
-            self._trouble = str(problem) or f"no answer within {timeout:.1f} s"
-            self._refused_since = None
+            self._refused_since, self._trouble = None, ""
         except (kube.Conflict, kube.AlreadyExists):
             self._trouble = "another candidate was faster"
+        except _PASSING as problem:
+            self._note(str(problem) or f"no answer within {timeout:.1f} s")
+            self._refused_since = None
         except kube.Refused as refusal:
-            self._trouble = str(refusal)
+            self._note(str(refusal))
             self._consider(refusal)
+
+    def _note(self, trouble: str) -> None:
+        """Said once: a standby that can never lead must not be silent, nor speak every two seconds."""
+        if trouble != self._trouble:
+            log.warning("the lease is out of reach: %s", trouble, extra={"identity": self.candidate.identity})
+        self._trouble = trouble
 
     def _consider(self, refusal: kube.Refused) -> None:
         """A restarted apiserver refuses everybody until it has read the roles: not at once the last word."""

@@ -17,6 +17,7 @@ from tfyard.kube.errors import (
     TooManyRequests,
     Transient,
     Unauthorized,
+    Undecodable,
     Unprocessable,
     Unreachable,
 )
@@ -53,6 +54,7 @@ __all__ = [
     "TooManyRequests",
     "Transient",
     "Unauthorized",
+    "Undecodable",
     "Unprocessable",
     "Unreachable",
     "User",

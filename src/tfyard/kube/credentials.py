@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import contextlib
+import logging
 import os
 import ssl
 import tempfile
@@ -15,13 +16,17 @@ import msgspec
 from multidict import CIMultiDict
 
 from tfyard.kube.errors import BadKubeconfig
-from tfyard.kube.kubeconfig import Access, Cluster, Exec, material
+from tfyard.kube.kubeconfig import Access, Cluster, Exec, User, material
+
+log = logging.getLogger(__name__)
 
 # The kubelet replaces a projected token at 80 % of its life, of which the minimum is ten minutes.
 TOKEN_FILE_LIFE = 60.0
 EXEC_TIMEOUT = 60.0
-# An exec plugin is asked again this long before its credentials end, so that no request carries dead ones.
-EXEC_LEEWAY = 10.0
+# No request carries the credentials of an exec plugin in their last second; and it is asked for new ones before
+# that, while the old ones are used still, so that nobody has to wait for it.
+EXEC_MARGIN, EXEC_LEEWAY = 1.0, 9.0
+NEVER = float("inf")
 
 
 class Login(msgspec.Struct, frozen=True):
@@ -48,53 +53,89 @@ class Credentials:
     def __init__(self, access: Access) -> None:
         self._access = access
         self._login: Login | None = None
-        self._until = float("inf")
-        self._renewing = asyncio.Lock()
+        self._ages = self._ends = NEVER
+        self._keys: tuple[bytes, ...] = ()
+        self._renewal: asyncio.Task[Login] | None = None
 
     @property
     def renewable(self) -> bool:
         return bool(self._access.user.exec or self._access.user.token_file)
 
     async def current(self) -> Login:
-        if self._login is None or time.time() >= self._until:
-            async with self._renewing:  # many requests notice at once; one of them renews
-                if self._login is None or time.time() >= self._until:
-                    self._login = await self._renew()
-        return self._login
+        """An ageing login is good until it ends: only after that a renewal is waited for."""
+        now = time.time()
+        if self._login is not None and now < self._ages:
+            return self._login
+        renewal = self._begin()
+        if self._login is not None and now < self._ends:
+            return self._login
+        return await asyncio.shield(renewal)
 
     def doubt(self, login: Login) -> None:
         """The server refused `login`: renew, unless somebody already has."""
         if login is self._login:
-            self._until = 0.0
+            self._ages = self._ends = 0.0
+
+    async def close(self) -> None:
+        if self._renewal is not None:
+            self._renewal.cancel()
+            await asyncio.wait([self._renewal])
+
+    def _begin(self) -> asyncio.Task[Login]:
+        """One for all who need it, and of none of them: a lease that cannot wait any longer must not end it, or
+        a plugin slower than that would be begun again for ever."""
+        if self._renewal is None:
+            self._renewal = asyncio.create_task(self._renew())
+            self._renewal.add_done_callback(self._settle)
+        return self._renewal
+
+    def _settle(self, renewal: "asyncio.Task[Login]") -> None:
+        self._renewal = None
+        if not renewal.cancelled() and (problem := renewal.exception()):
+            log.info("credentials could not be renewed: %s", problem)
 
     async def _renew(self) -> Login:
-        user = self._access.user
-        status, self._until = ExecStatus(token=user.token), float("inf")
+        user, status, ages, ends = self._access.user, ExecStatus(token=self._access.user.token), NEVER, NEVER
         if user.exec:
             status = await _run(user.exec, self._access.cluster)
             if status.expiration_timestamp:
-                self._until = status.expiration_timestamp.timestamp() - EXEC_LEEWAY
+                ends = status.expiration_timestamp.timestamp() - EXEC_MARGIN
+                ages = ends - EXEC_LEEWAY
         elif user.token_file:
-            status, self._until = ExecStatus(token=_read(user.token_file)), time.time() + TOKEN_FILE_LIFE
-        return Login(_headers(self._access, status.token), self._tls(status))
+            status, ages = ExecStatus(token=_read(user.token_file)), time.time() + TOKEN_FILE_LIFE
+        login = Login(_headers(self._access, status.token), self._tls(status))
+        self._login, self._ages, self._ends = login, ages, ends
+        return login
 
     def _tls(self, status: ExecStatus) -> ssl.SSLContext | bool:
-        """One context as long as the certificate stays: a new one would cost every connection of the pool."""
-        if self._login is not None and not status.client_certificate_data:
+        """One context as long as the certificates stay: a new one would cost every connection of the pool. But
+        a cluster whose CA was replaced would never be trusted again by the old one."""
+        keys = (_trusted(self._access.cluster), *_pair(self._access.user, status))
+        if self._login is not None and keys == self._keys:
             return self._login.tls
-        user = self._access.user
-        if status.client_certificate_data:
-            pair = (status.client_certificate_data.encode(), status.client_key_data.encode())
-        else:
-            certificate = material(user.client_certificate_data, user.client_certificate)
-            pair = (certificate, material(user.client_key_data, user.client_key))
-        return build_tls(self._access.cluster, *pair)
+        try:
+            made = build_tls(self._access.cluster, *keys)
+        except (ssl.SSLError, ValueError) as problem:
+            raise BadKubeconfig(f"certificate or key cannot be used: {problem}") from problem
+        self._keys = keys
+        return made
 
 
-def build_tls(cluster: Cluster, certificate: bytes, key: bytes) -> ssl.SSLContext | bool:
+def _trusted(cluster: Cluster) -> bytes:
+    return material(cluster.certificate_authority_data, cluster.certificate_authority)
+
+
+def _pair(user: User, status: ExecStatus) -> tuple[bytes, bytes]:
+    """Certificate and key."""
+    if status.client_certificate_data:
+        return status.client_certificate_data.encode(), status.client_key_data.encode()
+    certificate = material(user.client_certificate_data, user.client_certificate)
+    return certificate, material(user.client_key_data, user.client_key)
+
+
+def build_tls(cluster: Cluster, trusted: bytes, certificate: bytes, key: bytes) -> ssl.SSLContext | bool:
     if cluster.server.startswith("http://"):
         return True  # what aiohttp calls "nothing special"
-    trusted = material(cluster.certificate_authority_data, cluster.certificate_authority)
     context = ssl.create_default_context(cadata=trusted.decode() or None)
     # Python 3.13 turned strict checks on, which many clusters' long-lived CAs (no key identifier) fail.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
@@ -146,7 +187,7 @@ async def _run(plugin: Exec, cluster: Cluster) -> ExecStatus:
 
 
 def _cluster_info(cluster: Cluster) -> dict[str, Any]:
-    trusted = material(cluster.certificate_authority_data, cluster.certificate_authority)
+    trusted = _trusted(cluster)
     return {"certificate-authority-data": base64.b64encode(trusted).decode()} if trusted else {}
 
 
@@ -161,8 +202,11 @@ async def _output(command: list[str], environment: dict[str, str], hint: str) ->
     try:
         said, _ = await asyncio.wait_for(process.communicate(), EXEC_TIMEOUT)
     except TimeoutError as problem:
-        process.kill()
         raise BadKubeconfig(f"{command[0]} gave no credentials within {EXEC_TIMEOUT:.0f} s") from problem
+    finally:
+        # It may have children that hold its output still: closing our end is what nobody can keep us from.
+        process._transport.close()  # type: ignore[attr-defined]  # it kills, too, and has no public name
+        await process.wait()
     if process.returncode:
         raise BadKubeconfig(f"{command[0]} ended with {process.returncode}. {hint}".strip())
     return said

@@ -2,6 +2,7 @@
 
 KubeError
 ├── BadKubeconfig                  nothing to talk to, or no way to prove who we are
+├── Undecodable                    an answer that is no JSON, or not of the shape that was asked for
 ├── Transient                      the same request may succeed later
 │   ├── Unreachable                nobody answered; `sent` says whether the server may have acted
 │   ├── TooManyRequests     429
@@ -35,6 +36,14 @@ class KubeError(TfyardError):
 
 class BadKubeconfig(KubeError):
     pass
+
+
+class Undecodable(KubeError):
+    """`answer` is what the server said."""
+
+    def __init__(self, message: str, answer: bytes) -> None:
+        super().__init__(message)
+        self.answer = answer
 
 
 class Transient(KubeError):
@@ -121,7 +130,7 @@ def build_error(code: int, body: bytes, retry_after: float | None = None) -> Kub
     """The typed error. A proxy in between may answer in HTML, which is the message then."""
     try:
         status = _decoder.decode(body)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         status = Status(message=body[:300].decode(errors="replace").strip())
     return from_status(msgspec.structs.replace(status, code=code), retry_after)
 

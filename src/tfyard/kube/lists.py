@@ -1,15 +1,19 @@
 """Whole collections, page by page: one answer with 10,000 objects would cost the server and us its memory."""
 
+import logging
 from typing import Generic, TypeVar
 
 import msgspec
 
-from tfyard.kube.errors import Expired
-from tfyard.kube.kinds import Kind, Page, Versioned
-from tfyard.kube.requests import Query, get
+from tfyard.kube.decoding import decode, items, name_of, outline
+from tfyard.kube.errors import Expired, Undecodable
+from tfyard.kube.kinds import Kind, ListMeta, Page, Versioned
+from tfyard.kube.requests import Query, Request, get
 from tfyard.kube.transport import Client
 
 T = TypeVar("T", bound=Versioned)
+
+log = logging.getLogger(__name__)
 
 PAGE = 500
 
@@ -32,10 +36,31 @@ async def list_all(
 
 
 async def _pages(client: Client, kind: Kind[T], path: str, query: dict[str, str]) -> Listing[T]:
-    items: list[T] = []
+    found: list[T] = []
     while True:
-        page: Page[T] = await client.send(get(path, query), kind.page)
-        items += page.items or []
+        page = await _page(client, kind, get(path, query))
+        found += page.items or []
         if not page.metadata.continue_:
-            return Listing(items, page.metadata.resource_version)
+            return Listing(found, page.metadata.resource_version)
         query = {**query, "continue": page.metadata.continue_}
+
+
+async def _page(client: Client, kind: Kind[T], request: Request) -> Page[T]:
+    try:
+        return await client.send(request, kind.page)
+    except Undecodable as problem:
+        meta = outline(problem.answer).metadata
+        if not meta.resource_version:
+            raise  # no list at all, and not to be believed to be an empty one
+        return Page(ListMeta(meta.resource_version, meta.continue_), _readable(kind, problem.answer))
+
+
+def _readable(kind: Kind[T], answer: bytes) -> list[T]:
+    """Without those that cannot be read: one object must not hide all others."""
+    readable: list[T] = []
+    for item in items(answer):
+        try:
+            readable.append(decode(kind.one, item))
+        except Undecodable as problem:
+            log.warning("%s is left out of a list: %s", name_of(item), problem)
+    return readable

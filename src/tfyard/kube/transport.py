@@ -13,6 +13,7 @@ import msgspec
 from yarl import URL
 
 from tfyard.kube.credentials import Credentials, Login
+from tfyard.kube.decoding import decode
 from tfyard.kube.errors import KubeError, Transient, Unauthorized, Unreachable, build_error
 from tfyard.kube.kubeconfig import Access
 from tfyard.kube.requests import Request
@@ -60,6 +61,7 @@ class Client:
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        await self._credentials.close()
         if self._session is not None:
             await self._session.close()
             await self._hang_up()
@@ -70,7 +72,7 @@ class Client:
     async def send(self, request: Request, into: msgspec.json.Decoder[T]) -> T: ...
     async def send(self, request: Request, into: msgspec.json.Decoder[Any] = ANYTHING) -> Any:
         """The decoded answer, or one of kube.errors. Retried only where that cannot act twice."""
-        return into.decode(await self._insist(request))
+        return decode(into, await self._insist(request))
 
     @asynccontextmanager
     async def stream(self, request: Request, idle: float) -> AsyncIterator[AsyncIterator[bytes]]:
@@ -99,18 +101,21 @@ class Client:
             await asyncio.sleep(0)
 
     async def _insist(self, request: Request) -> bytes:
-        for attempt in range(1, self.limits.attempts + 1):
+        attempt, renewed = 1, False
+        while True:
             login = await self._credentials.current()
             try:
                 return await self._once(request, login)
             except Unauthorized:
-                if attempt > 1 or not self._credentials.renewable:
+                # Refused is not attempted: with new credentials the request has its turn for the first time.
+                if renewed or not self._credentials.renewable:
                     raise
+                renewed = True
             except Transient as problem:
                 if attempt == self.limits.attempts or not may_repeat(request, problem):
                     raise
                 await asyncio.sleep(self._pause(problem, attempt))
-        raise AssertionError("unreachable: the last attempt returns or raises")
+                attempt += 1
 
     async def _once(self, request: Request, login: Login) -> bytes:
         async with self._seats, await self._open(request, login, self.limits.answer_timeout) as response:

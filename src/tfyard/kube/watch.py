@@ -5,6 +5,7 @@ be bridged, another Snapshot. Reconnections that lose nothing are invisible.
 """
 
 import asyncio
+import logging
 import random
 import time
 from collections.abc import AsyncIterator, Callable
@@ -12,13 +13,16 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from tfyard.kube.errors import Expired, KubeError, Transient, from_status
-from tfyard.kube.kinds import Added, Bookmark, Deleted, Kind, Modified, Trouble, Versioned
+from tfyard.kube.decoding import decode, name_of, outline
+from tfyard.kube.errors import Expired, KubeError, Transient, Undecodable, from_status
+from tfyard.kube.kinds import Added, Bookmark, Deleted, Kind, ListMeta, Marked, Modified, Trouble, Versioned
 from tfyard.kube.lists import list_all
 from tfyard.kube.requests import Query, Request, get
 from tfyard.kube.transport import Client
 
 T = TypeVar("T", bound=Versioned)
+
+log = logging.getLogger(__name__)
 
 
 class Snapshot(msgspec.Struct, Generic[T], frozen=True):
@@ -104,7 +108,7 @@ async def watch(
             if not (begun or patience.insists):
                 raise
             patience.told(problem)
-            version = "" if isinstance(problem, Expired) else version
+            version = "" if isinstance(problem, (Expired, Undecodable)) else version
             await backoff.wait(problem.retry_after if isinstance(problem, Transient) else None)
 
 
@@ -116,10 +120,23 @@ def _request(path: str, query: dict[str, str], version: str, patience: Patience)
 
 
 def _decode(kind: Kind[T], line: bytes) -> Added[T] | Modified[T] | Deleted[T] | Bookmark:
-    event = kind.event.decode(line)
+    try:
+        event = decode(kind.event, line)
+    except Undecodable as problem:
+        return _pass_over(line, problem)
     if isinstance(event, Trouble):
         raise from_status(event.object)
     return event
+
+
+def _pass_over(line: bytes, problem: Undecodable) -> Bookmark:
+    """As if nothing had happened: all others go on. But what has gone must not be believed in for ever, so a
+    removal that cannot be read costs a new list."""
+    known = outline(line)
+    if known.object is None or not known.object.metadata.resource_version or known.type == "DELETED":
+        raise problem
+    log.warning("what happened to %s is passed over: %s", name_of(line), problem)
+    return Bookmark(Marked(ListMeta(known.object.metadata.resource_version)))
 
 
 async def watch_lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:

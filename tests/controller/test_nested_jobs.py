@@ -1,0 +1,37 @@
+"""A job that is nested deeper than anybody reads costs itself, and nobody else."""
+
+import pytest
+
+from tests.controller.cluster import Bench, bench, tfjob
+from tests.kube.test_decoding import DEEP, nested
+from tfyard.controller.operator import TFJOBS
+from tfyard.kube import Request, requests
+from tfyard.testing import ControlPlane, Script, eventually
+
+pytestmark = pytest.mark.cluster
+
+
+async def submit_deep(bench: Bench) -> None:
+    """Into a field that the definition preserves, as templates are."""
+    flat = b'{"name":"tensorflow","image":"x"}'
+    template = b'{"spec":{"containers":[%s],"deep":%s}}' % (flat, nested(DEEP))
+    spec = b'{"tfReplicaSpecs":{"Worker":{"replicas":1,"template":%s}}}' % template
+    body = b'{"apiVersion":"kubeflow.org/v1","kind":"TFJob","metadata":{"name":"deep"},"spec":%s}' % spec
+    await bench.client.send(Request("POST", TFJOBS.path(bench.namespace), body, "application/json"))
+
+
+async def test_all_other_jobs_go_on_by_watch_and_by_list(control_plane: ControlPlane, namespace: str) -> None:
+    async with bench(control_plane, namespace, Script(run_for=0.1)) as first:
+        await submit_deep(first)
+        await first.submit(tfjob("after", Worker=1))
+        await first.phase("Succeeded", "after")
+    async with bench(control_plane, namespace, Script(run_for=0.1)) as second:
+        await second.submit(tfjob("restarted", Worker=1))
+        await second.phase("Succeeded", "restarted")
+        assert second.operator is not None
+
+        async def known() -> None:
+            assert "deep" in {key.name for key in second.operator.cache.jobs}
+
+        await eventually(known)
+        await second.client.send(requests.delete(TFJOBS.path(namespace, "deep")))

@@ -1,0 +1,131 @@
+"""Being told "who are you?" for a moment, or not knowing it oneself, costs a moment and not the process."""
+
+import itertools
+import logging
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+
+from tests.controller.standing import Standing, candidate
+from tests.kube.answers import answering, plugin, unauthorized
+from tfyard.controller import definitions
+from tfyard.controller.lease import Terms
+from tfyard.kube import Access, Client, Unauthorized, User
+from tfyard.testing import eventually
+
+QUICK = Terms(0.9, 0.5, 0.1)
+
+
+class Leases:
+    """A server of one lease, which knows nobody while it is `closed`."""
+
+    def __init__(self, *, closed: bool = False) -> None:
+        self.closed, self.lease, self.asked = closed, b"", 0
+
+    async def __call__(self, request: web.Request) -> web.StreamResponse:
+        self.asked += 1
+        if self.closed:
+            return unauthorized()
+        if request.method != "GET":
+            self.lease = await request.read()
+        elif not self.lease:
+            return web.json_response({"reason": "NotFound"}, status=404)
+        return web.Response(body=self.lease)
+
+
+@asynccontextmanager
+async def standing(server: Leases, user: User) -> AsyncIterator[Standing]:
+    async with (
+        answering(server) as cluster,
+        candidate(Access(cluster, user), "here", "ada", QUICK) as ada,
+    ):
+        yield ada
+
+
+def by_file(folder: Path) -> User:
+    (folder / "token").write_text("ours")
+    return User(token_file=f"{folder}/token")
+
+
+async def test_a_candidate_that_is_not_let_in_leads_as_soon_as_it_is(tmp_path: Path) -> None:
+    server = Leases(closed=True)
+    async with standing(server, by_file(tmp_path)) as ada:
+        closed_until = time.monotonic() + 2 * QUICK.renew_deadline
+
+        async def long_refused() -> None:
+            assert server.asked > 2
+            assert time.monotonic() > closed_until
+
+        await eventually(long_refused)
+        assert not ada.running.done()
+        server.closed = False
+        await ada.leads(within=5)
+
+
+async def test_a_leader_that_is_not_let_in_for_a_moment_keeps_standing(tmp_path: Path) -> None:
+    server = Leases()
+    async with standing(server, by_file(tmp_path)) as ada:
+        await ada.leads(within=5)
+        server.closed = True
+
+        async def lost() -> None:
+            assert ada.lost
+
+        await eventually(lost)
+        server.closed = False
+        await ada.leads(within=5)
+    assert "401" in ada.lost[0]
+
+
+async def test_a_start_waits_until_the_server_knows_us(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(definitions, "LOGIN_PAUSE", 0.01)
+    refusals = itertools.chain([True, True], itertools.repeat(False))
+
+    async def hesitant(_: web.Request) -> web.StreamResponse:
+        return unauthorized() if next(refusals) else web.json_response({}, status=404)
+
+    async with answering(hesitant) as cluster, Client(Access(cluster)) as client:
+        with pytest.raises(definitions.CannotRemember), caplog.at_level(logging.WARNING):
+            await definitions.ready(client, install=False)
+    assert [record.message[:16] for record in caplog.records] == ["is not let in, a"] * 2
+
+
+async def test_a_start_without_valid_credentials_ends_with_the_server_s_word(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(definitions, "LOGIN_PATIENCE", 0.0)
+    async with answering(Leases(closed=True)) as cluster, Client(Access(cluster)) as client:
+        with pytest.raises(Unauthorized):
+            await definitions.ready(client, install=False)
+
+
+async def test_a_plugin_that_fails_once_costs_a_moment(tmp_path: Path) -> None:
+    user = plugin(tmp_path, "[ $(wc -l < $CALLS) -gt 1 ] || exit 1")
+    async with standing(Leases(), user) as ada:
+        await ada.leads(within=10)
+
+
+async def test_a_plugin_that_is_slower_than_an_attempt_is_waited_for_and_told_of(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with standing(Leases(), plugin(tmp_path, "sleep 1")) as ada:
+        await ada.leads(within=10)
+    assert (tmp_path / "calls").read_text() == "called\n"
+    assert "the lease is out of reach: no answer within 0.2 s" in caplog.text
+
+
+async def test_trouble_that_stays_is_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    server = Leases(closed=True)
+    async with standing(server, by_file(tmp_path)):
+
+        async def often_refused() -> None:
+            assert server.asked > 6
+
+        await eventually(often_refused)
+    assert caplog.text.count("the lease is out of reach") == 1
