@@ -22,7 +22,7 @@ from tfyard.model import (
 )
 from tfyard.model.names import JOB_NAME, PORT_NAME, QUEUE_NAME
 
-from .. import durations, limits, metadata, overlay, shell, templates
+from .. import durations, limits, metadata, overlay, quantities, shell, templates
 from ..shape import Notes, Path, read
 from . import volumes
 from .words import BoardWords, CodeWords, GangWords, JobFile, PodWords, RoleWords, VolumeWords
@@ -132,6 +132,10 @@ class _Roles:
         match problem.path:
             case ("spec", "containers", _, "image") if problem.value == "":  # ours, for want of a word
                 return Problem(("image",), "must be given", "the container image, for the cluster")
+            case ("spec", "containers", _, "resources", _, ("cpu" | "memory") as word) if (
+                problem.value == str(getattr(own, word) or getattr(self.words, word))
+            ):
+                return replace(problem, path=(*(path if getattr(own, word) else ()), word))
             case ("spec", "containers", _, "env", _) if "TF_CONFIG" in own.env:
                 return replace(problem, path=(*path, "env", "TF_CONFIG"))
             case ("spec", "containers", _, "env", _) if "TF_CONFIG" in self.words.env:
@@ -270,6 +274,8 @@ def _scheduling(gang: GangWords | bool, notes: Notes) -> SchedulingPolicy | None
         return SchedulingPolicy() if gang else None
     timeout = None if gang.timeout is None else durations.read(gang.timeout, ("gang", "timeout"), notes)
     resources = None if gang.resources is None else {k: str(v) for k, v in gang.resources.items()}
+    for name, value in (resources or {}).items():
+        notes.extend(quantities.problems(value, ("gang", "resources", name)))
     return SchedulingPolicy(
         min_available=gang.at_least,
         queue=gang.queue,
