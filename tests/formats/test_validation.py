@@ -347,6 +347,10 @@ CASES: dict[str, tuple[Any, str, str, str]] = {
     "a file without an image": (
         {"name": "mnist"}, "image", "must be given", "the container image, for the cluster",
     ),
+    "an image that is a number": (jobfile(image=5), "image", "must be text", "quote it"),
+    "an image of a role that is a number": (
+        {"name": "mnist", "worker": {"image": 5}}, "worker.image", "must be text", "quote it",
+    ),
     "a misspelt word": (
         jobfile(wroker=2), "wroker", "unknown field 'wroker'", "did you mean worker?",
     ),
@@ -664,18 +668,18 @@ spec:
 """
 
 
-def test_all_problems_of_a_file_are_told_at_once_each_at_its_place() -> None:
+def test_all_problems_of_a_file_are_told_at_once_in_the_order_of_their_places() -> None:
     problems = formats.check(only(MANY)).problems
     assert [(p.place.line, p.place.column, row(p)[1]) for p in problems if p.place] == [
         (4, 9, "metadata.name"),
-        (16, 17, "spec.tfReplicaSpecs[Worker].replicas"),
-        (6, 36, "spec.runPolicy.backofLimit"),
         (6, 31, "spec.runPolicy.cleanPodPolicy"),
-        (14, 13, "spec.tfReplicaSpecs[Chief].template.spec.containers[0].imagge"),
-        (13, 19, "spec.tfReplicaSpecs[Chief].template.spec.containers[0].name"),
-        (13, 13, "spec.tfReplicaSpecs[Chief].template.spec.containers[0].image"),
-        (15, 5, "spec.tfReplicaSpecs[Worker].template.spec.containers"),
+        (6, 36, "spec.runPolicy.backofLimit"),
         (9, 17, "spec.tfReplicaSpecs[Chief].replicas"),
+        (13, 13, "spec.tfReplicaSpecs[Chief].template.spec.containers[0].image"),
+        (13, 19, "spec.tfReplicaSpecs[Chief].template.spec.containers[0].name"),
+        (14, 13, "spec.tfReplicaSpecs[Chief].template.spec.containers[0].imagge"),
+        (15, 5, "spec.tfReplicaSpecs[Worker].template.spec.containers"),
+        (16, 17, "spec.tfReplicaSpecs[Worker].replicas"),
     ]
 
 
@@ -715,6 +719,11 @@ def test_a_missing_image_is_told_as_such_whatever_an_overlay_puts_first() -> Non
     assert told({"name": "a", "overlay": overlay}) == [
         ("error", "image", "must be given", "the container image, for the cluster")
     ]
+
+
+def test_a_role_whose_image_is_a_number_does_not_speak_for_one_that_has_none() -> None:
+    found = told({"name": "a", "worker": {"image": 5}, "ps": 1})
+    assert [path for _, path, _, _ in found] == ["worker.image", "image"]
 
 
 def test_a_word_that_holds_for_all_roles_is_told_once() -> None:

@@ -9,6 +9,7 @@ from tfyard import formats
 from tfyard.cli import editor, files, problems
 from tfyard.errors import Invalid, Usage
 from tfyard.formats import legacy
+from tfyard.formats.source import locate
 
 
 @click.command("convert")
@@ -60,8 +61,9 @@ def _read(names: Sequence[str]) -> list[formats.Document]:
 
 def _by_hand(documents: list[formats.Document], to: formats.Version) -> str:
     converted = legacy.load(documents)
-    for document, problem in converted.problems:
-        problems.report([problem], document, document.name)
+    for document in documents:
+        found = [problem for owner, problem in converted.problems if owner is document]
+        problems.report(locate(found, document), document, document.name)
     if converted.job is None or any(problem.severity == "error" for _, problem in converted.problems):
         raise Invalid(())
     dumped = formats.dump(converted.job, to)

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from tfyard.errors import Invalid
@@ -118,7 +119,8 @@ class _Roles:
         template = self._overlaid(self._template(own, path), own, path)
         inner = Notes()
         template = templates.load(template, (), inner)
-        self.notes.extend(self._said(problem, own, path) for problem in inner.problems)
+        found = [p for p in inner.problems if not (_is_missing_image(p) and self._has_bad_image(path))]
+        self.notes.extend(self._said(problem, own, path) for problem in found)
         return Role(
             name=name,
             replicas=own.count,
@@ -127,10 +129,15 @@ class _Roles:
             port=templates.port(template),
         )
 
+    def _has_bad_image(self, path: Path) -> bool:
+        """There is one, and it was told what is wrong with it."""
+        places = (("image",), (*path, "image"))
+        return any(p.path in places and p.value is not UNSET for p in self.notes.problems)
+
     def _said(self, problem: Problem, own: PodWords, path: Path) -> Problem:
         """What is wrong in a template that we built comes from a word that is missing, or from an overlay."""
         match problem.path:
-            case ("spec", "containers", _, "image") if problem.value == "":  # ours, for want of a word
+            case _ if _is_missing_image(problem):
                 return Problem(("image",), "must be given", "the container image, for the cluster")
             case ("spec", "containers", _, "resources", _, ("cpu" | "memory") as word) if (
                 problem.value == str(getattr(own, word) or getattr(self.words, word))
@@ -213,6 +220,14 @@ class _Roles:
                 self.notes.error((*path, "secrets", name), "must be SECRET/KEY", '"my-secret/token"', place)
             found[name] = {"secretKeyRef": {"name": secret, "key": key}}
         return found
+
+
+def _is_missing_image(problem: Problem) -> bool:
+    """Empty it is ours, for want of a word."""
+    match problem.path:
+        case ("spec", "containers", _, "image"):
+            return bool(problem.value == "")
+    return False
 
 
 def _depth(value: Any, path: Path) -> int:
