@@ -345,7 +345,7 @@ CASES: dict[str, tuple[Any, str, str, str]] = {
     "a file whose name is a number": (jobfile(name=7), "name", "must be text", "quote it"),
     "a file whose name is no host name": (jobfile(name="My Job"), "name", NAME, 'for example "my-job"'),
     "a file without an image": (
-        {"name": "mnist"}, "image", "must be given", "the container image, for the cluster",
+        {"name": "mnist"}, "image", "must be given", "image: tensorflow/tensorflow:2.21.0",
     ),
     "an image that is a number": (jobfile(image=5), "image", "must be text", "quote it"),
     "an image of a role that is a number": (
@@ -717,7 +717,7 @@ def test_an_item_that_is_no_mapping_does_not_shift_the_places_of_the_others() ->
 def test_a_missing_image_is_told_as_such_whatever_an_overlay_puts_first() -> None:
     overlay = {"spec": {"containers": [{"name": "side", "image": "a"}]}}
     assert told({"name": "a", "overlay": overlay}) == [
-        ("error", "image", "must be given", "the container image, for the cluster")
+        ("error", "image", "must be given", "image: tensorflow/tensorflow:2.21.0")
     ]
 
 

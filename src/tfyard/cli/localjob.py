@@ -21,8 +21,10 @@ from tfyard.cli import files
 from tfyard.controller.here import Rehearsal
 from tfyard.errors import Usage
 from tfyard.formats import durations
+from tfyard.formats.metadata import DNS_LABEL, RULE, as_name
 from tfyard.formats.shape import Notes, did_you_mean
 from tfyard.model import ROLES, Create, Job, Manifest, Observed, Role, Task
+from tfyard.model.names import DEFAULT_IMAGE
 
 ROLE_OPTIONS = ("chief", "worker", "ps", "evaluator")
 
@@ -68,6 +70,8 @@ class Prepared(Struct, kw_only=True):
 
 def prepare(settings: Settings) -> Prepared:
     """Everything that can be wrong with the request is found here, before a process starts."""
+    if settings.name is not None and not DNS_LABEL.fullmatch(settings.name):
+        raise Usage(f"--name {settings.name}: {RULE}")  # the run's directory is called after it
     job, others, file = _load(settings)
     job = _adjusted(job, settings)
     if not job.size:
@@ -116,8 +120,8 @@ def _from_script(settings: Settings) -> tuple[Job, list[Manifest], Path]:
         raise Usage(f"{settings.target}: there is no such file")
     counts = {role: getattr(settings, role) for role in ROLE_OPTIONS if getattr(settings, role) is not None}
     words = {
-        "name": settings.name or re.sub(r"[^a-z0-9]+", "-", script.stem.lower()).strip("-") or "training",
-        "image": "tensorflow/tensorflow:2.21.0",
+        "name": settings.name or as_name(script.stem, "training"),
+        "image": DEFAULT_IMAGE,
         "code": os.path.relpath(script.parent.resolve(), Path(settings.save or "x").resolve().parent),
         "run": ["python", script.name, *settings.args],
         **(counts or {"worker": 1}),

@@ -8,7 +8,7 @@ import click
 
 from tfyard.cli import bounded, files, problems, values
 from tfyard.errors import Invalid, Usage
-from tfyard.formats.metadata import DNS_LABEL
+from tfyard.formats.metadata import DNS_LABEL, RULE
 from tfyard.formats.source import split_lines
 from tfyard.formats.tfjob import MAX_REPLICAS
 from tfyard.model.names import MAX_LABEL
@@ -121,8 +121,7 @@ def _write(name: str | None, text: str) -> None:
 
 def _project(name: str) -> str:
     if not DNS_LABEL.fullmatch(name):
-        text = "must be lower-case letters, digits and '-', begin with a letter and not end with '-'"
-        raise Usage(f"project {name!r}: {text}; objects are named after it")
+        raise Usage(f"project {name!r}: {RULE}; objects are named after it")
     if len(name) > MAX_LABEL:
         raise Usage(f"project {name!r}: must have at most {MAX_LABEL} letters; objects are named after it")
     return name

@@ -21,7 +21,7 @@ from tfyard.model import (
     SchedulingPolicy,
     TensorBoard,
 )
-from tfyard.model.names import JOB_NAME, PORT_NAME, QUEUE_NAME
+from tfyard.model.names import DEFAULT_IMAGE, JOB_NAME, PORT_NAME, QUEUE_NAME
 
 from .. import durations, limits, metadata, overlay, quantities, shell, templates
 from ..shape import Notes, Path, read
@@ -138,7 +138,7 @@ class _Roles:
         """What is wrong in a template that we built comes from a word that is missing, or from an overlay."""
         match problem.path:
             case _ if _is_missing_image(problem):
-                return Problem(("image",), "must be given", "the container image, for the cluster")
+                return Problem(("image",), "must be given", f"image: {DEFAULT_IMAGE}")
             case ("spec", "containers", _, "resources", _, ("cpu" | "memory") as word) if (
                 problem.value == str(getattr(own, word) or getattr(self.words, word))
             ):
