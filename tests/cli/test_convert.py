@@ -73,7 +73,7 @@ def test_several_jobs_stay_several_and_other_kinds_are_named(tmp_path: Path) -> 
     text = "\n---\n".join(path.read_text() for path in EVERY[:3]) + "\n---\nkind: Service\napiVersion: v1\n"
     done = tfyard("convert", "-", stdin=text.encode())
     assert (done.code, len(formats.read(done.out))) == (0, 3)
-    assert done.err == "<stdin>: passed over: Service is no job\n"
+    assert done.err == "<stdin>: passed over: Service is not a kind that tfyard reads; TFJob is\n"
 
 
 def test_a_file_is_written_and_a_job_file_gets_its_schema_beside_it(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import click
 from tfyard import formats
 from tfyard.cli import problems
 from tfyard.errors import Invalid, Usage
+from tfyard.formats.shape import name_of
 from tfyard.model import Job
 
 if TYPE_CHECKING:
@@ -66,9 +67,17 @@ def load(document: formats.Document) -> Job:
 
 
 def passed_over(document: formats.Document) -> str:
-    data = document.data
-    kind = str(data.get("kind")) if isinstance(data, dict) else f"a {type(data).__name__}"
-    return f"{document.name}: passed over: {kind[:60] if kind.isprintable() else ascii(kind)[:60]} is no job"
+    return f"{document.name}: passed over: {_why(document.data)}"
+
+
+def _why(data: object) -> str:
+    if not isinstance(data, dict):
+        return f'this is {name_of(data)}, not a job: a job file is a mapping such as "name: mnist"'
+    if data.get("kind") is None:
+        return "it has no kind; that of a job is TFJob"
+    kind = str(data["kind"])
+    shown = kind[:60] if kind.isprintable() else ascii(kind)[:60]
+    return f"{shown} is not a kind that tfyard reads; TFJob is"
 
 
 def print_text(text: str) -> None:

@@ -61,6 +61,11 @@ def closest(word: str, known: Iterable[str]) -> str | None:
     return folded[found[0]] if found else None
 
 
+def name_of(value: object) -> str:
+    """What a value is, in words for people."""
+    return _NAMES.get(type(value), "nothing")
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     known = list(known)
     best = closest(word, known)
