@@ -18,12 +18,15 @@ from tfyard.formats.source import locate
     "--to", type=click.Choice(["v1", "jobfile"]), default="v1", help="What to write.", show_default=True
 )
 @click.option("-o", "--output", metavar="FILE", help="Write here instead of to standard output.")
-def command(names: tuple[str, ...], to: formats.Version, output: str | None) -> None:
+@click.option("--force", is_flag=True, help="Overwrite a file that is read.")
+def command(names: tuple[str, ...], to: formats.Version, output: str | None, force: bool) -> None:
     """Rewrite a job of any version as TFJob v1 or as a tfyard job file.
 
     A cluster written by hand (a ReplicationController and a Service per task, in one file or in several)
     becomes one job. What the new form cannot say stands in comments at its head.
     """
+    if not force:
+        files.refuse_input(output, names, "--force overwrites it")
     documents = _read(names)
     texts = [formats.dump(files.load(one), to).text() for one in documents if formats.is_job(one.data)]
     others = [one for one in documents if not formats.is_job(one.data)]

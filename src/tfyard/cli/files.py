@@ -1,6 +1,8 @@
 """Reading what the user names: a path, or `-` for standard input."""
 
+import os
 import sys
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import click
@@ -83,6 +85,17 @@ def _why(data: object) -> str:
 def print_text(text: str) -> None:
     """UTF-8 whatever the terminal's encoding: it will be a file's. A stream of text only takes it as text."""
     click.echo(text.encode() if hasattr(sys.stdout, "buffer") else text, nl=False)
+
+
+def refuse_input(output: str | None, names: Iterable[str], way_out: str) -> None:
+    """What is being read is not written over, by whatever name it is called: there is no other copy of it."""
+    for name in names:
+        try:
+            is_same = output is not None and os.path.samefile(output, name)  # noqa: PTH121
+        except (OSError, ValueError):  # one of them is not there, or is `-`
+            continue
+        if is_same:
+            raise Usage(f"-o {output} is the file that is read; {way_out}")
 
 
 def write_text(name: str, text: str) -> None:

@@ -90,7 +90,7 @@ def render(
     sets: tuple[str, ...] = (),
 ) -> None:
     """What the command line itself says (project, counts) wins over --values and --set."""
-    _write(output, fill(template, values.read(files, sets) | given))
+    _write(output, fill(template, values.read(files, sets) | given), read=(template, *files))
 
 
 def fill(template: str, given: dict[str, Any], *, trim: bool = False) -> str:
@@ -112,7 +112,8 @@ def fill(template: str, given: dict[str, Any], *, trim: bool = False) -> str:
     return text
 
 
-def _write(name: str | None, text: str) -> None:
+def _write(name: str | None, text: str, read: tuple[str, ...]) -> None:
+    files.refuse_input(name, read, "choose another name")
     if name is None:
         files.print_text(text)
     else:
