@@ -464,6 +464,14 @@ CASES: dict[str, tuple[Any, str, str, str]] = {
         jobfile(volumes={"data": {"at": "/data", "claim": "a", "size": "5GB"}}),
         "volumes.data.size", "must be a quantity", "5G or 5Gi",
     ),
+    "scratch space in the words of shops": (
+        jobfile(worker=1, ps=1, volumes={"tmp": {"at": "/tmp", "emptyDir": {"sizeLimit": "5GB"}}}),
+        "volumes.tmp.emptyDir.sizeLimit", "must be a quantity", "5G or 5Gi",
+    ),
+    "scratch space of an overlay in the words of shops": (
+        jobfile(overlay={"spec": {"volumes": [{"name": "tmp", "emptyDir": {"sizeLimit": "5GB"}}]}}),
+        "overlay.spec.volumes[0].emptyDir.sizeLimit", "must be a quantity", "5G or 5Gi",
+    ),
     "a gang that needs nonsense": (
         jobfile(gang={"resources": {"nvidia.com/gpu": "two"}}), "gang.resources[nvidia.com/gpu]",
         "must be a quantity", "for example 2, 500m or 8Gi",

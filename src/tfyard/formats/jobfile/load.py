@@ -116,11 +116,11 @@ class _Roles:
 
     def _role(self, name: str, own: RoleWords) -> Role:
         path: Path = (name.lower(),)
-        template = self._overlaid(self._template(own, path), own, path)
+        built = self._overlaid(self._template(own, path), own, path)
         inner = Notes()
-        template = templates.load(template, (), inner)
+        template = templates.load(built, (), inner)
         found = [p for p in inner.problems if not (_is_missing_image(p) and self._has_bad_image(path))]
-        self.notes.extend(self._said(problem, own, path) for problem in found)
+        self.notes.extend(self._said(problem, own, path, built) for problem in found)
         return Role(
             name=name,
             replicas=own.count,
@@ -134,7 +134,7 @@ class _Roles:
         places = (("image",), (*path, "image"))
         return any(p.path in places and p.value is not UNSET for p in self.notes.problems)
 
-    def _said(self, problem: Problem, own: PodWords, path: Path) -> Problem:
+    def _said(self, problem: Problem, own: PodWords, path: Path, built: Manifest) -> Problem:
         """What is wrong in a template that we built comes from a word that is missing, or from an overlay."""
         match problem.path:
             case _ if _is_missing_image(problem):
@@ -143,12 +143,23 @@ class _Roles:
                 problem.value == str(getattr(own, word) or getattr(self.words, word))
             ):
                 return replace(problem, path=(*(path if getattr(own, word) else ()), word))
+            case ("spec", "volumes", int() as i, "emptyDir", *rest) if place := self._scratch(
+                str(built["spec"]["volumes"][i].get("name")), own, path
+            ):
+                return replace(problem, path=(*place, *rest))
             case ("spec", "containers", _, "env", _) if "TF_CONFIG" in own.env:
                 return replace(problem, path=(*path, "env", "TF_CONFIG"))
             case ("spec", "containers", _, "env", _) if "TF_CONFIG" in self.words.env:
                 return replace(problem, path=("env", "TF_CONFIG"))
         ours, tops = (_depth(words.overlay, problem.path) for words in (own, self.words))
         return replace(problem, path=(*(path if ours >= tops else ()), "overlay", *problem.path))
+
+    def _scratch(self, name: str, own: PodWords, path: Path) -> Path:
+        """Where the file says what an emptyDir is like; nowhere for one of an overlay."""
+        for words, owner in ((own, path), (self.words, ())):
+            if name in words.volumes:
+                return (*owner, "volumes", name, "emptyDir")
+        return ()
 
     def _overlaid(self, template: Manifest, own: PodWords, path: Path) -> Manifest:
         patch: Manifest
