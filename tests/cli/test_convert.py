@@ -73,7 +73,7 @@ def test_several_jobs_stay_several_and_other_kinds_are_named(tmp_path: Path) -> 
     text = "\n---\n".join(path.read_text() for path in EVERY[:3]) + "\n---\nkind: Service\napiVersion: v1\n"
     done = tfyard("convert", "-", stdin=text.encode())
     assert (done.code, len(formats.read(done.out))) == (0, 3)
-    assert done.err == "<stdin>: passed over: Service is no job\n"
+    assert done.err == "<stdin>: passed over: Service is not a kind that tfyard reads; TFJob is\n"
 
 
 def test_a_file_is_written_and_a_job_file_gets_its_schema_beside_it(tmp_path: Path) -> None:
@@ -83,6 +83,18 @@ def test_a_file_is_written_and_a_job_file_gets_its_schema_beside_it(tmp_path: Pa
     assert (done.code, done.out) == (0, "")
     assert tfyard("validate", "new.yaml", cwd=tmp_path).code == 0
     assert (tmp_path / ".tfyard" / "jobfile.json").exists()
+
+
+@pytest.mark.parametrize("output", ["job.yaml", "./job.yaml", "link.yaml"])
+def test_what_is_read_is_overwritten_only_when_told_to(output: str, tmp_path: Path) -> None:
+    job = tmp_path / "job.yaml"
+    job.write_text("name: a\nimage: b\n")
+    (tmp_path / "link.yaml").symlink_to(job)
+    done = tfyard("convert", "job.yaml", "-o", output, cwd=tmp_path)
+    assert done.err == f"tfyard: -o {output} is the file that is read; --force overwrites it\n"
+    assert (done.code, job.read_text()) == (2, "name: a\nimage: b\n")
+    assert tfyard("convert", "job.yaml", "-o", output, "--force", cwd=tmp_path).code == 0
+    assert "kind: TFJob" in job.read_text()
 
 
 def test_umlauts_survive_a_terminal_that_knows_none() -> None:

@@ -8,7 +8,14 @@ from tests.cli.running import ROOT, tfyard
 
 @pytest.mark.parametrize(
     ("folder", "name"),
-    [("mnist", "mnist"), ("My Project_2", "my-project-2"), ("on", "on"), ("123", "training")],
+    [
+        ("mnist", "mnist"),
+        ("My Project_2", "my-project-2"),
+        ("on", "on"),
+        ("123", "training"),
+        ("2024-exp", "exp"),
+        ("Mein Ünï Ördner", "mein-n-rdner"),
+    ],
 )
 def test_it_writes_a_valid_file_named_after_the_folder(folder: str, name: str, tmp_path: Path) -> None:
     here = tmp_path / folder

@@ -84,10 +84,25 @@ def test_warnings_alone_are_valid() -> None:
 
 def test_other_kinds_are_passed_over_also_inside_a_list() -> None:
     done = tfyard("validate", "-", stdin=OTHER + b"---\n" + VALID)
-    assert (done.code, done.out.splitlines()[0]) == (0, "<stdin>: passed over: Service is no job")
+    passed_over = "<stdin>: passed over: Service is not a kind that tfyard reads; TFJob is"
+    assert (done.code, done.out.splitlines()[0]) == (0, passed_over)
     done = tfyard("validate", DATA / "manifests/list.yaml")
     assert (done.code, done.out.count("is valid"), done.out.count("passed over")) == (1, 1, 1)
     assert ":28:19: error: spec.tfReplicaSpecs[Worker].replicas" in done.err
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (b"just some words\n", 'this is text, not a job: a job file is a mapping such as "name: mnist"'),
+        (b"- a\n", 'this is a list, not a job: a job file is a mapping such as "name: mnist"'),
+        (b"5\n", 'this is a whole number, not a job: a job file is a mapping such as "name: mnist"'),
+        (b"kind: PyTorchJob\n", "PyTorchJob is not a kind that tfyard reads; TFJob is"),
+        (b"apiVersion: v1\n", "it has no kind; that of a job is TFJob"),
+    ],
+)
+def test_what_is_passed_over_is_told_why(text: bytes, words: str) -> None:
+    assert tfyard("validate", "-", stdin=text).out == f"<stdin>: passed over: {words}\n"
 
 
 def test_a_kind_in_wrong_letters_is_not_passed_over() -> None:

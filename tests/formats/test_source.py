@@ -150,13 +150,14 @@ def test_bytes_that_are_not_utf8_name_their_offset() -> None:
     assert "U+0000" in problem("a: 1".encode("utf-16-le")).message
 
 
-def test_locating_points_at_values_where_there_is_one_and_at_keys_where_not() -> None:
+def test_locating_points_at_values_where_there_is_one_else_at_keys_and_sorts_by_place() -> None:
     document = only("a:\n  b: 1\n")
     placed = Problem(("a",), "kept", place=Place(9, 9))
     found = source.locate(
         [Problem(("a", "b"), "value", value=1), Problem(("a", "b"), "field"), placed], document
     )
-    assert [each.place for each in found] == [Place(2, 6), Place(2, 3), Place(9, 9)]
+    places = {"field": Place(2, 3), "value": Place(2, 6), "kept": Place(9, 9)}
+    assert [(each.message, each.place) for each in found] == list(places.items())
 
 
 @pytest.mark.parametrize("text", [MANIFEST, "a:\n\tb: 1", "a: *", "a: 'b", "a: {{ b }}", "a: x\0"])

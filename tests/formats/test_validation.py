@@ -345,7 +345,11 @@ CASES: dict[str, tuple[Any, str, str, str]] = {
     "a file whose name is a number": (jobfile(name=7), "name", "must be text", "quote it"),
     "a file whose name is no host name": (jobfile(name="My Job"), "name", NAME, 'for example "my-job"'),
     "a file without an image": (
-        {"name": "mnist"}, "image", "must be given", "the container image, for the cluster",
+        {"name": "mnist"}, "image", "must be given", "image: tensorflow/tensorflow:2.21.0",
+    ),
+    "an image that is a number": (jobfile(image=5), "image", "must be text", "quote it"),
+    "an image of a role that is a number": (
+        {"name": "mnist", "worker": {"image": 5}}, "worker.image", "must be text", "quote it",
     ),
     "a misspelt word": (
         jobfile(wroker=2), "wroker", "unknown field 'wroker'", "did you mean worker?",
@@ -428,6 +432,80 @@ CASES: dict[str, tuple[Any, str, str, str]] = {
         jobfile(deadline="0s"), "deadline", "must be at least one second", "leave it out for no deadline",
     ),
     "a deadline of ages": (jobfile(deadline="900w"), "deadline", "must be at most ten years", ""),
+    "memory in the words of shops": (
+        jobfile(memory="8GB"), "memory", "must be a quantity", "8G or 8Gi",
+    ),
+    "memory of one role in small letters": (
+        jobfile(memory="1Gi", worker={"memory": "8gb"}), "worker.memory", "must be a quantity", "8G or 8Gi",
+    ),
+    "memory with a blank": (jobfile(memory="100 Mi"), "memory", "must be a quantity", "100Mi"),
+    "memory with a blank before a small letter": (
+        jobfile(memory="100 m"), "memory", "must be a quantity", "100M or 100Mi",
+    ),
+    "memory with a large K": (jobfile(memory="64K"), "memory", "must be a quantity", "64k or 64Ki"),
+    "memory in kibibytes": (jobfile(memory="64 kib"), "memory", "must be a quantity", "64Ki"),
+    "memory in bytes": (jobfile(memory="4096 bytes"), "memory", "must be a quantity", "4096"),
+    "memory with a comma": (jobfile(memory="1,5Gi"), "memory", "must be a quantity", "1.5Gi"),
+    "memory in words": (jobfile(memory="lots"), "memory", "must be a quantity", "for example 8Gi or 500M"),
+    "memory in cores": (
+        jobfile(memory="2 cores"), "memory", "must be a quantity", "for example 8Gi or 500M",
+    ),
+    "memory without end": (
+        jobfile(memory=float("inf")), "memory", "must be a quantity", "for example 8Gi or 500M",
+    ),
+    "memory with more digits than one reads": (
+        jobfile(memory="9" * 1000 + "GB"), "memory", "must be a quantity", "for example 8Gi or 500M",
+    ),
+    "less than no memory": (jobfile(memory="-1Gi"), "memory", "must not be negative", "1Gi"),
+    "CPUs in words": (jobfile(cpu="a lot"), "cpu", "must be a quantity", "for example 2, 0.5 or 500m"),
+    "CPUs with their unit": (jobfile(cpu="2 cores"), "cpu", "must be a quantity", "2"),
+    "less than no CPU": (jobfile(worker={"cpu": -1}), "worker.cpu", "must not be negative", "1"),
+    "a size in the words of shops": (
+        jobfile(volumes={"data": {"at": "/data", "claim": "a", "size": "5GB"}}),
+        "volumes.data.size", "must be a quantity", "5G or 5Gi",
+    ),
+    "scratch space in the words of shops": (
+        jobfile(worker=1, ps=1, volumes={"tmp": {"at": "/tmp", "emptyDir": {"sizeLimit": "5GB"}}}),
+        "volumes.tmp.emptyDir.sizeLimit", "must be a quantity", "5G or 5Gi",
+    ),
+    "scratch space of an overlay in the words of shops": (
+        jobfile(overlay={"spec": {"volumes": [{"name": "tmp", "emptyDir": {"sizeLimit": "5GB"}}]}}),
+        "overlay.spec.volumes[0].emptyDir.sizeLimit", "must be a quantity", "5G or 5Gi",
+    ),
+    "a gang that needs nonsense": (
+        jobfile(gang={"resources": {"nvidia.com/gpu": "two"}}), "gang.resources[nvidia.com/gpu]",
+        "must be a quantity", "for example 2, 500m or 8Gi",
+    ),
+    "a gang of a TFJob that needs nonsense": (
+        tfjob(runPolicy={"schedulingPolicy": {"minResources": {"memory": "8GB"}}}),
+        "spec.runPolicy.schedulingPolicy.minResources.memory", "must be a quantity", "8G or 8Gi",
+    ),
+    "a limit that is no quantity": (
+        tfjob({"Worker": replica(container(resources={"limits": {"memory": "8GB"}}))}),
+        f"{INSIDE}[0].resources.limits.memory", "must be a quantity", "8G or 8Gi",
+    ),
+    "a request that is no quantity": (
+        tfjob({"Worker": replica(container(resources={"requests": {"cpu": "-1"}}))}),
+        f"{INSIDE}[0].resources.requests.cpu", "must not be negative", "1",
+    ),
+    "a limit of an init container that is no quantity": (
+        tfjob({"Worker": {"template": {"spec": {
+            "containers": [container()],
+            "initContainers": [{"name": "a", "image": "b", "resources": {"limits": {"memory": "1 Gi"}}}],
+        }}}}),
+        f"{WORKER}.template.spec.initContainers[0].resources.limits.memory", "must be a quantity", "1Gi",
+    ),
+    "a limit of an old job that is no quantity": (
+        old(replica(container(resources={"limits": {"memory": "8GB"}}))),
+        "spec.replicaSpecs[0].template.spec.containers[0].resources.limits.memory",
+        "must be a quantity", "8G or 8Gi",
+    ),
+    "an overlay whose limit is no quantity": (
+        jobfile(memory="1Gi", overlay={"spec": {"containers": [
+            {"name": "tensorflow", "resources": {"limits": {"memory": "8GB"}}},
+        ]}}),
+        "overlay.spec.containers[0].resources.limits.memory", "must be a quantity", "8G or 8Gi",
+    ),
     "a gang larger than the job": (
         jobfile(worker=2, gang={"atLeast": 3}), "gang.atLeast",
         "a gang of 3 never fits: the job has 2 tasks", "at most 2",
@@ -513,6 +591,15 @@ WARNINGS: dict[str, tuple[Any, str, str, str]] = {
         jobfile(worker=1, ps=1, overlay={"spec": {"prioClassName": "x"}}),
         "overlay.spec.prioClassName", f'{UNKNOWN}; did you mean "priorityClassName"?', "",
     ),
+    "a tenth of a byte": (
+        jobfile(memory="100m"), "memory",
+        "100m is 100 thousandths of a byte; M was probably meant", "100M or 100Mi",
+    ),
+    "a tenth of a byte in a TFJob": (
+        tfjob({"Worker": replica(container(resources={"limits": {"memory": "100m", "cpu": "100m"}}))}),
+        f"{INSIDE}[0].resources.limits.memory",
+        "100m is 100 thousandths of a byte; M was probably meant", "100M or 100Mi",
+    ),
     "no task at all": (
         tfjob({"Worker": replica(replicas=0)}), "spec.tfReplicaSpecs",
         "the job has no task at all: nothing will run", "give a role a replica",
@@ -553,6 +640,24 @@ def test_it_is_a_warning_and_the_job_is_read(case: tuple[Any, str, str, str]) ->
         jobfile(worker={"count": 2, "cpu": "500m", "gpu": 0}, keepFor=0),
         jobfile(volumes={"a": {"nfs": "[fd00::1]:/x", "at": "/a"}}),
         jobfile(version=1, gang=True, evaluator={"grace": "1h30m"}),
+        *(
+            tfjob({"Worker": replica(container(resources={"limits": {"cpu": amount, "memory": amount}}))})
+            for amount in (
+                1,
+                0.5,
+                1e3,
+                1e21,
+                "1e3",
+                "1E3",
+                "+1",
+                "-0",
+                "5.",
+                ".5",
+                "1Ei",
+                " 1Gi ",
+                "128974848000m",
+            )
+        ),
     ],
 )
 def test_it_is_no_problem(data: Any) -> None:
@@ -602,18 +707,27 @@ spec:
 """
 
 
-def test_all_problems_of_a_file_are_told_at_once_each_at_its_place() -> None:
+def test_all_problems_of_a_file_are_told_at_once_in_the_order_of_their_places() -> None:
     problems = formats.check(only(MANY)).problems
     assert [(p.place.line, p.place.column, row(p)[1]) for p in problems if p.place] == [
         (4, 9, "metadata.name"),
-        (16, 17, "spec.tfReplicaSpecs[Worker].replicas"),
-        (6, 36, "spec.runPolicy.backofLimit"),
         (6, 31, "spec.runPolicy.cleanPodPolicy"),
-        (14, 13, "spec.tfReplicaSpecs[Chief].template.spec.containers[0].imagge"),
-        (13, 19, "spec.tfReplicaSpecs[Chief].template.spec.containers[0].name"),
-        (13, 13, "spec.tfReplicaSpecs[Chief].template.spec.containers[0].image"),
-        (15, 5, "spec.tfReplicaSpecs[Worker].template.spec.containers"),
+        (6, 36, "spec.runPolicy.backofLimit"),
         (9, 17, "spec.tfReplicaSpecs[Chief].replicas"),
+        (13, 13, "spec.tfReplicaSpecs[Chief].template.spec.containers[0].image"),
+        (13, 19, "spec.tfReplicaSpecs[Chief].template.spec.containers[0].name"),
+        (14, 13, "spec.tfReplicaSpecs[Chief].template.spec.containers[0].imagge"),
+        (15, 5, "spec.tfReplicaSpecs[Worker].template.spec.containers"),
+        (16, 17, "spec.tfReplicaSpecs[Worker].replicas"),
+    ]
+
+
+def test_a_bad_amount_does_not_hide_what_else_is_wrong_in_its_pod() -> None:
+    found = told(tfjob({"Worker": replica({"name": "main", "resources": {"limits": {"memory": "8GB"}}})}))
+    assert [path.removeprefix(INSIDE) for _, path, _, _ in found] == [
+        "[0].resources.limits.memory",
+        "[0].name",
+        "[0].image",
     ]
 
 
@@ -642,8 +756,13 @@ def test_an_item_that_is_no_mapping_does_not_shift_the_places_of_the_others() ->
 def test_a_missing_image_is_told_as_such_whatever_an_overlay_puts_first() -> None:
     overlay = {"spec": {"containers": [{"name": "side", "image": "a"}]}}
     assert told({"name": "a", "overlay": overlay}) == [
-        ("error", "image", "must be given", "the container image, for the cluster")
+        ("error", "image", "must be given", "image: tensorflow/tensorflow:2.21.0")
     ]
+
+
+def test_a_role_whose_image_is_a_number_does_not_speak_for_one_that_has_none() -> None:
+    found = told({"name": "a", "worker": {"image": 5}, "ps": 1})
+    assert [path for _, path, _, _ in found] == ["worker.image", "image"]
 
 
 def test_a_word_that_holds_for_all_roles_is_told_once() -> None:

@@ -45,6 +45,15 @@ def test_a_failure_leaves_the_old_output_as_it_was(tmp_path: Path) -> None:
     assert (tmp_path / "out.yaml").read_text() == "old\n"
 
 
+@pytest.mark.parametrize("words", [["render"], ["template", "plain"], ["notebook", "render"]])
+def test_what_is_read_is_not_written_over(words: list[str], tmp_path: Path) -> None:
+    text = (JOBS / "cancer.yaml").read_text()
+    (tmp_path / "job.yaml").write_text(text)
+    done = tfyard(*words, "job.yaml", "-o", "job.yaml", cwd=tmp_path)
+    assert (done.code, (tmp_path / "job.yaml").read_text()) == (2, text)
+    assert done.err.endswith("tfyard: -o job.yaml is the file that is read; choose another name\n")
+
+
 def test_the_output_can_be_a_file_a_link_or_a_device(tmp_path: Path) -> None:
     (tmp_path / "real.yaml").write_text("old\n")
     (tmp_path / "link.yaml").symlink_to("real.yaml")

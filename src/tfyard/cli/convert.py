@@ -9,6 +9,7 @@ from tfyard import formats
 from tfyard.cli import editor, files, problems
 from tfyard.errors import Invalid, Usage
 from tfyard.formats import legacy
+from tfyard.formats.source import locate
 
 
 @click.command("convert")
@@ -17,12 +18,15 @@ from tfyard.formats import legacy
     "--to", type=click.Choice(["v1", "jobfile"]), default="v1", help="What to write.", show_default=True
 )
 @click.option("-o", "--output", metavar="FILE", help="Write here instead of to standard output.")
-def command(names: tuple[str, ...], to: formats.Version, output: str | None) -> None:
+@click.option("--force", is_flag=True, help="Overwrite a file that is read.")
+def command(names: tuple[str, ...], to: formats.Version, output: str | None, force: bool) -> None:
     """Rewrite a job of any version as TFJob v1 or as a tfyard job file.
 
     A cluster written by hand (a ReplicationController and a Service per task, in one file or in several)
     becomes one job. What the new form cannot say stands in comments at its head.
     """
+    if not force:
+        files.refuse_input(output, names, "--force overwrites it")
     documents = _read(names)
     texts = [formats.dump(files.load(one), to).text() for one in documents if formats.is_job(one.data)]
     others = [one for one in documents if not formats.is_job(one.data)]
@@ -60,8 +64,9 @@ def _read(names: Sequence[str]) -> list[formats.Document]:
 
 def _by_hand(documents: list[formats.Document], to: formats.Version) -> str:
     converted = legacy.load(documents)
-    for document, problem in converted.problems:
-        problems.report([problem], document, document.name)
+    for document in documents:
+        found = [problem for owner, problem in converted.problems if owner is document]
+        problems.report(locate(found, document), document, document.name)
     if converted.job is None or any(problem.severity == "error" for _, problem in converted.problems):
         raise Invalid(())
     dumped = formats.dump(converted.job, to)

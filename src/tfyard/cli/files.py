@@ -1,6 +1,8 @@
 """Reading what the user names: a path, or `-` for standard input."""
 
+import os
 import sys
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import click
@@ -8,6 +10,7 @@ import click
 from tfyard import formats
 from tfyard.cli import problems
 from tfyard.errors import Invalid, Usage
+from tfyard.formats.shape import name_of
 from tfyard.model import Job
 
 if TYPE_CHECKING:
@@ -66,14 +69,33 @@ def load(document: formats.Document) -> Job:
 
 
 def passed_over(document: formats.Document) -> str:
-    data = document.data
-    kind = str(data.get("kind")) if isinstance(data, dict) else f"a {type(data).__name__}"
-    return f"{document.name}: passed over: {kind[:60] if kind.isprintable() else ascii(kind)[:60]} is no job"
+    return f"{document.name}: passed over: {_why(document.data)}"
+
+
+def _why(data: object) -> str:
+    if not isinstance(data, dict):
+        return f'this is {name_of(data)}, not a job: a job file is a mapping such as "name: mnist"'
+    if data.get("kind") is None:
+        return "it has no kind; that of a job is TFJob"
+    kind = str(data["kind"])
+    shown = kind[:60] if kind.isprintable() else ascii(kind)[:60]
+    return f"{shown} is not a kind that tfyard reads; TFJob is"
 
 
 def print_text(text: str) -> None:
     """UTF-8 whatever the terminal's encoding: it will be a file's. A stream of text only takes it as text."""
     click.echo(text.encode() if hasattr(sys.stdout, "buffer") else text, nl=False)
+
+
+def refuse_input(output: str | None, names: Iterable[str], way_out: str) -> None:
+    """What is being read is not written over, by whatever name it is called: there is no other copy of it."""
+    for name in names:
+        try:
+            is_same = output is not None and os.path.samefile(output, name)  # noqa: PTH121
+        except (OSError, ValueError):  # one of them is not there, or is `-`
+            continue
+        if is_same:
+            raise Usage(f"-o {output} is the file that is read; {way_out}")
 
 
 def write_text(name: str, text: str) -> None:

@@ -6,7 +6,7 @@ import click
 
 from tfyard.cli import editor, files
 from tfyard.errors import Usage
-from tfyard.formats.metadata import DNS_LABEL
+from tfyard.formats.metadata import DNS_LABEL, RULE, as_name
 from tfyard.formats.writing import SCHEMA_LINE, to_yaml
 
 TEMPLATE = """\
@@ -45,16 +45,10 @@ def command(file: str, name: str | None, force: bool) -> None:
         raise Usage(f"{file} exists; --force overwrites it")
     if not path.parent.is_dir():
         raise Usage(f"{path.parent}: there is no such folder")
-    chosen = name or _job_name(path.resolve().parent.name)
+    chosen = name or as_name(path.resolve().parent.name, "training")
     if not DNS_LABEL.fullmatch(chosen):
-        raise Usage(f"--name {chosen}: lower-case letters, digits and '-', beginning with a letter")
+        raise Usage(f"--name {chosen}: {RULE}")
     line = to_yaml({"name": chosen}).strip()  # quoted where it must be: a folder may be called `on`
     files.write_text(file, SCHEMA_LINE + TEMPLATE.format(file=file, name=line))
     editor.write_schema(file)
     click.echo(f"wrote {file}; next: tfyard validate {file}, then tfyard run {file}")
-
-
-def _job_name(folder: str) -> str:
-    """A folder's name as a job may be called."""
-    letters = "".join(c if c.isascii() and c.isalnum() else "-" for c in folder.lower()).strip("-")
-    return letters.lstrip("0123456789-")[:40].rstrip("-") or "training"

@@ -21,8 +21,11 @@ from tfyard.cli import files
 from tfyard.controller.here import Rehearsal
 from tfyard.errors import Usage
 from tfyard.formats import durations
+from tfyard.formats.metadata import DNS_LABEL, RULE, as_name
 from tfyard.formats.shape import Notes, did_you_mean
+from tfyard.formats.tfjob import MAX_REPLICAS, canonical
 from tfyard.model import ROLES, Create, Job, Manifest, Observed, Role, Task
+from tfyard.model.names import DEFAULT_IMAGE
 
 ROLE_OPTIONS = ("chief", "worker", "ps", "evaluator")
 
@@ -68,6 +71,8 @@ class Prepared(Struct, kw_only=True):
 
 def prepare(settings: Settings) -> Prepared:
     """Everything that can be wrong with the request is found here, before a process starts."""
+    if settings.name is not None and not DNS_LABEL.fullmatch(settings.name):
+        raise Usage(f"--name {settings.name}: {RULE}")  # the run's directory is called after it
     job, others, file = _load(settings)
     job = _adjusted(job, settings)
     if not job.size:
@@ -116,8 +121,8 @@ def _from_script(settings: Settings) -> tuple[Job, list[Manifest], Path]:
         raise Usage(f"{settings.target}: there is no such file")
     counts = {role: getattr(settings, role) for role in ROLE_OPTIONS if getattr(settings, role) is not None}
     words = {
-        "name": settings.name or re.sub(r"[^a-z0-9]+", "-", script.stem.lower()).strip("-") or "training",
-        "image": "tensorflow/tensorflow:2.21.0",
+        "name": settings.name or as_name(script.stem, "training"),
+        "image": DEFAULT_IMAGE,
         "code": os.path.relpath(script.parent.resolve(), Path(settings.save or "x").resolve().parent),
         "run": ["python", script.name, *settings.args],
         **(counts or {"worker": 1}),
@@ -139,13 +144,21 @@ def _adjusted(job: Job, settings: Settings) -> Job:
     counts |= {role: str(n) for role in ROLE_OPTIONS if (n := getattr(settings, role)) is not None}
     roles = {role.name: role for role in job.roles}
     for given, text in counts.items():
-        name = next((role for role in ROLES if role.lower() == given.lower()), None)
-        if name is None or not text.isdigit():
-            raise Usage(f"--set {given}={text}: give a role and a number, as in worker=4")
+        name = _counted_role(given, text)
         roles[name] = replace(roles.get(name) or _like(job, name), replicas=int(text))
     policy = replace(job.run_policy, suspend=False, managed_by=None)
     ordered = tuple(roles[name] for name in ROLES if name in roles)
     return replace(job, name=settings.name or job.name, roles=ordered, run_policy=policy)
+
+
+def _counted_role(given: str, text: str) -> str:
+    name = canonical(given)
+    if name is None:
+        hint = did_you_mean(given, [role.lower() for role in ROLES])
+        raise Usage(f"--set {given}={text}: there is no role {given!r}; {hint}")
+    if not re.fullmatch("[0-9]{1,9}", text) or int(text) > MAX_REPLICAS:
+        raise Usage(f"--set {given}={text}: must be a number from 0 to {MAX_REPLICAS}, as in {given}=4")
+    return name
 
 
 def _like(job: Job, name: str) -> Role:
@@ -173,10 +186,9 @@ def _directory(path: str) -> Path:
 def _rehearsal(text: str, job: Job) -> Rehearsal:
     task, _, when = text.partition("@")
     _check_task(task, job, "--kill")
-    notes = Notes()
-    seconds = durations.read(when or "0s", (), notes)
+    seconds = durations.read(when, (), Notes())
     if seconds is None:
-        raise Usage(f"--kill {text}: must be TASK@TIME, as in worker-1@30s")
+        raise Usage(f"--kill {text}: must be TASK@TIME, as in {task}@30s")
     return Rehearsal(task, float(seconds))
 
 

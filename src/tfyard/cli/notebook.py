@@ -51,6 +51,7 @@ def render(file: str | None, output: str | None, explain: bool, **options: Any) 
     has no chief, a TF_CONFIG that makes the notebook the chief. The password is asked for unless it comes
     from a file or a variable; only its hash is written.
     """
+    files.refuse_input(output, [file] if file else [], "choose another name")
     password = _password(options["password_file"], options["password_env"])
     server = _server(_job(file, options["namespace"]), options)
     server = replace(server, hashed=notebook.hash_password(password, server.namespace, server.name))

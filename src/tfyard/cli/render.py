@@ -87,6 +87,7 @@ def command(name: str, output: str | None, explain: bool, **options: Any) -> Non
     FILE is a tfyard job file, a TFJob of any version, or a config with `resources` of the types
     tensorflow-cluster and jupyter-service.
     """
+    files.refuse_input(output, [name], "choose another name")
     wish = _wish(output=output, **options)
     made = "".join(_texts(name, wish, explain=explain))
     if output is None:

@@ -1,6 +1,7 @@
 """`tfyard run`: the job on this machine, as real processes."""
 
 import sys
+from itertools import takewhile
 from typing import Any
 
 import click
@@ -8,7 +9,30 @@ import click
 from tfyard.errors import TfyardError
 
 
-@click.command("run", context_settings={"ignore_unknown_options": False})
+class _Run(click.Command):
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        given = [*args]  # the parser eats its list
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            script = next((word for word in given if word.endswith(".py")), None)
+            if script is None:
+                raise
+            from shlex import join
+
+            example = join([script, "--", *_with_value(given, error.option_name)])
+            hint = f"Arguments of the script go after `--`, as in: tfyard run {example}"
+            raise click.UsageError(f"{error.format_message()}\n{hint}", ctx) from None
+
+
+def _with_value(words: list[str], option: str) -> list[str]:
+    """An option as it was written, and what follows it up to the next."""
+    start = next(place for place, word in enumerate(words) if word.startswith(option))
+    value = takewhile(lambda word: not word.startswith("-") and not word.endswith(".py"), words[start + 1 :])
+    return [words[start], *value]
+
+
+@click.command("run", cls=_Run)
 @click.argument("target", metavar="FILE")
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
 @click.option("--chief", type=click.IntRange(0), help="How many chiefs (0 or 1).")
@@ -23,7 +47,9 @@ from tfyard.errors import TfyardError
 @click.option("--dry-run", is_flag=True, help="Show the processes and their TF_CONFIG; start nothing.")
 @click.option("--gpus", is_flag=True, help="Share this machine's GPUs out over the tasks.")
 @click.option("--tensorboard", is_flag=True, help="Start TensorBoard on the job's log directory.")
-@click.option("--kill", multiple=True, metavar="TASK@TIME", help="Take a task away, as a preemption would.")
+@click.option(
+    "--kill", multiple=True, metavar="TASK@TIME", help="Take a task away then, as a preemption would."
+)
 @click.option("--attach", multiple=True, metavar="TASK", help="Leave a task to you, for a debugger say.")
 @click.option("--metric", metavar="REGEX", help="Read metrics by this; named groups: step, total, others.")
 @click.option("-q", "--quiet", is_flag=True, help="No log lines; only problems and the end.")

@@ -8,7 +8,7 @@ import click
 
 from tfyard.cli import bounded, files, problems, values
 from tfyard.errors import Invalid, Usage
-from tfyard.formats.metadata import DNS_LABEL
+from tfyard.formats.metadata import DNS_LABEL, RULE
 from tfyard.formats.source import split_lines
 from tfyard.formats.tfjob import MAX_REPLICAS
 from tfyard.model.names import MAX_LABEL
@@ -90,7 +90,7 @@ def render(
     sets: tuple[str, ...] = (),
 ) -> None:
     """What the command line itself says (project, counts) wins over --values and --set."""
-    _write(output, fill(template, values.read(files, sets) | given))
+    _write(output, fill(template, values.read(files, sets) | given), read=(template, *files))
 
 
 def fill(template: str, given: dict[str, Any], *, trim: bool = False) -> str:
@@ -112,7 +112,8 @@ def fill(template: str, given: dict[str, Any], *, trim: bool = False) -> str:
     return text
 
 
-def _write(name: str | None, text: str) -> None:
+def _write(name: str | None, text: str, read: tuple[str, ...]) -> None:
+    files.refuse_input(name, read, "choose another name")
     if name is None:
         files.print_text(text)
     else:
@@ -121,8 +122,7 @@ def _write(name: str | None, text: str) -> None:
 
 def _project(name: str) -> str:
     if not DNS_LABEL.fullmatch(name):
-        text = "must be lower-case letters, digits and '-', begin with a letter and not end with '-'"
-        raise Usage(f"project {name!r}: {text}; objects are named after it")
+        raise Usage(f"project {name!r}: {RULE}; objects are named after it")
     if len(name) > MAX_LABEL:
         raise Usage(f"project {name!r}: must have at most {MAX_LABEL} letters; objects are named after it")
     return name

@@ -10,6 +10,7 @@ from tfyard.model import Manifest
 from . import pods
 from .shape import Notes
 
+RULE = "must be lower-case letters, digits and '-', begin with a letter and not end with '-'"
 DNS_LABEL = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 
 
@@ -58,13 +59,15 @@ def _name(raw: Manifest, notes: Notes) -> str:
 def check_name(name: str, path: tuple[str | int, ...], notes: Notes) -> None:
     """Host names are made of it, so it must be a DNS label (RFC 1035)."""
     if not DNS_LABEL.fullmatch(name):
-        text = "must be lower-case letters, digits and '-', begin with a letter and not end with '-'"
-        notes.error(path, text, _better_name(name), name)
+        better = as_name(name)
+        notes.error(path, RULE, f'for example "{better}"' if better else "", name)
 
 
-def _better_name(name: str) -> str:
-    better = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-").lstrip("0123456789-")[:40].rstrip("-")
-    return f'for example "{better}"' if better else ""
+def as_name(text: str, otherwise: str = "") -> str:
+    """What a job may be called of some text: a folder's name, a script's, a name that is none. It leaves room
+    for what is put behind it in the names of pods."""
+    letters = re.sub(r"[^a-z0-9]+", "-", text.lower()).lstrip("0123456789-")
+    return letters[:40].rstrip("-") or otherwise
 
 
 def _text(raw: Manifest, key: str) -> str:

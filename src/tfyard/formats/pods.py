@@ -7,7 +7,7 @@ untouched. A list where a mapping belongs is an error in every release.
 from collections.abc import Callable
 from typing import Any
 
-from tfyard.formats import podfields
+from tfyard.formats import podfields, quantities
 from tfyard.formats.podfields import Shape
 from tfyard.model.problem import FieldPath, Problem
 
@@ -86,6 +86,8 @@ def _check_scalar(value: Any, kind: str, path: FieldPath, found: list[Problem]) 
     if not accepts(value):
         is_quotable = fix != "quote it" or not isinstance(value, dict | list)
         found.append(_clash(path, value, wanted, fix if is_quotable else ""))
+    elif kind == "quantity":
+        found.extend(quantities.problems(value, path))
 
 
 def _clash(path: FieldPath, value: Any, wanted: str, fix: str = "") -> Problem:
@@ -122,7 +124,7 @@ def _is_text_or_whole(value: Any) -> bool:
     return _is_text(value) or _is_whole(value)
 
 
-def _is_quantity(value: Any) -> bool:
+def _is_text_or_number(value: Any) -> bool:
     return _is_text_or_whole(value) or isinstance(value, float)
 
 
@@ -134,5 +136,5 @@ _SCALARS: dict[str, _Rule] = {
     "integer": (_is_whole, "a whole number", "write it without quotes"),
     "boolean": (_is_bool, "true or false", "write true or false, without quotes"),
     "int-or-string": (_is_text_or_whole, "a whole number or text", ""),
-    "quantity": (_is_quantity, 'an amount such as 500m, 2 or "8Gi"', ""),
+    "quantity": (_is_text_or_number, 'an amount such as 500m, 2 or "8Gi"', ""),
 }

@@ -7,7 +7,7 @@ The Structs are the single declaration of a format: they also give the JSON sche
 
 from collections.abc import Iterable
 from functools import cache
-from types import UnionType
+from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin
 
 import msgspec
@@ -59,6 +59,11 @@ def closest(word: str, known: Iterable[str]) -> str | None:
     folded = {name.lower(): name for name in known}
     found = get_close_matches(word.lower(), folded, n=1, cutoff=0.6)
     return folded[found[0]] if found else None
+
+
+def name_of(value: object) -> str:
+    """What a value is, in words for people."""
+    return _NAMES.get(type(value), "nothing")
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
@@ -189,7 +194,7 @@ def _read_literal(values: tuple[Any, ...], value: object, path: Path, notes: Not
 
 def _read_union(options: tuple[Any, ...], value: object, path: Path, notes: Notes) -> object:
     for option in options:
-        if _accepts(option, value):
+        if _accepts(option, value) or {option, NoneType} == {*options}:
             return _read(option, value, path, notes)
     names = [_NAMES[kind] for kind in map(_python_type, options) if kind in _NAMES]
     return _wrong(value, " or ".join(names), path, notes)

@@ -93,14 +93,16 @@ def read(text: str | bytes, name: str = "<stdin>") -> tuple[Document, ...]:
     except yaml.YAMLError as error:
         composer.problems.append(syntax.explain(error, source, composer.path()))
     if composer.problems:
-        raise errors.Invalid(composer.problems)
+        raise errors.Invalid(sorted(composer.problems, key=_reading_order))
     lines = _Lines(source)
     return tuple(Document(root, name, index, lines) for index, root in enumerate(roots))
 
 
 def locate(problems: tuple[Problem, ...] | list[Problem], document: Document) -> tuple[Problem, ...]:
-    """Give each problem its place. One about a value points at the value, one about a field at its key."""
-    return tuple(problem if problem.place else _located(problem, document) for problem in problems)
+    """Give each problem its place, and put them in the order in which one reads the text. One about a value
+    points at the value, one about a field at its key."""
+    located = [problem if problem.place else _located(problem, document) for problem in problems]
+    return tuple(sorted(located, key=_reading_order))
 
 
 def split_lines(text: str | bytes) -> list[str]:
@@ -108,6 +110,10 @@ def split_lines(text: str | bytes) -> list[str]:
     if isinstance(text, bytes):
         text = text.decode("utf-8", errors="replace")
     return syntax.LINE_BREAK.split(text.removeprefix("\ufeff"))
+
+
+def _reading_order(problem: Problem) -> tuple[int, int]:
+    return (problem.place.line, problem.place.column) if problem.place else (0, 0)
 
 
 def _located(problem: Problem, document: Document) -> Problem:

@@ -9,7 +9,7 @@ from typing import Any
 from tfyard.model import TENSORFLOW_CONTAINER, Manifest
 from tfyard.model.names import DEFAULT_PORT, PORT_NAME
 
-from . import pods
+from . import pods, quantities
 from .shape import Notes, Path
 
 OLD_GPU = "alpha.kubernetes.io/nvidia-gpu"
@@ -19,7 +19,7 @@ GPU = "nvidia.com/gpu"
 def load(template: Manifest, path: Path, notes: Notes) -> Manifest:
     found = pods.unknown_fields(template, path)
     notes.extend(found)
-    if any(problem.severity == "error" for problem in found):
+    if any(problem.severity == "error" and problem.message not in quantities.MESSAGES for problem in found):
         return {}  # of the wrong shape: nobody can look further inside
     spec: Manifest = template.get("spec") or {}
     containers = _containers(template)

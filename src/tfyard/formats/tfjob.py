@@ -21,7 +21,7 @@ from tfyard.model import (
 )
 from tfyard.model import names as label
 
-from . import durations, limits, metadata, templates
+from . import durations, limits, metadata, quantities, templates
 from .shape import Notes, Path, closest, read
 
 MAX_REPLICAS = 100_000
@@ -198,6 +198,8 @@ def _role(name: str, replica: ReplicaSpec, path: Path, notes: Notes) -> Role:
 def _run_policy(spec: TFJobSpec, meta: metadata.Metadata, defaults: Defaults, notes: Notes) -> RunPolicy:
     flat, nested = spec, spec.run_policy or RunPolicySpec()
     chosen: dict[str, Any] = {}
+    _check_gang(flat, ("spec",), notes)
+    _check_gang(nested, ("spec", "runPolicy"), notes)
     fields = zip(RunPolicySpec.__struct_fields__, RunPolicySpec.__struct_encode_fields__, strict=True)
     for field, name in fields:
         here, there = getattr(flat, field), getattr(nested, field)
@@ -215,6 +217,12 @@ def _run_policy(spec: TFJobSpec, meta: metadata.Metadata, defaults: Defaults, no
         scheduling=_scheduling(chosen["scheduling_policy"]),
         evaluator_grace=_evaluator_grace(meta, notes),
     )
+
+
+def _check_gang(policy: RunPolicySpec, path: Path, notes: Notes) -> None:
+    asked = policy.scheduling_policy.min_resources if policy.scheduling_policy else None
+    for name, value in (asked or {}).items():
+        notes.extend(quantities.problems(value, (*path, "schedulingPolicy", "minResources", name)))
 
 
 def _is_given(value: object) -> bool:

@@ -1,4 +1,4 @@
-"""Quantities, GPUs, ports, volumes and what a process cannot have."""
+"""GPUs, ports, volumes and what a process cannot have."""
 
 from pathlib import Path
 
@@ -8,30 +8,9 @@ from tfyard.backends.local import code, gpus
 from tfyard.backends.local.containers import Objects
 from tfyard.backends.local.ports import FIRST, LAST, Ports
 from tfyard.backends.local.shortfalls import shortfalls
-from tfyard.backends.local.usage import quantity
 from tfyard.backends.local.volumes import Volumes, lasting_name
 from tfyard.errors import Usage
 from tfyard.model import Code, Job, Role, Task
-
-QUANTITIES = {
-    "128": 128.0,
-    "1.5": 1.5,
-    "8Gi": 8 * 1024**3,
-    "500M": 5e8,
-    "1e9": 1e9,
-    "500m": 0.5,
-    "2k": 2000.0,
-}
-
-
-@pytest.mark.parametrize(("text", "expected"), QUANTITIES.items())
-def test_quantities_are_kubernetes_own(text: str, expected: float) -> None:
-    assert quantity(text) == expected
-
-
-def test_nonsense_is_no_quantity() -> None:
-    with pytest.raises(ValueError, match="8GB"):
-        quantity("8GB")
 
 
 def job(**limits: int) -> Job:

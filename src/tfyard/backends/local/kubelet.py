@@ -23,6 +23,7 @@ from tfyard.model import (
     Task,
 )
 from tfyard.model.names import REPLICA_INDEX, REPLICA_TYPE
+from tfyard.model.quantity import amount
 
 from . import cgroups, containers
 from .containers import Objects, rewrite
@@ -30,7 +31,6 @@ from .logs import tail
 from .namespace import Mount
 from .pod import Container, LocalPod
 from .processes import Command, Exit, Processes
-from .usage import quantity
 from .volumes import Volumes
 
 
@@ -241,8 +241,8 @@ def has_memory_limit(template: Manifest) -> bool:
 
 
 def _memory_limit(container: Manifest) -> float | None:
-    limit = ((container.get("resources") or {}).get("limits") or {}).get("memory")
-    return None if limit is None else quantity(str(limit))
+    limit = amount(((container.get("resources") or {}).get("limits") or {}).get("memory"))
+    return None if limit is None else float(limit)
 
 
 def attach_script(command: Command, result: Path) -> str:

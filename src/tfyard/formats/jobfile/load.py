@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from tfyard.errors import Invalid
@@ -20,9 +21,9 @@ from tfyard.model import (
     SchedulingPolicy,
     TensorBoard,
 )
-from tfyard.model.names import JOB_NAME, PORT_NAME, QUEUE_NAME
+from tfyard.model.names import DEFAULT_IMAGE, JOB_NAME, PORT_NAME, QUEUE_NAME
 
-from .. import durations, limits, metadata, overlay, shell, templates
+from .. import durations, limits, metadata, overlay, quantities, shell, templates
 from ..shape import Notes, Path, read
 from . import blame, volumes
 from .words import BoardWords, CodeWords, GangWords, JobFile, PodWords, RoleWords, VolumeWords
@@ -115,11 +116,11 @@ class _Roles:
 
     def _role(self, name: str, own: RoleWords) -> Role:
         path: Path = (name.lower(),)
-        template = self._overlaid(self._template(own, path), own, path)
+        built = self._overlaid(self._template(own, path), own, path)
         inner = Notes()
-        built = template
-        template = templates.load(template, (), inner)
-        self.notes.extend(self._said(problem, own, path, built) for problem in inner.problems)
+        template = templates.load(built, (), inner)
+        found = [p for p in inner.problems if not (_is_missing_image(p) and self._has_bad_image(path))]
+        self.notes.extend(self._said(problem, own, path, built) for problem in found)
         return Role(
             name=name,
             replicas=own.count,
@@ -128,11 +129,20 @@ class _Roles:
             port=templates.port(template),
         )
 
+    def _has_bad_image(self, path: Path) -> bool:
+        """There is one, and it was told what is wrong with it."""
+        places = (("image",), (*path, "image"))
+        return any(p.path in places and p.value is not UNSET for p in self.notes.problems)
+
     def _said(self, problem: Problem, own: PodWords, path: Path, built: Manifest) -> Problem:
-        """What is wrong in a template that we built comes from a word, or the lack of one, or an overlay."""
+        """What is wrong in a template that we built comes from a word that is missing, or from an overlay."""
         match problem.path:
-            case ("spec", "containers", _, "image") if problem.value == "":  # ours, for want of a word
-                return Problem(("image",), "must be given", "the container image, for the cluster")
+            case _ if _is_missing_image(problem):
+                return Problem(("image",), "must be given", f"image: {DEFAULT_IMAGE}")
+            case ("spec", "containers", _, "resources", _, ("cpu" | "memory") as word) if (
+                problem.value == str(getattr(own, word) or getattr(self.words, word))
+            ):
+                return replace(problem, path=(*(path if getattr(own, word) else ()), word))
             case ("spec", "containers", _, "env", _) if "TF_CONFIG" in own.env:
                 return replace(problem, path=(*path, "env", "TF_CONFIG"))
             case ("spec", "containers", _, "env", _) if "TF_CONFIG" in self.words.env:
@@ -215,6 +225,14 @@ class _Roles:
         return found
 
 
+def _is_missing_image(problem: Problem) -> bool:
+    """Empty it is ours, for want of a word."""
+    match problem.path:
+        case ("spec", "containers", _, "image"):
+            return bool(problem.value == "")
+    return False
+
+
 def _depth(value: Any, path: Path) -> int:
     """How far a path leads into an overlay: what is wrong at its end came from the one that it leads into."""
     for depth, step in enumerate(path):
@@ -274,6 +292,8 @@ def _scheduling(gang: GangWords | bool, notes: Notes) -> SchedulingPolicy | None
         return SchedulingPolicy() if gang else None
     timeout = None if gang.timeout is None else durations.read(gang.timeout, ("gang", "timeout"), notes)
     resources = None if gang.resources is None else {k: str(v) for k, v in gang.resources.items()}
+    for name, value in (resources or {}).items():
+        notes.extend(quantities.problems(value, ("gang", "resources", name)))
     return SchedulingPolicy(
         min_available=gang.at_least,
         queue=gang.queue,

@@ -5,6 +5,7 @@ from typing import Any
 
 from tfyard.model import Manifest
 
+from .. import quantities
 from ..shape import Notes, Path
 from .words import VolumeWords
 
@@ -35,6 +36,8 @@ def check(name: str, words: VolumeWords, path: Path, notes: Notes) -> None:
         notes.error((*path, "at"), "must be an absolute path", f'for example "/{words.at}"', words.at)
     if words.size is None and (words.storage_class or words.access):
         notes.error((*path, "size"), "must be given to create the claim", "size: 5Gi")
+    if words.size is not None:
+        notes.extend(quantities.problems(words.size, (*path, "size")))
     if words.size is not None and words.claim is None:
         notes.error((*path, "size"), "belongs to a claim", f"claim: {name}")
 

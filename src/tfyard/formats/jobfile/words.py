@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-from tfyard.model import Dialect, ServiceMode
+from tfyard.model import Dialect, ServiceMode, quantity
 from tfyard.model.names import DEFAULT_PORT
 
 from .. import durations
@@ -12,7 +12,8 @@ from ..tfjob import Count
 
 Duration = Annotated[int, Meta(ge=0)] | Annotated[str, Meta(pattern=durations.PATTERN)]
 Scalar = str | int | float | bool | None
-Quantity = str | int | float
+QuantityText = Annotated[str, Meta(pattern=quantity.PATTERN)]
+Quantity = QuantityText | int | float
 
 
 class ShareWords(Struct, frozen=True):
@@ -31,7 +32,9 @@ class VolumeWords(Struct, frozen=True, rename="camel"):
         str | None,
         Meta(description="A PersistentVolumeClaim by name; with `size` it is created, else it must exist."),
     ] = None
-    size: Annotated[str | None, Meta(description="Create the claim with this size, such as 5Gi.")] = None
+    size: Annotated[
+        QuantityText | None, Meta(description="Create the claim with this size, such as 5Gi.")
+    ] = None
     storage_class: Annotated[
         str | None, Meta(description="Storage class of the claim; default: the cluster's.")
     ] = None

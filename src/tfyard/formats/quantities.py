@@ -1,0 +1,55 @@
+"""Amounts that users write, and what was probably meant by those that Kubernetes would refuse."""
+
+import re
+
+from tfyard.model.problem import FieldPath, Problem
+from tfyard.model.quantity import amount, is_quantity
+
+MALFORMED, NEGATIVE = MESSAGES = ("must be a quantity", "must not be negative")
+"""Of errors: after these, the shape of what they stand in is still as it should be."""
+LEAST = 1 << 20
+"""Bytes: no program lives with fewer, so whoever writes fewer in thousandths meant millions."""
+_LONGEST_GUESS = 40
+_BYTES = frozenset({"memory", "storage", "ephemeral-storage", "size", "sizeLimit"})
+_WITH_UNIT = re.compile(r"[-+]?([0-9]+\.?[0-9]*)([a-z]+)")
+_OF_BYTES, _OF_CPUS = frozenset({"b", "byte", "bytes"}), frozenset({"core", "cores", "cpu", "cpus"})
+
+
+def problems(value: object, path: FieldPath) -> list[Problem]:
+    """What is wrong with an amount; the last step of the path says of what it is one."""
+    text = str(value).strip()
+    if not is_quantity(value):
+        return [Problem(path, MALFORMED, _fix(text, path), value)]
+    if text.startswith("-") and (amount(text) or 0) < 0:
+        return [Problem(path, NEGATIVE, text[1:], value)]
+    if _counts_bytes(path) and text[-1] in "num" and (amount(text) or 0) < LEAST:
+        share = {"m": "thousandths", "u": "millionths", "n": "billionths"}[text[-1]]
+        words = f"{text} is {text[:-1]} {share} of a byte; M was probably meant"
+        return [Problem(path, words, _either(text[:-1], "M"), value, severity="warning")]
+    return []
+
+
+def _counts_bytes(path: FieldPath) -> bool:
+    return path[-1] in _BYTES or str(path[-1]).startswith("hugepages-")
+
+
+def _fix(text: str, path: FieldPath) -> str:
+    """The amount as Kubernetes writes it, where that can be told; else an example."""
+    bare = re.sub(r"[\s_]", "", text).replace(",", ".")
+    match = _WITH_UNIT.fullmatch(bare.lower())
+    if len(text) <= _LONGEST_GUESS:
+        if is_quantity(bare) and not problems(bare, path):
+            return bare
+        if match and match[2] in (_OF_BYTES if _counts_bytes(path) else _OF_CPUS):
+            return match[1]
+        if match and match[2][0] in "kmgtpe" and match[2][1:] in ("", "b", "i", "ib"):
+            letter = match[2][0].upper()
+            return f"{match[1]}{letter}i" if "i" in match[2] else _either(match[1], letter)
+    if path[-1] == "cpu":
+        return "for example 2, 0.5 or 500m"
+    return "for example 8Gi or 500M" if _counts_bytes(path) else "for example 2, 500m or 8Gi"
+
+
+def _either(number: str, letter: str) -> str:
+    """In thousands or in 1024s: whoever writes GB may mean both. A thousand itself is a small k."""
+    return f"{number}{'k' if letter == 'K' else letter} or {number}{letter}i"

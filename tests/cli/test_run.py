@@ -1,0 +1,95 @@
+"""What `tfyard run` is asked to do; what then happens is in tests/e2e."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.running import tfyard
+
+JOB = "name: mnist\nimage: a\nrun: echo hi\nworker: 2\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "job.yaml").write_text(JOB)
+    (tmp_path / "train.py").touch()
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("script", "name"),
+    [
+        ("train.py", "train"),
+        ("01_train.py", "train"),
+        ("My Job__2.py", "my-job-2"),
+        ("123.py", "training"),
+        ("ü.py", "training"),
+        ("a" * 100 + ".py", "a" * 40),
+    ],
+)
+def test_a_script_is_run_whatever_it_is_called(script: str, name: str, tmp_path: Path) -> None:
+    (tmp_path / script).touch()
+    done = tfyard("run", script, "--save", "job.yaml", cwd=tmp_path)
+    assert (done.code, f"{name}: 1 Worker" in done.out + done.err) == (0, True)
+
+
+@pytest.mark.parametrize("target", ["job.yaml", "train.py"])
+@pytest.mark.parametrize("name", ["Bad Name", "../../away", "", "1st"])
+def test_a_name_that_no_job_may_have_is_refused_and_leaves_nothing(
+    target: str, name: str, folder: Path
+) -> None:
+    done = tfyard("run", target, "--name", name, cwd=folder)
+    assert (done.code, done.err.startswith(f"tfyard: --name {name}: must be lower-case")) == (2, True)
+    assert sorted(path.name for path in folder.iterdir()) == ["job.yaml", "train.py"]
+
+
+@pytest.mark.parametrize(
+    ("args", "example"),
+    [
+        (["train.py", "--steps", "100"], "train.py -- --steps 100"),
+        (["train.py", "--steps=100", "--worker", "2"], "train.py -- --steps=100"),
+        (["train.py", "--worker", "2", "-n", "3"], "train.py -- -n 3"),
+        (["--steps", "100", "train.py"], "train.py -- --steps 100"),
+    ],
+)
+def test_an_option_of_the_script_is_told_where_it_belongs(
+    args: list[str], example: str, folder: Path
+) -> None:
+    done = tfyard("run", *args, cwd=folder)
+    hint = f"Arguments of the script go after `--`, as in: tfyard run {example}\n"
+    assert (done.code, done.err.endswith(hint)) == (2, True), done.err
+    assert tfyard("run", "--dry-run", *example.split(), cwd=folder).code == 0
+
+
+def test_a_job_file_is_not_said_to_take_arguments(folder: Path) -> None:
+    done = tfyard("run", "job.yaml", "--steps", "100", cwd=folder)
+    assert (done.code, "after `--`" in done.err) == (2, False)
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["--set", "wroker=2"], "--set wroker=2: there is no role 'wroker'; did you mean worker?"),
+        (
+            ["--set", "xyz=2"],
+            "--set xyz=2: there is no role 'xyz'; one of: chief, master, worker, ps, evaluator",
+        ),
+        (["--set", "worker=x"], "--set worker=x: must be a number from 0 to 100000, as in worker=4"),
+        (["--set", "worker=²"], "--set worker=²: must be a number from 0 to 100000, as in worker=4"),
+        (["--set", "worker="], "--set worker=: must be a number from 0 to 100000, as in worker=4"),
+        (["--kill", "worker-0"], "--kill worker-0: must be TASK@TIME, as in worker-0@30s"),
+        (["--kill", "worker-0@"], "--kill worker-0@: must be TASK@TIME, as in worker-0@30s"),
+        (["--kill", "worker-0@soon"], "--kill worker-0@soon: must be TASK@TIME, as in worker-0@30s"),
+        (["--kill", "wroker-0@1s"], "--kill wroker-0: there is no such task; did you mean worker-0?"),
+    ],
+)
+def test_a_wrong_option_is_one_line_that_says_what_to_write(
+    args: list[str], words: str, folder: Path
+) -> None:
+    done = tfyard("run", "job.yaml", *args, cwd=folder)
+    assert (done.code, done.err) == (2, f"tfyard: {words}\n")
+
+
+@pytest.mark.parametrize("args", [["--set", "Worker=3"], ["--kill", "worker-1@0s"], ["--set", "PS=1"]])
+def test_a_right_option_is_taken(args: list[str], folder: Path) -> None:
+    assert tfyard("run", "job.yaml", *args, "--dry-run", cwd=folder).code == 0
