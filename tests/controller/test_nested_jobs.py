@@ -34,4 +34,6 @@ async def test_all_other_jobs_go_on_by_watch_and_by_list(control_plane: ControlP
             assert "deep" in {key.name for key in second.operator.cache.jobs}
 
         await eventually(known)
+        failed = await second.phase("Failed", "deep")
+        assert "spec: is nested too deeply to be read" in failed["conditions"][-1]["message"]
         await second.client.send(requests.delete(TFJOBS.path(namespace, "deep")))

@@ -288,3 +288,15 @@ def test_a_script_runs_without_a_job_file_and_save_writes_one(yard: Yard) -> Non
     assert "worker-0 │ ['--steps', '100'] True" in done.stdout
     again = yard.tfyard("run", "saved.yaml")
     assert "worker-0 │ ['--steps', '100'] True" in again.stdout
+
+
+def test_a_saved_job_has_the_variables_and_what_cannot_be_saved_is_said(yard: Yard) -> None:
+    yard.write("train.py", "import os; print(os.environ['A'])")
+    dry = yard.tfyard("run", "train.py", "--env", "A=on", "--save", "saved.yaml", "--dry-run")
+    assert dry.stderr == "--save: a dry run does not write saved.yaml\n"
+    assert not (yard.folder / "saved.yaml").exists()
+    assert yard.tfyard("run", "train.py", "--env", "A=on", "--save", "saved.yaml").returncode == 0
+    assert "worker-0 │ on" in yard.tfyard("run", "saved.yaml").stdout
+    again = yard.tfyard("run", "saved.yaml", "--save", "other.yaml")
+    assert (again.returncode, again.stdout) == (2, "")
+    assert "--save is for scripts" in again.stderr

@@ -15,7 +15,8 @@ def read(value: str | int) -> tuple[int | None, list[str]]:
     ("text", "seconds"),
     [
         (90, 90), ("90", 90), ("90s", 90), ("5m", 300), ("1h30m", 5400), ("2d", 172_800), ("1w", 604_800),
-        ("1H", 3600), (" 5m ", 300), ("1w2d3h4m5s", 788_645), (0, 0), ("0s", 0),
+        ("1H", 3600), (" 5m ", 300), ("1w2d3h4m5s", 788_645), (0, 0), ("0s", 0), ("0000000000001h", 3600),
+        (2**31 - 1, 2**31 - 1),
     ],
 )  # fmt: skip
 def test_times_are_read_as_people_write_them(text: str | int, seconds: int) -> None:
@@ -27,9 +28,9 @@ def test_what_is_no_time_is_a_problem(text: str) -> None:
     assert read(text) == (None, ["must be a duration"])
 
 
-@pytest.mark.parametrize("text", ["11000d", "9" * 5000, "9" * 5000 + "w"])
+@pytest.mark.parametrize("text", ["25000d", "9" * 5000, "9" * 5000 + "w"])
 def test_absurd_times_are_a_problem(text: str) -> None:
-    assert read(text) == (None, ["must be at most ten years"])
+    assert read(text) == (None, ["must be at most 68 years"])
 
 
 @settings(max_examples=50, derandomize=True)

@@ -209,15 +209,11 @@ CASES: dict[str, tuple[Any, str, str, str]] = {
     ),
     "a deadline of nothing": (
         tfjob(runPolicy={"activeDeadlineSeconds": 0}),
-        "spec.runPolicy.activeDeadlineSeconds", "must be a number from 1 to 316224000", "",
-    ),
-    "a deadline of centuries": (
-        tfjob(activeDeadlineSeconds=2**62),
-        "spec.activeDeadlineSeconds", "must be a number from 1 to 316224000", "",
+        "spec.runPolicy.activeDeadlineSeconds", "must be a number of at least 1", "",
     ),
     "a negative time to live": (
         tfjob(runPolicy={"ttlSecondsAfterFinished": -5}),
-        "spec.runPolicy.ttlSecondsAfterFinished", "must be a number from 0 to 316224000", "",
+        "spec.runPolicy.ttlSecondsAfterFinished", "must be a number from 0 to 2147483647", "",
     ),
     "a negative backoff limit": (
         tfjob(runPolicy={"backoffLimit": -1}),
@@ -431,7 +427,7 @@ CASES: dict[str, tuple[Any, str, str, str]] = {
     "a deadline of no time": (
         jobfile(deadline="0s"), "deadline", "must be at least one second", "leave it out for no deadline",
     ),
-    "a deadline of ages": (jobfile(deadline="900w"), "deadline", "must be at most ten years", ""),
+    "a deadline of ages": (jobfile(deadline="3600w"), "deadline", "must be at most 68 years", ""),
     "memory in the words of shops": (
         jobfile(memory="8GB"), "memory", "must be a quantity", "8G or 8Gi",
     ),

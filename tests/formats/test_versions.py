@@ -177,6 +177,14 @@ def test_the_accelerators_of_seed_004_reach_its_tfjob_under_the_old_name_of_the_
     assert container["resources"]["limits"] == {"nvidia.com/gpu": 1}
 
 
+def test_times_that_mean_never_are_taken() -> None:
+    data = document(DATA / "manifests/v1-dist-mnist.yaml").data
+    data["spec"]["runPolicy"] = {"ttlSecondsAfterFinished": 2**31 - 1, "activeDeadlineSeconds": 2**62}
+    policy = formats.load(data).run_policy
+    assert (policy.ttl, policy.deadline) == (2**31 - 1, 2**31 - 1)
+    assert again(formats.load(data), "jobfile").run_policy == policy
+
+
 def test_a_gpu_has_its_name_of_today_in_init_containers_too() -> None:
     data = document(DATA / "seeds/004-example-tfjob.yaml").data
     (role,) = data["spec"]["replicaSpecs"]

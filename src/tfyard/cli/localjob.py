@@ -101,6 +101,7 @@ def prepare(settings: Settings) -> Prepared:
 
 
 def _load(settings: Settings) -> tuple[Job, list[Manifest], Path]:
+    _check_save(settings)
     if settings.target.endswith(".py"):
         return _from_script(settings)
     documents = files.read_documents(settings.target)
@@ -115,19 +116,32 @@ def _load(settings: Settings) -> tuple[Job, list[Manifest], Path]:
     return files.load(jobs[0]), [data for data in others if isinstance(data, dict)], file
 
 
+def _check_save(settings: Settings) -> None:
+    if settings.save is None:
+        return
+    if settings.sets:
+        raise Usage("--save: give the roles by --worker, --ps and so on instead of --set")
+    if not settings.target.endswith(".py"):
+        raise Usage(f"--save is for scripts; `tfyard convert {settings.target}` writes a job anew")
+
+
 def _from_script(settings: Settings) -> tuple[Job, list[Manifest], Path]:
     script = Path(settings.target)
     if not script.is_file():
         raise Usage(f"{settings.target}: there is no such file")
     counts = {role: getattr(settings, role) for role in ROLE_OPTIONS if getattr(settings, role) is not None}
+    env = dict(_pair(text, "--env") for text in settings.env)
     words = {
         "name": settings.name or as_name(script.stem, "training"),
         "image": DEFAULT_IMAGE,
         "code": os.path.relpath(script.parent.resolve(), Path(settings.save or "x").resolve().parent),
         "run": ["python", script.name, *settings.args],
+        **({"env": env} if env else {}),
         **(counts or {"worker": 1}),
     }
-    if settings.save is not None and not settings.dry_run:
+    if settings.save is not None and settings.dry_run:
+        click.echo(f"--save: a dry run does not write {settings.save}", err=True)
+    elif settings.save is not None:
         if Path(settings.save).exists():
             raise Usage(f"--save: {settings.save} exists; choose another name")
         from tfyard.cli import editor

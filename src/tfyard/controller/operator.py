@@ -326,7 +326,7 @@ class Operator:
         """Read once for as long as it goes on: its pods change often, what it asks for hardly ever."""
         known = self._jobs.get(key)
         if known is None or not known[0].is_same_job(view):
-            known = self._jobs[key] = (view, formats.load(view.document()))
+            known = self._jobs[key] = (view, _load(view))
         return known[1]
 
     async def _refuse(self, view: JobView, problems: tuple[Problem, ...]) -> None:
@@ -341,7 +341,7 @@ class Operator:
             run_policy=RunPolicy(managed_by=_keeper(view)),
         )
         try:
-            before = formats.load_status(view.document())
+            before = formats.load_status(view.remembered())
         except Invalid as error:
             self._distrust(job, view, error.problems)
             return
@@ -362,9 +362,19 @@ class Operator:
             self.store.tell(job, event)
 
 
+def _load(view: JobView) -> Job:
+    try:
+        return formats.load(view.document())
+    except RecursionError:
+        raise Invalid([Problem(("spec",), "is nested too deeply to be read")]) from None
+
+
 def _keeper(view: JobView) -> str | None:
     """Who keeps this job, though nothing else of it may be readable."""
-    spec = view.document().get("spec")
+    try:
+        spec = view.document()["spec"]
+    except RecursionError:
+        return None
     policy = spec.get("runPolicy") if isinstance(spec, dict) else None
     found = policy.get("managedBy") if isinstance(policy, dict) else None
     return found if isinstance(found, str) else None

@@ -6,8 +6,8 @@ from .shape import Notes, Path
 
 UNITS = {"w": 7 * 86_400, "d": 86_400, "h": 3_600, "m": 60, "s": 1}
 PATTERN = r"^(?=\d)(\d+w)?(\d+d)?(\d+h)?(\d+m)?(\d+s?)?$"
-LONGEST = 10 * 366 * UNITS["d"]
-"""Ten years: beyond it a number is a mistake, and within it every sum with a date is valid."""
+LONGEST = 2**31 - 1
+"""68 years, the largest time to live of a TFJob; some write it for `never`. Every sum with a date is valid."""
 
 
 def read(value: str | int, path: Path, notes: Notes) -> int | None:
@@ -17,9 +17,9 @@ def read(value: str | int, path: Path, notes: Notes) -> int | None:
     if not parts or not re.fullmatch(PATTERN, text):
         notes.error(path, "must be a duration", 'for example 90s, 5m, 1h30m or "2d"', value)
         return None
-    seconds = sum(int(number[:12]) * UNITS[unit or "s"] for number, unit in parts)
+    seconds = sum(int(number.lstrip("0")[:12] or 0) * UNITS[unit or "s"] for number, unit in parts)
     if seconds > LONGEST:
-        notes.error(path, "must be at most ten years", "", value)
+        notes.error(path, "must be at most 68 years", "", value)
         return None
     return seconds
 

@@ -74,7 +74,7 @@ class RunPolicySpec(Struct, frozen=True, rename="camel"):
         Seconds | None, Meta(description="Delete the job this long after it finished; default: never.")
     ] = None
     active_deadline_seconds: Annotated[
-        Annotated[int, Meta(ge=1, le=durations.LONGEST)] | None,
+        Annotated[int, Meta(ge=1)] | None,
         Meta(description="Fail the job when it has run this long."),
     ] = None
     backoff_limit: Annotated[
@@ -210,7 +210,7 @@ def _run_policy(spec: TFJobSpec, meta: metadata.Metadata, defaults: Defaults, no
     return RunPolicy(
         clean=chosen["clean_pod_policy"] or defaults.clean,
         ttl=chosen["ttl_seconds_after_finished"],
-        deadline=chosen["active_deadline_seconds"],
+        deadline=_limited(chosen["active_deadline_seconds"]),
         backoff_limit=chosen["backoff_limit"],
         suspend=bool(chosen["suspend"]),
         managed_by=chosen["managed_by"],
@@ -257,3 +257,8 @@ def _choice(meta: metadata.Metadata, name: str, words: tuple[str, ...], notes: N
     fix = f'did you mean "{best}"?' if best else ""
     notes.error(("metadata", "annotations", name), f"must be one of {', '.join(words)}", fix, value)
     return None
+
+
+def _limited(seconds: int | None) -> int | None:
+    """A deadline may be any number of 64 bits; beyond this it is none."""
+    return None if seconds is None else min(seconds, durations.LONGEST)
