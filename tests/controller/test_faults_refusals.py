@@ -62,28 +62,20 @@ async def told_pods(scene: Any) -> int:
     )
 
 
-async def test_a_webhook_that_says_no_with_any_code_is_told(
-    control_plane: ControlPlane, namespace: str
-) -> None:
-    text = 'admission webhook "images.example" denied the request: no such registry'
-    client = Refusing(control_plane.admin, lambda _: denied(400, text))
-    async with stage(control_plane, namespace, Script()) as scene, operator_with(client, namespace):
-        await scene.submit(tfjob(Worker=2))
-        condition = await blocked(scene, "Refused")
-        assert text in condition["message"]
-        client.answer = lambda _: None
-        await scene.phase("Running")
+SAYS_NO = 'admission webhook "images.example" denied the request: no such registry'
+CANNOT_BE_CALLED = 'Internal error occurred: failed calling webhook "images.example"'
 
 
-async def test_a_webhook_that_cannot_be_called_is_told_when_it_stays_so(
-    control_plane: ControlPlane, namespace: str
+@pytest.mark.parametrize(
+    ("code", "text", "reason"), [(400, SAYS_NO, "Refused"), (500, CANNOT_BE_CALLED, "ServerFault")]
+)
+async def test_a_webhook_that_says_no_or_cannot_be_called_is_told(
+    control_plane: ControlPlane, namespace: str, code: int, text: str, reason: str
 ) -> None:
-    text = 'Internal error occurred: failed calling webhook "images.example"'
-    client = Refusing(control_plane.admin, lambda _: denied(500, text, "InternalError"))
+    client = Refusing(control_plane.admin, lambda _: denied(code, text))
     async with stage(control_plane, namespace, Script()) as scene, operator_with(client, namespace):
         await scene.submit(tfjob(Worker=2))
-        condition = await blocked(scene, "ServerFault")
-        assert text in condition["message"]
+        assert text in (await blocked(scene, reason))["message"]
         client.answer = lambda _: None
         await scene.phase("Running")
 
