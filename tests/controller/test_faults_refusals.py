@@ -96,17 +96,19 @@ async def test_a_job_beyond_its_quota_does_not_try_every_pod_at_every_try(
         assert metric(operator, "created_pods_total") == 0
 
 
-async def test_races_for_a_quota_delay_nobody_and_everything_that_was_done_is_told(
-    control_plane: ControlPlane, namespace: str
-) -> None:
-    def contended(number: int) -> KubeError | None:
-        return (
-            denied(409, "Operation cannot be fulfilled on resourcequotas", "Conflict")
-            if number % 5 == 0
-            else None
-        )
+RACE = denied(409, "Operation cannot be fulfilled on resourcequotas", "Conflict")
+FAULT = denied(500, "etcdserver: leader changed")
 
-    client = Refusing(control_plane.admin, contended)
+
+@pytest.mark.parametrize(
+    "answer",
+    [lambda number: None if number % 5 else RACE, lambda number: FAULT if number in (3, 17, 30) else None],
+    ids=["races for a quota", "faults of the server"],
+)
+async def test_what_fails_now_and_then_costs_no_pod_and_everything_that_was_done_is_told(
+    control_plane: ControlPlane, namespace: str, answer: Answer
+) -> None:
+    client = Refusing(control_plane.admin, answer)
     async with (
         stage(control_plane, namespace, Script()) as scene,
         operator_with(client, namespace) as operator,
@@ -120,27 +122,6 @@ async def test_races_for_a_quota_delay_nobody_and_everything_that_was_done_is_to
         await eventually(all_told)
         assert metric(operator, "created_pods_total") == MANY
         assert metric(operator, "succeeded_service_creation_total") == 1
-
-
-async def test_faults_in_between_lose_no_pod_and_no_event(
-    control_plane: ControlPlane, namespace: str
-) -> None:
-    def faulty(number: int) -> KubeError | None:
-        return denied(500, "etcdserver: leader changed") if number in (3, 17, 30) else None
-
-    client = Refusing(control_plane.admin, faulty)
-    async with (
-        stage(control_plane, namespace, Script()) as scene,
-        operator_with(client, namespace) as operator,
-    ):
-        await scene.submit(tfjob(Worker=MANY))
-        await scene.pods({f"train-worker-{index}" for index in range(MANY)})
-
-        async def all_told() -> None:
-            assert await told_pods(scene) == MANY
-
-        await eventually(all_told)
-        assert metric(operator, "created_pods_total") == MANY
 
 
 async def test_a_finished_pod_that_is_deleted_before_its_end_was_written_is_not_run_again(

@@ -37,7 +37,8 @@ def command(context: click.Context, output: str) -> None:
 @command.command("show")
 @click.argument("name", metavar="RUN")
 def show(name: str) -> None:
-    """Show how a run went: outcome per task, why it failed, the loss. RUN may be the beginning of its name."""
+    """Show how a run went: outcome per task, why it failed, the loss. RUN is its name, its job's, or how its
+    name begins."""
     run = runs.find_run(name)
     record = run.load()
     if record is None:

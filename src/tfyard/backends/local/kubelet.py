@@ -213,6 +213,7 @@ class Kubelet:
         pod.exited(container, exit.code, tail(started.log) if exit.code else "")
         # Whoever had already ended when it was asked to has ended by itself.
         is_stopped = exit.signalled and id in self._asked_to_stop
+        self._asked_to_stop.discard(id)
         self.tell(Ended(started, exit, pod.observed().reason, is_stopped))
 
     def _kill(self, id: str) -> None:
