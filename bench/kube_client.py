@@ -17,8 +17,9 @@ import msgspec
 from tfyard.kube import Client, Kind, Patch, list_all, requests
 from tfyard.kube.credentials import build_tls
 from tfyard.kube.kubeconfig import material
-from tfyard.testing import ControlPlane, Script, ScriptedKubelet, builders, pod_status
-from tfyard.testing.script import Pod
+from tfyard.kubelet import pod_status
+from tfyard.kubelet.script import Pod
+from tfyard.testing import ControlPlane, Script, ScriptedKubelet, builders
 
 REQUESTS = 1000
 ROUNDS = 3

@@ -13,9 +13,9 @@ from server import Counting, Counts, counts
 
 from tests.controller.cluster import tfjob
 from tfyard.controller.operator import TFJOBS
+from tfyard.controlplane.components import reserve_port
 from tfyard.kube import Client, requests
 from tfyard.testing import ControlPlane, Script, ScriptedKubelet, builders
-from tfyard.testing.components import reserve_port
 
 
 class Figures(Struct, frozen=True, kw_only=True):

@@ -8,8 +8,8 @@ from typing import Any
 from tfyard.controller import definitions
 from tfyard.controller.operator import OLD_TFJOBS, TFJOBS, Operator, Settings
 from tfyard.kube import Client, requests
+from tfyard.kubelet.script import Scripts
 from tfyard.testing import ControlPlane, ScriptedKubelet, eventually
-from tfyard.testing.script import Scripts
 
 Manifest = dict[str, Any]
 

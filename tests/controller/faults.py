@@ -15,9 +15,9 @@ from tests.controller.cluster import Bench, install
 from tfyard.controller.operator import TFJOBS, Operator, Settings
 from tfyard.kube import Access, Changed, Client, Kind, Request, Snapshot, requests, watch
 from tfyard.kube.transport import ANYTHING
+from tfyard.kubelet.script import Scripts
+from tfyard.kubelet.scripted import UNTIL_TOLD
 from tfyard.testing import ControlPlane, Pod, ScriptedKubelet
-from tfyard.testing.kubelet import UNTIL_TOLD
-from tfyard.testing.script import Scripts
 
 When = Literal["before", "after"]
 ATTEMPT = "tfyard.dev/attempt"

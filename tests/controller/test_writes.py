@@ -12,9 +12,9 @@ from tests.controller.cluster import Bench, install, operating, tfjob
 from tests.controller.prometheus import parse
 from tfyard.controller.operator import Operator
 from tfyard.kube import requests
+from tfyard.kubelet.script import Pod, Scripts
 from tfyard.model.names import REPLICA_INDEX
 from tfyard.testing import ControlPlane, Script, ScriptedKubelet
-from tfyard.testing.script import Pod, Scripts
 
 pytestmark = pytest.mark.cluster
 

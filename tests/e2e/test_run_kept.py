@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tfyard.backends.local import runs
-
-from .conftest import Yard, wait_until
+from tests.e2e.conftest import Yard, wait_until
+from tfyard.backends.local import run_directory
 
 pytestmark = pytest.mark.processes
 
@@ -33,9 +32,9 @@ def make_run(home: Path, name: str, job: str, **fields: object) -> None:
 def test_a_run_is_found_by_its_name_before_its_jobs_before_a_beginning(tmp_path: Path) -> None:
     for name, job in (("tra-1", "tra"), ("tra-1-2", "tra"), ("tra-eval-1", "tra-eval")):
         make_run(tmp_path, name, job)
-    assert runs.find_run("tra-1", tmp_path).name == "tra-1"
-    assert runs.find_run("tra", tmp_path).name == "tra-1-2"
-    assert runs.find_run("tra-e", tmp_path).name == "tra-eval-1"
+    assert run_directory.find_run("tra-1", tmp_path).name == "tra-1"
+    assert run_directory.find_run("tra", tmp_path).name == "tra-1-2"
+    assert run_directory.find_run("tra-e", tmp_path).name == "tra-eval-1"
 
 
 def test_a_killed_run_says_so_and_how_long_it_was_alive(yard: Yard) -> None:
@@ -50,10 +49,10 @@ def test_a_killed_run_says_so_and_how_long_it_was_alive(yard: Yard) -> None:
     killed = yard.tfyard("runs", "show", "t").stdout
     assert "worker-1  Killed" in killed
     (directory,) = (yard.folder / ".tfyard" / "runs").iterdir()
-    record = runs.RunDirectory(directory).load()
+    record = run_directory.RunDirectory(directory).load()
     assert record is not None
     assert record.ended is not None
-    assert runs.RunDirectory(directory).load() == record, "it does not go on"
+    assert run_directory.RunDirectory(directory).load() == record, "it does not go on"
 
 
 def test_a_missing_config_map_is_named_before_there_is_a_run(yard: Yard) -> None:

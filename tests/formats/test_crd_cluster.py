@@ -22,11 +22,11 @@ from tests.formats.serving import (
 )
 from tests.formats.test_validation import container, old, replica, tfjob
 from tfyard import formats
+from tfyard.controlplane.process import ProcessFailed
 from tfyard.formats import crd
 from tfyard.kube import Resource, requests
 from tfyard.model import Manifest, RoleStatus, Status
 from tfyard.testing import ControlPlane
-from tfyard.testing.process import ProcessFailed
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("crds")]
 

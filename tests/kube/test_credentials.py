@@ -10,10 +10,10 @@ from aiohttp import web
 
 from tests.kube.answers import Guard, answering, plugin, unauthorized
 from tfyard import kube
+from tfyard.controlplane.certificates import Authority
 from tfyard.kube import Access, Client, Cluster, Limits, User, requests
 from tfyard.kube.credentials import Credentials
 from tfyard.testing import eventually
-from tfyard.testing.certificates import Authority
 
 VERSION = requests.get("/version")
 ONCE = Limits(attempts=1)

@@ -10,10 +10,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tfyard import formats
-from tfyard.cli import codefiles, files, problems, workshop
+from tfyard.cli import files, problems, workshop
 from tfyard.cli.workshop import is_config
 from tfyard.errors import Invalid, Usage
 from tfyard.formats.metadata import DNS_LABEL
+from tfyard.local import code_folder
 from tfyard.model import Job, ServiceMode
 from tfyard.model.names import MAX_LABEL
 from tfyard.render import Piece, SecretFile, Setting, text
@@ -146,7 +147,7 @@ def _rendered(document: formats.Document, name: str, wish: Wish) -> list[Piece]:
     job = checked_job(document)
     job = moved(job, wish.namespace) if wish.namespace else job
     try:
-        code = codefiles.read(job, Path() if name == "-" else Path(name).parent, wish.output)
+        code = code_folder.read(job, Path() if name == "-" else Path(name).parent, wish.output)
         return _render(wish.form, job, replace(wish.setting, code=code))
     except Invalid as error:
         problems.report(error.problems, document, document.name)

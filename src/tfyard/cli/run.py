@@ -69,15 +69,15 @@ def command(**options: Any) -> None:
     """
     import asyncio
 
-    from tfyard.cli import localjob, localrun
+    from tfyard.local import execute, prepare
 
-    settings = localjob.Settings(**options)
-    prepared = localjob.prepare(settings)
+    settings = prepare.Settings(**options)
+    prepared = prepare.prepare(settings)
     if settings.dry_run:
-        localjob.show_plan(prepared)
+        prepare.show_plan(prepared)
         return
     try:
-        code = asyncio.run(localrun.execute(prepared))
+        code = asyncio.run(execute.execute(prepared))
     except OSError as error:
         raise TfyardError(f"{error.filename or 'the run directory'}: {error.strerror}") from error
     sys.exit(code)

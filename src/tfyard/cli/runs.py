@@ -6,13 +6,13 @@ from pathlib import Path
 
 import click
 
-from tfyard.backends.local import runs
-from tfyard.backends.local.logs import clean
-from tfyard.cli.screen.base import Progress, duration
+from tfyard.backends.local import run_directory
 from tfyard.cli.screen.summary import columns, summary
-from tfyard.controller.happenings import Metric
 from tfyard.errors import Usage
 from tfyard.formats.loglines import stored
+from tfyard.model.run_events import Metric
+from tfyard.node.logs import clean
+from tfyard.overview.progress import Progress, duration
 
 
 @click.group("runs", invoke_without_command=True)
@@ -22,8 +22,8 @@ def command(context: click.Context, output: str) -> None:
     """List past runs, show one, or print its logs."""
     if context.invoked_subcommand is not None:
         return
-    runs.sweep(datetime.now(UTC))
-    found = [record for run in runs.all_runs() if (record := run.load()) is not None]
+    run_directory.sweep(datetime.now(UTC))
+    found = [record for run in run_directory.all_runs() if (record := run.load()) is not None]
     if output == "json":
         import msgspec
 
@@ -39,7 +39,7 @@ def command(context: click.Context, output: str) -> None:
 def show(name: str) -> None:
     """Show how a run went: outcome per task, why it failed, the loss. RUN is its name, its job's, or how its
     name begins."""
-    run = runs.find_run(name)
+    run = run_directory.find_run(name)
     record = run.load()
     if record is None:
         raise Usage(f"{run.name} was never begun")
@@ -58,7 +58,7 @@ def show(name: str) -> None:
 @click.argument("task", required=False)
 def logs(name: str, task: str | None) -> None:
     """Print the logs of a run, every attempt of every task, or of one TASK."""
-    run = runs.find_run(name)
+    run = run_directory.find_run(name)
     found = run.logs(task)
     if not found:
         known = sorted({path.name.rsplit(".", 2)[0] for path in run.logs()})
@@ -83,7 +83,7 @@ def _print_log(path: Path, *, alone: bool) -> None:
     sys.stdout.flush()
 
 
-def _print_table(found: list[runs.RunRecord]) -> None:
+def _print_table(found: list[run_directory.RunRecord]) -> None:
     rows = [("RUN", "PHASE", "TASKS", "TOOK", "EXIT CODE")]
     rows += [
         (r.name, r.phase, str(len(r.tasks)), _took(r), "" if r.exit_code is None else str(r.exit_code))
@@ -93,6 +93,6 @@ def _print_table(found: list[runs.RunRecord]) -> None:
         click.echo(line)
 
 
-def _took(record: runs.RunRecord) -> str:
+def _took(record: run_directory.RunRecord) -> str:
     end = record.ended or datetime.now(UTC)
     return duration((end - record.started).total_seconds())

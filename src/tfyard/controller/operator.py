@@ -24,12 +24,12 @@ from tfyard.errors import Invalid
 from tfyard.kube import requests
 from tfyard.model import Action, Decision, Event, Job, Manifest, Problem, RunPolicy, format_path
 from tfyard.model.names import CONTROLLER, OPERATOR_NAME
+from tfyard.spine import reconcile
 
 from . import journal
 from .counted import Metrics
 from .gangs import groups_of
 from .queue import Queue
-from .spine import reconcile
 from .tally import tally, tally_deeds
 
 log = logging.getLogger(__name__)

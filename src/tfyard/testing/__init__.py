@@ -8,12 +8,12 @@ In pytest: `pytest_plugins = ["tfyard.testing.fixtures"]` gives `control_plane`,
 It refuses to pretend: there is no fake apiserver here, and there will be none.
 """
 
-from tfyard.testing.binaries import MissingBinaries
-from tfyard.testing.control_plane import CONTROLLERS, ControlPlane
-from tfyard.testing.kubelet import ScriptedKubelet
-from tfyard.testing.process import Process, ProcessFailed
+from tfyard.controlplane.binaries import MissingBinaries
+from tfyard.controlplane.control_plane import CONTROLLERS, ControlPlane
+from tfyard.controlplane.process import Process, ProcessFailed
+from tfyard.kubelet.script import Pod, Script
+from tfyard.kubelet.scripted import ScriptedKubelet
 from tfyard.testing.relay import Relay
-from tfyard.testing.script import Pod, Script
 from tfyard.testing.waiting import eventually
 
 __all__ = [

@@ -6,7 +6,7 @@ import socket
 from typing import Any, Self
 from urllib.parse import urlsplit
 
-from tfyard.testing.components import LOOPBACK
+from tfyard.controlplane.components import LOOPBACK
 
 
 class Relay:

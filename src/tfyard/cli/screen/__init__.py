@@ -3,7 +3,7 @@
 import os
 import sys
 
-from .base import Progress, Screen
+from tfyard.overview.progress import Progress, Screen
 
 
 def choose(output: str, tasks: list[str], progress: Progress, *, quiet: bool) -> Screen:

@@ -5,10 +5,9 @@ import time
 
 import msgspec
 
-from tfyard.controller.happenings import Counts, Happening, Log, Metric, Skipped
 from tfyard.formats.loglines import storable
-
-from .base import Screen
+from tfyard.model.run_events import Counts, Happening, Log, Metric, Skipped
+from tfyard.overview.progress import Screen
 
 
 class JsonScreen(Screen):

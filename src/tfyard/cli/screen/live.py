@@ -9,19 +9,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from tfyard.controller.happenings import (
-    Counts,
-    Ended,
-    Happening,
-    Log,
-    Note,
-    Phase,
-    Skipped,
-    Started,
-    Usage,
-)
-
-from .base import Progress, Screen, duration, ending, number, size
+from tfyard.model.run_events import Counts, Ended, Happening, Log, Note, Phase, Skipped, Started, Usage
+from tfyard.overview.progress import Progress, Screen, duration, ending, number, size
 
 COLOURS = ("cyan", "green", "yellow", "magenta", "blue", "bright_cyan", "bright_green", "bright_magenta")
 LINES_PER_FLUSH = 200

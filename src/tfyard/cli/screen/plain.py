@@ -2,10 +2,9 @@
 
 import sys
 
-from tfyard.controller.happenings import Ended, Happening, Log, Note, Phase, Skipped, Started
 from tfyard.formats.loglines import without_colours
-
-from .base import Screen, ending
+from tfyard.model.run_events import Ended, Happening, Log, Note, Phase, Skipped, Started
+from tfyard.overview.progress import Screen, ending
 
 
 class PlainScreen(Screen):

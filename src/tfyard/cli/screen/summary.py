@@ -4,9 +4,8 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from math import isfinite
 
-from tfyard.backends.local.runs import RunRecord, TaskRecord
-
-from .base import Progress, duration, number, size
+from tfyard.backends.local.run_directory import RunRecord, TaskRecord
+from tfyard.overview.progress import Progress, duration, number, size
 
 PLOT_WIDTH, PLOT_HEIGHT = 60, 6
 BLOCKS = " ▁▂▃▄▅▆▇█"

@@ -1,0 +1,96 @@
+"""Where etcd, kube-apiserver and their friends are on this machine.
+
+Looked for in this order: an explicit folder, `KUBEBUILDER_ASSETS` (what envtest users already have), our own
+cache, PATH. `python -m tfyard.controlplane.binaries` fills the cache by building the official Go modules that
+`go.mod` and `go.sum` beside this file pin; nothing is ever downloaded or built behind a test's back.
+"""
+
+import hashlib
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+
+from tfyard.errors import TfyardError
+
+HERE = Path(__file__).parent
+HOW_TO_GET_THEM = "run `make control-plane` (needs Go and its modules, some minutes, once)"
+
+
+class MissingBinaries(TfyardError):
+    """No control plane can be started on this machine; the message says what to do."""
+
+
+class Binaries(msgspec.Struct, frozen=True):
+    """A folder that has at least etcd and kube-apiserver; envtest's folders have no controllers."""
+
+    folder: Path
+
+    def path(self, name: str) -> Path:
+        found = self.folder / name
+        if not found.exists():
+            raise MissingBinaries(f"{self.folder} has no {name}; {HOW_TO_GET_THEM}")
+        return found
+
+    def has(self, *names: str) -> bool:
+        return all((self.folder / name).exists() for name in names)
+
+    @property
+    def version(self) -> str:
+        """Such as `1.36.3`, from the apiserver itself."""
+        command = [str(self.path("kube-apiserver")), "--version"]
+        said = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True).stdout
+        match = re.search(r"v(\d+\.\d+\.\d+)", said)
+        return match[1] if match else said.strip()
+
+
+def pinned_version() -> str:
+    match = re.search(r"k8s\.io/kubernetes v(\S+)", (HERE / "go.mod").read_text())
+    assert match, "go.mod pins k8s.io/kubernetes"
+    return match[1]
+
+
+def cache_folder() -> Path:
+    """One folder per content of go.sum and platform: a changed pin never meets old binaries."""
+    key = hashlib.sha256((HERE / "go.sum").read_bytes()).hexdigest()[:16]
+    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return base / "tfyard" / "control-plane" / f"{key}-{sys.platform}-{platform.machine()}"
+
+
+def locate(folder: Path | None = None, version: str | None = None) -> Binaries:
+    """The first place that has them. `version` (such as `1.36`) must match what is found."""
+    wanted = version or pinned_version().rpartition(".")[0]
+    assets = os.environ.get("KUBEBUILDER_ASSETS")
+    if explicit := folder or (Path(assets) if assets else None):
+        return _explicit(Binaries(explicit), version)
+    for candidate in (Binaries(cache_folder()), _on_path()):
+        if _is_complete(candidate) and _matches(candidate, wanted):
+            return candidate
+    raise MissingBinaries(f"no etcd and kube-apiserver {wanted} here: {HOW_TO_GET_THEM}")
+
+
+def _explicit(binaries: Binaries, version: str | None) -> Binaries:
+    """What somebody named is taken or refused, never passed over for something else."""
+    if not _is_complete(binaries):
+        raise MissingBinaries(f"{binaries.folder} has no etcd and kube-apiserver")
+    if version and not _matches(binaries, version):
+        raise MissingBinaries(f"{binaries.folder} has Kubernetes {binaries.version}, {version} was asked for")
+    return binaries
+
+
+def _on_path() -> Binaries:
+    found = shutil.which("kube-apiserver")
+    return Binaries(Path(found).parent if found else Path("/nonexistent"))
+
+
+def _is_complete(binaries: Binaries) -> bool:
+    return binaries.has("etcd", "kube-apiserver")
+
+
+def _matches(binaries: Binaries, version: str) -> bool:
+    return f"{binaries.version}.".startswith(f"{version}.")

@@ -1,0 +1,263 @@
+"""A real Kubernetes control plane in one folder and a few processes, for as long as a `with` block.
+
+    with ControlPlane() as plane:
+        async with plane.client() as client: ...
+        plane.kubectl("get", "pods")
+        plane.apiserver.kill(); plane.restart("kube-apiserver")
+
+It has no kubelet and no network: pods exist, and ScriptedKubelet decides what becomes of them.
+"""
+
+import asyncio
+import base64
+import http.client
+import shutil
+import socket
+import ssl
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Self
+
+import msgspec
+
+from tfyard.controlplane import kubeconfigs
+from tfyard.controlplane.binaries import Binaries, locate
+from tfyard.controlplane.certificates import Authority, Pair, key_pem, new_key, public_pem
+from tfyard.controlplane.components import COMMAND_LINES, LOOPBACK, Layout, reserve_port
+from tfyard.controlplane.process import Process, ProcessFailed
+from tfyard.kube import Access, Client, Cluster, Limits, User
+from tfyard.kube.transport import DEFAULT_LIMITS
+
+API = ("etcd", "kube-apiserver")
+CONTROLLERS = ("kube-controller-manager", "kube-scheduler")
+ADMIN = ("tfyard-admin", ("system:masters",))
+READY_TIMEOUT = 120.0
+
+
+class ControlPlane:
+    """etcd and kube-apiserver, and of the `controllers` those that are asked for. `flags` are for components by
+    name, beside what they need anyway: feature gates, say."""
+
+    def __init__(
+        self,
+        version: str | None = None,
+        binaries: Path | None = None,
+        controllers: Sequence[str] = (),
+        flags: Mapping[str, Sequence[str]] = MappingProxyType({}),
+    ) -> None:
+        self.binaries: Binaries = locate(binaries, version)
+        self._flags = flags
+        self._wanted = (*API, *controllers)
+        self._processes: dict[str, Process] = {}
+        self._held: list[socket.socket] = []
+
+    def __enter__(self) -> Self:
+        self.folder = Path(tempfile.mkdtemp(prefix="tfyard-box-"))
+        try:
+            self._prepare()
+            for name in self._wanted:
+                self.start(name)
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Clients before servers: an apiserver without its etcd takes long to say goodbye."""
+        for name in reversed(list(COMMAND_LINES)):
+            if name in self._processes:
+                self._processes.pop(name).stop()
+        for held in self._held:
+            held.close()
+        shutil.rmtree(self.folder)
+
+    async def __aenter__(self) -> Self:
+        return await asyncio.to_thread(self.__enter__)
+
+    async def __aexit__(self, *_: object) -> None:
+        await asyncio.to_thread(self.__exit__)
+
+    # --- its parts
+
+    @property
+    def etcd(self) -> Process:
+        return self._processes["etcd"]
+
+    @property
+    def apiserver(self) -> Process:
+        return self._processes["kube-apiserver"]
+
+    @property
+    def processes(self) -> list[Process]:
+        return list(self._processes.values())
+
+    def start(self, name: str) -> Process:
+        """Bring a component up (again) and wait until it says that it is ready."""
+        process = self._processes.get(name)
+        if process is None:
+            own = self._flags.get(name, ())
+            argv = [str(self.binaries.path(name)), *COMMAND_LINES[name](self._layout), *own]
+            process = Process(name, argv, self.folder / f"{name}.log", self.folder)
+            self._processes[name] = process
+        if not process.running:
+            process.start()
+        self.wait_ready(name)
+        return process
+
+    def stop(self, name: str) -> None:
+        self._processes[name].stop()
+
+    def restart(self, name: str) -> None:
+        self.stop(name)
+        self.start(name)
+
+    def wait_ready(self, name: str, timeout: float = READY_TIMEOUT) -> None:
+        process, end = self._processes[name], time.monotonic() + timeout
+        while not self._is_ready(name):
+            if not process.running:
+                raise ProcessFailed(f"{name} ended before it was ready:\n{process.last_words()}")
+            if time.monotonic() > end:
+                raise ProcessFailed(f"{name} is not ready after {timeout:.0f} s:\n{process.last_words()}")
+            time.sleep(0.05)
+
+    def mend(self) -> None:
+        """Everything that belongs to this box up and answering, whatever was done to it."""
+        for name in self._wanted:
+            if self._processes[name].running:
+                self._processes[name].resume()
+            self.start(name)
+
+    def compact(self) -> int:
+        """Make etcd forget all history up to now, as the apiserver orders every five minutes in real life."""
+        revision = int(self._etcd("/v3/kv/range", {"key": "AA=="})["header"]["revision"])
+        self._etcd("/v3/kv/compaction", {"revision": str(revision), "physical": True})
+        return revision
+
+    # --- who may use it
+
+    @property
+    def server(self) -> str:
+        return self._layout.url("kube-apiserver")
+
+    def access(self, user: str = ADMIN[0], groups: Iterable[str] | None = None) -> Access:
+        """As anybody: the admin by default, otherwise a user of that name with a fresh client certificate."""
+        chosen = ADMIN[1] if groups is None and user == ADMIN[0] else tuple(groups or ())
+        return Access(self._cluster(), _certified(self._authority.client(user, chosen)))
+
+    def token_access(self, token: str, namespace: str = "default") -> Access:
+        """As whoever the token says, such as a ServiceAccount (see `builders.service_account_token`)."""
+        return Access(self._cluster(), User(token=token), namespace)
+
+    def client(self, access: Access | None = None, limits: Limits = DEFAULT_LIMITS) -> Client:
+        return Client(access or self.admin, limits)
+
+    def write_kubeconfig(self, access: Access, name: str) -> Path:
+        path = self.folder / f"{name}.kubeconfig"
+        path.write_text(kubeconfigs.dump(access))
+        path.chmod(0o600)
+        return path
+
+    def kubectl_command(self, *args: str) -> list[str]:
+        """As the admin, and with a home of its own: its caches must not outlive us, nor its owner's kuberc
+        change what it prints."""
+        home = ["env", f"HOME={self.folder}", "KUBERC=off"]
+        return [*home, str(self.binaries.path("kubectl")), f"--kubeconfig={self.kubeconfig}", *args]
+
+    def kubectl(self, *args: str, stdin: str = "", timeout: float = 60) -> str:
+        """What the real kubectl prints; ProcessFailed, with its words, if it fails."""
+        command = self.kubectl_command(*args)
+        done = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=timeout)
+        if done.returncode:
+            raise ProcessFailed(f"kubectl {' '.join(args)}: {done.stderr.strip()}")
+        return done.stdout
+
+    # --- how it comes to be
+
+    def _prepare(self) -> None:
+        ports = {}
+        for name in ("kube-apiserver", *CONTROLLERS):
+            self._held.append(reserve_port())
+            ports[name] = self._held[-1].getsockname()[1]
+        self._layout = Layout(self.folder, ports)
+        self._authority = Authority()
+        self._write_keys()
+        self.admin = self.access()
+        self.kubeconfig = self.write_kubeconfig(self.admin, "admin")
+        for name in CONTROLLERS:
+            self.write_kubeconfig(self.access(f"system:{name}"), name)
+        self._tls = ssl.create_default_context(cadata=self._authority.pem.decode())
+        self._load_admin_certificate()
+
+    def _write_keys(self) -> None:
+        served = self._authority.server(["localhost", "kubernetes", "kubernetes.default.svc"])
+        tokens = new_key()
+        files = {
+            "ca.crt": self._authority.pem,
+            "server.crt": served.certificate,
+            "server.key": served.key,
+            "service-accounts.key": key_pem(tokens),
+            "service-accounts.pub": public_pem(tokens),
+        }
+        for name, content in files.items():
+            (self.folder / name).write_bytes(content)
+
+    def _load_admin_certificate(self) -> None:
+        user = self.admin.user
+        pem = base64.b64decode(user.client_certificate_data) + base64.b64decode(user.client_key_data)
+        (self.folder / "admin.pem").write_bytes(pem)
+        self._tls.load_cert_chain(self.folder / "admin.pem")
+
+    def _cluster(self) -> Cluster:
+        return Cluster(self.server, certificate_authority_data=_text(self._authority.pem))
+
+    def _is_ready(self, name: str) -> bool:
+        if name == "etcd":
+            connection: http.client.HTTPConnection = _UnixConnection(self._layout.file("etcd.sock"))
+            path = "/health"
+        else:
+            port = self._layout.ports[name]
+            connection = http.client.HTTPSConnection(LOOPBACK, port, timeout=5, context=self._tls)
+            path = "/readyz" if name == "kube-apiserver" else "/healthz"
+        try:
+            connection.request("GET", path)
+            return connection.getresponse().status == 200
+        except (OSError, http.client.HTTPException):
+            return False
+        finally:
+            connection.close()
+
+    def _etcd(self, path: str, body: dict[str, Any]) -> Any:
+        """etcd's own JSON gateway: no second client library for two calls."""
+        connection = _UnixConnection(self._layout.file("etcd.sock"))
+        try:
+            connection.request("POST", path, msgspec.json.encode(body))
+            response = connection.getresponse()
+            answer = response.read()
+            if response.status != 200:
+                raise ProcessFailed(f"etcd {path}: {answer.decode()}")
+            return msgspec.json.decode(answer)
+        finally:
+            connection.close()
+
+
+class _UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path: str) -> None:
+        super().__init__("localhost", timeout=10)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self._path)
+
+
+def _text(pem: bytes) -> str:
+    return base64.b64encode(pem).decode()
+
+
+def _certified(pair: Pair) -> User:
+    return User(client_certificate_data=_text(pair.certificate), client_key_data=_text(pair.key))

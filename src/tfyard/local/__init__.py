@@ -1,0 +1,1 @@
+"""A run on this machine as an application: prepare, run, record, list. The twin of `remote`."""

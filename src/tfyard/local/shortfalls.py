@@ -1,0 +1,55 @@
+"""What a job asks for and a process cannot have: said once each, by name, instead of being silently ignored."""
+
+from collections.abc import Iterator
+
+from tfyard.model import Job, Manifest
+from tfyard.node.volumes import LASTING, is_known, lasting_name
+
+_OF_PODS = {
+    "nodeSelector": "node selection",
+    "affinity": "affinity",
+    "tolerations": "tolerations",
+    "topologySpreadConstraints": "topology spread",
+    "imagePullSecrets": "image pull secrets",
+    "serviceAccountName": "the service account",
+    "priorityClassName": "the priority class",
+    "schedulerName": "the scheduler",
+    "runtimeClassName": "the runtime class",
+    "hostAliases": "host aliases",
+    "dnsConfig": "DNS settings",
+    "securityContext": "the security context",
+}
+_OF_CONTAINERS = {
+    "livenessProbe": "liveness probes",
+    "readinessProbe": "readiness probes",
+    "startupProbe": "startup probes",
+    "lifecycle": "lifecycle hooks",
+    "securityContext": "the security context",
+    "volumeDevices": "block devices",
+}
+
+
+def shortfalls(job: Job) -> list[str]:
+    """Names of what is not honoured here, each once."""
+    found = [name for role in job.roles for name in _in_template(role.template)]
+    return list(dict.fromkeys(found))
+
+
+def stand_ins(job: Job, given: set[str]) -> list[tuple[str, str]]:
+    """(volume, directory) for storage of the cluster that a directory here stands in for."""
+    volumes = [v for role in job.roles for v in (role.template.get("spec") or {}).get("volumes") or []]
+    found = {v["name"]: lasting_name(kind, v[kind]) for v in volumes for kind in LASTING if kind in v}
+    return [(name, directory) for name, directory in found.items() if name not in given]
+
+
+def _in_template(template: Manifest) -> Iterator[str]:
+    spec = template.get("spec") or {}
+    yield from (text for field, text in _OF_PODS.items() if spec.get(field))
+    for container in spec.get("containers") or []:
+        yield from (text for field, text in _OF_CONTAINERS.items() if container.get(field))
+        limits = (container.get("resources") or {}).get("limits") or {}
+        if limits.get("cpu"):
+            yield "CPU limits"
+    for volume in spec.get("volumes") or []:
+        if not is_known(volume):
+            yield f"the volume {volume.get('name')}"

@@ -1,0 +1,1 @@
+"""A job on a cluster as an application: submit, follow, copy, act. The twin of `local`."""

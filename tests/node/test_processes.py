@@ -1,0 +1,67 @@
+"""The supervisor and its other end, without a job around them."""
+
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from tfyard.node.orphans import is_ending
+from tfyard.node.processes import Command, Exit, Processes
+
+pytestmark = pytest.mark.processes
+
+
+async def test_a_start_that_a_killed_supervisor_never_came_to_is_told_as_an_end(tmp_path: Path) -> None:
+    ended: asyncio.Queue[tuple[str, int]] = asyncio.Queue()
+    log = tmp_path / "supervisor.log"
+    async with Processes(log, lambda id, exit: ended.put_nowait((id, exit.code))) as processes:
+        os.kill(processes._supervisor.pid, signal.SIGSTOP)
+        processes.start("one", Command(argv=["true"], env={}, cwd="/"), tmp_path / "one.log")
+        os.kill(processes._supervisor.pid, signal.SIGKILL)
+        assert await asyncio.wait_for(ended.get(), 30) == ("one", 137)
+
+
+async def test_what_a_stopped_program_has_used_is_told_though_its_shell_did_not_wait_for_it(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "busy.py").write_text(
+        "import time\nkept = bytearray(100 << 20)\nwhile time.process_time() < 0.3: pass\n"
+        "print('done', flush=True)\ntime.sleep(600)\n"
+    )
+    ended: asyncio.Queue[Exit] = asyncio.Queue()
+    log = tmp_path / "task.log"
+    async with Processes(tmp_path / "supervisor.log", lambda _, exit: ended.put_nowait(exit)) as processes:
+        line = f"{sys.executable} busy.py; true"
+        command = Command(argv=["/bin/sh", "-c", line], env=dict(os.environ), cwd=str(tmp_path))
+        processes.start("one", command, log)
+        while not log.is_file() or "done" not in log.read_text():
+            await asyncio.sleep(0.05)
+        processes.signal("one", signal.SIGTERM)
+        exit = await asyncio.wait_for(ended.get(), 30)
+    assert exit.code == 143
+    assert exit.cpu >= 0.25
+    assert exit.peak >= 100 << 20
+
+
+@pytest.mark.parametrize("ends_first", [True, False], ids=["not if it had ended", "if it still ran"])
+async def test_a_signal_is_told_to_have_come_first(tmp_path: Path, ends_first: bool) -> None:
+    """A supervisor that is held up hears of both at once."""
+    ended: asyncio.Queue[Exit] = asyncio.Queue()
+    async with Processes(tmp_path / "supervisor.log", lambda _, exit: ended.put_nowait(exit)) as processes:
+        line = "while ! [ -e go ]; do sleep 0.05; done; exit 3"
+        command = Command(argv=["/bin/sh", "-c", line], env=dict(os.environ), cwd=str(tmp_path))
+        processes.start("one", command, tmp_path / "task.log")
+        while "one" not in processes.pids:
+            await asyncio.sleep(0.05)
+        os.kill(processes._supervisor.pid, signal.SIGSTOP)
+        if ends_first:
+            (tmp_path / "go").touch()
+            while not is_ending(processes.pids["one"]):
+                await asyncio.sleep(0.05)
+        processes.signal("one", signal.SIGTERM)
+        os.kill(processes._supervisor.pid, signal.SIGCONT)
+        exit = await asyncio.wait_for(ended.get(), 30)
+    assert (exit.code, exit.signalled) == ((3, False) if ends_first else (143, True))
