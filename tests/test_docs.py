@@ -12,8 +12,8 @@ import pytest
 from tests.cli.running import ROOT
 from tfyard import formats
 from tfyard.cli.main import COMMANDS, tfyard
-from tfyard.formats import v1, v1alpha2, v1beta1, v1beta2
 from tfyard.formats.loading import VERSIONS
+from tfyard.formats.tfjob import v1, v1alpha2, v1beta1, v1beta2
 from tools import jobfile_docs
 
 DOCS = ROOT / "docs"

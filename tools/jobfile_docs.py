@@ -6,7 +6,7 @@ python tools/jobfile_docs.py
 import re
 from pathlib import Path
 
-from tfyard.formats import explaining
+from tfyard.formats.declarations import explaining
 
 PAGE = Path(__file__).parents[1] / "docs" / "jobfile.md"
 _TABLE = re.compile(r"<!-- words: ?(\S*?)( without (\S+))? -->\n.*?<!-- end -->", re.DOTALL)

@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = "io.k8s.api.core.v1.PodTemplateSpec"
-DATA = Path(__file__).parent.parent / "src" / "tfyard" / "formats" / "data"
+DATA = Path(__file__).parent.parent / "src" / "tfyard" / "formats" / "pods" / "data"
 
 KINDS_FILE = Path(__file__).parent.parent / "tests" / "render" / "data" / "kinds.json"
 KINDS = {

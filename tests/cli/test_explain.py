@@ -2,9 +2,9 @@ import pytest
 
 from tests.cli.running import tfyard
 from tfyard.errors import Usage
-from tfyard.formats.explaining import explain
+from tfyard.formats.declarations.explaining import explain
 from tfyard.formats.jobfile.words import JobFile
-from tfyard.formats.tfjob import RunPolicySpec, SchedulingSpec, TFJobSpec
+from tfyard.formats.tfjob.fields import RunPolicySpec, SchedulingSpec, TFJobSpec
 
 
 def test_without_a_field_the_words_of_the_job_file_are_listed() -> None:

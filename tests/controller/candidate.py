@@ -11,7 +11,7 @@ import threading
 import time
 
 from tests.controller.standing import TERMS
-from tfyard.controller.leadership import Leadership
+from tfyard.controller.leader_election import Leadership
 from tfyard.controller.lease import Candidate
 from tfyard.kube import kubeconfig
 

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
-from tfyard.controller import definitions
+from tfyard.controller import crds
 from tfyard.controller.operator import OLD_TFJOBS, TFJOBS, Operator, Settings
 from tfyard.kube import Client, requests
 from tfyard.kubelet.script import Scripts
@@ -105,4 +105,4 @@ async def bench(
 
 async def install(client: Client) -> None:
     """Our definitions, as `tfyard operator --install-crds` does it; where they are already, nothing changes."""
-    await definitions.ready(client, install=True)
+    await crds.ready(client, install=True)

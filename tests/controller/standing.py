@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from tfyard.controller.leadership import Leadership
+from tfyard.controller.leader_election import Leadership
 from tfyard.controller.lease import Candidate, Terms
 from tfyard.kube import Access, requests
 from tfyard.testing import ControlPlane

@@ -11,7 +11,7 @@ import pytest
 from tests.controller.cluster import tfjob
 from tests.controller.faults import Counting, OperatorProcess, Stage, operator_with, stage
 from tests.controller.prometheus import parse
-from tests.controller.test_service import port_of
+from tests.controller.test_process import port_of
 from tfyard.controller.operator import TFJOBS, Operator
 from tfyard.kube import requests
 from tfyard.kube.lists import PAGE

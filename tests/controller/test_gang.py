@@ -13,9 +13,9 @@ import yaml
 
 from tests.controller import cluster
 from tests.controller.cluster import Bench, bench, tfjob
-from tests.controller.test_service import operator
+from tests.controller.test_process import operator
 from tests.controller.test_writes import writes
-from tfyard.controller import gangs
+from tfyard.controller import gang_schedulers
 from tfyard.kube import Client, NotFound, Patch, Resource, requests
 from tfyard.planner import Gang, Site, gang
 from tfyard.testing import ControlPlane, Script, ScriptedKubelet, builders, eventually
@@ -245,13 +245,15 @@ async def test_auto_takes_what_there_is_in_order_and_what_is_missing_is_named(
 ) -> None:
     caplog.set_level(logging.INFO)
     async with control_plane.client() as client:
-        find = partial(gangs.find, client)
+        find = partial(gang_schedulers.find, client)
         await remove(client, VOLCANO.group, PLUGINS.group)
         assert await find("none") is None
         assert await find("auto") is None
         assert "nobody here can do it; jobs start their pods one by one" in caplog.text
         for name in ("core", "volcano", "scheduler-plugins"):
-            with pytest.raises(gangs.NotServed, match=f"gang scheduler {name}: this cluster does not serve"):
+            with pytest.raises(
+                gang_schedulers.NotServed, match=f"gang scheduler {name}: this cluster does not serve"
+            ):
                 await find(name)
         await install(client, PLUGINS.group)
         chart = "scheduler-plugins-scheduler"

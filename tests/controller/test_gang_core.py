@@ -10,7 +10,7 @@ import pytest
 from tests.controller.cluster import Bench, bench, tfjob
 from tests.controller.test_writes import writes
 from tfyard import formats, planner
-from tfyard.controller import gangs
+from tfyard.controller import gang_schedulers
 from tfyard.kube import Resource, requests
 from tfyard.model import Create, Observed
 from tfyard.planner import Gang, Site
@@ -161,9 +161,9 @@ async def test_a_group_rests_with_its_job_and_one_deleted_by_hand_is_made_again(
 
 async def test_auto_prefers_the_clusters_own_and_a_missing_one_is_named(plane: ControlPlane) -> None:
     async with plane.client() as client:
-        assert await gangs.find(client, "auto") == Gang(by="core", every=False)
-        assert await gangs.find(client, "core") == Gang(by="core")
+        assert await gang_schedulers.find(client, "auto") == Gang(by="core", every=False)
+        assert await gang_schedulers.find(client, "core") == Gang(by="core")
         with pytest.raises(
-            gangs.NotServed, match=r"podgroups of scheduling.volcano.sh/v1beta1; install Volcano"
+            gang_schedulers.NotServed, match=r"podgroups of scheduling.volcano.sh/v1beta1; install Volcano"
         ):
-            await gangs.find(client, "volcano")
+            await gang_schedulers.find(client, "volcano")

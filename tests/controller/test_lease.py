@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tfyard.controller.leadership import new_identity
+from tfyard.controller.leader_election import new_identity
 from tfyard.controller.lease import Candidate, Observation, Terms
 from tfyard.errors import Usage
 from tfyard.model import Manifest

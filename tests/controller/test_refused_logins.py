@@ -12,7 +12,7 @@ from aiohttp import web
 
 from tests.controller.standing import Standing, candidate
 from tests.kube.answers import answering, plugin, unauthorized
-from tfyard.controller import definitions
+from tfyard.controller import crds
 from tfyard.controller.lease import Terms
 from tfyard.kube import Access, Client, Unauthorized, User
 from tfyard.testing import eventually
@@ -84,25 +84,25 @@ async def test_a_leader_that_is_not_let_in_for_a_moment_keeps_standing(tmp_path:
 async def test_a_start_waits_until_the_server_knows_us(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(definitions, "LOGIN_PAUSE", 0.01)
+    monkeypatch.setattr(crds, "LOGIN_PAUSE", 0.01)
     refusals = itertools.chain([True, True], itertools.repeat(False))
 
     async def hesitant(_: web.Request) -> web.StreamResponse:
         return unauthorized() if next(refusals) else web.json_response({}, status=404)
 
     async with answering(hesitant) as cluster, Client(Access(cluster)) as client:
-        with pytest.raises(definitions.CannotRemember), caplog.at_level(logging.WARNING):
-            await definitions.ready(client, install=False)
+        with pytest.raises(crds.CannotRemember), caplog.at_level(logging.WARNING):
+            await crds.ready(client, install=False)
     assert [record.message[:16] for record in caplog.records] == ["is not let in, a"] * 2
 
 
 async def test_a_start_without_valid_credentials_ends_with_the_server_s_word(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(definitions, "LOGIN_PATIENCE", 0.0)
+    monkeypatch.setattr(crds, "LOGIN_PATIENCE", 0.0)
     async with answering(Leases(closed=True)) as cluster, Client(Access(cluster)) as client:
         with pytest.raises(Unauthorized):
-            await definitions.ready(client, install=False)
+            await crds.ready(client, install=False)
 
 
 async def test_a_plugin_that_fails_once_costs_a_moment(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tfyard import errors
-from tfyard.formats import source
+from tfyard.formats.yaml import source
 from tfyard.model.problem import Problem
 
 

@@ -3,7 +3,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tfyard.formats import durations
-from tfyard.formats.shape import Notes
+from tfyard.formats.declarations.reading import Notes
 
 
 def read(value: str | int) -> tuple[int | None, list[str]]:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.formats.reading import only
 from tests.formats.samples import decide
 from tfyard import errors, formats
-from tfyard.formats.shape import MAX_PROBLEMS
+from tfyard.formats.declarations.reading import MAX_PROBLEMS
 from tfyard.model import Problem, format_path
 
 Found = tuple[str, str, str, str]

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.render.everything import rendered
-from tfyard.controller import definitions
+from tfyard.controller import crds
 from tfyard.kube import AlreadyExists, Client, requests
 from tfyard.testing import ControlPlane, acceptance
 
@@ -15,7 +15,7 @@ async def test_every_object_of_every_example_is_accepted_by_a_strict_dry_run(
 ) -> None:
     objects = [(words, one) for words, found in rendered().items() for one in found]
     async with control_plane.client() as client:
-        await definitions.ready(client, install=True)
+        await crds.ready(client, install=True)
         await _make_namespaces(
             client, {str(one["metadata"].get("namespace") or namespace) for _, one in objects}
         )

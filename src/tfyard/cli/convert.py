@@ -8,8 +8,8 @@ from msgspec.structs import replace
 from tfyard import formats
 from tfyard.cli import editor, files, problems
 from tfyard.errors import Invalid, Usage
-from tfyard.formats import legacy
-from tfyard.formats.source import locate
+from tfyard.formats import replication_controllers
+from tfyard.formats.yaml.source import locate
 
 
 @click.command("convert")
@@ -30,7 +30,7 @@ def command(names: tuple[str, ...], to: formats.Version, output: str | None, for
     documents = _read(names)
     texts = [formats.dump(files.load(one), to).text() for one in documents if formats.is_job(one.data)]
     others = [one for one in documents if not formats.is_job(one.data)]
-    if any(legacy.is_controller(one.data) for one in others):
+    if any(replication_controllers.is_controller(one.data) for one in others):
         texts.append(_by_hand(others, to))
     elif not texts:
         raise Usage(f"{', '.join(map(files.display_name, names))}: no TFJob and no tfyard job file in it")
@@ -63,7 +63,7 @@ def _read(names: Sequence[str]) -> list[formats.Document]:
 
 
 def _by_hand(documents: list[formats.Document], to: formats.Version) -> str:
-    converted = legacy.load(documents)
+    converted = replication_controllers.load(documents)
     for document in documents:
         found = [problem for owner, problem in converted.problems if owner is document]
         problems.report(locate(found, document), document, document.name)

@@ -9,7 +9,7 @@ from tfyard.errors import Usage
 
 def write_schema(beside: str) -> None:
     """Next to a job file, where its first line says: completion then works without a network."""
-    from tfyard.formats.schema import jobfile_schema
+    from tfyard.formats.jobfile.json_schema import jobfile_schema
 
     folder = Path(beside).resolve().parent / ".tfyard"
     try:

@@ -2,7 +2,7 @@
 
 import click
 
-from tfyard.formats.explaining import Explanation, explain
+from tfyard.formats.declarations.explaining import Explanation, explain
 
 
 @click.command("explain")

@@ -10,7 +10,7 @@ import click
 from tfyard import formats
 from tfyard.cli import problems
 from tfyard.errors import Invalid, Usage
-from tfyard.formats.shape import name_of
+from tfyard.formats.declarations.reading import name_of
 from tfyard.model import Job
 
 if TYPE_CHECKING:

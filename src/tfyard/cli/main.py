@@ -43,7 +43,7 @@ class _Commands(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and not args[0].startswith("-") and args[0] not in COMMANDS:
-            from tfyard.formats.shape import did_you_mean
+            from tfyard.formats.declarations.reading import did_you_mean
 
             ctx.fail(f"there is no command {args[0]!r}; {did_you_mean(args[0], COMMANDS)}")
         return super().resolve_command(ctx, args)

@@ -86,10 +86,10 @@ def _server(job: Job | None, options: dict[str, Any]) -> notebook.Server:
     )
     if job is None:
         return base
-    from tfyard.render import beside
+    from tfyard.render import job_notebook
 
     room = import_module(f"tfyard.render.{options['form']}")
-    return beside.server(job, room.hosts(job, Setting(domain=options["domain"])), base)
+    return job_notebook.server(job, room.hosts(job, Setting(domain=options["domain"])), base)
 
 
 def _password(file: str | None, variable: str | None) -> str:

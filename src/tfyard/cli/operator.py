@@ -49,10 +49,10 @@ def command(kubeconfig: str, context: str, namespaces: str, log: str, **options:
     import asyncio
     import os
 
-    from tfyard.controller import journal, service
+    from tfyard.controller import log_format, process
     from tfyard.kube import kubeconfig as kubeconfigs
 
-    journal.set_up("json" if log == "json" else "text")
+    log_format.set_up("json" if log == "json" else "text")
     chosen = tuple(name.strip() for name in namespaces.split(",") if name.strip())
     access = kubeconfigs.load(os.environ, kubeconfig, context)
-    asyncio.run(service.serve(access, service.Options(namespaces=chosen, **options)))
+    asyncio.run(process.serve(access, process.Options(namespaces=chosen, **options)))

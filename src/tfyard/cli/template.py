@@ -6,11 +6,11 @@ from typing import Any
 
 import click
 
-from tfyard.cli import bounded, files, problems, values
+from tfyard.cli import files, problems, template_process, template_values
 from tfyard.errors import Invalid, Usage
 from tfyard.formats.metadata import DNS_LABEL, RULE
-from tfyard.formats.source import split_lines
-from tfyard.formats.tfjob import MAX_REPLICAS
+from tfyard.formats.tfjob.fields import MAX_REPLICAS
+from tfyard.formats.yaml.source import split_lines
 from tfyard.model.names import MAX_LABEL
 
 SHIPPED = Path(__file__).parent.parent / "render" / "jinja"
@@ -90,7 +90,7 @@ def render(
     sets: tuple[str, ...] = (),
 ) -> None:
     """What the command line itself says (project, counts) wins over --values and --set."""
-    _write(output, fill(template, values.read(files, sets) | given), read=(template, *files))
+    _write(output, fill(template, template_values.read(files, sets) | given), read=(template, *files))
 
 
 def fill(template: str, given: dict[str, Any], *, trim: bool = False) -> str:
@@ -98,14 +98,14 @@ def fill(template: str, given: dict[str, Any], *, trim: bool = False) -> str:
     source = files.read_bytes(template)
     shown = files.display_name(template)
     try:
-        text = bounded.fill(source.decode("utf-8"), given, trim=trim)
+        text = template_process.fill(source.decode("utf-8"), given, trim=trim)
     except UnicodeDecodeError:
         raise Usage(f"{shown}: is not UTF-8 text") from None
     except Invalid as error:
         problems.report(error.problems, split_lines(source), shown)
         raise Invalid(()) from None
     try:
-        values.check_manifests(text, shown)
+        template_values.check_manifests(text, shown)
     except Invalid as error:
         problems.report(error.problems, split_lines(text), f"{shown} (rendered)")
         raise Invalid(()) from None

@@ -9,8 +9,8 @@ import click
 from tfyard import formats
 from tfyard.cli import files, problems
 from tfyard.errors import Invalid
-from tfyard.formats.shape import Notes
-from tfyard.formats.source import locate
+from tfyard.formats.declarations.reading import Notes
+from tfyard.formats.yaml.source import locate
 from tfyard.render import Piece, Setting, text
 
 
@@ -21,7 +21,7 @@ def is_config(data: object) -> bool:
 
 def texts(document: formats.Document, name: str, setting: Setting, *, explain: bool) -> Iterator[str]:
     """Each part's text, told with all problems of the config before the first is written."""
-    from tfyard.render import needs
+    from tfyard.render import prerequisites
     from tfyard.render.workshop import Template, load, objects
 
     folder = Path() if name == "-" else Path(name).parent
@@ -32,7 +32,7 @@ def texts(document: formats.Document, name: str, setting: Setting, *, explain: b
     for sentence in objects.replaced(parts):
         click.echo(f"tfyard: {sentence}", err=True)
     spaces = sorted({part.namespace for part in parts if not isinstance(part, Template)})
-    waiting = [needs.namespace(space) for space in spaces] if setting.namespace else []
+    waiting = [prerequisites.namespace(space) for space in spaces] if setting.namespace else []
     for made in objects.render(parts):
         if isinstance(made, Piece):
             waiting.append(made)

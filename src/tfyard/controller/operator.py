@@ -26,9 +26,9 @@ from tfyard.model import Action, Decision, Event, Job, Manifest, Problem, RunPol
 from tfyard.model.names import CONTROLLER, OPERATOR_NAME
 from tfyard.spine import reconcile
 
-from . import journal
+from . import log_format
 from .counted import Metrics
-from .gangs import groups_of
+from .gang_schedulers import groups_of
 from .queue import Queue
 from .tally import tally, tally_deeds
 
@@ -254,7 +254,7 @@ class Operator:
         while True:
             key = await self.queue.get()
             began = time.monotonic()
-            with journal.about(key.namespace, key.name):
+            with log_format.about(key.namespace, key.name):
                 try:
                     await self._look(key)
                 except Unblocked:

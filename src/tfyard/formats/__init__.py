@@ -5,10 +5,10 @@ from a file also with line and column.
 """
 
 from .loading import Checked, check, is_job, load, problems_of, split
-from .show import show
-from .source import Document, read, split_lines
-from .state import dump_status, load_status
+from .problem_text import show
+from .tfjob.status import dump_status, load_status
 from .writing import Dumped, Version, dump, to_yaml
+from .yaml.source import Document, read, split_lines
 
 __all__ = [
     "Checked",

@@ -13,8 +13,8 @@ from msgspec import Meta, Struct
 from tfyard.errors import Invalid
 from tfyard.model import Dialect, Problem
 
-from . import source
-from .shape import Notes, Path, read
+from .declarations.reading import Notes, Path, read
+from .yaml import source
 
 T = TypeVar("T")
 

@@ -2,7 +2,7 @@
 
 import re
 
-from .shape import Notes, Path
+from .declarations.reading import Notes, Path
 
 UNITS = {"w": 7 * 86_400, "d": 86_400, "h": 3_600, "m": 60, "s": 1}
 PATTERN = r"^(?=\d)(\d+w)?(\d+d)?(\d+h)?(\d+m)?(\d+s?)?$"

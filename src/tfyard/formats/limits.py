@@ -5,7 +5,7 @@ from msgspec import Struct
 from tfyard.model import CHIEF, EVALUATOR, MASTER, PS, WORKER, Job, Task
 from tfyard.model.names import MAX_LABEL, pod_name, tensorboard_name
 
-from .shape import Notes, Path
+from .declarations.reading import Notes, Path
 
 MAX_ENV_STRING = 128 * 1024
 """Linux starts no program with a longer environment string (MAX_ARG_STRLEN), and TF_CONFIG is one."""

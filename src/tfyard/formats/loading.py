@@ -8,8 +8,8 @@ from tfyard.errors import Invalid
 from tfyard.model import Job, Manifest, Problem
 
 from . import limits
-from .shape import Notes, did_you_mean
-from .source import Document, locate
+from .declarations.reading import Notes, did_you_mean
+from .yaml.source import Document, locate
 
 # By module name, so that reading one format imports that format only.
 VERSIONS = {
@@ -108,7 +108,7 @@ def _load_tfjob(data: Manifest, notes: Notes) -> Job | None:
     for key in data:
         if key not in FIELDS:
             notes.unknown((key,), f"unknown field {key!r}", FIELDS)
-    module = import_module(f".{VERSIONS[version]}", __package__)
+    module = import_module(f".tfjob.{VERSIONS[version]}", __package__)
     job: Job | None = module.load(data, notes)
     if job is not None:
         limits.check(job, module.where(data["spec"]), notes)

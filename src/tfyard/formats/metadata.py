@@ -7,8 +7,8 @@ from msgspec import Struct
 
 from tfyard.model import Manifest
 
-from . import pods
-from .shape import Notes
+from .declarations.reading import Notes
+from .pods import checks
 
 RULE = "must be lower-case letters, digits and '-', begin with a letter and not end with '-'"
 DNS_LABEL = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
@@ -32,7 +32,7 @@ def load(document: Manifest, notes: Notes) -> Metadata:
     if raw is None:
         notes.error(("metadata",), "must be given", "metadata: {name: my-job}")
         return Metadata(name="")
-    notes.extend(pods.unknown_fields(raw, ("metadata",), "ObjectMeta"))
+    notes.extend(checks.unknown_fields(raw, ("metadata",), "ObjectMeta"))
     raw = raw if isinstance(raw, dict) else {"name": ""}
     return Metadata(
         name=_name(raw, notes),

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from tfyard.model import Job, Manifest
 
-from . import scalars
+from .yaml import scalars
 
 SCHEMA_LINE = "# yaml-language-server: $schema=.tfyard/jobfile.json\n"
 """The first line of a job file that we write: editors complete and check words by it."""
@@ -31,7 +31,7 @@ def dump(job: Job, version: Version) -> Dumped:
         from .jobfile import dump as jobfile
 
         return Dumped(*jobfile.dump(job), SCHEMA_LINE)
-    from . import v1
+    from .tfjob import v1
 
     return Dumped(*v1.dump(job))
 

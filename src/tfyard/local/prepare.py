@@ -15,9 +15,9 @@ from tfyard.backends.local import run_directory
 from tfyard.cli import files
 from tfyard.errors import Usage
 from tfyard.formats import durations
+from tfyard.formats.declarations.reading import Notes, did_you_mean
 from tfyard.formats.metadata import DNS_LABEL, RULE, as_name
-from tfyard.formats.shape import Notes, did_you_mean
-from tfyard.formats.tfjob import MAX_REPLICAS, canonical
+from tfyard.formats.tfjob.fields import MAX_REPLICAS, canonical
 from tfyard.local import code, gpus
 from tfyard.local.ports import Ports
 from tfyard.local.run import Rehearsal

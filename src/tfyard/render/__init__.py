@@ -4,7 +4,7 @@ Nothing here reads a clock, an environment, a file of the user's or the network,
 same job gives the same bytes, today and in a year. The command line reads files and passes contents in.
 """
 
-from .pieces import Piece, text
-from .setting import CodeFile, SecretFile, Setting
+from .manifests import Piece, text
+from .options import CodeFile, SecretFile, Setting
 
 __all__ = ["CodeFile", "Piece", "SecretFile", "Setting", "text"]

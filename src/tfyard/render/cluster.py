@@ -12,7 +12,7 @@ from tfyard.planner.pods import service_ports
 
 from . import podspec, scripts
 from .comments import Path
-from .pieces import Piece
+from .manifests import Piece
 
 SCRIPTS_AT = "/tfyard"
 SCRIPTS_VOLUME = "tfyard"

@@ -17,8 +17,8 @@ from tfyard.errors import Invalid
 from tfyard.model import Code, Job, Manifest, Problem
 
 from . import podspec, scripts
-from .pieces import Piece
-from .setting import CodeFile, Setting
+from .manifests import Piece
+from .options import CodeFile, Setting
 
 MAX_CONFIG_MAP = 1 << 20
 """What Kubernetes takes in one ConfigMap."""

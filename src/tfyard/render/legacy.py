@@ -14,9 +14,9 @@ from tfyard.model import PS, WORKER, Job, Manifest, Problem, Role, Task
 from tfyard.model.names import JOB_NAME, MAX_LABEL
 from tfyard.planner.cluster import CLUSTER_VARIABLE, TF_CONFIG, Roster, has_tf_config
 
-from . import code, needs, podspec, scripts
-from .pieces import Piece
-from .setting import Setting
+from . import code, podspec, prerequisites, scripts
+from .manifests import Piece
+from .options import Setting
 
 DOMAIN = "cluster.local"
 _KEYS = {"PS_KEY": "ps", "WORKER_KEY": "worker"}
@@ -29,12 +29,12 @@ def legacy(job: Job, setting: Setting) -> list[Piece]:
     if not job.roles:
         raise Invalid([Problem((), "the job has no task: there is nothing to render", "give a role a count")])
     job, carried = code.ship(job, setting)
-    job, before = needs.before(job, setting)
+    job, before = prerequisites.before(job, setting)
     _check_names(job)
     roster = _roster(job, setting.domain or DOMAIN)
     _check_size(roster)
     tasks = [piece for role in job.roles for piece in _tasks(job, role, roster)]
-    return [*before, *carried, _config_map(job, roster), *tasks, *needs.tensorboard(job)]
+    return [*before, *carried, _config_map(job, roster), *tasks, *prerequisites.tensorboard(job)]
 
 
 def hosts(job: Job, setting: Setting) -> dict[str, list[str]]:

@@ -10,7 +10,7 @@ from msgspec import Struct
 from tfyard.model import Manifest
 
 from . import scripts
-from .pieces import Piece
+from .manifests import Piece
 
 DEFAULT_IMAGE = "tensorflow/tensorflow:2.21.0-jupyter"
 PORT = 8888

@@ -29,10 +29,10 @@ from tfyard.planner import Site
 from tfyard.planner.cluster import CLUSTER_VARIABLE, Roster, has_tf_config
 from tfyard.planner.site import addresses
 
-from . import cluster, code, ending, jobs, needs, podspec
+from . import cluster, code, jobs, last_step, podspec, prerequisites
 from .comments import Path
-from .pieces import Piece
-from .setting import Setting
+from .manifests import Piece
+from .options import Setting
 
 JOB_LABEL = "batch.kubernetes.io/job-name"
 Host = Callable[[Task], str]
@@ -44,10 +44,10 @@ def plain(job: Job, setting: Setting) -> list[Piece]:
         raise Invalid([Problem((), "the job has no task: there is nothing to render", "give a role a count")])
     one = is_one_job(job)
     job, carried = code.ship(job, setting)
-    job, before = needs.before(job, setting)
+    job, before = prerequisites.before(job, setting)
     job = replace(job, services=_named(setting.services or job.services))
     made = _one_job(job, setting) if one else _job_per_role(job, setting)
-    return [*before, *carried, *made, *needs.tensorboard(job)]
+    return [*before, *carried, *made, *prerequisites.tensorboard(job)]
 
 
 def hosts(job: Job, setting: Setting) -> dict[str, list[str]]:
@@ -159,7 +159,7 @@ def _succeeded(job: Job, number: dict[Task, int]) -> str:
 def _job_per_role(job: Job, setting: Setting) -> list[Piece]:
     roster = _roster(job, setting, None)
     several = has_tf_config(job)
-    last = ending.leader(job, list(job.roles))
+    last = last_step.leader(job, list(job.roles))
     others = [_job_name(job, role) for role in job.roles if last is not None and role.name != last.name]
     ends = last is not None and bool(others) and _has_endless(job)
     pieces: list[Piece] = []
@@ -168,7 +168,7 @@ def _job_per_role(job: Job, setting: Setting) -> list[Piece]:
         pieces += [cluster.config_map(job, roster, files), *_services(job, _places(job))]
     if ends and last is not None:
         _require_command(last)
-        pieces += ending.permissions(job, last, others)
+        pieces += last_step.permissions(job, last, others)
     for role in job.roles:
         is_last = ends and last is not None and role.name == last.name
         pieces.append(_role_job(job, role, roster if several else None, others if is_last else []))
@@ -192,7 +192,7 @@ def _require_command(role: Role) -> None:
 def _role_job(job: Job, role: Role, roster: Roster | None, others: list[str]) -> Piece:
     template = role.template
     if others:
-        template = ending.with_last_step(template, job, role, others)
+        template = last_step.with_last_step(template, job, role, others)
     if roster is not None:
         ours = cluster.variables(job, role, roster, cluster.index_variable())
         template = cluster.with_waiting(cluster.with_variables(template, ours), job)
@@ -206,7 +206,7 @@ def _role_job(job: Job, role: Role, roster: Roster | None, others: list[str]) ->
 
 
 def _leads(job: Job, role: Role) -> bool:
-    found = ending.leader(job, list(job.roles))
+    found = last_step.leader(job, list(job.roles))
     return found is not None and found.name == role.name
 
 

@@ -5,16 +5,16 @@ from msgspec.structs import replace
 from tfyard import formats
 from tfyard.model import Job, Manifest
 
-from . import code, needs
+from . import code, prerequisites
 from .comments import Path
-from .pieces import Piece
-from .setting import Setting
+from .manifests import Piece
+from .options import Setting
 
 
 def tfjob(job: Job, setting: Setting) -> list[Piece]:
     shipped = code.ship(job, setting)
-    job, before = needs.before(shipped[0], setting)
-    pieces = [*before, *shipped[1], _job(job), *needs.tensorboard(job)]
+    job, before = prerequisites.before(shipped[0], setting)
+    pieces = [*before, *shipped[1], _job(job), *prerequisites.tensorboard(job)]
     return [_without_default_namespace(piece) for piece in pieces]
 
 

@@ -15,7 +15,7 @@ from tfyard.model import Decision, Event, Job, Manifest, Status
 from tfyard.model.names import CONTROLLER
 
 from .cache import Cache, JobKey
-from .pace import Pace
+from .status_delay import Pace
 from .views import JobView
 
 EVENTS = Resource("", "v1", "events")

@@ -7,8 +7,8 @@ are filled in at admission and stored: nobody can tell later as what a job was c
 
 from msgspec import inspect as mi
 
-from tfyard.formats import v1alpha1, v1alpha2, v1beta1, v1beta2
-from tfyard.formats.tfjob import Defaults, TFJobSpec
+from tfyard.formats.tfjob import v1alpha1, v1alpha2, v1beta1, v1beta2
+from tfyard.formats.tfjob.fields import Defaults, TFJobSpec
 from tfyard.model import Manifest
 
 from . import pods, rules, schema, status

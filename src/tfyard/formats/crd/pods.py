@@ -6,7 +6,7 @@ descriptions are Kubernetes' own; they are most of the CRD, and a second copy of
 
 from typing import Any
 
-from tfyard.formats.explaining import pod_definitions
+from tfyard.formats.declarations.explaining import pod_definitions
 
 from .schema import INT_OR_STRING, KEEP_UNKNOWN, OPEN, QUANTITY, Schema
 

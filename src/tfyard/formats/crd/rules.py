@@ -5,10 +5,10 @@ schema allows; hence the bounds on roles and containers. What CEL cannot say (ho
 which port names repeat), the operator says in a condition.
 """
 
+from tfyard.formats.declarations.reading import Path
 from tfyard.formats.metadata import DNS_LABEL
-from tfyard.formats.shape import Path
-from tfyard.formats.templates import GPU, OLD_GPU
-from tfyard.formats.tfjob import RunPolicySpec
+from tfyard.formats.pods.templates import GPU, OLD_GPU
+from tfyard.formats.tfjob.fields import RunPolicySpec
 from tfyard.model import ROLES, TENSORFLOW_CONTAINER
 from tfyard.model.names import MAX_LABEL, tensorboard_name
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import inspect as mi
 
-from tfyard.formats.shape import Path
+from tfyard.formats.declarations.reading import Path
 
 Schema = dict[str, Any]
 

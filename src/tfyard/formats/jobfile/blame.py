@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
+from tfyard.formats.declarations.reading import Path
 from tfyard.model import Manifest
 
-from ..shape import Path
 from .words import PodWords
 
 

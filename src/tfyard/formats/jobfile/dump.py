@@ -6,7 +6,7 @@ from tfyard.model.names import QUEUE_NAME
 from .. import durations
 from . import volumes
 from .load import CLEAN, code_words
-from .peel import Words, claims_of, given_only, role_words
+from .shorten import Words, claims_of, given_only, role_words
 
 _CLEAN_WORDS = {policy: word for word, policy in CLEAN.items()}
 _OF_ONE_ROLE = ("count", "grace")

@@ -7,6 +7,9 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from tfyard.errors import Invalid
+from tfyard.formats import durations, limits, metadata, quantities, shell
+from tfyard.formats.declarations.reading import Notes, Path, read
+from tfyard.formats.pods import overlay, templates
 from tfyard.model import (
     ROLES,
     TENSORFLOW_CONTAINER,
@@ -23,8 +26,6 @@ from tfyard.model import (
 )
 from tfyard.model.names import DEFAULT_IMAGE, JOB_NAME, PORT_NAME, QUEUE_NAME
 
-from .. import durations, limits, metadata, overlay, quantities, shell, templates
-from ..shape import Notes, Path, read
 from . import blame, volumes
 from .words import BoardWords, CodeWords, GangWords, JobFile, PodWords, RoleWords, VolumeWords
 

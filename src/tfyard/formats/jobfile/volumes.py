@@ -3,10 +3,10 @@
 import re
 from typing import Any
 
+from tfyard.formats.declarations.reading import Notes, Path
 from tfyard.model import Manifest
 
 from .. import quantities
-from ..shape import Notes, Path
 from .words import VolumeWords
 
 VOLUME_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")

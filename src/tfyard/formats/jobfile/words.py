@@ -4,11 +4,11 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
+from tfyard.formats.tfjob.fields import Count
 from tfyard.model import Dialect, ServiceMode, quantity
 from tfyard.model.names import DEFAULT_PORT
 
 from .. import durations
-from ..tfjob import Count
 
 Duration = Annotated[int, Meta(ge=0)] | Annotated[str, Meta(pattern=durations.PATTERN)]
 Scalar = str | int | float | bool | None

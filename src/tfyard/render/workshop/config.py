@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from tfyard.formats import limits, metadata
-from tfyard.formats.shape import Notes, Path, did_you_mean, read
+from tfyard.formats.declarations.reading import Notes, Path, did_you_mean, read
 from tfyard.model import Manifest
 from tfyard.model.names import MAX_LABEL
 

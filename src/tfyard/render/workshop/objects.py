@@ -3,9 +3,9 @@
 import json
 
 from tfyard.model import Manifest
+from tfyard.render import notebook, prerequisites, scripts
+from tfyard.render.manifests import Piece
 
-from .. import needs, notebook, scripts
-from ..pieces import Piece
 from .config import Part, Template, jobs_of
 from .words import ClusterProperties, DiskProperties, JobWords, JupyterProperties, NfsServerProperties
 
@@ -177,7 +177,7 @@ def _jupyter(part: JupyterProperties, near: ClusterProperties | None, secret: st
 def _disk(part: DiskProperties) -> list[Piece]:
     if part.ip is not None:
         nfs = {"server": part.ip, "path": part.path}
-        return needs.nfs_claim(part.name, part.namespace, nfs, part.capacity)
+        return prerequisites.nfs_claim(part.name, part.namespace, nfs, part.capacity)
     claim = {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",

@@ -1,0 +1,1 @@
+"""Declared Structs, walked: reading, problems, explanations. One declaration serves them all."""

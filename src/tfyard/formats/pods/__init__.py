@@ -1,0 +1,1 @@
+"""Pod templates: held against what Kubernetes knows, merged, and brought up to date."""

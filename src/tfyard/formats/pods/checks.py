@@ -1,0 +1,141 @@
+"""Pod templates held against what Kubernetes knows, before a cluster is asked.
+
+A field that is unknown is only a warning: Kubernetes adds fields every release, and templates pass through us
+untouched. A list where a mapping belongs is an error in every release.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from tfyard.formats import quantities
+from tfyard.formats.pods import fields
+from tfyard.formats.pods.fields import Shape
+from tfyard.model.problem import FieldPath, Problem
+
+# A hostile or wholly misplaced file would otherwise be compared name by name without end.
+MAX_PROBLEMS = 100
+_LONGEST_GUESS = 64
+
+
+def unknown_fields(value: object, path: FieldPath = (), definition: str = fields.ROOT) -> list[Problem]:
+    """Warnings for fields that Kubernetes does not know, errors for values of a kind that it cannot take."""
+    found: list[Problem] = []
+    _check(value, fields.shape(definition), path, found)
+    return found[:MAX_PROBLEMS]
+
+
+def _check(value: Any, shape: Shape, path: FieldPath, found: list[Problem]) -> None:
+    if value is None or len(found) >= MAX_PROBLEMS:
+        return  # null means "not set" everywhere in Kubernetes
+    if shape.form == "scalar":
+        _check_scalar(value, shape.of, path, found)
+    elif shape.form == "list":
+        _check_list(value, shape, path, found)
+    elif not isinstance(value, dict):
+        found.append(_clash(path, value, "a mapping (key: value)"))
+    elif shape.form == "map":
+        for key, inner in value.items():
+            _check(inner, fields.shape(shape.of), (*path, key), found)
+    else:
+        _check_object(value, shape.of, path, found)
+
+
+def _check_list(value: Any, shape: Shape, path: FieldPath, found: list[Problem]) -> None:
+    if not isinstance(value, list):
+        fix = "start each item with -" if isinstance(value, dict) else "write it as a list: [ ]"
+        found.append(_clash(path, value, "a list", fix))
+        return
+    for index, item in enumerate(value):
+        if item is None and len(found) < MAX_PROBLEMS:  # "not set" has no meaning inside a list
+            found.append(_clash((*path, index), item, "an item", "remove it, or fill it in"))
+        elif shape.merge_key and isinstance(item, dict) and item.get(shape.merge_key) in (None, ""):
+            found.append(
+                Problem((*path, index, shape.merge_key), "must be given", "items are told apart by it")
+            )
+        _check(item, fields.shape(shape.of), (*path, index), found)
+
+
+def _check_object(value: dict[str, Any], definition: str, path: FieldPath, found: list[Problem]) -> None:
+    known = fields.fields(definition)
+    for key, inner in value.items():
+        if key in known:
+            _check(inner, fields.shape(known[key]), (*path, key), found)
+        elif len(found) < MAX_PROBLEMS:
+            found.append(_unknown(key, known, path))
+
+
+def _unknown(key: str, known: Any, path: FieldPath) -> Problem:
+    message = f"Kubernetes {fields.release()} does not know this field here"
+    guess = _guess(key, list(known))
+    if guess:
+        message += f'; did you mean "{guess}"?'
+    return Problem((*path, key), message, severity="warning")
+
+
+def _guess(key: str, names: list[str]) -> str | None:
+    if len(key) > _LONGEST_GUESS:
+        return None
+    import difflib  # only ever needed by the unlucky, and slow to import
+
+    lowered = {name.lower(): name for name in names}
+    close = difflib.get_close_matches(key.lower(), lowered, n=1, cutoff=0.7)
+    return lowered[close[0]] if close else None
+
+
+def _check_scalar(value: Any, kind: str, path: FieldPath, found: list[Problem]) -> None:
+    accepts, wanted, fix = _SCALARS.get(kind, _ANY)
+    if not accepts(value):
+        is_quotable = fix != "quote it" or not isinstance(value, dict | list)
+        found.append(_clash(path, value, wanted, fix if is_quotable else ""))
+    elif kind == "quantity":
+        found.extend(quantities.problems(value, path))
+
+
+def _clash(path: FieldPath, value: Any, wanted: str, fix: str = "") -> Problem:
+    return Problem(path, f"{_name(value)} stands where Kubernetes takes {wanted}", fix, value=value)
+
+
+def _name(value: Any) -> str:
+    if isinstance(value, dict):
+        return "a mapping"
+    if isinstance(value, list):
+        return "a list"
+    import json  # only ever needed where something is wrong
+
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 60 else text[:60] + "…"
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_whole(value: Any) -> bool:
+    """1e3 counts: it reaches the API server as 1000."""
+    return not isinstance(value, bool) and (
+        isinstance(value, int) or (isinstance(value, float) and value.is_integer())
+    )
+
+
+def _is_bool(value: Any) -> bool:
+    return isinstance(value, bool)
+
+
+def _is_text_or_whole(value: Any) -> bool:
+    return _is_text(value) or _is_whole(value)
+
+
+def _is_text_or_number(value: Any) -> bool:
+    return _is_text_or_whole(value) or isinstance(value, float)
+
+
+_Rule = tuple[Callable[[Any], bool], str, str]
+_ANY: _Rule = (lambda _value: True, "", "")
+_SCALARS: dict[str, _Rule] = {
+    "string": (_is_text, "text", "quote it"),
+    "time": (_is_text, "a time as text", "quote it"),
+    "integer": (_is_whole, "a whole number", "write it without quotes"),
+    "boolean": (_is_bool, "true or false", "write true or false, without quotes"),
+    "int-or-string": (_is_text_or_whole, "a whole number or text", ""),
+    "quantity": (_is_text_or_number, 'an amount such as 500m, 2 or "8Gi"', ""),
+}

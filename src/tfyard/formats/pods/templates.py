@@ -1,0 +1,145 @@
+"""Pod templates: what must be right in them, and what old ones need to run on today's nodes.
+
+They stay plain data. Fields that this Kubernetes does not know are warned about and kept: they may be next
+year's.
+"""
+
+from typing import Any
+
+from tfyard.formats import quantities
+from tfyard.formats.declarations.reading import Notes, Path
+from tfyard.model import TENSORFLOW_CONTAINER, Manifest
+from tfyard.model.names import DEFAULT_PORT, PORT_NAME
+
+from . import checks
+
+OLD_GPU = "alpha.kubernetes.io/nvidia-gpu"
+GPU = "nvidia.com/gpu"
+
+
+def load(template: Manifest, path: Path, notes: Notes) -> Manifest:
+    found = checks.unknown_fields(template, path)
+    notes.extend(found)
+    if any(problem.severity == "error" and problem.message not in quantities.MESSAGES for problem in found):
+        return {}  # of the wrong shape: nobody can look further inside
+    spec: Manifest = template.get("spec") or {}
+    containers = _containers(template)
+    _check_containers(containers, (*path, "spec", "containers"), notes)
+    for i, container in enumerate(spec.get("initContainers") or []):
+        _check_image(container, (*path, "spec", "initContainers", i), notes)
+    modern = _modern_gpus(spec)
+    return {**template, "spec": {**spec, **modern}} if modern else template
+
+
+def _modern_gpus(spec: Manifest) -> Manifest:
+    """The containers of a pod some of which ask for a GPU by its name of 2017, which no node offers any more."""
+    return {
+        kind: [_with_modern_gpu(c) for c in spec[kind]]
+        for kind in ("initContainers", "containers")
+        if any(OLD_GPU in part for c in spec.get(kind) or [] for part in _resources(c))
+    }
+
+
+def port(template: Manifest) -> int:
+    """The port that other tasks reach: the one named tfjob-port, else 2222."""
+    for container in _containers(template):
+        if container.get("name") == TENSORFLOW_CONTAINER:
+            for entry in container.get("ports") or []:
+                number = entry.get("containerPort")
+                if entry.get("name") == PORT_NAME and isinstance(number, int):
+                    return number
+    return DEFAULT_PORT
+
+
+def with_port(template: Manifest, port_number: int) -> Manifest:
+    """v1 knows a role's port by the name of a container port."""
+    if port(template) == port_number:
+        return template
+    named = {"name": PORT_NAME, "containerPort": port_number}
+    containers = [
+        {**container, "ports": [*_other_ports(container, port_number), named]}
+        if container.get("name") == TENSORFLOW_CONTAINER
+        else container
+        for container in _containers(template)
+    ]
+    return {**template, "spec": {**template["spec"], "containers": containers}}
+
+
+def _other_ports(container: Manifest, number: int) -> list[Manifest]:
+    ports = container.get("ports") or []
+    return [p for p in ports if p.get("containerPort") != number and p.get("name") != PORT_NAME]
+
+
+def _containers(template: Manifest) -> list[Manifest]:
+    found: list[Manifest] = (template.get("spec") or {}).get("containers") or []
+    return found
+
+
+def _check_containers(containers: list[Manifest], path: Path, notes: Notes) -> None:
+    if not containers:
+        notes.error(path, "must be specified", f"one container named {TENSORFLOW_CONTAINER}, with its image")
+        return
+    names = [container.get("name") for container in containers]
+    if TENSORFLOW_CONTAINER not in names:
+        text = f"must have at least one container with name {TENSORFLOW_CONTAINER}"
+        fix = f"name the container that trains {TENSORFLOW_CONTAINER}: it is the one that gets TF_CONFIG"
+        notes.error((*path, 0, "name"), text, fix, names[0])
+    seen: set[Any] = set()
+    for i, container in enumerate(containers):
+        if names[i] in seen:
+            notes.error((*path, i, "name"), "is the name of another container too", "", names[i])
+        seen.add(names[i])
+        _check_image(container, (*path, i), notes)
+        _check_ports(container.get("ports") or [], (*path, i, "ports"), notes)
+        _check_gpu(container, (*path, i, "resources"), notes)
+        if container.get("name") == TENSORFLOW_CONTAINER:
+            _check_env(container.get("env") or [], (*path, i, "env"), notes)
+
+
+def _check_image(container: Manifest, path: Path, notes: Notes) -> None:
+    if not container.get("image"):
+        given = {"value": container["image"]} if "image" in container else {}
+        notes.error((*path, "image"), "must be required", "the image to run", **given)
+
+
+def _check_ports(ports: list[Manifest], path: Path, notes: Notes) -> None:
+    seen: dict[Any, int] = {}
+    for i, entry in enumerate(ports):
+        number, protocol = entry.get("containerPort"), entry.get("protocol") or "TCP"
+        if not isinstance(number, int) or not 0 < number < 65_536:
+            notes.error((*path, i, "containerPort"), "must be a port number, 1 to 65535", "", number)
+            continue
+        keys: list[Any] = [(number, protocol)] + ([entry["name"]] if entry.get("name") else [])
+        if any(key in seen for key in keys):
+            notes.error((*path, i), "is given twice", "keep one of the two", number)
+        seen.update(dict.fromkeys(keys, i))
+
+
+def _check_env(env: list[Manifest], path: Path, notes: Notes) -> None:
+    for i, entry in enumerate(env):
+        if entry.get("name") == "TF_CONFIG":
+            text = "TF_CONFIG is set by hand: it is kept, and tfyard sets none"
+            notes.warn((*path, i), text, "remove it to have every task told about the others")
+
+
+def _check_gpu(container: Manifest, path: Path, notes: Notes) -> None:
+    limits, requests = _resources(container)
+    if GPU in requests and GPU not in limits and OLD_GPU not in limits:
+        text = "a GPU must be a limit: Kubernetes rejects a request alone"
+        notes.error((*path, "requests", GPU), text, "move it to resources.limits")
+
+
+def _resources(container: Manifest) -> tuple[Manifest, Manifest]:
+    resources = container.get("resources") or {}
+    return resources.get("limits") or {}, resources.get("requests") or {}
+
+
+def _with_modern_gpu(container: Manifest) -> Manifest:
+    """Today's name is accepted as a limit only."""
+    limits, requests = ({**part} for part in _resources(container))
+    asked = [part.pop(OLD_GPU) for part in (limits, requests) if OLD_GPU in part]
+    if not asked:
+        return container
+    limits.setdefault(GPU, asked[0])
+    resources = {**(container.get("resources") or {}), "limits": limits, "requests": requests}
+    return {**container, "resources": {key: part for key, part in resources.items() if part}}

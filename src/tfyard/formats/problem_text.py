@@ -1,0 +1,77 @@
+"""Problems as a terminal shows them: where, what, the line itself, what to do.
+
+The form `file:line:column: error: …` is the one that editors and CI systems turn into links. What a user
+wrote may hold control characters, and a terminal obeys those; nothing here lets them through.
+"""
+
+import unicodedata
+from collections.abc import Sequence
+
+from tfyard.formats.yaml import source
+from tfyard.model.problem import Place, Problem, format_path
+
+WIDTH = 100
+_ELLIPSIS = "…"
+
+
+def show(problem: Problem, text: source.Document | Sequence[str], name: str = "") -> str:
+    """`text` is the document, or for text that could not be read, its lines (`source.split_lines`)."""
+    if isinstance(text, source.Document):
+        (problem,) = source.locate((problem,), text)
+        name = name or text.name
+    rows = [_headline(problem, name)]
+    if problem.place:
+        rows += _excerpt(_line(text, problem.place.line), problem.place.column)
+    if problem.fix:
+        rows.append(f"  fix: {_escaped(problem.fix)}")
+    return "\n".join(rows)
+
+
+def _headline(problem: Problem, name: str) -> str:
+    where = _where(name, problem.place)
+    parts = [where, problem.severity, format_path(problem.path), problem.message]
+    return ": ".join(_escaped(part) for part in parts if part)
+
+
+def _where(name: str, place: Place | None) -> str:
+    return f"{name}:{place.line}:{place.column}" if place else name
+
+
+def _line(text: source.Document | Sequence[str], line: int) -> str:
+    if isinstance(text, source.Document):
+        return text.source_line(line)
+    return text[line - 1] if 0 < line <= len(text) else ""
+
+
+def _excerpt(line: str, column: int) -> list[str]:
+    """The source line and a caret under the column; of a long line, the part around it."""
+    if not line.strip():
+        return []
+    shown, before = _window(line, min(column - 1, len(line)))
+    return [f"    {shown}", f"    {_blanks(shown[:before])}^"]
+
+
+def _window(line: str, offset: int) -> tuple[str, int]:
+    """The visible part of a line, and how many of its characters stand before the offset."""
+    start = 0 if offset < WIDTH - 10 else offset - WIDTH // 2
+    shown = "".join(
+        character if character.isprintable() else " " for character in line[start : start + WIDTH]
+    )
+    head = _ELLIPSIS if start else ""
+    tail = _ELLIPSIS if start + WIDTH < len(line) else ""
+    return head + shown + tail, len(head) + offset - start
+
+
+def _blanks(text: str) -> str:
+    """As wide as the text on a terminal: Chinese characters take two columns, accents of their own none."""
+    return "".join(_blank(character) for character in text)
+
+
+def _blank(character: str) -> str:
+    if unicodedata.combining(character):
+        return ""
+    return "  " if unicodedata.east_asian_width(character) in "WF" else " "
+
+
+def _escaped(text: str) -> str:
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)

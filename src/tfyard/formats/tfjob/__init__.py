@@ -1,0 +1,1 @@
+"""Every published version of TFJob, to and from the one Job."""

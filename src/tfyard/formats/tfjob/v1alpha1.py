@@ -1,0 +1,225 @@
+"""v1alpha1, of tensorflow.org (`TfJob`, 2017) and of kubeflow.org (`TFJob`, 2018): a list of replica specs.
+
+Only the chief's end decided: a worker that failed was simply run again. Restart policies stood in the pod
+template. A PS without a template was, and is, a parameter server that comes with the operator.
+"""
+
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct
+
+from tfyard.formats import limits, metadata
+from tfyard.formats.declarations.reading import Notes, Path, read
+from tfyard.formats.pods import checks, templates
+from tfyard.model import (
+    CHIEF,
+    MASTER,
+    PS,
+    Dialect,
+    Job,
+    Manifest,
+    Role,
+    RunPolicy,
+    Task,
+    TensorBoard,
+)
+from tfyard.model.names import DEFAULT_IMAGE, DEFAULT_PORT
+
+from .default_server import default_server
+from .fields import Count, canonical, in_order
+
+TYPES = ("MASTER", "WORKER", "PS")
+ReplicaType = Literal["MASTER", "WORKER", "PS"]
+
+
+class ReplicaSpec(Struct, frozen=True, rename="camel"):
+    """One role: its type, how many, and the pod of each."""
+
+    tf_replica_type: Annotated[ReplicaType, Meta(description="MASTER (default), WORKER or PS.")] = "MASTER"
+    replicas: Annotated[Count, Meta(description="How many; a MASTER is exactly one. Default 1.")] = 1
+    tf_port: Annotated[
+        Annotated[int, Meta(ge=1, le=65_535)], Meta(description="The port of the TensorFlow server.")
+    ] = DEFAULT_PORT
+    template: Annotated[
+        dict[str, Any] | None, Meta(description="The pod; a PS may do without and gets a default server.")
+    ] = None
+    is_default_ps: Annotated[bool, Meta(description="Set by the old operator; derived here.")] = False
+
+
+class TensorBoardSpec(Struct, frozen=True, rename="camel"):
+    """A TensorBoard beside the job; it stays until the job is deleted."""
+
+    log_dir: Annotated[str, Meta(description="Where the summaries are, as the containers see it.")]
+    service_type: Annotated[
+        Literal["ClusterIP", "NodePort", "LoadBalancer"],
+        Meta(description="Type of its Service; default ClusterIP."),
+    ] = "ClusterIP"
+    volumes: Annotated[list[dict[str, Any]], Meta(description="Volumes of its pod.")] = []
+    volume_mounts: Annotated[list[dict[str, Any]], Meta(description="Where they are mounted.")] = []
+
+
+class ChiefSpec(Struct, frozen=True, rename="camel"):
+    """The task whose end is the job's end."""
+
+    replica_name: Annotated[ReplicaType, Meta(description="Its replica type.")] = "MASTER"
+    replica_index: Annotated[Count, Meta(description="Its index.")] = 0
+
+
+class TerminationSpec(Struct, frozen=True):
+    """What ends the job."""
+
+    chief: Annotated[ChiefSpec | None, Meta(description="The task whose end counts; default MASTER 0.")] = (
+        None
+    )
+
+
+class TfJobSpec(Struct, frozen=True, rename="camel"):
+    """The job as tensorflow/k8s knew it."""
+
+    replica_specs: Annotated[list[ReplicaSpec], Meta(description="The roles of the job.")] = []
+    tf_image: Annotated[str, Meta(description="Image of TensorBoard and of a default PS.")] = ""
+    tensorboard: Annotated[TensorBoardSpec | None, Meta(description="TensorBoard beside the job.")] = None
+    termination_policy: Annotated[TerminationSpec | None, Meta(description="What ends the job.")] = None
+    scheduler_name: Annotated[str, Meta(description="Scheduler of every pod.")] = ""
+    cleanup_pod_policy: Annotated[
+        Literal["", "All", "Running", "None"],
+        Meta(description="Which pods go at the end: All (default), Running, None."),
+    ] = ""
+    runtime_id: Annotated[str, Meta(description="Written by the old operator; not used.")] = ""
+    dialect: Annotated[
+        Dialect | None, Meta(description="How TF_CONFIG is written; default tf1, as it was then.")
+    ] = None
+
+
+def load(document: Manifest, notes: Notes) -> Job | None:
+    meta = metadata.load(document, notes)
+    if document.get("spec") is None:
+        notes.error(("spec",), "must be given", "the job itself: spec.replicaSpecs")
+        return None
+    spec = read(TfJobSpec, _modern_keys(document["spec"]), ("spec",), notes)
+    if spec is None:
+        return None
+    roles = _roles(spec, document["spec"], notes)
+    return Job(
+        **meta.fields(),
+        api_version=str(document["apiVersion"]),
+        kind=str(document["kind"]),
+        roles=roles,
+        run_policy=RunPolicy(clean=spec.cleanup_pod_policy or "All"),
+        chief=_chief(spec, roles, notes),
+        fails_with="chief",
+        dialect=spec.dialect or "tf1",
+        tensorboard=_tensorboard(spec, notes),
+    )
+
+
+def where(spec: Manifest) -> limits.Where:
+    path: Path = ("spec", "replicaSpecs")
+    roles: dict[str, Path] = {}
+    given = spec.get("replicaSpecs")
+    for i, replica in enumerate(given if isinstance(given, list) else []):
+        if isinstance(replica, dict):
+            roles[canonical(str(replica.get("tfReplicaType"))) or MASTER] = (*path, i)
+    return limits.Where(("metadata", "name"), path, roles, "replicas", path)
+
+
+def _modern_keys(spec: object) -> object:
+    """The old operator's own field had no JSON tag: it is literally `RuntimeId`; IsDefaultPS likewise."""
+    if not isinstance(spec, dict):
+        return spec
+    spec = {("runtimeId" if key == "RuntimeId" else key): value for key, value in spec.items()}
+    if isinstance(spec.get("replicaSpecs"), list):
+        spec["replicaSpecs"] = [_modern_replica(replica) for replica in spec["replicaSpecs"]]
+    return spec
+
+
+def _modern_replica(replica: object) -> object:
+    if not isinstance(replica, dict):
+        return replica
+    return {("isDefaultPs" if key == "IsDefaultPS" else key): value for key, value in replica.items()}
+
+
+def _roles(spec: TfJobSpec, raw: Manifest, notes: Notes) -> tuple[Role, ...]:
+    given = raw.get("replicaSpecs")
+    if given in (None, []):
+        notes.error(("spec", "replicaSpecs"), "must be given", "at least one role")
+    roles: dict[str, Role] = {}
+    places = [
+        i for i, replica in enumerate(given if isinstance(given, list) else []) if isinstance(replica, dict)
+    ]
+    for i, replica in zip(places, spec.replica_specs, strict=False):
+        path: Path = ("spec", "replicaSpecs", i)
+        name = canonical(replica.tf_replica_type) or MASTER
+        if name in roles:
+            notes.error(
+                (*path, "tfReplicaType"), f"{replica.tf_replica_type} is given twice", "merge the two"
+            )
+            continue
+        if name == MASTER and replica.replicas == 0:  # of more than one, every format complains
+            notes.error((*path, "replicas"), "a MASTER is exactly one", "replicas: 1", replica.replicas)
+        roles[name] = _role(name, replica, spec, path, notes)
+    return in_order(roles)
+
+
+def _role(name: str, replica: ReplicaSpec, spec: TfJobSpec, path: Path, notes: Notes) -> Role:
+    template = replica.template
+    if template is None and name != PS:
+        notes.error((*path, "template"), "must be given", "only a PS may do without a template")
+    is_default = template is None and name == PS
+    if template is None:
+        template = default_server(spec.tf_image or DEFAULT_IMAGE)
+    template = templates.load(template, (*path, "template"), notes)
+    inside = template.get("spec") or {}
+    if spec.scheduler_name:
+        template = {**template, "spec": {"schedulerName": spec.scheduler_name, **inside}}
+    return Role(
+        name=name,
+        replicas=replica.replicas,
+        restart=_restart(name, inside.get("restartPolicy")),
+        template=template,
+        port=replica.tf_port,
+        is_default_server=is_default,
+    )
+
+
+def _restart(role: str, inside: object) -> Any:
+    """The template's own policy. Without one, as the old operator did: it retried a chief that was killed,
+    failed a job whose chief gave up, and ran everybody else again."""
+    if inside in ("Always", "OnFailure", "Never"):
+        return inside
+    return "ExitCode" if role in (MASTER, CHIEF) else "OnFailure"
+
+
+def _chief(spec: TfJobSpec, roles: tuple[Role, ...], notes: Notes) -> Task | None:
+    """None where the usual rule finds the same task."""
+    chosen = spec.termination_policy.chief if spec.termination_policy else None
+    if chosen is None:
+        return None
+    role = next((role for role in roles if role.name == canonical(chosen.replica_name)), None)
+    path: Path = ("spec", "terminationPolicy", "chief")
+    if role is None:
+        fix = "name a type that replicaSpecs has"
+        notes.error((*path, "replicaName"), "Missing ReplicaSpec for chief", fix, chosen.replica_name)
+        return None
+    if chosen.replica_index >= role.replicas:
+        text = f"there is no such replica: {role.name} has {role.replicas}"
+        notes.error((*path, "replicaIndex"), text, "", chosen.replica_index)
+        return None
+    is_usual = role.name == MASTER or (MASTER not in {r.name for r in roles} and chosen.replica_index == 0)
+    return None if is_usual and role.name != PS else Task(role.name, chosen.replica_index)
+
+
+def _tensorboard(spec: TfJobSpec, notes: Notes) -> TensorBoard | None:
+    board = spec.tensorboard
+    if board is None:
+        return None
+    path: Path = ("spec", "tensorboard")
+    notes.extend(checks.unknown_fields({"volumes": board.volumes}, path, "PodSpec"))
+    notes.extend(checks.unknown_fields({"volumeMounts": board.volume_mounts}, path, "Container"))
+    return TensorBoard(
+        log_dir=board.log_dir,
+        image=spec.tf_image,
+        service_type=board.service_type,
+        volumes=tuple(board.volumes),
+        mounts=tuple(board.volume_mounts),
+    )

@@ -1,0 +1,171 @@
+"""Text -> documents that remember where everything was written.
+
+    for document in source.read(text, "job.yaml"): …
+
+What stands in a file is not trusted: size, depth, number of values and what references expand to are all
+limited, and the only thing that `read` raises is `errors.Invalid`, with every problem that could be found.
+JSON is YAML, so the output of `kubectl get -o json` can be read as it is.
+"""
+
+import re
+from typing import NoReturn
+
+import msgspec
+import yaml
+
+from tfyard import errors
+from tfyard.formats.yaml import syntax_errors
+from tfyard.formats.yaml.compose import Composer, Node
+from tfyard.model.problem import FieldPath, Place, Problem
+
+MAX_INPUT = 16 << 20
+
+# The Python parser reads the same language, ten times slower; some platforms have no other.
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_AS_UTF8 = "save the file as UTF-8"
+# JSON writes characters beyond 16 bits as two escapes, which YAML refuses; a backslash before them is text.
+_PAIR = re.compile(r"(?<!\\)((?:\\\\)*)\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})")
+
+
+class _Lines:
+    """Lines are wanted only when something is wrong: split on first use, shared by all documents."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._lines: list[str] | None = None
+
+    def get(self, line: int) -> str:
+        if self._lines is None:
+            self._lines = split_lines(self._text)
+        return self._lines[line - 1] if 0 < line <= len(self._lines) else ""
+
+
+class Document:
+    """One YAML document: plain data and a map back to the text.
+
+    Two references to one value share it in memory, so data must not be changed in place.
+    """
+
+    __slots__ = ("_lines", "_root", "data", "index", "name")
+
+    def __init__(self, root: Node, name: str, index: int, lines: _Lines) -> None:
+        self.data = root.value
+        self.name = name
+        self.index = index
+        self._root = root
+        self._lines = lines
+
+    def place(self, path: FieldPath, *, key: bool = False) -> Place:
+        """Where the value at `path` (or its key) stands; for a path that is not there, its nearest parent."""
+        node, _ = self._walk(path)
+        return node.key_place() if key else node.place()
+
+    def text(self, path: FieldPath) -> str | None:
+        """A scalar as it was written, without its quotes: `on` and `1:30` before they became values."""
+        node, found = self._walk(path)
+        return node.text if found else None
+
+    def source_line(self, line: int) -> str:
+        return self._lines.get(line)
+
+    def part(self, path: FieldPath) -> "Document":
+        """What stands at `path`, as a document of its own that still knows its places in the text."""
+        node, _ = self._walk(path)
+        return Document(node, self.name, self.index, self._lines)
+
+    def _walk(self, path: FieldPath) -> tuple[Node, bool]:
+        node = self._root
+        for step in path:
+            child = _child(node, step)
+            if child is None:
+                return node, False
+            node = child
+        return node, True
+
+
+def read(text: str | bytes, name: str = "<stdin>") -> tuple[Document, ...]:
+    """All documents of a text, empty ones left out. Raises `errors.Invalid`, and nothing else."""
+    source = _decode(text)
+    composer = Composer()
+    roots: list[Node] = []
+    try:
+        roots.extend(composer.documents_of(yaml.parse(_without_pairs(source), Loader=_LOADER)))
+    except yaml.YAMLError as error:
+        composer.problems.append(syntax_errors.explain(error, source, composer.path()))
+    if composer.problems:
+        raise errors.Invalid(sorted(composer.problems, key=_reading_order))
+    lines = _Lines(source)
+    return tuple(Document(root, name, index, lines) for index, root in enumerate(roots))
+
+
+def locate(problems: tuple[Problem, ...] | list[Problem], document: Document) -> tuple[Problem, ...]:
+    """Give each problem its place, and put them in the order in which one reads the text. One about a value
+    points at the value, one about a field at its key."""
+    located = [problem if problem.place else _located(problem, document) for problem in problems]
+    return tuple(sorted(located, key=_reading_order))
+
+
+def split_lines(text: str | bytes) -> list[str]:
+    """Lines as the YAML parser counts them, also of text that `read` refused: they are shown to people."""
+    if isinstance(text, bytes):
+        text = text.decode("utf-8", errors="replace")
+    return syntax_errors.LINE_BREAK.split(text.removeprefix("\ufeff"))
+
+
+def _reading_order(problem: Problem) -> tuple[int, int]:
+    return (problem.place.line, problem.place.column) if problem.place else (0, 0)
+
+
+def _located(problem: Problem, document: Document) -> Problem:
+    is_about_field = problem.value is msgspec.UNSET
+    return msgspec.structs.replace(problem, place=document.place(problem.path, key=is_about_field))
+
+
+def _child(node: Node, step: str | int) -> Node | None:
+    children = node.children
+    if isinstance(children, dict):
+        return children.get(step)
+    if isinstance(children, list) and isinstance(step, int) and 0 <= step < len(children):
+        item: Node = children[step]
+        return item
+    return None
+
+
+def _decode(text: str | bytes) -> str:
+    if len(text) > MAX_INPUT:
+        _refuse(f"the input has {len(text):,} bytes; at most {MAX_INPUT:,} are read", "split the file")
+    if isinstance(text, bytes):
+        text = _from_utf8(text)
+    text = text.removeprefix("\ufeff")
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError as error:
+        place = syntax_errors.place_of(text, error.start)
+        _refuse(f"half a surrogate pair, U+{ord(text[error.start]):04X}", _AS_UTF8, place)
+    if size > MAX_INPUT:
+        _refuse(f"the input has {size:,} bytes; at most {MAX_INPUT:,} are read", "split the file")
+    return text
+
+
+def _without_pairs(text: str) -> str:
+    return _PAIR.sub(_joined, text) if text.lstrip()[:1] in ("{", "[") and "\\ud" in text.lower() else text
+
+
+def _joined(pair: re.Match[str]) -> str:
+    high, low = int(pair[2], 16) - 0xD800, int(pair[3], 16) - 0xDC00
+    return f"{pair[1]}\\U{0x10000 + (high << 10) + low:08X}"
+
+
+def _from_utf8(data: bytes) -> str:
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        _refuse("the text is UTF-16; at offset 0 stands its byte order mark", _AS_UTF8)
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        before = data[: error.start].decode("utf-8").removeprefix("\ufeff")
+        message = f"the byte 0x{data[error.start]:02x} at offset {error.start} is not UTF-8"
+        _refuse(message, _AS_UTF8, syntax_errors.place_of(before, len(before)))
+
+
+def _refuse(message: str, fix: str, place: Place | None = None) -> NoReturn:
+    raise errors.Invalid([Problem((), message, fix, place=place)])

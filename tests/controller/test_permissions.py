@@ -1,0 +1,171 @@
+"""The rights that docs/operator.md lists, exactly as they stand there: they suffice, and a missing one is told."""
+
+import asyncio
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+import yaml
+
+from tests.controller.cluster import install, tfjob
+from tests.controller.faults import OperatorProcess
+from tests.controller.test_process import lines, port_of
+from tests.test_docs import DOCS, blocks
+from tfyard.backends.kubernetes.runner import CHILDREN
+from tfyard.controller import permissions
+from tfyard.controller.operator import OLD_TFJOBS, TFJOBS
+from tfyard.kube import AlreadyExists, Client, requests
+from tfyard.testing import ControlPlane, Script, ScriptedKubelet, builders, eventually
+
+IN_EACH, IN_ONE, IN_ALL = [
+    text
+    for text in blocks((DOCS / "operator.md").read_text(encoding="utf-8"), "yaml")
+    if "kind: Role" in text
+]
+Triple = tuple[str, str, str]
+
+
+def granted(text: str) -> set[Triple]:
+    """(group, resource, verb) of all rules."""
+    rules = [rule for each in yaml.safe_load_all(text) for rule in each.get("rules", [])]
+    return {
+        (g, r, v)
+        for rule in rules
+        for g in rule["apiGroups"]
+        for r in rule["resources"]
+        for v in rule["verbs"]
+    }
+
+
+def asked(*wanted: permissions.Right) -> set[Triple]:
+    names = {(r.group, f"{r.resource}/{r.subresource}".strip("/"), verb) for r in wanted for verb in r.verbs}
+    return set(names)
+
+
+def test_what_is_documented_is_what_the_operator_asks_for() -> None:
+    finalizers = {(group, "tfjobs/finalizers", "update") for group in ("kubeflow.org", "tensorflow.org")}
+    definitions = {
+        ("apiextensions.k8s.io", "customresourcedefinitions", v) for v in ("create", "get", "patch")
+    }
+    work = (
+        asked(*permissions.needed([TFJOBS, OLD_TFJOBS], [requests.PODS, *CHILDREN.values()], [""]))
+        | finalizers
+    )
+    lead = asked(*permissions.to_lead("team-a"))
+    assert granted(IN_EACH) == work
+    assert granted(IN_ONE) == lead
+    assert granted(IN_ALL) == work | lead | definitions
+
+
+async def namespaces(client: Client, *names: str) -> None:
+    for name in names:
+        try:
+            await client.send(requests.create(requests.NAMESPACES.path(), {"metadata": {"name": name}}))
+        except AlreadyExists:
+            continue
+        await builders.create_service_account(client, name, "default")
+
+
+async def apply(plane: ControlPlane, text: str, *where: str) -> None:
+    await asyncio.to_thread(plane.kubectl, "apply", *where, "-f", "-", stdin=text)
+
+
+@asynccontextmanager
+async def running(plane: ControlPlane, home: str, log: Path, *options: str) -> AsyncIterator[OperatorProcess]:
+    """The real command as the ServiceAccount of that namespace, ended in order."""
+    async with plane.client() as client:
+        token = await builders.service_account_token(client, home, "tfyard-operator")
+    kubeconfig = plane.write_kubeconfig(plane.token_access(token), f"operator-{home}")
+    process = OperatorProcess(kubeconfig, "", log, f"--lease-namespace={home}", *options)
+    try:
+        yield process
+        process.process.send_signal(signal.SIGTERM)
+        assert await asyncio.to_thread(process.process.wait, 30) == 0
+    finally:
+        process.kill()
+
+
+async def ready(log: Path) -> str:
+    """What /readyz says; empty when all is well."""
+    async with aiohttp.ClientSession() as session:
+        answer = await session.get(f"http://127.0.0.1:{port_of(log)}/readyz")
+        return "" if answer.status == 200 else await answer.text()
+
+
+async def is_ready(log: Path) -> None:
+    assert await ready(log) == ""
+
+
+async def waits_for(log: Path, right: str) -> None:
+    assert f"is not allowed to {right}\n" in await ready(log)
+
+
+async def phases(client: Client, *wanted: tuple[str, str]) -> None:
+    """Each of these namespaces' job is in that phase."""
+
+    async def look() -> None:
+        found = [
+            (await client.send(requests.get(TFJOBS.path(place, "train")))).get("status") or {}
+            for place, _ in wanted
+        ]
+        assert [status.get("phase", "") for status in found] == [phase for _, phase in wanted]
+
+    await eventually(look, 60)
+
+
+def warnings(log: Path) -> list[Any]:
+    return [
+        line["message"] for line in lines(log) if line["level"] != "info" or "orbidden" in line["message"]
+    ]
+
+
+@pytest.mark.cluster
+async def test_roles_in_two_namespaces_suffice_for_these_two_and_a_missing_one_holds_up_only_its_own(
+    control_plane: ControlPlane, tmp_path: Path
+) -> None:
+    log = tmp_path / "log"
+    async with control_plane.client() as client, ScriptedKubelet(client, Script(run_for=0.2)):
+        await install(client)
+        await namespaces(client, "team-a", "team-b", "team-c")
+        await apply(control_plane, IN_ONE)
+        await apply(control_plane, IN_EACH, "-n", "team-a")
+        for place in ("team-a", "team-b", "team-c"):
+            await client.send(requests.create(TFJOBS.path(place), tfjob(Worker=2, PS=1)))
+        async with running(control_plane, "team-a", log, "--namespaces=team-a,team-b"):
+            await eventually(
+                lambda: waits_for(log, "get, list, watch, create, delete pods in namespace team-b"), 60
+            )
+            (told,) = [line for line in warnings(log) if line.startswith("is not allowed to")]
+            assert "update tfjobs.kubeflow.org/status in namespace team-b; " in told
+            assert "team-a" not in told
+            await phases(client, ("team-a", "Succeeded"), ("team-b", ""), ("team-c", ""))
+            before = len(warnings(log))
+            await apply(control_plane, IN_EACH, "-n", "team-b")
+            await eventually(lambda: is_ready(log), 60)
+            await phases(client, ("team-a", "Succeeded"), ("team-b", "Succeeded"), ("team-c", ""))
+            assert warnings(log)[before:] == []
+
+
+@pytest.mark.cluster
+async def test_the_cluster_role_suffices_to_install_the_definitions_and_to_work_everywhere(
+    control_plane: ControlPlane, namespace: str, tmp_path: Path
+) -> None:
+    log = tmp_path / "log"
+    async with control_plane.client() as client, ScriptedKubelet(client, Script(run_for=0.2), namespace):
+        await apply(control_plane, IN_ALL)
+        async with running(control_plane, "tfyard", log, "--install-crds"):
+            await eventually(lambda: is_ready(log), 60)
+            job = tfjob(policy={"ttlSecondsAfterFinished": 1, "cleanPodPolicy": "All"}, Worker=1)
+            await client.send(requests.create(TFJOBS.path(namespace), job))
+
+            async def gone() -> None:
+                found = await client.send(requests.get(TFJOBS.path(namespace)))
+                assert found["items"] == []
+
+            await eventually(gone, 60)
+            refused = [line for line in warnings(log) if 'User "system:serviceaccount' in line]
+            assert refused == [], "whatever else is wrong with the jobs that other tests left"
