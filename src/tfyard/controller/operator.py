@@ -345,16 +345,16 @@ class Operator:
         except Invalid as error:
             self._distrust(job, view, error.problems)
             return
-        if before.is_finished or planner.is_hands_off(job, view.metadata.deletion_timestamp is not None):
+        if before.is_finished or planner.is_ignored(job, view.metadata.deletion_timestamp is not None):
             return
         after, event = planner.refuse(job, before, _told(problems), datetime.now(UTC))
         await self.store.report(job, before, Decision(status=after, events=(event,)))
 
     def _distrust(self, job: Job, view: JobView, problems: tuple[Problem, ...]) -> None:
         """Said where its owner looks, and not at each look. Whoever mends it is heard by the watch."""
-        if planner.is_hands_off(job, view.metadata.deletion_timestamp is not None):
+        if planner.is_ignored(job, view.metadata.deletion_timestamp is not None):
             return
-        event, now = planner.distrust(job, _told(problems)), time.monotonic()
+        event, now = planner.status_unreadable(job, _told(problems)), time.monotonic()
         before, since = self._distrusted.get(job.uid, (None, now))
         if event != before or now - since > EVENTS_LIVE:
             self._distrusted[job.uid] = event, now
