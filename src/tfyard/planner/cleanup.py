@@ -1,4 +1,4 @@
-"""After the end: cleanPodPolicy, the evaluator's grace, and the time to live."""
+"""After the end: cleanPodPolicy, the evaluator's grace period, and the TTL."""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -40,7 +40,7 @@ def ttl_remaining(job: Job, status: Status, now: datetime) -> float | None:
 
 
 def grace_remaining(job: Job, observed: Observed, status: Status, now: datetime) -> float:
-    """Seconds that evaluators may still take: none once they have ended, or if the job failed."""
+    """Seconds that evaluators may still run: none if they have ended or the job has failed."""
     evaluating = any(pod.task.role == EVALUATOR and is_active(pod) for pod in observed.pods)
     if not evaluating or not status.has("Succeeded") or status.completion_time is None:
         return 0.0

@@ -1,4 +1,4 @@
-"""The one decision: a job and the world in, a new status and what to do out.
+"""The one decision: a job and the observed world in, a new status and what to do out.
 
 Status first, plan second. A restart is written into the status before anything is deleted or created, so a
 crash between the two repeats a step and never loses or doubles a restart.
@@ -101,7 +101,7 @@ def _started(situation: Situation, group: gang.Review) -> Status:
 
 
 def _outcome(situation: Situation, verdict: Verdict, started: Status) -> Status:
-    """Success goes first: when the chief is done, workers often die of losing it."""
+    """Success goes first: when the chief has finished, workers often fail because it is gone."""
     if has_succeeded(situation):
         return status.succeed(situation.job, started, situation.stamp)
     failure = restart.failure(situation, verdict) or deadline.failure(situation)

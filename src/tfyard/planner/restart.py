@@ -23,7 +23,6 @@ FIRST_RETRYABLE_CODE = 128
 MESSAGE_LINES = 12
 MESSAGE_LENGTH = 1024
 
-
 Ruling = Literal["restart", "replace", "drop", "fatal", "keep"]
 """
 restart  it failed by itself and may try again: counts against the limit
@@ -39,7 +38,7 @@ class Verdict(Struct, frozen=True, kw_only=True):
     replaced: tuple[Pod, ...] = ()
     fatal: tuple[Pod, ...] = ()
     given_up: tuple[GivenUp, ...] = ()
-    """Everybody whose attempt is over, in the order in which to delete them."""
+    """Every pod whose attempt is over, in the order in which to delete them."""
 
 
 def may_restart(policy: RestartPolicy, exit_code: int | None) -> bool:
