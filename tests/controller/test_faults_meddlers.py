@@ -101,7 +101,7 @@ async def empty(operator: Operator) -> None:
         cache.pods,
         cache.children,
         cache._keys,
-        queue._failures,
+        queue._backoffs,
         queue._timers,
         queue._waiting,
     ]

@@ -23,6 +23,7 @@ from tfyard.backends.kubernetes.views import JobView, PodView
 from tfyard.errors import Invalid
 from tfyard.kube import requests
 from tfyard.model import Action, Decision, Event, Job, Manifest, Problem, RunPolicy, format_path
+from tfyard.model.backoff import Backoff
 from tfyard.model.names import CONTROLLER, OPERATOR_NAME
 from tfyard.spine import reconcile
 
@@ -46,8 +47,8 @@ ANNOUNCERS = 4
 RESYNC = 600.0
 EVENTS_LIVE = 3600.0
 """Servers forget events after an hour, unless told otherwise; what is still true then is said again."""
-LONGEST_WATCH_PAUSE = 10.0
-"""A handful of watches is no burden to an apiserver that comes back, and jobs wait for them."""
+WATCH_RETRY = Backoff(first=0.5, longest=10.0, jitter=0.5)
+"""Jobs wait for the few watches that an operator has, and an apiserver that comes back can bear them."""
 DENIED = (kube.Unauthorized, kube.Forbidden, kube.NotFound)
 """Answers to a watch that will be the same next time, until a person does something; said once."""
 EXPECTED = {"NamespaceTerminating"}
@@ -115,7 +116,7 @@ class Operator:
         self._unsynced.add((place, what))
         tasks.create_task(watching, name=f"{what} {place}")
 
-    def _patience(self, resource: str) -> kube.Patience:
+    def _patience(self, resource: str) -> kube.WatchOptions:
         known: list[str] = []
 
         def told(problem: kube.KubeError | None) -> None:
@@ -127,7 +128,7 @@ class Operator:
                 log.info("the watch on %s was interrupted: %s", resource, problem)
             known[:] = [str(problem)]
 
-        return kube.Patience(told=told, longest_pause=LONGEST_WATCH_PAUSE, insists=True)
+        return kube.WatchOptions(backoff=WATCH_RETRY, retry_first_list=True, on_interrupt=told)
 
     def _has_synced(self, place: str, what: str) -> None:
         """A place where all is known begins; others, where a right is missing say, do not keep it waiting."""
@@ -167,7 +168,7 @@ class Operator:
             self._line_up(self.cache.put_job(resource, view))
 
     def _forget(self, key: JobKey, view: JobView) -> None:
-        self.queue.forget(key)
+        self.queue.reset_backoff(key)
         if key not in self.cache.jobs:
             self._put_off.discard(key)
         self._jobs.pop(key, None)
@@ -258,7 +259,7 @@ class Operator:
                 try:
                     await self._look(key)
                 except Unblocked:
-                    self.queue.forget(key)
+                    self.queue.reset_backoff(key)
                     self.queue.add(key)
                 except (kube.KubeError, Blocked, Broken, NotLeading) as problem:
                     pause = self.queue.retry(key)
@@ -277,7 +278,7 @@ class Operator:
     async def _look(self, key: JobKey) -> None:
         view = self.cache.jobs.get(key)
         if view is None:
-            self.queue.forget(key)
+            self.queue.reset_backoff(key)
             return
         if not self.settings.may_write():
             self._put_off.add(key)
@@ -296,12 +297,12 @@ class Operator:
         except Halt as halt:
             self._narrate(job, halt.done)
             if halt.done:
-                self.queue.forget(key)  # it goes on, if slowly
+                self.queue.reset_backoff(key)  # it goes on, if slowly
             self._wake(key, halt.wake_after)
             raise
         self._distrusted.pop(job.uid, None)
         self.cache.bury(job.uid, gone)
-        self.queue.forget(key)
+        self.queue.reset_backoff(key)
         if decision.status.is_finished:
             self._jobs.pop(key, None)
             self.store.forget(job.uid)

@@ -26,7 +26,7 @@ from tfyard.kube.kubeconfig import Access, Cluster, User
 from tfyard.kube.lists import Listing, list_all
 from tfyard.kube.requests import Patch, Request, Resource
 from tfyard.kube.transport import Client, Limits
-from tfyard.kube.watch import Changed, Patience, Removed, Snapshot, watch, watch_lines
+from tfyard.kube.watch import Changed, Removed, Snapshot, WatchOptions, watch, watch_lines
 
 __all__ = [
     "Access",
@@ -44,7 +44,6 @@ __all__ = [
     "Listing",
     "NotFound",
     "Patch",
-    "Patience",
     "Refused",
     "Removed",
     "Request",
@@ -58,6 +57,7 @@ __all__ = [
     "Unprocessable",
     "Unreachable",
     "User",
+    "WatchOptions",
     "list_all",
     "watch",
     "watch_lines",

@@ -27,6 +27,7 @@ from tfyard.kube import (
     requests,
 )
 from tfyard.model import Action, Amend, Create, Delete, DeleteJob, Job, Observed, Obstacle
+from tfyard.model.backoff import Backoff
 from tfyard.model.names import (
     CONTROLLER,
     OPERATOR_NAME,
@@ -51,8 +52,8 @@ KNOWN_BY = (OPERATOR_NAME, REPLICA_TYPE, REPLICA_INDEX)
 """The labels by which an object is watched, and a pod counted as its task's."""
 AT_ONCE = 32
 """Writes of one job under way at the same time: a large job must leave room for the others."""
-CONTENDED = (0.05, 0.1, 0.2)
-"""Seconds after which a creation is tried again that lost a race for its quota."""
+QUOTA_CONFLICT, QUOTA_ATTEMPTS = Backoff(first=0.075, longest=0.3, jitter=0.67), 4
+"""For a create that lost a race for its quota."""
 HOPELESS = {"QuotaExceeded", "Forbidden", "NamespaceTerminating", "Refused"}
 """What one pod is refused for, the next would be refused for as well: they are not all tried."""
 FAULTS = 3
@@ -187,13 +188,16 @@ class ClusterRunner:
         return None
 
     async def _insist(self, kind: str, request: requests.Request) -> PodView | Child:
-        """Whoever adds to a quota at the same time may come first."""
-        for pause in CONTENDED:
+        """Another create that counts against the same quota may come first."""
+        backoff = QUOTA_CONFLICT
+        while True:
             try:
                 return await self._read(kind, request)
             except Conflict:
-                await asyncio.sleep(pause * random.uniform(0.5, 1.5))
-        return await self._read(kind, request)
+                backoff = backoff.next()
+                if backoff.failures == QUOTA_ATTEMPTS:
+                    raise
+                await asyncio.sleep(backoff.delay(random.random()))
 
     async def _amend(self, job: Job, action: Amend) -> Obstacle | None:
         resource = self._resource(action.kind)
