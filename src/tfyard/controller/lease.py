@@ -13,8 +13,7 @@ from msgspec import Struct
 
 from tfyard.errors import Usage
 from tfyard.model import Manifest
-
-LEASE_NAME = "tfyard-operator"
+from tfyard.model.names import LEASE_NAME
 
 Spec = Mapping[str, Any]
 

@@ -12,7 +12,8 @@ from msgspec.structs import replace
 
 from tfyard import kube, planner
 from tfyard.formats.controllerconfig import OperatorConfig
-from tfyard.kube import requests
+from tfyard.install import permissions
+from tfyard.install.permissions import Permission
 
 from . import crds, gang_schedulers
 from .config import read_config, read_server_script, site
@@ -20,7 +21,7 @@ from .health import Bind, HealthServer, Questions
 from .leader_election import Leadership, new_identity
 from .lease import Candidate
 from .operator import Operator, Settings
-from .permissions import Permissions, needed, to_amend, to_lead
+from .permissions import PermissionCheck
 
 log = logging.getLogger(__name__)
 
@@ -57,16 +58,17 @@ async def serve(access: kube.Access, options: Options) -> None:
         if not options.leader_elect:
             settings = replace(settings, may_write=lambda: True)
         operator = Operator(client, settings, resources)
-        permissions = _permissions(operator, leadership.candidate if options.leader_elect else None)
+        needed = _needed(operator, leadership.candidate if options.leader_elect else None)
+        check = PermissionCheck(client, needed)
         questions = Questions(
-            metrics=lambda: _metrics(operator), why_not_ready=lambda: _why_not(operator, permissions)
+            metrics=lambda: _metrics(operator), why_not_ready=lambda: _why_not_ready(operator, check)
         )
         await doors.enter_async_context(HealthServer(Bind.parse(options.bind), questions))
-        asking = asyncio.create_task(permissions.run())
+        checking = asyncio.create_task(check.run())
         try:
             await _run(operator, leadership if options.leader_elect else None)
         finally:
-            await _end(asking)
+            await _end(checking)
 
 
 def _site(options: Options) -> planner.Site:
@@ -151,19 +153,19 @@ def _metrics(operator: Operator) -> str:
     return operator.metrics.render()
 
 
-def _permissions(operator: Operator, candidate: Candidate | None) -> Permissions:
-    places = operator.settings.namespaces or ("",)
-    children = (requests.PODS, *operator.runner.children.values())
-    rights = needed(operator.resources.values(), children, places) + to_amend(_amended(operator), places)
-    return Permissions(operator.client, [*rights, *(to_lead(candidate.namespace) if candidate else ())])
+def _needed(operator: Operator, candidate: Candidate | None) -> list[Permission]:
+    settings = operator.settings
+    needed = [each for group in operator.resources for each in permissions.of_jobs(group)]
+    needed += [*permissions.of_children(), permissions.EVENTS]
+    gang = settings.site.gang
+    if gang is not None:
+        needed += permissions.of_pod_groups(gang_schedulers.groups_of(gang).group, patch=gang.by != "core")
+    if settings.site.queues_pods:
+        needed.append(permissions.QUEUED_PODS)
+    lease = [permissions.of_lease(candidate.namespace)] if candidate else []
+    return permissions.in_namespaces(needed, settings.namespaces) + lease
 
 
-def _amended(operator: Operator) -> list[kube.Resource]:
-    place = operator.settings.site
-    groups = [gang_schedulers.groups_of(place.gang)] if place.gang and place.gang.by != "core" else []
-    return groups + ([requests.PODS] if place.queues_pods else [])
-
-
-def _why_not(operator: Operator, permissions: Permissions) -> list[str]:
-    lacking = [f"is not allowed to {right}" for right in permissions.missing]
-    return lacking + ([] if operator.synced.is_set() else ["the first lists are not complete"])
+def _why_not_ready(operator: Operator, check: PermissionCheck) -> list[str]:
+    missing = [f"missing permission: {permission}" for permission in check.missing]
+    return missing + ([] if operator.synced.is_set() else ["the first lists are not complete"])

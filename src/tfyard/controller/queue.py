@@ -1,5 +1,5 @@
 """The queue of jobs to reconcile. A job waits in it once, however often it changed, and is never reconciled twice
-at the same time; a job that fails is retried later each time; first in, first out, so no job starves the others."""
+at the same time; a failed job is retried later each time; first in, first out, so no job starves the others."""
 
 import asyncio
 import random
