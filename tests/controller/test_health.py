@@ -6,8 +6,8 @@ import aiohttp
 import pytest
 
 from tests.controller.prometheus import parse
-from tfyard.controller.counted import Metrics
 from tfyard.controller.health import Bind, HealthServer, Questions
+from tfyard.controller.metrics import Metrics
 from tfyard.errors import Usage
 
 HERE = Bind("127.0.0.1", 0)

@@ -65,7 +65,7 @@ async def test_it_leads_answers_works_and_hands_its_lease_back(
             async with aiohttp.ClientSession(f"http://127.0.0.1:{port_of(log)}") as session:
                 assert (await session.get("/readyz")).status == 200
                 metrics = await (await session.get("/metrics")).text()
-            labels = f'{{job_namespace="{namespace}",framework="tensorflow"}}'
+            labels = f'{{framework="tensorflow",job_namespace="{namespace}"}}'
             assert f"training_operator_jobs_successful_total{labels} 1" in metrics
             process.send_signal(signal.SIGTERM)
             assert await asyncio.wait_for(process.wait(), 30) == 0

@@ -28,10 +28,9 @@ from tfyard.model.names import CONTROLLER, OPERATOR_NAME
 from tfyard.spine import reconcile
 
 from . import log_format
-from .counted import Metrics
 from .gang_schedulers import groups_of
+from .metrics import Metrics
 from .queue import Queue
-from .tally import tally, tally_deeds
 
 log = logging.getLogger(__name__)
 
@@ -77,8 +76,10 @@ class Operator:
         if settings.site.gang is not None:
             self.runner.use_groups(groups_of(settings.site.gang))
         self.metrics = Metrics()
-        self.runner.on_refused = self._count_refusal
-        self.store.on_report = lambda job, before, decision: tally(self.metrics, job, before, decision)
+        self.runner.on_refused = self.metrics.count_refused_create
+        self.store.on_report = lambda job, before, decision: self.metrics.count_status(
+            job, before, decision.status
+        )
         self.store.on_lost_event = _log_lost_event
         self.store.is_busy = lambda: self.runner.in_rush() or not self.queue.is_idle
         self.store.in_rush = self.runner.in_rush
@@ -120,7 +121,7 @@ class Operator:
         known: list[str] = []
 
         def told(problem: kube.KubeError | None) -> None:
-            self.metrics.watch_restarts.inc(resource)
+            self.metrics.watch_restarts.labels(resource).inc()
             if isinstance(problem, DENIED):
                 if known != [str(problem)]:
                     log.warning("cannot watch %s, and waits until it can: %s", resource, problem)
@@ -249,7 +250,7 @@ class Operator:
     def _guard(self, verb: str, resource: str) -> None:
         if not self.settings.may_write():
             raise NotLeading
-        self.metrics.api_writes.inc(verb, resource)
+        self.metrics.api_writes.labels(verb, resource).inc()
 
     async def _work(self) -> None:
         while True:
@@ -314,12 +315,8 @@ class Operator:
             if pause is not None:
                 self.queue.add(key, pause + 0.01)
 
-    def _count_refusal(self, kind: str) -> None:
-        if kind == "Service":
-            self.metrics.services_refused.inc()
-
     def _narrate(self, job: Job, done: Sequence[Action]) -> None:
-        tally_deeds(self.metrics, job, done)
+        self.metrics.count_actions(job, done)
         for event in planner.narrate(done):
             self.store.tell(job, event)
 
