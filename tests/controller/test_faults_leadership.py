@@ -53,7 +53,7 @@ async def stands_by(log: Path) -> None:
 
     async def look() -> None:
         assert log.exists()
-        assert "answers on port" in log.read_text()
+        assert "serving /metrics" in log.read_text()
 
     await eventually(look)
     await asyncio.sleep(2)

@@ -9,8 +9,8 @@ import pytest
 
 from tests.controller.cluster import bench, tfjob
 from tests.controller.test_writes import writes
+from tfyard.backends.kubernetes import OLD_TFJOBS
 from tfyard.controller.config import site
-from tfyard.controller.operator import OLD_TFJOBS
 from tfyard.formats import controllerconfig
 from tfyard.kube import requests
 from tfyard.model.names import CONTROLLER, OPERATOR_NAME

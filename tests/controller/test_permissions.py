@@ -15,8 +15,8 @@ from tests.controller.cluster import install, tfjob
 from tests.controller.faults import OperatorProcess
 from tests.controller.test_process import lines, port_of
 from tests.test_docs import DOCS, blocks
-from tfyard.backends.kubernetes.runner import RESOURCES
-from tfyard.controller.operator import OLD_TFJOBS, TFJOBS
+from tfyard.backends.kubernetes import OLD_TFJOBS, TFJOBS
+from tfyard.backends.kubernetes.resources import CHILDREN
 from tfyard.install import permissions
 from tfyard.kube import AlreadyExists, Client, requests
 from tfyard.testing import ControlPlane, Script, ScriptedKubelet, builders, eventually
@@ -60,7 +60,9 @@ def test_what_is_documented_is_what_the_operator_asks_for() -> None:
 
 
 def test_the_operator_is_permitted_all_that_it_creates() -> None:
-    assert [(each.group, each.plural) for each in RESOURCES.values()] == list(permissions.CHILDREN)
+    assert [(each.group, each.plural) for each in (requests.PODS, *CHILDREN.values())] == list(
+        permissions.CHILDREN
+    )
 
 
 async def namespaces(client: Client, *names: str) -> None:

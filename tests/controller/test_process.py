@@ -13,7 +13,7 @@ import aiohttp
 import pytest
 
 from tests.controller.cluster import install, tfjob
-from tfyard.controller.operator import TFJOBS
+from tfyard.backends.kubernetes import TFJOBS
 from tfyard.kube import requests
 from tfyard.testing import ControlPlane, Script, ScriptedKubelet, eventually
 
@@ -43,7 +43,7 @@ def lines(log: Path) -> list[dict[str, Any]]:
 
 
 def port_of(log: Path) -> int:
-    told = [line["message"] for line in lines(log) if line["message"].startswith("answers on port")]
+    told = [line["message"] for line in lines(log) if line["message"].startswith("serving /metrics")]
     assert told, "not there yet"
     return int(told[0].rpartition(" ")[2])
 
