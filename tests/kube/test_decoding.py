@@ -73,7 +73,7 @@ def test_what_cannot_be_decoded_still_has_a_name_and_a_version() -> None:
     assert known.object is not None
     assert (known.type, known.object.metadata.resource_version) == ("ADDED", "5")
     assert name_of(event("ADDED", bottomless)) == name_of(bottomless) == "here/abyss"
-    assert name_of(b"<html>") == "something without a name"
+    assert name_of(b"<html>") == "an object without a name"
 
 
 def test_a_list_is_taken_apart_without_being_looked_into() -> None:

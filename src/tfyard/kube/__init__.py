@@ -1,7 +1,7 @@
 """How we talk to Kubernetes: one thin async client.
 
-Requests are built by pure functions (`requests`), sent by `Client`, answered by a view of the caller's choice
-(`Kind`) or by one of `errors`. It knows no TFJob, holds no cache and no opinion on what to do next.
+Requests are built by pure functions (`requests`) and sent by `Client`; the answer is a view of the caller's choice
+(`Kind`) or one of `errors`. It knows no TFJob, has no cache, and does not decide what to do next.
 """
 
 from tfyard.kube.errors import (

@@ -7,8 +7,6 @@ from typing import Final
 
 from .job import Job, Task
 
-FIELD_MANAGER: Final = "tfyard"
-
 # Upstream's labels: its SDK, Katib, Kueue and dashboards select pods by them.
 OPERATOR_NAME: Final = "training.kubeflow.org/operator-name"
 JOB_NAME: Final = "training.kubeflow.org/job-name"
