@@ -108,5 +108,5 @@ async def empty(operator: Operator) -> None:
     ]
     kept += [operator.runner._obstacles, operator.runner._faults]
     kept += [reconciler._jobs, reconciler._unreadable._reported]
-    kept += [operator.informers._next_reconcile, operator.worker._deferred]
+    kept += [operator.informers.changes._next_reconcile, operator.worker._deferred]
     assert [len(each) for each in kept] == [0] * len(kept), kept

@@ -2,8 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
 
 from msgspec import Struct
 
@@ -31,6 +30,62 @@ class Handlers(Struct, frozen=True):
     """How a resource is watched."""
 
 
+class Changes:
+    """Enqueues the jobs that changed: not before everything in their namespace is listed, and not for every
+    pod."""
+
+    def __init__(
+        self, cache: Cache, enqueue: Callable[[JobKey, float], None], unsynced: set[tuple[str, str]]
+    ) -> None:
+        self._cache, self._enqueue = cache, enqueue
+        self._unsynced = unsynced
+        """(namespace, what is watched there) whose first list has not come."""
+        self._next_reconcile: dict[str, float] = {}
+        self.synced = asyncio.Event()
+
+    def set_synced(self, namespace: str, what: str) -> None:
+        """A namespace where everything is listed begins; others, where a permission is missing, do not delay
+        it."""
+        if (namespace, what) not in self._unsynced:
+            return
+        self._unsynced.remove((namespace, what))
+        if self._is_synced(namespace):
+            self.enqueue_all(namespace)
+        if not self._unsynced:
+            self.synced.set()
+
+    def enqueue_all(self, namespace: str = "") -> None:
+        for key in self._cache.jobs:
+            if namespace in ("", key.namespace):
+                self.enqueue(key)
+
+    def enqueue_owners(self, owners: Iterable[str], delay: float = 0.0) -> None:
+        for uid in owners:
+            key = self._cache.key_of(uid)
+            if key is not None:
+                self.enqueue(key, delay)
+
+    def enqueue(self, key: JobKey, delay: float = 0.0) -> None:
+        """Unless its pods are not listed yet; when its namespace is synced, all jobs there are enqueued."""
+        if self._is_synced(key.namespace):
+            self._enqueue(key, delay)
+
+    def debounce(self, owner: str) -> None:
+        """The first change is reconciled soon, so that a short job is seen running; further ones at intervals."""
+        if self._cache.key_of(owner) is None:
+            return  # its job is deleted: `forget` would not be called again
+        now, due = time.monotonic(), self._next_reconcile.get(owner, 0.0)
+        if due <= now:
+            due = self._next_reconcile[owner] = max(now + DEBOUNCE, due + INTERVAL)
+        self.enqueue_owners([owner], due - now)
+
+    def forget(self, owner: str) -> None:
+        self._next_reconcile.pop(owner, None)
+
+    def _is_synced(self, namespace: str) -> bool:
+        return not any(unsynced in ("", namespace) for unsynced, _ in self._unsynced)
+
+
 class Informers:
     def __init__(
         self,
@@ -43,40 +98,29 @@ class Informers:
         self._client, self._cache, self._resources, self._handlers = client, cache, resources, handlers
         self._namespaces = namespaces or ("",)
         watched = ("Pod", *resources.jobs, *resources.children)
-        self._unsynced = {(namespace, what) for namespace in self._namespaces for what in watched}
-        """(namespace, what is watched there) whose first list has not come."""
-        self._next_reconcile: dict[str, float] = {}
-        self.synced = asyncio.Event()
+        unsynced = {(namespace, what) for namespace in self._namespaces for what in watched}
+        self.changes = Changes(cache, handlers.enqueue, unsynced)
 
     async def run(self) -> None:
         """Until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             for namespace in self._namespaces:
-                for watch in self._watches(namespace):
-                    tasks.create_task(watch)
+                for resource in self._resources.jobs.values():
+                    tasks.create_task(self._watch_jobs(resource, namespace))
+                tasks.create_task(self._watch_pods(namespace))
+                for kind in self._resources.children:
+                    tasks.create_task(self._watch_children(kind, namespace))
             tasks.create_task(self._resync())
 
-    def enqueue_all(self, namespace: str = "") -> None:
-        for key in self._cache.jobs:
-            if namespace in ("", key.namespace):
-                self._enqueue(key)
-
-    def _watches(self, namespace: str) -> Iterable[Coroutine[Any, Any, None]]:
-        yield from (self._watch_jobs(resource, namespace) for resource in self._resources.jobs.values())
-        yield self._watch_pods(namespace)
-        yield from (self._watch_children(kind, namespace) for kind in self._resources.children)
-
     async def _watch_jobs(self, resource: Resource, namespace: str) -> None:
-        options = self._handlers.watch_options("tfjobs")
-        async for change in kube.watch(
-            self._client, Kind(JobView), resource.path(namespace), options=options
-        ):
+        path, options = resource.path(namespace), self._handlers.watch_options("tfjobs")
+        async for change in kube.watch(self._client, Kind(JobView), path, options=options):
             match change:
                 case Snapshot(items):
                     self._replace_jobs(resource, namespace, items)
-                    self._set_synced(namespace, resource.group)
+                    self.changes.set_synced(namespace, resource.group)
                 case Changed(view) if not self._cache.has_job(resource, view):
-                    self._enqueue(self._cache.put_job(resource, view))
+                    self.changes.enqueue(self._cache.put_job(resource, view))
                 case Removed(view):
                     self._drop_job(resource, view)
 
@@ -85,16 +129,16 @@ class Informers:
         async for change in kube.watch(self._client, Kind(PodView), path, OURS, options):
             match change:
                 case Snapshot(items):
-                    self._enqueue_owners(self._cache.pods.replace(items, namespace))
-                    self._set_synced(namespace, "Pod")
+                    self.changes.enqueue_owners(self._cache.pods.replace(items, namespace))
+                    self.changes.set_synced(namespace, "Pod")
                 case Changed(view):
                     owner = self._cache.pods.put(view)
-                    if view.metadata.deletion_timestamp is not None:
-                        self._enqueue_owners([owner], DEBOUNCE)  # soon: once gone, it cannot say how it ended
+                    if view.metadata.deletion_timestamp is not None:  # once gone, it cannot say how it ended
+                        self.changes.enqueue_owners([owner], DEBOUNCE)
                     else:
-                        self._debounce(owner)
+                        self.changes.debounce(owner)
                 case Removed(view):
-                    self._enqueue_owners([self._cache.drop_pod(view)])
+                    self.changes.enqueue_owners([self._cache.drop_pod(view)])
 
     async def _watch_children(self, kind: str, namespace: str) -> None:
         """What else a job has: if somebody deletes it by hand, it is created again."""
@@ -103,17 +147,17 @@ class Informers:
         async for change in kube.watch(self._client, child_kind(kind), path, OURS, options):
             match change:
                 case Snapshot(items):
-                    self._enqueue_owners(children.replace(kind, items, namespace))
-                    self._set_synced(namespace, kind)
+                    self.changes.enqueue_owners(children.replace(kind, items, namespace))
+                    self.changes.set_synced(namespace, kind)
                 case Changed(view):
-                    self._enqueue_owners([children.put(kind, view)], DEBOUNCE)
+                    self.changes.enqueue_owners([children.put(kind, view)], DEBOUNCE)
                 case Removed(view):
-                    self._enqueue_owners([children.drop(kind, view)])
+                    self.changes.enqueue_owners([children.drop(kind, view)])
 
     async def _resync(self) -> None:
         while True:
             await asyncio.sleep(RESYNC)
-            self.enqueue_all()
+            self.changes.enqueue_all()
 
     def _replace_jobs(self, resource: Resource, namespace: str, items: list[JobView]) -> None:
         listed = {view.metadata.uid for view in items}
@@ -122,44 +166,9 @@ class Informers:
             if is_here and view.metadata.uid not in listed:
                 self._drop_job(resource, view)
         for view in items:
-            self._enqueue(self._cache.put_job(resource, view))
+            self.changes.enqueue(self._cache.put_job(resource, view))
 
     def _drop_job(self, resource: Resource, view: JobView) -> None:
         key = self._cache.drop_job(resource, view)
-        self._next_reconcile.pop(view.metadata.uid, None)
+        self.changes.forget(view.metadata.uid)
         self._handlers.on_deleted(key, view.metadata.uid)
-
-    def _set_synced(self, namespace: str, what: str) -> None:
-        """A namespace where everything is listed begins; others, where a permission is missing, do not delay
-        it."""
-        if (namespace, what) not in self._unsynced:
-            return
-        self._unsynced.remove((namespace, what))
-        if self._is_synced(namespace):
-            self.enqueue_all(namespace)
-        if not self._unsynced:
-            self.synced.set()
-
-    def _is_synced(self, namespace: str) -> bool:
-        return not any(unsynced in ("", namespace) for unsynced, _ in self._unsynced)
-
-    def _debounce(self, owner: str) -> None:
-        """The first change is reconciled soon, so that a short job is seen running; a stream of changes at
-        intervals."""
-        if self._cache.key_of(owner) is None:
-            return  # its job is deleted: nobody would forget its next reconcile
-        now, due = time.monotonic(), self._next_reconcile.get(owner, 0.0)
-        if due <= now:
-            due = self._next_reconcile[owner] = max(now + DEBOUNCE, due + INTERVAL)
-        self._enqueue_owners([owner], due - now)
-
-    def _enqueue_owners(self, owners: Iterable[str], delay: float = 0.0) -> None:
-        for uid in owners:
-            key = self._cache.key_of(uid)
-            if key is not None:
-                self._enqueue(key, delay)
-
-    def _enqueue(self, key: JobKey, delay: float = 0.0) -> None:
-        """Unless its pods are not listed yet; when its namespace is synced, all jobs there are enqueued."""
-        if self._is_synced(key.namespace):
-            self._handlers.enqueue(key, delay)

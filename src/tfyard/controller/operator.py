@@ -67,7 +67,7 @@ class Operator:
         self.worker = Worker(self.queue, self.cache, self.reconciler, may_write, self.metrics)
         handlers = Handlers(self.queue.add, self._forget, partial(watch_options, self.metrics))
         self.informers = Informers(client, self.cache, self.resources, settings.namespaces, handlers)
-        self.synced = self.informers.synced
+        self.synced = self.informers.changes.synced
 
     async def run(self) -> None:
         """Until cancelled."""
@@ -84,7 +84,7 @@ class Operator:
         await self.events.flush()
 
     def enqueue_all(self) -> None:
-        self.informers.enqueue_all()
+        self.informers.changes.enqueue_all()
 
     def enqueue_deferred(self) -> None:
         self.worker.enqueue_deferred()

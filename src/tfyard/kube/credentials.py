@@ -179,9 +179,9 @@ async def _run(plugin: Exec, cluster: Cluster) -> ExecStatus:
     asked = {"apiVersion": plugin.api_version, "kind": "ExecCredential", "spec": info}
     chosen = {pair["name"]: pair["value"] for pair in plugin.env or []}
     environment = {**os.environ, **chosen, "KUBERNETES_EXEC_INFO": msgspec.json.encode(asked).decode()}
-    said = await _output([plugin.command, *(plugin.args or [])], environment, plugin.install_hint)
+    output = await _output([plugin.command, *(plugin.args or [])], environment, plugin.install_hint)
     try:
-        return msgspec.json.decode(said, type=ExecCredential).status
+        return msgspec.json.decode(output, type=ExecCredential).status
     except msgspec.DecodeError as problem:
         raise BadKubeconfig(f"{plugin.command} printed no ExecCredential: {problem}") from problem
 
@@ -200,7 +200,7 @@ async def _output(command: list[str], environment: dict[str, str], hint: str) ->
     except OSError as problem:
         raise BadKubeconfig(f"{command[0]} cannot be run: {problem}. {hint}".strip()) from problem
     try:
-        said, _ = await asyncio.wait_for(process.communicate(), EXEC_TIMEOUT)
+        output, _ = await asyncio.wait_for(process.communicate(), EXEC_TIMEOUT)
     except TimeoutError as problem:
         raise BadKubeconfig(f"{command[0]} gave no credentials within {EXEC_TIMEOUT:.0f} s") from problem
     finally:
@@ -209,7 +209,7 @@ async def _output(command: list[str], environment: dict[str, str], hint: str) ->
         await process.wait()
     if process.returncode:
         raise BadKubeconfig(f"{command[0]} ended with {process.returncode}. {hint}".strip())
-    return said
+    return output
 
 
 @contextlib.contextmanager

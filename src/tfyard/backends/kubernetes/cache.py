@@ -71,6 +71,13 @@ class Cache:
         """The uid of its owner."""
         return self.pods.drop(view, keep_succeeded=view.metadata.owner in self._keys)
 
+    def apply_response(self, kind: str, view: PodView | Child) -> None:
+        """Of a create or patch, or of a get: before the watch brings it."""
+        if isinstance(view, PodView):
+            self.pods.apply_response(view)
+        else:
+            self.children.apply_response(kind, view)
+
     def _forget(self, uid: str) -> None:
         self._keys.pop(uid, None)
         self.pods.forget(uid)

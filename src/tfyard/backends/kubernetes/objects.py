@@ -122,52 +122,48 @@ class ObjectWriter:
     async def _write(self, verb: str, kind: str, request: Request) -> None:
         """The answer goes into the cache, before the watch brings it."""
         resource = self._resources.of_kind(kind).plural
+        answer: PodView | Child
         if kind == "Pod":
-            pod = await self._writer.send(verb, resource, request, self._pods.one)
-            self._cache.pods.apply_response(pod)
+            answer = await self._writer.send(verb, resource, request, self._pods.one)
         else:
-            child = await self._writer.send(verb, resource, request, child_kind(kind).one)
-            self._cache.children.apply_response(kind, child)
+            answer = await self._writer.send(verb, resource, request, child_kind(kind).one)
+        self._cache.apply_response(kind, answer)
 
     async def _check_existing(self, job: Job, action: Create) -> Obstacle | None:
-        """The name is taken. By us: our answer got lost, and it is done. By an object that is being deleted: wait.
-        By somebody else's: say so."""
-        what = f"{action.kind.lower()} {action.name}"
+        """The name is taken. If the object is this job's, our create succeeded and only its answer was lost."""
         path = self._resources.of_kind(action.kind).path(job.namespace, action.name)
         try:
             found = await self._get(action.kind, path)
         except NotFound:
+            what = f"{action.kind.lower()} {action.name}"
             return Obstacle("NameNotYetFree", f"{what} has just been deleted")
         meta = found.metadata
-        if meta.deletion_timestamp is not None or self._is_left_over(meta, job):
-            return Obstacle("NameNotYetFree", f"{what} is still being deleted")
-        if meta.owner != job.uid:
-            return Obstacle("NameTaken", f"{what} exists and is not this job's; delete or rename one of them")
-        if action.kind == POD_GROUP and not _has_our_label(meta):
-            return await self._adopt(job, action)
-        obstacle = _missing_label(action, meta)
-        if obstacle is None and isinstance(found, PodView):
-            self._cache.pods.apply_response(found)
-        elif obstacle is None and isinstance(found, Child):
-            self._cache.children.apply_response(action.kind, found)
+        obstacle = self._name_conflict(job, action, meta)
+        if obstacle is None and action.kind == POD_GROUP and not _has_our_label(meta):
+            # Upstream's: the job's, but without the labels by which a watch would find it.
+            labels = {"metadata": {"labels": action.manifest["metadata"]["labels"]}}
+            return await self.amend(job, Amend(action.kind, action.name, labels))
+        obstacle = obstacle or _missing_label(action, meta)
+        if obstacle is None:
+            self._cache.apply_response(action.kind, found)
         return obstacle
+
+    def _name_conflict(self, job: Job, action: Create, meta: Meta) -> Obstacle | None:
+        """Of an object that is being deleted, or is not this job's. The objects of a deleted job will be
+        collected; but a StatefulSet's pods may have such names as well."""
+        what, is_owned = f"{action.kind.lower()} {action.name}", meta.owner == job.uid
+        is_orphan = _has_our_label(meta) and meta.owner != "" and self._cache.key_of(meta.owner) is None
+        if meta.deletion_timestamp is not None or (is_orphan and not is_owned):
+            return Obstacle("NameNotYetFree", f"{what} is still being deleted")
+        if is_owned:
+            return None
+        return Obstacle("NameTaken", f"{what} exists and is not this job's; delete or rename one of them")
 
     async def _get(self, kind: str, path: str) -> PodView | Child:
         request = requests.get(path)
         if kind == "Pod":
             return await self._writer.client.send(request, self._pods.one)
         return await self._writer.client.send(request, child_kind(kind).one)
-
-    async def _adopt(self, job: Job, action: Create) -> Obstacle | None:
-        """Upstream's PodGroups are the job's, but have no labels by which a watch would find them."""
-        labels = action.manifest["metadata"]["labels"]
-        return await self.amend(job, Amend(action.kind, action.name, {"metadata": {"labels": labels}}))
-
-    def _is_left_over(self, meta: Meta, job: Job) -> bool:
-        """Of a job that is deleted, so it will be collected; a StatefulSet's pods may have such names as well."""
-        if not _has_our_label(meta) or meta.owner in ("", job.uid):
-            return False
-        return self._cache.key_of(meta.owner) is None
 
     async def _release_from_queue(self, job: Job, action: Delete) -> None:
         """Kueue holds a pod of a group until another replaces it; ours cannot, because it has the same name."""
