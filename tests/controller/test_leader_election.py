@@ -216,7 +216,7 @@ async def test_missing_rights_are_told_with_the_rights_that_are_needed(
     control_plane: ControlPlane, namespace: str
 ) -> None:
     async with candidate(control_plane.access("nobody"), namespace, "nobody") as standing:
-        with pytest.raises(ElectionRefused, match=r"get, create and update on leases\.coordination"):
+        with pytest.raises(ElectionRefused, match=r"get, create, update leases\.coordination"):
             await asyncio.wait_for(standing.running, 20)
 
 
