@@ -52,7 +52,7 @@ def command(kubeconfig: str, context: str, namespaces: str, log: str, **options:
     from tfyard.controller import log_format, process
     from tfyard.kube import kubeconfig as kubeconfigs
 
-    log_format.set_up("json" if log == "json" else "text")
+    log_format.configure("json" if log == "json" else "text")
     chosen = tuple(name.strip() for name in namespaces.split(",") if name.strip())
     access = kubeconfigs.load(os.environ, kubeconfig, context)
     asyncio.run(process.serve(access, process.Options(namespaces=chosen, **options)))

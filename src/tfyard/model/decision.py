@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from .job import Manifest
 from .status import Status
+from .world import Obstacle
 
 
 class Create(Struct, frozen=True, tag=True):
@@ -66,3 +67,20 @@ class Decision(Struct, frozen=True, kw_only=True):
     wake_after: float | None = None
     """Seconds until the decision changes without any change in the world; None: never."""
     urgency: Urgency = "now"
+
+
+class Outcome(Struct, frozen=True, kw_only=True):
+    """What became of a decision's actions."""
+
+    done: tuple[Action, ...] = ()
+    obstacles: tuple[Obstacle, ...] = ()
+    """What stands in the way of the others."""
+    error: str = ""
+    """Why the others failed, if nothing stands in the way: the server did not answer as it should."""
+    is_unblocked: bool = False
+    """What stood in the way before does no longer, which the status does not say yet."""
+
+    @property
+    def retry(self) -> str:
+        """Why the other actions must be tried again; empty if all were done."""
+        return self.error or next((obstacle.message for obstacle in self.obstacles), "")
