@@ -11,7 +11,6 @@ It has no kubelet and no network: pods exist, and ScriptedKubelet decides what b
 import asyncio
 import base64
 import http.client
-import shutil
 import socket
 import ssl
 import subprocess
@@ -28,7 +27,7 @@ from tfyard.controlplane import kubeconfigs
 from tfyard.controlplane.binaries import Binaries, locate
 from tfyard.controlplane.certificates import Authority, Pair, key_pem, new_key, public_pem
 from tfyard.controlplane.components import COMMAND_LINES, LOOPBACK, Layout, reserve_port
-from tfyard.controlplane.process import Process, ProcessFailed
+from tfyard.controlplane.process import Process, ProcessFailed, SyncProcesses
 from tfyard.kube import Access, Client, Cluster, Limits, User
 from tfyard.kube.transport import DEFAULT_LIMITS
 
@@ -52,11 +51,12 @@ class ControlPlane:
         self.binaries: Binaries = locate(binaries, version)
         self._flags = flags
         self._wanted = (*API, *controllers)
-        self._processes: dict[str, Process] = {}
+        self._components: dict[str, Process] = {}
         self._held: list[socket.socket] = []
 
     def __enter__(self) -> Self:
         self.folder = Path(tempfile.mkdtemp(prefix="tfyard-box-"))
+        self._processes = SyncProcesses(self.folder)
         try:
             self._prepare()
             for name in self._wanted:
@@ -67,13 +67,15 @@ class ControlPlane:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Clients before servers: an apiserver without its etcd takes long to say goodbye."""
-        for name in reversed(list(COMMAND_LINES)):
-            if name in self._processes:
-                self._processes.pop(name).stop()
-        for held in self._held:
-            held.close()
-        shutil.rmtree(self.folder)
+        """Clients before servers: an apiserver without its etcd takes long to shut down."""
+        try:
+            for name in reversed(list(COMMAND_LINES)):
+                if name in self._components:
+                    self._components.pop(name).stop()
+        finally:
+            self._processes.close()
+            for held in self._held:
+                held.close()
 
     async def __aenter__(self) -> Self:
         return await asyncio.to_thread(self.__enter__)
@@ -85,50 +87,50 @@ class ControlPlane:
 
     @property
     def etcd(self) -> Process:
-        return self._processes["etcd"]
+        return self._components["etcd"]
 
     @property
     def apiserver(self) -> Process:
-        return self._processes["kube-apiserver"]
+        return self._components["kube-apiserver"]
 
     @property
     def processes(self) -> list[Process]:
-        return list(self._processes.values())
+        return list(self._components.values())
 
     def start(self, name: str) -> Process:
         """Bring a component up (again) and wait until it says that it is ready."""
-        process = self._processes.get(name)
+        process = self._components.get(name)
         if process is None:
             own = self._flags.get(name, ())
             argv = [str(self.binaries.path(name)), *COMMAND_LINES[name](self._layout), *own]
-            process = Process(name, argv, self.folder / f"{name}.log", self.folder)
-            self._processes[name] = process
+            process = Process(name, argv, self.folder / f"{name}.log", self._processes)
+            self._components[name] = process
         if not process.running:
             process.start()
         self.wait_ready(name)
         return process
 
     def stop(self, name: str) -> None:
-        self._processes[name].stop()
+        self._components[name].stop()
 
     def restart(self, name: str) -> None:
         self.stop(name)
         self.start(name)
 
     def wait_ready(self, name: str, timeout: float = READY_TIMEOUT) -> None:
-        process, end = self._processes[name], time.monotonic() + timeout
+        process, end = self._components[name], time.monotonic() + timeout
         while not self._is_ready(name):
             if not process.running:
-                raise ProcessFailed(f"{name} ended before it was ready:\n{process.last_words()}")
+                raise ProcessFailed(f"{name} ended before it was ready:\n{process.log_tail()}")
             if time.monotonic() > end:
-                raise ProcessFailed(f"{name} is not ready after {timeout:.0f} s:\n{process.last_words()}")
+                raise ProcessFailed(f"{name} is not ready after {timeout:.0f} s:\n{process.log_tail()}")
             time.sleep(0.05)
 
     def mend(self) -> None:
         """Everything that belongs to this box up and answering, whatever was done to it."""
         for name in self._wanted:
-            if self._processes[name].running:
-                self._processes[name].resume()
+            if self._components[name].running:
+                self._components[name].resume()
             self.start(name)
 
     def compact(self) -> int:
