@@ -11,7 +11,8 @@ It refuses to pretend: there is no fake apiserver here, and there will be none.
 from tfyard.controlplane.binaries import MissingBinaries
 from tfyard.controlplane.control_plane import CONTROLLERS, ControlPlane
 from tfyard.controlplane.process import Process, ProcessFailed
-from tfyard.kubelet.script import Pod, Script
+from tfyard.kubelet.runtime import Pod
+from tfyard.kubelet.script import Script
 from tfyard.kubelet.scripted import ScriptedKubelet
 from tfyard.testing.relay import Relay
 from tfyard.testing.waiting import eventually
