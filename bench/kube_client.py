@@ -53,8 +53,9 @@ async def measured(work: Awaitable[Any]) -> tuple[float, float]:
 
 async def bare_post(plane: ControlPlane, path: str, names: list[str]) -> None:
     user, cluster = plane.admin.user, plane.admin.cluster
-    pair = (material(user.client_certificate_data, ""), material(user.client_key_data, ""))
-    tls, headers = build_tls(cluster, *pair), {"Content-Type": "application/json"}
+    data = (cluster.certificate_authority_data, user.client_certificate_data, user.client_key_data)
+    tls = build_tls(cluster, *(material(each, "") for each in data))
+    headers = {"Content-Type": "application/json"}
     connector = aiohttp.TCPConnector(limit=PARALLEL, ssl=tls)
     async with aiohttp.ClientSession(connector=connector) as session:
 

@@ -19,7 +19,10 @@ import msgspec
 from tfyard.errors import TfyardError
 
 HERE = Path(__file__).parent
-HOW_TO_GET_THEM = "run `make control-plane` (needs Go and its modules, some minutes, once)"
+HOW_TO_GET_THEM = (
+    "run `make control-plane`, or `python -m tfyard.controlplane.binaries` outside of a checkout"
+    " (needs Go and its modules, some minutes, once)"
+)
 
 
 class MissingBinaries(TfyardError):

