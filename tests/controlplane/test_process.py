@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -18,11 +18,15 @@ pytestmark = pytest.mark.processes
 PATIENCE = 20.0
 
 
-def removed(path: Path) -> bool:
-    end = time.monotonic() + PATIENCE
-    while path.exists() and time.monotonic() < end:
+def until(holds: Callable[[], object], timeout: float = PATIENCE) -> bool:
+    end = time.monotonic() + timeout
+    while not holds() and time.monotonic() < end:
         time.sleep(0.02)
-    return not path.exists()
+    return bool(holds())
+
+
+def removed(path: Path) -> bool:
+    return until(lambda: not path.exists())
 
 
 def gone(pid: int) -> bool:
@@ -30,9 +34,7 @@ def gone(pid: int) -> bool:
 
 
 def read_words(path: Path, timeout: float = PATIENCE) -> list[str]:
-    end = time.monotonic() + timeout
-    while not (path.exists() and path.read_text().strip()) and time.monotonic() < end:
-        time.sleep(0.02)
+    until(lambda: path.exists() and path.read_text().strip(), timeout)
     return path.read_text().split()
 
 
@@ -125,7 +127,7 @@ def test_a_paused_process_can_be_stopped(processes: SyncProcesses) -> None:
     process = supervised(processes, "exec sleep 1000")
     process.start()
     process.pause()
-    assert "State:\tT (stopped)" in Path(f"/proc/{process.pid}/status").read_text()
+    assert until(lambda: "State:\tT (stopped)" in Path(f"/proc/{process.pid}/status").read_text())
     process.stop()
     assert gone(process.pid)
     with pytest.raises(ProcessFailed, match="sleeper is not running"):
