@@ -119,6 +119,21 @@ def choose(config: Config, context: str = "") -> Access:
     return Access(cluster, config.users.get(chosen.user, User()), chosen.namespace or "default")
 
 
+def dump(access: Access, name: str = "tfyard") -> str:
+    """The inverse of `parse` and `choose`: a kubeconfig with this access as its only context."""
+    doc = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": name, "cluster": _filled(access.cluster)}],
+        "users": [{"name": name, "user": _filled(access.user)}],
+        "contexts": [
+            {"name": name, "context": {"cluster": name, "user": name, "namespace": access.namespace}}
+        ],
+        "current-context": name,
+    }
+    return yaml.safe_dump(doc, sort_keys=False)
+
+
 def load(environ: Mapping[str, str], path: str = "", context: str = "") -> Access:
     """What kubectl would use here. The environment is an argument, so that tests need not change ours."""
     if path and not Path(path).is_file():
@@ -167,3 +182,7 @@ def _absolute(entry: dict[str, Any], folder: Path) -> dict[str, Any]:
     if plugin and "/" in plugin["command"]:
         found["exec"] = {**plugin, "command": str(folder / plugin["command"])}
     return {**present, **found}
+
+
+def _filled(part: msgspec.Struct) -> dict[str, Any]:
+    return {key: value for key, value in msgspec.to_builtins(part).items() if value}
