@@ -11,8 +11,8 @@ from tfyard.model.names import tensorboard_name
 
 from . import children, gang, kueue, pods
 from .census import Census
-from .cluster import Roster, roster
 from .site import Site
+from .tf_config import Roster, roster
 
 OVERDUE_AFTER = 30.0
 """Seconds past its deletion time until a pod's kubelet is taken for dead: the pod would hold its name

@@ -7,14 +7,12 @@ every policy, as Kubernetes' own Job does, and costs no retry.
 
 from msgspec import Struct, field
 
-from tfyard.model import WORKER, Failure, Job, Pod, RestartPolicy
+from tfyard.model import WORKER, Failure, Job, Pod
 
 from . import reasons
 from .census import Census, RoleCensus
-from .success import leaders, leading_role
-
-FIRST_RETRYABLE_CODE = 128
-"""Shells report death by signal N as 128 + N: somebody killed it, so another try may do better."""
+from .exit_codes import may_restart
+from .leaders import leaders, leading_role
 
 MESSAGE_LINES = 12
 MESSAGE_LENGTH = 1024
@@ -24,12 +22,6 @@ class Verdict(Struct, kw_only=True):
     restarted: list[Pod] = field(default_factory=list)
     replaced: list[Pod] = field(default_factory=list)
     fatal: list[Pod] = field(default_factory=list)
-
-
-def may_restart(policy: RestartPolicy, exit_code: int | None) -> bool:
-    if policy == "ExitCode":
-        return exit_code is None or exit_code >= FIRST_RETRYABLE_CODE
-    return policy != "Never"
 
 
 def judge(job: Job, census: Census) -> Verdict:

@@ -1,12 +1,10 @@
 """A notebook server beside a job: the same volumes, and the addresses of the job's tasks."""
 
-import json
-
 from msgspec.structs import replace
 
 from tfyard.model import EVALUATOR, Job, Manifest, tensorflow_container
 from tfyard.model.names import DEFAULT_PORT
-from tfyard.planner.cluster import Roster
+from tfyard.planner.tf_config import TF_CONFIG, Roster, compact, tf_config
 
 from .naming import name_for
 from .notebook import Server
@@ -18,12 +16,12 @@ def variables(job: Job, hosts: Hosts, server: str) -> tuple[list[Manifest], tupl
     """CLUSTER_CONFIG always; TF_CONFIG as the chief where the job has none, and then the port of it."""
     roster = Roster(hosts={role: hosts[role] for role in hosts if role != EVALUATOR}, dialect=job.dialect)
     cluster = {roster.type_of(role): listed for role, listed in roster.hosts.items()}
-    env: list[Manifest] = [{"name": "CLUSTER_CONFIG", "value": _compact(cluster)}]
+    env: list[Manifest] = [{"name": "CLUSTER_CONFIG", "value": compact(cluster)}]
     if not cluster or "chief" in cluster or "master" in cluster:
         return env, ()
     own = f"{server}.{job.namespace}.svc:{DEFAULT_PORT}"
-    config = {"cluster": {"chief": [own], **cluster}, "task": {"type": "chief", "index": 0}}
-    return [*env, {"name": "TF_CONFIG", "value": _compact(config)}], (DEFAULT_PORT,)
+    config = tf_config(compact({"chief": [own], **cluster}), "chief", 0, environment=False)
+    return [*env, {"name": TF_CONFIG, "value": config}], (DEFAULT_PORT,)
 
 
 def volumes(job: Job) -> tuple[list[Manifest], list[Manifest]]:
@@ -49,7 +47,3 @@ def server(job: Job, hosts: Hosts, base: Server) -> Server:
     return replace(
         base, env=tuple(env), volumes=tuple(shared), mounts=tuple(mounts), ports=ports, summaries=board
     )
-
-
-def _compact(data: object) -> str:
-    return json.dumps(data, separators=(",", ":"))

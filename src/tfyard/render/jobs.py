@@ -3,13 +3,14 @@
 from typing import Any
 
 from tfyard.model import TENSORFLOW_CONTAINER, Job, Manifest, Role
-from tfyard.planner.cluster import has_tf_config
+from tfyard.planner import exit_codes
+from tfyard.planner.pods import with_failure_message, with_port
+from tfyard.planner.tf_config import has_tf_config
 
 from . import cluster, podspec
 
 UNLIMITED = 2**31 - 1
 """Kubernetes' own default would give up after six restarts."""
-_SUCCESS_OR_KILLED = 128
 
 
 def job(name: str, owner: Job, role: Role, template: Manifest, counts: tuple[int, str]) -> Manifest:
@@ -44,7 +45,7 @@ def _limits(owner: Job, role: Role) -> Manifest:
         "onExitCodes": {
             "containerName": TENSORFLOW_CONTAINER,
             "operator": "In",
-            "values": list(range(1, _SUCCESS_OR_KILLED)),
+            "values": exit_codes.permanent(role.restart),
         },
     }
     return {**limit, "podFailurePolicy": {"rules": [_DISRUPTED, permanent]}}
@@ -59,9 +60,7 @@ _DISRUPTED: Manifest = {
 
 def pod(template: Manifest, owner: Job, role: Role, labels: dict[str, str]) -> Manifest:
     """The pod template as a Job wants it: restarts in place or not at all, and a name under the Service."""
-    template = podspec.change_container(
-        template, lambda c: podspec.explained(podspec.with_port(c, role.port))
-    )
+    template = podspec.change_container(template, lambda c: with_failure_message(with_port(c, role.port)))
     metadata = template.get("metadata") or {}
     restart = "OnFailure" if role.restart in ("OnFailure", "Always") else "Never"
     spec = {**template["spec"], "restartPolicy": restart}

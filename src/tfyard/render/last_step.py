@@ -2,7 +2,10 @@
 
 import json
 
-from tfyard.model import CHIEF, MASTER, WORKER, Job, Manifest, Role
+from tfyard.model import Job, Manifest, Role
+from tfyard.planner import exit_codes
+from tfyard.planner.indexes import compress
+from tfyard.planner.leaders import leaders
 
 from . import cluster, podspec
 from .manifests import Piece
@@ -10,33 +13,27 @@ from .manifests import Piece
 ACCOUNT_VARIABLE = "TFYARD_END"
 
 
-def leader(job: Job, roles: list[Role]) -> Role | None:
-    """The role that has the task which ends the job."""
-    if job.chief is not None:
-        return next((role for role in roles if job.chief.role == role.name), None)
-    return next((role for role in roles if role.name in (CHIEF, MASTER, WORKER)), None)
-
-
-def waits_for_workers(job: Job, role: Role) -> bool:
-    return job.success == "AllWorkers" and role.name == WORKER and job.chief is None
-
-
 def with_last_step(template: Manifest, job: Job, role: Role, others: list[str]) -> Manifest:
     """The training, then the last step, under an account that may do just that."""
-    told: Manifest = {
-        "namespace": job.namespace,
-        "jobs": others,
-        "index": job.chief.index if job.chief is not None else 0,
-        "restart": role.restart,
-        "all": job.run_policy.clean == "All",
-    }
-    if waits_for_workers(job, role) and role.replicas > 1:
-        told["wait"] = {"job": f"{job.name}-{role.name.lower()}", "others": role.replicas - 1}
-    text = json.dumps(told, separators=(",", ":"))
+    text = json.dumps(_orders(job, role, others), separators=(",", ":"))
     command = ["/bin/sh", f"{cluster.SCRIPTS_AT}/last.sh", *podspec.command_of(role)]
     container = podspec.change_container(template, lambda c: _wrapped(c, command, text))
     account = {} if template["spec"].get("serviceAccountName") else {"serviceAccountName": account_name(job)}
     return {**container, "spec": {**container["spec"], **account}}
+
+
+def _orders(job: Job, role: Role, others: list[str]) -> Manifest:
+    """What end.py is told."""
+    deciding = leaders(job)
+    waits = {"job": f"{job.name}-{role.name.lower()}", "others": len(deciding) - 1}
+    return {
+        "namespace": job.namespace,
+        "jobs": others,
+        "index": min(deciding),
+        "permanent": compress(exit_codes.permanent(role.restart)),
+        "all": job.run_policy.clean == "All",
+        **({"wait": waits} if len(deciding) > 1 else {}),
+    }
 
 
 def _wrapped(container: Manifest, command: list[str], told: str) -> Manifest:
@@ -54,7 +51,7 @@ def permissions(job: Job, role: Role, others: list[str]) -> list[Piece]:
     own = (role.template["spec"]).get("serviceAccountName")
     name = account_name(job)
     metadata = {"name": name, "namespace": job.namespace, "labels": cluster.labels(job)}
-    watched = [f"{job.name}-{role.name.lower()}"] if waits_for_workers(job, role) else []
+    watched = [f"{job.name}-{role.name.lower()}"] if len(leaders(job)) > 1 else []
     rules = [
         {
             "apiGroups": ["batch"],

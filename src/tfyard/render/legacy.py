@@ -10,18 +10,17 @@ from msgspec.structs import replace
 
 from tfyard.errors import Invalid
 from tfyard.formats.limits import MAX_ENV_STRING
-from tfyard.model import PS, WORKER, Job, Manifest, Problem, Role, Task
+from tfyard.model import WORKER, Job, Manifest, Problem, Role, Task, tensorflow_container
 from tfyard.model.names import JOB_NAME, MAX_LABEL
-from tfyard.planner.cluster import CLUSTER_VARIABLE, TF_CONFIG, Roster, has_tf_config
+from tfyard.planner.pods import program_text, with_port
+from tfyard.planner.tf_config import Roster, has_tf_config
 
-from . import code, podspec, prerequisites, scripts
+from . import cluster, code, podspec, prerequisites, scripts
 from .manifests import Piece
 from .options import Setting
 
 DOMAIN = "cluster.local"
-_KEYS = {"PS_KEY": "ps", "WORKER_KEY": "worker"}
 _SERVICE_WORDS = {WORKER: "wk"}
-_SCRIPTS_AT = "/tfyard"
 
 
 def legacy(job: Job, setting: Setting) -> list[Piece]:
@@ -76,10 +75,6 @@ def _tasks(job: Job, role: Role, roster: Roster) -> Iterator[Piece]:
         yield _controller(job, role, task, roster)
 
 
-def _config_name(job: Job) -> str:
-    return f"{job.name}-cluster-config"
-
-
 def _suffix(role: Role, index: int) -> str:
     """A role of one task has no number: tensorflow-ps-service, as the tutorial has it."""
     return str(index) if role.replicas > 1 else ""
@@ -100,19 +95,19 @@ def _roster(job: Job, domain: str) -> Roster:
         role.name: [f"{_service_name(job, role, i)}{end}:{role.port}" for i in range(role.replicas)]
         for role in job.roles
     }
-    return Roster(hosts=hosts, dialect=job.dialect)
+    return Roster(hosts=hosts, dialect=job.dialect, config_map=f"{job.name}-cluster-config")
 
 
 def _config_map(job: Job, roster: Roster) -> Piece:
-    names = [host.rpartition(":")[0] for hosts in roster.hosts.values() for host in hosts]
+    lists = roster.host_lists()
     data = {
-        "ps": ",".join(roster.hosts.get(PS, ())),
-        "worker": ",".join(roster.hosts.get(WORKER, ())),
+        "ps": lists["PS_HOSTS"],
+        "worker": lists["WORKER_HOSTS"],
         **(roster.config_data() if has_tf_config(job) else {}),
-        "names": "".join(f"{name}\n" for name in names),
+        "names": cluster.names(roster),
         "wait.sh": scripts.read("wait.sh"),
     }
-    metadata = {"name": _config_name(job), "namespace": job.namespace}
+    metadata = {"name": roster.config_map, "namespace": job.namespace}
     manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
     return Piece(manifest, "The hosts of all tasks; `ps` and `worker` as the programs take them.")
 
@@ -138,41 +133,23 @@ def _controller(job: Job, role: Role, task: Task, roster: Roster) -> Piece:
 
 
 def _template(job: Job, role: Role, task: Task, roster: Roster) -> Manifest:
-    template = _with_variables(role.template, _variables(job, role, task, roster))
-    mount = {"name": "tfyard", "mountPath": _SCRIPTS_AT, "readOnly": True}
-    command = ["/bin/sh", f"{_SCRIPTS_AT}/wait.sh", f"{_SCRIPTS_AT}/names"]
-    template = podspec.add_init(template, podspec.helper("tfyard-wait", template, command, [mount]))
-    template = podspec.change_container(template, lambda c: podspec.with_port(c, role.port))
-    volume = {"name": "tfyard", "configMap": {"name": _config_name(job)}}
+    template = cluster.with_variables(role.template, _variables(job, role, task, roster))
+    template = podspec.add_init(template, cluster.wait_container(template))
+    template = podspec.change_container(template, lambda c: with_port(c, role.port))
     metadata = template.get("metadata") or {}
     labels = {**(metadata.get("labels") or {}), "name": _label(job, role, task.index)}
     labels |= {"role": role.name.lower(), JOB_NAME: job.name}  # `spread` finds a job's pods by the latter
-    spec = podspec.extended(template["spec"], "volumes", [volume])
+    spec = podspec.extended(template["spec"], "volumes", [cluster.scripts_volume(roster.config_map)])
     return {"metadata": {**metadata, "labels": labels}, "spec": {**spec, "restartPolicy": "Always"}}
 
 
-def _with_variables(template: Manifest, ours: list[Manifest]) -> Manifest:
-    def change(container: Manifest) -> Manifest:
-        taken = podspec.own_env(container)
-        own = container.get("env") or []
-        return {**container, "env": [*(entry for entry in ours if entry["name"] not in taken), *own]}
-
-    return podspec.change_container(template, change)
-
-
 def _variables(job: Job, role: Role, task: Task, roster: Roster) -> list[Manifest]:
-    words = podspec.words_of(role)
-    aliases = {"PS_HOSTS": "$(PS_KEY)", "WORKER_HOSTS": "$(WORKER_KEY)"}
-    kind = roster.type_of(role.name)
-    aliases |= {"JOB_NAME": kind, "TASK_INDEX": str(task.index)}
-    found = [_from_config_map(job, name, key) for name, key in _KEYS.items()]
-    found += [{"name": name, "value": value} for name, value in aliases.items() if name in words]
-    if has_tf_config(job):
-        key = kind if kind in roster.config_data() else "cluster"
-        value = f'{{"cluster":$({CLUSTER_VARIABLE}),"task":{{"type":"{kind}","index":{task.index}}}}}'
-        found += [_from_config_map(job, CLUSTER_VARIABLE, key), {"name": TF_CONFIG, "value": value}]
-    return found
-
-
-def _from_config_map(job: Job, name: str, key: str) -> Manifest:
-    return {"name": name, "valueFrom": {"configMapKeyRef": {"name": _config_name(job), "key": key}}}
+    """PS_KEY and WORKER_KEY always; the classic variables if the program mentions them; TF_CONFIG."""
+    text = program_text(tensorflow_container(role.template))
+    classic = {**roster.classic(task), "PS_HOSTS": "$(PS_KEY)", "WORKER_HOSTS": "$(WORKER_KEY)"}
+    return [
+        podspec.from_config_map("PS_KEY", roster.config_map, "ps"),
+        podspec.from_config_map("WORKER_KEY", roster.config_map, "worker"),
+        *({"name": name, "value": value} for name, value in classic.items() if name in text),
+        *(roster.environment(role.name)(task.index) if has_tf_config(job) else ()),
+    ]

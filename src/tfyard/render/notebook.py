@@ -56,10 +56,6 @@ def hash_password(password: str, namespace: str, name: str) -> str:
     return f"argon2:{made.decode()}"
 
 
-def from_config_map(variable: str, name: str, key: str) -> Manifest:
-    return {"name": variable, "valueFrom": {"configMapKeyRef": {"name": name, "key": key}}}
-
-
 def render(server: Server) -> list[Piece]:
     pieces = [] if server.password_secret else [_secret(server)]
     return [*pieces, _script(server), _service(server), _deployment(server)]

@@ -10,26 +10,16 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from tfyard.errors import Invalid
-from tfyard.model import (
-    CHIEF,
-    EVALUATOR,
-    MASTER,
-    PS,
-    WORKER,
-    Job,
-    Manifest,
-    Problem,
-    Role,
-    ServiceMode,
-    Task,
-    tensorflow_container,
-)
+from tfyard.model import EVALUATOR, PS, Job, Problem, Role, ServiceMode, Task, tensorflow_container
 from tfyard.model.names import REPLICA_TYPE
 from tfyard.planner import Site
-from tfyard.planner.cluster import CLUSTER_VARIABLE, Roster, has_tf_config
+from tfyard.planner.indexes import compress
+from tfyard.planner.leaders import leaders, leading_role
+from tfyard.planner.pods import env_names, program_text
 from tfyard.planner.site import addresses
+from tfyard.planner.tf_config import Roster, has_tf_config, tf_config
 
-from . import cluster, code, jobs, last_step, podspec, prerequisites
+from . import cluster, code, jobs, last_step, podspec, prerequisites, scripts
 from .comments import Path
 from .manifests import Piece
 from .options import Setting
@@ -91,9 +81,9 @@ def is_one_job(job: Job) -> bool:
     first, *others = job.roles
     if not others or not podspec.command_of(first):
         return False
-    words = podspec.words_of(first)
-    own = podspec.own_env(tensorflow_container(first.template))
-    if any(name in own or f"$({name})" in words for name in ("TF_CONFIG", "TASK_INDEX", "JOB_NAME")):
+    container = tensorflow_container(first.template)
+    own, text = env_names(container), program_text(container)
+    if any(name in own or f"$({name})" in text for name in ("TF_CONFIG", "TASK_INDEX", "JOB_NAME")):
         return False
     same = (first.template, first.restart, first.port)
     return all((role.template, role.restart, role.port) == same for role in others)
@@ -102,34 +92,30 @@ def is_one_job(job: Job) -> bool:
 def _one_job(job: Job, setting: Setting) -> list[Piece]:
     roster, number = _numbered(job, setting)
     role = job.roles[0]
-    template = cluster.with_variables(role.template, _shared_variables(job, roster, podspec.words_of(role)))
+    template = cluster.with_variables(role.template, cluster.shared_variables(role, roster))
     counts = [f"{roster.type_of(role.name)}:{role.replicas}" for role in job.roles]
     command = ["/bin/sh", f"{cluster.SCRIPTS_AT}/task.sh", *counts, "--", *podspec.command_of(role)]
     template = podspec.change_container(
         template, lambda c: {**{k: v for k, v in c.items() if k != "args"}, "command": command}
     )
-    template = jobs.pod(cluster.with_waiting(template, job), job, role, cluster.labels(job))
-    success = _succeeded(job, number)
+    template = jobs.pod(cluster.with_waiting(template, roster.config_map), job, role, cluster.labels(job))
+    success = compress(number[task] for task in _deciding(job))
     notes: dict[Path, str] = {
         ("spec", "completions"): f"Pods by number: {_ranges(job)}.",
         ("spec", "successPolicy"): "When this task has succeeded, all other pods are ended.",
     }
     why = "All roles share one pod spec, so one Job runs them all."
     return [
-        cluster.config_map(job, roster, ["wait.sh", "task.sh"]),
+        cluster.config_map(job, roster, {"wait.sh": scripts.read("wait.sh"), "task.sh": _task_script()}),
         *_services(job, {task: (job.name, i) for task, i in number.items()}),
         Piece(jobs.job(job.name, job, role, template, (job.size, success)), why, notes),
     ]
 
 
-def _shared_variables(job: Job, roster: Roster, words: str) -> list[Manifest]:
-    own = "evaluator" in roster.config_data()
-    return [
-        cluster.index_variable(),
-        *cluster.host_lists(job, words),
-        cluster.from_config_map(job, CLUSTER_VARIABLE, "cluster"),
-        *([cluster.from_config_map(job, cluster.EVALUATOR_VARIABLE, "evaluator")] if own else []),
-    ]
+def _task_script() -> str:
+    """The script finds out role and index; the planner says how to write TF_CONFIG with them."""
+    text = tf_config("$cluster", "$JOB_NAME", "$TASK_INDEX").replace('"', '\\"')
+    return scripts.read("task.sh").replace("@TF_CONFIG@", text)
 
 
 def _ranges(job: Job) -> str:
@@ -141,31 +127,23 @@ def _ranges(job: Job) -> str:
     return ", ".join(parts)
 
 
-def _succeeded(job: Job, number: dict[Task, int]) -> str:
-    """The indexes whose success is the job's: the chief's, else worker 0's, or all workers'."""
-    if job.chief is not None and job.chief in number:
-        return str(number[job.chief])
-    for name in (CHIEF, MASTER):
-        if Task(name, 0) in number:
-            return str(number[Task(name, 0)])
-    workers = [i for task, i in number.items() if task.role == WORKER]
-    if not workers:
-        return ""
-    if job.success == "AllWorkers" and len(workers) > 1:
-        return f"{workers[0]}-{workers[-1]}"
-    return str(workers[0])
+def _deciding(job: Job) -> list[Task]:
+    """The tasks whose success is the job's."""
+    role = leading_role(job)
+    return [] if role is None else [task for task in role.tasks() if task.index in leaders(job)]
 
 
 def _job_per_role(job: Job, setting: Setting) -> list[Piece]:
     roster = _roster(job, setting, None)
     several = has_tf_config(job)
-    last = last_step.leader(job, list(job.roles))
+    last = leading_role(job)
     others = [_job_name(job, role) for role in job.roles if last is not None and role.name != last.name]
     ends = last is not None and bool(others) and _has_endless(job)
     pieces: list[Piece] = []
     if several:
         files = ["wait.sh", *(["last.sh", "end.py"] if ends else [])]
-        pieces += [cluster.config_map(job, roster, files), *_services(job, _places(job))]
+        texts = {name: scripts.read(name) for name in files}
+        pieces += [cluster.config_map(job, roster, texts), *_services(job, _places(job))]
     if ends and last is not None:
         _require_command(last)
         pieces += last_step.permissions(job, last, others)
@@ -194,20 +172,13 @@ def _role_job(job: Job, role: Role, roster: Roster | None, others: list[str]) ->
     if others:
         template = last_step.with_last_step(template, job, role, others)
     if roster is not None:
-        ours = cluster.variables(job, role, roster, cluster.index_variable())
-        template = cluster.with_waiting(cluster.with_variables(template, ours), job)
+        template = cluster.with_variables(template, cluster.variables(role, roster))
+        template = cluster.with_waiting(template, roster.config_map)
     template = jobs.pod(template, job, role, {**cluster.labels(job), REPLICA_TYPE: role.name.lower()})
-    alone = {Task(role.name, i): i for i in range(role.replicas)}
-    success = _succeeded(job, alone) if role.replicas > 1 and _leads(job, role) else ""
-    if success and job.success == "AllWorkers":
-        success = ""  # all completions are what a Job waits for anyway
+    deciding = [task.index for task in _deciding(job) if task.role == role.name]
+    success = compress(deciding) if len(deciding) < role.replicas else ""  # all: what a Job waits for anyway
     manifest = jobs.job(_job_name(job, role), job, role, template, (role.replicas, success))
     return Piece(manifest, f"The role `{role.name.lower()}`: {role.replicas} pods, numbered from 0.")
-
-
-def _leads(job: Job, role: Role) -> bool:
-    found = last_step.leader(job, list(job.roles))
-    return found is not None and found.name == role.name
 
 
 def _job_name(job: Job, role: Role) -> str:
@@ -241,4 +212,4 @@ def _roster(job: Job, setting: Setting, host: Host | None) -> Roster:
         domain = f".{setting.domain}" if setting.domain else ""
         end = f".{job.name}.{job.namespace}.svc{domain}"
         hosts = {role.name: [f"{host(t)}{end}:{role.port}" for t in role.tasks()] for role in job.roles}
-    return Roster(hosts=hosts, dialect=job.dialect)
+    return Roster(hosts=hosts, dialect=job.dialect, config_map=cluster.config_map_name(job))

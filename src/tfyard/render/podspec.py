@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tfyard.model import Manifest, Role, tensorflow_container
-from tfyard.model.names import PORT_NAME
 
 Change = Callable[[Manifest], Manifest]
 
@@ -59,32 +58,11 @@ def helper(name: str, template: Manifest, command: list[str], mounts: list[Manif
     }
 
 
-def with_port(container: Manifest, port: int) -> Manifest:
-    ports = container.get("ports") or []
-    if any(entry.get("name") == PORT_NAME or entry.get("containerPort") == port for entry in ports):
-        return container
-    return extended(container, "ports", [{"name": PORT_NAME, "containerPort": port}])
-
-
-def explained(container: Manifest) -> Manifest:
-    """Without this the reason of a failure stays in a log that goes with the pod."""
-    if "terminationMessagePolicy" in container:
-        return container
-    return {**container, "terminationMessagePolicy": "FallbackToLogsOnError"}
-
-
 def command_of(role: Role) -> list[str]:
     """What the role runs, in full; empty where the image's own entrypoint does."""
     container = tensorflow_container(role.template)
     return [*container["command"], *(container.get("args") or [])] if container.get("command") else []
 
 
-def words_of(role: Role) -> str:
-    """All text in which a program may mention variables."""
-    container = tensorflow_container(role.template)
-    env = [entry.get("value") or "" for entry in container.get("env") or ()]
-    return " ".join(map(str, [*(container.get("command") or []), *(container.get("args") or []), *env]))
-
-
-def own_env(container: Manifest) -> set[str]:
-    return {entry.get("name", "") for entry in container.get("env") or ()}
+def from_config_map(variable: str, config_map: str, key: str) -> Manifest:
+    return {"name": variable, "valueFrom": {"configMapKeyRef": {"name": config_map, "key": key}}}

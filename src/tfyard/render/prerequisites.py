@@ -55,7 +55,7 @@ def tensorboard(job: Job) -> list[Piece]:
     if job.tensorboard is None:
         return []
     from tfyard.planner import Site, children  # most jobs have none, and importing it takes time
-    from tfyard.planner.cluster import Roster
+    from tfyard.planner.tf_config import Roster
 
     alone = replace(job, roles=())
     made = children.wanted(alone, Roster(hosts={}, dialect="tf2"), Site())

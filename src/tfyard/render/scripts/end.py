@@ -48,10 +48,15 @@ def is_finished(job: Any) -> bool:
     return any(c["type"] in ("Complete", "Failed") and c["status"] == "True" for c in conditions)
 
 
+def is_permanent(code: int) -> bool:
+    spans = [part.partition("-") for part in told["permanent"].split(",") if part]
+    return any(int(first) <= code <= int(last or first) for first, _, last in spans)
+
+
 if os.environ["TASK_INDEX"] != str(told["index"]):
     sys.exit(0)  # the job ends with another task
 
-if code != 0 and not (told["restart"] == "Never" or (told["restart"] == "ExitCode" and code < 128)):
+if code != 0 and not is_permanent(code):
     sys.exit(0)  # this task will be run again
 
 while code == 0 and told.get("wait"):

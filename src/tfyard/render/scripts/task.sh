@@ -18,5 +18,5 @@ if [ "$JOB_NAME" = evaluator ] && [ -n "$TFYARD_EVALUATOR" ]; then
   cluster=$TFYARD_EVALUATOR
 fi
 export JOB_NAME TASK_INDEX
-export TF_CONFIG="{\"cluster\":$cluster,\"task\":{\"type\":\"$JOB_NAME\",\"index\":$TASK_INDEX},\"environment\":\"cloud\"}"
+export TF_CONFIG="@TF_CONFIG@"
 exec "$@"

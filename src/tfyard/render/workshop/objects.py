@@ -3,7 +3,7 @@
 import json
 
 from tfyard.model import Manifest
-from tfyard.render import notebook, prerequisites, scripts
+from tfyard.render import notebook, podspec, prerequisites, scripts
 from tfyard.render.manifests import Piece
 
 from .config import Part, Template, jobs_of
@@ -133,7 +133,7 @@ def _pod(part: ClusterProperties, job: JobWords) -> Manifest:
         "env": [
             {"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
             {"name": "POD_NAMESPACE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}},
-            notebook.from_config_map("CLUSTER_CONFIG", CONFIG, KEY),
+            podspec.from_config_map("CLUSTER_CONFIG", CONFIG, KEY),
         ],
         "volumeMounts": [*mounts, scripts_mount],
     }
@@ -157,7 +157,7 @@ def volumes_of(part: ClusterProperties) -> tuple[list[Manifest], list[Manifest]]
 def _jupyter(part: JupyterProperties, near: ClusterProperties | None, secret: str = "") -> list[Piece]:
     """The port of TensorBoard was always open; now something listens there."""
     config = part.cluster_config or (CONFIG if near is not None else "")
-    env = [notebook.from_config_map("CLUSTER_CONFIG", config, KEY)] if config else []
+    env = [podspec.from_config_map("CLUSTER_CONFIG", config, KEY)] if config else []
     volumes, mounts = volumes_of(near) if near is not None else ([], [])
     server = notebook.Server(
         name="jupyter",
