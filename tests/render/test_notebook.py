@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from .calling import HERE, JOBS, Manifest, named, of_kind, tfyard
+from .calling import HERE, JOBS, Manifest, named, of_kind, python, tfyard
 from .test_tfjob import TWO_NAMED_DATA
 
 PASSWORD = "a good password"
@@ -184,6 +184,39 @@ def test_without_a_password_nothing_is_written(options: tuple[str, ...], said: s
     done = tfyard("notebook", "render", *options)
     assert (done.code, done.out) == (2, "")
     assert said in done.err
+
+
+WITHOUT_ARGON2 = """\
+import sys
+
+class Blocker:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("argon2", "_argon2_cffi_bindings"):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Blocker())
+from tfyard.cli.main import main
+sys.argv[0] = "tfyard"
+main()
+"""
+CONFIG = "resources: [{type: jupyter-service, properties: {password: a good password}}]"
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize(
+    "words", [("notebook", "render", "--password-file", HERE / "pw.txt"), ("render", "-")], ids=str
+)
+def test_without_argon2_one_line_says_what_to_install(words: tuple[str | Path, ...]) -> None:
+    done = python("-c", WITHOUT_ARGON2, *words, text=CONFIG)
+    assert (done.code, done.out) == (2, "")
+    assert done.err == 'tfyard: Jupyter\'s password needs argon2-cffi: pip install "tfyard[notebook]"\n'
+
+
+@pytest.mark.processes
+def test_without_argon2_jobs_are_rendered_as_ever() -> None:
+    done = python("-c", WITHOUT_ARGON2, "render", JOBS / "cancer.yaml", "--as", "plain")
+    assert (done.code, done.err) == (0, "")
+    assert done.out == tfyard("render", JOBS / "cancer.yaml", "--as", "plain").out
 
 
 def test_there_is_no_option_for_a_password_on_the_command_line() -> None:

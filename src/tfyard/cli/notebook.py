@@ -52,6 +52,7 @@ def render(file: str | None, output: str | None, explain: bool, **options: Any) 
     from a file or a variable; only its hash is written.
     """
     files.refuse_input(output, [file] if file else [], "choose another name")
+    notebook.import_argon2()  # before a password is asked for
     password = _password(options["password_file"], options["password_env"])
     server = _server(_job(file, options["namespace"]), options)
     server = replace(server, hashed=notebook.hash_password(password, server.namespace, server.name))

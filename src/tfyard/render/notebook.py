@@ -4,9 +4,11 @@ import base64
 import hashlib
 import json
 from pathlib import PurePosixPath
+from typing import Any
 
 from msgspec import Struct
 
+from tfyard.errors import Usage
 from tfyard.model import Manifest
 
 from . import scripts
@@ -38,11 +40,19 @@ class Server(Struct, frozen=True, kw_only=True):
     """Further ports, such as that of a TensorFlow server in the notebook."""
 
 
+def import_argon2() -> Any:
+    """The package of the extra `notebook`, or an error that says how to install it."""
+    try:
+        from argon2 import low_level
+    except ImportError:
+        raise Usage('Jupyter\'s password needs argon2-cffi: pip install "tfyard[notebook]"') from None
+    return low_level
+
+
 def hash_password(password: str, namespace: str, name: str) -> str:
     """As Jupyter itself hashes it (argon2id). The salt comes from what is hashed: the same input must give
     the same output, and two servers or two passwords still never share a salt."""
-    from argon2 import low_level
-
+    low_level = import_argon2()
     salt = hashlib.sha256(f"tfyard jupyter\0{namespace}\0{name}\0{password}".encode()).digest()[:16]
     made = low_level.hash_secret(
         password.encode(),
