@@ -174,7 +174,7 @@ def test_a_task_waits_for_names_and_says_for_which(tmp_path: Path) -> None:
     assert line.startswith("waiting for the name no-such-task.invalid, 0 s so far")
     names.write_text("localhost")
     done = subprocess.run(["/bin/sh", script, names], capture_output=True, text=True, check=True)
-    assert done.stdout == "every task has an address, after 0 s\n"
+    assert done.stdout == "all names resolve, after 0 s\n"
 
 
 class Api(ThreadingHTTPServer):
@@ -250,7 +250,7 @@ def _last_step(
 def test_the_last_step_removes_what_runs_and_keeps_what_has_finished(api: Api, tmp_path: Path) -> None:
     done = _last_step(api, tmp_path, 0)
     assert api.deleted == ["/apis/batch/v1/namespaces/ns/jobs/cancer-ps"]
-    assert done.stdout == "the training has ended: removed cancer-ps\n"
+    assert done.stdout == "the training has ended: deleted cancer-ps\n"
 
 
 @pytest.mark.processes

@@ -51,7 +51,7 @@ class Roster(Struct, frozen=True, kw_only=True):
 
     def cluster_text(self, role: str) -> str:
         listed = {self.type_of(name): hosts for name, hosts in self.hosts.items() if self._lists(name, role)}
-        return compact(dict(sorted(listed.items())))
+        return _compact(dict(sorted(listed.items())))
 
     def config_data(self) -> dict[str, str]:
         """What the ConfigMap holds: one text for all tasks, and the evaluator's own if it differs."""
@@ -89,7 +89,7 @@ class Roster(Struct, frozen=True, kw_only=True):
                 listed["worker"] = {str(index): hosts[index]} if role == WORKER else {}
             elif self._lists(name, role):
                 listed[self.type_of(name)] = hosts
-        cluster = compact(dict(sorted(listed.items())))
+        cluster = _compact(dict(sorted(listed.items())))
         return tf_config(cluster, self.type_of(role), index, environment=False)  # as upstream
 
     def host_lists(self) -> dict[str, str]:
@@ -123,7 +123,7 @@ def has_tf_config(job: Job) -> bool:
     return job.size > 1 or (job.dialect == "tf1" and job.role(MASTER) is not None)
 
 
-def compact(data: object) -> str:
+def _compact(data: object) -> str:
     return msgspec.json.encode(data).decode()
 
 
@@ -132,7 +132,7 @@ def _is_large(found: Roster, size: int) -> bool:
 
 
 def _digest(data: dict[str, str]) -> str:
-    return hashlib.sha256(compact(data).encode()).hexdigest()[:8]
+    return hashlib.sha256(_compact(data).encode()).hexdigest()[:8]
 
 
 def _value(name: str, value: str) -> Manifest:

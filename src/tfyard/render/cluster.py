@@ -12,8 +12,7 @@ from tfyard.planner.pods import env_names, program_text, service_ports
 from tfyard.planner.tf_config import Roster
 
 from . import podspec
-from .comments import Path
-from .manifests import Piece
+from .objects import Path, RenderedObject
 
 SCRIPTS_AT = "/tfyard"
 SCRIPTS_VOLUME = "tfyard"
@@ -26,7 +25,7 @@ def config_map_name(job: Job) -> str:
     return f"{job.name}-cluster"
 
 
-def config_map(job: Job, roster: Roster, files: Mapping[str, str]) -> Piece:
+def config_map(job: Job, roster: Roster, files: Mapping[str, str]) -> RenderedObject:
     data = {
         **roster.config_data(),
         **{name.lower(): hosts for name, hosts in roster.host_lists().items()},
@@ -35,12 +34,12 @@ def config_map(job: Job, roster: Roster, files: Mapping[str, str]) -> Piece:
     }
     metadata = _metadata(job, roster.config_map)
     manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
-    notes: dict[Path, str] = {
+    comments: dict[Path, str] = {
         ("data", "cluster"): "The `cluster` of TF_CONFIG, once for all pods.",
-        ("data", "ps_hosts"): "For programs that take --ps_hosts and --worker_hosts.",
-        ("data", "names"): "What each task waits for before it starts.",
+        ("data", "ps_hosts"): "For programs with the flags --ps_hosts and --worker_hosts.",
+        ("data", "names"): "Each task waits until all these names resolve.",
     }
-    return Piece(manifest, "Who is in the cluster, and what the pods run beside the training.", notes)
+    return RenderedObject(manifest, "The addresses of all tasks, and the scripts that pods run.", comments)
 
 
 def names(roster: Roster) -> str:
@@ -50,19 +49,19 @@ def names(roster: Roster) -> str:
 
 
 def labels(job: Job) -> dict[str, str]:
-    """What `spread` and Services find the pods by. Not the operator's own label: these pods are not its."""
+    """By which `spread` and Services select pods. Without the operator's label: these pods are not its."""
     return {JOB_NAME: job.name}
 
 
-def shared_service(job: Job) -> Piece:
+def shared_service(job: Job) -> RenderedObject:
     manifest = headless_service(_metadata(job, job.name), labels(job), shared_ports(job))
-    return Piece(manifest, "Gives every pod a name, also before it is ready.")
+    return RenderedObject(manifest, "Gives every pod a DNS name, even before it is ready.")
 
 
-def task_service(job: Job, role: Role, index: int, selector: dict[str, str]) -> Piece:
+def task_service(job: Job, role: Role, index: int, selector: dict[str, str]) -> RenderedObject:
     name = pod_name(job.name, Task(role.name, index))
     manifest = headless_service(_metadata(job, name), selector, service_ports(role))
-    return Piece(manifest, f"`services: per-replica`: the address of {name}.")
+    return RenderedObject(manifest, f"The address of {name}, because of `services: per-replica`.")
 
 
 def _metadata(job: Job, name: str) -> Manifest:
@@ -70,13 +69,13 @@ def _metadata(job: Job, name: str) -> Manifest:
 
 
 def index_variable() -> Manifest:
-    """First of all: the Job controller appends an index of its own, too late for others to refer to."""
+    """The first entry: the Job controller appends its own index, where other entries cannot refer to it."""
     field = {"fieldRef": {"fieldPath": f"metadata.labels['{INDEX_LABEL}']"}}
     return {"name": "TASK_INDEX", "valueFrom": field}
 
 
 def variables(role: Role, roster: Roster) -> list[Manifest]:
-    """What a task of a role with a Job of its own is told; the kubelet fills in the index."""
+    """For tasks of a role with its own Job; the kubelet fills in the index."""
     text = program_text(tensorflow_container(role.template))
     kind = [{"name": "JOB_NAME", "value": roster.type_of(role.name)}] if "JOB_NAME" in text else []
     ours = roster.environment(role.name)("$(TASK_INDEX)")
@@ -84,7 +83,7 @@ def variables(role: Role, roster: Roster) -> list[Manifest]:
 
 
 def shared_variables(role: Role, roster: Roster) -> list[Manifest]:
-    """What a task of any role is told if one Job has all roles; task.sh finds out the rest."""
+    """For tasks of all roles in one Job; task.sh sets the other variables."""
     text = program_text(tensorflow_container(role.template))
     found = [index_variable(), *host_lists(roster, text), roster.cluster_entry(WORKER)]
     if "evaluator" in roster.config_data():
@@ -93,13 +92,13 @@ def shared_variables(role: Role, roster: Roster) -> list[Manifest]:
 
 
 def host_lists(roster: Roster, text: str) -> list[Manifest]:
-    """Those that the program mentions."""
+    """PS_HOSTS and WORKER_HOSTS, if the program mentions them."""
     names = [name for name in roster.host_lists() if name in text]
     return [podspec.from_config_map(name, roster.config_map, name.lower()) for name in names]
 
 
 def with_variables(template: Manifest, ours: list[Manifest]) -> Manifest:
-    """Ours precede the user's, which may refer to them. A variable that the user sets is kept."""
+    """Ours come before the user's, which may refer to them. A variable that the user sets is kept."""
 
     def change(container: Manifest) -> Manifest:
         taken, own = env_names(container), container.get("env") or []
@@ -111,7 +110,7 @@ def with_variables(template: Manifest, ours: list[Manifest]) -> Manifest:
 def wait_container(template: Manifest) -> Manifest:
     """An init container that ends when the names of all tasks resolve."""
     command = ["/bin/sh", f"{SCRIPTS_AT}/wait.sh", f"{SCRIPTS_AT}/names"]
-    return podspec.helper("tfyard-wait", template, command, [SCRIPTS_MOUNT])
+    return podspec.init_container("tfyard-wait", template, command, [SCRIPTS_MOUNT])
 
 
 def scripts_volume(config_map: str) -> Manifest:
@@ -120,4 +119,6 @@ def scripts_volume(config_map: str) -> Manifest:
 
 def with_waiting(template: Manifest, config_map: str) -> Manifest:
     step = wait_container(template)
-    return podspec.add_init(podspec.add_volume(template, scripts_volume(config_map), SCRIPTS_MOUNT), step)
+    return podspec.add_init_container(
+        podspec.add_volume(template, scripts_volume(config_map), SCRIPTS_MOUNT), step
+    )

@@ -1,4 +1,4 @@
-"""The last step of a job whose roles are Jobs of their own: the chief removes what would run for ever."""
+"""How a job with a Job per role ends: its leader deletes the Jobs that would run forever."""
 
 import json
 
@@ -8,21 +8,23 @@ from tfyard.planner.indexes import compress
 from tfyard.planner.leaders import leaders
 
 from . import cluster, podspec
-from .manifests import Piece
+from .objects import RenderedObject
 
-ACCOUNT_VARIABLE = "TFYARD_END"
+VARIABLE = "TFYARD_END"
 
 
 def with_last_step(template: Manifest, job: Job, role: Role, others: list[str]) -> Manifest:
-    """The training, then the last step, under an account that may do just that."""
-    text = json.dumps(_orders(job, role, others), separators=(",", ":"))
+    """The training, then the last step, with a ServiceAccount that may do only that."""
+    entry = {"name": VARIABLE, "value": json.dumps(_instructions(job, role, others), separators=(",", ":"))}
     command = ["/bin/sh", f"{cluster.SCRIPTS_AT}/last.sh", *podspec.command_of(role)]
-    container = podspec.change_container(template, lambda c: _wrapped(c, command, text))
+    template = podspec.change_container(
+        template, lambda c: podspec.append(podspec.with_command(c, command), "env", [entry])
+    )
     account = {} if template["spec"].get("serviceAccountName") else {"serviceAccountName": account_name(job)}
-    return {**container, "spec": {**container["spec"], **account}}
+    return {**template, "spec": {**template["spec"], **account}}
 
 
-def _orders(job: Job, role: Role, others: list[str]) -> Manifest:
+def _instructions(job: Job, role: Role, others: list[str]) -> Manifest:
     """What end.py is told."""
     deciding = leaders(job)
     waits = {"job": f"{job.name}-{role.name.lower()}", "others": len(deciding) - 1}
@@ -36,18 +38,12 @@ def _orders(job: Job, role: Role, others: list[str]) -> Manifest:
     }
 
 
-def _wrapped(container: Manifest, command: list[str], told: str) -> Manifest:
-    kept = {key: value for key, value in container.items() if key != "args"}
-    env = [{"name": ACCOUNT_VARIABLE, "value": told}]
-    return podspec.extended({**kept, "command": command}, "env", env)
-
-
 def account_name(job: Job) -> str:
     return f"{job.name}-chief"
 
 
-def permissions(job: Job, role: Role, others: list[str]) -> list[Piece]:
-    """May look at and remove the Jobs of this job, and nothing else."""
+def permissions(job: Job, role: Role, others: list[str]) -> list[RenderedObject]:
+    """May get and delete the Jobs of this job, and nothing else."""
     own = (role.template["spec"]).get("serviceAccountName")
     name = account_name(job)
     metadata = {"name": name, "namespace": job.namespace, "labels": cluster.labels(job)}
@@ -71,5 +67,9 @@ def permissions(job: Job, role: Role, others: list[str]) -> list[Piece]:
         "roleRef": {"apiGroup": api, "kind": "Role", "name": name},
         "subjects": [bound],
     }
-    why = "The last step of the task that ends the job removes what would run for ever; no operator does."
-    return [*([] if own else [Piece(account, why)]), Piece(allowed, why), Piece(binding, why)]
+    why = "When the training has ended, its leader deletes the Jobs that would run forever."
+    return [
+        *([] if own else [RenderedObject(account, why)]),
+        RenderedObject(allowed, why),
+        RenderedObject(binding, why),
+    ]

@@ -1,12 +1,10 @@
 """`--as legacy`: a ReplicationController and a Service per task, as people wrote them in 2016.
 
-Hosts come from a ConfigMap with the keys `ps` and `worker`, as PS_KEY and WORKER_KEY. A controller starts its
-pod again whenever it ends, so such a job never finishes by itself: delete it when the training is done.
+Hosts come from a ConfigMap with the keys `ps` and `worker`, as PS_KEY and WORKER_KEY. A ReplicationController
+restarts its pod whenever it ends, so such a job never finishes by itself: delete it when the training is done.
 """
 
 from collections.abc import Iterator
-
-from msgspec.structs import replace
 
 from tfyard.errors import Invalid
 from tfyard.formats.limits import MAX_ENV_STRING
@@ -16,29 +14,27 @@ from tfyard.planner.pods import program_text, with_port
 from tfyard.planner.tf_config import Roster, has_tf_config
 
 from . import cluster, code, podspec, prerequisites, scripts
-from .manifests import Piece
-from .options import Setting
+from .objects import RenderedObject
+from .options import RenderOptions
 
 DOMAIN = "cluster.local"
-_SERVICE_WORDS = {WORKER: "wk"}
+_SERVICE_NAMES = {WORKER: "wk"}
 
 
-def legacy(job: Job, setting: Setting) -> list[Piece]:
-    job = replace(job, roles=tuple(role for role in job.roles if role.replicas))
-    if not job.roles:
-        raise Invalid([Problem((), "the job has no task: there is nothing to render", "give a role a count")])
-    job, carried = code.ship(job, setting)
-    job, before = prerequisites.before(job, setting)
+def legacy(job: Job, options: RenderOptions) -> list[RenderedObject]:
+    job = prerequisites.without_empty_roles(job)
+    job, code_objects = code.add(job, options)
+    job, before = prerequisites.create(job, options)
     _check_names(job)
-    roster = _roster(job, setting.domain or DOMAIN)
+    roster = _roster(job, options.domain or DOMAIN)
     _check_size(roster)
-    tasks = [piece for role in job.roles for piece in _tasks(job, role, roster)]
-    return [*before, *carried, _config_map(job, roster), *tasks, *prerequisites.tensorboard(job)]
+    tasks = [one for role in job.roles for one in _tasks(job, role, roster)]
+    return [*before, *code_objects, _config_map(job, roster), *tasks, *prerequisites.tensorboard(job)]
 
 
-def hosts(job: Job, setting: Setting) -> dict[str, list[str]]:
-    """Everybody's address, for those who drive the cluster from outside of it."""
-    return _roster(job, setting.domain or DOMAIN).hosts
+def hosts(job: Job, options: RenderOptions) -> dict[str, list[str]]:
+    """The address of every task; for programs outside of the job."""
+    return _roster(job, options.domain or DOMAIN).hosts
 
 
 def _check_names(job: Job) -> None:
@@ -53,30 +49,30 @@ def _check_names(job: Job) -> None:
 
 
 def _check_size(roster: Roster) -> None:
-    """The lists are environment strings, and their names are longer than those that the job was checked by."""
+    """TF_CONFIG is one environment string, and its host names are longer here than where the job was checked."""
     size = len(roster.cluster_text(WORKER)) + 100
     if size > MAX_ENV_STRING:
         text = f"TF_CONFIG would have {size:,} bytes, and Linux allows {MAX_ENV_STRING:,}"
         raise Invalid([Problem(("name",), text, "use a shorter name or fewer tasks")])
 
 
-def shortfalls(job: Job) -> list[str]:
-    """What the job asks for and controllers of this kind cannot do."""
-    found = ["the job's end: a ReplicationController runs every task again, also when it has succeeded"]
+def unsupported(job: Job) -> list[str]:
+    """What the job says and ReplicationControllers cannot do."""
+    found = ["the end of the job: a ReplicationController restarts every task, even after success"]
     policy = job.run_policy
     given = {"deadline": policy.deadline, "retries": policy.backoff_limit, "keepFor": policy.ttl}
     names = [name for name, value in given.items() if value is not None]
-    return [*found, f"{', '.join(names)}: nothing watches over the job"] if names else found
+    return [*found, f"{', '.join(names)}: no operator enforces them"] if names else found
 
 
-def _tasks(job: Job, role: Role, roster: Roster) -> Iterator[Piece]:
+def _tasks(job: Job, role: Role, roster: Roster) -> Iterator[RenderedObject]:
     for task in role.tasks():
         yield _service(job, role, task)
         yield _controller(job, role, task, roster)
 
 
 def _suffix(role: Role, index: int) -> str:
-    """A role of one task has no number: tensorflow-ps-service, as the tutorial has it."""
+    """A role of one task has no number: tensorflow-ps-service, as in the tutorial."""
     return str(index) if role.replicas > 1 else ""
 
 
@@ -85,8 +81,8 @@ def _label(job: Job, role: Role, index: int) -> str:
 
 
 def _service_name(job: Job, role: Role, index: int) -> str:
-    word = _SERVICE_WORDS.get(role.name, role.name.lower())
-    return f"{job.name}-{word}-service{_suffix(role, index)}"
+    name = _SERVICE_NAMES.get(role.name, role.name.lower())
+    return f"{job.name}-{name}-service{_suffix(role, index)}"
 
 
 def _roster(job: Job, domain: str) -> Roster:
@@ -98,7 +94,7 @@ def _roster(job: Job, domain: str) -> Roster:
     return Roster(hosts=hosts, dialect=job.dialect, config_map=f"{job.name}-cluster-config")
 
 
-def _config_map(job: Job, roster: Roster) -> Piece:
+def _config_map(job: Job, roster: Roster) -> RenderedObject:
     lists = roster.host_lists()
     data = {
         "ps": lists["PS_HOSTS"],
@@ -109,10 +105,12 @@ def _config_map(job: Job, roster: Roster) -> Piece:
     }
     metadata = {"name": roster.config_map, "namespace": job.namespace}
     manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
-    return Piece(manifest, "The hosts of all tasks; `ps` and `worker` as the programs take them.")
+    return RenderedObject(
+        manifest, "The addresses of all tasks; `ps` and `worker` in the form that programs accept."
+    )
 
 
-def _service(job: Job, role: Role, task: Task) -> Piece:
+def _service(job: Job, role: Role, task: Task) -> RenderedObject:
     label = _label(job, role, task.index)
     metadata = {
         "name": _service_name(job, role, task.index),
@@ -121,25 +119,25 @@ def _service(job: Job, role: Role, task: Task) -> Piece:
     }
     spec = {"ports": [{"port": role.port, "targetPort": role.port}], "selector": {"name": label}}
     manifest = {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec}
-    return Piece(manifest, f"The address of {task.name}.")
+    return RenderedObject(manifest, f"The address of {task.name}.")
 
 
-def _controller(job: Job, role: Role, task: Task, roster: Roster) -> Piece:
+def _controller(job: Job, role: Role, task: Task, roster: Roster) -> RenderedObject:
     label = _label(job, role, task.index)
     spec = {"replicas": 1, "selector": {"name": label}, "template": _template(job, role, task, roster)}
     metadata = {"name": f"{label}-rc", "namespace": job.namespace}
     manifest = {"apiVersion": "v1", "kind": "ReplicationController", "metadata": metadata, "spec": spec}
-    return Piece(manifest, f"Keeps {task.name} running, for ever.")
+    return RenderedObject(manifest, f"Restarts {task.name} whenever it ends.")
 
 
 def _template(job: Job, role: Role, task: Task, roster: Roster) -> Manifest:
     template = cluster.with_variables(role.template, _variables(job, role, task, roster))
-    template = podspec.add_init(template, cluster.wait_container(template))
+    template = podspec.add_init_container(template, cluster.wait_container(template))
     template = podspec.change_container(template, lambda c: with_port(c, role.port))
     metadata = template.get("metadata") or {}
     labels = {**(metadata.get("labels") or {}), "name": _label(job, role, task.index)}
-    labels |= {"role": role.name.lower(), JOB_NAME: job.name}  # `spread` finds a job's pods by the latter
-    spec = podspec.extended(template["spec"], "volumes", [cluster.scripts_volume(roster.config_map)])
+    labels |= {"role": role.name.lower(), JOB_NAME: job.name}  # `spread` selects pods by the latter
+    spec = podspec.append(template["spec"], "volumes", [cluster.scripts_volume(roster.config_map)])
     return {"metadata": {**metadata, "labels": labels}, "spec": {**spec, "restartPolicy": "Always"}}
 
 

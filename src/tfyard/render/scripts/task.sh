@@ -1,4 +1,4 @@
-# One pod template serves all roles: from the number of this pod, find its role and its index in the role.
+# One pod template serves all roles: finds the role and the index in it from the index of this pod.
 #   task.sh ROLE:COUNT ... -- COMMAND ...
 number=$TASK_INDEX
 JOB_NAME=
