@@ -152,6 +152,14 @@ def test_it_knows_the_cluster_and_is_its_chief_where_the_job_has_none() -> None:
     assert "TF_CONFIG" not in _env(render(JOBS / "mnist.yaml"))
 
 
+def test_a_job_without_any_task_has_no_addresses_as_plain_jobs_and_says_so(tmp_path: Path) -> None:
+    job = tmp_path / "job.yaml"
+    job.write_text("name: a\nimage: x\nrun: train\nworker: 0\n")
+    done = tfyard("notebook", "render", job, "--as", "plain", "--password-file", HERE / "pw.txt")
+    assert (done.code, done.out) == (1, "")
+    assert "there is nothing to render" in done.err
+
+
 def test_addresses_are_those_of_the_form_in_which_the_job_was_rendered() -> None:
     env = _env(render(JOBS / "cancer.yaml", "--as", "plain"))
     assert json.loads(env["CLUSTER_CONFIG"])["ps"] == ["cancer-2.cancer.default.svc:2222"]

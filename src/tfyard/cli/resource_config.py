@@ -24,24 +24,19 @@ def is_config(data: object) -> bool:
 
 def texts(document: formats.Document, name: str, options: RenderOptions, *, explain: bool) -> Iterator[str]:
     """The text of each resource. All problems of the config are reported before the first text."""
-    from tfyard.render import notebook, prerequisites
-    from tfyard.render.resource_config import (
-        TemplateResource,
-        jupyter_namespaces,
-        load,
-        render,
-        replaced_images,
-    )
+    from tfyard.render import notebook, prerequisites, resource_config
 
     folder = Path() if name == "-" else Path(name).parent
     notes = Notes()
-    resources = load(document.data, _present(document.data, folder, notes), notes)
+    resources = resource_config.load(document.data, _present(document.data, folder, notes), notes)
     _stop_at_problems(notes, document)
-    for sentence in replaced_images(resources):
+    for sentence in resource_config.replaced_images(resources):
         click.echo(f"tfyard: {sentence}", err=True)
-    names = sorted({one.namespace for one in resources if not isinstance(one, TemplateResource)})
+    names = sorted(
+        {one.namespace for one in resources if not isinstance(one, resource_config.TemplateResource)}
+    )
     objects = [prerequisites.namespace(name) for name in names] if options.create_namespace else []
-    for one in render(resources):
+    for one in resource_config.render(resources):
         if isinstance(one, RenderedObject):
             objects.append(one)
             continue
@@ -49,7 +44,7 @@ def texts(document: formats.Document, name: str, options: RenderOptions, *, expl
         objects = []
         yield _filled(one, folder)
     yield from _documents(objects, explain=explain)
-    for namespace in jupyter_namespaces(resources):
+    for namespace in resource_config.jupyter_namespaces(resources):
         for sentence in notebook.how_to_reach("jupyter", namespace, "LoadBalancer"):
             click.echo(f"tfyard: {sentence}", err=True)
 

@@ -1,7 +1,7 @@
 """Which exit codes are worth another try.
 
-The operator and local runs ask `may_restart`. Rendered Jobs, and the scripts in their pods, are told the list
-of permanent codes, which is computed from the same rule.
+The operator and local runs call `may_restart`. Rendered Jobs, and the scripts in their pods, get the list of
+permanent codes, which follows from the same rule.
 """
 
 from tfyard.model import RestartPolicy

@@ -4,7 +4,7 @@ What a role's pods share is built once; each pod then costs a handful of small d
 between pods and with the template, so nothing here changes data in place.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from tfyard.model import TENSORFLOW_CONTAINER, Job, Manifest, Role, Task, tensorflow_container
 from tfyard.model.names import (
@@ -28,41 +28,41 @@ PodBuilder = Callable[[int, int], Manifest]
 
 
 def builder(job: Job, role: Role, roster: Roster, site: Site, *, hostnames: bool) -> PodBuilder:
-    template = role.template
-    metadata: Manifest = template.get("metadata") or {}
-    labels = {**_app_labels(job, role), **(metadata.get("labels") or {}), **job_labels(job)}
-    labels[REPLICA_TYPE] = role.name.lower()
     groups = (gang.membership(job, role, site), kueue.membership(job, site))
-    annotations: dict[str, str] = metadata.get("annotations") or {}
-    held: Manifest = {}
-    for group in groups:
-        labels, annotations = {**labels, **group.labels}, {**annotations, **group.annotations}
-        held |= group.spec
-    finalizers = {"finalizers": metadata["finalizers"]} if metadata.get("finalizers") else {}
-    owner, prefix = owner_references(job), pod_prefix(job.name, role.name)
-    labelled = masters(job, role)
+    held = {key: value for group in groups for key, value in group.spec.items()}
+    metadata_of = _metadata_builder(job, role, groups)
     spec_of = _spec_builder(job, role, roster, site)
 
     def build(index: int, attempt: int) -> Manifest:
-        name = f"{prefix}{index}"
+        metadata, spec = metadata_of(index, attempt), {**spec_of(index), **held}
+        if hostnames:
+            spec["hostname"], spec["subdomain"] = metadata["name"], job.name
+        return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+    return build
+
+
+def _metadata_builder(job: Job, role: Role, groups: Sequence[gang.Membership]) -> PodBuilder:
+    given: Manifest = role.template.get("metadata") or {}
+    labels = {**_app_labels(job, role), **(given.get("labels") or {}), **job_labels(job)}
+    labels[REPLICA_TYPE] = role.name.lower()
+    annotations: dict[str, str] = given.get("annotations") or {}
+    for group in groups:
+        labels, annotations = {**labels, **group.labels}, {**annotations, **group.annotations}
+    finalizers = {"finalizers": given["finalizers"]} if given.get("finalizers") else {}
+    fixed = {**finalizers, **owner_references(job)}
+    prefix, labelled = pod_prefix(job.name, role.name), masters(job, role)
+
+    def build(index: int, attempt: int) -> Manifest:
         own = {**labels, REPLICA_INDEX: str(index)}
         if index in labelled:
             own[JOB_ROLE] = "master"
-        spec = {**spec_of(index), **held}
-        if hostnames:
-            spec["hostname"], spec["subdomain"] = name, job.name
         return {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {
-                "name": name,
-                "namespace": job.namespace,
-                "labels": own,
-                "annotations": {**annotations, ATTEMPT: str(attempt)},
-                **finalizers,
-                **owner,
-            },
-            "spec": spec,
+            "name": f"{prefix}{index}",
+            "namespace": job.namespace,
+            "labels": own,
+            "annotations": {**annotations, ATTEMPT: str(attempt)},
+            **fixed,
         }
 
     return build

@@ -1,7 +1,7 @@
 """TF_CONFIG and the classic host lists: how each task learns who the others are and who it is itself.
 
-Every form of a job is told by what is here: the operator's pods, rendered manifests, notebooks. Only the index
-differs: a number, `$(TASK_INDEX)` for the kubelet to expand, or a variable of a shell script.
+The operator's pods, rendered manifests and notebooks all use this module. Only the index differs: a number,
+`$(TASK_INDEX)` for the kubelet to expand, or a variable of a shell script.
 
 `cluster` is the same text for nearly every task, so it is built once. Listing N tasks in N pods costs N² bytes;
 beyond a budget the text is in one ConfigMap, and the kubelet expands it into each pod's TF_CONFIG.

@@ -25,7 +25,7 @@ def with_last_step(template: Manifest, job: Job, role: Role, others: list[str]) 
 
 
 def _instructions(job: Job, role: Role, others: list[str]) -> Manifest:
-    """What end.py is told."""
+    """For end.py, which knows no rules of its own."""
     deciding = leaders(job)
     waits = {"job": f"{job.name}-{role.name.lower()}", "others": len(deciding) - 1}
     return {
@@ -48,14 +48,8 @@ def permissions(job: Job, role: Role, others: list[str]) -> list[RenderedObject]
     name = account_name(job)
     metadata = {"name": name, "namespace": job.namespace, "labels": cluster.labels(job)}
     watched = [f"{job.name}-{role.name.lower()}"] if len(leaders(job)) > 1 else []
-    rules = [
-        {
-            "apiGroups": ["batch"],
-            "resources": ["jobs"],
-            "resourceNames": [*watched, *others],
-            "verbs": ["get", "delete"],
-        }
-    ]
+    jobs = {"apiGroups": ["batch"], "resources": ["jobs"], "resourceNames": [*watched, *others]}
+    rules = [{**jobs, "verbs": ["get", "delete"]}]
     api = "rbac.authorization.k8s.io"
     bound = {"kind": "ServiceAccount", "name": own or name, "namespace": job.namespace}
     account: Manifest = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}
