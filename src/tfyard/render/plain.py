@@ -125,8 +125,8 @@ def _ranges(job: Job) -> str:
 
 def _deciding(job: Job) -> list[Task]:
     """The tasks whose success is the job's."""
-    role = leading_role(job)
-    return [] if role is None else [task for task in role.tasks() if task.index in leaders(job)]
+    role, indexes = leading_role(job), leaders(job)
+    return [] if role is None else [task for task in role.tasks() if task.index in indexes]
 
 
 def _job_per_role(job: Job, options: RenderOptions) -> list[RenderedObject]:
