@@ -92,6 +92,8 @@ def test_written_again_in_the_old_shape_it_has_the_names_it_had(tmp_path: Path) 
     env = {entry["name"]: entry.get("value") for entry in container["env"]}
     assert list(env)[:2] == ["PS_KEY", "WORKER_KEY"]
     assert (env["PS_HOSTS"], env["JOB_NAME"], env["TASK_INDEX"]) == ("$(PS_KEY)", "worker", "1")
+    task = '"task":{"type":"worker","index":1},"environment":"cloud"'
+    assert env["TF_CONFIG"] == f'{{"cluster":$(TFYARD_CLUSTER),{task}}}'
 
 
 def _names(objects: list[dict]) -> set[str]:  # type: ignore[type-arg]

@@ -98,6 +98,14 @@ def refuse_input(output: str | None, names: Iterable[str], way_out: str) -> None
             raise Usage(f"-o {output} is the file that is read; {way_out}")
 
 
+def write_output(name: str | None, text: str) -> None:
+    """Into the file of `--output`, or to standard output."""
+    if name is None:
+        print_text(text)
+    else:
+        write_text(name, text)
+
+
 def write_text(name: str, text: str) -> None:
     """All of it or nothing: a reader never meets half a file, and a failure leaves the old one."""
     from pathlib import Path  # slow to import, and most commands write nothing

@@ -1,4 +1,4 @@
-"""`tfyard template`: the Jinja templates for single and distributed jobs."""
+"""`tfyard template`: Jinja templates for single and distributed jobs."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -29,7 +29,7 @@ def command() -> None:
 
 def _options(function: Command) -> Command:
     for option in (
-        click.option("-o", "--output", metavar="FILE", help="Write here instead of to standard output."),
+        click.option("-o", "--output", metavar="FILE", help="Write to this file instead of standard output."),
         click.option("--values", "files", multiple=True, metavar="FILE", help="Values, as YAML or JSON."),
         click.option("--set", "sets", multiple=True, metavar="NAME=VALUE", help="One value; repeatable."),
     ):
@@ -63,13 +63,13 @@ def cluster(template: str, project: str, ps: str, workers: str, **options: Any) 
 @click.argument("template")
 @_options
 def plain(template: str, **options: Any) -> None:
-    """Any template, with the given values only."""
+    """Any template, with only the values of --values and --set."""
     render(template, {}, **options)
 
 
 @command.command("init")
 @click.argument("mode", type=click.Choice(list(NAMES)))
-@click.option("-o", "--output", metavar="FILE", help="Name of the file; default: as it is called.")
+@click.option("-o", "--output", metavar="FILE", help="Name of the file; default: the template's own.")
 @click.option("--force", is_flag=True, help="Overwrite the file if it exists.")
 def init(mode: str, output: str | None, force: bool) -> None:
     """Write a template for editing."""
@@ -89,18 +89,18 @@ def render(
     files: tuple[str, ...] = (),
     sets: tuple[str, ...] = (),
 ) -> None:
-    """What the command line itself says (project, counts) wins over --values and --set."""
-    _write(output, fill(template, template_values.read(files, sets) | given), read=(template, *files))
+    """Arguments (project, counts) take precedence over --values and --set."""
+    _write(output, fill(template, template_values.read(files, sets) | given), inputs=(template, *files))
 
 
 def fill(template: str, given: dict[str, Any], *, trim: bool = False) -> str:
-    """The rendered text, checked to be YAML. Problems stand at their lines, in the template or in the text."""
+    """The rendered text, checked to be YAML. Problems have their lines in the template or in the text."""
     source = files.read_bytes(template)
     shown = files.display_name(template)
     try:
         text = template_process.fill(source.decode("utf-8"), given, trim=trim)
     except UnicodeDecodeError:
-        raise Usage(f"{shown}: is not UTF-8 text") from None
+        raise Usage(f"{shown} is not UTF-8 text") from None
     except Invalid as error:
         problems.report(error.problems, split_lines(source), shown)
         raise Invalid(()) from None
@@ -112,19 +112,16 @@ def fill(template: str, given: dict[str, Any], *, trim: bool = False) -> str:
     return text
 
 
-def _write(name: str | None, text: str, read: tuple[str, ...]) -> None:
-    files.refuse_input(name, read, "choose another name")
-    if name is None:
-        files.print_text(text)
-    else:
-        files.write_text(name, text)
+def _write(name: str | None, text: str, inputs: tuple[str, ...]) -> None:
+    files.refuse_input(name, inputs, "choose another name")
+    files.write_output(name, text)
 
 
 def _project(name: str) -> str:
     if not DNS_LABEL.fullmatch(name):
         raise Usage(f"project {name!r}: {RULE}; objects are named after it")
     if len(name) > MAX_LABEL:
-        raise Usage(f"project {name!r}: must have at most {MAX_LABEL} letters; objects are named after it")
+        raise Usage(f"project {name!r}: must have at most {MAX_LABEL} characters; objects are named after it")
     return name
 
 

@@ -18,7 +18,7 @@ _LABELS = frozenset({"Job", "Service", "StatefulSet", "Namespace"})
 
 
 def read(names: Sequence[str], sets: Sequence[str]) -> dict[str, Any]:
-    """Every wrong `--set` is told, not only the first."""
+    """Every wrong `--set` is reported, not only the first."""
     found: dict[str, Any] = {}
     for name in names:
         for document in files.read_documents(name):
@@ -32,14 +32,14 @@ def read(names: Sequence[str], sets: Sequence[str]) -> dict[str, Any]:
 
 
 def _value(text: str) -> Any:
-    """`3` and `true` mean a number and a truth to a template; everything else is text as it stands."""
+    """`3` is a number and `true` a boolean; everything else is text."""
     if text in ("true", "false"):
         return text == "true"
     return int(text) if text.isdecimal() and len(text) < 10 and str(int(text)) == text else text
 
 
 def check_manifests(text: str, name: str) -> None:
-    """What a template wrote must be YAML with names that a cluster takes, else that would complain first."""
+    """A rendered template must be YAML with names that a cluster accepts."""
     problems = [
         problem
         for document in formats.read(text, name)

@@ -1,4 +1,4 @@
-"""How much the first pods of a job need: gang schedulers look at the sum before they let one start."""
+"""How much the first pods of a job need: gang schedulers check the sum before they start any of them."""
 
 from collections import defaultdict
 from decimal import ROUND_CEILING, Decimal
@@ -10,8 +10,8 @@ Sums = dict[str, Decimal]
 
 
 def of_first(job: Job, members: int) -> dict[str, str]:
-    """Roles in the order of the job: upstream sorts by PriorityClass, but never learns what those are worth.
-    What is no quantity counts nothing: the server will say so of the pods."""
+    """Roles in the order of the job: upstream sorts by PriorityClass, but never reads the priority of one.
+    A value that is not a quantity counts as 0: the API server will reject the pods for it."""
     total: Sums = defaultdict(Decimal)
     left = members
     for role in job.roles:
@@ -23,7 +23,7 @@ def of_first(job: Job, members: int) -> dict[str, str]:
 
 
 def _needs(role: Role) -> Sums:
-    """What one pod asks for: by container its requests, and its limits where it requests nothing."""
+    """What one pod needs: the requests of each container, and its limits where it requests nothing."""
     total: Sums = defaultdict(Decimal)
     containers: list[Manifest] = (role.template.get("spec") or {}).get("containers") or []
     for container in containers:
@@ -34,7 +34,7 @@ def _needs(role: Role) -> Sums:
 
 
 def _text(total: Decimal) -> str:
-    """Whole, or in thousandths; finer ones are rounded up as the server does."""
+    """Whole, or in thousandths; finer values are rounded up as the API server does."""
     if total == total.to_integral_value():
         return f"{total:.0f}"
     return f"{(total * 1000).to_integral_value(ROUND_CEILING):.0f}m"

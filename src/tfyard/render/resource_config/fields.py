@@ -1,7 +1,7 @@
-"""The config file of 2016: what to import, and a list of resources with their properties.
+"""The fields of a config with resources: what to import, and a list of resources with their properties.
 
-All forms that its authors published are read: jobs as a list, as a map, or as numbers of their own; the
-image under each of its names.
+All published forms are accepted: jobs as a list, as a map, or as separate numbers; the image under each of its
+names.
 """
 
 from typing import Annotated, Any
@@ -15,56 +15,56 @@ DEFAULT_PORT = 8080
 
 
 class Import(Struct, frozen=True):
-    """A template, and the type by which resources ask for it."""
+    """A template, and the type by which resources refer to it."""
 
-    name: Annotated[str, Meta(description="The type that resources name.")]
-    path: Annotated[str, Meta(description="The template's file, seen from this config.")]
+    name: Annotated[str, Meta(description="The type that resources use.")]
+    path: Annotated[str, Meta(description="The template's file, relative to this config.")]
 
 
 class Resource(Struct, frozen=True):
     """One part of the cluster."""
 
     type: Annotated[str, Meta(description="tensorflow-cluster, jupyter-service, or the name of an import.")]
-    properties: Annotated[dict[str, Any], Meta(description="What the type needs to know.")] = {}
+    properties: Annotated[dict[str, Any], Meta(description="The settings of the type.")] = {}
 
 
-class Config(Struct, frozen=True):
-    """What to import, and the resources."""
+class ResourceConfig(Struct, frozen=True):
+    """A config with resources."""
 
     resources: Annotated[list[Resource], Meta(description="The parts of the cluster.")]
     imports: Annotated[list[Import], Meta(description="Templates of your own.")] = []
 
 
-class JobWords(Struct, frozen=True):
-    """A group of equal tasks."""
+class JobFields(Struct, frozen=True):
+    """A group of identical tasks."""
 
     name: Annotated[str, Meta(description="Name of the job, such as ps or workers.")]
     num_tasks: Annotated[Tasks, Meta(description="How many tasks it has.")]
     port: Annotated[Port, Meta(description="Port of each task; default 8080.")] = DEFAULT_PORT
 
 
-class FilesystemWords(Struct, frozen=True, rename="kebab"):
+class FilesystemFields(Struct, frozen=True, rename="kebab"):
     """A directory that all tasks share."""
 
     pvc: Annotated[str, Meta(description="The PersistentVolumeClaim.")]
     mount_path: Annotated[str, Meta(description="Where it appears.")] = "/var/tensorflow"
 
 
-class JupyterWords(Struct, frozen=True, rename="kebab"):
-    """The notebook server beside a cluster."""
+class JupyterFields(Struct, frozen=True, rename="kebab"):
+    """The notebook server of a cluster."""
 
     password: Annotated[str | None, Meta(description="The password; only its hash is written.")] = None
     secret_name: Annotated[
-        str | None, Meta(description="A Secret that exists, with the password under the key `password`.")
+        str | None, Meta(description="An existing Secret with the password under the key `password`.")
     ] = None
     server_image: Annotated[str, Meta(description="Its image.")] = ""
 
 
 class ClusterProperties(Struct, frozen=True, rename="kebab"):
-    """tensorflow-cluster: servers that a notebook drives."""
+    """tensorflow-cluster: TensorFlow servers for a notebook."""
 
     jobs: Annotated[
-        list[JobWords] | dict[str, Tasks] | None,
+        list[JobFields] | dict[str, Tasks] | None,
         Meta(description="The jobs: a list of {name, num_tasks, port}, or a map from names to numbers."),
     ] = None
     ps: Annotated[Tasks | None, Meta(description="Tasks of the job ps.")] = None
@@ -72,15 +72,15 @@ class ClusterProperties(Struct, frozen=True, rename="kebab"):
     master: Annotated[Tasks | None, Meta(description="Tasks of the job master.")] = None
     namespace: Annotated[str, Meta(description="Kubernetes namespace.")] = "default"
     image: Annotated[str, Meta(description="Image of the tasks.")] = ""
-    tensorflow_image: Annotated[str, Meta(description="Image of the tasks, by a later name.")] = ""
-    worker_image: Annotated[str, Meta(description="Image of the tasks, by another name.")] = ""
+    tensorflow_image: Annotated[str, Meta(description="Image of the tasks, under a later name.")] = ""
+    worker_image: Annotated[str, Meta(description="Image of the tasks, under another name.")] = ""
     port: Annotated[Port, Meta(description="Port of each task; default 8080.")] = DEFAULT_PORT
-    filesystem: Annotated[FilesystemWords | None, Meta(description="A directory for all tasks.")] = None
+    filesystem: Annotated[FilesystemFields | None, Meta(description="A directory for all tasks.")] = None
     summary_pvc: Annotated[str | None, Meta(description="Claim for TensorBoard's summaries.")] = None
     notebooks_pvc: Annotated[str | None, Meta(description="Claim for notebooks.")] = None
     checkpoints_pvc: Annotated[str | None, Meta(description="Claim for checkpoints.")] = None
-    use_gce_pd: Annotated[bool | None, Meta(description="Accepted; name claims instead.")] = None
-    jupyter_config: Annotated[JupyterWords | None, Meta(description="Jupyter beside the cluster.")] = None
+    use_gce_pd: Annotated[bool | None, Meta(description="Ignored; name claims instead.")] = None
+    jupyter_config: Annotated[JupyterFields | None, Meta(description="Jupyter for the cluster.")] = None
 
 
 class JupyterProperties(Struct, frozen=True):
@@ -102,13 +102,13 @@ class DiskProperties(Struct, frozen=True, rename="kebab"):
     namespace: Annotated[str, Meta(description="Kubernetes namespace.")] = "default"
     ip: Annotated[str | None, Meta(description="Address of the NFS server.")] = None
     path: Annotated[str, Meta(description="The export of the NFS server.")] = "/"
-    pd_name: Annotated[str | None, Meta(description="Accepted; the cluster's storage class decides.")] = None
+    pd_name: Annotated[str | None, Meta(description="Ignored; the cluster's storage class decides.")] = None
 
 
 class NfsServerProperties(Struct, frozen=True, rename="kebab"):
-    """nfs-server: a disk of the cluster, offered to all its pods."""
+    """nfs-server: a disk of the cluster, shared with all its pods."""
 
     name: Annotated[str, Meta(description="Name of the server, and of its Service.")]
-    backend_pvc: Annotated[str, Meta(description="The claim whose disk is offered.")]
+    backend_pvc: Annotated[str, Meta(description="The claim whose disk is shared.")]
     nfs_image: Annotated[str, Meta(description="Its image.")] = ""
     namespace: Annotated[str, Meta(description="Kubernetes namespace.")] = "default"

@@ -73,7 +73,7 @@ def test_an_image_that_is_gone_is_replaced_and_said_and_any_other_is_kept(tmp_pa
     (tmp_path / "c.yaml").write_text(SEED_CONFIG)
     done = tfyard("render", tmp_path / "c.yaml")
     assert _image(done.objects) == "tensorflow/tensorflow:2.21.0"
-    assert "gcr.io/oscon-tf-workshop/tf-worker is gone" in done.err
+    assert "gcr.io/oscon-tf-workshop/tf-worker is no longer available" in done.err
     (tmp_path / "c.yaml").write_text(SEED_CONFIG.replace("gcr.io/oscon-tf-workshop/tf-worker", "mine:1"))
     assert _image(tfyard("render", tmp_path / "c.yaml").objects) == "mine:1"
 
@@ -125,7 +125,7 @@ def test_templates_of_the_users_own_stand_where_the_config_puts_them() -> None:
         ("resources: [{type: tensorflow-cluster, properties: {jobs: {Ps_1: 1}}}]", "must be lower-case"),
         ("resources: [{type: tensorflow-cluster, properties: {jobs: {" + "p" * 70 + ": 1}}}]", "too long"),
         ("imports: [{name: a, path: ../a.jinja}]\nresources: [{type: a}]", "outside of the config's folder"),
-        ("imports: [{name: a, path: a.jinja}]\nresources: [{type: a}]", "there is no such template"),
+        ("imports: [{name: a, path: a.jinja}]\nresources: [{type: a}]", "template not found"),
         (
             "resources: [{type: tensorflow-cluster, properties: {jobs: {ps: 9999}}}]",
             "tasks fit with these names",

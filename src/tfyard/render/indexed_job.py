@@ -1,18 +1,19 @@
-"""One Indexed Job: the pods of a role, or of all roles."""
+"""One Indexed Job of Kubernetes: the pods of a role, or of all roles."""
 
 from typing import Any
 
 from tfyard.model import TENSORFLOW_CONTAINER, Job, Manifest, Role
-from tfyard.planner.cluster import has_tf_config
+from tfyard.planner import exit_codes
+from tfyard.planner.pods import with_failure_message, with_port
+from tfyard.planner.tf_config import has_tf_config
 
 from . import cluster, podspec
 
 UNLIMITED = 2**31 - 1
-"""Kubernetes' own default would give up after six restarts."""
-_SUCCESS_OR_KILLED = 128
+"""The default of Kubernetes would fail the Job after six restarts."""
 
 
-def job(name: str, owner: Job, role: Role, template: Manifest, counts: tuple[int, str]) -> Manifest:
+def indexed_job(owner: Job, role: Role, name: str, template: Manifest, counts: tuple[int, str]) -> Manifest:
     """`counts`: how many pods, and the indexes whose success is the Job's (empty: all)."""
     size, succeeded = counts
     policy = owner.run_policy
@@ -44,7 +45,7 @@ def _limits(owner: Job, role: Role) -> Manifest:
         "onExitCodes": {
             "containerName": TENSORFLOW_CONTAINER,
             "operator": "In",
-            "values": list(range(1, _SUCCESS_OR_KILLED)),
+            "values": exit_codes.permanent(role.restart),
         },
     }
     return {**limit, "podFailurePolicy": {"rules": [_DISRUPTED, permanent]}}
@@ -54,14 +55,12 @@ _DISRUPTED: Manifest = {
     "action": "Ignore",
     "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}],
 }
-"""A drained or preempted pod is not the program's failure, here as with the operator."""
+"""The eviction of a pod is not a failure of its program, as with the operator."""
 
 
-def pod(template: Manifest, owner: Job, role: Role, labels: dict[str, str]) -> Manifest:
-    """The pod template as a Job wants it: restarts in place or not at all, and a name under the Service."""
-    template = podspec.change_container(
-        template, lambda c: podspec.explained(podspec.with_port(c, role.port))
-    )
+def pod_template(owner: Job, role: Role, template: Manifest, labels: dict[str, str]) -> Manifest:
+    """The pod template as a Job needs it: restarts in place or not at all, and a name under the Service."""
+    template = podspec.change_container(template, lambda c: with_failure_message(with_port(c, role.port)))
     metadata = template.get("metadata") or {}
     restart = "OnFailure" if role.restart in ("OnFailure", "Always") else "Never"
     spec = {**template["spec"], "restartPolicy": restart}

@@ -1,4 +1,4 @@
-"""From the config's text to its parts: each resource read by its type, every problem noted."""
+"""Reads the resources of a config, each by its type; collects every problem."""
 
 from collections.abc import Mapping
 
@@ -9,13 +9,13 @@ from tfyard.formats.declarations.reading import Notes, Path, did_you_mean, read
 from tfyard.model import Manifest
 from tfyard.model.names import MAX_LABEL
 
-from .words import (
+from .fields import (
     ClusterProperties,
-    Config,
     DiskProperties,
-    JobWords,
+    JobFields,
     JupyterProperties,
     NfsServerProperties,
+    ResourceConfig,
 )
 
 Properties = ClusterProperties | JupyterProperties | DiskProperties | NfsServerProperties
@@ -30,60 +30,56 @@ BUILT_IN: dict[str, type[Properties]] = {
 _FILES = {"local-pd": "pd", "gce-pd": "pd"}
 
 
-class Template(Struct, frozen=True):
-    """A resource by a template of the user's own."""
+class TemplateResource(Struct, frozen=True):
+    """A resource by a template of the user."""
 
     path: str
     properties: Manifest
 
 
-Part = Properties | Template
+Loaded = Properties | TemplateResource
 
 
-def is_config(data: object) -> bool:
-    return isinstance(data, dict) and "resources" in data and not {"apiVersion", "kind"} & data.keys()
-
-
-def load(data: object, present: Mapping[str, bool], notes: Notes) -> list[tuple[Path, Part]]:
-    """The parts in order. `present`: which of the imported files are there; a built-in needs none."""
-    config = read(Config, data, (), notes)
+def load(data: object, present: Mapping[str, bool], notes: Notes) -> list[Loaded]:
+    """The resources in order. `present`: which of the imported files exist; built-in types need none."""
+    config = read(ResourceConfig, data, (), notes)
     if config is None:
         return []
     paths = {one.name: one.path for one in config.imports}
     _check_imports(config, present, notes)
-    parts: list[tuple[Path, Part]] = []
+    loaded: list[Loaded] = []
     for i, resource in enumerate(config.resources):
         path: Path = ("resources", i)
         file = paths.get(resource.type)
         if file is not None and present.get(file):
-            parts.append((path, Template(file, resource.properties)))
+            loaded.append(TemplateResource(file, resource.properties))
         elif (name := _built_in(resource.type, file)) is not None:
             found = read(BUILT_IN[name], resource.properties, (*path, "properties"), notes)
             if found is not None:
                 _check(found, (*path, "properties"), notes)
-                parts.append((path, found))
+                loaded.append(found)
         elif file is None:
             known = [*BUILT_IN, *paths]
             notes.error(
-                (*path, "type"), "is no known type", did_you_mean(resource.type, known), resource.type
+                (*path, "type"), "is not a known type", did_you_mean(resource.type, known), resource.type
             )
-    return parts
+    return loaded
 
 
 def _built_in(name: str, file: str | None) -> str | None:
-    """By the file that is imported (tensorflow-cluster.jinja), else by the type's own name."""
+    """By the name of the imported file (tensorflow-cluster.jinja), else by the type's own name."""
     stem = (file or "").rpartition("/")[2].partition(".")[0]
-    for word in (_FILES.get(stem, stem), name):
-        if word in BUILT_IN:
-            return word
+    for known in (_FILES.get(stem, stem), name):
+        if known in BUILT_IN:
+            return known
     return None
 
 
-def _check_imports(config: Config, present: Mapping[str, bool], notes: Notes) -> None:
+def _check_imports(config: ResourceConfig, present: Mapping[str, bool], notes: Notes) -> None:
     for i, one in enumerate(config.imports):
         if not present.get(one.path) and _built_in(one.name, one.path) is None:
-            text = "there is no such template"
-            notes.error(("imports", i, "path"), text, "paths are seen from the config's folder", one.path)
+            fix = "paths are relative to the config's folder"
+            notes.error(("imports", i, "path"), "template not found", fix, one.path)
 
 
 def _check(found: Properties, path: Path, notes: Notes) -> None:
@@ -91,7 +87,7 @@ def _check(found: Properties, path: Path, notes: Notes) -> None:
         _check_cluster(found, path, notes)
     if isinstance(found, JupyterProperties) and not found.password:
         notes.error(
-            (*path, "password"), "must be given", "Jupyter lets in whoever knows it: choose a good one"
+            (*path, "password"), "must be given", "everyone who knows it can use Jupyter: choose a good one"
         )
 
 
@@ -110,7 +106,7 @@ def _check_cluster(found: ClusterProperties, path: Path, notes: Notes) -> None:
             )
         longest = f"{job.name}-{job.num_tasks - 1}"
         if len(longest) > MAX_LABEL:
-            text = f"is too long: {longest!r} has {len(longest)} letters, and {MAX_LABEL} are allowed"
+            text = f"is too long: {longest!r} has {len(longest)} characters, and {MAX_LABEL} are allowed"
             notes.error(where, text, "shorten it", job.name)
     jupyter = found.jupyter_config
     if jupyter is not None and not jupyter.password and not jupyter.secret_name:
@@ -118,17 +114,17 @@ def _check_cluster(found: ClusterProperties, path: Path, notes: Notes) -> None:
         notes.error((*path, "jupyter-config"), text, "password: a good one, or secret-name: jupyter")
 
 
-def _check_size(found: ClusterProperties, jobs: list[JobWords], path: Path, notes: Notes) -> None:
+def _check_size(found: ClusterProperties, jobs: list[JobFields], path: Path, notes: Notes) -> None:
     """CLUSTER_CONFIG lists every task, in one environment string."""
     end = len(f"-0000.{found.namespace}.svc.cluster.local:65535,")
     total = sum(job.num_tasks * (len(job.name) + end + 2) for job in jobs)
     if total > limits.MAX_ENV_STRING:
-        text = f"CLUSTER_CONFIG would have some {total:,} bytes, and Linux allows {limits.MAX_ENV_STRING:,}"
+        text = f"CLUSTER_CONFIG would have about {total:,} bytes, and Linux allows {limits.MAX_ENV_STRING:,}"
         fits = limits.MAX_ENV_STRING * sum(job.num_tasks for job in jobs) // total
         notes.error((*path, "jobs"), text, f"about {fits:,} tasks fit with these names")
 
 
-def jobs_of(found: ClusterProperties) -> list[JobWords]:
+def jobs_of(found: ClusterProperties) -> list[JobFields]:
     if isinstance(found.jobs, list):
         return found.jobs
     counts: Mapping[str, int | None] = found.jobs or {
@@ -136,4 +132,4 @@ def jobs_of(found: ClusterProperties) -> list[JobWords]:
         "worker": found.worker,
         "master": found.master,
     }
-    return [JobWords(name, count, found.port) for name, count in counts.items() if count]
+    return [JobFields(name, count, found.port) for name, count in counts.items() if count]

@@ -1,19 +1,17 @@
-"""The cluster's objects: a Service per task, so that each has its own address, and a StatefulSet per job."""
-
-import json
+"""The objects of each resource. A cluster has a Service per task, for its address, and a StatefulSet per job."""
 
 from tfyard.model import Manifest
-from tfyard.render import notebook, prerequisites, scripts
-from tfyard.render.manifests import Piece
+from tfyard.render import notebook, podspec, prerequisites, scripts
+from tfyard.render.objects import RenderedObject
 
-from .config import Part, Template, jobs_of
-from .words import ClusterProperties, DiskProperties, JobWords, JupyterProperties, NfsServerProperties
+from .fields import ClusterProperties, DiskProperties, JobFields, JupyterProperties, NfsServerProperties
+from .load import Loaded, TemplateResource, jobs_of
 
 CONFIG = "tensorflow-cluster-config"
 KEY = "clusterconfig"
 DEFAULT_IMAGE = "tensorflow/tensorflow:2.21.0"
-GONE = ("gcr.io/oscon-tf-workshop/", "gcr.io/tensorflow/")
-"""Registries that were closed; what they offered is in today's default image."""
+CLOSED_REGISTRIES = ("gcr.io/oscon-tf-workshop/", "gcr.io/tensorflow/")
+"""Their images can no longer be pulled; today's default image replaces them."""
 NFS_IMAGE = "registry.k8s.io/volume-nfs:0.8"
 NFS_PORTS = {"nfs": 2049, "mountd": 20048, "rpcbind": 111}
 DOMAIN = "cluster.local"
@@ -25,12 +23,12 @@ _CLAIMS = {
 }
 
 
-def render(parts: list[Part]) -> list[Piece | Template]:
-    """Every part in the order of the config; templates of the user's own stay for the caller to fill."""
-    clusters = [part for part in parts if isinstance(part, ClusterProperties)]
-    made: list[Piece | Template] = []
-    for part in parts:
-        if isinstance(part, Template):
+def render(resources: list[Loaded]) -> list[RenderedObject | TemplateResource]:
+    """Every resource in the order of the config; the caller fills the user's templates."""
+    clusters = [part for part in resources if isinstance(part, ClusterProperties)]
+    made: list[RenderedObject | TemplateResource] = []
+    for part in resources:
+        if isinstance(part, TemplateResource):
             made.append(part)
         elif isinstance(part, ClusterProperties):
             made += _cluster(part)
@@ -44,14 +42,24 @@ def render(parts: list[Part]) -> list[Piece | Template]:
     return made
 
 
-def replaced(parts: list[Part]) -> list[str]:
-    """Images of the config that can no longer be pulled, and what runs instead."""
-    found = [_given_image(part) for part in parts if isinstance(part, ClusterProperties)]
-    found += [part.image for part in parts if isinstance(part, JupyterProperties)]
+def replaced_images(resources: list[Loaded]) -> list[str]:
+    """Images of the config that can no longer be pulled, and what is used instead."""
+    found = [_given_image(part) for part in resources if isinstance(part, ClusterProperties)]
+    found += [part.image for part in resources if isinstance(part, JupyterProperties)]
     return [
-        f"the image {image} is gone; {DEFAULT_IMAGE} or its Jupyter runs instead"
+        f"the image {image} is no longer available; {DEFAULT_IMAGE} or its Jupyter variant is used instead"
         for image in found
-        if image.startswith(GONE)
+        if image.startswith(CLOSED_REGISTRIES)
+    ]
+
+
+def jupyter_namespaces(resources: list[Loaded]) -> list[str]:
+    """Of each notebook server."""
+    return [
+        part.namespace
+        for part in resources
+        if isinstance(part, JupyterProperties)
+        or (isinstance(part, ClusterProperties) and part.jupyter_config)
     ]
 
 
@@ -60,7 +68,7 @@ def _given_image(part: ClusterProperties) -> str:
 
 
 def _image(given: str, default: str) -> str:
-    return default if not given or given.startswith(GONE) else given
+    return default if not given or given.startswith(CLOSED_REGISTRIES) else given
 
 
 def hosts(part: ClusterProperties) -> dict[str, list[str]]:
@@ -70,27 +78,27 @@ def hosts(part: ClusterProperties) -> dict[str, list[str]]:
     }
 
 
-def _cluster(part: ClusterProperties) -> list[Piece]:
+def _cluster(part: ClusterProperties) -> list[RenderedObject]:
     config = {
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": {"name": CONFIG, "namespace": part.namespace},
-        "data": {KEY: json.dumps(hosts(part), separators=(",", ":")), "server.py": scripts.read("server.py")},
+        "data": {KEY: notebook.cluster_config(hosts(part)), "server.py": scripts.read("server.py")},
     }
-    pieces = [Piece(config, "The addresses of all tasks, and the server that each of them runs.")]
+    objects = [RenderedObject(config, "The addresses of all tasks, and the server that each of them runs.")]
     for job in jobs_of(part):
-        pieces += [_service(part.namespace, job, i) for i in range(job.num_tasks)]
-        pieces.append(_stateful_set(part, job))
+        objects += [_service(part.namespace, job, i) for i in range(job.num_tasks)]
+        objects.append(_stateful_set(part, job))
     if part.jupyter_config is not None:
-        words = part.jupyter_config
+        given = part.jupyter_config
         jupyter = JupyterProperties(
-            namespace=part.namespace, password=words.password, image=words.server_image, cluster_config=CONFIG
+            namespace=part.namespace, password=given.password, image=given.server_image, cluster_config=CONFIG
         )
-        pieces += _jupyter(jupyter, part, words.secret_name or "")
-    return pieces
+        objects += _jupyter(jupyter, part, given.secret_name or "")
+    return objects
 
 
-def _service(namespace: str, job: JobWords, index: int) -> Piece:
+def _service(namespace: str, job: JobFields, index: int) -> RenderedObject:
     name = f"{job.name}-{index}"
     manifest = {
         "apiVersion": "v1",
@@ -103,12 +111,12 @@ def _service(namespace: str, job: JobWords, index: int) -> Piece:
             "selector": {"statefulset.kubernetes.io/pod-name": name},
         },
     }
-    return Piece(manifest, f"The address of task {index} of {job.name}.")
+    return RenderedObject(manifest, f"The address of task {index} of {job.name}.")
 
 
-def _stateful_set(part: ClusterProperties, job: JobWords) -> Piece:
-    """Its pods are called as tasks are: job, dash, number. Clusters before 1.33 insist on a Service's name,
-    and any will do: nobody uses the names that pods get from it."""
+def _stateful_set(part: ClusterProperties, job: JobFields) -> RenderedObject:
+    """Its pods are named like the tasks: job, dash, number. Clusters before 1.33 require a `serviceName`; any is
+    fine, because nobody uses the DNS names that pods get from it."""
     labels = {"tensorflow": "cluster", "job": job.name}
     spec: Manifest = {
         "replicas": job.num_tasks,
@@ -119,10 +127,12 @@ def _stateful_set(part: ClusterProperties, job: JobWords) -> Piece:
     }
     metadata = {"name": job.name, "namespace": part.namespace, "labels": labels}
     manifest = {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": metadata, "spec": spec}
-    return Piece(manifest, f"The job {job.name}: {job.num_tasks} servers, each started again when it ends.")
+    return RenderedObject(
+        manifest, f"The job {job.name}: {job.num_tasks} servers, each restarted when it ends."
+    )
 
 
-def _pod(part: ClusterProperties, job: JobWords) -> Manifest:
+def _pod(part: ClusterProperties, job: JobFields) -> Manifest:
     volumes, mounts = volumes_of(part)
     scripts_mount = {"name": "tfyard", "mountPath": _SCRIPT_AT, "readOnly": True}
     container = {
@@ -133,7 +143,7 @@ def _pod(part: ClusterProperties, job: JobWords) -> Manifest:
         "env": [
             {"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
             {"name": "POD_NAMESPACE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}},
-            notebook.from_config_map("CLUSTER_CONFIG", CONFIG, KEY),
+            podspec.from_config_map(notebook.CLUSTER_CONFIG, CONFIG, KEY),
         ],
         "volumeMounts": [*mounts, scripts_mount],
     }
@@ -154,10 +164,12 @@ def volumes_of(part: ClusterProperties) -> tuple[list[Manifest], list[Manifest]]
     return volumes, mounts
 
 
-def _jupyter(part: JupyterProperties, near: ClusterProperties | None, secret: str = "") -> list[Piece]:
-    """The port of TensorBoard was always open; now something listens there."""
+def _jupyter(
+    part: JupyterProperties, near: ClusterProperties | None, secret: str = ""
+) -> list[RenderedObject]:
+    """The original had an open port for TensorBoard and nothing listened there; here TensorBoard does."""
     config = part.cluster_config or (CONFIG if near is not None else "")
-    env = [notebook.from_config_map("CLUSTER_CONFIG", config, KEY)] if config else []
+    env = [podspec.from_config_map(notebook.CLUSTER_CONFIG, config, KEY)] if config else []
     volumes, mounts = volumes_of(near) if near is not None else ([], [])
     server = notebook.Server(
         name="jupyter",
@@ -174,7 +186,7 @@ def _jupyter(part: JupyterProperties, near: ClusterProperties | None, secret: st
     return notebook.render(server)
 
 
-def _disk(part: DiskProperties) -> list[Piece]:
+def _disk(part: DiskProperties) -> list[RenderedObject]:
     if part.ip is not None:
         nfs = {"server": part.ip, "path": part.path}
         return prerequisites.nfs_claim(part.name, part.namespace, nfs, part.capacity)
@@ -187,11 +199,11 @@ def _disk(part: DiskProperties) -> list[Piece]:
             "resources": {"requests": {"storage": part.capacity}},
         },
     }
-    return [Piece(claim, "A claim; the cluster's default storage class makes the disk.")]
+    return [RenderedObject(claim, "A claim; the cluster's default StorageClass creates the disk.")]
 
 
-def _nfs_server(part: NfsServerProperties) -> list[Piece]:
-    """One pod owns the disk and offers it to many, for clusters whose disks can be mounted once only."""
+def _nfs_server(part: NfsServerProperties) -> list[RenderedObject]:
+    """One pod mounts the disk and shares it, for clusters whose disks can only be mounted once."""
     labels = {"role": part.name}
     metadata = {"name": part.name, "namespace": part.namespace}
     container = {
@@ -212,9 +224,11 @@ def _nfs_server(part: NfsServerProperties) -> list[Piece]:
     ports = [{"name": name, "port": port} for name, port in NFS_PORTS.items()]
     service = {"apiVersion": "v1", "kind": "Service", "metadata": metadata}
     return [
-        Piece({**service, "spec": {"selector": labels, "ports": ports}}, "The address of the NFS server."),
-        Piece(
+        RenderedObject(
+            {**service, "spec": {"selector": labels, "ports": ports}}, "The address of the NFS server."
+        ),
+        RenderedObject(
             {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec},
-            "The NFS server; Recreate, since two pods must not hold the disk at once.",
+            "The NFS server. `Recreate`, because two pods must not mount the disk at the same time.",
         ),
     ]
