@@ -54,7 +54,7 @@ class _Commands(click.Group):
 
 
 def _width() -> dict[str, int]:
-    """As wide as the terminal. Asked here, because click asks through shutil, which imports compressors."""
+    """As wide as the terminal. Not by click's own way, which imports shutil and with it compressors."""
     try:
         return {"terminal_width": min(os.get_terminal_size().columns, MAX_WIDTH) - 2}
     except OSError:  # no terminal
@@ -72,21 +72,21 @@ def tfyard() -> None:
 
 
 def main() -> None:
-    """Errors that we know end in one clear line and their own exit code, never in a traceback."""
+    """Our own errors end in one clear line and their own exit code, never in a traceback."""
     _open_streams()
     try:
         try:
             tfyard(prog_name="tfyard")
         finally:
             sys.stdout.flush()
-    except OSError as error:  # a full disk, a folder that may not be read: nobody closer knew what to do
+    except OSError as error:  # a full disk, a folder that may not be read
         _close_output()
         click.echo(f"tfyard: {f'{error.filename}: ' if error.filename else ''}{error.strerror}", err=True)
         sys.exit(1)
     except Invalid as error:
         from tfyard.cli.problems import report
 
-        report(error.problems)
+        report(error.problems, error.text, error.name)
         sys.exit(error.exit_code)
     except TfyardError as error:
         click.echo(f"tfyard: {error}", err=True)
@@ -94,12 +94,12 @@ def main() -> None:
 
 
 def _open_streams() -> None:
-    """Whoever closed them (`>&-`) wants to see nothing."""
+    """A stream that was closed (`>&-`) is opened on /dev/null."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w"))
 
 
 def _close_output() -> None:
-    """What could not be written would be tried again at the end, and complained about in Python's own way."""
+    """Python would try to write the rest again at exit, and print an error message of its own."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -2,16 +2,20 @@
 
 import sys
 from itertools import takewhile
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from tfyard.errors import TfyardError
+from tfyard.errors import TfyardError, Usage
+
+if TYPE_CHECKING:
+    from tfyard.local.prepared import Prepared
+    from tfyard.local.settings import Settings
 
 
 class _Run(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        given = [*args]  # the parser eats its list
+        given = [*args]  # the parser empties its list
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
@@ -27,7 +31,7 @@ class _Run(click.Command):
 
 def _with_value(words: list[str], option: str) -> list[str]:
     """An option as it was written, and what follows it up to the next."""
-    start = next(place for place, word in enumerate(words) if word.startswith(option))
+    start = next(index for index, word in enumerate(words) if word.startswith(option))
     value = takewhile(lambda word: not word.startswith("-") and not word.endswith(".py"), words[start + 1 :])
     return [words[start], *value]
 
@@ -56,7 +60,7 @@ def _with_value(words: list[str], option: str) -> list[str]:
 @click.option(
     "-o", "--output", type=click.Choice(["text", "json"]), default="text", help="Lines, or JSON events."
 )
-def command(**options: Any) -> None:
+def command(dry_run: bool, quiet: bool, output: str, **options: Any) -> None:
     """Run a job here: every task a real process, with a real TF_CONFIG; no cluster, no containers.
 
     FILE is a tfyard job file, a TFJob of any version, or a Python script; then the roles are given by
@@ -67,17 +71,59 @@ def command(**options: Any) -> None:
     Exits with 0 if the job succeeded, else with the failed task's code, 124 if it missed its deadline,
     130 after Ctrl-C.
     """
+    from tfyard.cli import problems
+    from tfyard.local.prepare import prepare
+    from tfyard.local.settings import Settings
+
+    prepared = prepare(Settings(**options))
+    problems.report(prepared.warnings, prepared.text)
+    if prepared.settings.save is not None:
+        _save(prepared.settings.save, prepared.settings, dry_run=dry_run)
+    if dry_run:
+        _print_commands(prepared)
+    else:
+        sys.exit(_follow(prepared, output, quiet=quiet))
+
+
+def _save(name: str, settings: "Settings", *, dry_run: bool) -> None:
+    """Write the job file that does the same as the script with its options."""
+    from tfyard import files, formats
+    from tfyard.cli import editor
+    from tfyard.formats.writing import SCHEMA_LINE
+    from tfyard.local import script
+
+    if dry_run:
+        click.echo(f"--save: a dry run does not write {name}", err=True)
+    elif script.job_file(settings).exists():
+        raise Usage(f"--save: {name} exists; choose another name")
+    else:
+        files.write_text(name, SCHEMA_LINE + formats.to_yaml(script.words(settings)))
+        editor.write_schema(name)
+
+
+def _print_commands(prepared: "Prepared") -> None:
+    """What would be started: directory, environment of its own, command; copied into a shell, it runs."""
+    from shlex import join, quote
+
+    from tfyard.local.machine import base_env, commands
+
+    inherited = base_env()
+    for task, process in commands(prepared).items():
+        click.echo(f"{task.name}:")
+        click.echo(f"  cd {quote(process.cwd)}")
+        for name, value in process.env.items():
+            if inherited.get(name) != value:
+                click.echo(f"  {name}={quote(value)}")
+        click.echo(f"  {join(process.argv)}")
+
+
+def _follow(prepared: "Prepared", output: str, *, quiet: bool) -> int:
     import asyncio
 
-    from tfyard.local import execute, prepare
+    from tfyard.cli.screen.follow import Follower
 
-    settings = prepare.Settings(**options)
-    prepared = prepare.prepare(settings)
-    if settings.dry_run:
-        prepare.show_plan(prepared)
-        return
     try:
-        code = asyncio.run(execute.execute(prepared))
+        record = asyncio.run(Follower(prepared, output, quiet=quiet).follow())
     except OSError as error:
         raise TfyardError(f"{error.filename or 'the run directory'}: {error.strerror}") from error
-    sys.exit(code)
+    return record.exit_code or 0

@@ -10,8 +10,7 @@ from tfyard.backends.local import run_directory
 from tfyard.backends.local.run_directory import RunRecord, TaskRecord
 from tfyard.local.shortfalls import stand_ins
 from tfyard.model import Job, Status, Task, tensorflow_container
-from tfyard.model.run_events import Ended, Happening, Metric, Started
-from tfyard.overview.progress import Progress
+from tfyard.model.run_events import Ended, Happening, Started
 from tfyard.planner import indexes
 
 DEADLINE_CODE, INTERRUPT_CODE = 124, 130
@@ -19,11 +18,10 @@ _STEPS = re.compile(r"--?(?:max[_-]|train[_-]|num[_-])?steps[= ](\d+)")
 
 
 class Recorder:
-    """Sees everything that happens, and keeps the little that matters afterwards."""
+    """Sees every event of a run, and keeps how each task started and ended."""
 
-    def __init__(self, job: Job, file: Path) -> None:
-        self.job, self.file = job, file
-        self.progress = Progress(total_steps(job))
+    def __init__(self, job: Job) -> None:
+        self.job = job
         self._starts: dict[str, int] = {}
         self._ends: dict[str, Ended] = {}
 
@@ -34,19 +32,12 @@ class Recorder:
                 self._ends.pop(task, None)
             case Ended(task):
                 self._ends[task] = happening
-            case Metric():
-                self.progress.note(happening)
 
     def record(
-        self,
-        name: str,
-        started: datetime,
-        status: Status,
-        *,
-        ended: datetime | None = None,
-        interrupts: int = 0,
+        self, name: str, times: tuple[datetime, datetime | None], status: Status, interrupts: int
     ) -> RunRecord:
-        failure = status.failure
+        """`times`: when the run started, and when it ended."""
+        failure, (started, ended) = status.failure, times
         phase = "Interrupted" if interrupts and not status.is_finished else status.phase or "Running"
         return RunRecord(
             name=name,
@@ -60,12 +51,6 @@ class Recorder:
             expires=run_directory.expiry(self.job, ended) if ended is not None else None,
             pid=os.getpid() if ended is None else 0,
         )
-
-    def outputs(self, given: dict[str, Path]) -> Iterator[tuple[str, Path]]:
-        """Where the volumes that outlive the run are."""
-        yield from given.items()
-        for name, directory in stand_ins(self.job, set(given)):
-            yield name, run_directory.HOME / "volumes" / directory
 
     def _task(self, task: Task, status: Status) -> TaskRecord:
         end = self._ends.get(task.name)
@@ -89,6 +74,13 @@ class Recorder:
         if end.stopped:
             return "Stopped"
         return "Failed" if end.code else "Succeeded"
+
+
+def outputs(job: Job, given: dict[str, Path]) -> Iterator[tuple[str, Path]]:
+    """(volume, directory) of the volumes that are kept after the run."""
+    yield from given.items()
+    for name, directory in stand_ins(job, set(given)):
+        yield name, run_directory.HOME / "volumes" / directory
 
 
 def total_steps(job: Job) -> int | None:

@@ -1,28 +1,14 @@
-"""What every screen can do, and what every screen keeps track of."""
+"""How far the training is, from the metrics that its tasks report."""
 
 import math
 import time
-from abc import ABC, abstractmethod
 from collections import deque
 
-from tfyard.model.run_events import Ended, Happening, Metric
+from tfyard.model.run_events import Ended, Metric
 
 KEPT_POINTS = 2_000
 RATE_WINDOW = 30.0
 LEADING = ("chief", "master", "worker")
-
-
-class Screen(ABC):
-    """Also a context: on leaving, the terminal is as it was."""
-
-    def __enter__(self) -> "Screen":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        return
-
-    @abstractmethod
-    def show(self, happening: Happening) -> None: ...
 
 
 class Progress:

@@ -9,8 +9,9 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from tfyard.cli.screen.base import Screen
 from tfyard.model.run_events import Counts, Ended, Happening, Log, Note, Phase, Skipped, Started, Usage
-from tfyard.overview.progress import Progress, Screen, duration, ending, number, size
+from tfyard.overview.progress import Progress, duration, ending, number, size
 
 COLOURS = ("cyan", "green", "yellow", "magenta", "blue", "bright_cyan", "bright_green", "bright_magenta")
 LINES_PER_FLUSH = 200
@@ -42,20 +43,20 @@ class LiveScreen(Screen):
         self._flush()
         self._live.stop()
 
-    def show(self, happening: Happening) -> None:
-        match happening:
+    def show(self, event: Happening) -> None:
+        match event:
             case Log(task, text):
                 self._lines.append((task, text))
             case Skipped(task, lines):
                 self._lines.append((task, f"… {lines:,} lines not shown; its log has them"))
             case Started(task, start, _) if start > 1:
                 self._lines.append((task, f"starts again (start {start})"))
-            case Ended(task, code) if code or happening.stopped:
-                self._lines.append((task, ending(happening)))
+            case Ended(task, code) if code or event.stopped:
+                self._lines.append((task, ending(event)))
             case Phase(phase, _):
                 self._phase = phase
             case Counts():
-                self._counts = happening
+                self._counts = event
             case Usage(tasks):
                 self._usage = tasks
             case Note(level, text):

@@ -2,9 +2,10 @@
 
 import sys
 
+from tfyard.cli.screen.base import Screen
 from tfyard.formats.loglines import without_colours
 from tfyard.model.run_events import Ended, Happening, Log, Note, Phase, Skipped, Started
-from tfyard.overview.progress import Screen, ending
+from tfyard.overview.progress import ending
 
 
 class PlainScreen(Screen):
@@ -12,8 +13,8 @@ class PlainScreen(Screen):
         self._width = max((len(task) for task in tasks), default=0)
         self._quiet = quiet
 
-    def show(self, happening: Happening) -> None:
-        match happening:
+    def show(self, event: Happening) -> None:
+        match event:
             case Note("error" | "warning" as level, text):
                 self._say(f"{level}: {text}", always=True)
             case Log(task, text):
@@ -23,7 +24,7 @@ class PlainScreen(Screen):
             case Started(task, start, _) if start > 1:
                 self._line(task, f"starts again (start {start})")
             case Ended(task):
-                self._line(task, ending(happening))
+                self._line(task, ending(event))
             case Phase("Restarting", _):
                 pass  # the warning that comes with it has said so, and why
             case Phase(phase, _):
