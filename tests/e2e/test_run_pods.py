@@ -96,6 +96,7 @@ containers:
     assert "vault" in done.stderr
     assert "--env KEY=VALUE" in done.stderr
     assert not (yard.folder / ".tfyard").exists()
+    assert "KEY=a$(B)$$" in yard.run("--env", "KEY=a$(B)$$").lines("worker-0")
 
 
 def test_init_containers_run_first_and_in_turn(yard: Yard) -> None:

@@ -7,12 +7,14 @@ from tfyard import formats
 from tfyard.backends.local import run_directory
 from tfyard.backends.local.run_directory import RunDirectory, RunRecord
 from tfyard.local import code, tensorboard
+from tfyard.local.attach import script_path
 from tfyard.local.loop import Loop, Watch
 from tfyard.local.machine import machine
 from tfyard.local.prepared import Prepared
 from tfyard.local.record import Recorder
 from tfyard.local.shortfalls import shortfalls, stand_ins
 from tfyard.model.run_events import Happening, Note, Over, Phase
+from tfyard.node.processes import Command
 
 
 class Run:
@@ -31,15 +33,16 @@ class Run:
         self.directory.write("job.yaml", formats.dump(prepared.job, "jobfile").text())
         if prepared.job.code is not None:
             code.fetch(prepared.job.code, self.directory.path / "code")
-        self._loop = self._make_loop()
+        here = machine(prepared, self.directory.path.resolve())
+        self._loop = Loop(prepared, here, self.directory, self._tell)
 
     async def execute(self) -> RunRecord:
         """Until the job has ended and no process is left."""
         self._record()
         self._announce()
-        await self._loop.run(self.prepared.rehearsals)
+        await self._loop.run(self._helpers())
         self.prepared.ports.release()
-        shutil.rmtree(self._loop.kubelet.machine.scratch, ignore_errors=True)
+        shutil.rmtree(self._loop.node.scratch, ignore_errors=True)
         record = self._record(ended=datetime.now(UTC))
         self._tell(Over(record.phase, record.exit_code or 0, record.message, str(self.directory.path)))
         if record.expires is not None and record.ended is not None and record.expires <= record.ended:
@@ -54,13 +57,6 @@ class Run:
         """The first call asks every task to stop, the second kills them."""
         self._loop.interrupt()
 
-    def _make_loop(self) -> Loop:
-        prepared = self.prepared
-        node = machine(prepared, self.directory.path.resolve())
-        loop = Loop(prepared.job, prepared.site, node, self.directory)
-        loop.watch, loop.pattern = self._tell, prepared.pattern
-        return loop
-
     def _announce(self) -> None:
         job, path = self.prepared.job, self.directory.path
         roles = ", ".join(f"{role.replicas} {role.name}" for role in job.roles if role.replicas)
@@ -72,11 +68,14 @@ class Run:
             volume = f"{run_directory.HOME}/volumes/{directory}"
             self._note("info", f"volume {name} is {volume}; --mount {name}=DIR uses another directory")
         for task in self.prepared.settings.attach:
-            self._note("info", f"start {task} yourself, with its environment: sh {path}/attach-{task}.sh")
-        if self.prepared.settings.tensorboard:
-            port = self.prepared.ports.one()
-            self._loop.helpers["tensorboard"] = tensorboard.command(self.prepared, port)
-            self._note("info", f"TensorBoard: http://127.0.0.1:{port}/")
+            self._note("info", f"start {task} yourself, with its environment: sh {script_path(path, task)}")
+
+    def _helpers(self) -> dict[str, Command]:
+        if not self.prepared.settings.tensorboard:
+            return {}
+        port = self.prepared.ports.one()
+        self._note("info", f"TensorBoard: http://127.0.0.1:{port}/")
+        return {"tensorboard": tensorboard.command(self.prepared, port)}
 
     def _note(self, level: str, text: str) -> None:
         self._tell(Note(level, text))

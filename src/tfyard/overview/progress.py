@@ -88,7 +88,7 @@ def _rank(task: str) -> tuple[int, float, str]:
 
 def ending(ended: Ended) -> str:
     if ended.stopped:
-        return f"stopped, for {ended.stopped}"
+        return f"stopped: {ended.stopped}"
     return f"ended with code {ended.code}" + (" (OOMKilled)" if ended.reason == "OOMKilled" else "")
 
 
