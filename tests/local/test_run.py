@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from tfyard.backends.local.run_directory import RunRecord
 from tfyard.local.prepare import prepare
 from tfyard.local.run import Run
 from tfyard.local.settings import Settings
 from tfyard.model.run_events import Log, Over, Phase
+from tfyard.overview.record import RunRecord
 
 pytestmark = pytest.mark.processes
 

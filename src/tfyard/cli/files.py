@@ -23,6 +23,7 @@ __all__ = [
     "read_documents",
     "read_jobs",
     "refuse_input",
+    "write_output",
     "write_text",
 ]
 
@@ -74,3 +75,11 @@ def refuse_input(output: str | None, names: Iterable[str], way_out: str) -> None
             continue
         if is_same:
             raise Usage(f"-o {output} is the file that is read; {way_out}")
+
+
+def write_output(name: str | None, text: str) -> None:
+    """Into the file of `--output`, or to standard output."""
+    if name is None:
+        print_text(text)
+    else:
+        write_text(name, text)

@@ -12,7 +12,9 @@ from tfyard.errors import Usage
 from tfyard.formats.loglines import stored
 from tfyard.model.run_events import Metric
 from tfyard.node.logs import clean
-from tfyard.overview.progress import Progress, duration
+from tfyard.overview.progress import Progress
+from tfyard.overview.record import RunRecord
+from tfyard.overview.summary import RUN_COLUMNS, run_row
 
 
 @click.group("runs", invoke_without_command=True)
@@ -46,7 +48,7 @@ def show(name: str) -> None:
     progress = Progress()
     for row in run.metrics():
         values = stored({name: value for name, value in row.items() if name not in ("at", "task", "step")})
-        progress.note(Metric(task=row["task"], values=values, step=row["step"]))
+        progress.note(Metric(task=row["task"], values=values, step=row["step"]), row["at"])
     click.echo(run.name)
     for line in summary(record, progress):
         click.echo(line)
@@ -83,16 +85,7 @@ def _print_log(path: Path, *, alone: bool) -> None:
     sys.stdout.flush()
 
 
-def _print_table(found: list[run_directory.RunRecord]) -> None:
-    rows = [("RUN", "PHASE", "TASKS", "TOOK", "EXIT CODE")]
-    rows += [
-        (r.name, r.phase, str(len(r.tasks)), _took(r), "" if r.exit_code is None else str(r.exit_code))
-        for r in found
-    ]
-    for line in columns(rows):
+def _print_table(found: list[RunRecord]) -> None:
+    now = datetime.now(UTC)
+    for line in columns([RUN_COLUMNS, *(run_row(record, now) for record in found)]):
         click.echo(line)
-
-
-def _took(record: run_directory.RunRecord) -> str:
-    end = record.ended or datetime.now(UTC)
-    return duration((end - record.started).total_seconds())

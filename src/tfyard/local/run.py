@@ -1,20 +1,21 @@
 """A prepared run: makes its directory, runs its tasks, tells every event, and returns its record."""
 
+import os
 import shutil
 from datetime import UTC, datetime
 
 from tfyard import formats
 from tfyard.backends.local import run_directory
-from tfyard.backends.local.run_directory import RunDirectory, RunRecord
+from tfyard.backends.local.run_directory import RunDirectory
 from tfyard.local import code, tensorboard
 from tfyard.local.attach import script_path
 from tfyard.local.loop import Loop, Watch
 from tfyard.local.machine import machine
 from tfyard.local.prepared import Prepared
-from tfyard.local.record import Recorder
 from tfyard.local.shortfalls import shortfalls, stand_ins
 from tfyard.model.run_events import Happening, Note, Over, Phase
 from tfyard.node.processes import Command
+from tfyard.overview.record import Recorder, RunRecord
 
 
 class Run:
@@ -23,13 +24,12 @@ class Run:
     def __init__(self, prepared: Prepared, watch: Watch) -> None:
         if prepared.settings.tensorboard:
             tensorboard.check(prepared)
-        self.prepared, self._watch = prepared, watch
-        self._started = datetime.now(UTC)
-        run_directory.sweep(self._started)
-        self._recorder = Recorder(prepared.job)
+        self.prepared, self._watch, now = prepared, watch, datetime.now(UTC)
+        run_directory.sweep(now)
         self.directory = RunDirectory.make(
-            run_directory.HOME, prepared.job, self._started, lambda text: self._note("warning", text)
+            run_directory.HOME, prepared.job, now, lambda text: self._note("warning", text)
         )
+        self._recorder = Recorder(self.directory.name, prepared.job, now, os.getpid())
         self.directory.write("job.yaml", formats.dump(prepared.job, "jobfile").text())
         if prepared.job.code is not None:
             code.fetch(prepared.job.code, self.directory.path / "code")
@@ -87,7 +87,6 @@ class Run:
         self._watch(event)
 
     def _record(self, ended: datetime | None = None) -> RunRecord:
-        times = (self._started, ended)
-        record = self._recorder.record(self.directory.name, times, self._loop.status, self.interrupts)
+        record = self._recorder.record(self._loop.status, self.interrupts, ended)
         self.directory.record(record)
         return record

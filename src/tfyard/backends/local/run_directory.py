@@ -9,42 +9,18 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import msgspec
-from msgspec import Struct
 from msgspec.structs import replace
 
 from tfyard.errors import Usage
 from tfyard.model import Job
+from tfyard.overview.record import RunRecord
 
 HOME = Path(".tfyard")
-
-
-class TaskRecord(Struct, frozen=True, kw_only=True):
-    """How one task ended."""
-
-    name: str
-    outcome: str
-    exit_code: int | None = None
-    starts: int = 1
-    cpu: float = 0.0
-    peak: int = 0
-
-
-class RunRecord(Struct, frozen=True, kw_only=True):
-    name: str
-    job: str
-    started: datetime
-    ended: datetime | None = None
-    phase: str = "Running"
-    exit_code: int | None = None
-    message: str = ""
-    tasks: tuple[TaskRecord, ...] = ()
-    expires: datetime | None = None
-    pid: int = 0
 
 
 class RunDirectory:
@@ -178,10 +154,6 @@ def sweep(now: datetime, home: Path = HOME) -> list[str]:
             shutil.rmtree(run.path)
             gone.append(run.name)
     return gone
-
-
-def expiry(job: Job, ended: datetime) -> datetime | None:
-    return None if job.run_policy.ttl is None else ended + timedelta(seconds=job.run_policy.ttl)
 
 
 def _replace(path: Path, text: str) -> None:

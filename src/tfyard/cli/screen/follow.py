@@ -4,20 +4,21 @@ import asyncio
 import os
 import signal
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from shlex import quote
 
 import click
 
-from tfyard.backends.local.run_directory import RunRecord
 from tfyard.cli.screen.base import Screen
 from tfyard.cli.screen.summary import summary
 from tfyard.local.prepared import Prepared
-from tfyard.local.record import outputs, total_steps
 from tfyard.local.run import Run
+from tfyard.local.shortfalls import outputs
 from tfyard.model.run_events import Happening, Metric, Note
-from tfyard.overview.progress import Progress
+from tfyard.overview.progress import Progress, total_steps
+from tfyard.overview.record import RunRecord
 
 
 class Follower:
@@ -39,7 +40,7 @@ class Follower:
 
     def _show(self, event: Happening) -> None:
         if isinstance(event, Metric):
-            self._progress.note(event)
+            self._progress.note(event, time.monotonic())
         with suppress(OSError):  # the terminal is gone, or `head` has read enough: the run itself continues
             self._screen.show(event)
 
