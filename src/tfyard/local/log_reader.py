@@ -17,7 +17,7 @@ class LogReader:
     def __init__(
         self,
         directory: RunDirectory,
-        watch: Callable[[run_events.Happening], None],
+        watch: Callable[[run_events.RunEvent], None],
         pattern: Pattern[str] | None,
     ) -> None:
         self._directory, self._watch, self._pattern = directory, watch, pattern

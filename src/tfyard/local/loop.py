@@ -19,7 +19,7 @@ from tfyard.spine import reconcile
 
 READ_LOGS_EVERY = 0.1
 
-Watch = Callable[[run_events.Happening], None]
+Watch = Callable[[run_events.RunEvent], None]
 
 
 class Loop:
@@ -129,7 +129,7 @@ class Loop:
         else:
             tasks = self._runner.tasks()
             uses = {tasks[uid]: (use.cpus, use.memory) for uid, use in event.uses.items() if uid in tasks}
-            self._watch(run_events.Usage(uses))
+            self._watch(run_events.ResourceUsage(uses))
 
     def _why_stopped(self, event: ContainerEnded) -> str:
         if not event.is_stopped:

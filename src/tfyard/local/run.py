@@ -13,7 +13,7 @@ from tfyard.local.loop import Loop, Watch
 from tfyard.local.machine import machine
 from tfyard.local.prepared import Prepared
 from tfyard.local.shortfalls import shortfalls, stand_ins
-from tfyard.model.run_events import Happening, Note, Over, Phase
+from tfyard.model.run_events import Note, Over, Phase, RunEvent
 from tfyard.node.processes import Command
 from tfyard.overview.record import Recorder, RunRecord
 
@@ -80,7 +80,7 @@ class Run:
     def _note(self, level: str, text: str) -> None:
         self._tell(Note(level, text))
 
-    def _tell(self, event: Happening) -> None:
+    def _tell(self, event: RunEvent) -> None:
         self._recorder.note(event)
         if isinstance(event, Phase):
             self._record()

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from msgspec import Struct
 
 from tfyard.model import Job, Status, Task
-from tfyard.model.run_events import Ended, Happening, Started
+from tfyard.model.run_events import Ended, RunEvent, Started
 from tfyard.planner import indexes
 
 DEADLINE_CODE, INTERRUPT_CODE = 124, 130
@@ -45,7 +45,7 @@ class Recorder:
         self._starts: dict[str, int] = {}
         self._ends: dict[str, Ended] = {}
 
-    def note(self, event: Happening) -> None:
+    def note(self, event: RunEvent) -> None:
         match event:
             case Started(task, start, _):
                 self._starts[task] = start

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 
-from tfyard.model.run_events import Happening
+from tfyard.model.run_events import RunEvent
 
 
 class Screen(ABC):
@@ -15,4 +15,4 @@ class Screen(ABC):
         return
 
     @abstractmethod
-    def show(self, event: Happening) -> None: ...
+    def show(self, event: RunEvent) -> None: ...

@@ -16,7 +16,7 @@ from tfyard.cli.screen.summary import summary
 from tfyard.local.prepared import Prepared
 from tfyard.local.run import Run
 from tfyard.local.shortfalls import outputs
-from tfyard.model.run_events import Happening, Metric, Note
+from tfyard.model.run_events import Metric, Note, RunEvent
 from tfyard.overview.progress import Progress, total_steps
 from tfyard.overview.record import RunRecord
 
@@ -38,7 +38,7 @@ class Follower:
                 self._print_end(run, record)
         return record
 
-    def _show(self, event: Happening) -> None:
+    def _show(self, event: RunEvent) -> None:
         if isinstance(event, Metric):
             self._progress.note(event, time.monotonic())
         with suppress(OSError):  # the terminal is gone, or `head` has read enough: the run itself continues

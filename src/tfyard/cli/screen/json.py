@@ -7,7 +7,7 @@ import msgspec
 
 from tfyard.cli.screen.base import Screen
 from tfyard.formats.loglines import storable
-from tfyard.model.run_events import Counts, Happening, Log, Metric, Skipped
+from tfyard.model.run_events import Counts, Log, Metric, RunEvent, Skipped
 
 
 class JsonScreen(Screen):
@@ -15,7 +15,7 @@ class JsonScreen(Screen):
         self._counts: Counts | None = None
         self._quiet = quiet
 
-    def show(self, event: Happening) -> None:
+    def show(self, event: RunEvent) -> None:
         if self._quiet and isinstance(event, Log | Skipped):
             return
         if isinstance(event, Counts):

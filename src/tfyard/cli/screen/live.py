@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tfyard.cli.screen.base import Screen
-from tfyard.model.run_events import Counts, Ended, Happening, Log, Note, Phase, Skipped, Started, Usage
+from tfyard.model.run_events import Counts, Ended, Log, Note, Phase, ResourceUsage, RunEvent, Skipped, Started
 from tfyard.overview.progress import Progress
 from tfyard.overview.wording import duration, ending, size, skipped, starting_again
 
@@ -45,7 +45,7 @@ class LiveScreen(Screen):
         self._flush()
         self._live.stop()
 
-    def show(self, event: Happening) -> None:
+    def show(self, event: RunEvent) -> None:
         match event:
             case Log(task, text):
                 self._lines.append((task, text))
@@ -59,7 +59,7 @@ class LiveScreen(Screen):
                 self._phase = phase
             case Counts():
                 self._counts = event
-            case Usage(tasks):
+            case ResourceUsage(tasks):
                 self._usage = tasks
             case Note(level, text):
                 self._lines.append(("", f"[{level}] {text}"))

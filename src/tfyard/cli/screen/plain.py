@@ -4,7 +4,7 @@ import sys
 
 from tfyard.cli.screen.base import Screen
 from tfyard.formats.loglines import without_colours
-from tfyard.model.run_events import Ended, Happening, Log, Note, Phase, Skipped, Started
+from tfyard.model.run_events import Ended, Log, Note, Phase, RunEvent, Skipped, Started
 from tfyard.overview.wording import ending, skipped, starting_again
 
 
@@ -13,7 +13,7 @@ class PlainScreen(Screen):
         self._width = max((len(task) for task in tasks), default=0)
         self._quiet = quiet
 
-    def show(self, event: Happening) -> None:
+    def show(self, event: RunEvent) -> None:
         match event:
             case Note("error" | "warning" as level, text):
                 self._say(f"{level}: {text}", always=True)
