@@ -1,4 +1,4 @@
-"""The list of commands. Each is imported when it is called, so that `--help` answers at once."""
+"""The list of commands. Each is imported when it is called, so that `--help` is fast."""
 
 import gc
 import os
@@ -12,17 +12,17 @@ from tfyard.errors import Invalid, TfyardError
 
 MAX_WIDTH = 100
 COMMANDS = {
-    "run": "Run a job here, every task as a real process.",
+    "run": "Run a job on this machine, every task as a real process.",
     "runs": "List past runs, show one, or print its logs.",
     "render": "Write a job as Kubernetes manifests, with or without an operator.",
     "template": "Render Jinja templates for single and distributed jobs, or write them for editing.",
-    "notebook": "Write a Jupyter server that stands beside a job.",
-    "validate": "Check job files and TFJobs; say everything that is wrong, and how to mend it.",
+    "notebook": "Write the manifests of a Jupyter server for a job.",
+    "validate": "Check job files and TFJobs; report every problem and how to fix it.",
     "convert": "Rewrite a job of any version as TFJob v1 or as a job file.",
-    "explain": "Say what a field of the job file or of TFJob means.",
+    "explain": "Explain a field of the job file or of TFJob.",
     "crds": "Print the CustomResourceDefinitions of TFJob, for kubectl.",
     "init": "Write a commented job file to start from.",
-    "operator": "Keep the TFJobs of a cluster going.",
+    "operator": "Run the operator that reconciles the TFJobs of a cluster.",
     "version": "Print the version.",
 }
 
@@ -35,7 +35,7 @@ class _Commands(click.Group):
         if name not in COMMANDS:
             return None
         command: click.Command = import_module(f"tfyard.cli.{name}").command
-        gc.freeze()  # what is imported stays: the collector need never look at it
+        gc.freeze()  # modules stay: the collector need not scan them
         gc.enable()
         return command
 
@@ -45,7 +45,7 @@ class _Commands(click.Group):
         if args and not args[0].startswith("-") and args[0] not in COMMANDS:
             from tfyard.formats.declarations.reading import did_you_mean
 
-            ctx.fail(f"there is no command {args[0]!r}; {did_you_mean(args[0], COMMANDS)}")
+            ctx.fail(f"unknown command {args[0]!r}; {did_you_mean(args[0], COMMANDS)}")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
@@ -64,8 +64,8 @@ def _width() -> dict[str, int]:
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], **_width()})
 @click.version_option(__version__, "-V", "--version", prog_name="tfyard")
 def tfyard() -> None:
-    """One job file, three places: run TensorFlow training here, render it as manifests, or submit it to
-    Kubernetes.
+    """One job file, three ways to use it: run TensorFlow training on this machine, render it as manifests, or
+    submit it to Kubernetes.
 
     A FILE is a tfyard job file or a TFJob of any version; `-` reads from standard input.
     """

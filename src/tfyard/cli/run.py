@@ -43,28 +43,30 @@ def _with_value(words: list[str], option: str) -> list[str]:
 @click.option("--worker", type=click.IntRange(0), help="How many workers.")
 @click.option("--ps", type=click.IntRange(0), help="How many parameter servers.")
 @click.option("--evaluator", type=click.IntRange(0), help="How many evaluators.")
-@click.option("--set", "sets", multiple=True, metavar="ROLE=N", help="Change how many tasks a role has.")
+@click.option("--set", "sets", multiple=True, metavar="ROLE=N", help="Set how many tasks a role has.")
 @click.option("--env", multiple=True, metavar="K=V", help="Set a variable for every task.")
 @click.option("--mount", multiple=True, metavar="NAME=DIR", help="Use this directory for that volume.")
-@click.option("--save", metavar="FILE", help="Write the job file that does the same, and run it.")
+@click.option("--save", metavar="FILE", help="Write a job file that does the same, and run it.")
 @click.option("--name", help="Name of the job; default: the file's.")
-@click.option("--dry-run", is_flag=True, help="Show the processes and their TF_CONFIG; start nothing.")
-@click.option("--gpus", is_flag=True, help="Share this machine's GPUs out over the tasks.")
+@click.option("--dry-run", is_flag=True, help="Print the processes and their TF_CONFIG; start nothing.")
+@click.option("--gpus", is_flag=True, help="Distribute this machine's GPUs over the tasks.")
 @click.option("--tensorboard", is_flag=True, help="Start TensorBoard on the job's log directory.")
 @click.option(
-    "--kill", multiple=True, metavar="TASK@TIME", help="Take a task away then, as a preemption would."
+    "--kill", multiple=True, metavar="TASK@TIME", help="Evict a task after that time, as a preemption does."
 )
-@click.option("--attach", multiple=True, metavar="TASK", help="Leave a task to you, for a debugger say.")
-@click.option("--metric", metavar="REGEX", help="Read metrics by this; named groups: step, total, others.")
-@click.option("-q", "--quiet", is_flag=True, help="No log lines; only problems and the end.")
+@click.option(
+    "--attach", multiple=True, metavar="TASK", help="Start this task yourself, for example in a debugger."
+)
+@click.option("--metric", metavar="REGEX", help="Regex for metrics; named groups: step, total, others.")
+@click.option("-q", "--quiet", is_flag=True, help="No log lines; only problems and the summary.")
 @click.option(
     "-o", "--output", type=click.Choice(["text", "json"]), default="text", help="Lines, or JSON events."
 )
 def command(dry_run: bool, quiet: bool, output: str, **options: Any) -> None:
-    """Run a job here: every task a real process, with a real TF_CONFIG; no cluster, no containers.
+    """Run a job on this machine: every task is a real process with a real TF_CONFIG; no cluster, no containers.
 
-    FILE is a tfyard job file, a TFJob of any version, or a Python script; then the roles are given by
-    options, and what follows `--` goes to the script:
+    FILE is a tfyard job file, a TFJob of any version, or a Python script. For a script, options set the
+    roles, and what follows `--` goes to the script:
 
         tfyard run train.py --worker 2 --ps 1 -- --steps 100
 

@@ -27,13 +27,13 @@ class LogReader:
         self._followers[started] = Follower(started.log_name, started.log)
 
     def close(self, started: ContainerStarted) -> None:
-        self._tell(self._followers.pop(started).close())
+        self._emit(self._followers.pop(started).close())
 
     def read(self) -> None:
         for follower in list(self._followers.values()):
-            self._tell(follower.read())
+            self._emit(follower.read())
 
-    def _tell(self, lines: Iterable[Line | Skipped]) -> None:
+    def _emit(self, lines: Iterable[Line | Skipped]) -> None:
         for line in lines:
             if isinstance(line, Skipped):
                 self._watch(run_events.Skipped(line.source, line.lines))
@@ -41,9 +41,9 @@ class LogReader:
             self._watch(run_events.Log(line.source, line.text))
             reading = read_line(line.text, self._pattern)
             if reading is not None:
-                self._tell_metric(line.source, reading)
+                self._emit_metric(line.source, reading)
 
-    def _tell_metric(self, task: str, reading: Reading) -> None:
+    def _emit_metric(self, task: str, reading: Reading) -> None:
         row = {**storable(reading.values), "at": time.time(), "task": task, "step": reading.step}
         self._directory.append("metrics.jsonl", row)
         self._watch(

@@ -1,4 +1,4 @@
-"""A job on this machine from its start to its end: the spine in a loop, and every event told."""
+"""A job on this machine from its start to its end: the spine in a loop, with an event for all that happens."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -26,12 +26,12 @@ class Loop:
     def __init__(self, prepared: Prepared, machine: Machine, directory: RunDirectory, watch: Watch) -> None:
         self.job, self._prepared, self._directory, self._watch = prepared.job, prepared, directory, watch
         self._machine, self.node = machine, machine.node(self._on_node_event)
-        self._store = LocalStore(directory, self._on_event)
+        self._store = LocalStore(directory, self._on_job_event)
         self._runner = LocalRunner(self.node, self._store, machine.volumes, self._adapt)
         self._logs = LogReader(directory, watch, prepared.pattern)
         self.interrupts = 0
         self._phase = ""
-        self._is_rewriting_told = False
+        self._has_reported_rewriting = False
 
     @property
     def status(self) -> Status:
@@ -66,7 +66,7 @@ class Loop:
             decision = await reconcile(
                 self.job, self._store, self._runner, self._prepared.site, datetime.now(UTC)
             )
-            self._tell(decision)
+            self._report(decision)
             if self._runner.is_deleted or (decision.status.is_finished and not await self._is_evaluating()):
                 return
             self.node.processes.check()
@@ -99,14 +99,14 @@ class Loop:
 
     # Events.
 
-    def _tell(self, decision: Decision) -> None:
+    def _report(self, decision: Decision) -> None:
         status = decision.status
         if status.phase != self._phase:
             self._phase = status.phase
             condition = status.condition(status.phase)
             self._watch(run_events.Phase(status.phase, condition.message if condition else ""))
-        if self.node.rewritten and not self._is_rewriting_told:
-            self._is_rewriting_told = True
+        if self.node.rewritten and not self._has_reported_rewriting:
+            self._has_reported_rewriting = True
             pairs = ", ".join(f"{path} is {directory}" for path, directory in self.node.rewritten.items())
             text = f"mount paths in arguments and environment are rewritten: {pairs}"
             self._watch(run_events.Note("info", text))
@@ -114,7 +114,7 @@ class Loop:
         ready = {name: role.ready for name, role in roles}
         self._watch(run_events.Counts(ready, {name: role.restarts for name, role in roles}))
 
-    def _on_event(self, event: Event) -> None:
+    def _on_job_event(self, event: Event) -> None:
         if event.type == "Warning" and not self.status.is_finished:
             self._watch(run_events.Note("warning", event.message))
 

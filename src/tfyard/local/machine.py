@@ -39,8 +39,8 @@ class Machine(Struct, frozen=True, kw_only=True):
     """Tasks that the user starts."""
     use_cgroups: bool = True
 
-    def node(self, tell: Callable[[NodeEvent], None]) -> Node:
-        return Node(self.directory, self.base_env, tell, use_cgroups=self.use_cgroups)
+    def node(self, on_event: Callable[[NodeEvent], None]) -> Node:
+        return Node(self.directory, self.base_env, on_event, use_cgroups=self.use_cgroups)
 
     def adapted(self, pod: Manifest, task: Task) -> Manifest:
         """The planner's pod with what only a run here adds: variables, GPUs, and the code as a volume."""

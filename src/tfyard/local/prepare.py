@@ -1,4 +1,4 @@
-"""From what a run is asked for to all that is known before it starts. Nothing here prints or writes."""
+"""Reads the job and the options, and checks everything before a run starts. Nothing here prints or writes."""
 
 from collections.abc import Sequence
 from pathlib import Path

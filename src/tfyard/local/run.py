@@ -1,4 +1,4 @@
-"""A prepared run: makes its directory, runs its tasks, tells every event, and returns its record."""
+"""A prepared run: makes its directory, runs its tasks, reports every event, and returns its record."""
 
 import os
 import shutil
@@ -34,7 +34,7 @@ class Run:
         if prepared.job.code is not None:
             code.fetch(prepared.job.code, self.directory.path / "code")
         here = machine(prepared, self.directory.path.resolve())
-        self._loop = Loop(prepared, here, self.directory, self._tell)
+        self._loop = Loop(prepared, here, self.directory, self._emit)
 
     async def execute(self) -> RunRecord:
         """Until the job has ended and no process is left."""
@@ -44,7 +44,7 @@ class Run:
         self.prepared.ports.release()
         shutil.rmtree(self._loop.node.scratch, ignore_errors=True)
         record = self._record(ended=datetime.now(UTC))
-        self._tell(Over(record.phase, record.exit_code or 0, record.message, str(self.directory.path)))
+        self._emit(Over(record.phase, record.exit_code or 0, record.message, str(self.directory.path)))
         if record.expires is not None and record.ended is not None and record.expires <= record.ended:
             run_directory.sweep(record.ended)
         return record
@@ -78,9 +78,9 @@ class Run:
         return {"tensorboard": tensorboard.command(self.prepared, port)}
 
     def _note(self, level: str, text: str) -> None:
-        self._tell(Note(level, text))
+        self._emit(Note(level, text))
 
-    def _tell(self, event: RunEvent) -> None:
+    def _emit(self, event: RunEvent) -> None:
         self._recorder.note(event)
         if isinstance(event, Phase):
             self._record()

@@ -11,7 +11,7 @@ from tfyard.model.names import DEFAULT_IMAGE
 
 
 def job_file(settings: Settings) -> Path:
-    """Where the job file of the script is, or would be if nobody saves it."""
+    """Where the job file of the script is, or would be if it is not saved."""
     return Path(settings.save or "job.yaml").resolve()
 
 

@@ -1,4 +1,4 @@
-"""What a job asks for and a process cannot have: said once each, by name, instead of being silently ignored."""
+"""What a job asks for and a process cannot have: named once each instead of being silently ignored."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -32,13 +32,13 @@ _OF_CONTAINERS = {
 
 
 def shortfalls(job: Job) -> list[str]:
-    """Names of what is not honoured here, each once."""
+    """Names of what is not supported here, each once."""
     found = [name for role in job.roles for name in _in_template(role.template)]
     return list(dict.fromkeys(found))
 
 
 def stand_ins(job: Job, given: set[str]) -> list[tuple[str, str]]:
-    """(volume, directory) for storage of the cluster that a directory here stands in for."""
+    """(volume, directory) of the cluster's storage that is a directory here."""
     volumes = [v for role in job.roles for v in (role.template.get("spec") or {}).get("volumes") or []]
     found = {v["name"]: lasting_name(kind, v[kind]) for v in volumes for kind in LASTING if kind in v}
     return [(name, directory) for name, directory in found.items() if name not in given]

@@ -1,6 +1,6 @@
-"""This machine as a node: takes pod manifests, runs their containers as processes, and tells how they end.
+"""This machine as a node: takes pod manifests, runs their containers as processes, and reports how they end.
 
-It knows pods only. Whoever creates them says where their volumes are and how their logs are named.
+It knows pods only. The caller says where their volumes are and how their logs are named.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ from .volumes import Volumes
 
 MEASURE_EVERY = 1.0
 MEASURE_LIMITS_EVERY = 0.25
-"""Seconds; more often where memory limits are not the kernel's to enforce."""
+"""Seconds; more often if a container has a memory limit and no control group."""
 
 
 class ContainerStarted(Struct, frozen=True):
@@ -74,17 +74,17 @@ class Node:
         self,
         directory: Path,
         base_env: Mapping[str, str],
-        tell: Callable[[NodeEvent], None],
+        on_event: Callable[[NodeEvent], None],
         *,
         use_cgroups: bool = True,
     ) -> None:
         self.directory, self.scratch = directory, directory / "scratch"
         self.processes = Processes(directory / "supervisor.log", self._exited)
         self.change = asyncio.Event()
-        """Set whenever the state of a pod changes; whoever waits for it clears it."""
+        """Set whenever the state of a pod changes; the one who waits for it clears it."""
         self.rewritten: dict[str, str] = {}
         """Mount path -> directory, where no private view of the disk is possible and text is changed instead."""
-        self._base_env, self._tell, self._use_cgroups = base_env, tell, use_cgroups
+        self._base_env, self._on_event, self._use_cgroups = base_env, on_event, use_cgroups
         self._pods: dict[str, Pod] = {}
         self._running: dict[str, _Process] = {}
         self._starts: dict[str, int] = {}
@@ -101,7 +101,7 @@ class Node:
         await asyncio.gather(self._measuring, return_exceptions=True)
         await self.processes.__aexit__()
 
-    # What whoever creates pods asks for.
+    # For callers.
 
     def create(self, manifest: Manifest, volumes: Volumes, log_name: Callable[[str], str]) -> None:
         """`log_name`: from the name of a container to that of its logs."""
@@ -138,7 +138,7 @@ class Node:
             mounts = ()
         return Command(argv=argv, env={**self._base_env, **env}, cwd=cwd, mounts=mounts)
 
-    # What a pod asks for (pod.Host).
+    # For pods (pod.Host).
 
     def changed(self) -> None:
         self.change.set()
@@ -158,7 +158,7 @@ class Node:
         started = self._next_log(uid, container.name, pod.log_name(container.name))
         self._running[id] = _Process(pod=pod, container=container, started=started, group=group)
         self.processes.start(id, command, started.log)
-        self._tell(started)
+        self._on_event(started)
 
     def stop(self, container: Container, grace: float) -> None:
         for id, process in self._running.items():
@@ -182,7 +182,7 @@ class Node:
 
     def _exited(self, id: str, exit: Exit) -> None:
         if id not in self._running:
-            return  # not a container: somebody started it beside the pods
+            return  # not a container: a process that the caller started
         process = self._running.pop(id)
         pod, container = process.pod, process.container
         if process.group is not None and process.group.close():
@@ -190,7 +190,7 @@ class Node:
         pod.exited(container, exit.code, tail(process.started.log) if exit.code else "")
         # If it had ended before the signal was sent, it ended by itself.
         is_stopped = exit.signalled and process.is_asked_to_stop
-        self._tell(ContainerEnded(process.started, exit, pod.evicted or container.reason, is_stopped))
+        self._on_event(ContainerEnded(process.started, exit, pod.evicted or container.reason, is_stopped))
         self._forget_gone()
 
     def _forget_gone(self) -> None:
@@ -234,7 +234,7 @@ class Node:
                 self.processes.signal(pids[pid], signal.SIGKILL)
             uid = process.started.uid
             uses[uid] = uses[uid].plus(use) if uid in uses else use
-        self._tell(PodsMeasured(uses))
+        self._on_event(PodsMeasured(uses))
 
 
 def _memory_limit(container: Manifest) -> float | None:

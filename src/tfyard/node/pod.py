@@ -1,6 +1,6 @@
 """One pod as processes: init containers in turn, containers side by side, restarts in place, one phase.
 
-This is the kubelet's part of a pod's life: whoever created the pod decides what to do about its end.
+This is the kubelet's part of a pod's life. What follows from its end is decided by the controller that created it.
 """
 
 from collections.abc import Callable

@@ -12,9 +12,9 @@ from tfyard.model import Create, Decision, Delete, Event, Job, Status
 
 
 class LocalStore:
-    def __init__(self, directory: RunDirectory, tell: Callable[[Event], None]) -> None:
+    def __init__(self, directory: RunDirectory, on_event: Callable[[Event], None]) -> None:
         self.status = Status()
-        self._directory, self._tell = directory, tell
+        self._directory, self._on_event = directory, on_event
 
     async def report(self, job: Job, before: Status, decision: Decision) -> None:  # noqa: ARG002
         self.status = status = decision.status
@@ -23,7 +23,7 @@ class LocalStore:
         if status != before or decision.actions:
             self._directory.append("decisions.jsonl", _summary(decision))
         for event in decision.events:
-            self._tell(event)
+            self._on_event(event)
 
 
 def _summary(decision: Decision) -> dict[str, Any]:
