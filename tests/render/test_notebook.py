@@ -184,7 +184,7 @@ def test_the_service_is_reached_by_port_forward_unless_another_type_is_chosen() 
     [
         ((), "a password is needed"),
         (("--password-env", "TFYARD_NOT_SET"), "must be one line, not empty"),
-        (("--password-file", "/no/such/file"), "there is no such file"),
+        (("--password-file", "/no/such/file"), "file not found"),
         (("--password-file", "a", "--password-env", "B"), "not both"),
     ],
 )

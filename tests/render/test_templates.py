@@ -108,7 +108,7 @@ def test_the_template_argument_is_honoured(tmp_path: Path) -> None:
     assert python(COMPAT / "render_template.py", "single", "mine.jinja", "p", cwd=tmp_path).out == "kind: p\n"
     missing = python(COMPAT / "render_template.py", "single", "other.jinja", "p", cwd=tmp_path)
     assert missing.code == 2
-    assert "other.jinja: there is no such file" in missing.err
+    assert "other.jinja: file not found" in missing.err
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,8 @@ def _read(names: Sequence[str]) -> list[formats.Document]:
     for name in names:
         try:
             found += files.read_documents(name)
-        except Invalid:
+        except Invalid as error:
+            problems.report(error.problems, error.text, error.name)
             failed = True
     if failed:
         raise Invalid(())

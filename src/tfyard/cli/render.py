@@ -9,12 +9,11 @@ import click
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tfyard import formats
+from tfyard import code_folder, formats
 from tfyard.cli import files, problems, resource_config
 from tfyard.cli.resource_config import is_config
 from tfyard.errors import Invalid, Usage
 from tfyard.formats.metadata import DNS_LABEL
-from tfyard.local import code_folder
 from tfyard.model import Job, ServiceMode
 from tfyard.model.names import MAX_LABEL
 from tfyard.render import RenderedObject, RenderOptions, SecretFile, to_yaml

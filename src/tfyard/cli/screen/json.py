@@ -5,9 +5,9 @@ import time
 
 import msgspec
 
+from tfyard.cli.screen.base import Screen
 from tfyard.formats.loglines import storable
-from tfyard.model.run_events import Counts, Happening, Log, Metric, Skipped
-from tfyard.overview.progress import Screen
+from tfyard.model.run_events import Counts, Log, Metric, RunEvent, Skipped
 
 
 class JsonScreen(Screen):
@@ -15,15 +15,15 @@ class JsonScreen(Screen):
         self._counts: Counts | None = None
         self._quiet = quiet
 
-    def show(self, happening: Happening) -> None:
-        if self._quiet and isinstance(happening, Log | Skipped):
+    def show(self, event: RunEvent) -> None:
+        if self._quiet and isinstance(event, Log | Skipped):
             return
-        if isinstance(happening, Counts):
-            if happening == self._counts:
+        if isinstance(event, Counts):
+            if event == self._counts:
                 return
-            self._counts = happening
-        row = msgspec.to_builtins(happening)
-        if isinstance(happening, Metric):
-            row["values"] = storable(happening.values)
+            self._counts = event
+        row = msgspec.to_builtins(event)
+        if isinstance(event, Metric):
+            row["values"] = storable(event.values)
         sys.stdout.write(msgspec.json.encode({"time": round(time.time(), 3), **row}).decode() + "\n")
         sys.stdout.flush()

@@ -2,9 +2,10 @@
 
 import sys
 
+from tfyard.cli.screen.base import Screen
 from tfyard.formats.loglines import without_colours
-from tfyard.model.run_events import Ended, Happening, Log, Note, Phase, Skipped, Started
-from tfyard.overview.progress import Screen, ending
+from tfyard.model.run_events import Ended, Log, Note, Phase, RunEvent, Skipped, Started
+from tfyard.overview.wording import ending, skipped, starting_again
 
 
 class PlainScreen(Screen):
@@ -12,20 +13,20 @@ class PlainScreen(Screen):
         self._width = max((len(task) for task in tasks), default=0)
         self._quiet = quiet
 
-    def show(self, happening: Happening) -> None:
-        match happening:
+    def show(self, event: RunEvent) -> None:
+        match event:
             case Note("error" | "warning" as level, text):
                 self._say(f"{level}: {text}", always=True)
             case Log(task, text):
                 self._line(task, without_colours(text))
             case Skipped(task, lines):
-                self._line(task, f"… {lines:,} lines not shown; its log has them")
+                self._line(task, skipped(lines))
             case Started(task, start, _) if start > 1:
-                self._line(task, f"starts again (start {start})")
+                self._line(task, starting_again(start))
             case Ended(task):
-                self._line(task, ending(happening))
+                self._line(task, ending(event))
             case Phase("Restarting", _):
-                pass  # the warning that comes with it has said so, and why
+                pass  # the warning that comes with it says so, and why
             case Phase(phase, _):
                 self._say(f"job {phase.lower()}")
             case Note(_, text):

@@ -1,4 +1,4 @@
-"""Reading a job's code folder, for a rendering that carries it."""
+"""Reads the folder of a job's code, for manifests that contain it."""
 
 import os
 import sys
@@ -11,21 +11,21 @@ from tfyard.render import CodeFile
 
 SKIPPED = frozenset({".git", "__pycache__", ".tfyard", ".venv"})
 MAX_READ = 16 << 20
-"""Far beyond what can be carried, even well packed; reading on would only cost time."""
+"""Bytes; far beyond what fits into a ConfigMap, even compressed."""
 
 
-def read(job: Job, seen_from: Path, output: str | None) -> tuple[CodeFile, ...]:
-    """The files of the job's code, if it is a folder. `seen_from`: the folder of the job file; `output`: what
-    is being written, which must not carry itself."""
+def read(job: Job, base: Path, output: str | None) -> tuple[CodeFile, ...]:
+    """The files of the job's code, if it is a folder. `base`: the folder of the job file; `output`: the file
+    that is being written, which must not contain itself."""
     if job.code is None or job.code.kind != "folder":
         return ()
-    folder = seen_from / job.code.source
+    folder = base / job.code.source
     try:
         is_folder = folder.is_dir()
     except OSError as error:
         raise Usage(f"code: {folder}: {error.strerror}") from None
     if not is_folder:
-        raise Usage(f"code: {folder} is no folder")
+        raise Usage(f"code: {folder} is not a folder")
     ours = _identities(output)
     paths = sorted(path for path in _paths(folder) if _identity(path.stat()) not in ours)
     sizes = {path: path.stat().st_size for path in paths}
@@ -35,18 +35,18 @@ def read(job: Job, seen_from: Path, output: str | None) -> tuple[CodeFile, ...]:
 
 
 def _paths(folder: Path) -> Iterator[Path]:
-    for place, folders, names in os.walk(folder):
+    for directory, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if name not in SKIPPED)
-        yield from (path for name in names if (path := Path(place, name)).is_file())
+        yield from (path for name in names if (path := Path(directory, name)).is_file())
 
 
 def _identities(output: str | None) -> set[tuple[int, int]]:
-    """The output as files are told apart, also when it is `> file` of a shell."""
+    """Of the output file, also if it is the `> file` of a shell."""
     found = {_identity(Path(output).stat())} if output and Path(output).exists() else set()
     try:
         return found | {_identity(os.fstat(sys.stdout.fileno()))}
     except (OSError, ValueError):
-        return found  # a stdout that is no file cannot be in the folder
+        return found  # a stdout that is not a file cannot be in the folder
 
 
 def _identity(found: os.stat_result) -> tuple[int, int]:
