@@ -3,7 +3,7 @@ import pytest
 from tfyard import errors
 from tfyard.formats.problem_text import WIDTH, show
 from tfyard.formats.yaml import source
-from tfyard.model.problem import Place, Problem
+from tfyard.model.problem import Position, Problem
 
 JOB = """\
 spec:
@@ -51,25 +51,25 @@ def test_a_problem_without_a_place_is_one_line() -> None:
 
 
 def test_a_place_outside_of_the_text_shows_no_excerpt() -> None:
-    assert show(Problem((), "gone", place=Place(9, 1)), ["a"], "x") == "x:9:1: error: gone"
+    assert show(Problem((), "gone", position=Position(9, 1)), ["a"], "x") == "x:9:1: error: gone"
 
 
 @pytest.mark.parametrize("column", [1, 50, 500, 2000])
 def test_long_lines_are_cut_around_the_column(column: int) -> None:
     line = "".join(chr(ord("a") + n % 26) for n in range(2000))
-    _, shown, caret = show(Problem((), "here", place=Place(1, column)), [line], "x").splitlines()
+    _, shown, caret = show(Problem((), "here", position=Position(1, column)), [line], "x").splitlines()
     assert len(shown) <= 4 + WIDTH + 2
     assert shown[caret.index("^")] == line[column - 1]
 
 
 def test_the_caret_stands_below_wide_and_combining_characters() -> None:
-    _, shown, caret = show(Problem((), "here", place=Place(1, 6)), ["中文e\u0301 x"], "x").splitlines()
+    _, shown, caret = show(Problem((), "here", position=Position(1, 6)), ["中文e\u0301 x"], "x").splitlines()
     assert shown == "    中文e\u0301 x"
     assert caret == "    " + " " * 6 + "^"
 
 
 def test_control_characters_never_reach_the_terminal() -> None:
-    problem = Problem(("\x1b[31m",), "bad \x07", "fix \x1b", place=Place(1, 3))
+    problem = Problem(("\x1b[31m",), "bad \x07", "fix \x1b", position=Position(1, 3))
     shown = show(problem, ["a\x1b[2Jb\tc"], "x\x1b")
     assert all(character.isprintable() for character in shown.replace("\n", ""))
     assert "\\x1b[31m" in shown

@@ -1,4 +1,4 @@
-"""Showing problems: as a compiler does, with the line and the place in it."""
+"""Problems as a compiler prints them: with the source line and a caret under the column."""
 
 from collections.abc import Iterable, Sequence
 
@@ -25,11 +25,11 @@ def _plain(value: object) -> object:
 
 
 def as_json(problem: Problem, name: str) -> dict[str, object]:
-    place = problem.place
+    position = problem.position
     return {
         "file": name,
-        "line": place.line if place else None,
-        "column": place.column if place else None,
+        "line": position.line if position else None,
+        "column": position.column if position else None,
         "path": format_path(problem.path),
         "severity": problem.severity,
         "message": problem.message,

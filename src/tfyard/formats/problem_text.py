@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Sequence
 
 from tfyard.formats.yaml import source
-from tfyard.model.problem import Place, Problem, format_path
+from tfyard.model.problem import Position, Problem, format_path
 
 WIDTH = 100
 _ELLIPSIS = "…"
@@ -20,21 +20,21 @@ def show(problem: Problem, text: source.Document | Sequence[str], name: str = ""
         (problem,) = source.locate((problem,), text)
         name = name or text.name
     rows = [_headline(problem, name)]
-    if problem.place:
-        rows += _excerpt(_line(text, problem.place.line), problem.place.column)
+    if problem.position:
+        rows += _excerpt(_line(text, problem.position.line), problem.position.column)
     if problem.fix:
         rows.append(f"  fix: {_escaped(problem.fix)}")
     return "\n".join(rows)
 
 
 def _headline(problem: Problem, name: str) -> str:
-    where = _where(name, problem.place)
+    where = _where(name, problem.position)
     parts = [where, problem.severity, format_path(problem.path), problem.message]
     return ": ".join(_escaped(part) for part in parts if part)
 
 
-def _where(name: str, place: Place | None) -> str:
-    return f"{name}:{place.line}:{place.column}" if place else name
+def _where(name: str, position: Position | None) -> str:
+    return f"{name}:{position.line}:{position.column}" if position else name
 
 
 def _line(text: source.Document | Sequence[str], line: int) -> str:
