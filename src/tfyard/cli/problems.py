@@ -11,7 +11,7 @@ from tfyard.model import Problem, format_path
 
 def report(problems: Iterable[Problem], text: formats.Document | Sequence[str] = (), name: str = "") -> None:
     for problem in problems:
-        click.echo(formats.show(problem, text, name), err=True)
+        click.echo(formats.format_problem(problem, text, name), err=True)
 
 
 def _plain(value: object) -> object:

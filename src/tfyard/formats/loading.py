@@ -44,10 +44,6 @@ def check(document: Document | Manifest) -> Checked:
     return Checked(job=job, problems=problems)
 
 
-def problems_of(document: Document | Manifest) -> tuple[Problem, ...]:
-    return check(document).problems
-
-
 def is_job(data: object) -> bool:
     """A TFJob of any version, or a job file, which has neither apiVersion nor kind.
 
