@@ -15,7 +15,7 @@ def report(problems: Iterable[Problem], text: formats.Document | Sequence[str] =
 
 
 def _plain(value: object) -> object:
-    """JSON has no word for what YAML calls .nan and .inf, and a whole pod would drown the report."""
+    """JSON has neither .nan nor .inf, and a whole pod would be too long for a report."""
     is_simple = isinstance(value, str | bool | int | None) or (
         isinstance(value, float) and value - value == 0
     )

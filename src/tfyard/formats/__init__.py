@@ -1,7 +1,6 @@
-"""What users write: every wire format, to and from the one Job. Pure: text in, values out.
+"""What users write: every format <-> the one Job. Pure: text in, values out.
 
-Each version's own defaults stand in its own file. Problems come all at once, each with its field path, and
-from a file also with line and column.
+All problems are reported at once, each with its field path, and for a file also with line and column.
 """
 
 from .loading import Checked, check, is_job, load, split
