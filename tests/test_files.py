@@ -21,7 +21,7 @@ def test_a_job_with_errors_comes_with_its_document() -> None:
     with pytest.raises(Invalid) as caught:
         files.load(document)
     (problem,) = caught.value.problems
-    shown = formats.show(problem, caught.value.text, caught.value.name)
+    shown = formats.format_problem(problem, caught.value.text, caught.value.name)
     assert shown.splitlines()[:2] == ["job.yaml:3:1: error: wroker: unknown field 'wroker'", "    wroker: 2"]
 
 

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from tfyard.errors import Invalid, Usage
-from tfyard.model import Place, Problem
+from tfyard.model import Position, Problem
 
 SECONDS = "TFYARD_TEMPLATE_SECONDS"
 """The environment variable that allows a slow template more time."""
@@ -72,7 +72,7 @@ def _seconds() -> int:
 
 
 def _problem(one: Refusal) -> Problem:
-    return Problem((), one.message, one.fix, place=Place(one.line, 1) if one.line else None)
+    return Problem((), one.message, one.fix, position=Position(one.line, 1) if one.line else None)
 
 
 def _limit() -> None:
@@ -93,7 +93,9 @@ def _answer(request: Request) -> Answer:
         return Answer(templates.fill(request.source, request.values, trim=request.trim))
     except Invalid as error:
         return Answer(
-            problems=[Refusal(p.message, p.fix, p.place.line if p.place else None) for p in error.problems]
+            problems=[
+                Refusal(p.message, p.fix, p.position.line if p.position else None) for p in error.problems
+            ]
         )
 
 

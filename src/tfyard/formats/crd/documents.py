@@ -1,14 +1,13 @@
-"""The CRDs themselves: which versions are served, what tables show, and what each version fills in.
+"""The CRDs: served versions, printer columns, and the defaults of each version.
 
-Versions are not converted (`conversion: None`): the server changes apiVersion and nothing else, and drops what
-the schema of either version does not list. So every version lists the fields of all. Each one's own defaults
-are filled in at admission and stored: nobody can tell later as what a job was created.
+Versions are not converted (`conversion: None`): the API server changes nothing but apiVersion, and drops fields
+that the schema of either version does not list. So every version lists the fields of all. The defaults of a
+version are set at admission and stored, because later nobody can tell with which version a job was created.
 """
 
-from msgspec import inspect as mi
-
-from tfyard.formats.tfjob import v1alpha1, v1alpha2, v1beta1, v1beta2
-from tfyard.formats.tfjob.fields import Defaults, TFJobSpec
+from tfyard.formats.tfjob import v1alpha1
+from tfyard.formats.tfjob.fields import TFJobSpec
+from tfyard.formats.tfjob.versions import VERSIONS
 from tfyard.model import Manifest
 
 from . import pods, rules, schema, status
@@ -35,9 +34,8 @@ _SCALE = {
 
 
 def crds() -> tuple[Manifest, ...]:
-    """What a cluster must know before it takes TFJobs. Needs Kubernetes 1.30: rules there can see the past."""
-    old = [_older(module.DEFAULTS) for module in (v1beta2, v1beta1, v1alpha2)]
-    kubeflow = [_v1(), *old, _kubeflow_v1alpha1()]
+    """What a cluster needs to accept TFJobs. Requires Kubernetes 1.30, whose rules can use `optionalOldSelf`."""
+    kubeflow = [_v1(), *map(_older, ("v1beta2", "v1beta1", "v1alpha2")), _kubeflow_v1alpha1()]
     return _crd("kubeflow.org", _NAMES, kubeflow), _crd(
         "tensorflow.org", _OLD_NAMES, [_tensorflow_v1alpha1()]
     )
@@ -45,8 +43,8 @@ def crds() -> tuple[Manifest, ...]:
 
 _NAMES = {"kind": "TFJob", "listKind": "TFJobList", "shortNames": ["tfj"], "categories": ["all", "ml"]}
 _OLD_NAMES = {"kind": "TfJob", "listKind": "TfJobList"}
-"""No categories: it is deprecated as a whole, and every `kubectl get all` would say so. No short name: kubectl
-would say at each use that it could be either."""
+"""No categories: it is deprecated, and every `kubectl get all` would print the warning. No short name: kubectl
+would warn at each use that it is ambiguous."""
 
 
 def _crd(group: str, names: Manifest, versions: list[Manifest]) -> Manifest:
@@ -96,27 +94,25 @@ def _v1() -> Manifest:
     return _version("v1", rules.for_kubeflow(root, describes_pods=True), storage=True)
 
 
-def _older(defaults: Defaults) -> Manifest:
-    spec = _with_defaults(
-        _kubeflow_spec(pods.open_template()), {"cleanPodPolicy": defaults.clean, "dialect": defaults.dialect}
-    )
+def _older(name: str) -> Manifest:
+    api_version = f"kubeflow.org/{name}"
+    spec = _with_defaults(_kubeflow_spec(pods.open_template()), "cleanPodPolicy", api_version)
     root = rules.for_kubeflow(_root(spec, status.described()), describes_pods=False)
-    return _version(defaults.api_version.split("/")[1], root, **_deprecated(defaults.api_version))
+    return _version(name, root, **_deprecated(api_version))
 
 
 def _kubeflow_v1alpha1() -> Manifest:
-    spec = _with_defaults(_kubeflow_spec(pods.open_template()), _V1ALPHA1_DEFAULTS)
+    api_version = "kubeflow.org/v1alpha1"
+    spec = _with_defaults(_kubeflow_spec(pods.open_template()), "cleanupPodPolicy", api_version)
     root = rules.for_kubeflow(_root(spec, status.for_v1alpha1()), describes_pods=False)
-    return _version("v1alpha1", root, **_deprecated("kubeflow.org/v1alpha1"))
+    return _version("v1alpha1", root, **_deprecated(api_version))
 
 
 def _tensorflow_v1alpha1() -> Manifest:
-    spec = _with_defaults(_v1alpha1_spec(), _V1ALPHA1_DEFAULTS)
+    api_version = "tensorflow.org/v1alpha1"
+    spec = _with_defaults(_v1alpha1_spec(), "cleanupPodPolicy", api_version)
     root = rules.for_tensorflow(_root(spec, status.for_v1alpha1()))
-    return _version("v1alpha1", root, storage=True, **_deprecated("tensorflow.org/v1alpha1", "TfJob"))
-
-
-_V1ALPHA1_DEFAULTS = {"cleanupPodPolicy": "All", "dialect": "tf1"}
+    return _version("v1alpha1", root, storage=True, **_deprecated(api_version, "TfJob"))
 
 
 # --- their parts
@@ -130,32 +126,33 @@ def _root(spec: Schema, status_schema: Schema) -> Schema:
         "spec": spec,
         "status": status_schema,
     }
-    text = "A TensorFlow training job: roles, each with a number of tasks and the pod of each."
+    text = "A TensorFlow training job: roles, each with a number of tasks and a pod template."
     return {"type": "object", "description": text, "required": ["spec"], "properties": properties}
 
 
 def _kubeflow_spec(template: Schema) -> Schema:
-    found = schema.of(mi.type_info(TFJobSpec), {"template": template})
+    found = schema.of(TFJobSpec, {"template": template})
     old = {name: _of_old(part) for name, part in _v1alpha1_spec()["properties"].items()}
     found = {**found, "description": str(TFJobSpec.__doc__), "properties": {**old, **found["properties"]}}
     queue: Schema = {
         "x-kubernetes-validations": [rules.rule("self == oldSelf", "schedulingPolicy.queue is immutable")]
     }
-    for place in (("schedulingPolicy",), ("runPolicy", "schedulingPolicy")):
-        found = schema.within(found, (*place, "queue"), queue)
+    for path in (("schedulingPolicy",), ("runPolicy", "schedulingPolicy")):
+        found = schema.within(found, (*path, "queue"), queue)
     return schema.within(found, ("tfReplicaSpecs", "*", "replicas"), {"default": 1})
 
 
 def _of_old(part: Schema) -> Schema:
-    return {**part, "description": f"As v1alpha1 had it. {part['description']}"}
+    return {**part, "description": f"Field of v1alpha1. {part['description']}"}
 
 
 def _v1alpha1_spec() -> Schema:
-    found = schema.of(mi.type_info(v1alpha1.TfJobSpec), {"template": pods.open_template()})
+    found = schema.of(v1alpha1.TfJobSpec, {"template": pods.open_template()})
     return {**found, "description": str(v1alpha1.TfJobSpec.__doc__)}
 
 
-def _with_defaults(spec: Schema, defaults: dict[str, str]) -> Schema:
-    for name, value in defaults.items():
-        spec = schema.within(spec, (name,), {"default": value})
-    return spec
+def _with_defaults(spec: Schema, clean: str, api_version: str) -> Schema:
+    """`clean`: the name of that policy's field in this version."""
+    defaults = VERSIONS[api_version]
+    spec = schema.within(spec, (clean,), {"default": defaults.clean})
+    return schema.within(spec, ("dialect",), {"default": defaults.dialect})

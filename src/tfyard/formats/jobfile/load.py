@@ -1,4 +1,4 @@
-"""The job file's way into a Job: words become a pod template for each role."""
+"""Job file -> Job: the words become a pod template for each role."""
 
 from collections.abc import Callable
 from typing import Any
@@ -17,14 +17,13 @@ from tfyard.model import (
     Code,
     Job,
     Manifest,
-    Problem,
     RestartPolicy,
     Role,
     RunPolicy,
     SchedulingPolicy,
     TensorBoard,
 )
-from tfyard.model.names import DEFAULT_IMAGE, JOB_NAME, PORT_NAME, QUEUE_NAME
+from tfyard.model.names import JOB_NAME, PORT_NAME, QUEUE_NAME
 
 from . import blame, volumes
 from .words import BoardWords, CodeWords, GangWords, JobFile, PodWords, RoleWords, VolumeWords
@@ -38,7 +37,7 @@ RESTART: dict[str, RestartPolicy] = {
 CLEAN: dict[str, Any] = {"all": "All", "running": "Running", "none": "None"}
 
 Text = Callable[[Path], str | None]
-"""A scalar's text as written in the file: `on`, `010` and `1:30` are text to whoever writes an environment."""
+"""A scalar's text as written in the file: environment variables keep `on`, `010` and `1:30` as text."""
 
 
 def load(data: Manifest, text: Text, notes: Notes) -> Job | None:
@@ -64,12 +63,12 @@ def load(data: Manifest, text: Text, notes: Notes) -> Job | None:
 
 
 def _name(value: object, notes: Notes) -> str:
-    """Always some name: the other problems of the file are told in the same breath."""
+    """Always some name, so that the other problems of the file are reported too."""
     if isinstance(value, str):
         metadata.check_name(value, ("name",), notes)
         return value
     if value is None:
-        notes.error(("name",), "must be given", "a name for the job, such as mnist")
+        notes.error(("name",), "must be given", "give the job a name, such as mnist")
     else:
         notes.error(("name",), "must be text", "quote it", value)
     return "job"
@@ -94,12 +93,12 @@ def _check_volumes(words: JobFile, notes: Notes) -> None:
     for path, volume in _volumes(words).items():
         volumes.check(str(path[-1]), volume, path, notes)
         if volume.size and made.setdefault(volume.claim, claim := volumes.claim(volume, "")) != claim:
-            text = f"the claim {volume.claim} is to be created in two ways"
-            notes.error((*path, "claim"), text, "say its size once", volume.claim)
+            text = f"the claim {volume.claim} is created twice, with different settings"
+            notes.error((*path, "claim"), text, "give its size once", volume.claim)
 
 
 def _volumes(words: JobFile) -> dict[Path, VolumeWords]:
-    """Every volume of the file, by where it stands: at the top, in a role, at TensorBoard."""
+    """Every volume of the file by its path: at the top, in a role, at TensorBoard."""
     board = words.tensorboard.volumes if isinstance(words.tensorboard, BoardWords) else None
     owners: dict[Path, dict[str, VolumeWords]] = {(): words.volumes, ("tensorboard",): board or {}}
     owners |= {(name.lower(),): own.volumes for name, own in role_words(words).items()}
@@ -120,8 +119,9 @@ class _Roles:
         built = self._overlaid(self._template(own, path), own, path)
         inner = Notes()
         template = templates.load(built, (), inner)
-        found = [p for p in inner.problems if not (_is_missing_image(p) and self._has_bad_image(path))]
-        self.notes.extend(self._said(problem, own, path, built) for problem in found)
+        found = [p for p in inner.problems if not (blame.is_missing_image(p) and self._has_bad_image(path))]
+        owners: dict[Path, PodWords] = {(): self.words, path: own}
+        self.notes.extend(blame.blamed(problem, built, owners) for problem in found)
         return Role(
             name=name,
             replicas=own.count,
@@ -131,27 +131,9 @@ class _Roles:
         )
 
     def _has_bad_image(self, path: Path) -> bool:
-        """There is one, and it was told what is wrong with it."""
-        places = (("image",), (*path, "image"))
-        return any(p.path in places and p.value is not UNSET for p in self.notes.problems)
-
-    def _said(self, problem: Problem, own: PodWords, path: Path, built: Manifest) -> Problem:
-        """What is wrong in a template that we built comes from a word that is missing, or from an overlay."""
-        match problem.path:
-            case _ if _is_missing_image(problem):
-                return Problem(("image",), "must be given", f"image: {DEFAULT_IMAGE}")
-            case ("spec", "containers", _, "resources", _, ("cpu" | "memory") as word) if (
-                problem.value == str(getattr(own, word) or getattr(self.words, word))
-            ):
-                return replace(problem, path=(*(path if getattr(own, word) else ()), word))
-            case ("spec", "containers", _, "env", _) if "TF_CONFIG" in own.env:
-                return replace(problem, path=(*path, "env", "TF_CONFIG"))
-            case ("spec", "containers", _, "env", _) if "TF_CONFIG" in self.words.env:
-                return replace(problem, path=("env", "TF_CONFIG"))
-        if place := blame.word(problem.path, built, {(): self.words, path: own}):
-            return replace(problem, path=place)
-        ours, tops = (_depth(words.overlay, problem.path) for words in (own, self.words))
-        return replace(problem, path=(*(path if ours >= tops else ()), "overlay", *problem.path))
+        """There is one, and its problem is reported already."""
+        paths = (("image",), (*path, "image"))
+        return any(p.path in paths and p.value is not UNSET for p in self.notes.problems)
 
     def _overlaid(self, template: Manifest, own: PodWords, path: Path) -> Manifest:
         patch: Manifest
@@ -205,7 +187,7 @@ class _Roles:
         secrets = {**self._secrets(self.words, ()), **self._secrets(own, path)}
         hidden = [{"name": name, "valueFrom": source} for name, source in secrets.items()]
         plain = [{"name": name, "value": value} for name, value in values.items() if name not in secrets]
-        return hidden + plain  # a value may refer to what stands before it, and only to that
+        return hidden + plain  # a value may refer to the variables before it
 
     def _texts(self, words: PodWords, path: Path) -> dict[str, str]:
         return {name: self._as_written((*path, "env", name), value) for name, value in words.env.items()}
@@ -218,29 +200,14 @@ class _Roles:
 
     def _secrets(self, words: PodWords, path: Path) -> dict[str, Manifest]:
         found = {}
-        for name, place in words.secrets.items():
-            secret, _, key = place.partition("/")
+        for name, source in words.secrets.items():
+            secret, _, key = source.partition("/")
             if not secret or not key:
-                self.notes.error((*path, "secrets", name), "must be SECRET/KEY", '"my-secret/token"', place)
+                self.notes.error(
+                    (*path, "secrets", name), "must be SECRET/KEY", 'for example "my-secret/token"', source
+                )
             found[name] = {"secretKeyRef": {"name": secret, "key": key}}
         return found
-
-
-def _is_missing_image(problem: Problem) -> bool:
-    """Empty it is ours, for want of a word."""
-    match problem.path:
-        case ("spec", "containers", _, "image"):
-            return bool(problem.value == "")
-    return False
-
-
-def _depth(value: Any, path: Path) -> int:
-    """How far a path leads into an overlay: what is wrong at its end came from the one that it leads into."""
-    for depth, step in enumerate(path):
-        if not isinstance(value, dict) or step not in value:
-            return depth + (isinstance(value, list) and isinstance(step, int) and step < len(value))
-        value = value[step]
-    return len(path)
 
 
 def _given(**parts: Any) -> Manifest:
@@ -248,7 +215,7 @@ def _given(**parts: Any) -> Manifest:
 
 
 def _resources(top: PodWords, own: PodWords) -> Manifest:
-    """Limits equal requests: what a task is given is what it may use, so a neighbour cannot starve it."""
+    """Limits equal requests, so that no task takes resources of another one."""
     cpu, memory = own.cpu or top.cpu, own.memory or top.memory
     asked = _given(cpu=cpu and str(cpu), memory=memory and str(memory))
     gpu = own.gpu if own.gpu is not None else top.gpu
@@ -274,9 +241,7 @@ def _run_policy(words: JobFile, notes: Notes) -> RunPolicy:
     grace = getattr(words.evaluator, "grace", None)
     deadline = seconds(words.deadline, "deadline")
     if deadline == 0:
-        notes.error(
-            ("deadline",), "must be at least one second", "leave it out for no deadline", words.deadline
-        )
+        notes.error(("deadline",), "must be at least 1 second", "remove it for no deadline", words.deadline)
     return RunPolicy(
         clean=CLEAN[words.clean],
         ttl=seconds(words.keep_for, "keepFor"),
@@ -305,7 +270,7 @@ def _scheduling(gang: GangWords | bool, notes: Notes) -> SchedulingPolicy | None
 
 
 def _tensorboard(words: JobFile) -> TensorBoard | None:
-    """It sees what the tasks see, the volumes of the whole file, unless it has some of its own."""
+    """It mounts the volumes at the top of the file, as the tasks do, unless it has its own."""
     board = words.tensorboard
     if board is None:
         return None
@@ -340,7 +305,7 @@ def _code(words: JobFile, notes: Notes) -> Code | None:
 
 
 def code_words(text: str) -> CodeWords:
-    """A git address may carry its branch, tag or commit behind a `#`."""
+    """A git URL may end with a branch, tag or commit after a `#`."""
     address, _, ref = text.partition("#")
     if address.startswith(("git+", "git@", "git://", "ssh://")) or address.endswith(".git"):
         return CodeWords(git=address.removeprefix("git+"), ref=ref)
@@ -350,6 +315,6 @@ def code_words(text: str) -> CodeWords:
 
 
 def _claims(words: JobFile, namespace: str) -> tuple[Manifest, ...]:
-    """Each claim that is to be created, once, however many roles mount it."""
+    """The claims to create, each once, even if several roles mount it."""
     sized = [volume for volume in _volumes(words).values() if volume.size is not None]
     return tuple({volume.claim: volumes.claim(volume, namespace) for volume in sized}.values())

@@ -1,12 +1,12 @@
 """v1alpha1, of tensorflow.org (`TfJob`, 2017) and of kubeflow.org (`TFJob`, 2018): a list of replica specs.
 
-Only the chief's end decided: a worker that failed was simply run again. Restart policies stood in the pod
-template. A PS without a template was, and is, a parameter server that comes with the operator.
+Only the chief ended a job: a worker that failed was restarted. The restart policy was that of the pod template.
+A PS without a template was, and is, a parameter server that comes with the operator.
 """
 
 from typing import Annotated, Any, Literal
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, field
 
 from tfyard.formats import limits, metadata
 from tfyard.formats.declarations.reading import Notes, Path, read
@@ -15,6 +15,7 @@ from tfyard.model import (
     CHIEF,
     MASTER,
     PS,
+    TENSORFLOW_CONTAINER,
     Dialect,
     Job,
     Manifest,
@@ -25,90 +26,106 @@ from tfyard.model import (
 )
 from tfyard.model.names import DEFAULT_IMAGE, DEFAULT_PORT
 
-from .default_server import default_server
 from .fields import Count, canonical, in_order
+from .versions import VERSIONS
 
-TYPES = ("MASTER", "WORKER", "PS")
 ReplicaType = Literal["MASTER", "WORKER", "PS"]
+
+SCRIPT = """\
+import json, os
+import tensorflow as tf
+
+config = json.loads(os.environ["TF_CONFIG"])
+Server = getattr(tf, "distribute", None) and getattr(tf.distribute, "Server", None) or tf.train.Server
+Server(config["cluster"], job_name=config["task"]["type"], task_index=config["task"]["index"]).join()
+"""
+"""The program of a PS without a template. It reads its task from TF_CONFIG and serves until it is stopped; it
+runs on TensorFlow 2 and on the last releases of TensorFlow 1."""
 
 
 class ReplicaSpec(Struct, frozen=True, rename="camel"):
-    """One role: its type, how many, and the pod of each."""
+    """One role: its type, the number of tasks, and the pod of each."""
 
     tf_replica_type: Annotated[ReplicaType, Meta(description="MASTER (default), WORKER or PS.")] = "MASTER"
-    replicas: Annotated[Count, Meta(description="How many; a MASTER is exactly one. Default 1.")] = 1
+    replicas: Annotated[
+        Count, Meta(description="Number of tasks; default 1. A MASTER must have exactly 1.")
+    ] = 1
     tf_port: Annotated[
-        Annotated[int, Meta(ge=1, le=65_535)], Meta(description="The port of the TensorFlow server.")
+        Annotated[int, Meta(ge=1, le=65_535)], Meta(description="Port of the TensorFlow server.")
     ] = DEFAULT_PORT
     template: Annotated[
-        dict[str, Any] | None, Meta(description="The pod; a PS may do without and gets a default server.")
+        dict[str, Any] | None,
+        Meta(description="Pod template of each task; a PS without one gets a default server."),
     ] = None
-    is_default_ps: Annotated[bool, Meta(description="Set by the old operator; derived here.")] = False
+    is_default_ps: Annotated[bool, Meta(description="Set by the old operator; not used.")] = field(
+        default=False, name="IsDefaultPS"
+    )
 
 
 class TensorBoardSpec(Struct, frozen=True, rename="camel"):
-    """A TensorBoard beside the job; it stays until the job is deleted."""
+    """A TensorBoard for the job; it runs until the job is deleted."""
 
-    log_dir: Annotated[str, Meta(description="Where the summaries are, as the containers see it.")]
+    log_dir: Annotated[str, Meta(description="Directory of the summaries, as the containers see it.")]
     service_type: Annotated[
         Literal["ClusterIP", "NodePort", "LoadBalancer"],
         Meta(description="Type of its Service; default ClusterIP."),
     ] = "ClusterIP"
     volumes: Annotated[list[dict[str, Any]], Meta(description="Volumes of its pod.")] = []
-    volume_mounts: Annotated[list[dict[str, Any]], Meta(description="Where they are mounted.")] = []
+    volume_mounts: Annotated[list[dict[str, Any]], Meta(description="Mount paths of the volumes.")] = []
 
 
 class ChiefSpec(Struct, frozen=True, rename="camel"):
-    """The task whose end is the job's end."""
+    """The task that ends the job."""
 
-    replica_name: Annotated[ReplicaType, Meta(description="Its replica type.")] = "MASTER"
-    replica_index: Annotated[Count, Meta(description="Its index.")] = 0
+    replica_name: Annotated[ReplicaType, Meta(description="Replica type of the task.")] = "MASTER"
+    replica_index: Annotated[Count, Meta(description="Index of the task.")] = 0
 
 
 class TerminationSpec(Struct, frozen=True):
     """What ends the job."""
 
-    chief: Annotated[ChiefSpec | None, Meta(description="The task whose end counts; default MASTER 0.")] = (
+    chief: Annotated[ChiefSpec | None, Meta(description="The task that ends the job; default MASTER 0.")] = (
         None
     )
 
 
 class TfJobSpec(Struct, frozen=True, rename="camel"):
-    """The job as tensorflow/k8s knew it."""
+    """The job as tensorflow/k8s declared it."""
 
     replica_specs: Annotated[list[ReplicaSpec], Meta(description="The roles of the job.")] = []
-    tf_image: Annotated[str, Meta(description="Image of TensorBoard and of a default PS.")] = ""
-    tensorboard: Annotated[TensorBoardSpec | None, Meta(description="TensorBoard beside the job.")] = None
+    tf_image: Annotated[str, Meta(description="Image of TensorBoard and of a PS without a template.")] = ""
+    tensorboard: Annotated[TensorBoardSpec | None, Meta(description="A TensorBoard for the job.")] = None
     termination_policy: Annotated[TerminationSpec | None, Meta(description="What ends the job.")] = None
     scheduler_name: Annotated[str, Meta(description="Scheduler of every pod.")] = ""
     cleanup_pod_policy: Annotated[
         Literal["", "All", "Running", "None"],
-        Meta(description="Which pods go at the end: All (default), Running, None."),
+        Meta(description="Which pods are deleted when the job has finished: All (default), Running or None."),
     ] = ""
-    runtime_id: Annotated[str, Meta(description="Written by the old operator; not used.")] = ""
-    dialect: Annotated[
-        Dialect | None, Meta(description="How TF_CONFIG is written; default tf1, as it was then.")
-    ] = None
+    runtime_id: Annotated[str, Meta(description="Written by the old operator; not used.")] = field(
+        default="", name="RuntimeId"
+    )
+    dialect: Annotated[Dialect | None, Meta(description="Form of TF_CONFIG; default tf1.")] = None
 
 
 def load(document: Manifest, notes: Notes) -> Job | None:
     meta = metadata.load(document, notes)
     if document.get("spec") is None:
-        notes.error(("spec",), "must be given", "the job itself: spec.replicaSpecs")
+        notes.error(("spec",), "must be given", "add spec.replicaSpecs")
         return None
-    spec = read(TfJobSpec, _modern_keys(document["spec"]), ("spec",), notes)
+    spec = read(TfJobSpec, document["spec"], ("spec",), notes)
     if spec is None:
         return None
+    defaults = VERSIONS["kubeflow.org/v1alpha1"]
     roles = _roles(spec, document["spec"], notes)
     return Job(
         **meta.fields(),
         api_version=str(document["apiVersion"]),
         kind=str(document["kind"]),
         roles=roles,
-        run_policy=RunPolicy(clean=spec.cleanup_pod_policy or "All"),
+        run_policy=RunPolicy(clean=spec.cleanup_pod_policy or defaults.clean),
         chief=_chief(spec, roles, notes),
         fails_with="chief",
-        dialect=spec.dialect or "tf1",
+        dialect=spec.dialect or defaults.dialect,
         tensorboard=_tensorboard(spec, notes),
     )
 
@@ -123,26 +140,10 @@ def where(spec: Manifest) -> limits.Where:
     return limits.Where(("metadata", "name"), path, roles, "replicas", path)
 
 
-def _modern_keys(spec: object) -> object:
-    """The old operator's own field had no JSON tag: it is literally `RuntimeId`; IsDefaultPS likewise."""
-    if not isinstance(spec, dict):
-        return spec
-    spec = {("runtimeId" if key == "RuntimeId" else key): value for key, value in spec.items()}
-    if isinstance(spec.get("replicaSpecs"), list):
-        spec["replicaSpecs"] = [_modern_replica(replica) for replica in spec["replicaSpecs"]]
-    return spec
-
-
-def _modern_replica(replica: object) -> object:
-    if not isinstance(replica, dict):
-        return replica
-    return {("isDefaultPs" if key == "IsDefaultPS" else key): value for key, value in replica.items()}
-
-
 def _roles(spec: TfJobSpec, raw: Manifest, notes: Notes) -> tuple[Role, ...]:
     given = raw.get("replicaSpecs")
     if given in (None, []):
-        notes.error(("spec", "replicaSpecs"), "must be given", "at least one role")
+        notes.error(("spec", "replicaSpecs"), "must be given", "add at least one role")
     roles: dict[str, Role] = {}
     places = [
         i for i, replica in enumerate(given if isinstance(given, list) else []) if isinstance(replica, dict)
@@ -155,8 +156,13 @@ def _roles(spec: TfJobSpec, raw: Manifest, notes: Notes) -> tuple[Role, ...]:
                 (*path, "tfReplicaType"), f"{replica.tf_replica_type} is given twice", "merge the two"
             )
             continue
-        if name == MASTER and replica.replicas == 0:  # of more than one, every format complains
-            notes.error((*path, "replicas"), "a MASTER is exactly one", "replicas: 1", replica.replicas)
+        if name == MASTER and replica.replicas == 0:  # more than one is an error in every format
+            notes.error(
+                (*path, "replicas"),
+                "must be 1: a job has exactly one MASTER",
+                "replicas: 1",
+                replica.replicas,
+            )
         roles[name] = _role(name, replica, spec, path, notes)
     return in_order(roles)
 
@@ -164,10 +170,10 @@ def _roles(spec: TfJobSpec, raw: Manifest, notes: Notes) -> tuple[Role, ...]:
 def _role(name: str, replica: ReplicaSpec, spec: TfJobSpec, path: Path, notes: Notes) -> Role:
     template = replica.template
     if template is None and name != PS:
-        notes.error((*path, "template"), "must be given", "only a PS may do without a template")
+        notes.error((*path, "template"), "must be given", "add a pod template: only a PS may omit it")
     is_default = template is None and name == PS
     if template is None:
-        template = default_server(spec.tf_image or DEFAULT_IMAGE)
+        template = _default_server(spec.tf_image or DEFAULT_IMAGE)
     template = templates.load(template, (*path, "template"), notes)
     inside = template.get("spec") or {}
     if spec.scheduler_name:
@@ -182,16 +188,21 @@ def _role(name: str, replica: ReplicaSpec, spec: TfJobSpec, path: Path, notes: N
     )
 
 
+def _default_server(image: str) -> Manifest:
+    container = {"name": TENSORFLOW_CONTAINER, "image": image, "command": ["python", "-c", SCRIPT]}
+    return {"spec": {"containers": [container], "restartPolicy": "OnFailure"}}
+
+
 def _restart(role: str, inside: object) -> Any:
-    """The template's own policy. Without one, as the old operator did: it retried a chief that was killed,
-    failed a job whose chief gave up, and ran everybody else again."""
+    """The template's own policy. Without one, as the old operator did: it restarted a chief that was killed,
+    failed the job of a chief that exited with an error, and restarted every other task."""
     if inside in ("Always", "OnFailure", "Never"):
         return inside
     return "ExitCode" if role in (MASTER, CHIEF) else "OnFailure"
 
 
 def _chief(spec: TfJobSpec, roles: tuple[Role, ...], notes: Notes) -> Task | None:
-    """None where the usual rule finds the same task."""
+    """None if the usual rule finds the same task."""
     chosen = spec.termination_policy.chief if spec.termination_policy else None
     if chosen is None:
         return None
@@ -202,7 +213,7 @@ def _chief(spec: TfJobSpec, roles: tuple[Role, ...], notes: Notes) -> Task | Non
         notes.error((*path, "replicaName"), "Missing ReplicaSpec for chief", fix, chosen.replica_name)
         return None
     if chosen.replica_index >= role.replicas:
-        text = f"there is no such replica: {role.name} has {role.replicas}"
+        text = f"must be less than {role.replicas}, the replicas of {role.name}"
         notes.error((*path, "replicaIndex"), text, "", chosen.replica_index)
         return None
     is_usual = role.name == MASTER or (MASTER not in {r.name for r in roles} and chosen.replica_index == 0)

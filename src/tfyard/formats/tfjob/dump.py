@@ -1,38 +1,15 @@
-"""kubeflow.org/v1, the TFJob that training-operator served last: run policy under `runPolicy`, and pods stay
-when the job ends. It is also the version we write."""
+"""A Job -> TFJob kubeflow.org/v1, the one version that we write."""
 
 from typing import Any
 
-from tfyard.formats import durations, limits
-from tfyard.formats.declarations.reading import Notes
+from tfyard.formats import durations
 from tfyard.formats.pods import templates
 from tfyard.model import Job, Manifest, Role, SchedulingPolicy
 from tfyard.model import names as label
 
-from . import fields
+from .versions import V1, VERSIONS
 
-DEFAULTS = fields.Defaults(api_version="kubeflow.org/v1", clean="None", dialect="tf2")
-
-
-def load(document: Manifest, notes: Notes) -> Job | None:
-    if _is_v1alpha1(document.get("spec")):
-        from . import v1alpha1  # few need it
-
-        return v1alpha1.load(document, notes)
-    return fields.load(document, DEFAULTS, notes)
-
-
-def where(spec: Manifest) -> limits.Where:
-    if _is_v1alpha1(spec):
-        from . import v1alpha1
-
-        return v1alpha1.where(spec)
-    return fields.where(spec)
-
-
-def _is_v1alpha1(spec: object) -> bool:
-    """A cluster hands out whatever it stores as v1, with no field changed: also what came as v1alpha1."""
-    return isinstance(spec, dict) and "replicaSpecs" in spec and "tfReplicaSpecs" not in spec
+DEFAULTS = VERSIONS[V1]
 
 
 def dump(job: Job) -> tuple[Manifest, list[str]]:
@@ -49,12 +26,12 @@ def dump(job: Job) -> tuple[Manifest, list[str]]:
         enableDynamicWorker=job.dynamic_workers,
         tfReplicaSpecs={role.name: _replica_spec(role) for role in job.roles},
     )
-    document = {"apiVersion": DEFAULTS.api_version, "kind": "TFJob", "metadata": metadata, "spec": spec}
+    document = {"apiVersion": V1, "kind": "TFJob", "metadata": metadata, "spec": spec}
     return document, _lost(job)
 
 
 def _annotations(job: Job) -> dict[str, str]:
-    """What v1 has no field for, and we have an annotation for."""
+    """Annotations for what v1 has no field for."""
     grace = job.run_policy.evaluator_grace
     found = {
         label.DIALECT: job.dialect if job.dialect != DEFAULTS.dialect else None,
@@ -101,18 +78,21 @@ def _replica_spec(role: Role) -> Manifest:
 def _lost(job: Job) -> list[str]:
     lost = []
     if job.fails_with == "chief":
-        lost.append("a failed worker fails the job in v1; v1alpha1 looked at its chief only")
+        lost.append("a failed worker fails the job in v1; in v1alpha1 only the chief did")
     if job.chief is not None:
         lost.append(
-            f"terminationPolicy: the job ended with {job.chief.name}; v1 ends with Chief or Master,"
-            " else worker 0"
+            f"terminationPolicy: the job ended with {job.chief.name}; in v1 it ends with Chief or Master,"
+            " else with worker 0"
         )
     if job.tensorboard is not None:
-        lost.append(f"tensorboard ({job.tensorboard.log_dir}): `tfyard render` writes it beside the job")
+        lost.append(
+            f"tensorboard ({job.tensorboard.log_dir}): `tfyard render` writes it as a manifest of its own"
+        )
     if job.code is not None:
         lost.append(f"code ({job.code.source}): `tfyard render` ships it with the job")
     lost += [
-        f"{o['kind']} {o['metadata']['name']}: `tfyard render` writes it beside the job" for o in job.objects
+        f"{o['kind']} {o['metadata']['name']}: `tfyard render` writes it as a manifest of its own"
+        for o in job.objects
     ]
     return lost
 
