@@ -7,11 +7,11 @@ from tfyard.cli import files
 from tfyard.errors import Usage
 
 
-def write_schema(beside: str) -> None:
+def write_schema(job_file: str) -> None:
     """In the folder that the first line of a job file names: completion works without a network."""
     from tfyard.formats.jobfile.json_schema import jobfile_schema
 
-    folder = Path(beside).resolve().parent / ".tfyard"
+    folder = Path(job_file).resolve().parent / ".tfyard"
     try:
         folder.mkdir(exist_ok=True)
     except OSError as error:

@@ -4,7 +4,6 @@ All problems are reported at once, each with its field path, and for a file also
 """
 
 from .loading import Checked, check, is_job, load, split
-from .problem_text import format_problem
 from .tfjob.status import dump_status, load_status
 from .writing import Dumped, Version, dump, to_yaml
 from .yaml.source import Document, read, split_lines
@@ -17,7 +16,6 @@ __all__ = [
     "check",
     "dump",
     "dump_status",
-    "format_problem",
     "is_job",
     "load",
     "load_status",

@@ -1,6 +1,6 @@
 """Document -> Job: the format is found by apiVersion and kind, then read, then the job is checked as a whole."""
 
-from importlib import import_module
+from typing import Protocol
 
 from msgspec import Struct
 
@@ -78,8 +78,9 @@ def _load(data: object, document: Document | None, notes: Notes) -> Job | None:
 
 
 def _load_jobfile(data: Manifest, document: Document | None, notes: Notes) -> Job | None:
-    jobfile = import_module(".jobfile.load", __package__)
-    job: Job | None = jobfile.load(data, document.text if document else lambda _path: None, notes)
+    from .jobfile import load as jobfile
+
+    job = jobfile.load(data, document.text if document else lambda _path: None, notes)
     if job is not None:
         limits.check(job, jobfile.where(job), notes)
     return job
@@ -96,11 +97,28 @@ def _load_tfjob(data: Manifest, notes: Notes) -> Job | None:
     for key in data:
         if key not in FIELDS:
             notes.unknown((key,), f"unknown field {key!r}", FIELDS)
-    module = import_module(".tfjob.v1alpha1" if _has_list(version, data) else ".tfjob.load", __package__)
-    job: Job | None = module.load(data, notes)
+    reader = _reader(version, data)
+    job = reader.load(data, notes)
     if job is not None:
-        limits.check(job, module.where(data["spec"]), notes)
+        limits.check(job, reader.where(data["spec"]), notes)
     return job
+
+
+class _Reader(Protocol):
+    def load(self, document: Manifest, notes: Notes) -> Job | None: ...
+
+    def where(self, spec: Manifest) -> limits.Where: ...
+
+
+def _reader(version: str, data: Manifest) -> _Reader:
+    """Reading one format imports that format only."""
+    if _has_list(version, data):
+        from .tfjob import v1alpha1
+
+        return v1alpha1
+    from .tfjob import load
+
+    return load
 
 
 def _has_list(version: str, data: Manifest) -> bool:

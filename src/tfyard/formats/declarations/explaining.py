@@ -92,7 +92,7 @@ def _of_type(found: Type) -> _Node:
 
 
 def _struct_in(found: Type) -> type[Struct] | None:
-    """The Struct whose fields stand below: the value itself, or each of its items or entries."""
+    """The Struct whose fields are below: the value itself, or each of its items or entries."""
     below = found.args if found.kind is Struct else map(_struct_in, parts(found))
     return next((cls for cls in below if cls is not None), None)
 

@@ -53,7 +53,7 @@ def shape(words: str) -> Shape:
 
 
 def definitions() -> dict[str, Any]:
-    """Everything that can stand in a pod template, with descriptions, by the names of Kubernetes' types."""
+    """Everything that a pod template can contain, with descriptions, by the names of Kubernetes' types."""
     found: dict[str, Any] = msgspec.json.decode(_read("podschema.json"))["definitions"]
     return found
 

@@ -57,6 +57,7 @@ class ReplicaSpec(Struct, frozen=True, rename="camel"):
         dict[str, Any] | None,
         Meta(description="Pod template of each task; a PS without one gets a default server."),
     ] = None
+    # The old operator gave this field and RuntimeId no JSON name, so Go's own names are stored in clusters.
     is_default_ps: Annotated[bool, Meta(description="Set by the old operator; not used.")] = field(
         default=False, name="IsDefaultPS"
     )

@@ -1,7 +1,7 @@
 import pytest
 
 from tfyard import errors
-from tfyard.formats.problem_text import WIDTH, format_problem
+from tfyard.cli.problems import WIDTH, format_problem
 from tfyard.formats.yaml import source
 from tfyard.model.problem import Position, Problem
 
