@@ -1,21 +1,28 @@
 """`tfyard template`: Jinja templates for single and distributed jobs."""
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
-from tfyard.cli import files, problems, template_process, template_values
+from tfyard import formats
+from tfyard.cli import files, problems, template_process
 from tfyard.errors import Invalid, Usage
 from tfyard.formats.metadata import DNS_LABEL, RULE
 from tfyard.formats.tfjob.fields import MAX_REPLICAS
-from tfyard.formats.yaml.source import split_lines
+from tfyard.formats.yaml.source import locate, split_lines
+from tfyard.model import Problem
 from tfyard.model.names import MAX_LABEL
 
 SHIPPED = Path(__file__).parent.parent / "render" / "jinja"
 NAMES = {"single": "tf_single_template.yaml.jinja", "cluster": "tf_cluster_template.yaml.jinja"}
 MAX_TASKS = 10_000
+MAX_NAME = 253
+_NAME = re.compile(r"[a-z0-9]([-.a-z0-9]*[a-z0-9])?")
+# Their names become label values or host names.
+_LABELS = frozenset({"Job", "Service", "StatefulSet", "Namespace"})
 Command = Callable[..., None]
 
 
@@ -90,7 +97,7 @@ def render(
     sets: tuple[str, ...] = (),
 ) -> None:
     """Arguments (project, counts) take precedence over --values and --set."""
-    _write(output, fill(template, template_values.read(files, sets) | given), inputs=(template, *files))
+    _write(output, fill(template, _read_values(files, sets) | given), inputs=(template, *files))
 
 
 def fill(template: str, given: dict[str, Any], *, trim: bool = False) -> str:
@@ -105,7 +112,7 @@ def fill(template: str, given: dict[str, Any], *, trim: bool = False) -> str:
         problems.report(error.problems, split_lines(source), shown)
         raise Invalid(()) from None
     try:
-        template_values.check_manifests(text, shown)
+        _check_manifests(text, shown)
     except Invalid as error:
         problems.report(error.problems, split_lines(text), f"{shown} (rendered)")
         raise Invalid(()) from None
@@ -134,3 +141,50 @@ def _counts(given: dict[str, str]) -> dict[str, int]:
     if wrong:
         raise Usage("; ".join(wrong))
     return {name: int(text) for name, text in given.items()}
+
+
+# --- values: `--values FILE` first, then `--set NAME=VALUE`
+
+
+def _read_values(names: Sequence[str], sets: Sequence[str]) -> dict[str, Any]:
+    """Every wrong `--set` is reported, not only the first."""
+    found: dict[str, Any] = {}
+    for name in names:
+        for document in files.read_documents(name):
+            if not isinstance(document.data, dict):
+                raise Usage(f"--values {name}: must be a mapping of names to values")
+            found |= document.data
+    wrong = [words for words in sets if not words.partition("=")[0].isidentifier() or "=" not in words]
+    if wrong:
+        raise Usage(f"--set {', '.join(wrong)}: must be NAME=VALUE, as in --set image=tensorflow:2.21.0")
+    return found | {name: _value(text) for name, _, text in (words.partition("=") for words in sets)}
+
+
+def _value(text: str) -> Any:
+    """`3` is a number and `true` a boolean; everything else is text."""
+    if text in ("true", "false"):
+        return text == "true"
+    return int(text) if text.isdecimal() and len(text) < 10 and str(int(text)) == text else text
+
+
+def _check_manifests(text: str, name: str) -> None:
+    """A rendered template must be YAML with names that a cluster accepts."""
+    problems = [
+        problem
+        for document in formats.read(text, name)
+        for problem in locate(_names(document.data), document)
+    ]
+    if problems:
+        raise Invalid(problems)
+
+
+def _names(data: Any) -> list[Problem]:
+    metadata = data.get("metadata") if isinstance(data, dict) else None
+    name = metadata.get("name") if isinstance(metadata, dict) else None
+    if name is None or "kind" not in data:
+        return []
+    longest = MAX_LABEL if data["kind"] in _LABELS else MAX_NAME
+    if isinstance(name, str) and _NAME.fullmatch(name) and len(name) <= longest:
+        return []
+    text = f"must be lower-case letters, digits and '-', at most {longest}"
+    return [Problem(("metadata", "name"), text, "change the project or the template's head", name)]

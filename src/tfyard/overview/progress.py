@@ -7,10 +7,11 @@ from collections import deque
 from tfyard.model import Job, tensorflow_container
 from tfyard.model.run_events import Metric
 from tfyard.overview.wording import number
+from tfyard.planner.leaders import LEADING_ROLES
 
 KEPT_POINTS = 2_000
 RATE_WINDOW = 30.0
-LEADING = ("chief", "master", "worker")
+LEADING = tuple(role.lower() for role in LEADING_ROLES)
 _STEPS = re.compile(r"--?(?:max[_-]|train[_-]|num[_-])?steps[= ](\d+)")
 
 

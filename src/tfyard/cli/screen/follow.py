@@ -69,7 +69,7 @@ class Follower:
 def _choose(output: str, tasks: list[str], progress: Progress, *, quiet: bool) -> Screen:
     """Imports only the chosen one: rich is not needed to print lines."""
     if output == "json":
-        from .json import JsonScreen
+        from .lines import JsonScreen
 
         return JsonScreen(quiet=quiet)
     is_dumb = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
@@ -77,7 +77,7 @@ def _choose(output: str, tasks: list[str], progress: Progress, *, quiet: bool) -
         from .live import LiveScreen
 
         return LiveScreen(tasks, progress)
-    from .plain import PlainScreen
+    from .lines import PlainScreen
 
     return PlainScreen(tasks, quiet=quiet)
 

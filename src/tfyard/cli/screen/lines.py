@@ -1,14 +1,19 @@
-"""Plain lines, for pipes, CI logs and people who want no colour: `worker-0 │ …`."""
+"""A run as lines: plain ones for people, JSON for scripts."""
 
 import sys
+import time
+
+import msgspec
 
 from tfyard.cli.screen.base import Screen
-from tfyard.formats.loglines import without_colours
-from tfyard.model.run_events import Ended, Log, Note, Phase, RunEvent, Skipped, Started
+from tfyard.formats.loglines import storable, without_colours
+from tfyard.model.run_events import Counts, Ended, Log, Metric, Note, Phase, RunEvent, Skipped, Started
 from tfyard.overview.wording import ending, skipped, starting_again
 
 
 class PlainScreen(Screen):
+    """For pipes, CI logs and people who want no colour: `worker-0 │ …`."""
+
     def __init__(self, tasks: list[str], *, quiet: bool) -> None:
         self._width = max((len(task) for task in tasks), default=0)
         self._quiet = quiet
@@ -39,3 +44,24 @@ class PlainScreen(Screen):
         if always or not self._quiet:
             sys.stdout.write(text + "\n")
             sys.stdout.flush()
+
+
+class JsonScreen(Screen):
+    """One JSON object per line and event, for scripts."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self._counts: Counts | None = None
+        self._quiet = quiet
+
+    def show(self, event: RunEvent) -> None:
+        if self._quiet and isinstance(event, Log | Skipped):
+            return
+        if isinstance(event, Counts):
+            if event == self._counts:
+                return
+            self._counts = event
+        row = msgspec.to_builtins(event)
+        if isinstance(event, Metric):
+            row["values"] = storable(event.values)
+        sys.stdout.write(msgspec.json.encode({"time": round(time.time(), 3), **row}).decode() + "\n")
+        sys.stdout.flush()
