@@ -33,6 +33,6 @@ def _summary(decision: Decision) -> dict[str, Any]:
         else "DeleteJob"
         for action in decision.actions
     ]
-    events = [f"{event.reason}: {event.message}" for event in decision.events]
+    events = msgspec.to_builtins(decision.events)
     at = datetime.now(UTC).isoformat()
     return {"at": at, "phase": decision.status.phase, "actions": actions, "events": events}
