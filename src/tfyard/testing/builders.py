@@ -55,5 +55,12 @@ async def install_crds(client: Client, *definitions: dict[str, Any]) -> None:
         name, spec = definition["metadata"]["name"], definition["spec"]
         await client.send(requests.apply(requests.CRDS.path(name=name), definition))
         for version in spec["versions"]:
-            path = Resource(spec["group"], version["name"], spec["names"]["plural"]).path()
-            await eventually(partial(client.send, requests.get(path, {"limit": "1"})))
+            resource = Resource(spec["group"], version["name"], spec["names"]["plural"])
+            await eventually(partial(client.send, requests.get(resource.path(), {"limit": "1"})))
+            await eventually(partial(_discover, client, resource))
+
+
+async def _discover(client: Client, resource: Resource) -> None:
+    """Discovery follows the server's own routes by a moment, and clients that ask it first see nothing yet."""
+    found = await client.send(requests.get(f"/apis/{resource.group}/{resource.version}"))
+    assert resource.plural in {each["name"] for each in found["resources"]}

@@ -71,8 +71,8 @@ class ClusterReader:
         of = requests.selecting(fields={"involvedObject.name": name, "involvedObject.kind": "TFJob"})
 
         def read(answer: bytes) -> list[RecordedEvent]:
-            found = [_recorded(event) for event in decode(_EVENTS.page, answer).items or []]
-            return sorted(found, key=lambda event: event.at)
+            found = sorted(decode(_EVENTS.page, answer).items or [], key=_turn)
+            return [_recorded(event) for event in found]
 
         return Read(requests.get(EVENTS.path(self._namespace), of), read)
 
@@ -119,6 +119,12 @@ def _summary(job: _Job) -> JobSummary:
         created=meta.creation_timestamp,
         status=status,
     )
+
+
+def _turn(event: _Event) -> tuple[datetime, int]:
+    """Events of one second are told apart by the order in which they were stored."""
+    version = event.metadata.resource_version
+    return event.last_timestamp or event.metadata.creation_timestamp, int(version) if version.isdigit() else 0
 
 
 def _recorded(event: _Event) -> RecordedEvent:
