@@ -61,12 +61,12 @@ class ObjectWriter:
         """Whether many objects are being created: what can wait should leave the server to them."""
         return len(self._created) == MANY and time.monotonic() - self._created[0] < MANY_WITHIN
 
-    async def create(self, job: Job, action: Create) -> Obstacle | None:
+    async def create(self, job: Job, action: Create, *, is_retry: bool = False) -> Obstacle | None:
         path = self._resources.of_kind(action.kind).path(job.namespace)
         try:
             await self._create_with_retries(action.kind, requests.create(path, action.manifest))
         except AlreadyExists:
-            return await self._check_existing(job, action)
+            return await self._check_existing(job, action, is_retry=is_retry)
         except UNEXPLAINED:
             raise
         except Refused as problem:
@@ -129,12 +129,23 @@ class ObjectWriter:
             answer = await self._writer.send(verb, resource, request, child_kind(kind).one)
         self._cache.apply_response(kind, answer)
 
-    async def _check_existing(self, job: Job, action: Create) -> Obstacle | None:
-        """The name is taken. If the object is this job's, our create succeeded and only its answer was lost."""
+    async def _check_existing(self, job: Job, action: Create, *, is_retry: bool) -> Obstacle | None:
+        """The name is taken. If the object is this job's, our create succeeded and only its answer was lost. Else
+        the job waits for the name, from before we look: if the object is removed after that, the job is woken."""
+        name = (action.kind, job.namespace, action.name)
+        self._cache.taken_names.add(job.uid, name)
+        obstacle = await self._existing_obstacle(job, action, is_retry=is_retry)
+        if obstacle is None:
+            self._cache.taken_names.discard(job.uid, name)
+        return obstacle
+
+    async def _existing_obstacle(self, job: Job, action: Create, *, is_retry: bool) -> Obstacle | None:
         path = self._resources.of_kind(action.kind).path(job.namespace, action.name)
         try:
             found = await self._get(action.kind, path)
         except NotFound:
+            if not is_retry:
+                return await self.create(job, action, is_retry=True)
             what = f"{action.kind.lower()} {action.name}"
             return Obstacle("NameNotYetFree", f"{what} has just been deleted")
         meta = found.metadata

@@ -42,6 +42,7 @@ class ClusterRunner:
 
     async def apply(self, job: Job, actions: Sequence[Action]) -> Outcome:
         attempt = Attempt(self._objects, job)
+        self._cache.taken_names.forget(job.uid)
         try:
             await attempt.run(actions)
         except KubeError as problem:
