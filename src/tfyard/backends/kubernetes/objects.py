@@ -5,7 +5,7 @@ import random
 import time
 from collections import deque
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 from tfyard.kube import (
     AlreadyExists,
@@ -31,6 +31,7 @@ from tfyard.model.names import (
     REPLICA_TYPE,
 )
 
+from . import force_deletion
 from .cache import Cache
 from .resources import Resources, child_kind
 from .views import Child, Meta, PodView
@@ -87,20 +88,28 @@ class ObjectWriter:
             return Obstacle(_reason(problem), f"cannot change {action.kind.lower()} {action.name}: {problem}")
         return None
 
-    async def delete(self, job: Job, action: Delete) -> None:
+    async def delete(self, job: Job, action: Delete) -> Obstacle | None:
         resource = self._resources.of_kind(action.kind)
         path = resource.path(job.namespace, action.name)
-        if action.kind != "Pod":
-            known = self._cache.children.of(job.uid).get((action.kind, action.name))
-            uid = action.uid or (known.metadata.uid if known else "")
-            await self._send_delete(resource.plural, requests.delete(path, uid))
-            self._cache.children.remove(job.uid, action.kind, action.name)
-            return
+        if action.kind == "Pod":
+            return await self._delete_pod(job, action, path)
+        known = self._cache.children.of(job.uid).get((action.kind, action.name))
+        uid = action.uid or (known.metadata.uid if known else "")
+        await self._send_delete(resource.plural, requests.delete(path, uid))
+        self._cache.children.remove(job.uid, action.kind, action.name)
+        return None
+
+    async def _delete_pod(self, job: Job, action: Delete, path: str) -> Obstacle | None:
         await self._release_from_queue(job, action)
+        if action.force:
+            obstacle = await force_deletion.obstacle(self._writer.client, job.namespace, action)
+            if obstacle is not None:
+                return obstacle
         request = requests.delete(path, action.uid, 0 if action.force else None)
-        is_gone = await self._send_delete(resource.plural, request)
-        until = None if is_gone else datetime.now(UTC) + timedelta(seconds=DEFAULT_GRACE)
+        is_gone = await self._send_delete("pods", request)
+        until = None if is_gone else self._writer.client.now() + timedelta(seconds=DEFAULT_GRACE)
         self._cache.pods.mark_deleted(job.uid, action.name, action.uid, until)
+        return None
 
     async def delete_job(self, job: Job) -> None:
         resource = self._resources.of_job(job)

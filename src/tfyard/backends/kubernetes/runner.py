@@ -107,7 +107,7 @@ class Attempt:
             case Amend():
                 obstacle = await self._objects.amend(self.job, action)
             case Delete():
-                await self._objects.delete(self.job, action)
+                obstacle = await self._objects.delete(self.job, action)
             case DeleteJob():
                 await self._objects.delete_job(self.job)
         if obstacle is None:
