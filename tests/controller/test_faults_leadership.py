@@ -12,6 +12,7 @@ import pytest
 
 from tests.controller.cluster import tfjob
 from tests.controller.faults import OperatorProcess, Stage, stage
+from tests.controller.slow_proxy import slow_proxy
 from tfyard.kube import NotFound, requests
 from tfyard.model.names import LEASE_NAME
 from tfyard.testing import ControlPlane, Script, eventually
@@ -138,6 +139,41 @@ async def test_a_stopped_leader_that_wakes_up_finds_everything_done_and_touches_
         assert status["replicaStatuses"]["Worker"]["restarts"] == 1
         assert scene.chronicle.twice == []
         assert len(scene.chronicle.pods) == 21
+
+
+async def test_a_stopped_leader_that_wakes_up_sends_none_of_the_requests_that_were_waiting(
+    control_plane: ControlPlane, namespace: str, tmp_path: Path
+) -> None:
+    jobs, workers = 8, 32
+    config, logs = tmp_path / "config", tmp_path / "logs"
+    logs.mkdir()
+
+    async def made(pods: int) -> None:
+        assert proxy.pods >= pods
+
+    async with (
+        stage(control_plane, namespace, Script(start_after=0.1)) as scene,
+        slow_proxy(control_plane.admin, config, delay=1.0) as proxy,
+    ):
+        leader = OperatorProcess(config, namespace, tmp_path / "leader.log")
+        try:
+            await taken_over(scene, 0)
+            with operators(control_plane, namespace, logs, 1):
+                await stands_by(logs / "0.log")
+                for number in range(jobs):
+                    await scene.submit(tfjob(f"train-{number}", Worker=workers))
+                await eventually(lambda: made(40))
+                leader.stop()
+                await taken_over(scene, 1)
+                await eventually(lambda: count(scene, jobs * workers), 60)
+                arrived = len(proxy.writes)
+                leader.resume()
+                await asyncio.sleep(5)
+                assert proxy.writes[arrived:] == []
+        finally:
+            leader.kill()
+    assert proxy.pods < jobs * workers, "requests were waiting"
+    assert scene.chronicle.twice == []
 
 
 async def any_pod(scene: Stage) -> None:

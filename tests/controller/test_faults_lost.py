@@ -1,11 +1,13 @@
-"""Pods that the cluster takes away cost no retry; a dead node's pod is waited for, and then removed by force."""
+"""Pods that the cluster takes away cost no retry; a dead node's pod is removed by force once it surely is dead."""
 
 import pytest
 
 from tests.controller.cluster import tfjob
 from tests.controller.faults import Counting, Stage, operator_with, stage
+from tests.controller.test_faults_strangers import CALM, blocked, permit, requests_while_blocked
+from tfyard.backends.kubernetes.force_deletion import OUT_OF_SERVICE
 from tfyard.kube import requests
-from tfyard.planner.plan import OVERDUE_AFTER
+from tfyard.planner import plan
 from tfyard.testing import ControlPlane, Script, eventually
 
 pytestmark = pytest.mark.cluster
@@ -19,7 +21,7 @@ async def run_again(scene: Stage) -> None:
     async def look() -> None:
         assert set(scene.chronicle.attempts) == AGAIN
 
-    await eventually(look, OVERDUE_AFTER + 30)
+    await eventually(look, 60)
     await scene.phase("Running", timeout=60)
     await scene.kubelet.finish("train-worker-0")
     status = await scene.phase("Succeeded")
@@ -67,17 +69,38 @@ async def test_a_drained_pod_is_replaced_without_a_retry(control_plane: ControlP
         await run_again(scene)
 
 
-@pytest.mark.long
-async def test_a_pod_on_a_lost_node_is_removed_by_force_when_its_time_is_long_over(
-    control_plane: ControlPlane, namespace: str
+async def taint(scene: Stage, node: str) -> None:
+    taints = [{"key": OUT_OF_SERVICE, "effect": "NoExecute"}]
+    await scene.client.send(requests.patch(requests.NODES.path(name=node), {"spec": {"taints": taints}}))
+
+
+async def test_a_pod_on_a_lost_node_is_removed_by_force_when_somebody_says_that_the_machine_is_off(
+    control_plane: ControlPlane, namespace: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A node controller marks it for deletion, and no kubelet is there to confirm it."""
-    client = Counting(control_plane.admin)
-    async with stage(control_plane, namespace, nodes=2) as scene, operator_with(client, namespace):
-        await scene.submit(tfjob(policy=NO_RETRY, Worker=NEVER))
-        await scene.phase("Running")
+    """A node controller marks it for deletion, and no kubelet is there to confirm it. An operator that may not see
+    nodes waits, and so does one that sees that the node may come back."""
+    monkeypatch.setattr(plan, "OVERDUE_AFTER", 1.0)
+    user = f"operator-{namespace}"
+    blind, client = Counting(control_plane.access(user)), Counting(control_plane.admin)
+    async with stage(control_plane, namespace, nodes=2) as scene:
+        await permit(scene.client, namespace, user, pods=["*"])
         path = requests.PODS.path(namespace, "train-worker-1")
-        await scene.kubelet.lose_node((await scene.client.send(requests.get(path)))["spec"]["nodeName"])
-        await scene.client.send(requests.delete(path, grace=1))
-        await run_again(scene)
+        async with operator_with(blind, namespace):
+            await scene.submit(tfjob(policy=NO_RETRY, Worker=NEVER))
+            await scene.phase("Running")
+            node = (await scene.client.send(requests.get(path)))["spec"]["nodeName"]
+            await scene.kubelet.lose_node(node)
+            await scene.client.send(requests.delete(path, grace=1))
+            condition = await blocked(scene, "PodTerminating")
+            assert "because the operator may not get nodes" in condition["message"]
+        async with operator_with(client, namespace):
+            await eventually(lambda: says(scene, f"node {node} is not ready"))
+            assert await requests_while_blocked(client) < CALM
+            assert [write for write in client.writes + blind.writes if "DELETE" in write] == []
+            await taint(scene, node)
+            await run_again(scene)
     assert [write for write in client.writes if "DELETE" in write] == [f"DELETE {path}"]
+
+
+async def says(scene: Stage, text: str) -> None:
+    assert text in (await blocked(scene, "PodTerminating"))["message"]

@@ -7,7 +7,7 @@ import pytest
 
 from tests.controller.cluster import tfjob
 from tests.controller.faults import Counting, Stage, operator_with, stage
-from tests.controller.test_faults_strangers import blocked
+from tests.controller.test_faults_strangers import blocked, stop_retrying
 from tfyard.backends.kubernetes import TFJOBS
 from tfyard.controller.operator import Operator
 from tfyard.kube import Request, requests
@@ -42,6 +42,30 @@ async def test_a_pod_whose_labels_are_taken_is_told_of_until_it_has_them_again(
         assert len(scene.chronicle.pods) == 1
 
 
+async def test_a_pod_and_a_service_that_are_no_longer_the_jobs_are_told_of_until_they_are_gone(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    """Somebody removed their ownerReferences: they hold the names, and nothing else of them is the job's."""
+    async with (
+        stage(control_plane, namespace) as scene,
+        operator_with(control_plane.client(), namespace) as operator,
+    ):
+        await scene.submit(tfjob(Worker=1, PS=1))
+        await scene.phase("Running")
+        ours = [requests.PODS.path(namespace, "train-worker-0"), requests.SERVICES.path(namespace, "train")]
+        for path in ours:
+            await scene.client.send(requests.patch(path, {"metadata": {"ownerReferences": None}}))
+        condition = await blocked(scene, "NameTaken")
+        assert "exists and is not this job's" in condition["message"]
+        await stop_retrying(operator)
+        for path in ours:
+            await scene.client.send(requests.delete(path, grace=0))
+        await blocked(scene, "Unblocked", "False", timeout=10)
+        await scene.phase("Running")
+        assert await scene.names(requests.SERVICES) == {"train"}
+        assert await scene.names() == {"train-worker-0", "train-ps-0"}
+
+
 async def test_a_namespace_that_is_being_deleted_is_told_once_and_without_alarm(
     control_plane: ControlPlane, namespace: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -60,7 +84,8 @@ async def test_a_namespace_that_is_being_deleted_is_told_once_and_without_alarm(
 async def test_nothing_is_remembered_of_jobs_that_are_gone(
     control_plane: ControlPlane, namespace: str
 ) -> None:
-    """Finished and gone by itself, blocked, deleted in the middle of a pass that then fails."""
+    """Finished and gone by itself, or deleted: with an hour to live, while it is blocked, and in the middle of a
+    pass that then fails."""
     async with stage(control_plane, namespace, Script(run_for=0.1)) as scene:
         taken = []
 
@@ -84,11 +109,15 @@ async def test_nothing_is_remembered_of_jobs_that_are_gone(
             stranger = {"metadata": {"name": "stuck"}, "spec": {"ports": [{"port": 80}]}}
             await scene.client.send(requests.create(requests.SERVICES.path(namespace), stranger))
             await scene.submit(tfjob("stuck", Worker=2))
+            await scene.submit(tfjob("kept", {"ttlSecondsAfterFinished": 3600}, Worker=1))
+            await scene.phase("Succeeded", "kept")
             await asyncio.sleep(2)
-            await scene.client.send(requests.delete(TFJOBS.path(namespace, "stuck")))
+            for name in ("stuck", "kept"):
+                await scene.client.send(requests.delete(TFJOBS.path(namespace, name)))
             for name in await scene.names():
                 await scene.client.send(requests.delete(requests.PODS.path(namespace, name), grace=0))
-            await scene.client.send(requests.delete(requests.SERVICES.path(namespace, "hasty")))
+            for name in await scene.names(requests.SERVICES) - {"stuck"}:
+                await scene.client.send(requests.delete(requests.SERVICES.path(namespace, name)))
             await eventually(lambda: empty(operator))
             await eventually(lambda: empty(standby))
         assert taken
@@ -105,6 +134,9 @@ async def empty(operator: Operator) -> None:
         queue._backoffs,
         queue._timers,
         queue._waiting,
+        cache.taken_names,
+        cache.pods._pods._owner_of,
+        cache.children._children._owner_of,
     ]
     kept += [operator.runner._obstacles, operator.runner._faults]
     kept += [reconciler._jobs, reconciler._unreadable._reported]

@@ -9,6 +9,7 @@ from tests.controller.cluster import tfjob
 from tests.controller.faults import Counting, Stage, operator_with, stage
 from tfyard.backends.kubernetes import TFJOBS
 from tfyard.backends.kubernetes.resources import CHILDREN
+from tfyard.controller.operator import Operator
 from tfyard.kube import Client, Resource, requests
 from tfyard.testing import ControlPlane, Script, builders, eventually
 
@@ -113,6 +114,37 @@ async def test_a_successor_of_the_same_name_waits_for_the_old_pods_and_then_has_
             await scene.client.send(requests.delete(requests.PODS.path(namespace, name), grace=0))
         await scene.client.send(requests.delete(requests.SERVICES.path(namespace, "train")))
         await scene.phase("Running")
+        await check_owner(scene, successor["metadata"]["uid"])
+
+
+async def stop_retrying(operator: Operator) -> None:
+    """From now on only a change wakes its jobs, as if their back-off had reached its longest pause."""
+
+    async def forget() -> None:
+        assert operator.queue._timers, "not in the middle of a pass, after which it would be retried"
+        for key in operator.cache.jobs:
+            operator.queue.forget(key)
+
+    await eventually(forget)
+
+
+async def test_a_successor_is_woken_when_the_last_of_the_old_names_is_free(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    async with (
+        stage(control_plane, namespace) as scene,
+        operator_with(control_plane.client(), namespace) as operator,
+    ):
+        await scene.submit(tfjob(Worker=2))
+        await scene.phase("Running")
+        await scene.client.send(requests.delete(TFJOBS.path(namespace, "train")))
+        successor = await scene.submit(tfjob(Worker=2))
+        await blocked(scene, "NameNotYetFree")
+        await stop_retrying(operator)
+        await scene.client.send(requests.delete(requests.SERVICES.path(namespace, "train")))
+        for name in ("train-worker-0", "train-worker-1"):
+            await scene.client.send(requests.delete(requests.PODS.path(namespace, name)))
+        await scene.phase("Running", timeout=10)
         await check_owner(scene, successor["metadata"]["uid"])
 
 

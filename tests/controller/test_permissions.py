@@ -21,10 +21,10 @@ from tfyard.install import permissions
 from tfyard.kube import AlreadyExists, Client, requests
 from tfyard.testing import ControlPlane, Script, ScriptedKubelet, builders, eventually
 
-IN_EACH, IN_ONE, IN_ALL = [
+IN_EACH, IN_ONE, OPTIONAL, IN_ALL = [
     text
     for text in blocks((DOCS / "operator.md").read_text(encoding="utf-8"), "yaml")
-    if "kind: Role" in text
+    if "rbac.authorization.k8s.io" in text
 ]
 Triple = tuple[str, str, str]
 
@@ -56,7 +56,8 @@ def test_what_is_documented_is_what_the_operator_asks_for() -> None:
     lead = asked(permissions.of_lease("team-a"))
     assert granted(IN_EACH) == work
     assert granted(IN_ONE) == lead
-    assert granted(IN_ALL) == work | lead | definitions
+    assert granted(OPTIONAL) == asked(permissions.NODES)
+    assert granted(IN_ALL) == work | lead | definitions | asked(permissions.NODES)
 
 
 def test_the_operator_is_permitted_all_that_it_creates() -> None:

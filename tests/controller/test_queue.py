@@ -62,6 +62,15 @@ async def test_who_fails_waits_longer_each_time_up_to_a_limit_and_success_forgiv
     assert queue.retry("a") < pauses[4]
 
 
+async def test_nothing_is_left_of_a_thousand_jobs_that_were_deleted() -> None:
+    queue: Queue[str] = Queue()
+    for number in range(1000):
+        queue.add(f"job-{number}", 3600.0)
+        queue.retry(f"job-{number}")
+        queue.forget(f"job-{number}")
+    assert [len(each) for each in (queue._timers, queue._backoffs, queue._waiting)] == [0, 0, 0]
+
+
 async def test_a_closed_queue_gives_nothing_away_and_waits_for_what_is_under_way() -> None:
     queue = Queue[str]()
     queue.add("a")

@@ -130,15 +130,17 @@ class Informers:
             match change:
                 case Snapshot(items):
                     self.changes.enqueue_owners(self._cache.pods.replace(items, namespace))
+                    self.changes.enqueue_owners(self._cache.taken_names.waiting_for("Pod", namespace))
                     self.changes.set_synced(namespace, "Pod")
                 case Changed(view):
+                    self.changes.enqueue_owners([self._cache.pods.disown(view)], DEBOUNCE)
                     owner = self._cache.pods.put(view)
                     if view.metadata.deletion_timestamp is not None:  # once gone, it cannot say how it ended
                         self.changes.enqueue_owners([owner], DEBOUNCE)
                     else:
                         self.changes.debounce(owner)
                 case Removed(view):
-                    self.changes.enqueue_owners([self._cache.drop_pod(view)])
+                    self.changes.enqueue_owners(self._cache.drop_pod(view))
 
     async def _watch_children(self, kind: str, namespace: str) -> None:
         """What else a job has: if somebody deletes it by hand, it is created again."""
@@ -148,11 +150,13 @@ class Informers:
             match change:
                 case Snapshot(items):
                     self.changes.enqueue_owners(children.replace(kind, items, namespace))
+                    self.changes.enqueue_owners(self._cache.taken_names.waiting_for(kind, namespace))
                     self.changes.set_synced(namespace, kind)
                 case Changed(view):
+                    self.changes.enqueue_owners([children.disown(kind, view)], DEBOUNCE)
                     self.changes.enqueue_owners([children.put(kind, view)], DEBOUNCE)
                 case Removed(view):
-                    self.changes.enqueue_owners([children.drop(kind, view)])
+                    self.changes.enqueue_owners(self._cache.drop_child(kind, view))
 
     async def _resync(self) -> None:
         while True:

@@ -63,7 +63,7 @@ class Operator:
             writer, self.cache, self.resources, objects.is_creating_many, reporter.status_reported
         )
         self.runner = ClusterRunner(objects, self.cache)
-        self.reconciler = Reconciler(self.cache, self.store, self.runner, settings.site, reporter)
+        self.reconciler = Reconciler(self.cache, self.store, self.runner, settings.site, reporter, client.now)
         self.worker = Worker(self.queue, self.cache, self.reconciler, may_write, self.metrics)
         handlers = Handlers(self.queue.add, self._forget, partial(watch_options, self.metrics))
         self.informers = Informers(client, self.cache, self.resources, settings.namespaces, handlers)

@@ -77,6 +77,11 @@ class Queue(Generic[K]):
         """After a success."""
         self._backoffs.pop(key, None)
 
+    def forget(self, key: K) -> None:
+        """The job is deleted: nothing of it is left to wait for."""
+        self._cancel_timer(key)
+        self.reset_backoff(key)
+
     def _add_later(self, key: K, delay: float) -> None:
         loop = asyncio.get_running_loop()
         timer = self._timers.get(key)

@@ -1,6 +1,7 @@
 """Reconciles one job: reads it, runs one pass of the spine, and says when the job must be reconciled again."""
 
-from datetime import UTC, datetime
+from collections.abc import Callable
+from datetime import datetime
 
 from msgspec import Struct
 
@@ -36,10 +37,11 @@ class Reconciler:
         runner: ClusterRunner,
         site: planner.Site,
         reporter: Reporter,
+        clock: Callable[[], datetime],
     ) -> None:
         self._cache, self._store, self._runner, self._site = cache, store, runner, site
-        self._reporter = reporter
-        self._unreadable = UnreadableJobs(store, reporter.event)
+        self._reporter, self._clock = reporter, clock
+        self._unreadable = UnreadableJobs(store, reporter.event, clock)
         self._jobs: dict[JobKey, tuple[JobView, Job]] = {}
 
     async def reconcile(self, key: JobKey, view: JobView) -> Result:
@@ -50,7 +52,7 @@ class Reconciler:
             return Result()
         gone = self._cache.pods.gone(job.uid)
         try:
-            done = await reconcile(job, self._store, self._runner, self._site, datetime.now(UTC))
+            done = await reconcile(job, self._store, self._runner, self._site, self._clock())
         except Invalid as error:  # in its status, not in its spec
             self._unreadable.leave(job, view, error.problems)
             return Result()

@@ -3,7 +3,7 @@
 import logging
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import datetime
 
 from tfyard import formats, planner
 from tfyard.backends.base import JobStore
@@ -18,8 +18,10 @@ EVENTS_KEPT = 3600.0
 
 
 class UnreadableJobs:
-    def __init__(self, store: JobStore, record: Callable[[Job, Event], None]) -> None:
-        self._store, self._record = store, record
+    def __init__(
+        self, store: JobStore, record: Callable[[Job, Event], None], clock: Callable[[], datetime]
+    ) -> None:
+        self._store, self._record, self._clock = store, record, clock
         self._reported: dict[str, tuple[Event, float]] = {}
 
     async def fail(self, view: JobView, problems: tuple[Problem, ...]) -> None:
@@ -32,7 +34,7 @@ class UnreadableJobs:
             return
         if before.is_finished or planner.is_ignored(job, view.metadata.deletion_timestamp is not None):
             return
-        after, event = planner.refuse(job, before, _texts(problems), datetime.now(UTC))
+        after, event = planner.refuse(job, before, _texts(problems), self._clock())
         await self._store.report(job, before, Decision(status=after, events=(event,)))
 
     def leave(self, job: Job, view: JobView, problems: tuple[Problem, ...]) -> None:

@@ -45,6 +45,7 @@ class Worker:
                 except Exception:  # a job that we do not understand must not end the work on all others
                     log.exception("requeue in %.1f s: unexpected error", self._queue.retry(key))
                 finally:
+                    self._forget_deleted(key)
                     self._queue.done(key)
                     self._metrics.reconcile_seconds.observe(time.monotonic() - began)
 
@@ -54,16 +55,21 @@ class Worker:
             self._queue.add(self._deferred.pop())
 
     def forget(self, key: JobKey) -> None:
-        """The job is deleted."""
+        """The job is deleted; a new one of its name may be here already, which has never failed."""
         self._queue.reset_backoff(key)
+        self._forget_deleted(key)
+
+    def _forget_deleted(self, key: JobKey) -> None:
+        """Also after a reconcile, during which the job may have been deleted."""
         if key not in self._cache.jobs:
+            self._queue.forget(key)
             self._deferred.discard(key)
 
     async def _process(self, key: JobKey) -> None:
         view = self._cache.jobs.get(key)
         if view is None:
-            self._queue.reset_backoff(key)
-        elif not self._may_write():
+            return
+        if not self._may_write():
             self._deferred.add(key)
         else:
             self._follow(key, await self._reconciler.reconcile(key, view))

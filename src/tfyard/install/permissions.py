@@ -36,6 +36,10 @@ LEASE = Permission("coordination.k8s.io", "leases", ("get", "create", "update"),
 QUEUED_PODS = Permission("", "pods", ("patch",))
 """Only with `--kueue-pod-groups`: pods that Kueue holds are released before they are deleted."""
 
+NODES = Permission("", "nodes", ("get",))
+"""Optional, and cluster-wide: without it no pod is ever deleted by force, because nobody can tell whether it still
+runs."""
+
 
 def of_jobs(group: str) -> list[Permission]:
     """On the TFJobs of one API group."""

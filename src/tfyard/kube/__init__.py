@@ -25,7 +25,7 @@ from tfyard.kube.kinds import Kind
 from tfyard.kube.kubeconfig import Access, Cluster, User
 from tfyard.kube.lists import Listing, list_all
 from tfyard.kube.requests import Patch, Request, Resource
-from tfyard.kube.transport import Client, Limits
+from tfyard.kube.transport import Client, Limits, before_sending
 from tfyard.kube.watch import Changed, Removed, Snapshot, WatchOptions, watch, watch_lines
 
 __all__ = [
@@ -58,6 +58,7 @@ __all__ = [
     "Unreachable",
     "User",
     "WatchOptions",
+    "before_sending",
     "list_all",
     "watch",
     "watch_lines",

@@ -4,14 +4,17 @@ import asyncio
 import random
 import socket
 import weakref
-from collections.abc import AsyncIterator, Awaitable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
+from contextvars import ContextVar
+from datetime import UTC, datetime
 from typing import Any, Self, TypeVar, overload
 
 import aiohttp
 import msgspec
 from yarl import URL
 
+from tfyard.kube.clock import ServerClock
 from tfyard.kube.credentials import Credentials, Login
 from tfyard.kube.decoding import decode
 from tfyard.kube.errors import KubeError, Transient, Unauthorized, Unreachable, build_error
@@ -23,6 +26,27 @@ T = TypeVar("T")
 
 ANYTHING: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
 NOT_SENT = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
+
+_before_sending: ContextVar[Callable[[], None] | None] = ContextVar("before_sending", default=None)
+
+
+@contextmanager
+def before_sending(check: Callable[[], None]) -> Iterator[None]:
+    """Within this block, `check` is called each time a request is about to be written to its connection: after it
+    waited for its turn, and again before each retry. If it raises, the request is not sent."""
+    token = _before_sending.set(check)
+    try:
+        yield
+    finally:
+        _before_sending.reset(token)
+
+
+class CheckedRequest(aiohttp.ClientRequest):
+    async def send(self, conn: Any) -> aiohttp.ClientResponse:
+        check = _before_sending.get()
+        if check is not None:
+            check()
+        return await super().send(conn)
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -53,11 +77,14 @@ class Client:
             self._extra["server_hostname"] = access.cluster.tls_server_name
         self._session: aiohttp.ClientSession | None = None
         self._seats = asyncio.Semaphore(limits.connections)
+        self._clock = ServerClock()
         self._sockets: weakref.WeakSet[socket.socket] = weakref.WeakSet()
 
     async def __aenter__(self) -> Self:
         connector = aiohttp.TCPConnector(limit=0, socket_factory=self._new_socket)
-        self._session = aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
+        self._session = aiohttp.ClientSession(
+            connector=connector, cookie_jar=aiohttp.DummyCookieJar(), request_class=CheckedRequest
+        )
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -65,6 +92,10 @@ class Client:
         if self._session is not None:
             await self._session.close()
             await self._shut_down_sockets()
+
+    def now(self) -> datetime:
+        """The server's time; this machine's until the first answer."""
+        return self._clock.now()
 
     @overload
     async def send(self, request: Request) -> Any: ...
@@ -125,7 +156,9 @@ class Client:
 
     async def _open(self, request: Request, login: Login, silence: float) -> aiohttp.ClientResponse:
         with self._translating():
+            sent = datetime.now(UTC)
             response = await self._ask(request, login, silence)
+            self._clock.read(response.headers.get("Date", ""), sent, datetime.now(UTC))
             if response.status < 400:
                 return response
             async with response:

@@ -27,7 +27,7 @@ class Delete(Struct, frozen=True, tag=True):
     uid: str = ""
     """Precondition: a late delete must never hit a newer pod of the same name."""
     force: bool = False
-    """Do not wait for the kubelet: it was asked, and does not answer."""
+    """The kubelet was asked and does not answer: do not wait for it any longer, if the pod surely runs no more."""
 
 
 class Amend(Struct, frozen=True, tag=True):

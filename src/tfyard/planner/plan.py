@@ -12,8 +12,8 @@ from .situation import Situation
 from .tf_config import Roster, roster
 
 OVERDUE_AFTER = 30.0
-"""Seconds past its deletion time after which the kubelet of a pod counts as dead: the pod would keep its name
-for ever, and its task could never be replaced."""
+"""Seconds past its deletion time after which a pod is deleted by force, where it surely runs no more: it would
+keep its name for ever, and its task could never be replaced."""
 
 
 def plan(situation: Situation, group: gang.Review) -> Iterator[Action]:
@@ -39,7 +39,7 @@ def delete_pods(gone: Iterable[Pod], now: datetime) -> Iterator[Delete]:
 
 
 def overdue_in(pod: Pod, now: datetime) -> float:
-    """Seconds until a pod that is being deleted counts as abandoned by its kubelet."""
+    """Seconds until the deletion of a pod has taken too long."""
     if pod.deleting is None:
         return OVERDUE_AFTER
     return (pod.deleting - now).total_seconds() + OVERDUE_AFTER

@@ -3,6 +3,8 @@
 from datetime import UTC, datetime
 from typing import Any
 
+import pytest
+
 from tfyard.backends.kubernetes import TFJOBS, Cache
 from tfyard.backends.kubernetes.views import Child, JobView, Meta, Owner, PodStatus, PodView
 from tfyard.model.names import REPLICA_INDEX, REPLICA_TYPE
@@ -60,7 +62,7 @@ def test_an_answer_that_the_watch_is_past_brings_nothing_back() -> None:
 def test_a_pod_that_succeeded_stays_for_one_more_reconcile() -> None:
     cache = cache_with_job()
     cache.pods.put(pod(5, "Succeeded"))
-    assert cache.drop_pod(pod(6, "Succeeded")) == JOB
+    assert cache.drop_pod(pod(6, "Succeeded")) == [JOB]
     assert (phases(cache), cache.pods.gone(JOB)) == (["Succeeded"], [NAME])
     cache.pods.prune(JOB, [NAME])
     assert len(cache.pods) == 0
@@ -103,3 +105,36 @@ def test_a_pod_that_loses_its_labels_is_no_task_any_more() -> None:
     cache.pods.put(pod(5))
     assert cache.pods.put(pod(6, labels={})) == JOB
     assert len(cache.pods) == 0
+
+
+@pytest.mark.parametrize("owners", [(), (Owner("uid-of-another", controller=True),)])
+def test_what_is_given_another_owner_or_none_is_no_longer_the_jobs(owners: tuple[Owner, ...]) -> None:
+    cache = cache_with_job()
+    cache.pods.put(pod(5))
+    cache.children.put("Service", Child(meta("train", 5)))
+    taken = pod(6, owner_references=owners)
+    assert (cache.pods.disown(taken), cache.pods.put(taken)) == (JOB, owners[0].uid if owners else "")
+    service = Child(meta("train", 6, owner_references=owners))
+    assert cache.children.disown("Service", service) == JOB
+    assert (phases(cache), cache.children.of(JOB)) == ([], {})
+    assert cache.pods.disown(pod(7)) == (owners[0].uid if owners else "")
+    assert cache.pods.put(pod(7)) == JOB
+
+
+def test_an_owner_that_was_taken_before_our_last_answer_is_old_news() -> None:
+    cache = cache_with_job()
+    cache.apply_response("Pod", pod(8))
+    assert cache.pods.disown(pod(7, owner_references=())) == ""
+    assert phases(cache) == ["Running"]
+
+
+def test_who_waits_for_names_is_told_when_the_last_of_them_is_free() -> None:
+    cache = cache_with_job()
+    for name in ("train-worker-0", "train-worker-1"):
+        cache.taken_names.add(JOB, ("Pod", "here", name))
+    stranger = {"owner_references": (Owner("uid-of-predecessor", controller=True),)}
+    assert cache.drop_pod(pod(5, **stranger)) == ["uid-of-predecessor"]
+    assert cache.drop_child("Service", Child(meta("train-worker-1", 6, **stranger))) == ["uid-of-predecessor"]
+    assert cache.taken_names.waiting_for("Pod", "elsewhere") == []
+    assert cache.taken_names.waiting_for("Pod", "here") == [JOB]
+    assert cache.drop_pod(PodView(meta("train-worker-1", 7, owner_references=()))) == ["", JOB]

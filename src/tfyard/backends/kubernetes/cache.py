@@ -6,7 +6,7 @@ went further must not bring back what is already gone.
 """
 
 from datetime import UTC, datetime
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -14,10 +14,21 @@ from msgspec.structs import replace
 from tfyard.kube import Resource
 from tfyard.model import Pod
 
+from .taken_names import TakenNames
 from .views import Child, JobView, Meta, PodView, to_pod
 
+
+class Versioned(Protocol):
+    """One version of an object."""
+
+    @property
+    def uid(self) -> str: ...
+    @property
+    def version(self) -> str: ...
+
+
 K = TypeVar("K")
-V = TypeVar("V")
+V = TypeVar("V", bound=Versioned)
 
 
 class JobKey(NamedTuple):
@@ -33,6 +44,7 @@ class Cache:
         self.jobs: dict[JobKey, JobView] = {}
         self.pods = PodCache()
         self.children = ChildCache()
+        self.taken_names = TakenNames()
         self._keys: dict[str, JobKey] = {}
 
     def key_of(self, uid: str) -> JobKey | None:
@@ -67,9 +79,14 @@ class Cache:
         self._forget(view.metadata.uid)
         return key
 
-    def drop_pod(self, view: PodView) -> str:
-        """The uid of its owner."""
-        return self.pods.drop(view, keep_succeeded=view.metadata.owner in self._keys)
+    def drop_pod(self, view: PodView) -> list[str]:
+        """The uids of its owner and of the jobs that waited for its name."""
+        owner = self.pods.drop(view, keep_succeeded=view.metadata.owner in self._keys)
+        return [owner, *self.taken_names.release("Pod", view.metadata)]
+
+    def drop_child(self, kind: str, view: Child) -> list[str]:
+        """As for pods."""
+        return [self.children.drop(kind, view), *self.taken_names.release(kind, view.metadata)]
 
     def apply_response(self, kind: str, view: PodView | Child) -> None:
         """Of a create or patch, or of a get: before the watch brings it."""
@@ -82,6 +99,7 @@ class Cache:
         self._keys.pop(uid, None)
         self.pods.forget(uid)
         self.children.forget(uid)
+        self.taken_names.forget(uid)
 
 
 class Owned(Generic[K, V]):
@@ -89,6 +107,8 @@ class Owned(Generic[K, V]):
 
     def __init__(self) -> None:
         self._owners: dict[str, dict[K, V]] = {}
+        self._owner_of: dict[str, str] = {}
+        """By the uid of the object."""
 
     def __len__(self) -> int:
         return len(self._owners)
@@ -97,18 +117,34 @@ class Owned(Generic[K, V]):
         return self._owners.get(owner, {})
 
     def put(self, owner: str, key: K, value: V) -> None:
-        self._owners.setdefault(owner, {})[key] = value
+        known = self._owners.setdefault(owner, {})
+        if key in known:
+            self._owner_of.pop(known[key].uid, None)
+        known[key] = value
+        self._owner_of[value.uid] = owner
 
     def remove(self, owner: str, key: K) -> bool:
         """Whether it was there."""
         known = self._owners.get(owner, {})
-        was_there = known.pop(key, None) is not None
+        value = known.pop(key, None)
         if not known:
             self._owners.pop(owner, None)
-        return was_there
+        if value is not None:
+            self._owner_of.pop(value.uid, None)
+        return value is not None
+
+    def disown(self, meta: Meta, key: K) -> str:
+        """If somebody edited its ownerReferences: the uid of the owner that it had."""
+        former = self._owner_of.get(meta.uid, "")
+        known = self.of(former).get(key)
+        if former == meta.owner or known is None or is_older(meta.resource_version, known.version):
+            return ""
+        self.remove(former, key)
+        return former
 
     def forget(self, owner: str) -> None:
-        self._owners.pop(owner, None)
+        for value in self._owners.pop(owner, {}).values():
+            self._owner_of.pop(value.uid, None)
 
     def items(self) -> list[tuple[str, K, V]]:
         return [(owner, key, value) for owner, known in self._owners.items() for key, value in known.items()]
@@ -140,6 +176,10 @@ class CachedPod(Struct, frozen=True, gc=False):
     finalizers: tuple[str, ...] = ()
     is_gone: bool = False
 
+    @property
+    def uid(self) -> str:
+        return self.pod.uid
+
 
 class PodCache:
     def __init__(self) -> None:
@@ -156,6 +196,10 @@ class PodCache:
     def finalizers(self, owner: str, name: str) -> tuple[str, ...]:
         cached = self._pods.of(owner).get(name)
         return cached.finalizers if cached else ()
+
+    def disown(self, view: PodView) -> str:
+        """The uid of its former owner, if it is another's now, or nobody's."""
+        return self._pods.disown(view.metadata, view.metadata.name)
 
     def put(self, view: PodView) -> str:
         """The uid of its owner; empty if nothing changed that decisions depend on, as when our own create comes
@@ -241,6 +285,10 @@ class ChildCache:
 
     def of(self, owner: str) -> dict[tuple[str, str], Child]:
         return self._children.of(owner)
+
+    def disown(self, kind: str, view: Child) -> str:
+        """As for pods."""
+        return self._children.disown(view.metadata, (kind, view.metadata.name))
 
     def put(self, kind: str, view: Child) -> str:
         """The uid of its owner; empty if nothing changed, as for pods."""

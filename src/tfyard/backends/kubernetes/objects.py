@@ -5,7 +5,7 @@ import random
 import time
 from collections import deque
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 from tfyard.kube import (
     AlreadyExists,
@@ -31,6 +31,7 @@ from tfyard.model.names import (
     REPLICA_TYPE,
 )
 
+from . import force_deletion
 from .cache import Cache
 from .resources import Resources, child_kind
 from .views import Child, Meta, PodView
@@ -61,12 +62,12 @@ class ObjectWriter:
         """Whether many objects are being created: what can wait should leave the server to them."""
         return len(self._created) == MANY and time.monotonic() - self._created[0] < MANY_WITHIN
 
-    async def create(self, job: Job, action: Create) -> Obstacle | None:
+    async def create(self, job: Job, action: Create, *, is_retry: bool = False) -> Obstacle | None:
         path = self._resources.of_kind(action.kind).path(job.namespace)
         try:
             await self._create_with_retries(action.kind, requests.create(path, action.manifest))
         except AlreadyExists:
-            return await self._check_existing(job, action)
+            return await self._check_existing(job, action, is_retry=is_retry)
         except UNEXPLAINED:
             raise
         except Refused as problem:
@@ -87,20 +88,28 @@ class ObjectWriter:
             return Obstacle(_reason(problem), f"cannot change {action.kind.lower()} {action.name}: {problem}")
         return None
 
-    async def delete(self, job: Job, action: Delete) -> None:
+    async def delete(self, job: Job, action: Delete) -> Obstacle | None:
         resource = self._resources.of_kind(action.kind)
         path = resource.path(job.namespace, action.name)
-        if action.kind != "Pod":
-            known = self._cache.children.of(job.uid).get((action.kind, action.name))
-            uid = action.uid or (known.metadata.uid if known else "")
-            await self._send_delete(resource.plural, requests.delete(path, uid))
-            self._cache.children.remove(job.uid, action.kind, action.name)
-            return
+        if action.kind == "Pod":
+            return await self._delete_pod(job, action, path)
+        known = self._cache.children.of(job.uid).get((action.kind, action.name))
+        uid = action.uid or (known.metadata.uid if known else "")
+        await self._send_delete(resource.plural, requests.delete(path, uid))
+        self._cache.children.remove(job.uid, action.kind, action.name)
+        return None
+
+    async def _delete_pod(self, job: Job, action: Delete, path: str) -> Obstacle | None:
         await self._release_from_queue(job, action)
+        if action.force:
+            obstacle = await force_deletion.obstacle(self._writer.client, job.namespace, action)
+            if obstacle is not None:
+                return obstacle
         request = requests.delete(path, action.uid, 0 if action.force else None)
-        is_gone = await self._send_delete(resource.plural, request)
-        until = None if is_gone else datetime.now(UTC) + timedelta(seconds=DEFAULT_GRACE)
+        is_gone = await self._send_delete("pods", request)
+        until = None if is_gone else self._writer.client.now() + timedelta(seconds=DEFAULT_GRACE)
         self._cache.pods.mark_deleted(job.uid, action.name, action.uid, until)
+        return None
 
     async def delete_job(self, job: Job) -> None:
         resource = self._resources.of_job(job)
@@ -129,12 +138,23 @@ class ObjectWriter:
             answer = await self._writer.send(verb, resource, request, child_kind(kind).one)
         self._cache.apply_response(kind, answer)
 
-    async def _check_existing(self, job: Job, action: Create) -> Obstacle | None:
-        """The name is taken. If the object is this job's, our create succeeded and only its answer was lost."""
+    async def _check_existing(self, job: Job, action: Create, *, is_retry: bool) -> Obstacle | None:
+        """The name is taken. If the object is this job's, our create succeeded and only its answer was lost. Else
+        the job waits for the name, from before we look: if the object is removed after that, the job is woken."""
+        name = (action.kind, job.namespace, action.name)
+        self._cache.taken_names.add(job.uid, name)
+        obstacle = await self._existing_obstacle(job, action, is_retry=is_retry)
+        if obstacle is None:
+            self._cache.taken_names.discard(job.uid, name)
+        return obstacle
+
+    async def _existing_obstacle(self, job: Job, action: Create, *, is_retry: bool) -> Obstacle | None:
         path = self._resources.of_kind(action.kind).path(job.namespace, action.name)
         try:
             found = await self._get(action.kind, path)
         except NotFound:
+            if not is_retry:
+                return await self.create(job, action, is_retry=True)
             what = f"{action.kind.lower()} {action.name}"
             return Obstacle("NameNotYetFree", f"{what} has just been deleted")
         meta = found.metadata

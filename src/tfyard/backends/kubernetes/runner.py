@@ -42,6 +42,7 @@ class ClusterRunner:
 
     async def apply(self, job: Job, actions: Sequence[Action]) -> Outcome:
         attempt = Attempt(self._objects, job)
+        self._cache.taken_names.forget(job.uid)
         try:
             await attempt.run(actions)
         except KubeError as problem:
@@ -106,7 +107,7 @@ class Attempt:
             case Amend():
                 obstacle = await self._objects.amend(self.job, action)
             case Delete():
-                await self._objects.delete(self.job, action)
+                obstacle = await self._objects.delete(self.job, action)
             case DeleteJob():
                 await self._objects.delete_job(self.job)
         if obstacle is None:

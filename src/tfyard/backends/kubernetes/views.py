@@ -50,6 +50,14 @@ class Child(Struct, frozen=True):
     metadata: Meta
 
     @property
+    def uid(self) -> str:
+        return self.metadata.uid
+
+    @property
+    def version(self) -> str:
+        return self.metadata.resource_version
+
+    @property
     def relevant(self) -> tuple[object, ...]:
         """The fields that decisions depend on."""
         return (self.metadata.uid,)

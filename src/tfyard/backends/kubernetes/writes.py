@@ -1,4 +1,5 @@
-"""The one way by which the operator writes: every request asks first whether this operator is still the leader."""
+"""The one way by which the operator writes: whether it is still the leader is asked when a request is really
+sent."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -6,7 +7,7 @@ from typing import TypeVar
 from msgspec import Raw
 from msgspec.json import Decoder
 
-from tfyard.kube import Client, Request
+from tfyard.kube import Client, Request, before_sending
 
 T = TypeVar("T")
 
@@ -25,8 +26,13 @@ class Writer:
         self.client, self._may_write, self._on_write = client, may_write, on_write
 
     async def send(self, verb: str, resource: str, request: Request, into: Decoder[T]) -> T:
-        """`verb` and `resource` are RBAC's, for the metrics."""
-        if not self._may_write():
-            raise NotLeading("not the leader")
-        self._on_write(verb, resource)
-        return await self.client.send(request, into)
+        """`verb` and `resource` are RBAC's, for the metrics. This operator may be stopped, and another lead, while
+        the request waits for its turn or for its next attempt."""
+
+        def check() -> None:
+            if not self._may_write():
+                raise NotLeading("not the leader")
+            self._on_write(verb, resource)
+
+        with before_sending(check):
+            return await self.client.send(request, into)
