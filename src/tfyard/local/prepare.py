@@ -22,6 +22,7 @@ from tfyard.local import code, gpus
 from tfyard.local.ports import Ports
 from tfyard.local.run import Rehearsal
 from tfyard.model import ROLES, Create, Job, Manifest, Observed, Role, Task
+from tfyard.model.backoff import Backoff
 from tfyard.model.names import DEFAULT_IMAGE
 from tfyard.node import cgroups
 from tfyard.node.containers import Objects, collect
@@ -29,6 +30,8 @@ from tfyard.node.node import Kubelet, Machine, has_memory_limit
 from tfyard.node.processes import Command
 from tfyard.node.volumes import Volumes
 
+BACKOFF = Backoff(first=1.0, longest=60.0)
+"""Of tasks that fail again and again: whoever watches a terminal waits a tenth of what a cluster waits."""
 ROLE_OPTIONS = ("chief", "worker", "ps", "evaluator")
 
 
@@ -90,7 +93,7 @@ def prepare(settings: Settings) -> Prepared:
         rehearsals=[_rehearsal(text, job) for text in settings.kill],
         pattern=_pattern(settings.metric),
         ports=ports,
-        site=planner.Site(services="none", ports=ports.take(job.tasks())),
+        site=planner.Site(services="none", ports=ports.take(job.tasks()), backoff=BACKOFF),
     )
     for task in settings.attach:
         _check_task(task, job, "--attach")

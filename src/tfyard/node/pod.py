@@ -63,6 +63,7 @@ class LocalPod:
         self.containers = [_container(c) for c in spec["containers"]]
         self.phase: Phase = "Pending"
         self.disrupted = False
+        self.started: datetime | None = None
         self.deleting: datetime | None = None
 
     @property
@@ -75,6 +76,7 @@ class LocalPod:
 
     def begin(self) -> None:
         """Start whatever comes next: the first init container that is not done, else all containers."""
+        self.started = self.started or datetime.now(UTC)
         for init in self.inits:
             if init.is_sidecar and not init.is_running:
                 self._launch(init)
@@ -123,6 +125,7 @@ class LocalPod:
             reason="Preempted" if self.disrupted else shown.reason,
             restarts=sum(c.restarts for c in self.everyone),
             disrupted=self.disrupted,
+            started=self.started,
             deleting=self.deleting,
         )
 

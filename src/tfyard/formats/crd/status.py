@@ -40,6 +40,9 @@ _PARTS = {
         "attempts": "Index of a task: how often its pod was given up.",
         "finished": "Indexes of tasks that need not run again: 0-2,7.",
         "retries": "Restarts that count against the limit and whose pods are gone.",
+        "backoff": "Index of a task that fails again and again: how long it waits for its next attempt.",
+        "backoff.*.failures": "How many of its attempts failed, or were taken away, in a row.",
+        "backoff.*.until": "Its next attempt starts no earlier.",
     },
     "cluster": {
         "services": "shared: one Service for all tasks; per-replica: one for each.",
@@ -78,7 +81,7 @@ def described() -> Schema:
 def _told(name: str, part: Schema) -> Schema:
     for field, text in _PARTS.get(name, {}).items():
         each = ("*",) if "items" in part or "additionalProperties" in part else ()
-        part = schema.within(part, (*each, field), {"description": text})
+        part = schema.within(part, (*each, *field.split(".")), {"description": text})
     return {"description": _TEXTS[name], **part}
 
 
