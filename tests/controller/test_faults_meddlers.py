@@ -106,7 +106,7 @@ async def empty(operator: Operator) -> None:
         queue._timers,
         queue._waiting,
     ]
-    kept += [operator.runner._obstacles, operator.runner._faults]
+    kept += [operator.runner._obstacles, operator.runner._faults, operator.runner._lost]
     kept += [reconciler._jobs, reconciler._unreadable._reported]
     kept += [operator.informers.changes._next_reconcile, operator.worker._deferred]
     assert [len(each) for each in kept] == [0] * len(kept), kept
