@@ -138,7 +138,7 @@ async def empty(operator: Operator) -> None:
         cache.pods._pods._owner_of,
         cache.children._children._owner_of,
     ]
-    kept += [operator.runner._obstacles, operator.runner._faults]
+    kept += [operator.runner._obstacles, operator.runner._faults, operator.runner._lost]
     kept += [reconciler._jobs, reconciler._unreadable._reported]
     kept += [operator.informers.changes._next_reconcile, operator.worker._deferred]
     assert [len(each) for each in kept] == [0] * len(kept), kept

@@ -143,3 +143,40 @@ async def test_a_finished_pod_that_is_deleted_before_its_end_was_written_is_not_
         await eventually(is_remembered)
         assert await scene.names() == {"train-worker-0", "train-worker-2"}
         assert scene.chronicle.twice == []
+
+
+async def test_another_obstacle_of_the_same_kind_replaces_what_was_told(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    client = Refusing(control_plane.admin, lambda _: denied(400, "no such registry"))
+    async with stage(control_plane, namespace, Script()) as scene, operator_with(client, namespace):
+        await scene.submit(tfjob(Worker=2))
+        assert "no such registry" in (await blocked(scene, "Refused"))["message"]
+        client.answer = lambda _: denied(400, "no such team")
+
+        async def is_told() -> None:
+            assert "no such team" in (await blocked(scene, "Refused"))["message"]
+
+        await eventually(is_told)
+
+
+async def test_an_operator_that_starts_leaves_a_blocked_job_as_it_is(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    def no(_number: int) -> KubeError:
+        return denied(400, "no such registry")
+
+    async with stage(control_plane, namespace, Script()) as scene:
+        async with operator_with(Refusing(control_plane.admin, no), namespace):
+            await scene.submit(tfjob(Worker=2))
+            before = await blocked(scene, "Refused")
+        client = Refusing(control_plane.admin, no)
+        async with operator_with(client, namespace) as operator:
+            await asyncio.sleep(3)
+            await operator.drain()
+            assert pod_posts(client) >= 2
+            assert [write for write in client.writes if not write.endswith("/pods")] == []
+        assert await blocked(scene, "Refused") == before
+        async with operator_with(Counting(control_plane.admin), namespace):
+            await scene.phase("Running")
+            await blocked(scene, "Unblocked", "False")

@@ -198,6 +198,16 @@ def test_what_stands_in_the_way_is_said_and_told_once() -> None:
     assert (again.status, told(again)) == (first.status, [])
 
 
+def test_another_obstacle_with_the_same_reason_is_said_and_told() -> None:
+    asked = job(workers(1))
+    first = look(asked, status=begun(asked), obstacles=(QUOTA,))
+    other = Obstacle("FailedCreatePod", "exceeded quota: cpu=8")
+    second = look(asked, status=first.status, obstacles=(other,), now=at(9))
+    assert told(second) == [("Warning", "FailedCreatePod", "exceeded quota: cpu=8")]
+    condition = second.status.condition("Blocked")
+    assert condition == Condition("Blocked", "True", "FailedCreatePod", "exceeded quota: cpu=8", at(9), NOW)
+
+
 def test_a_job_that_is_no_longer_blocked_says_so_in_peace() -> None:
     asked = job(workers(1))
     blocked = look(asked, status=begun(asked), obstacles=(QUOTA,)).status

@@ -150,14 +150,21 @@ class World:
         self._delete(name, self.pods[name].uid)
 
     def settle(self) -> Decision:
-        """Kubelets and planner take turns until both have nothing to do."""
+        """Kubelets and planner take turns until both have nothing to do, and no task waits."""
         for _ in range(12):
             self.start()
             before = self.stored
             decision = self.step()
-            if not decision.actions and self.stored == before:
+            if not decision.actions and self.stored == before and not self._wait():
                 return decision
         raise AssertionError(f"never comes to rest: {decision.actions}")
+
+    def _wait(self) -> bool:
+        """Whether time had to pass until a task may be tried again."""
+        status = self.status
+        waits = [each.until for role in status.tasks.values() for each in role.backoff.values()]
+        began, self.now = self.now, max([self.now, *waits])
+        return self.now > began and not status.is_finished
 
 
 def _joins(manifest: Manifest) -> bool:

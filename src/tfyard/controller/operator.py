@@ -62,7 +62,7 @@ class Operator:
         self.store = ClusterStore(
             writer, self.cache, self.resources, objects.is_creating_many, reporter.status_reported
         )
-        self.runner = ClusterRunner(objects, self.cache)
+        self.runner = ClusterRunner(objects, self.cache, settings.site.backoff)
         self.reconciler = Reconciler(self.cache, self.store, self.runner, settings.site, reporter, client.now)
         self.worker = Worker(self.queue, self.cache, self.reconciler, may_write, self.metrics)
         handlers = Handlers(self.queue.add, self._forget, partial(watch_options, self.metrics))
@@ -84,6 +84,8 @@ class Operator:
         await self.events.flush()
 
     def enqueue_all(self) -> None:
+        """After becoming leader."""
+        self.runner.forget_obstacles()
         self.informers.changes.enqueue_all()
 
     def enqueue_deferred(self) -> None:

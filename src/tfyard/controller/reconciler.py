@@ -64,6 +64,7 @@ class Reconciler:
         if done.decision.status.is_finished:
             self._jobs.pop(key, None)
             self._store.forget(job.uid)
+            self._runner.forget(job.uid)
         after = (done.decision.wake_after, self._store.due_in(job.uid))
         return Result(has_progress=True, after=tuple(seconds for seconds in after if seconds is not None))
 

@@ -13,7 +13,11 @@ from tfyard.local.ports import Ports
 from tfyard.local.prepared import Prepared
 from tfyard.local.settings import Settings
 from tfyard.model import ROLES, Job, Manifest, Problem
+from tfyard.model.backoff import Backoff
 from tfyard.node.containers import collect
+
+BACKOFF = Backoff(first=1.0, longest=60.0)
+"""Of tasks that fail again and again: a person at a terminal waits a tenth of what a cluster waits."""
 
 
 class _Loaded(Struct, frozen=True, kw_only=True):
@@ -45,7 +49,7 @@ def prepare(asked: Settings) -> Prepared:
         rehearsals=[settings.rehearsal(text, job) for text in asked.kill],
         pattern=settings.pattern(asked.metric),
         ports=ports,
-        site=planner.Site(services="none", ports=ports.take(job.tasks())),
+        site=planner.Site(services="none", ports=ports.take(job.tasks()), backoff=BACKOFF),
         warnings=loaded.warnings,
         text=loaded.text,
     )

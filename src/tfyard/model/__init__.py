@@ -30,7 +30,7 @@ from .job import (
     tensorflow_container,
 )
 from .problem import Position, Problem, format_path
-from .status import Cluster, Condition, Failure, RoleMemory, RoleStatus, Status
+from .status import Cluster, Condition, Failure, RoleMemory, RoleStatus, Status, TaskBackoff
 from .world import Group, Observed, Obstacle, Phase, Pod
 
 __all__ = [
@@ -75,6 +75,7 @@ __all__ = [
     "Status",
     "SuccessPolicy",
     "Task",
+    "TaskBackoff",
     "TensorBoard",
     "Urgency",
     "format_path",

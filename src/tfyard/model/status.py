@@ -26,6 +26,15 @@ class RoleStatus(Struct, frozen=True, rename="camel", omit_defaults=True, kw_onl
     selector: str = ""
 
 
+class TaskBackoff(Struct, frozen=True, rename="camel", kw_only=True):
+    """Of a task whose attempts fail, or are taken away, one soon after the other."""
+
+    failures: int
+    """How many in a row."""
+    until: datetime
+    """The next attempt starts no earlier."""
+
+
 class RoleMemory(Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True):
     """Sparse: a job of a thousand healthy tasks remembers nothing at all."""
 
@@ -35,6 +44,8 @@ class RoleMemory(Struct, frozen=True, rename="camel", omit_defaults=True, kw_onl
     """Indexes that need not run again, compressed as Indexed Jobs do: `0-2,7`."""
     retries: int = 0
     """Restarts that count against the limit and whose pods are gone."""
+    backoff: dict[str, TaskBackoff] = {}
+    """Index -> how long it waits; of tasks that failed more than once in a row."""
 
 
 class Cluster(Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True):

@@ -34,6 +34,8 @@ class Pod(Struct, frozen=True, kw_only=True, gc=False):
     """A member without a node: the gang scheduler waits for enough others."""
     final: bool = False
     """Kueue was told that nothing will replace this pod."""
+    started: datetime | None = None
+    """When its node took it over; None: it waits for that."""
     deleting: datetime | None = None
     """When it should be gone: Kubernetes' deletionTimestamp, which includes the grace period."""
 

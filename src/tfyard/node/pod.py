@@ -44,6 +44,7 @@ class PodState(Struct, frozen=True, kw_only=True):
     phase: Phase
     reason: str = ""
     """Why it was evicted, if it was."""
+    started: datetime | None = None
     deleting: datetime | None = None
     """When it will be gone at the latest, as Kubernetes' deletionTimestamp."""
     containers: tuple[ContainerState, ...] = ()
@@ -120,6 +121,7 @@ class Pod:
         self.phase: Phase = "Pending"
         self.evicted = ""
         """Why; empty: it was not."""
+        self.started: datetime | None = None
         self.deleting: datetime | None = None
 
     @property
@@ -135,12 +137,14 @@ class Pod:
             manifest=self.manifest,
             phase=self.phase,
             reason=self.evicted,
+            started=self.started,
             deleting=self.deleting,
             containers=tuple(container.state() for container in self.all_containers),
         )
 
     def begin(self) -> None:
         """Start what comes next: the first init container that has not succeeded, else all containers."""
+        self.started = self.started or datetime.now(UTC)
         for init in self.inits:
             if init.is_sidecar and not init.is_running:
                 self._start(init)

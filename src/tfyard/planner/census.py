@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tfyard.model import Job, Observed, Pod, Role, RoleMemory, RoleStatus, Status
+from tfyard.model import Job, Observed, Pod, Role, RoleMemory, RoleStatus, Status, TaskBackoff
 from tfyard.model.names import pod_prefix
 
 from . import indexes
@@ -27,6 +27,8 @@ class GivenUp(Struct, frozen=True):
     pod: Pod
     counts: bool = False
     """It failed by itself, so the next attempt is a restart that counts against the limit."""
+    backoff: TaskBackoff | None = None
+    """How long its task waits for the next attempt; None: not at all."""
 
 
 class RoleCensus(Struct, frozen=True, kw_only=True):
@@ -36,6 +38,7 @@ class RoleCensus(Struct, frozen=True, kw_only=True):
     attempts: Mapping[int, int]
     finished: frozenset[int]
     retries: int
+    backoff: Mapping[int, TaskBackoff] = {}
     absent: tuple[int, ...] = ()
     pending: Pods = ()
     running: Pods = ()
@@ -55,12 +58,13 @@ class RoleCensus(Struct, frozen=True, kw_only=True):
 
     def memory(self) -> RoleMemory:
         attempts = {str(index): count for index, count in sorted(self.attempts.items()) if count}
+        waits = {str(i): each for i, each in sorted(self.backoff.items()) if i not in self.finished}
         finished = indexes.compress(self.finished)
-        return RoleMemory(attempts=attempts, finished=finished, retries=self.retries)
+        return RoleMemory(attempts=attempts, finished=finished, retries=self.retries, backoff=waits)
 
     def give_up(self, gone: list[GivenUp]) -> "RoleCensus":
         """Remember that these pods are over, so that a failure of theirs is never counted a second time."""
-        uids = {each.pod.uid for each in gone}
+        uids, waits = {each.pod.uid for each in gone}, {each.pod.task.index: each.backoff for each in gone}
 
         def stay(pods: Pods) -> Pods:
             return tuple(pod for pod in pods if pod.uid not in uids)
@@ -69,6 +73,7 @@ class RoleCensus(Struct, frozen=True, kw_only=True):
             self,
             attempts={**self.attempts, **{each.pod.task.index: each.pod.attempt + 1 for each in gone}},
             retries=self.retries + sum(each.pod.restarts + each.counts for each in gone),
+            backoff={i: each for i, each in {**self.backoff, **waits}.items() if each},
             pending=stay(self.pending),
             running=stay(self.running),
             failed=stay(self.failed),
@@ -139,6 +144,7 @@ def _count(role: Role, slots: Slots, status: Status) -> RoleCensus:
         attempts=attempts | _newer_attempts(here, attempts),
         finished=frozenset(finished.union(pod.task.index for pod in done)),
         retries=memory.retries + sum(pod.restarts for pod in done),
+        backoff={int(index): each for index, each in memory.backoff.items() if int(index) < role.replicas},
         absent=tuple(index for index in unfinished if index not in here),
         **{state: tuple(found) for state, found in pods.items()},
     )

@@ -16,15 +16,18 @@ Conditions = tuple[Condition, ...]
 
 _REPLACES = {RUNNING: RESTARTING, RESTARTING: RUNNING}
 _ENDS = (SUCCEEDED, FAILED)
+_NEWS = (BLOCKED, RESTARTING)
+"""Conditions whose message says more than their reason: another message is a change."""
 
 
 def put(
     conditions: Conditions, type: str, reason: str, message: str, now: datetime, *, holds: bool = True
 ) -> Conditions:
-    """Set a condition. The same status for the same reason is no change, so it causes no write."""
+    """Set a condition. The same status for the same reason is no change, so it causes no write, unless the
+    message of this condition has news."""
     status: Literal["True", "False"] = "True" if holds else "False"
     old = next((c for c in conditions if c.type == type), None)
-    if old is not None and (old.status, old.reason) == (status, reason):
+    if old is not None and (old.status, old.reason) == (status, reason) and not _is_news(old, message):
         return conditions
     since = old.last_transition_time if old is not None and old.status == status else now
     new = Condition(type, status, reason, message, now, since)
@@ -40,6 +43,10 @@ def phase(conditions: Conditions) -> str:
     if BLOCKED in holding and not {RUNNING, SUSPENDED, *_ENDS} & {*going}:
         return BLOCKED
     return going[-1] if going else ""
+
+
+def _is_news(old: Condition, message: str) -> bool:
+    return old.type in _NEWS and old.message != message
 
 
 def _blocked_last(conditions: Conditions) -> Conditions:

@@ -23,7 +23,7 @@ from tfyard.model import (
     Urgency,
 )
 
-from . import cleanup, deadline, gang, kueue, narrate, plan, reasons, restart, status, suspend
+from . import backoff, cleanup, deadline, gang, kueue, narrate, plan, reasons, restart, status, suspend
 from .census import Census, GivenUp
 from .restart import Verdict
 from .site import Site
@@ -81,7 +81,7 @@ def _active(situation: Situation) -> Decision:
     after = status.count(judged.job, after, judged.census)
     gone = _pods_to_delete(judged.census)
     actions: tuple[Action, ...] = (*plan.delete_pods(gone, judged.now), *plan.plan(judged, group))
-    times = (deadline.remaining(judged), group.wake_after)
+    times = (deadline.remaining(judged), group.wake_after, *backoff.waits(judged))
     return Decision(
         status=after,
         actions=actions,

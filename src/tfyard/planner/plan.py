@@ -7,7 +7,7 @@ from itertools import islice
 from tfyard.model import Action, Create, Delete, Job, Observed, Pod
 from tfyard.model.names import tensorboard_name
 
-from . import children, gang, kueue, pods
+from . import backoff, children, gang, kueue, pods
 from .situation import Situation
 from .tf_config import Roster, roster
 
@@ -49,10 +49,11 @@ def _missing_pods(situation: Situation, listed: Roster, *, joins: bool) -> Itera
     job, setup = situation.job, situation.setup
     hostnames = setup.services == "shared" and job.size > 1
     for role in situation.census:
-        if role.absent:
+        due = [index for index in role.absent if backoff.remaining(role, index, situation.now) <= 0]
+        if due:
             groups = (gang.membership(job, role.role, setup, joins=joins), kueue.membership(job, setup))
             build = pods.builder(job, role.role, listed, situation.site, groups, hostnames=hostnames)
-            yield from (Create(build(index, role.attempts.get(index, 0))) for index in role.absent)
+            yield from (Create(build(index, role.attempts.get(index, 0))) for index in due)
 
 
 def _superfluous_services(job: Job, observed: Observed, wanted: Iterable[children.Key]) -> Iterator[Delete]:

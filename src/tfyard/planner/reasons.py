@@ -35,6 +35,7 @@ SUSPENDED_MESSAGE: Final = "TFJob {job.name} is suspended."
 RESUMED_MESSAGE: Final = "TFJob {job.name} is resumed."
 RESTARTING_MESSAGE: Final = "job {job.name} is restarting because {roles} replica(s) failed."
 REPLACING_MESSAGE: Final = "job {job.name} is restarting because {roles} replica(s) were evicted or deleted."
+TAKEN_AWAY: Final = "evicted or deleted"
 TASK_FAILED_MESSAGE: Final = (
     "TFJob {job.namespace}/{job.name} has failed because {count} {role} replica(s) failed: {detail}"
 )

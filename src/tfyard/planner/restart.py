@@ -10,9 +10,9 @@ from typing import Literal
 
 from msgspec import Struct
 
-from tfyard.model import WORKER, Failure, Job, Pod, Role
+from tfyard.model import WORKER, Failure, Job, Pod, Role, TaskBackoff
 
-from . import reasons
+from . import backoff, reasons
 from .census import Census, GivenUp
 from .exit_codes import may_restart
 from .leaders import leaders, leading_role
@@ -31,10 +31,15 @@ keep     nothing to decide
 """
 
 
+ANOTHER_ATTEMPT = ("restart", "replace", "drop")
+
+
 class Verdict(Struct, frozen=True, kw_only=True):
     restarted: tuple[Pod, ...] = ()
     replaced: tuple[Pod, ...] = ()
     fatal: tuple[Pod, ...] = ()
+    waits: tuple[str, ...] = ()
+    """Which tasks wait for their next attempt, how long and why; in words."""
     given_up: tuple[GivenUp, ...] = ()
     """Every pod whose attempt is over, in the order in which to delete them."""
 
@@ -42,6 +47,7 @@ class Verdict(Struct, frozen=True, kw_only=True):
 def judge(situation: Situation) -> Verdict:
     """What is to be done about each pod that failed or is being deleted."""
     rulings = list(_rulings(situation))
+    given_up = tuple(_give_up(situation, pod, ruling) for pod, ruling in rulings if ruling in ANOTHER_ATTEMPT)
 
     def ruled(wanted: Ruling) -> tuple[Pod, ...]:
         return tuple(pod for pod, ruling in rulings if ruling == wanted)
@@ -50,12 +56,18 @@ def judge(situation: Situation) -> Verdict:
         restarted=ruled("restart"),
         replaced=ruled("replace"),
         fatal=ruled("fatal"),
-        given_up=tuple(
-            GivenUp(pod, counts=ruling == "restart")
-            for pod, ruling in rulings
-            if ruling in ("restart", "replace", "drop")
-        ),
+        waits=tuple(_wait(situation, each, each.backoff) for each in given_up if each.backoff),
+        given_up=given_up,
     )
+
+
+def _give_up(situation: Situation, pod: Pod, ruling: Ruling) -> GivenUp:
+    return GivenUp(pod, counts=ruling == "restart", backoff=backoff.after(situation, pod))
+
+
+def _wait(situation: Situation, gone: GivenUp, wait: TaskBackoff) -> str:
+    cause = _ending(gone.pod) if gone.counts else reasons.TAKEN_AWAY
+    return backoff.explain(situation, gone.pod, wait, cause)
 
 
 def _rulings(situation: Situation) -> Iterator[tuple[Pod, Ruling]]:
@@ -117,16 +129,21 @@ def _beyond_limit(job: Job, limit: int, census: Census, verdict: Verdict) -> Fai
 
 
 def explain(job: Job, verdict: Verdict) -> str:
-    """Why the job restarts."""
+    """Why the job restarts, and which tasks wait until they do."""
     pods = verdict.restarted or verdict.replaced
     message = reasons.RESTARTING_MESSAGE if verdict.restarted else reasons.REPLACING_MESSAGE
-    return message.format(job=job, roles=", ".join(sorted({pod.task.role for pod in pods})))
+    text = message.format(job=job, roles=", ".join(sorted({pod.task.role for pod in pods})))
+    return f"{text} {backoff.summarize(verdict.waits)}".rstrip()
 
 
 def describe(pod: Pod) -> str:
     """How a task ended, in words: its exit code, the reason, and the last lines it wrote."""
+    lines = "\n".join(pod.message.strip().splitlines()[-MESSAGE_LINES:])[-MESSAGE_LENGTH:]
+    return f"{pod.task.name} {_ending(pod)}" + (f": {lines}" if lines else "")
+
+
+def _ending(pod: Pod) -> str:
     code = f"exited with code {pod.exit_code}" if pod.exit_code is not None else "failed"
     again = f" after {pod.restarts} restart(s)" if pod.restarts else ""
     reason = f" ({pod.reason})" if pod.reason and pod.reason != "Error" else ""
-    lines = "\n".join(pod.message.strip().splitlines()[-MESSAGE_LINES:])[-MESSAGE_LENGTH:]
-    return f"{pod.task.name} {code}{again}{reason}" + (f": {lines}" if lines else "")
+    return f"{code}{again}{reason}"

@@ -3,6 +3,7 @@
 from msgspec import Struct
 
 from tfyard.model import Dialect, GangScheduler, ServiceMode, Task
+from tfyard.model.backoff import Backoff
 from tfyard.model.names import DEFAULT_IMAGE
 
 
@@ -51,5 +52,7 @@ class Site(Struct, frozen=True, kw_only=True):
     """What that server runs instead of the script; empty: the script."""
     tensorboard_image: str = DEFAULT_IMAGE
     gang: Gang | None = None
+    backoff: Backoff = Backoff(first=10.0, longest=600.0)
+    """Of a task that fails again and again: the numbers of Kubernetes' own Job."""
     queues_pods: bool = False
     """Kueue queues the pods of a job, for clusters where it does not manage TFJobs themselves."""

@@ -24,7 +24,11 @@ def structs(cls: type[Struct]) -> set[type[Struct]]:
     return found
 
 
-DECLARED = [cls for root in (JobFile, TFJobSpec, TfJobSpec, OperatorConfig, Status) for cls in structs(root)]
+DECLARED = [
+    cls
+    for root in (JobFile, TFJobSpec, TfJobSpec, OperatorConfig, Status)
+    for cls in sorted(structs(root), key=str)
+]
 
 
 @pytest.mark.parametrize("cls", DECLARED)

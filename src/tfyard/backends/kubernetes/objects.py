@@ -31,7 +31,7 @@ from tfyard.model.names import (
     REPLICA_TYPE,
 )
 
-from . import force_deletion
+from . import force_deletion, lost_attempts
 from .cache import Cache
 from .resources import Resources, child_kind
 from .views import Child, Meta, PodView
@@ -65,7 +65,7 @@ class ObjectWriter:
     async def create(self, job: Job, action: Create, *, is_retry: bool = False) -> Obstacle | None:
         path = self._resources.of_kind(action.kind).path(job.namespace)
         try:
-            await self._create_with_retries(action.kind, requests.create(path, action.manifest))
+            answer = await self._create_with_retries(action.kind, requests.create(path, action.manifest))
         except AlreadyExists:
             return await self._check_existing(job, action, is_retry=is_retry)
         except UNEXPLAINED:
@@ -74,7 +74,7 @@ class ObjectWriter:
             self._on_refused(action.kind)
             return Obstacle(_reason(problem), f"cannot create {action.kind.lower()} {action.name}: {problem}")
         self._created.append(time.monotonic())
-        return None
+        return lost_attempts.check(action, answer.metadata)
 
     async def amend(self, job: Job, action: Amend) -> Obstacle | None:
         path = self._resources.of_kind(action.kind).path(job.namespace, action.name)
@@ -116,7 +116,7 @@ class ObjectWriter:
         path = resource.path(job.namespace, job.name)
         await self._send_delete(resource.plural, requests.delete(path, job.uid, propagation="Background"))
 
-    async def _create_with_retries(self, kind: str, request: Request) -> None:
+    async def _create_with_retries(self, kind: str, request: Request) -> PodView | Child:
         """Another create that counts against the same quota may come first."""
         backoff = QUOTA_CONFLICT
         while True:
@@ -128,7 +128,7 @@ class ObjectWriter:
                     raise
                 await asyncio.sleep(backoff.delay(random.random()))
 
-    async def _write(self, verb: str, kind: str, request: Request) -> None:
+    async def _write(self, verb: str, kind: str, request: Request) -> PodView | Child:
         """The answer goes into the cache, before the watch brings it."""
         resource = self._resources.of_kind(kind).plural
         answer: PodView | Child
@@ -137,6 +137,7 @@ class ObjectWriter:
         else:
             answer = await self._writer.send(verb, resource, request, child_kind(kind).one)
         self._cache.apply_response(kind, answer)
+        return answer
 
     async def _check_existing(self, job: Job, action: Create, *, is_retry: bool) -> Obstacle | None:
         """The name is taken. If the object is this job's, our create succeeded and only its answer was lost. Else

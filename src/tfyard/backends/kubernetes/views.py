@@ -154,6 +154,7 @@ class PodStatus(Struct, frozen=True, rename="camel"):
     phase: str = "Pending"
     reason: str = ""
     message: str = ""
+    start_time: datetime | None = None
     conditions: tuple[PodCondition, ...] = ()
     container_statuses: tuple[ContainerStatus, ...] = ()
     init_container_statuses: tuple[ContainerStatus, ...] = ()
@@ -216,6 +217,7 @@ def to_pod(view: PodView) -> Pod | None:
         member=_is_member(view),
         waits=_is_member(view) and not view.spec.node_name,
         final=view.metadata.annotations.get(QUEUE_RETRIES) == "false",
+        started=status.start_time,
         deleting=view.metadata.deletion_timestamp,
     )
 

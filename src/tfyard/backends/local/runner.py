@@ -96,6 +96,7 @@ def _observed(state: PodState) -> Pod:
         reason=state.reason or shown.reason,
         restarts=sum(container.restarts for container in state.containers),
         disrupted=bool(state.reason),
+        started=state.started,
         deleting=state.deleting,
     )
 

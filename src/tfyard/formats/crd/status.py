@@ -38,6 +38,9 @@ _PARTS = {
         "attempts": "Number of abandoned pods by index of the task.",
         "finished": "Indexes of tasks that have finished and need not run again: 0-2,7.",
         "retries": "Restarts that count against backoffLimit and whose pods are deleted.",
+        "backoff": "Tasks that fail again and again, by index: how long each waits for its next attempt.",
+        "backoff.*.failures": "Number of attempts in a row that failed or were taken away.",
+        "backoff.*.until": "The next attempt starts no earlier.",
     },
     "cluster": {
         "services": "Services of the tasks: one for all (shared) or one for each (per-replica).",
@@ -76,7 +79,7 @@ def described() -> Schema:
 def _described(name: str, part: Schema) -> Schema:
     for field, text in _PARTS.get(name, {}).items():
         each = ("*",) if "items" in part or "additionalProperties" in part else ()
-        part = schema.within(part, (*each, field), {"description": text})
+        part = schema.within(part, (*each, *field.split(".")), {"description": text})
     return {"description": _TEXTS[name], **part}
 
 

@@ -97,5 +97,8 @@ def _value_problems(status: Status) -> Iterator[Problem]:
         for index in memory.attempts:
             if not re.fullmatch(_INDEX, index):
                 yield Problem((*path, "attempts", index), "must be an index such as 7")
+        for index in memory.backoff:
+            if not re.fullmatch(_INDEX, index):
+                yield Problem((*path, "backoff", index), "must be an index such as 7")
         if not _INDEXES.fullmatch(memory.finished):
             yield Problem((*path, "finished"), f"must be indexes such as 0-2,7, not {memory.finished!r}")
