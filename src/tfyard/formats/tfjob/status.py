@@ -94,11 +94,9 @@ def _value_problems(status: Status) -> Iterator[Problem]:
     """Values of the right type that we never write: a type says nothing about texts and keys."""
     for role, memory in status.tasks.items():
         path = ("status", "tasks", role)
-        for index in memory.attempts:
+        keys = [("attempts", index) for index in memory.attempts]
+        for field, index in (*keys, *(("backoff", index) for index in memory.backoff)):
             if not re.fullmatch(_INDEX, index):
-                yield Problem((*path, "attempts", index), "must be an index such as 7")
-        for index in memory.backoff:
-            if not re.fullmatch(_INDEX, index):
-                yield Problem((*path, "backoff", index), "must be an index such as 7")
+                yield Problem((*path, field, index), "must be an index such as 7")
         if not _INDEXES.fullmatch(memory.finished):
             yield Problem((*path, "finished"), f"must be indexes such as 0-2,7, not {memory.finished!r}")
