@@ -1,5 +1,6 @@
 """Every condition type, reason and message: to the letter as upstream writes them, where upstream has them."""
 
+from collections.abc import Iterable
 from typing import Final
 
 CREATED: Final = "Created"
@@ -18,6 +19,7 @@ TFJOB_FAILED: Final = "TFJobFailed"
 TFJOB_SUSPENDED: Final = "TFJobSuspended"
 TFJOB_RESUMED: Final = "TFJobResumed"
 UNBLOCKED: Final = "Unblocked"
+INVALID_SPEC: Final = "InvalidSpec"
 EXITED_WITH_CODE: Final = "ExitedWithCode"
 STATUS_UNREADABLE: Final = "StatusUnreadable"
 TEMPLATE_RESTART_POLICY: Final = "SetPodTemplateRestartPolicy"
@@ -66,3 +68,8 @@ GROUP_DELETING_MESSAGE: Final = "PodGroup {job.name} is still being deleted; pod
 QUEUE_TOO_SMALL_MESSAGE: Final = (
     "Kueue queued this job with {count} pods and admits no more; suspend and resume {job.name} to change that"
 )
+
+
+def listed(text: str, problems: Iterable[str]) -> str:
+    """In one line: a table shows only the first, and `kubectl describe` loses its columns at the second."""
+    return f"{text} {'; '.join(problems)}"
