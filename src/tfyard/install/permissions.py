@@ -36,6 +36,9 @@ LEASE = Permission("coordination.k8s.io", "leases", ("get", "create", "update"),
 QUEUED_PODS = Permission("", "pods", ("patch",))
 """Only with `--kueue-pod-groups`: pods that Kueue holds are released before they are deleted."""
 
+ADOPTED_SERVICES = Permission("", "services", ("patch",))
+"""Only with `--compat kubeflow`: Services that nobody owns get an owner reference."""
+
 
 def of_jobs(group: str) -> list[Permission]:
     """On the TFJobs of one API group."""

@@ -36,7 +36,8 @@ def decide(job: Job, observed: Observed, site: Site, now: datetime) -> Decision:
     if is_ignored(job, observed.deleting):
         return Decision(status=observed.status)
     if observed.status.is_finished:
-        return _finished(job, observed, status.complete(job, observed.status, whole_seconds(now)), now)
+        after = status.complete(job, observed.status, whole_seconds(now))
+        return _finished(job, observed, site, after, now)
     if job.problems:
         return _unreadable(job, observed, site, now)
     situation = survey(job, observed, site, now)
@@ -60,7 +61,7 @@ def _unreadable(job: Job, observed: Observed, site: Site, now: datetime) -> Deci
     if unreadable.was_never_readable(observed):
         after = unreadable.refuse(job, observed.status, whole_seconds(now))
         events = tuple(narrate.tell(job, observed.status, after, Verdict()))
-        return replace(_finished(job, observed, after, now), events=events)
+        return replace(_finished(job, observed, site, after, now), events=events)
     situation = survey(unreadable.with_known_roles(job, observed), observed, site, now)
     return _suspended(situation) if job.run_policy.suspend else _blocked(situation)
 
@@ -133,11 +134,12 @@ def _ended(situation: Situation, given_up: Iterable[GivenUp], verdict: Verdict, 
     after = status.count(situation.job, after, census)
     events = _events(situation, after, verdict)
     after = status.count_active_as_succeeded(after) if after.has(reasons.SUCCEEDED) else after
-    return replace(_finished(situation.job, situation.observed, after, situation.now), events=events)
+    done = _finished(situation.job, situation.observed, situation.site, after, situation.now)
+    return replace(done, events=events)
 
 
-def _finished(job: Job, observed: Observed, after: Status, now: datetime) -> Decision:
-    actions = tuple(cleanup.clean_up(job, observed, after, now))
+def _finished(job: Job, observed: Observed, site: Site, after: Status, now: datetime) -> Decision:
+    actions = tuple(cleanup.clean_up(job, observed, site, after, now))
     grace = cleanup.grace_remaining(job, observed, after, now) or None
     gone = observed.pods if cleanup.policy(job, after) != "None" else ()
     wake = _soonest(cleanup.ttl_remaining(job, after, now), grace, *_overdue(gone, now))

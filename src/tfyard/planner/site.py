@@ -50,6 +50,9 @@ class Site(Struct, frozen=True, kw_only=True):
     server_command: tuple[str, ...] = ()
     """What that server runs instead of the script; empty: the script."""
     tensorboard_image: str = DEFAULT_IMAGE
+    kubeflow: bool = False
+    """Jobs end, are cleaned up and take over Services to the letter as under training-operator; Services and
+    TF_CONFIG are its own by `services` and `dialect`."""
     gang: Gang | None = None
     queues_pods: bool = False
     """Kueue queues the pods of a job, for clusters where it does not manage TFJobs themselves."""
