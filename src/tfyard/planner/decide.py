@@ -16,6 +16,7 @@ from tfyard.model import (
     Event,
     Job,
     Observed,
+    Obstacle,
     Pod,
     Status,
     Urgency,
@@ -43,6 +44,8 @@ def decide(job: Job, observed: Observed, site: Site, now: datetime) -> Decision:
     situation = survey(job, observed, site, now)
     if job.run_policy.suspend:
         return _suspended(situation)
+    if observed.namesake:
+        return _blocked(situation)
     return _active(situation.give_up(suspend.pods_still_leaving(situation)))
 
 
@@ -111,11 +114,17 @@ def _started(situation: Situation, group: gang.Review) -> Status:
     after = replace(after, conditions=suspend.resumed(job, after, now), start_time=situation.start)
     found = (
         *unreadable.obstacles(job),
+        *_namesake(situation),
         *situation.observed.obstacles,
         group.obstacle,
         kueue.obstacle(situation),
     )
     return status.note_obstacles(after, [obstacle for obstacle in found if obstacle], now)
+
+
+def _namesake(situation: Situation) -> list[Obstacle]:
+    text = reasons.NAMESAKE_MESSAGE.format(job=situation.job, other=situation.observed.namesake)
+    return [Obstacle(reasons.NAME_TAKEN, text)] if situation.observed.namesake else []
 
 
 def _outcome(situation: Situation, verdict: Verdict, started: Status) -> Status:

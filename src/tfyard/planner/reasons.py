@@ -20,6 +20,7 @@ TFJOB_SUSPENDED: Final = "TFJobSuspended"
 TFJOB_RESUMED: Final = "TFJobResumed"
 UNBLOCKED: Final = "Unblocked"
 INVALID_SPEC: Final = "InvalidSpec"
+NAME_TAKEN: Final = "NameTaken"
 EXITED_WITH_CODE: Final = "ExitedWithCode"
 STATUS_UNREADABLE: Final = "StatusUnreadable"
 TEMPLATE_RESTART_POLICY: Final = "SetPodTemplateRestartPolicy"
@@ -48,6 +49,10 @@ DEADLINE_MESSAGE: Final = (
     "Job {job.name} has failed because it was active longer than specified deadline ({deadline} s)"
 )
 INVALID_MESSAGE: Final = "TFJob {job.namespace}/{job.name} is invalid:"
+NAMESAKE_MESSAGE: Final = (
+    "{other}/{job.name} has the same name, so pods and Services of both would have the same names;"
+    " delete or rename one of them"
+)
 STATUS_UNREADABLE_MESSAGE: Final = (
     "The stored status cannot be read. Without it finished tasks could run again, so the operator does nothing"
     " until it is corrected (kubectl -n {job.namespace} edit tfjob {job.name} --subresource=status):"

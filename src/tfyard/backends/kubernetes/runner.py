@@ -10,6 +10,7 @@ from tfyard.model import Action, Amend, Create, Delete, DeleteJob, Job, Observed
 from tfyard.model.names import POD_GROUP
 
 from .cache import Cache, JobKey
+from .namesakes import holder_of_names
 from .objects import ObjectWriter
 from .views import to_group
 
@@ -28,7 +29,8 @@ class ClusterRunner:
         self._faults: dict[str, int] = {}
 
     async def observe(self, job: Job) -> Observed:
-        view = self._cache.jobs[JobKey(job.api_version.partition("/")[0], job.namespace, job.name)]
+        key = JobKey(job.api_version.partition("/")[0], job.namespace, job.name)
+        view, namesake = self._cache.jobs[key], holder_of_names(self._cache, key)
         children = self._cache.children.of(job.uid)
         group = children.get((POD_GROUP, job.name))
         return Observed(
@@ -37,6 +39,7 @@ class ClusterRunner:
             children=frozenset(children),
             group=to_group(group) if group else None,
             obstacles=self._obstacles.get(job.uid, ()),
+            namesake=f"tfjobs.{namesake.group}" if namesake else "",
             deleting=view.metadata.deletion_timestamp is not None,
         )
 
