@@ -8,7 +8,7 @@ import yaml
 from tests.planner.builders import NOW, manifests
 from tfyard import formats
 from tfyard.formats.tfjob.v1alpha1 import SCRIPT
-from tfyard.model import Decision, Observed, Pod, Status, Task
+from tfyard.model import Decision, Job, Observed, Pod, Status, Task
 from tfyard.planner import Site, decide
 
 TFJOB = """\
@@ -80,7 +80,19 @@ def test_tensorboard_comes_in_the_jobs_image_with_the_wished_service() -> None:
     assert manifests(first(), "Service")["mnist-tensorboard"]["spec"]["type"] == "LoadBalancer"
 
 
-def test_the_masters_end_is_the_jobs_end_and_all_pods_go_but_tensorboard_stays() -> None:
+def test_the_masters_end_is_the_jobs_end_and_its_pods_stay_as_in_2017() -> None:
+    phase, targets = ended(JOB)
+    assert (phase, targets) == ("Succeeded", [])
+
+
+def test_a_clean_up_that_is_asked_for_takes_all_pods_but_tensorboard_stays() -> None:
+    phase, targets = ended(formats.load(yaml.safe_load(TFJOB + "  cleanupPodPolicy: All\n")))
+    assert phase == "Succeeded"
+    assert targets == [("Pod", "mnist-master-0"), ("Pod", "mnist-ps-0"), ("Service", "mnist")]
+
+
+def ended(job: Job) -> tuple[str, list[tuple[str, str]]]:
+    """Its phase, and what is deleted, when its master has succeeded."""
     status = first().status
     done = Pod(name="mnist-master-0", uid="m", task=Task("Master", 0), phase="Succeeded", exit_code=0)
     server = Pod(name="mnist-ps-0", uid="p", task=Task("PS", 0), phase="Running")
@@ -88,10 +100,8 @@ def test_the_masters_end_is_the_jobs_end_and_all_pods_go_but_tensorboard_stays()
         (kind, name) for kind in ("Service", "Deployment") for name in manifests(first(), kind)
     )
     seen = Observed(status=status, pods=(done, server), children=children)
-    decision = decide(JOB, seen, Site(), NOW)
-    assert decision.status.phase == "Succeeded"
-    targets = [(action.kind, action.name) for action in decision.actions]  # type: ignore[union-attr]
-    assert targets == [("Pod", "mnist-master-0"), ("Pod", "mnist-ps-0"), ("Service", "mnist")]
+    decision = decide(job, seen, Site(), NOW)
+    return decision.status.phase, [(action.kind, action.name) for action in decision.actions]  # type: ignore[union-attr]
 
 
 def test_what_is_remembered_survives_being_stored_as_the_tfjobs_status() -> None:

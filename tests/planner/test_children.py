@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from tfyard.model import ServiceMode, TensorBoard
 from tfyard.planner import Site
+from tfyard.planner.tensorboard import START
 
 from .builders import begun, chief, created, deleted, job, look, manifests, pods, role, servers, workers
 from .test_pods import OWNER
@@ -140,12 +141,14 @@ def test_tensorboard_is_a_deployment_and_a_service_of_the_wished_type() -> None:
         "labels": {**labels, "app.kubernetes.io/managed-by": "tfyard", **watched},
         "ownerReferences": [OWNER],
     }
+    options = ["--logdir", "/out/logs", "--host", "0.0.0.0", "--port", "6006"]
     container = {
         "name": "tensorboard",
-        "image": "tensorflow/tensorflow:2.21.0",
-        "command": ["tensorboard", "--logdir", "/out/logs", "--host", "0.0.0.0", "--port", "6006"],
+        "image": "tensorflow/tensorflow:2.20.0",
+        "command": ["sh", "-c", START, "tensorboard", *options],
         "ports": [{"name": "http", "containerPort": 6006}],
         "volumeMounts": [{"name": "out", "mountPath": "/out"}],
+        "terminationMessagePolicy": "FallbackToLogsOnError",
     }
     pod_spec = {"containers": [container], "volumes": [{"name": "out", "emptyDir": {}}]}
     assert manifests(decision, "Deployment")["mnist-tensorboard"] == {

@@ -111,7 +111,7 @@ def test_it_sees_what_the_tasks_see() -> None:
     spec = deployment["spec"]["template"]["spec"]
     mounts = {mount["mountPath"] for mount in spec["containers"][0]["volumeMounts"]}
     assert {"/data", "/out"} <= mounts
-    assert spec["containers"][1]["command"][:3] == ["tensorboard", "--logdir", "/out/logs"]
+    assert spec["containers"][1]["command"][3:6] == ["tensorboard", "--logdir", "/out/logs"]
 
 
 @pytest.mark.parametrize(("logs", "room"), [("/out/logs", 0), ("/out", 0), ("/output", 1)])

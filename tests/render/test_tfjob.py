@@ -115,7 +115,7 @@ def test_another_namespace_moves_everything_that_has_one() -> None:
 def test_an_alpha_job_gets_the_tensorboard_that_v1_has_no_field_for() -> None:
     objects = tfyard("render", JOBS / "alpha.yaml").objects
     board = named(objects, "Deployment", "alpha-tensorboard")["spec"]["template"]["spec"]
-    assert board["containers"][0]["command"][:3] == ["tensorboard", "--logdir", "/tmp/tensorflow"]
+    assert board["containers"][0]["command"][3:6] == ["tensorboard", "--logdir", "/tmp/tensorflow"]
     assert named(objects, "Service", "alpha-tensorboard")["spec"]["type"] == "LoadBalancer"
 
 

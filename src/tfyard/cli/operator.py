@@ -17,7 +17,7 @@ import click
 @click.option(
     "--compat",
     type=click.Choice(["kubeflow"]),
-    help="Services and TF_CONFIG exactly as training-operator makes them.",
+    help="Do as training-operator does, to the letter: Services, TF_CONFIG, backoffLimit, evictions.",
 )
 @click.option(
     "--gang-scheduler",

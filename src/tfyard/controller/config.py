@@ -6,7 +6,7 @@ from pathlib import Path
 from tfyard import planner
 from tfyard.errors import Usage
 from tfyard.formats.controllerconfig import AcceleratorConfig, OperatorConfig, load
-from tfyard.model.names import DEFAULT_IMAGE
+from tfyard.model.names import TENSORBOARD_IMAGE
 from tfyard.planner.site import DriverEnv, DriverMount
 
 log = logging.getLogger(__name__)
@@ -43,7 +43,7 @@ def site(config: OperatorConfig, server_script: str = "") -> planner.Site:
         server_script=server_script,
         server_image=config.ps_image or config.tf_image,
         server_command=tuple(config.ps_command),
-        tensorboard_image=config.tensorboard_image or config.tf_image or DEFAULT_IMAGE,
+        tensorboard_image=config.tensorboard_image or config.tf_image or TENSORBOARD_IMAGE,
     )
 
 

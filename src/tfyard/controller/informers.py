@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from tfyard import kube
 from tfyard.backends.kubernetes import Cache, JobKey, Resources
+from tfyard.backends.kubernetes.namesakes import namesakes
 from tfyard.backends.kubernetes.resources import child_kind
 from tfyard.backends.kubernetes.views import JobView, PodView
 from tfyard.kube import Changed, Kind, Removed, Resource, Snapshot, WatchOptions, requests
@@ -174,5 +175,7 @@ class Informers:
 
     def _drop_job(self, resource: Resource, view: JobView) -> None:
         key = self._cache.drop_job(resource, view)
+        for other in namesakes(self._cache, key):
+            self.changes.enqueue(other)
         self.changes.forget(view.metadata.uid)
         self._handlers.on_deleted(key, view.metadata.uid)

@@ -75,7 +75,7 @@ def _site(options: Options) -> planner.Site:
     if not found.domain:  # where training-operator's deployments say it
         found = replace(found, domain=os.environ.get("CUSTOM_CLUSTER_DOMAIN", ""))
     if options.compat == "kubeflow":
-        return replace(found, services="per-replica", dialect="kubeflow")
+        return replace(found, services="per-replica", dialect="kubeflow", kubeflow=True)
     return found
 
 
@@ -95,6 +95,8 @@ def _needed(operator: Operator, leadership: Leadership | None) -> list[Permissio
         needed += permissions.of_pod_groups(group, patch=site.gang.by != "core")
     if site.queues_pods:
         needed.append(permissions.QUEUED_PODS)
+    if site.kubeflow:
+        needed.append(permissions.ADOPTED_SERVICES)
     lease = [permissions.of_lease(leadership.candidate.namespace)] if leadership else []
     return permissions.in_namespaces(needed, operator.settings.namespaces) + lease
 

@@ -13,7 +13,7 @@ from tfyard.model import Job
 from tfyard.spine import Pass, reconcile
 
 from .reporting import Reporter
-from .unreadable import UnreadableJobs, load
+from .unreadable import UnreadableStatuses, read
 
 
 class Result(Struct, frozen=True, kw_only=True):
@@ -41,15 +41,11 @@ class Reconciler:
     ) -> None:
         self._cache, self._store, self._runner, self._site = cache, store, runner, site
         self._reporter, self._clock = reporter, clock
-        self._unreadable = UnreadableJobs(store, reporter.event, clock)
+        self._unreadable = UnreadableStatuses(reporter.event)
         self._jobs: dict[JobKey, tuple[JobView, Job]] = {}
 
     async def reconcile(self, key: JobKey, view: JobView) -> Result:
-        try:
-            job = self._read(key, view)
-        except Invalid as error:
-            await self._unreadable.fail(view, error.problems)
-            return Result()
+        job = self._read(key, view)
         gone = self._cache.pods.gone(job.uid)
         try:
             done = await reconcile(job, self._store, self._runner, self._site, self._clock())
@@ -79,7 +75,7 @@ class Reconciler:
         """Once, as long as its spec stays: its pods change often, its spec hardly ever."""
         known = self._jobs.get(key)
         if known is None or not known[0].is_same_job(view):
-            known = self._jobs[key] = (view, load(view))
+            known = self._jobs[key] = (view, read(view))
         return known[1]
 
 

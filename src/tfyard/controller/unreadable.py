@@ -1,65 +1,62 @@
-"""Jobs that cannot be read: a spec that is invalid fails the job; a status that is invalid is left as it is."""
+"""Jobs that cannot be read: of an invalid spec all that can be read holds; an invalid status is left as it is."""
 
 import logging
 import time
-from collections.abc import Callable
-from datetime import datetime
+from collections.abc import Callable, Iterable
+
+from msgspec.structs import replace
 
 from tfyard import formats, planner
-from tfyard.backends.base import JobStore
 from tfyard.backends.kubernetes.views import JobView
-from tfyard.errors import Invalid
-from tfyard.model import Decision, Event, Job, Problem, RunPolicy, format_path
+from tfyard.model import Event, Job, Manifest, Problem, format_path
 
 log = logging.getLogger(__name__)
 
 EVENTS_KEPT = 3600.0
 """Seconds after which servers delete events, unless configured otherwise; what is still true is reported again."""
+TOO_DEEP = Problem(("spec",), "is nested too deeply to be read")
 
 
-class UnreadableJobs:
-    def __init__(
-        self, store: JobStore, record: Callable[[Job, Event], None], clock: Callable[[], datetime]
-    ) -> None:
-        self._store, self._record, self._clock = store, record, clock
+def read(view: JobView) -> Job:
+    """The job; if its spec is invalid, with its `problems`."""
+    try:
+        document = view.document()
+        checked = formats.check(document)
+    except RecursionError:
+        document = view.shallow_document()
+        return _partly(view, document, formats.check(document).job, [TOO_DEEP])
+    if checked.job is not None and not checked.errors:
+        return checked.job
+    return _partly(view, document, checked.job, checked.errors)
+
+
+def _partly(view: JobView, document: Manifest, found: Job | None, problems: Iterable[Problem]) -> Job:
+    job = found or _outline(view)
+    policy = replace(job.run_policy, managed_by=_managed_by(document["spec"]))
+    return replace(job, run_policy=policy, problems=_texts(problems))
+
+
+class UnreadableStatuses:
+    def __init__(self, record: Callable[[Job, Event], None]) -> None:
+        self._record = record
         self._reported: dict[str, tuple[Event, float]] = {}
 
-    async def fail(self, view: JobView, problems: tuple[Problem, ...]) -> None:
-        """The spec cannot be read: the job fails, with everything that is wrong, once."""
-        job = _outline(view)
-        try:
-            before = formats.load_status(view.status_document())
-        except Invalid as error:
-            self.leave(job, view, error.problems)
-            return
-        if before.is_finished or planner.is_ignored(job, view.metadata.deletion_timestamp is not None):
-            return
-        after, event = planner.refuse(job, before, _texts(problems), self._clock())
-        await self._store.report(job, before, Decision(status=after, events=(event,)))
-
-    def leave(self, job: Job, view: JobView, problems: tuple[Problem, ...]) -> None:
-        """The status cannot be read: nothing is done, and an event says so, not at every reconcile. When somebody
-        repairs it, the watch brings it back."""
+    def leave(self, job: Job, view: JobView, problems: Iterable[Problem]) -> None:
+        """Nothing is done, and an event says so, not at every reconcile. When somebody repairs the status, the
+        watch brings it back."""
         if planner.is_ignored(job, view.metadata.deletion_timestamp is not None):
             return
-        event, now = planner.status_unreadable(job, _texts(problems)), time.monotonic()
+        texts, now = _texts(problems), time.monotonic()
+        event = planner.status_unreadable(job, texts)
         before, since = self._reported.get(job.uid, (None, now))
         if event != before or now - since > EVENTS_KEPT:
             self._reported[job.uid] = event, now
-            log.warning("job ignored, its status cannot be read: %s", "; ".join(_texts(problems)))
+            log.warning("job ignored, its status cannot be read: %s", "; ".join(texts))
             self._record(job, event)
 
     def forget(self, uid: str) -> None:
-        """The job can be read again, or is deleted."""
+        """The status can be read again, or the job is deleted."""
         self._reported.pop(uid, None)
-
-
-def load(view: JobView) -> Job:
-    """Invalid with all problems, if it cannot be read."""
-    try:
-        return formats.load(view.document())
-    except RecursionError:
-        raise Invalid([Problem(("spec",), "is nested too deeply to be read")]) from None
 
 
 def _outline(view: JobView) -> Job:
@@ -71,20 +68,17 @@ def _outline(view: JobView) -> Job:
         generation=view.metadata.generation,
         api_version=view.api_version,
         kind=view.kind,
-        run_policy=RunPolicy(managed_by=_managed_by(view)),
     )
 
 
-def _managed_by(view: JobView) -> str | None:
-    """Which controller the job is for, though nothing else of its spec may be readable."""
-    try:
-        spec = view.document()["spec"]
-    except RecursionError:
-        return None
-    policy = spec.get("runPolicy") if isinstance(spec, dict) else None
-    found = policy.get("managedBy") if isinstance(policy, dict) else None
-    return found if isinstance(found, str) else None
+def _managed_by(spec: object) -> str | None:
+    """As it is written, also if that is no controller that we know: then the job is not ours."""
+    for policy in (spec, spec.get("runPolicy") if isinstance(spec, dict) else None):
+        found = policy.get("managedBy") if isinstance(policy, dict) else None
+        if isinstance(found, str):
+            return found
+    return None
 
 
-def _texts(problems: tuple[Problem, ...]) -> list[str]:
-    return [f"{format_path(p.path)}: {p.message}" + (f" ({p.fix})" if p.fix else "") for p in problems]
+def _texts(problems: Iterable[Problem]) -> tuple[str, ...]:
+    return tuple(f"{format_path(p.path)}: {p.message}" + (f" ({p.fix})" if p.fix else "") for p in problems)

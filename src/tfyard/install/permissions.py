@@ -40,6 +40,9 @@ NODES = Permission("", "nodes", ("get",))
 """Optional, and cluster-wide: without it no pod is ever deleted by force, because nobody can tell whether it still
 runs."""
 
+ADOPTED_SERVICES = Permission("", "services", ("patch",))
+"""Only with `--compat kubeflow`: Services that nobody owns get an owner reference."""
+
 
 def of_jobs(group: str) -> list[Permission]:
     """On the TFJobs of one API group."""

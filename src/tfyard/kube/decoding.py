@@ -49,7 +49,7 @@ def decode(decoder: msgspec.json.Decoder[T], data: bytes) -> T:
 
 def outline(data: bytes) -> Outline:
     """Only its first levels are decoded. Undecodable if it is not even JSON."""
-    return decode(_outlines, _cut(data, 3))
+    return decode(_outlines, cut(data, 3))
 
 
 def name_of(data: bytes) -> str:
@@ -90,8 +90,8 @@ def _deeper() -> Iterator[None]:
         sys.setrecursionlimit(usual)
 
 
-def _cut(data: bytes, depth: int) -> bytes:
-    """Without everything that is nested deeper."""
+def cut(data: bytes, depth: int) -> bytes:
+    """The JSON without everything that is nested deeper."""
     kept, end = [], 0
     for start, after in _containers(data, depth):
         kept.append(data[end:start])

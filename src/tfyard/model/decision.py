@@ -11,6 +11,8 @@ from .world import Obstacle
 
 class Create(Struct, frozen=True, tag=True):
     manifest: Manifest
+    adopts: bool = False
+    """An object of this name and these labels that nobody owns becomes the job's."""
 
     @property
     def kind(self) -> str:

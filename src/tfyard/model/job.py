@@ -108,6 +108,8 @@ class Job(Struct, frozen=True, kw_only=True):
     code: Code | None = None
     objects: tuple[Manifest, ...] = ()
     """What must exist beside the job (claims, for example); created with it, never by the planner."""
+    problems: tuple[str, ...] = ()
+    """Why its spec cannot be read, if it cannot: the other fields are what can be read of it."""
 
     def role(self, name: str) -> Role | None:
         return next((role for role in self.roles if role.name == name), None)

@@ -39,7 +39,10 @@ LEASE_NAME: Final = "tfyard-operator"
 PORT_NAME: Final = "tfjob-port"
 DEFAULT_PORT: Final = 2222
 DEFAULT_IMAGE: Final = "tensorflow/tensorflow:2.21.0"
-"""Of what tfyard brings itself, a parameter server or a TensorBoard, where nobody chose an image."""
+"""Of the parameter server that tfyard provides, where nobody chose an image."""
+TENSORBOARD_IMAGE: Final = "tensorflow/tensorflow:2.20.0"
+"""The last of TensorFlow's images that has TensorBoard."""
+TENSORBOARD_PORT: Final = 6006
 
 MAX_LABEL: Final = 63
 """A DNS label (RFC 1035): pod host names, Service names and label values all must fit."""

@@ -63,4 +63,6 @@ class Observed(Struct, frozen=True, kw_only=True):
     """(kind, name) of the job's own objects other than pods."""
     group: Group | None = None
     obstacles: tuple[Obstacle, ...] = ()
+    namesake: str = ""
+    """The resource of another job of the same name in the namespace, which has the names that this job needs."""
     deleting: bool = False

@@ -7,6 +7,7 @@ from tfyard.model import EVALUATOR, Action, CleanPolicy, Delete, DeleteJob, Job,
 
 from . import children, gang, kueue, plan
 from .pod_state import is_active
+from .site import Site
 
 
 def policy(job: Job, status: Status) -> CleanPolicy:
@@ -16,7 +17,7 @@ def policy(job: Job, status: Status) -> CleanPolicy:
     return "Running" if chosen == "None" and missed_deadline else chosen
 
 
-def clean_up(job: Job, observed: Observed, status: Status, now: datetime) -> Iterator[Action]:
+def clean_up(job: Job, observed: Observed, site: Site, status: Status, now: datetime) -> Iterator[Action]:
     left = ttl_remaining(job, status, now)
     if left is not None and left <= 0:
         yield DeleteJob()
@@ -24,13 +25,15 @@ def clean_up(job: Job, observed: Observed, status: Status, now: datetime) -> Ite
     yield from gang.delete_group(job, observed)
     chosen = policy(job, status)
     gone = [pod for pod in observed.pods if _deletes(chosen, pod)]
-    yield from kueue.release_quota([pod for pod in observed.pods if not _deletes(chosen, pod)], status)
+    stay = [pod for pod in observed.pods if not _deletes(chosen, pod)]
+    yield from kueue.release_quota(stay, status)
     if chosen == "None":
         return
     waiting = grace_remaining(job, observed, status, now) > 0
     yield from plan.delete_pods((p for p in gone if not (waiting and p.task.role == EVALUATOR)), now)
     if not waiting:
-        yield from (Delete(kind, name) for kind, name in children.temporary(job, observed.children))
+        kept = _services_of(job, stay) if site.kubeflow else set()
+        yield from (Delete(*key) for key in children.temporary(job, observed.children) if key not in kept)
 
 
 def ttl_remaining(job: Job, status: Status, now: datetime) -> float | None:
@@ -46,6 +49,11 @@ def grace_remaining(job: Job, observed: Observed, status: Status, now: datetime)
         return 0.0
     until = status.completion_time + timedelta(seconds=job.run_policy.evaluator_grace)
     return max(0.0, (until - now).total_seconds())
+
+
+def _services_of(job: Job, stay: list[Pod]) -> set[children.Key]:
+    """The Services of pods that stay, stay too, as upstream's: their own, or the one of all pods."""
+    return {("Service", name) for pod in stay for name in (pod.name, job.name)}
 
 
 def _deletes(chosen: CleanPolicy, pod: Pod) -> bool:

@@ -11,19 +11,31 @@ from msgspec.structs import replace
 
 from tfyard.model import (
     Action,
-    Cluster,
     Decision,
     Delete,
     Event,
-    Failure,
     Job,
     Observed,
+    Obstacle,
     Pod,
     Status,
     Urgency,
 )
 
-from . import backoff, cleanup, deadline, gang, kueue, narrate, plan, reasons, restart, status, suspend
+from . import (
+    backoff,
+    cleanup,
+    deadline,
+    gang,
+    kueue,
+    narrate,
+    plan,
+    reasons,
+    restart,
+    status,
+    suspend,
+    unreadable,
+)
 from .census import Census, GivenUp
 from .restart import Verdict
 from .site import Site
@@ -38,10 +50,15 @@ def decide(job: Job, observed: Observed, site: Site, now: datetime) -> Decision:
     if is_ignored(job, observed.deleting):
         return Decision(status=observed.status)
     if observed.status.is_finished:
-        return _finished(job, observed, status.complete(job, observed.status, whole_seconds(now)), now)
+        after = status.complete(job, observed.status, whole_seconds(now))
+        return _finished(job, observed, site, after, now)
+    if job.problems:
+        return _unreadable(job, observed, site, now)
     situation = survey(job, observed, site, now)
     if job.run_policy.suspend:
         return _suspended(situation)
+    if observed.namesake:
+        return _blocked(situation)
     return _active(situation.give_up(suspend.pods_still_leaving(situation)))
 
 
@@ -50,24 +67,36 @@ def is_ignored(job: Job, deleting: bool) -> bool:
     return deleting or job.run_policy.managed_by not in (None, "", OURS)
 
 
-def refuse(job: Job, before: Status, problems: list[str], now: datetime) -> tuple[Status, Event]:
-    """A job that cannot be read has failed, for all the reasons at once."""
-    text, now = _listed(reasons.INVALID_MESSAGE.format(job=job), problems), whole_seconds(now)
-    after = status.begin(job, before, before.cluster or Cluster(), now)
-    after = status.fail(after, Failure(cause="InvalidSpec", message=text), now)
-    after = replace(after, phase=reasons.FAILED)
-    return after, Event("Warning", reasons.TFJOB_FAILED, text)
-
-
-def status_unreadable(job: Job, problems: list[str]) -> Event:
+def status_unreadable(job: Job, problems: Iterable[str]) -> Event:
     """A status that cannot be read is not written either: whoever wrote it may know what it means."""
-    text = _listed(reasons.STATUS_UNREADABLE_MESSAGE.format(job=job), problems)
+    text = reasons.listed(reasons.STATUS_UNREADABLE_MESSAGE.format(job=job), problems)
     return Event("Warning", reasons.STATUS_UNREADABLE, text)
 
 
-def _listed(text: str, problems: list[str]) -> str:
-    """In one line: a table shows only the first, and `kubectl describe` loses its columns at the second."""
-    return f"{text} {'; '.join(problems)}"
+def _unreadable(job: Job, observed: Observed, site: Site, now: datetime) -> Decision:
+    if unreadable.was_never_readable(observed):
+        after = unreadable.refuse(job, observed.status, whole_seconds(now))
+        events = tuple(narrate.tell(job, observed.status, after, Verdict()))
+        return replace(_finished(job, observed, site, after, now), events=events)
+    situation = survey(unreadable.with_known_roles(job, observed), observed, site, now)
+    return _suspended(situation) if job.run_policy.suspend else _blocked(situation)
+
+
+def _blocked(situation: Situation) -> Decision:
+    """Nothing is done about its pods. Restarts in place and time still count against its limits."""
+    given_up = tuple(unreadable.pods_leaving(situation))
+    judged = situation.give_up(given_up)
+    after = _started(judged, gang.Review())
+    failure = restart.failure(judged, Verdict()) or deadline.failure(judged)
+    if failure:
+        return _ended(situation, given_up, Verdict(), status.fail(after, failure, judged.stamp))
+    after = status.count(judged.job, after, judged.census)
+    return Decision(
+        status=after,
+        events=_events(judged, after, Verdict()),
+        wake_after=_soonest(deadline.remaining(judged)),
+        urgency=_urgency(judged, after, ()),
+    )
 
 
 def _active(situation: Situation) -> Decision:
@@ -96,8 +125,19 @@ def _started(situation: Situation, group: gang.Review) -> Status:
     job, now = situation.job, situation.stamp
     after = status.begin(job, situation.before, situation.setup.cluster(), now)
     after = replace(after, conditions=suspend.resumed(job, after, now), start_time=situation.start)
-    found = (*situation.observed.obstacles, group.obstacle, kueue.obstacle(situation))
+    found = (
+        *unreadable.obstacles(job),
+        *_namesake(situation),
+        *situation.observed.obstacles,
+        group.obstacle,
+        kueue.obstacle(situation),
+    )
     return status.note_obstacles(after, [obstacle for obstacle in found if obstacle], now)
+
+
+def _namesake(situation: Situation) -> list[Obstacle]:
+    text = reasons.NAMESAKE_MESSAGE.format(job=situation.job, other=situation.observed.namesake)
+    return [Obstacle(reasons.NAME_TAKEN, text)] if situation.observed.namesake else []
 
 
 def _outcome(situation: Situation, verdict: Verdict, started: Status) -> Status:
@@ -116,11 +156,12 @@ def _ended(situation: Situation, given_up: Iterable[GivenUp], verdict: Verdict, 
     after = status.count(situation.job, after, census)
     events = _events(situation, after, verdict)
     after = status.count_active_as_succeeded(after) if after.has(reasons.SUCCEEDED) else after
-    return replace(_finished(situation.job, situation.observed, after, situation.now), events=events)
+    done = _finished(situation.job, situation.observed, situation.site, after, situation.now)
+    return replace(done, events=events)
 
 
-def _finished(job: Job, observed: Observed, after: Status, now: datetime) -> Decision:
-    actions = tuple(cleanup.clean_up(job, observed, after, now))
+def _finished(job: Job, observed: Observed, site: Site, after: Status, now: datetime) -> Decision:
+    actions = tuple(cleanup.clean_up(job, observed, site, after, now))
     grace = cleanup.grace_remaining(job, observed, after, now) or None
     gone = observed.pods if cleanup.policy(job, after) != "None" else ()
     wake = _soonest(cleanup.ttl_remaining(job, after, now), grace, *_overdue(gone, now))
@@ -130,6 +171,7 @@ def _finished(job: Job, observed: Observed, after: Status, now: datetime) -> Dec
 def _suspended(situation: Situation) -> Decision:
     job, observed, now = situation.job, situation.observed, situation.stamp
     after = status.begin(job, situation.before, situation.setup.cluster(), now)
+    after = status.note_obstacles(after, unreadable.obstacles(job), now)
     after = replace(after, conditions=suspend.suspended(job, after, now))
     census = situation.census.give_up(suspend.pods_to_remember(situation)).without_pods()
     after = status.count(job, after, census)

@@ -22,7 +22,9 @@ def plan(situation: Situation, group: gang.Review) -> Iterator[Action]:
     listed = roster(job, setup)
     wanted = children.wanted(job, listed, situation.site, setup)
     yield from _superfluous_services(job, observed, wanted.keys())
-    yield from (Create(manifest) for key, manifest in wanted.items() if key not in observed.children)
+    for key, manifest in wanted.items():
+        if key not in observed.children:
+            yield Create(manifest, adopts=situation.site.kubeflow and key[0] == "Service")
     yield from gang.amend(situation)
     if not group.is_waiting:
         missing = _missing_pods(situation, listed, joins=group.joins)

@@ -36,10 +36,10 @@ def builder(
     spec_of = _spec_builder(job, role, roster, site)
 
     def build(index: int, attempt: int) -> Manifest:
-        metadata, spec = metadata_of(index, attempt), {**spec_of(index), **held}
+        meta, spec = metadata_of(index, attempt), {**spec_of(index), **held}
         if hostnames:
-            spec["hostname"], spec["subdomain"] = metadata["name"], job.name
-        return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+            spec["hostname"], spec["subdomain"] = meta["name"], job.name
+        return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}
 
     return build
 
@@ -83,6 +83,11 @@ def owner_references(job: Job) -> Manifest:
         "blockOwnerDeletion": True,
     }
     return {"ownerReferences": [reference]}
+
+
+def metadata(job: Job, name: str, labels: dict[str, str]) -> Manifest:
+    """Of an object of the job that is not a pod."""
+    return {"name": name, "namespace": job.namespace, "labels": labels, **owner_references(job)}
 
 
 def _app_labels(job: Job, role: Role) -> dict[str, str]:

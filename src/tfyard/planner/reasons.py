@@ -1,5 +1,6 @@
 """Every condition type, reason and message: to the letter as upstream writes them, where upstream has them."""
 
+from collections.abc import Iterable
 from typing import Final
 
 CREATED: Final = "Created"
@@ -18,6 +19,8 @@ TFJOB_FAILED: Final = "TFJobFailed"
 TFJOB_SUSPENDED: Final = "TFJobSuspended"
 TFJOB_RESUMED: Final = "TFJobResumed"
 UNBLOCKED: Final = "Unblocked"
+INVALID_SPEC: Final = "InvalidSpec"
+NAME_TAKEN: Final = "NameTaken"
 EXITED_WITH_CODE: Final = "ExitedWithCode"
 STATUS_UNREADABLE: Final = "StatusUnreadable"
 TEMPLATE_RESTART_POLICY: Final = "SetPodTemplateRestartPolicy"
@@ -41,12 +44,16 @@ TASK_FAILED_MESSAGE: Final = (
 )
 BACKOFF_MESSAGE: Final = (
     "Job {job.name} has failed because it has reached the specified backoff limit"
-    " ({limit} restarts allowed): {detail}"
+    " ({allowed} restarts allowed): {detail}"
 )
 DEADLINE_MESSAGE: Final = (
     "Job {job.name} has failed because it was active longer than specified deadline ({deadline} s)"
 )
 INVALID_MESSAGE: Final = "TFJob {job.namespace}/{job.name} is invalid:"
+NAMESAKE_MESSAGE: Final = (
+    "{other}/{job.name} has the same name, so pods and Services of both would have the same names;"
+    " delete or rename one of them"
+)
 STATUS_UNREADABLE_MESSAGE: Final = (
     "The stored status cannot be read. Without it finished tasks could run again, so the operator does nothing"
     " until it is corrected (kubectl -n {job.namespace} edit tfjob {job.name} --subresource=status):"
@@ -67,3 +74,8 @@ GROUP_DELETING_MESSAGE: Final = "PodGroup {job.name} is still being deleted; pod
 QUEUE_TOO_SMALL_MESSAGE: Final = (
     "Kueue queued this job with {count} pods and admits no more; suspend and resume {job.name} to change that"
 )
+
+
+def listed(text: str, problems: Iterable[str]) -> str:
+    """In one line: a table shows only the first, and `kubectl describe` loses its columns at the second."""
+    return f"{text} {'; '.join(problems)}"

@@ -72,16 +72,17 @@ def _wait(situation: Situation, gone: GivenUp, wait: TaskBackoff) -> str:
 
 def _rulings(situation: Situation) -> Iterator[tuple[Pod, Ruling]]:
     for role in situation.census:
-        yield from ((pod, _rule_failed(situation.job, role.role, pod)) for pod in role.failed)
+        yield from ((pod, _rule_failed(situation, role.role, pod)) for pod in role.failed)
         yield from ((pod, _rule_leaving(pod)) for pod in role.leaving)
 
 
-def _rule_failed(job: Job, role: Role, pod: Pod) -> Ruling:
-    if pod.disrupted:
+def _rule_failed(situation: Situation, role: Role, pod: Pod) -> Ruling:
+    """Upstream asks nobody why a pod failed: under Never, an eviction ends the job."""
+    if pod.disrupted and not (situation.site.kubeflow and role.restart == "Never"):
         return "replace"
     if may_restart(role.restart, pod.exit_code):
         return "restart"
-    return "keep" if is_tolerated(job, pod) else "fatal"
+    return "keep" if is_tolerated(situation.job, pod) else "fatal"
 
 
 def _rule_leaving(pod: Pod) -> Ruling:
@@ -112,18 +113,24 @@ def failure(situation: Situation, verdict: Verdict) -> Failure | None:
             job=job, count=count, role=pod.task.role, detail=describe(pod)
         )
         return Failure(cause="TaskFailed", task=pod.task.name, exit_code=pod.exit_code, message=text)
-    limit = job.run_policy.backoff_limit
-    if limit is not None and census.restarts > limit:
-        return _beyond_limit(job, limit, census, verdict)
+    allowed = _restarts_allowed(situation)
+    if allowed is not None and census.restarts > allowed:
+        return _beyond_limit(job, allowed, census, verdict)
     return None
 
 
-def _beyond_limit(job: Job, limit: int, census: Census, verdict: Verdict) -> Failure:
+def _restarts_allowed(situation: Situation) -> int | None:
+    """Upstream fails a job as soon as its restarts reach the limit, or exceed a limit of 0."""
+    limit = situation.job.run_policy.backoff_limit
+    return limit if limit is None or not situation.site.kubeflow else max(0, limit - 1)
+
+
+def _beyond_limit(job: Job, allowed: int, census: Census, verdict: Verdict) -> Failure:
     here = [pod for role in census for pod in (*role.running, *role.pending) if pod.restarts]
     pods = verdict.restarted or here
     worst = max(pods, key=lambda pod: pod.restarts, default=None)
     detail = describe(worst) if worst else f"{census.restarts} restarts"
-    text = reasons.BACKOFF_MESSAGE.format(job=job, limit=limit, detail=detail)
+    text = reasons.BACKOFF_MESSAGE.format(job=job, allowed=allowed, detail=detail)
     task, code = (worst.task.name, worst.exit_code) if worst else ("", None)
     return Failure(cause="BackoffLimitExceeded", task=task, exit_code=code, message=text)
 

@@ -4,7 +4,7 @@ from msgspec import Struct
 
 from tfyard.model import Dialect, GangScheduler, ServiceMode, Task
 from tfyard.model.backoff import Backoff
-from tfyard.model.names import DEFAULT_IMAGE
+from tfyard.model.names import TENSORBOARD_IMAGE
 
 
 class DriverMount(Struct, frozen=True, rename="camel"):
@@ -50,7 +50,10 @@ class Site(Struct, frozen=True, kw_only=True):
     """The image of tfyard's parameter server, unless the job sets one."""
     server_command: tuple[str, ...] = ()
     """What that server runs instead of the script; empty: the script."""
-    tensorboard_image: str = DEFAULT_IMAGE
+    tensorboard_image: str = TENSORBOARD_IMAGE
+    kubeflow: bool = False
+    """Jobs end, are cleaned up and take over Services to the letter as under training-operator; Services and
+    TF_CONFIG are its own by `services` and `dialect`."""
     gang: Gang | None = None
     backoff: Backoff = Backoff(first=10.0, longest=600.0)
     """Of a task that fails again and again: the numbers of Kubernetes' own Job."""

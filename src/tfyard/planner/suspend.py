@@ -16,9 +16,6 @@ def suspended(job: Job, status: Status, now: datetime) -> conditions.Conditions:
     for type in (reasons.RUNNING, reasons.RESTARTING):
         if status.has(type):
             found = conditions.put(found, type, reasons.TFJOB_SUSPENDED, text, now, holds=False)
-    if status.has(reasons.BLOCKED):
-        free = reasons.UNBLOCKED_MESSAGE
-        found = conditions.put(found, reasons.BLOCKED, reasons.UNBLOCKED, free, now, holds=False)
     return conditions.put(found, reasons.SUSPENDED, reasons.TFJOB_SUSPENDED, text, now)
 
 

@@ -82,7 +82,11 @@ class Roster(Struct, frozen=True, kw_only=True):
         return {"name": variable, "valueFrom": {"configMapKeyRef": {"name": self.config_map, "key": key}}}
 
     def _sparse(self, role: str, index: int) -> str:
-        """Elastic workers come and go, so only the chief lists them: it schedules onto them."""
+        """Elastic workers come and go, so only the chief lists them: it schedules onto them. Upstream's parameter
+        servers list nobody but themselves."""
+        if role == PS and self.dialect == "kubeflow":
+            own = _compact({"worker": {}, "ps": [self.hosts[PS][index]]})
+            return tf_config(own, self.type_of(role), index, environment=False)
         listed: dict[str, object] = {}
         for name, hosts in self.hosts.items():
             if name == WORKER and role in (WORKER, PS):

@@ -11,14 +11,13 @@ from msgspec.structs import replace
 
 from tfyard.errors import Usage
 from tfyard.model import EVALUATOR, Job, Manifest, tensorflow_container
-from tfyard.model.names import DEFAULT_PORT
+from tfyard.model.names import DEFAULT_PORT, TENSORBOARD_IMAGE, TENSORBOARD_PORT
 
 from . import podspec, scripts
 from .objects import RenderedObject
 
 DEFAULT_IMAGE = "tensorflow/tensorflow:2.21.0-jupyter"
 PORT = 8888
-BOARD_PORT = 6006
 CONFIG_FILE = "jupyter_server_config.json"
 CLUSTER_CONFIG = "CLUSTER_CONFIG"
 """The variable that lists the addresses of all tasks, for notebooks and for scripts/server.py."""
@@ -167,7 +166,7 @@ def _script(server: Server) -> RenderedObject:
 
 def _service(server: Server) -> RenderedObject:
     ports = [{"name": "jupyter", "port": PORT}]
-    ports += [{"name": "tensorboard", "port": BOARD_PORT}] if server.summaries else []
+    ports += [{"name": "tensorboard", "port": TENSORBOARD_PORT}] if server.summaries else []
     ports += [{"name": f"tf-{port}", "port": port} for port in server.ports]
     spec = {"type": server.service_type, "selector": _labels(server), "ports": ports}
     manifest = {
@@ -246,12 +245,14 @@ def _jupyter(server: Server) -> Manifest:
 
 
 def _board(server: Server) -> Manifest:
-    command = ["tensorboard", "--logdir", server.summaries, "--host", "0.0.0.0", "--port", str(BOARD_PORT)]
+    """In the server's image, because the cluster can pull it; but the default image has no TensorBoard."""
+    from tfyard.planner.tensorboard import command  # slow to import
+
     return {
         "name": "tensorboard",
-        "image": server.image,
-        "command": command,
-        "ports": [{"name": "tensorboard", "containerPort": BOARD_PORT}],
+        "image": TENSORBOARD_IMAGE if server.image == DEFAULT_IMAGE else server.image,
+        "command": command(server.summaries),
+        "ports": [{"name": "tensorboard", "containerPort": TENSORBOARD_PORT}],
         "volumeMounts": _common_mounts(server),
     }
 

@@ -63,9 +63,10 @@ def tensorboard(job: Job) -> list[RenderedObject]:
     """The same objects that the operator creates."""
     if job.tensorboard is None:
         return []
-    from tfyard.planner import Site, children  # slow to import, and most jobs have no TensorBoard
+    from tfyard.planner import Site  # slow to import, and most jobs have no TensorBoard
+    from tfyard.planner.tensorboard import objects
 
-    created = children.tensorboard(job, Site())
+    created = objects(job, Site())
     comment = f"From `tensorboard: {job.tensorboard.log_dir}`."
     return [RenderedObject(manifest, comment) for manifest in created]
 

@@ -83,10 +83,11 @@ def test_the_names_are_those_that_kubectl_users_type() -> None:
         "kind": "TFJob",
         "listKind": "TFJobList",
         "shortNames": ["tfj"],
-        "categories": ["all", "ml"],
+        "categories": ["all", "ml", "training"],
     }
     assert TENSORFLOW["spec"]["names"]["kind"] == "TfJob"
-    assert "categories" not in TENSORFLOW["spec"]["names"], "every `kubectl get all` would warn"
+    assert TENSORFLOW["spec"]["names"]["categories"] == ["training"], "every `kubectl get all` would warn"
+    assert TENSORFLOW["spec"]["names"]["shortNames"] == ["oldtfj"], "`tfj` would be ambiguous"
     assert KUBEFLOW["spec"]["conversion"] == {"strategy": "None"}
 
 
@@ -160,7 +161,8 @@ def test_each_old_version_stores_its_own_defaults() -> None:
         assert schema(KUBEFLOW, name, "spec", "cleanPodPolicy")["default"] == defaults.clean
         assert schema(KUBEFLOW, name, "spec", "dialect")["default"] == defaults.dialect
     for crd in crds():
-        assert schema(crd, "v1alpha1", "spec", "cleanupPodPolicy")["default"] == "All"
+        defaults = VERSIONS[f"{crd['spec']['group']}/v1alpha1"]
+        assert schema(crd, "v1alpha1", "spec", "cleanupPodPolicy")["default"] == defaults.clean
         assert schema(crd, "v1alpha1", "spec", "dialect")["default"] == "tf1"
     assert "default" not in schema(KUBEFLOW, "v1", "spec", "dialect")
 

@@ -73,7 +73,7 @@ DEFAULTS: dict[str, Manifest] = {
     "kubeflow.org/v1beta1": {"cleanPodPolicy": "Running", "dialect": "tf1"},
     "kubeflow.org/v1alpha2": {"cleanPodPolicy": "Running", "dialect": "tf1"},
     "kubeflow.org/v1alpha1": {"cleanupPodPolicy": "All", "dialect": "tf1"},
-    "tensorflow.org/v1alpha1": {"cleanupPodPolicy": "All", "dialect": "tf1"},
+    "tensorflow.org/v1alpha1": {"cleanupPodPolicy": "None", "dialect": "tf1"},
 }
 
 

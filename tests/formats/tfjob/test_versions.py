@@ -68,13 +68,14 @@ def test_a_version_with_a_map_of_roles_has_its_own_defaults(name: str, clean: st
 
 
 @pytest.mark.parametrize(
-    ("group", "kind"), [("tensorflow.org", "TfJob"), ("kubeflow.org", "TFJob"), ("kubeflow.org", "TfJob")]
+    ("group", "kind", "clean"),
+    [("tensorflow.org", "TfJob", "None"), ("kubeflow.org", "TFJob", "All"), ("kubeflow.org", "TfJob", "All")],
 )
-def test_v1alpha1_defaults_to_one_master_whose_end_counts(group: str, kind: str) -> None:
+def test_v1alpha1_defaults_to_one_master_whose_end_counts(group: str, kind: str, clean: str) -> None:
     spec = {"replicaSpecs": [{"template": {"spec": {"containers": [{"name": "tensorflow", "image": "a"}]}}}]}
     data = {"apiVersion": f"{group}/v1alpha1", "kind": kind, "metadata": {"name": "a"}, "spec": spec}
     job = formats.load(data)
-    assert (job.run_policy.clean, job.dialect, job.fails_with) == ("All", "tf1", "chief")
+    assert (job.run_policy.clean, job.dialect, job.fails_with) == (clean, "tf1", "chief")
     assert [(r.name, r.replicas, r.restart, r.port) for r in job.roles] == [("Master", 1, "ExitCode", 2222)]
     assert (job.api_version, job.kind) == (f"{group}/v1alpha1", kind)
 

@@ -159,6 +159,9 @@ class ObjectWriter:
             what = f"{action.kind.lower()} {action.name}"
             return Obstacle("NameNotYetFree", f"{what} has just been deleted")
         meta = found.metadata
+        if action.adopts and _is_adoptable(action, meta):
+            owners = {"uid": meta.uid, "ownerReferences": action.manifest["metadata"]["ownerReferences"]}
+            return await self.amend(job, Amend(action.kind, action.name, {"metadata": owners}))
         obstacle = self._name_conflict(job, action, meta)
         if obstacle is None and action.kind == POD_GROUP and not _has_our_label(meta):
             # Upstream's: the job's, but without the labels by which a watch would find it.
@@ -209,6 +212,13 @@ class ObjectWriter:
 
 def _has_our_label(meta: Meta) -> bool:
     return meta.labels.get(OPERATOR_NAME) == CONTROLLER
+
+
+def _is_adoptable(action: Create, meta: Meta) -> bool:
+    """Upstream made it, or somebody in its stead, and nobody owns it: without an owner it is never deleted."""
+    labels = action.manifest["metadata"]["labels"].items()
+    is_free = not meta.owner_references and meta.deletion_timestamp is None
+    return is_free and labels <= meta.labels.items()
 
 
 def _missing_label(action: Create, meta: Meta) -> Obstacle | None:

@@ -13,6 +13,7 @@ from tfyard.planner.reasons import BLOCKED
 
 from .cache import Cache, JobKey
 from .lost_attempts import ATTEMPT_LOST, LostAttempts
+from .namesakes import holder_of_names
 from .objects import ObjectWriter
 from .views import to_group
 
@@ -33,7 +34,8 @@ class ClusterRunner:
         self._lost = LostAttempts(backoff)
 
     async def observe(self, job: Job) -> Observed:
-        view = self._cache.jobs[JobKey(job.api_version.partition("/")[0], job.namespace, job.name)]
+        key = JobKey(job.api_version.partition("/")[0], job.namespace, job.name)
+        view, namesake = self._cache.jobs[key], holder_of_names(self._cache, key)
         children = self._cache.children.of(job.uid)
         group = children.get((POD_GROUP, job.name))
         status = formats.load_status(view.status_document())
@@ -43,6 +45,7 @@ class ClusterRunner:
             children=frozenset(children),
             group=to_group(group) if group else None,
             obstacles=self._obstacles.setdefault(job.uid, _stored_obstacles(status)),
+            namesake=f"tfjobs.{namesake.group}" if namesake else "",
             deleting=view.metadata.deletion_timestamp is not None,
         )
 

@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
+from tfyard.kube.decoding import cut
 from tfyard.model import ROLES, TENSORFLOW_CONTAINER, Group, Phase, Pod, Task
 from tfyard.model.names import (
     ATTEMPT,
@@ -19,6 +20,9 @@ from tfyard.model.names import (
     REPLICA_TYPE,
     VOLCANO_GROUP,
 )
+
+RUN_POLICY_DEPTH = 4
+"""Levels of `spec.runPolicy.schedulingPolicy.minResources`, its deepest field."""
 
 
 class Owner(Struct, frozen=True, gc=False):
@@ -34,6 +38,7 @@ class Meta(Struct, frozen=True, rename="camel"):
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
     owner_references: tuple[Owner, ...] = ()
+    creation_timestamp: datetime | None = None
     deletion_timestamp: datetime | None = None
     finalizers: tuple[str, ...] = ()
     generation: int = 0
@@ -114,14 +119,22 @@ class JobView(Struct, frozen=True, rename="camel", kw_only=True):
         return {"status": msgspec.json.decode(self.status)}
 
     def document(self) -> dict[str, Any]:
-        """The object as plain data, with the fields that a job is read from."""
+        """The object as plain data, with the fields that a job is read from. RecursionError if it is nested
+        deeper than Python can follow."""
+        return self._document(self.spec)
+
+    def shallow_document(self) -> dict[str, Any]:
+        """The document without what is nested deeper than any field of a run policy."""
+        return self._document(cut(bytes(self.spec), RUN_POLICY_DEPTH))
+
+    def _document(self, spec: Raw | bytes) -> dict[str, Any]:
         meta = self.metadata
         fields = ("name", "namespace", "uid", "labels", "annotations", "generation")
         return {
             "apiVersion": self.api_version,
             "kind": self.kind,
             "metadata": {name: getattr(meta, name) for name in fields},
-            "spec": msgspec.json.decode(self.spec),
+            "spec": msgspec.json.decode(spec),
             "status": msgspec.json.decode(self.status),
         }
 

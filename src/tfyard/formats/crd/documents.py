@@ -41,10 +41,15 @@ def crds() -> tuple[Manifest, ...]:
     )
 
 
-_NAMES = {"kind": "TFJob", "listKind": "TFJobList", "shortNames": ["tfj"], "categories": ["all", "ml"]}
-_OLD_NAMES = {"kind": "TfJob", "listKind": "TfJobList"}
-"""No categories: it is deprecated, and every `kubectl get all` would print the warning. No short name: kubectl
-would warn at each use that it is ambiguous."""
+_NAMES = {
+    "kind": "TFJob",
+    "listKind": "TFJobList",
+    "shortNames": ["tfj"],
+    "categories": ["all", "ml", "training"],
+}
+_OLD_NAMES = {"kind": "TfJob", "listKind": "TfJobList", "shortNames": ["oldtfj"], "categories": ["training"]}
+"""Not in `all`: it is deprecated, and every `kubectl get all` would print the warning. A short name of its own:
+kubectl would warn at each use of `tfj` that it is ambiguous."""
 
 
 def _crd(group: str, names: Manifest, versions: list[Manifest]) -> Manifest:

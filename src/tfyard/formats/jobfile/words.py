@@ -166,7 +166,10 @@ class BoardWords(Struct, frozen=True, rename="camel"):
     """A TensorBoard for the job."""
 
     logs: Annotated[str, Meta(description="Directory of the summaries, as the tasks see it.")]
-    image: Annotated[str, Meta(description="Image of TensorBoard; default: TensorFlow's.")] = ""
+    image: Annotated[
+        str,
+        Meta(description="Image of TensorBoard; default: tensorflow/tensorflow:2.20.0, the last with it."),
+    ] = ""
     service: Annotated[
         Literal["ClusterIP", "NodePort", "LoadBalancer"],
         Meta(description="Type of its Service; default ClusterIP."),

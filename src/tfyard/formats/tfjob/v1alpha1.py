@@ -100,7 +100,10 @@ class TfJobSpec(Struct, frozen=True, rename="camel"):
     scheduler_name: Annotated[str, Meta(description="Scheduler of every pod.")] = ""
     cleanup_pod_policy: Annotated[
         Literal["", "All", "Running", "None"],
-        Meta(description="Which pods are deleted when the job has finished: All (default), Running or None."),
+        Meta(
+            description="Which pods are deleted when the job has finished: All (default in kubeflow.org), Running"
+            " or None (default in tensorflow.org)."
+        ),
     ] = ""
     runtime_id: Annotated[str, Meta(description="Written by the old operator; not used.")] = field(
         default="", name="RuntimeId"
@@ -116,11 +119,12 @@ def load(document: Manifest, notes: Notes) -> Job | None:
     spec = read(TfJobSpec, document["spec"], ("spec",), notes)
     if spec is None:
         return None
-    defaults = VERSIONS["kubeflow.org/v1alpha1"]
+    version = str(document["apiVersion"])
+    defaults = VERSIONS[version if version.endswith("/v1alpha1") else "kubeflow.org/v1alpha1"]
     roles = _roles(spec, document["spec"], notes)
     return Job(
         **meta.fields(),
-        api_version=str(document["apiVersion"]),
+        api_version=version,
         kind=str(document["kind"]),
         roles=roles,
         run_policy=RunPolicy(clean=spec.cleanup_pod_policy or defaults.clean),
