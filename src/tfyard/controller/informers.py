@@ -138,7 +138,7 @@ class Informers:
                     else:
                         self.changes.debounce(owner)
                 case Removed(view):
-                    self.changes.enqueue_owners([self._cache.drop_pod(view)])
+                    self.changes.enqueue_owners([self._cache.pods.drop(view)])
 
     async def _watch_children(self, kind: str, namespace: str) -> None:
         """What else a job has: if somebody deletes it by hand, it is created again."""

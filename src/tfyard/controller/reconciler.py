@@ -63,7 +63,11 @@ class Reconciler:
             self._jobs.pop(key, None)
             self._store.forget(job.uid)
         after = (done.decision.wake_after, self._store.due_in(job.uid))
-        return Result(has_progress=True, after=tuple(seconds for seconds in after if seconds is not None))
+        return Result(
+            has_progress=True,
+            at_once=bool(gone),  # now that their names are free
+            after=tuple(seconds for seconds in after if seconds is not None),
+        )
 
     def forget(self, key: JobKey, uid: str) -> None:
         """The job is deleted."""

@@ -23,7 +23,7 @@ from tfyard.model import (
     Urgency,
 )
 
-from . import cleanup, deadline, gang, kueue, narrate, plan, reasons, restart, status, suspend
+from . import cleanup, deadline, gang, kueue, narrate, plan, reasons, restart, sidecars, status, suspend
 from .census import Census, GivenUp
 from .restart import Verdict
 from .site import Site
@@ -79,14 +79,19 @@ def _active(situation: Situation) -> Decision:
     if after.is_finished:
         return _ended(situation, given_up, verdict, after)
     after = status.count(judged.job, after, judged.census)
-    gone = _pods_to_delete(judged.census)
-    actions: tuple[Action, ...] = (*plan.delete_pods(gone, judged.now), *plan.plan(judged, group))
-    times = (deadline.remaining(judged), group.wake_after)
+    gone, now = _pods_to_delete(judged.census), judged.now
+    lingering = sidecars.lingering(judged.observed.pods, besides=gone)
+    actions: tuple[Action, ...] = (
+        *plan.delete_pods(gone, now),
+        *sidecars.end(lingering, now),
+        *plan.plan(judged, group),
+    )
+    times = (deadline.remaining(judged), group.wake_after, sidecars.next_end(lingering, now))
     return Decision(
         status=after,
         actions=actions,
         events=_events(judged, after, verdict),
-        wake_after=_soonest(*times, *_overdue(gone, judged.now)),
+        wake_after=_soonest(*times, *_overdue(gone, now)),
         urgency=_urgency(judged, after, actions),
     )
 
@@ -123,7 +128,8 @@ def _finished(job: Job, observed: Observed, after: Status, now: datetime) -> Dec
     actions = tuple(cleanup.clean_up(job, observed, after, now))
     grace = cleanup.grace_remaining(job, observed, after, now) or None
     gone = observed.pods if cleanup.policy(job, after) != "None" else ()
-    wake = _soonest(cleanup.ttl_remaining(job, after, now), grace, *_overdue(gone, now))
+    sidecars_end = sidecars.next_end(sidecars.lingering(observed.pods), now)
+    wake = _soonest(cleanup.ttl_remaining(job, after, now), grace, sidecars_end, *_overdue(gone, now))
     return Decision(status=after, actions=actions, wake_after=wake)
 
 

@@ -48,7 +48,7 @@ def test_a_watch_event_older_than_an_answer_is_ignored() -> None:
 def test_an_answer_that_the_watch_is_past_brings_nothing_back() -> None:
     cache = cache_with_job()
     cache.pods.put(pod(5))
-    cache.drop_pod(pod(6))
+    cache.pods.drop(pod(6))
     cache.apply_response("Pod", pod(5))
     assert phases(cache) == []
     cache.children.put("Service", Child(meta("train", 7)))
@@ -60,7 +60,7 @@ def test_an_answer_that_the_watch_is_past_brings_nothing_back() -> None:
 def test_a_pod_that_succeeded_stays_for_one_more_reconcile() -> None:
     cache = cache_with_job()
     cache.pods.put(pod(5, "Succeeded"))
-    assert cache.drop_pod(pod(6, "Succeeded")) == JOB
+    assert cache.pods.drop(pod(6, "Succeeded")) == JOB
     assert (phases(cache), cache.pods.gone(JOB)) == (["Succeeded"], [NAME])
     cache.pods.prune(JOB, [NAME])
     assert len(cache.pods) == 0

@@ -10,15 +10,7 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from tfyard.model import ROLES, TENSORFLOW_CONTAINER, Group, Phase, Pod, Task
-from tfyard.model.names import (
-    ATTEMPT,
-    PLUGINS_GROUP,
-    QUEUE_RETRIES,
-    REPLICA_INDEX,
-    REPLICA_TYPE,
-    VOLCANO_GROUP,
-)
+from tfyard.model import Group
 
 
 class Owner(Struct, frozen=True, gc=False):
@@ -35,6 +27,7 @@ class Meta(Struct, frozen=True, rename="camel"):
     annotations: dict[str, str] = {}
     owner_references: tuple[Owner, ...] = ()
     deletion_timestamp: datetime | None = None
+    deletion_grace_period_seconds: int | None = None
     finalizers: tuple[str, ...] = ()
     generation: int = 0
 
@@ -122,9 +115,15 @@ class Terminated(Struct, frozen=True, rename="camel", gc=False):
     exit_code: int = 0
     reason: str = ""
     message: str = ""
+    finished_at: datetime | None = None
+
+
+class Running(Struct, frozen=True, gc=False):
+    """That it does is all that is read."""
 
 
 class State(Struct, frozen=True, gc=False):
+    running: Running | None = None
     terminated: Terminated | None = None
 
 
@@ -134,6 +133,11 @@ class ContainerStatus(Struct, frozen=True, rename="camel", gc=False):
     restart_count: int = 0
     state: State = State()
     last_state: State = State()
+
+    @property
+    def has_started(self) -> bool:
+        is_known = self.state.running or self.state.terminated or self.last_state.terminated
+        return is_known is not None or self.restart_count > 0
 
 
 class PodCondition(Struct, frozen=True, gc=False):
@@ -147,6 +151,8 @@ class PodStatus(Struct, frozen=True, rename="camel"):
     reason: str = ""
     message: str = ""
     conditions: tuple[PodCondition, ...] = ()
+    observed_generation: int = 0
+    """The generation of the pod that the kubelet knew when it reported this (since Kubernetes 1.35)."""
     container_statuses: tuple[ContainerStatus, ...] = ()
     init_container_statuses: tuple[ContainerStatus, ...] = ()
 
@@ -155,8 +161,18 @@ class SchedulingGroup(Struct, frozen=True, rename="camel", gc=False):
     pod_group_name: str = ""
 
 
-class PodSpec(Struct, frozen=True, rename="camel", gc=False):
+class Container(Struct, frozen=True, rename="camel"):
+    name: str = ""
+    restart_policy: str = ""
+    restart_policy_rules: Any = None
+
+
+class PodSpec(Struct, frozen=True, rename="camel"):
     node_name: str = ""
+    restart_policy: str = "Always"
+    active_deadline_seconds: int | None = None
+    containers: tuple[Container, ...] = ()
+    init_containers: tuple[Container, ...] = ()
     scheduling_group: SchedulingGroup | None = None
 
 
@@ -164,80 +180,3 @@ class PodView(Struct, frozen=True):
     metadata: Meta
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()
-
-
-DISRUPTIONS = frozenset(
-    (
-        "Evicted",
-        "Preempting",
-        "Preempted",
-        "NodeLost",
-        "NodeShutdown",
-        "Shutdown",
-        "Terminated",
-        "NodeAffinity",
-    )
-)
-"""Pod reasons by which a kubelet says that the program did not fail. Newer clusters also set DisruptionTarget."""
-
-
-ROLE_LABELS = {role.lower(): role for role in ROLES}
-
-
-def to_pod(view: PodView) -> Pod | None:
-    """The model's pod; None for one whose labels are not those of a task."""
-    labels = view.metadata.labels
-    role, index = ROLE_LABELS.get(labels.get(REPLICA_TYPE, "")), labels.get(REPLICA_INDEX, "")
-    if role is None or not index.isdigit():
-        return None
-    status = view.status
-    main = _main_status(status)
-    ended = (main.state.terminated or main.last_state.terminated) if main else None
-    return Pod(
-        name=view.metadata.name,
-        uid=view.metadata.uid,
-        task=Task(role, int(index)),
-        attempt=_attempt(view.metadata.annotations),
-        phase=_phase(status.phase),
-        ready=any(c.type == "Ready" and c.status == "True" for c in status.conditions),
-        exit_code=ended.exit_code if ended else None,
-        message=(ended.message if ended else "") or status.message,
-        reason=status.reason or (ended.reason if ended else ""),
-        restarts=sum(c.restart_count for c in (*status.container_statuses, *status.init_container_statuses)),
-        disrupted=_is_disrupted(status),
-        member=_is_member(view),
-        waits=_is_member(view) and not view.spec.node_name,
-        final=view.metadata.annotations.get(QUEUE_RETRIES) == "false",
-        deleting=view.metadata.deletion_timestamp,
-    )
-
-
-def _is_member(view: PodView) -> bool:
-    meta = view.metadata
-    is_marked = PLUGINS_GROUP in meta.labels or VOLCANO_GROUP in meta.annotations
-    return is_marked or view.spec.scheduling_group is not None
-
-
-def _main_status(status: PodStatus) -> ContainerStatus | None:
-    """The container that trains; if an init container failed, the reason is there."""
-    failed = (
-        c for c in status.init_container_statuses if c.state.terminated and c.state.terminated.exit_code
-    )
-    named = (c for c in status.container_statuses if c.name == TENSORFLOW_CONTAINER)
-    return next(failed, None) or next(named, None) or next(iter(status.container_statuses), None)
-
-
-def _attempt(annotations: dict[str, str]) -> int:
-    """0 without the annotation: another operator created the pod."""
-    text = annotations.get(ATTEMPT, "0")
-    return int(text) if text.isdecimal() and len(text) < 10 else 0
-
-
-def _phase(text: str) -> Phase:
-    known: dict[str, Phase] = {"Running": "Running", "Succeeded": "Succeeded", "Failed": "Failed"}
-    return known.get(text, "Unknown" if text == "Unknown" else "Pending")
-
-
-def _is_disrupted(status: PodStatus) -> bool:
-    targeted = any(c.type == "DisruptionTarget" and c.status == "True" for c in status.conditions)
-    return targeted or (status.phase == "Failed" and status.reason in DISRUPTIONS)

@@ -2,7 +2,8 @@
 
 import pytest
 
-from tfyard.backends.kubernetes.views import Meta, PodView, to_pod
+from tfyard.backends.kubernetes.pods import to_pod
+from tfyard.backends.kubernetes.views import Meta, PodView
 from tfyard.model.names import ATTEMPT, REPLICA_INDEX, REPLICA_TYPE
 
 
