@@ -65,6 +65,7 @@ class Worker:
             self._queue.reset_backoff(key)
         elif not self._may_write():
             self._deferred.add(key)
+            await self._reconciler.stand_by(key, view)
         else:
             self._follow(key, await self._reconciler.reconcile(key, view))
 

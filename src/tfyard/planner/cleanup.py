@@ -43,9 +43,7 @@ def ttl_remaining(job: Job, status: Status, now: datetime) -> float | None:
 
 def grace_remaining(job: Job, observed: Observed, status: Status, now: datetime) -> float:
     """Seconds that evaluators may still run: none if they have ended or the job has failed."""
-    evaluating = any(
-        pod.task.role == EVALUATOR and is_active(pod) and not pod.end for pod in observed.pods
-    )
+    evaluating = any(pod.task.role == EVALUATOR and is_active(pod) and not pod.end for pod in observed.pods)
     if not evaluating or not status.has("Succeeded") or status.completion_time is None:
         return 0.0
     until = status.completion_time + timedelta(seconds=job.run_policy.evaluator_grace)

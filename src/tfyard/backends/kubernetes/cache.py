@@ -210,8 +210,8 @@ class PodCache:
         self._pods.forget(owner)
 
     def _remove(self, owner: str, name: str, last: Pod) -> None:
-        """It is deleted. A pod that had finished stays for one more reconcile: the server deletes such pods without
-        a warning, and that its task is done may not be written yet."""
+        """It is deleted. A pod that had finished stays for one more reconcile: the server deletes such pods
+        without a warning, and that its task is done may not be written yet."""
         cached = self._pods.of(owner)[name]
         if self._is_job(owner) and last.end == "Succeeded" and not last.asked_to_stop:
             gone = replace(last, deleting=last.deleting or datetime.now(UTC))

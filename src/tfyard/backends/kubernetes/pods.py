@@ -86,12 +86,12 @@ def _is_asked_to_stop(view: PodView, pod: Pod, before: Pod | None) -> bool:
     if pod.end and 0 < view.status.observed_generation < meta.generation:
         return False  # a deletion raises the generation, and the kubelet had not seen that yet
     if not pod.end or (before is not None and before.asked_to_stop):
-        return True
-    grace = meta.deletion_grace_period_seconds or 0  # 0: the kubelet is done, and the time is no longer the first
+        return True  # seen running when it was asked: better than a comparison of two machines' clocks
+    grace, ended = meta.deletion_grace_period_seconds, _end(view, _trainer(view))
+    if not grace or ended is None or ended.finished_at is None:
+        return True  # with grace 0, the time is that of the kubelet's own last request
     asked_at = meta.deletion_timestamp - timedelta(seconds=grace)
-    ended = _end(view, _trainer(view))
-    ended_at = ended.finished_at if ended else None  # in whole seconds: within the same one nobody knows
-    return not (grace > 0 and ended_at is not None and ended_at < asked_at)
+    return ended.finished_at >= asked_at  # in whole seconds: within the same one nobody knows
 
 
 def _ended_by_itself(pod: Pod) -> bool:
@@ -134,8 +134,8 @@ def _program(view: PodView, trainer: ContainerStatus | None) -> ProgramEnd:
 
 
 def _will_restart(view: PodView, name: str, exit_code: int) -> bool:
-    """Whether the kubelet starts a container again. Its own policy goes before the pod's; rules of its own are left
-    to the kubelet: the phase will tell."""
+    """Whether the kubelet starts a container again, by its own policy or else the pod's. If it has rules for exit
+    codes, the phase of the pod will tell."""
     own = next((each for each in view.spec.containers if each.name == name), None)
     if own is not None and own.restart_policy_rules:
         return True
