@@ -8,8 +8,8 @@ import pytest
 
 from tests.controller.cluster import tfjob
 from tests.controller.faults import Counting, Stage, operator_with, stage
-from tests.controller.test_faults_strangers import blocked
-from tfyard.kube import Resource, requests
+from tests.controller.test_faults_strangers import QUOTAS, blocked
+from tfyard.kube import requests
 from tfyard.testing import ControlPlane, Pod, Script, eventually
 
 pytestmark = pytest.mark.cluster
@@ -17,7 +17,6 @@ pytestmark = pytest.mark.cluster
 SECONDS = 5.0
 """Within which a pod that was taken away is replaced, once it is gone."""
 POD = "train-worker-0"
-QUOTAS = Resource("", "v1", "resourcequotas")
 
 
 def stops_well(pod: Pod) -> Script:
@@ -47,6 +46,16 @@ async def replaced(scene: Stage, pod: str, attempts: int = 2, timeout: float = S
     status = await scene.phase("Running", job)
     assert {c["type"] for c in status["conditions"] if c["status"] == "True"} == {"Created", "Running"}
     assert not status["replicaStatuses"]["Worker"].get("succeeded")
+
+
+async def forbid_pods(scene: Stage) -> None:
+    """By a quota; its status is written by a controller that does not run here, so it is written by us."""
+    hard = {"hard": {"pods": "0"}}
+    quota = {"metadata": {"name": "none"}, "spec": hard}
+    await scene.client.send(requests.create(QUOTAS.path(scene.namespace), quota))
+    counted = {"status": {**hard, "used": {"pods": "0"}}}
+    await scene.client.send(requests.patch(QUOTAS.path(scene.namespace, "none", "status"), counted))
+    await asyncio.sleep(0.5)
 
 
 async def test_a_pod_that_is_deleted_or_evicted_and_exits_0_is_replaced_within_seconds(
@@ -143,7 +152,6 @@ async def test_pods_of_a_suspension_that_exit_0_run_again_though_the_resume_is_b
     control_plane: ControlPlane, namespace: str
 ) -> None:
     """No new pod takes their place in what the standby knows."""
-    quota = {"metadata": {"name": "none"}, "spec": {"hard": {"pods": "0"}}}
     leading = asyncio.Event()
     async with (
         stage(control_plane, namespace, stops_well) as scene,
@@ -152,7 +160,7 @@ async def test_pods_of_a_suspension_that_exit_0_run_again_though_the_resume_is_b
         async with operator_with(Counting(control_plane.admin), namespace):
             await scene.submit(tfjob(Worker=1))
             await scene.phase("Running")
-            await scene.client.send(requests.create(QUOTAS.path(namespace), quota))
+            await forbid_pods(scene)
             await scene.patch({"spec": {"runPolicy": {"suspend": True}}})
             await scene.phase("Suspended")
             await scene.pods(set())

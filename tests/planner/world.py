@@ -110,7 +110,7 @@ class World:
         if force or pod.phase != "Running":
             del self.pods[name]
         elif pod.deleting is None:
-            self.change(name, deleting=self.now + GRACE, asked_to_stop=True)
+            self.change(name, deleting=self.now + GRACE, asked_to_stop=not pod.end)
 
     # What happens to it.
 

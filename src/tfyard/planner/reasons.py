@@ -19,6 +19,8 @@ TFJOB_SUSPENDED: Final = "TFJobSuspended"
 TFJOB_RESUMED: Final = "TFJobResumed"
 UNBLOCKED: Final = "Unblocked"
 EXITED_WITH_CODE: Final = "ExitedWithCode"
+EVICTED: Final = "Evicted"
+STOPPED_SIDECARS: Final = "StoppedSidecars"
 STATUS_UNREADABLE: Final = "StatusUnreadable"
 TEMPLATE_RESTART_POLICY: Final = "SetPodTemplateRestartPolicy"
 TEMPLATE_SCHEDULER: Final = "SetPodTemplateSchedulerName"
@@ -44,6 +46,9 @@ BACKOFF_MESSAGE: Final = (
 )
 DEADLINE_MESSAGE: Final = (
     "Job {job.name} has failed because it was active longer than specified deadline ({deadline} s)"
+)
+STOPPED_SIDECARS_MESSAGE: Final = (
+    "Stopped the containers that were left after the end of the program in {pods}"
 )
 INVALID_MESSAGE: Final = "TFJob {job.namespace}/{job.name} is invalid:"
 STATUS_UNREADABLE_MESSAGE: Final = (
