@@ -142,7 +142,7 @@ async def test_roles_in_two_namespaces_suffice_for_these_two_and_a_missing_one_h
             await client.send(requests.create(TFJOBS.path(place), tfjob(Worker=2, PS=1)))
         async with running(control_plane, "team-a", log, "--namespaces=team-a,team-b"):
             await eventually(
-                lambda: waits_for(log, "get, list, watch, create, delete pods in namespace team-b"), 60
+                lambda: waits_for(log, "get, list, watch, create, delete, patch pods in namespace team-b"), 60
             )
             (told,) = [line for line in warnings(log) if line.startswith("missing permissions: ")]
             assert "update tfjobs.kubeflow.org/status in namespace team-b; " in told

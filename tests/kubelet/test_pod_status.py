@@ -67,6 +67,18 @@ def test_containers_start_end_and_restart_one_by_one() -> None:
     assert conditions(found)["Ready"] == conditions(found)["ContainersReady"] == "False"
 
 
+def test_the_status_says_which_generation_of_the_pod_it_is_about() -> None:
+    newer = Pod(Meta("worker-0", "default", "some-uid", "1", generation=2), POD.spec)
+    state = PodState(phase="Running", ip="10.1.0.2", started=EARLY, changed=LATE, containers={})
+    assert pod_status.patch(newer, state)["status"]["observedGeneration"] == 2
+
+
+def test_a_pod_that_was_never_admitted_has_no_containers() -> None:
+    found = status("Failed")
+    assert "containerStatuses" not in found
+    assert "initContainerStatuses" not in found
+
+
 def test_containers_wait_for_init_containers() -> None:
     found = status("Pending", fetch=ContainerState(Running(EARLY)))
     assert conditions(found)["Initialized"] == "False"

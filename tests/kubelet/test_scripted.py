@@ -11,7 +11,7 @@ import yaml
 
 from tfyard import kube
 from tfyard.kube import Client, Resource, requests
-from tfyard.testing import ControlPlane, Pod, Script, ScriptedKubelet, builders, eventually
+from tfyard.testing import ControlPlane, Pod, Script, ScriptedKubelet, Sidecar, builders, eventually
 
 pytestmark = pytest.mark.cluster
 
@@ -176,6 +176,65 @@ async def test_a_deleted_pod_ends_gracefully_with_its_exit_code_on_record(
     assert stopping["status"]["phase"] == "Running"
     assert last["status"]["phase"] == "Failed"
     assert main_status(last)["state"]["terminated"]["exitCode"] == 143
+
+
+async def test_a_program_that_ended_by_itself_keeps_its_end_however_soon_its_pod_is_deleted(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    async with box(control_plane, namespace, Script(stop_exit_code=143)) as cluster:
+        names = [f"worker-{number}" for number in range(8)]
+        for name in names:
+            await cluster.create(builders.pod(name))
+        for name in names:
+            await cluster.until_phase(name, "Running")
+
+        async def end(name: str) -> Any:
+            seen = asyncio.create_task(last_sight(cluster, name))
+            await asyncio.sleep(0.1)
+            await cluster.kubelet.finish(name)
+            await cluster.delete(name)
+            return await seen
+
+        lasts = await asyncio.gather(*map(end, names))
+    assert {main_status(last)["state"]["terminated"]["exitCode"] for last in lasts} == {0}
+    assert {last["status"]["phase"] for last in lasts} == {"Succeeded"}
+
+
+SIDECARS = [{"name": "proxy", "image": "registry.example/proxy:1"}]
+
+
+async def test_a_native_sidecar_is_stopped_when_the_program_has_ended_and_fails_nobody(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    script = Script(run_for=0.2, sidecars={"proxy": Sidecar(exit_code=137, restarts=2)})
+    inits = [{**SIDECARS[0], "restartPolicy": "Always"}]
+    async with box(control_plane, namespace, script) as cluster:
+        await cluster.create(builders.pod("worker-0", initContainers=inits))
+        alive = await cluster.until_phase("worker-0", "Running")
+        over = await cluster.until_phase("worker-0", "Succeeded")
+    assert "running" in alive["status"]["initContainerStatuses"][0]["state"]
+    (proxy,) = over["status"]["initContainerStatuses"]
+    assert (proxy["state"]["terminated"]["exitCode"], proxy["restartCount"]) == (137, 2)
+    assert main_status(over)["restartCount"] == 0
+
+
+async def test_an_ordinary_sidecar_runs_on_until_the_deadline_of_its_pod(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    script = Script(run_for=0.2, sidecars={"proxy": Sidecar()})
+    async with box(control_plane, namespace, script) as cluster:
+        pod = builders.pod("worker-0")
+        pod["spec"]["containers"] += SIDECARS
+        await cluster.create(pod)
+        alone = await cluster.until("worker-0", lambda pod: "Completed" in str(pod["status"]))
+        deadline = {"spec": {"activeDeadlineSeconds": 1}}
+        await cluster.client.send(requests.patch(requests.PODS.path(namespace, "worker-0"), deadline))
+        over = await cluster.until_phase("worker-0", "Failed")
+    assert alone["status"]["phase"] == "Running"
+    assert "running" in alone["status"]["containerStatuses"][1]["state"]
+    assert over["status"]["reason"] == "DeadlineExceeded"
+    assert main_status(over)["state"]["terminated"]["exitCode"] == 0
+    assert over["status"]["observedGeneration"] == over["metadata"]["generation"] == 2
 
 
 async def last_sight(cluster: Box, name: str) -> Any:

@@ -18,7 +18,7 @@ from tfyard.planner import Gang, Site
 from .builders import job, look, role
 from .world import World
 
-RARE = ("finish", "evict", "delete", "end", "vanish", "scale", "suspend", "later")
+RARE = ("finish", "linger", "evict", "delete", "end", "vanish", "scale", "suspend", "later")
 MOVES = ("start", "fail", "restart", *RARE, "start", "fail", "restart", "start")
 """Pods must start before anything can happen to them, so that is what happens most."""
 CRASHES = ("", "", "", "before report", "after report", "half applied", "status lost")
@@ -81,6 +81,7 @@ class History(World):
             if pod.phase in phases
             and (pod.deleting is not None) == leaving
             and (leaving or pod.uid not in self.doomed)
+            and not pod.program
             and pod.task.index < sizes[pod.task.role]
         ]
         return found[number % len(found)] if found else None
@@ -117,6 +118,12 @@ class History(World):
     def do_finish(self, number: int) -> bool:
         if pod := self.choose(number, "Running"):
             self.change(pod.name, phase="Succeeded", exit_code=0)
+        return False
+
+    def do_linger(self, number: int) -> bool:
+        """The program ends well, and a sidecar runs on."""
+        if pod := self.choose(number, "Running"):
+            self.change(pod.name, program="Succeeded", exit_code=0, lingers_since=self.now)
         return False
 
     def do_evict(self, number: int) -> bool:

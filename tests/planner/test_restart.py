@@ -59,7 +59,18 @@ def test_the_restart_policy_judges_a_programs_own_failure(
 
 TAKEN = {
     "a pod that somebody deletes": {"phase": "Running", "deleting": at(30)},
-    "a pod that died of being deleted": {"phase": "Failed", "exit_code": 143, "deleting": at(30)},
+    "a pod that died of being deleted": {
+        "phase": "Failed",
+        "exit_code": 143,
+        "deleting": at(30),
+        "asked_to_stop": True,
+    },
+    "a pod that ended well because it was deleted": {
+        "phase": "Succeeded",
+        "exit_code": 0,
+        "deleting": at(30),
+        "asked_to_stop": True,
+    },
     "an evicted pod": {"phase": "Failed", "reason": "Evicted", "disrupted": True},
     "a preempted pod": {"phase": "Failed", "exit_code": 137, "disrupted": True},
     "a pod of a lost node": {"phase": "Unknown", "deleting": at(30), "disrupted": True},
@@ -344,7 +355,7 @@ def test_restarts_in_place_still_count_when_their_pod_was_scaled_away() -> None:
 def test_a_pod_that_ends_well_because_it_was_sent_away_has_not_finished() -> None:
     """Programs that save and exit 0 on SIGTERM would else end a job half-trained."""
     asked = job(workers(1))
-    leaving = pod("worker-0", deleting=at(30))
+    leaving = pod("worker-0", deleting=at(30), asked_to_stop=True)
     status = look(asked, leaving, status=begun(asked, pod("worker-0"))).status
     ended = look(asked, replace(leaving, phase="Succeeded"), status=status).status
     assert not ended.is_finished

@@ -75,6 +75,8 @@ class World:
                 self.is_deleted = True
             elif isinstance(action, Create):
                 self._create(action)
+            elif isinstance(action, Amend) and action.kind == "Pod":
+                self.change(action.name, phase="Failed", reason="DeadlineExceeded", lingers_since=None)
             elif isinstance(action, Amend):
                 assert self.group is not None
                 self.group = replace(self.group, spec={**self.group.spec, **action.patch["spec"]})
@@ -108,7 +110,7 @@ class World:
         if force or pod.phase != "Running":
             del self.pods[name]
         elif pod.deleting is None:
-            self.change(name, deleting=self.now + GRACE)
+            self.change(name, deleting=self.now + GRACE, asked_to_stop=not pod.end)
 
     # What happens to it.
 

@@ -93,8 +93,6 @@ def _needed(operator: Operator, leadership: Leadership | None) -> list[Permissio
     if site.gang is not None:
         group = gang_schedulers.groups_of(site.gang).group
         needed += permissions.of_pod_groups(group, patch=site.gang.by != "core")
-    if site.queues_pods:
-        needed.append(permissions.QUEUED_PODS)
     if site.kubeflow:
         needed.append(permissions.ADOPTED_SERVICES)
     lease = [permissions.of_lease(leadership.candidate.namespace)] if leadership else []

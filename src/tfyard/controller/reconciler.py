@@ -1,6 +1,7 @@
 """Reconciles one job: reads it, runs one pass of the spine, and says when the job must be reconciled again."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime
 
 from msgspec import Struct
@@ -62,7 +63,24 @@ class Reconciler:
             self._store.forget(job.uid)
             self._runner.forget(job.uid)
         after = (done.decision.wake_after, self._store.due_in(job.uid))
-        return Result(has_progress=True, after=tuple(seconds for seconds in after if seconds is not None))
+        return Result(
+            has_progress=True,
+            at_once=bool(gone),  # now that their names are free
+            after=tuple(seconds for seconds in after if seconds is not None),
+        )
+
+    async def stand_by(self, key: JobKey, view: JobView) -> None:
+        """Instead of `reconcile`, while another operator leads: what it has written of deleted pods need not be
+        remembered here any longer."""
+        gone = self._cache.pods.gone(view.metadata.uid)
+        if not gone:
+            return
+        with suppress(Invalid):
+            job = self._read(key, view)
+            observed = await self._runner.observe(job)
+            decision = planner.decide(job, observed, self._site, self._clock())
+            if decision.status.tasks == observed.status.tasks:
+                self._cache.pods.prune(job.uid, gone)
 
     def forget(self, key: JobKey, uid: str) -> None:
         """The job is deleted."""

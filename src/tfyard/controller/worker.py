@@ -71,6 +71,7 @@ class Worker:
             return
         if not self._may_write():
             self._deferred.add(key)
+            await self._reconciler.stand_by(key, view)
         else:
             self._follow(key, await self._reconciler.reconcile(key, view))
 

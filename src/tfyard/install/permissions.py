@@ -31,10 +31,10 @@ class Permission(Struct, frozen=True, order=True):
 CHILDREN = (("", "pods"), ("", "services"), ("", "configmaps"), ("apps", "deployments"))
 """(group, resource) of what the operator creates for a job."""
 CHILD_VERBS = ("get", "list", "watch", "create", "delete")
+POD_VERBS = (*CHILD_VERBS, "patch")
+"""Pods whose sidecars do not end are ended by a patch, and those that Kueue holds are released by one."""
 EVENTS = Permission("", "events", ("create",))
 LEASE = Permission("coordination.k8s.io", "leases", ("get", "create", "update"), name=LEASE_NAME)
-QUEUED_PODS = Permission("", "pods", ("patch",))
-"""Only with `--kueue-pod-groups`: pods that Kueue holds are released before they are deleted."""
 
 NODES = Permission("", "nodes", ("get",))
 """Optional, and cluster-wide: without it no pod is ever deleted by force, because nobody can tell whether it still
@@ -51,7 +51,10 @@ def of_jobs(group: str) -> list[Permission]:
 
 
 def of_children() -> list[Permission]:
-    return [Permission(group, resource, CHILD_VERBS) for group, resource in CHILDREN]
+    return [
+        Permission(group, resource, POD_VERBS if resource == "pods" else CHILD_VERBS)
+        for group, resource in CHILDREN
+    ]
 
 
 def of_pod_groups(group: str, *, patch: bool) -> list[Permission]:

@@ -7,8 +7,11 @@ their writes cost.
 
 import asyncio
 import itertools
+import time
 from functools import partial
 from typing import Any, Self
+
+from msgspec.structs import replace
 
 from tfyard.kube import (
     Changed,
@@ -30,6 +33,10 @@ from tfyard.kubelet.runtime import Pod, PodState, Runtime
 
 KIND = Kind(Pod)
 RETRY = 0.2
+EXPIRED = {
+    "reason": "DeadlineExceeded",
+    "message": "Pod was active on the node longer than the specified deadline",
+}
 
 
 class PodWorker:
@@ -37,7 +44,9 @@ class PodWorker:
 
     def __init__(self, pod: Pod) -> None:
         self.pod = pod
+        self.started = time.monotonic()
         self.running: asyncio.Task[None] | None = None
+        self.deadline: int | None = None
         self.is_stopping = False
 
     def cancel(self) -> None:
@@ -122,6 +131,9 @@ class Kubelet:
             worker = self.workers[pod.key] = PodWorker(pod)
             if not pod.is_finished and not pod.metadata.deletion_timestamp:
                 worker.running = self._spawn(self._run(pod))
+        if pod.spec.active_deadline_seconds != worker.deadline:
+            worker.deadline = pod.spec.active_deadline_seconds
+            self._spawn(self._expire(worker))
         if pod.metadata.deletion_timestamp and not worker.is_stopping:
             worker.is_stopping = True
             worker.cancel()
@@ -153,7 +165,28 @@ class Kubelet:
             await self._report_state(pod, state)
         await self.write(requests.delete(path_of(pod), uid=pod.metadata.uid, grace=0))
 
+    async def _expire(self, worker: PodWorker) -> None:
+        """End a pod at its deadline, unless it has ended or got another deadline meanwhile."""
+        deadline = worker.deadline
+        if deadline is None:
+            return
+        await asyncio.sleep(worker.started + deadline - time.monotonic())
+        if (
+            worker.running is None
+            or worker.running.done()
+            or worker.is_stopping
+            or worker.deadline != deadline
+        ):
+            return
+        worker.cancel()
+        state = await self.runtime.stop(worker.pod, worker.pod.spec.termination_grace_period_seconds)
+        await self._report_state(worker.pod, replace(state, phase="Failed", **EXPIRED))
+
     async def _report_state(self, pod: Pod, state: PodState) -> None:
+        """Of the newest version that the kubelet knows."""
+        worker = self.workers.get(pod.key)
+        if worker is not None and worker.pod.metadata.uid == pod.metadata.uid:
+            pod = worker.pod
         await self.report(pod, pod_status.patch(pod, state))
 
     async def _bind(self, pod: Pod) -> None:

@@ -17,15 +17,18 @@ INITIALIZING = ContainerState(Waiting("PodInitializing"))
 def patch(pod: Pod, state: PodState, *conditions: JSON) -> JSON:
     """With the uid: a pod that was re-created under the same name must not get the status of the earlier one."""
     status = {
+        "observedGeneration": pod.metadata.generation,
         "phase": state.phase,
         "podIP": state.ip,
         "podIPs": [{"$patch": "replace"}, {"ip": state.ip}],  # merged by address: an earlier one would stay
         "hostIP": "127.0.0.1",
         "startTime": timestamp(state.started),
         "conditions": [*_conditions(pod, state), *conditions],
-        "containerStatuses": _statuses(pod, pod.spec.containers, state),
     }
-    if pod.spec.init_containers:
+    is_rejected = state.phase == "Failed" and not state.containers
+    if not is_rejected:
+        status["containerStatuses"] = _statuses(pod, pod.spec.containers, state)
+    if pod.spec.init_containers and not is_rejected:
         status["initContainerStatuses"] = _statuses(pod, pod.spec.init_containers, state)
     if state.reason:
         status |= {"reason": state.reason, "message": state.message}

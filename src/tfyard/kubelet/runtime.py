@@ -15,15 +15,22 @@ class Meta(Struct, frozen=True, rename="camel"):
     namespace: str
     uid: str
     resource_version: str
+    generation: int = 0
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
     deletion_timestamp: str | None = None
     deletion_grace_period_seconds: int = 0
 
 
-class Container(Struct, frozen=True):
+class Container(Struct, frozen=True, rename="camel"):
     name: str
     image: str = ""
+    restart_policy: str = ""
+
+    @property
+    def is_sidecar(self) -> bool:
+        """Of an init container: it runs beside the others until they have ended."""
+        return self.restart_policy == "Always"
 
 
 class Spec(Struct, frozen=True, rename="camel"):
@@ -31,6 +38,8 @@ class Spec(Struct, frozen=True, rename="camel"):
     init_containers: list[Container] = []
     node_name: str = ""
     restart_policy: str = "Always"
+    active_deadline_seconds: int | None = None
+    termination_grace_period_seconds: int = 30
     scheduling_gates: list[dict[str, str]] = []
 
 

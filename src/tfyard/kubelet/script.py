@@ -1,15 +1,27 @@
 """What a pod does, as data."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import msgspec
 
 from tfyard.kubelet.runtime import Pod
 
 
+class Sidecar(msgspec.Struct, frozen=True):
+    """A container beside the main one, with an end of its own."""
+
+    run_on: float | None = None
+    """How long it runs on when the main container has ended for good; without it, until it is stopped. The kubelet
+    stops it by itself if it is among the init containers."""
+    exit_code: int = 0
+    restarts: int = 0
+    """How often it had to be started again."""
+
+
 class Script(msgspec.Struct, frozen=True):
     """Times are seconds. The main container (`tensorflow`, else the first) exits with the codes; the others
-    exit with 0. The pod's own restartPolicy decides whether a run is followed by another."""
+    exit with 0 at the same time, except sidecars. The pod's own restartPolicy decides whether a run is followed
+    by another."""
 
     start_after: float = 0.0
     """Pending for this long: an image is being pulled."""
@@ -28,6 +40,10 @@ class Script(msgspec.Struct, frozen=True):
     stop_after: float = 0.0
     """How long it takes to end after SIGTERM, and with which code: 143 if it has no handler."""
     stop_exit_code: int = 143
+    rejected: str = ""
+    """The kubelet does not admit it, for this reason: OutOfcpu, Evicted, …"""
+    sidecars: Mapping[str, Sidecar] = {}
+    """By container; those among the init containers need no script."""
 
     def exit_code(self, run: int) -> int:
         return self.exit_codes[min(run, len(self.exit_codes) - 1)]

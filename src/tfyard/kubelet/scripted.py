@@ -4,7 +4,6 @@ import asyncio
 import itertools
 import math
 import time
-from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from msgspec.structs import replace
@@ -13,72 +12,12 @@ from tfyard.kube import Client, requests
 from tfyard.kubelet import pod_status
 from tfyard.kubelet.kubelet import Kubelet, path_of
 from tfyard.kubelet.nodes import Nodes
-from tfyard.kubelet.runtime import ContainerState, Exited, Pod, PodState, Report, Running, Waiting
+from tfyard.kubelet.runtime import Pod, PodState, Report
 from tfyard.kubelet.script import Script, Scripts, will_restart
-from tfyard.model import TENSORFLOW_CONTAINER
+from tfyard.kubelet.scripted_pod import SIGKILLED, ScriptedPod
 
 START_TIMEOUT = 30.0
-SIGKILLED = 137
 UNTIL_TOLD = Script()
-
-
-class ScriptedPod:
-    """A pod in the middle of its script. Its containers start and end together."""
-
-    def __init__(self, pod: Pod, script: Script, ip: str) -> None:
-        self.pod, self.script, self.ip = pod, script, ip
-        self.created = self.started = datetime.now(UTC)
-        self.restarts = 0
-        self.last: Mapping[str, Exited] = {}
-        self.exit: asyncio.Future[int] | None = None
-        """The exit code of the current run, if there is one."""
-
-    def waiting(self, reason: str) -> PodState:
-        """Not (or not again) running: images are pulled, or a crash loop backs off."""
-        state = Waiting(reason, f"scripted: {reason}")
-        return self._state("Running" if self.restarts else "Pending", dict.fromkeys(self._names, state))
-
-    def running(self, is_ready: bool) -> PodState:
-        return self._state("Running", dict.fromkeys(self._names, Running(self.started)), is_ready)
-
-    def ended(self, exits: Mapping[str, Exited]) -> PodState:
-        is_failed = any(exit.code for exit in exits.values())
-        return self._state("Failed" if is_failed else "Succeeded", exits)
-
-    def init_failed(self) -> PodState:
-        """The first init container failed, and restartPolicy Never makes that the end of the pod."""
-        failed = ContainerState(self._exited(self.script.init_exit_code))
-        state = self._state("Failed", {})
-        return replace(state, containers={self.pod.spec.init_containers[0].name: failed})
-
-    def exits(self, code: int, reason: str = "") -> dict[str, Exited]:
-        """Of every container; the main one alone has the code, unless all are killed."""
-        main = TENSORFLOW_CONTAINER if TENSORFLOW_CONTAINER in self._names else self._names[0]
-        codes = {name: code if name == main or code == SIGKILLED else 0 for name in self._names}
-        return {name: self._exited(code, reason) for name, code in codes.items()}
-
-    @property
-    def _names(self) -> list[str]:
-        return [container.name for container in self.pod.spec.containers]
-
-    def _exited(self, code: int, reason: str = "") -> Exited:
-        return Exited(code, self.started, datetime.now(UTC), reason if code else "")
-
-    def _state(
-        self, phase: str, current: Mapping[str, Waiting | Running | Exited], is_ready: bool = False
-    ) -> PodState:
-        init = ContainerState(Exited(0, self.created, self.created), is_ready=True)
-        containers = {
-            name: ContainerState(state, self.restarts, is_ready, self.last.get(name))
-            for name, state in current.items()
-        }
-        return PodState(
-            phase=phase,
-            ip=self.ip,
-            started=self.created,
-            changed=datetime.now(UTC),
-            containers={**{each.name: init for each in self.pod.spec.init_containers}, **containers},
-        )
 
 
 class ScriptedRuntime:
@@ -91,6 +30,9 @@ class ScriptedRuntime:
     async def run(self, pod: Pod, report: Report) -> None:
         scripted = self.pods[pod.metadata.uid] = self._begin(pod)
         script = scripted.script
+        if script.rejected:
+            await report(scripted.rejected())
+            return
         await asyncio.sleep(script.start_after)
         scripted.started = datetime.now(UTC)
         if script.waiting:
@@ -101,11 +43,14 @@ class ScriptedRuntime:
             await self._run_until_final(scripted, report)
 
     async def stop(self, pod: Pod, grace: float) -> PodState:
+        """What has ended by itself keeps its end."""
         scripted = self.pods.pop(pod.metadata.uid, None) or self._begin(pod)
-        if not grace:
-            return scripted.ended(scripted.exits(SIGKILLED))
-        await asyncio.sleep(scripted.script.stop_after)
-        return scripted.ended(scripted.exits(scripted.script.stop_exit_code))
+        script = scripted.script
+        if scripted.main in scripted.exited:
+            return scripted.ended(0)
+        await asyncio.sleep(min(script.stop_after, grace))
+        is_killed = not grace or script.stop_after > grace
+        return scripted.ended(SIGKILLED if is_killed else script.stop_exit_code)
 
     def _begin(self, pod: Pod) -> ScriptedPod:
         number = next(self._addresses)
@@ -117,15 +62,27 @@ class ScriptedRuntime:
         script = scripted.script
         while True:
             code = await self._run_once(scripted, report)
-            exits = scripted.exits(code, script.exit_reason)
+            exits = scripted.run_ended(code, script.exit_reason)
             if not will_restart(scripted.pod, code):
-                await report(scripted.ended(exits))
+                scripted.exited = exits
+                await self._end_sidecars(scripted, report)
+                await report(scripted.ended(0))
                 return
             scripted.last, scripted.started = exits, datetime.now(UTC)
             scripted.restarts += 1
             if script.restart_after:
                 await report(scripted.waiting("CrashLoopBackOff"))
                 await asyncio.sleep(script.restart_after)
+
+    async def _end_sidecars(self, scripted: ScriptedPod, report: Report) -> None:
+        """Native ones are stopped when all others have ended."""
+        if not scripted.has_sidecars:
+            return
+        await report(scripted.running(is_ready=False))
+        rest = [scripted.script.sidecars[name].run_on for name in scripted.ordinary_sidecars]
+        if None in rest:
+            await asyncio.Event().wait()
+        await asyncio.sleep(max((seconds for seconds in rest if seconds), default=0.0))
 
     async def _run_once(self, scripted: ScriptedPod, report: Report) -> int:
         script = scripted.script
@@ -170,15 +127,22 @@ class ScriptedKubelet(Kubelet):
         """End the current run of a pod that runs (or is about to) with this exit code."""
         (await self._current_run(name)).set_result(exit_code)
 
-    async def evict(self, name: str, message: str = "The node was low on resource: memory.") -> None:
-        """As under node pressure: Failed with reason Evicted; the object stays."""
+    async def evict(
+        self,
+        name: str,
+        message: str = "The node was low on resource: memory.",
+        *,
+        own_fault: bool = False,
+        exit_code: int = SIGKILLED,
+    ) -> None:
+        """Failed with reason Evicted; the object stays. As under node pressure, or, without DisruptionTarget, as a
+        pod that went over its limits of storage."""
         worker = self.workers[self._key(name)]
         worker.cancel()
         scripted = self._scripted.pods[worker.pod.metadata.uid]
-        state = scripted.ended(scripted.exits(SIGKILLED))
+        state = replace(scripted.ended(exit_code), phase="Failed", reason="Evicted", message=message)
         mark = pod_status.disruption("TerminationByKubelet", message, state.changed)
-        evicted = replace(state, reason="Evicted", message=message)
-        await self.report(worker.pod, pod_status.patch(worker.pod, evicted, mark))
+        await self.report(worker.pod, pod_status.patch(worker.pod, state, *([] if own_fault else [mark])))
 
     async def preempt(self, name: str) -> None:
         """As a scheduler does for a pod of higher priority: mark, then delete with the usual grace."""

@@ -31,10 +31,11 @@ from .job import (
 )
 from .problem import Position, Problem, format_path
 from .status import Cluster, Condition, Failure, RoleMemory, RoleStatus, Status, TaskBackoff
-from .world import Group, Observed, Obstacle, Phase, Pod
+from .world import END_AT_ONCE, Group, Observed, Obstacle, Phase, Pod, ProgramEnd
 
 __all__ = [
     "CHIEF",
+    "END_AT_ONCE",
     "EVALUATOR",
     "MASTER",
     "PS",
@@ -65,6 +66,7 @@ __all__ = [
     "Pod",
     "Position",
     "Problem",
+    "ProgramEnd",
     "RestartPolicy",
     "Role",
     "RoleMemory",

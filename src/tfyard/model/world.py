@@ -9,6 +9,9 @@ from .job import Manifest, Task
 from .status import Status
 
 Phase = Literal["Pending", "Running", "Succeeded", "Failed", "Unknown"]
+ProgramEnd = Literal["", "Succeeded", "Failed"]
+END_AT_ONCE = 1
+"""The activeDeadlineSeconds that ends a pod and lets it stay: the smallest that Kubernetes takes."""
 
 
 class Pod(Struct, frozen=True, kw_only=True, gc=False):
@@ -19,15 +22,24 @@ class Pod(Struct, frozen=True, kw_only=True, gc=False):
     task: Task
     attempt: int = 0
     phase: Phase = "Pending"
+    program: ProgramEnd = ""
+    """How the program ended for good where the phase does not say it, because other containers of the pod run on
+    or have failed; empty: as the phase says."""
+    asked_to_stop: bool = False
+    """Its deletion came before the end of its program: the end says nothing about the program."""
     ready: bool = False
     exit_code: int | None = None
     message: str = ""
     """The last lines that the program wrote before it failed."""
     reason: str = ""
     restarts: int = 0
-    """How often containers were restarted in place."""
+    """How often the program was restarted in place."""
     disrupted: bool = False
-    """The cluster took it away (drain, preemption, eviction, a lost node): not the program's own failure."""
+    """The cluster took it away or never let it start (drain, preemption, node pressure, a lost node): not the
+    program's own failure."""
+    lingers_since: datetime | None = None
+    """When its program ended, if other containers still run that nothing will end; None: no such thing, or they
+    have been told to end."""
     member: bool = False
     """It belongs to its job's PodGroup; pods that were created too late for it do not."""
     waits: bool = False
@@ -38,6 +50,13 @@ class Pod(Struct, frozen=True, kw_only=True, gc=False):
     """When its node took it over; None: it waits for that."""
     deleting: datetime | None = None
     """When it should be gone: Kubernetes' deletionTimestamp, which includes the grace period."""
+
+    @property
+    def end(self) -> ProgramEnd:
+        """How its program ended for good; empty: it has not."""
+        if self.phase == "Succeeded" or self.phase == "Failed":
+            return self.program or self.phase
+        return self.program
 
 
 class Obstacle(Struct, frozen=True):

@@ -14,7 +14,6 @@ from tfyard.model.names import pod_prefix
 
 from . import indexes
 from .pod_state import STATES, PodState, state_of
-from .reasons import SUSPENDED
 
 Slots = dict[int, Pod]
 """A role's pods by index."""
@@ -137,7 +136,7 @@ def _count(role: Role, slots: Slots, status: Status) -> RoleCensus:
     finished = indexes.expand(memory.finished, role.replicas)
     unfinished = [index for index in range(role.replicas) if index not in finished]
     here = {index: slots[index] for index in unfinished if index in slots}
-    pods = _sort(here, attempts, was_suspended=status.has(SUSPENDED))
+    pods = _sort(here, attempts)
     done = pods.pop("finished")
     census = RoleCensus(
         role=role,
@@ -151,10 +150,10 @@ def _count(role: Role, slots: Slots, status: Status) -> RoleCensus:
     return _with_vanished_restarts(census, status)
 
 
-def _sort(slots: Slots, attempts: Mapping[int, int], *, was_suspended: bool) -> dict[PodState, list[Pod]]:
+def _sort(slots: Slots, attempts: Mapping[int, int]) -> dict[PodState, list[Pod]]:
     found: dict[PodState, list[Pod]] = {state: [] for state in STATES}
     for index, pod in slots.items():
-        found[state_of(pod, attempts.get(index, 0), was_suspended)].append(pod)
+        found[state_of(pod, attempts.get(index, 0))].append(pod)
     return found
 
 

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from tfyard.model import EVALUATOR, Action, CleanPolicy, Delete, DeleteJob, Job, Observed, Pod, Status
 
-from . import children, gang, kueue, plan
+from . import children, gang, kueue, plan, sidecars
 from .pod_state import is_active
 from .site import Site
 
@@ -28,9 +28,11 @@ def clean_up(job: Job, observed: Observed, site: Site, status: Status, now: date
     stay = [pod for pod in observed.pods if not _deletes(chosen, pod)]
     yield from kueue.release_quota(stay, status)
     if chosen == "None":
+        yield from sidecars.end(sidecars.lingering(observed.pods), now)
         return
     waiting = grace_remaining(job, observed, status, now) > 0
-    yield from plan.delete_pods((p for p in gone if not (waiting and p.task.role == EVALUATOR)), now)
+    gone = [pod for pod in gone if not (waiting and pod.task.role == EVALUATOR)]
+    yield from plan.delete_pods((pod for pod in gone if not sidecars.may_go_on(pod, now)), now)
     if not waiting:
         kept = _services_of(job, stay) if site.kubeflow else set()
         yield from (Delete(*key) for key in children.temporary(job, observed.children) if key not in kept)
@@ -44,7 +46,7 @@ def ttl_remaining(job: Job, status: Status, now: datetime) -> float | None:
 
 def grace_remaining(job: Job, observed: Observed, status: Status, now: datetime) -> float:
     """Seconds that evaluators may still run: none if they have ended or the job has failed."""
-    evaluating = any(pod.task.role == EVALUATOR and is_active(pod) for pod in observed.pods)
+    evaluating = any(pod.task.role == EVALUATOR and is_active(pod) and not pod.end for pod in observed.pods)
     if not evaluating or not status.has("Succeeded") or status.completion_time is None:
         return 0.0
     until = status.completion_time + timedelta(seconds=job.run_policy.evaluator_grace)

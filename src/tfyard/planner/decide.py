@@ -32,6 +32,7 @@ from . import (
     plan,
     reasons,
     restart,
+    sidecars,
     status,
     suspend,
     unreadable,
@@ -108,14 +109,20 @@ def _active(situation: Situation) -> Decision:
     if after.is_finished:
         return _ended(situation, given_up, verdict, after)
     after = status.count(judged.job, after, judged.census)
-    gone = _pods_to_delete(judged.census)
-    actions: tuple[Action, ...] = (*plan.delete_pods(gone, judged.now), *plan.plan(judged, group))
-    times = (deadline.remaining(judged), group.wake_after, *backoff.waits(judged))
+    gone, now = _pods_to_delete(judged.census), judged.now
+    lingering = sidecars.lingering(judged.observed.pods, besides=gone)
+    actions: tuple[Action, ...] = (
+        *plan.delete_pods(gone, now),
+        *sidecars.end(lingering, now),
+        *plan.plan(judged, group),
+    )
+    waits = (*backoff.waits(judged), sidecars.next_end(lingering, now))
+    times = (deadline.remaining(judged), group.wake_after, *waits)
     return Decision(
         status=after,
         actions=actions,
         events=_events(judged, after, verdict),
-        wake_after=_soonest(*times, *_overdue(gone, judged.now)),
+        wake_after=_soonest(*times, *_overdue(gone, now)),
         urgency=_urgency(judged, after, actions),
     )
 
@@ -164,7 +171,8 @@ def _finished(job: Job, observed: Observed, site: Site, after: Status, now: date
     actions = tuple(cleanup.clean_up(job, observed, site, after, now))
     grace = cleanup.grace_remaining(job, observed, after, now) or None
     gone = observed.pods if cleanup.policy(job, after) != "None" else ()
-    wake = _soonest(cleanup.ttl_remaining(job, after, now), grace, *_overdue(gone, now))
+    sidecars_end = sidecars.next_end(sidecars.lingering(observed.pods), now)
+    wake = _soonest(cleanup.ttl_remaining(job, after, now), grace, sidecars_end, *_overdue(gone, now))
     return Decision(status=after, actions=actions, wake_after=wake)
 
 

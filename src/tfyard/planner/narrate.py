@@ -10,7 +10,7 @@ from tfyard.model import Action, Create, Delete, DeleteJob, Event, Job, Pod, Sta
 from . import gang, reasons
 from .job_setup import Setup
 from .pods import template_restart_policy
-from .restart import Verdict, explain
+from .restart import Verdict, describe, explain
 
 Level = Literal["Normal", "Warning"]
 
@@ -21,6 +21,7 @@ NAMED_PODS = 3
 def tell(job: Job, before: Status, after: Status, verdict: Verdict) -> Iterator[Event]:
     """What a status change means; written only after the status itself."""
     yield from _exits(job, chain(verdict.fatal, verdict.restarted))
+    yield from _evictions(verdict.restarted)
     if after.has(reasons.RESTARTING) and (verdict.restarted or verdict.replaced):
         yield Event("Warning", reasons.TFJOB_RESTARTING, explain(job, verdict))
     if _changed(before, after, reasons.BLOCKED) and not after.is_finished:
@@ -46,11 +47,17 @@ def warn(job: Job, setup: Setup) -> Iterator[Event]:
 def narrate(actions: Iterable[Action]) -> Iterator[Event]:
     """What was done, after it was done: `Created 64 pods` instead of 64 events, with their Service."""
     done: dict[str, dict[str, list[str]]] = {"Create": defaultdict(list), "Delete": defaultdict(list)}
+    stopped: list[str] = []
     for action in actions:
         if isinstance(action, DeleteJob):
             yield Event("Normal", "SuccessfulDeleteJob", "Deleted job: its TTL has expired")
         elif isinstance(action, Create | Delete):
             done["Create" if isinstance(action, Create) else "Delete"][action.kind].append(action.name)
+        elif action.kind == "Pod" and "spec" in action.patch:
+            stopped.append(action.name)
+    if stopped:
+        text = reasons.STOPPED_SIDECARS_MESSAGE.format(pods=_summary("Pod", stopped))
+        yield Event("Normal", reasons.STOPPED_SIDECARS, text)
     for verb, kinds in done.items():
         if kinds:
             leading = "Pod" if "Pod" in kinds else next(iter(kinds))
@@ -75,6 +82,12 @@ def _exits(job: Job, pods: Iterable[Pod]) -> Iterator[Event]:
         many = f"{len(names)} pods exited with code {code}: {names[0]} … {names[-1]}"
         few = ", ".join(f"Pod: {job.namespace}.{name} exited with code {code}" for name in names)
         yield Event("Normal", reasons.EXITED_WITH_CODE, many if len(names) > NAMED_PODS else few)
+
+
+def _evictions(pods: Iterable[Pod]) -> Iterator[Event]:
+    """Why a kubelet ended pods that count as failed; if the job fails, the failure says it."""
+    evicted = [pod for pod in pods if pod.reason == reasons.EVICTED]
+    yield from (Event("Warning", reasons.EVICTED, describe(pod)) for pod in evicted[:NAMED_PODS])
 
 
 def _changed(before: Status, after: Status, type: str) -> bool:

@@ -6,26 +6,25 @@ from tfyard.model import Pod
 
 PodState = Literal["finished", "pending", "running", "failed", "leaving", "stale"]
 """
-finished  the program ended with success: the task need not run again
-failed    the program ended badly, and nobody has judged it yet
-leaving   being deleted by somebody: the task needs a new pod once the name is free
+finished  the program ended by itself with success: the task need not run again
+failed    the program ended badly by itself, and nobody has judged it yet
+leaving   asked to stop: however its program ends, the task needs a new pod once the name is free
 stale     given up earlier: whatever becomes of it was counted then
 """
 STATES: tuple[PodState, ...] = get_args(PodState)
 
 
-def state_of(pod: Pod, attempt: int, was_suspended: bool) -> PodState:
+def state_of(pod: Pod, attempt: int) -> PodState:
     """`attempt` is the one that the status remembers for the task."""
     if pod.attempt < attempt:
         return "stale"
-    if pod.phase == "Succeeded" and not (was_suspended and pod.deleting is not None):
-        return "finished"  # a pod that the suspension deletes may save its work and exit 0 as well
+    if pod.end and not pod.asked_to_stop:  # even if it is being deleted now
+        return "finished" if pod.end == "Succeeded" else "failed"
     if pod.deleting is not None:
         return "leaving"
-    if pod.phase == "Failed":
-        return "failed"
     return "pending" if pod.phase == "Pending" else "running"
 
 
 def is_active(pod: Pod) -> bool:
+    """Whether containers of it run or may start, even if its program has ended."""
     return pod.phase not in ("Succeeded", "Failed")

@@ -22,6 +22,8 @@ UNBLOCKED: Final = "Unblocked"
 INVALID_SPEC: Final = "InvalidSpec"
 NAME_TAKEN: Final = "NameTaken"
 EXITED_WITH_CODE: Final = "ExitedWithCode"
+EVICTED: Final = "Evicted"
+STOPPED_SIDECARS: Final = "StoppedSidecars"
 STATUS_UNREADABLE: Final = "StatusUnreadable"
 TEMPLATE_RESTART_POLICY: Final = "SetPodTemplateRestartPolicy"
 TEMPLATE_SCHEDULER: Final = "SetPodTemplateSchedulerName"
@@ -48,6 +50,9 @@ BACKOFF_MESSAGE: Final = (
 )
 DEADLINE_MESSAGE: Final = (
     "Job {job.name} has failed because it was active longer than specified deadline ({deadline} s)"
+)
+STOPPED_SIDECARS_MESSAGE: Final = (
+    "Stopped the containers that were left after the end of the program in {pods}"
 )
 INVALID_MESSAGE: Final = "TFJob {job.namespace}/{job.name} is invalid:"
 NAMESAKE_MESSAGE: Final = (

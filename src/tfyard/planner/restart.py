@@ -1,8 +1,9 @@
 """What to do about a pod that failed or is being deleted.
 
-The restart policy of its role judges a program's own failure. A pod that was taken away (drain, preemption,
-eviction, a lost node, `kubectl delete`) says nothing about the program: it is replaced under every policy, as
-Kubernetes' own Job does, and costs no retry.
+The restart policy of its role judges a program's own failure. A pod that was taken away (drain, preemption, node
+pressure, a lost node, `kubectl delete`) says nothing about the program: it is replaced under every policy and
+costs no retry. Kubernetes' own Job counts such pods unless its podFailurePolicy says otherwise; a TFJob has no
+such field, and a job should not fail because its cluster is busy.
 """
 
 from collections.abc import Iterator

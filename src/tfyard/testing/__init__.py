@@ -12,7 +12,7 @@ from tfyard.controlplane.binaries import MissingBinaries
 from tfyard.controlplane.control_plane import CONTROLLERS, ControlPlane
 from tfyard.controlplane.process import Process, ProcessFailed
 from tfyard.kubelet.runtime import Pod
-from tfyard.kubelet.script import Script
+from tfyard.kubelet.script import Script, Sidecar
 from tfyard.kubelet.scripted import ScriptedKubelet
 from tfyard.testing.relay import Relay
 from tfyard.testing.waiting import eventually
@@ -27,5 +27,6 @@ __all__ = [
     "Relay",
     "Script",
     "ScriptedKubelet",
+    "Sidecar",
     "eventually",
 ]

@@ -50,7 +50,7 @@ def test_a_watch_event_older_than_an_answer_is_ignored() -> None:
 def test_an_answer_that_the_watch_is_past_brings_nothing_back() -> None:
     cache = cache_with_job()
     cache.pods.put(pod(5))
-    cache.drop_pod(pod(6))
+    cache.pods.drop(pod(6))
     cache.apply_response("Pod", pod(5))
     assert phases(cache) == []
     cache.children.put("Service", Child(meta("train", 7)))
@@ -66,6 +66,44 @@ def test_a_pod_that_succeeded_stays_for_one_more_reconcile() -> None:
     assert (phases(cache), cache.pods.gone(JOB)) == (["Succeeded"], [NAME])
     cache.pods.prune(JOB, [NAME])
     assert len(cache.pods) == 0
+
+
+def test_a_pod_that_succeeded_stays_for_one_more_reconcile_if_a_list_is_the_first_to_say_that_it_is_gone() -> (
+    None
+):
+    cache = cache_with_job()
+    cache.pods.put(pod(5, "Succeeded"))
+    cache.pods.replace([], "here")
+    cache.pods.replace([], "here")
+    assert (phases(cache), cache.pods.gone(JOB)) == (["Succeeded"], [NAME])
+    assert cache.pods.of(JOB)[0].deleting, "so that it is written at once"
+
+
+def test_a_pod_that_was_asked_to_go_leaves_its_name_at_once_however_it_ended() -> None:
+    cache, asked = cache_with_job(), {"deletion_timestamp": datetime(2026, 1, 1, tzinfo=UTC)}
+    cache.pods.put(pod(5))
+    cache.pods.put(pod(6, **asked))
+    cache.pods.put(pod(7, "Succeeded", **asked))
+    assert [each.asked_to_stop for each in cache.pods.of(JOB)] == [True]
+    cache.pods.drop(pod(8, "Succeeded", **asked))
+    assert len(cache.pods) == 0
+
+
+def test_a_list_does_not_forget_who_was_asked_first() -> None:
+    cache, asked = cache_with_job(), {"deletion_timestamp": datetime(2026, 1, 1, tzinfo=UTC)}
+    cache.pods.put(pod(5, "Succeeded"))
+    cache.pods.replace([pod(6, "Succeeded", **asked)], "here")
+    assert [each.asked_to_stop for each in cache.pods.of(JOB)] == [False]
+
+
+def test_our_own_delete_does_not_say_which_came_first() -> None:
+    """The program may have ended before the server took the request."""
+    cache, until = cache_with_job(), datetime(2026, 1, 1, tzinfo=UTC)
+    cache.pods.put(pod(5))
+    cache.pods.mark_deleted(JOB, NAME, f"uid-of-{NAME}", until)
+    cache.pods.put(pod(6, "Succeeded"))
+    cache.pods.put(pod(7, "Succeeded", deletion_timestamp=until))
+    assert [each.asked_to_stop for each in cache.pods.of(JOB)] == [False]
 
 
 def test_a_pod_that_we_deleted_is_not_deleted_again() -> None:

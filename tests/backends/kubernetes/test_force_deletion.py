@@ -21,7 +21,7 @@ from tfyard.backends.kubernetes.views import (
     Terminated,
 )
 
-ENDED, GOES_ON = ContainerStatus(state=State(Terminated())), ContainerStatus()
+ENDED, GOES_ON = ContainerStatus(state=State(terminated=Terminated())), ContainerStatus()
 
 
 def pod(*containers: ContainerStatus, init: tuple[ContainerStatus, ...] = ()) -> PodView:

@@ -5,6 +5,7 @@ before them. A watch event that is older than such an answer is ignored; and an 
 went further must not bring back what is already gone.
 """
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
@@ -14,8 +15,9 @@ from msgspec.structs import replace
 from tfyard.kube import Resource
 from tfyard.model import Pod
 
+from .pods import to_pod
 from .taken_names import TakenNames
-from .views import Child, JobView, Meta, PodView, to_pod
+from .views import Child, JobView, Meta, PodView
 
 
 class Versioned(Protocol):
@@ -42,7 +44,7 @@ class JobKey(NamedTuple):
 class Cache:
     def __init__(self) -> None:
         self.jobs: dict[JobKey, JobView] = {}
-        self.pods = PodCache()
+        self.pods = PodCache(lambda uid: uid in self._keys)
         self.children = ChildCache()
         self.taken_names = TakenNames()
         self._keys: dict[str, JobKey] = {}
@@ -81,8 +83,7 @@ class Cache:
 
     def drop_pod(self, view: PodView) -> list[str]:
         """The uids of its owner and of the jobs that waited for its name."""
-        owner = self.pods.drop(view, keep_succeeded=view.metadata.owner in self._keys)
-        return [owner, *self.taken_names.release("Pod", view.metadata)]
+        return [self.pods.drop(view), *self.taken_names.release("Pod", view.metadata)]
 
     def drop_child(self, kind: str, view: Child) -> list[str]:
         """As for pods."""
@@ -182,7 +183,9 @@ class CachedPod(Struct, frozen=True, gc=False):
 
 
 class PodCache:
-    def __init__(self) -> None:
+    def __init__(self, is_job: Callable[[str], bool]) -> None:
+        self._is_job = is_job
+        """Whether a uid is that of a job."""
         self._pods = Owned[str, CachedPod]()
         self._versions = Versions()
 
@@ -222,19 +225,13 @@ class PodCache:
         elif cached.pod.deleting is None:
             self._pods.put(owner, name, replace(cached, pod=replace(cached.pod, deleting=until)))
 
-    def drop(self, view: PodView, *, keep_succeeded: bool) -> str:
-        """The uid of its owner. A pod that had succeeded stays for one more reconcile: the server deletes finished
-        pods without a warning, and that its task is done may not be written yet."""
+    def drop(self, view: PodView) -> str:
+        """The uid of its owner. The last version may say more than the one before."""
         self._versions.watched("Pod", view.metadata)
         owner, name = view.metadata.owner, view.metadata.name
         cached = self._pods.of(owner).get(name)
-        if cached is None or cached.pod.uid != view.metadata.uid:
-            return owner
-        if cached.pod.phase == "Succeeded" and keep_succeeded:
-            pod = replace(cached.pod, deleting=datetime.now(UTC))
-            self._pods.put(owner, name, replace(cached, is_gone=True, pod=pod))
-        else:
-            self._pods.remove(owner, name)
+        if cached is not None and cached.pod.uid == view.metadata.uid:
+            self._remove(owner, name, to_pod(view, cached.pod) or cached.pod)
         return owner
 
     def gone(self, owner: str) -> list[str]:
@@ -250,21 +247,33 @@ class PodCache:
 
     def replace(self, views: list[PodView], namespace: str = "") -> set[str]:
         """All pods (of a namespace), after a list. Which jobs changed is not known: every owner might have."""
-        known = self._pods.items()
+        known, listed = self._pods.items(), {view.metadata.uid for view in views}
         for owner, name, cached in known:
-            if namespace in ("", cached.namespace):
-                self._pods.remove(owner, name)
+            if namespace in ("", cached.namespace) and cached.pod.uid not in listed and not cached.is_gone:
+                self._remove(owner, name, cached.pod)
         return {owner for owner, _, _ in known} | {self.put(view) for view in views}
 
     def forget(self, owner: str) -> None:
         self._pods.forget(owner)
 
+    def _remove(self, owner: str, name: str, last: Pod) -> None:
+        """It is deleted. A pod that had finished stays for one more reconcile: the server deletes such pods
+        without a warning, and that its task is done may not be written yet."""
+        cached = self._pods.of(owner)[name]
+        if self._is_job(owner) and last.end == "Succeeded" and not last.asked_to_stop:
+            gone = replace(last, deleting=last.deleting or datetime.now(UTC))
+            self._pods.put(owner, name, replace(cached, is_gone=True, pod=gone))
+        else:
+            self._pods.remove(owner, name)
+
     def _keep(self, view: PodView) -> bool:
         """True if it says something new."""
-        meta, pod = view.metadata, to_pod(view)
+        meta = view.metadata
         cached = self._pods.of(meta.owner).get(meta.name)
         if not meta.owner or (cached is not None and is_older(meta.resource_version, cached.version)):
             return False
+        before = cached.pod if cached is not None and cached.pod.uid == meta.uid else None
+        pod = to_pod(view, before)
         if pod is None:  # somebody removed its labels: it is no task's any more
             return self._pods.remove(meta.owner, meta.name)
         found = CachedPod(pod, meta.namespace, meta.resource_version, meta.finalizers)

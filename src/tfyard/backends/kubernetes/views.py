@@ -11,15 +11,7 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from tfyard.kube.decoding import cut
-from tfyard.model import ROLES, TENSORFLOW_CONTAINER, Group, Phase, Pod, Task
-from tfyard.model.names import (
-    ATTEMPT,
-    PLUGINS_GROUP,
-    QUEUE_RETRIES,
-    REPLICA_INDEX,
-    REPLICA_TYPE,
-    VOLCANO_GROUP,
-)
+from tfyard.model import Group
 
 RUN_POLICY_DEPTH = 4
 """Levels of `spec.runPolicy.schedulingPolicy.minResources`, its deepest field."""
@@ -40,6 +32,7 @@ class Meta(Struct, frozen=True, rename="camel"):
     owner_references: tuple[Owner, ...] = ()
     creation_timestamp: datetime | None = None
     deletion_timestamp: datetime | None = None
+    deletion_grace_period_seconds: int | None = None
     finalizers: tuple[str, ...] = ()
     generation: int = 0
 
@@ -143,9 +136,15 @@ class Terminated(Struct, frozen=True, rename="camel", gc=False):
     exit_code: int = 0
     reason: str = ""
     message: str = ""
+    finished_at: datetime | None = None
+
+
+class Running(Struct, frozen=True, gc=False):
+    """That it does is all that is read."""
 
 
 class State(Struct, frozen=True, gc=False):
+    running: Running | None = None
     terminated: Terminated | None = None
 
 
@@ -155,6 +154,11 @@ class ContainerStatus(Struct, frozen=True, rename="camel", gc=False):
     restart_count: int = 0
     state: State = State()
     last_state: State = State()
+
+    @property
+    def has_started(self) -> bool:
+        is_known = self.state.running or self.state.terminated or self.last_state.terminated
+        return is_known is not None or self.restart_count > 0
 
 
 class PodCondition(Struct, frozen=True, gc=False):
@@ -169,6 +173,8 @@ class PodStatus(Struct, frozen=True, rename="camel"):
     message: str = ""
     start_time: datetime | None = None
     conditions: tuple[PodCondition, ...] = ()
+    observed_generation: int = 0
+    """The generation of the pod that the kubelet knew when it reported this (since Kubernetes 1.35)."""
     container_statuses: tuple[ContainerStatus, ...] = ()
     init_container_statuses: tuple[ContainerStatus, ...] = ()
 
@@ -177,8 +183,18 @@ class SchedulingGroup(Struct, frozen=True, rename="camel", gc=False):
     pod_group_name: str = ""
 
 
-class PodSpec(Struct, frozen=True, rename="camel", gc=False):
+class Container(Struct, frozen=True, rename="camel"):
+    name: str = ""
+    restart_policy: str = ""
+    restart_policy_rules: Any = None
+
+
+class PodSpec(Struct, frozen=True, rename="camel"):
     node_name: str = ""
+    restart_policy: str = "Always"
+    active_deadline_seconds: int | None = None
+    containers: tuple[Container, ...] = ()
+    init_containers: tuple[Container, ...] = ()
     scheduling_group: SchedulingGroup | None = None
 
 
@@ -186,81 +202,3 @@ class PodView(Struct, frozen=True):
     metadata: Meta
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()
-
-
-DISRUPTIONS = frozenset(
-    (
-        "Evicted",
-        "Preempting",
-        "Preempted",
-        "NodeLost",
-        "NodeShutdown",
-        "Shutdown",
-        "Terminated",
-        "NodeAffinity",
-    )
-)
-"""Pod reasons by which a kubelet says that the program did not fail. Newer clusters also set DisruptionTarget."""
-
-
-ROLE_LABELS = {role.lower(): role for role in ROLES}
-
-
-def to_pod(view: PodView) -> Pod | None:
-    """The model's pod; None for one whose labels are not those of a task."""
-    labels = view.metadata.labels
-    role, index = ROLE_LABELS.get(labels.get(REPLICA_TYPE, "")), labels.get(REPLICA_INDEX, "")
-    if role is None or not index.isdigit():
-        return None
-    status = view.status
-    main = _main_status(status)
-    ended = (main.state.terminated or main.last_state.terminated) if main else None
-    return Pod(
-        name=view.metadata.name,
-        uid=view.metadata.uid,
-        task=Task(role, int(index)),
-        attempt=_attempt(view.metadata.annotations),
-        phase=_phase(status.phase),
-        ready=any(c.type == "Ready" and c.status == "True" for c in status.conditions),
-        exit_code=ended.exit_code if ended else None,
-        message=(ended.message if ended else "") or status.message,
-        reason=status.reason or (ended.reason if ended else ""),
-        restarts=sum(c.restart_count for c in (*status.container_statuses, *status.init_container_statuses)),
-        disrupted=_is_disrupted(status),
-        member=_is_member(view),
-        waits=_is_member(view) and not view.spec.node_name,
-        final=view.metadata.annotations.get(QUEUE_RETRIES) == "false",
-        started=status.start_time,
-        deleting=view.metadata.deletion_timestamp,
-    )
-
-
-def _is_member(view: PodView) -> bool:
-    meta = view.metadata
-    is_marked = PLUGINS_GROUP in meta.labels or VOLCANO_GROUP in meta.annotations
-    return is_marked or view.spec.scheduling_group is not None
-
-
-def _main_status(status: PodStatus) -> ContainerStatus | None:
-    """The container that trains; if an init container failed, the reason is there."""
-    failed = (
-        c for c in status.init_container_statuses if c.state.terminated and c.state.terminated.exit_code
-    )
-    named = (c for c in status.container_statuses if c.name == TENSORFLOW_CONTAINER)
-    return next(failed, None) or next(named, None) or next(iter(status.container_statuses), None)
-
-
-def _attempt(annotations: dict[str, str]) -> int:
-    """0 without the annotation: another operator created the pod."""
-    text = annotations.get(ATTEMPT, "0")
-    return int(text) if text.isdecimal() and len(text) < 10 else 0
-
-
-def _phase(text: str) -> Phase:
-    known: dict[str, Phase] = {"Running": "Running", "Succeeded": "Succeeded", "Failed": "Failed"}
-    return known.get(text, "Unknown" if text == "Unknown" else "Pending")
-
-
-def _is_disrupted(status: PodStatus) -> bool:
-    targeted = any(c.type == "DisruptionTarget" and c.status == "True" for c in status.conditions)
-    return targeted or (status.phase == "Failed" and status.reason in DISRUPTIONS)

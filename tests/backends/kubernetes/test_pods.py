@@ -1,0 +1,256 @@
+"""What is read of a pod, whatever somebody wrote into it: how its program ended, and whose fault that was."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+import pytest
+
+from tfyard.backends.kubernetes.pods import to_pod
+from tfyard.backends.kubernetes.views import Meta, PodView
+from tfyard.kube import Kind
+from tfyard.model import Pod
+from tfyard.model.names import ATTEMPT, REPLICA_INDEX, REPLICA_TYPE
+
+LABELS = {REPLICA_TYPE: "worker", REPLICA_INDEX: "0"}
+ASKED_AT = datetime(2026, 1, 1, 12, tzinfo=UTC)
+KIND = Kind(PodView)
+DISRUPTION = {"type": "DisruptionTarget", "status": "True", "reason": "TerminationByKubelet"}
+
+
+@pytest.mark.parametrize(
+    ("text", "attempt"), [("3", 3), ("", 0), ("-1", 0), ("three", 0), ("²", 0), ("9" * 5000, 0)]
+)
+def test_an_attempt_that_is_no_number_is_the_first(text: str, attempt: int) -> None:
+    pod = to_pod(PodView(Meta("train-worker-0", labels=LABELS, annotations={ATTEMPT: text})))
+    assert pod is not None
+    assert pod.attempt == attempt
+
+
+def time(seconds: float) -> str:
+    return (ASKED_AT + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def ended(code: int, at: float = 0.0, **fields: Any) -> dict[str, Any]:
+    said = {"exitCode": code, "reason": "Error" if code else "Completed", "startedAt": time(-99)}
+    return {"state": {"terminated": {**said, "finishedAt": time(at), **fields}}}
+
+
+RUNNING: dict[str, Any] = {"state": {"running": {"startedAt": time(-99)}}}
+WAITING: dict[str, Any] = {"state": {"waiting": {"reason": "PodInitializing"}}}
+
+
+def read(
+    phase: str,
+    restart: str = "Never",
+    before: Pod | None = None,
+    *,
+    main: dict[str, Any] | None = None,
+    sidecar: dict[str, Any] | None = None,
+    native: dict[str, Any] | None = None,
+    init: dict[str, Any] | None = None,
+    spec: dict[str, Any] | None = None,
+    meta: dict[str, Any] | None = None,
+    **status: Any,
+) -> Pod:
+    """A worker's pod as JSON, with the containers that are given."""
+    native_spec = [{"name": "proxy", "restartPolicy": "Always"}] if native else []
+    containers = {"istio": sidecar, "tensorflow": main}
+    inits = {"proxy": native, "fetch": init}
+    document = {
+        "metadata": {"name": "train-worker-0", "uid": "one", "labels": LABELS, **(meta or {})},
+        "spec": {
+            "restartPolicy": restart,
+            "containers": [{"name": name, "image": "x"} for name, given in containers.items() if given],
+            "initContainers": native_spec + ([{"name": "fetch"}] if init else []),
+            **(spec or {}),
+        },
+        "status": {
+            "phase": phase,
+            "containerStatuses": [{"name": n, **given} for n, given in containers.items() if given],
+            "initContainerStatuses": [{"name": n, **given} for n, given in inits.items() if given],
+            **status,
+        },
+    }
+    view = KIND.one.decode(msgspec.json.encode(document))
+    pod = to_pod(view, before)
+    assert pod is not None
+    return pod
+
+
+def deleting(grace: int, asked: float = 0.0) -> dict[str, Any]:
+    return {
+        "generation": 2,
+        "deletionTimestamp": time(asked + grace),
+        "deletionGracePeriodSeconds": grace,
+    }
+
+
+# --- only the training container counts
+
+
+def test_a_native_sidecar_that_the_kubelet_ends_by_signal_is_not_the_end_of_the_task() -> None:
+    over = read("Failed", main=ended(1, message="boom"), native=ended(137))
+    assert (over.end, over.exit_code, over.message) == ("Failed", 1, "boom")
+    early = read("Running", main=ended(1), native=RUNNING)
+    assert (early.end, early.exit_code, early.lingers_since) == ("Failed", 1, None)
+    well = read("Running", main=ended(0), native=RUNNING)
+    assert (well.end, well.phase, well.lingers_since) == ("Succeeded", "Running", None)
+
+
+def test_restarts_of_sidecars_do_not_count() -> None:
+    restless = {**RUNNING, "restartCount": 7}
+    pod = read("Running", main={**RUNNING, "restartCount": 2}, native=restless, sidecar=restless)
+    assert pod.restarts == 2
+
+
+def test_an_init_container_that_fails_is_the_tasks_own_failure() -> None:
+    pod = read("Failed", main=WAITING, init={**ended(3, message="no data"), "restartCount": 1})
+    assert (pod.end, pod.exit_code, pod.message, pod.restarts) == ("Failed", 3, "no data", 1)
+    assert not pod.disrupted
+
+
+ENDS = {
+    "Never, and it ended well": ("Never", 0, "Succeeded"),
+    "Never, and it failed": ("Never", 1, "Failed"),
+    "OnFailure, and it ended well": ("OnFailure", 0, "Succeeded"),
+    "OnFailure, and it failed": ("OnFailure", 1, ""),
+    "Always, and it ended well": ("Always", 0, ""),
+}
+
+
+@pytest.mark.parametrize(("restart", "code", "end"), ENDS.values(), ids=ENDS.keys())
+def test_a_task_has_ended_when_its_container_will_not_be_started_again(
+    restart: str, code: int, end: str
+) -> None:
+    pod = read("Running", restart, main=ended(code), sidecar=RUNNING)
+    assert (pod.end, pod.phase) == (end, "Running")
+    assert pod.lingers_since == (ASKED_AT if end else None)
+
+
+def test_a_container_may_have_a_restart_policy_of_its_own() -> None:
+    def end(**own: Any) -> str:
+        spec = {"containers": [{"name": "istio"}, {"name": "tensorflow", **own}]}
+        return read("Running", "Always", main=ended(0), sidecar=RUNNING, spec=spec).end
+
+    assert end() == ""
+    assert end(restartPolicy="Never") == "Succeeded"
+    rule = {"action": "Restart", "exitCodes": {"operator": "In", "values": [0]}}
+    assert end(restartPolicy="Never", restartPolicyRules=[rule]) == ""
+
+
+def test_a_sidecar_that_fails_afterwards_does_not_fail_the_task() -> None:
+    assert read("Failed", main=ended(0), sidecar=ended(1)).end == "Succeeded"
+
+
+def test_a_sidecar_that_crashes_again_and_again_lingers_and_one_that_has_ended_does_not() -> None:
+    crashing = {"state": {"waiting": {"reason": "CrashLoopBackOff"}}, "restartCount": 3}
+    assert read("Running", "OnFailure", main=ended(0), sidecar=crashing).lingers_since
+    assert read("Running", "OnFailure", main=ended(0), sidecar=ended(1)).lingers_since
+    assert not read("Running", "OnFailure", main=ended(0), sidecar=ended(0)).lingers_since
+
+
+def test_a_pod_that_was_told_to_end_does_not_linger() -> None:
+    pod = read("Running", main=ended(0), sidecar=RUNNING, spec={"activeDeadlineSeconds": 1})
+    assert (pod.end, pod.lingers_since) == ("Succeeded", None)
+
+
+@pytest.mark.parametrize("later", ["deadline", "evicted"])
+def test_how_a_program_ended_does_not_change_with_what_becomes_of_its_pod(later: str) -> None:
+    first = read("Running", main=ended(0), sidecar=RUNNING)
+    fields: dict[str, Any] = {"reason": "DeadlineExceeded", "message": "Pod was active too long"}
+    if later == "evicted":
+        fields = {"reason": "Evicted", "message": "low on memory", "conditions": [DISRUPTION]}
+    after = read("Failed", before=first, main=ended(0), sidecar=ended(137), **fields)
+    assert (after.phase, after.end, after.exit_code, after.disrupted) == ("Failed", "Succeeded", 0, False)
+
+
+def test_a_program_that_ends_well_because_the_kubelet_stops_its_pod_has_not_finished() -> None:
+    """A deadline of the pod's own, or an eviction: the phase and the reason say it."""
+    late = read("Failed", main=ended(0), reason="DeadlineExceeded", message="Pod was active too long")
+    assert (late.end, late.exit_code, late.disrupted) == ("Failed", None, False)
+    assert late.message == "Pod was active too long"
+
+
+# --- ended or asked first
+
+
+@pytest.mark.parametrize(
+    ("end", "observed", "grace", "asked"),
+    [
+        (-1, 1, 30, False),
+        (9, 1, 0, False),
+        (0, 2, 30, True),
+        (-1, 2, 30, False),
+        (-1, None, 30, False),
+        (0, None, 30, True),
+        (1, None, 30, True),
+        (-1, None, 0, True),
+        (-1, 2, 0, True),
+    ],
+)
+def test_a_version_by_itself_says_whether_the_program_ended_before_it_was_asked_to(
+    end: float, observed: int | None, grace: int, asked: bool
+) -> None:
+    known = {} if observed is None else {"observedGeneration": observed}
+    pod = read("Succeeded", main=ended(0, end), meta=deleting(grace), **known)
+    assert pod.asked_to_stop == asked
+
+
+def test_an_earlier_crash_is_not_the_end() -> None:
+    crashed = {"lastState": ended(1, -50)["state"]}
+    killed = {"state": {"terminated": {"exitCode": 137, "reason": "ContainerStatusUnknown"}}, **crashed}
+    pod = read("Failed", "OnFailure", main=killed, meta=deleting(30))
+    assert pod.asked_to_stop
+
+
+def test_a_program_that_had_ended_beside_its_sidecar_when_the_pod_was_deleted_has_finished() -> None:
+    pod = read("Running", main=ended(0, -5), sidecar=RUNNING, meta=deleting(30))
+    assert (pod.end, pod.asked_to_stop) == ("Succeeded", False)
+    late = read("Running", main=ended(0, 5), sidecar=RUNNING, meta=deleting(30))
+    assert late.asked_to_stop
+
+
+# --- the program's own fault, or the cluster's
+
+EMPTY_DIR = 'Usage of EmptyDir volume "scratch" exceeds the limit "1Gi".'
+KILLED = {"main": ended(137)}
+FAULTS: dict[str, tuple[dict[str, Any], bool]] = {
+    "node pressure": ({"reason": "Evicted", "conditions": [DISRUPTION], **KILLED}, True),
+    "over its own limit": ({"reason": "Evicted", "message": EMPTY_DIR, **KILLED}, False),
+    "rejected by a node under pressure": (
+        {"reason": "Evicted", "message": "Pod was rejected: The node had condition: [DiskPressure]."},
+        True,
+    ),
+    "rejected when its kubelet restarted": (
+        {"reason": "Evicted", "message": "Pod was rejected: The node was low on memory", **KILLED},
+        True,
+    ),
+    "no CPU left": ({"reason": "OutOfcpu", **KILLED}, True),
+    "no GPU left": ({"reason": "OutOfnvidia.com/gpu"}, True),
+    "a device plugin that fails": ({"reason": "UnexpectedAdmissionError", **KILLED}, True),
+    "another kind of rejection": ({"reason": "PodOSNotSupported", "main": WAITING}, True),
+    "a lost node": ({"reason": "NodeLost", **KILLED}, True),
+    "a node that is shut down": ({"reason": "Terminated", **KILLED}, True),
+    "a program that fails": ({"main": ended(1)}, False),
+    "a deadline before anything started": ({"reason": "DeadlineExceeded", "main": WAITING}, False),
+    "a condition that no longer holds": (
+        {"conditions": [{**DISRUPTION, "status": "False"}], **KILLED},
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize(("fields", "disrupted"), FAULTS.values(), ids=FAULTS.keys())
+def test_an_end_is_the_clusters_doing_only_if_the_cluster_says_so(
+    fields: dict[str, Any], disrupted: bool
+) -> None:
+    pod = read("Failed", **fields)
+    assert (pod.end, pod.disrupted) == ("Failed", disrupted)
+
+
+def test_an_eviction_is_told_with_the_kubelets_sentence() -> None:
+    pod = read("Failed", main=ended(137, message="epoch 3"), reason="Evicted", message=EMPTY_DIR)
+    assert (pod.exit_code, pod.reason, pod.message) == (137, "Evicted", EMPTY_DIR)
+    calm = read("Failed", main=ended(0), reason="Evicted", message=EMPTY_DIR)
+    assert (calm.exit_code, calm.message) == (None, EMPTY_DIR)
