@@ -1,0 +1,213 @@
+"""What a TFJob costs the apiserver: `python bench/crd.py [--upstream PATH] [DEFINITION.yaml ...]`.
+
+CPU of the apiserver per create and per status PUT, for our definition with one, two and all versions served, for
+training-operator's where a path to it is given (manifests/base/crds/kubeflow.org_tfjobs.yaml of its repository),
+and for any other definition of TFJob. All are installed on one control plane, each under a group of its own, and
+measured in turn, so that whatever else the machine does meets all of them alike. Ratios are what counts.
+"""
+
+import argparse
+import asyncio
+import os
+import sys
+from collections.abc import Awaitable, Callable, Iterable
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import msgspec
+import yaml
+
+sys.path[:0] = [str(Path(__file__).resolve().parents[1]), str(Path(__file__).with_name("operator"))]
+
+from box import UNREAD, settled
+from process import Measured
+
+from tfyard import formats
+from tfyard.formats.crd import crds
+from tfyard.kube import Client, Resource, requests
+from tfyard.model import Cluster, Condition, Manifest, RoleStatus, Status
+from tfyard.testing import ControlPlane, builders
+
+WRITES, PARALLEL, ROUNDS = 500, 8, 5
+SERVED = (("v1",), ("v1", "v1beta1"), ("v1", "v1beta2", "v1beta1", "v1alpha2", "v1alpha1"))
+
+
+class Costs(msgspec.Struct):
+    """Milliseconds of CPU per write, one figure per round."""
+
+    creates: list[float]
+    statuses: list[float]
+
+
+def template(image: str, *command: str) -> Manifest:
+    container = {
+        "name": "tensorflow",
+        "image": image,
+        "command": list(command),
+        "env": [{"name": "DATA", "value": "/data"}, {"name": "TF_CPP_MIN_LOG_LEVEL", "value": "2"}],
+        "resources": {"limits": {"cpu": "4", "memory": "8Gi", "nvidia.com/gpu": 1}},
+        "ports": [{"name": "tfjob-port", "containerPort": 2222}],
+        "volumeMounts": [{"name": "data", "mountPath": "/data"}],
+    }
+    volume = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
+    return {"metadata": {"labels": {"team": "vision"}}, "spec": {"containers": [container], "volumes": [volume]}}
+
+
+def tfjob(group: str, name: str) -> Manifest:
+    worker = template("example/train:1", "python", "train.py", "--epochs=10")
+    roles = {
+        "Chief": {"replicas": 1, "restartPolicy": "OnFailure", "template": worker},
+        "Worker": {"replicas": 4, "restartPolicy": "OnFailure", "template": worker},
+        "PS": {"replicas": 2, "restartPolicy": "OnFailure", "template": worker},
+    }
+    policy = {"cleanPodPolicy": "Running", "backoffLimit": 3, "ttlSecondsAfterFinished": 3600}
+    return {
+        "apiVersion": f"{group}/v1",
+        "kind": "TFJob",
+        "metadata": {"name": name, "labels": {"team": "vision"}},
+        "spec": {"runPolicy": policy, "tfReplicaSpecs": roles},
+    }
+
+
+def status(name: str) -> Manifest:
+    """As our operator writes it once all tasks run."""
+    now = formats.load_status({"status": {"startTime": "2026-01-01T00:00:00Z"}}).start_time
+    conditions = (
+        Condition("Created", "True", "TFJobCreated", f"TFJob {name} is created.", now, now),
+        Condition("Running", "True", "TFJobRunning", f"TFJob bench/{name} is running.", now, now),
+    )
+    tasks = {"Chief": 1, "Worker": 4, "PS": 2}
+    labels = f"training.kubeflow.org/job-name={name},training.kubeflow.org/replica-type="
+    roles = {
+        role: RoleStatus(active=count, ready=f"{count}/{count}", selector=labels + role.lower())
+        for role, count in tasks.items()
+    }
+    whole = Status(
+        phase="Running",
+        conditions=conditions,
+        replica_statuses=roles,
+        cluster=Cluster(services="shared", dialect="tf2"),
+        start_time=now,
+        observed_generation=1,
+    )
+    return formats.dump_status(whole)
+
+
+# The definitions.
+
+
+def serving(versions: tuple[str, ...]) -> Manifest:
+    kubeflow = crds()[0]
+    kept = [version for version in kubeflow["spec"]["versions"] if version["name"] in versions]
+    return {**kubeflow, "spec": {**kubeflow["spec"], "versions": kept}}
+
+
+def under(group: str, definition: Manifest) -> Manifest:
+    """The same definition in a group of its own, and without the names that kubectl could mistake."""
+    names = {key: definition["spec"]["names"][key] for key in ("plural", "singular", "kind", "listKind")}
+    spec = {**definition["spec"], "group": group, "names": names}
+    return {
+        "apiVersion": definition["apiVersion"],
+        "kind": definition["kind"],
+        "metadata": {"name": f"tfjobs.{group}"},
+        "spec": spec,
+    }
+
+
+def definitions(given: argparse.Namespace) -> dict[str, Manifest]:
+    files = [("upstream's", given.upstream)] if given.upstream else []
+    files += [(path.stem, path) for path in given.definitions]
+    read = {name: yaml.load(path.read_bytes(), yaml.CSafeLoader) for name, path in files}
+    ours = {} if given.others_only else {f"ours, {' '.join(some)}": serving(some) for some in SERVED}
+    return {**read, **ours}
+
+
+# The measurement.
+
+
+async def in_parallel(things: Iterable[Any], work: Callable[[Any], Awaitable[Any]]) -> list[Any]:
+    queue, done = iter(things), []
+
+    async def worker() -> None:
+        for thing in queue:
+            done.append(await work(thing))
+
+    await asyncio.gather(*(worker() for _ in range(PARALLEL)))
+    return done
+
+
+async def measured(client: Client, server: Measured, group: str, namespace: str) -> tuple[float, float]:
+    resource = Resource(group, "v1", "tfjobs")
+    jobs = [tfjob(group, f"train-{number}") for number in range(WRITES)]
+    before = server.cpu()
+    made = await in_parallel(jobs, lambda job: client.send(requests.create(resource.path(namespace), job)))
+    created = server.cpu()
+    statuses = [requests.replace(*_with_status(resource, namespace, job)) for job in made]
+    await in_parallel(statuses, lambda request: client.send(request, UNREAD))
+    written = server.cpu()
+    await client.send(requests.delete(resource.path(namespace)))
+    await settled(server)
+    return (created - before) / WRITES * 1000, (written - created) / WRITES * 1000
+
+
+def _with_status(resource: Resource, namespace: str, job: Manifest) -> tuple[str, Manifest]:
+    name = job["metadata"]["name"]
+    return resource.path(namespace, name, "status"), {**job, "status": status(name)}
+
+
+async def measure(plane: ControlPlane, chosen: dict[str, Manifest], rounds: int) -> dict[str, Costs]:
+    costs = {name: Costs([], []) for name in chosen}
+    groups = {name: f"d{number}.bench.example.org" for number, name in enumerate(chosen)}
+    server = Measured(plane.apiserver.pid)
+    async with plane.client() as client:
+        namespace = await builders.create_namespace(client, "bench")
+        for name, definition in chosen.items():
+            await builders.install_crds(client, under(groups[name], definition))
+        await settled(server)
+        for turn in range(rounds + 1):
+            for name in list(chosen) if turn % 2 else list(reversed(chosen)):
+                create, write = await measured(client, server, groups[name], namespace)
+                if turn:  # the first is a warm-up
+                    costs[name].creates.append(create)
+                    costs[name].statuses.append(write)
+    return costs
+
+
+def show(costs: dict[str, Costs], chosen: dict[str, Manifest]) -> None:
+    """Ratios are those of each round, to the first definition, in the median."""
+    base = next(iter(costs.values()))
+    print(f"{'':52}{'KiB':>5}{'create, ms':>21}{'ratio':>7}{'status PUT, ms':>21}{'ratio':>7}")
+    for name, cost in costs.items():
+        size = len(msgspec.json.encode(chosen[name])) // 1024
+        figures = figure(cost.creates, base.creates) + figure(cost.statuses, base.statuses)
+        print(f"{name:52}{size:>5}{figures}")
+
+
+def figure(found: list[float], base: list[float]) -> str:
+    ratio = median(mine / other for mine, other in zip(found, base, strict=True))
+    spread = f"{median(found):.2f} ({min(found):.2f}-{max(found):.2f})"
+    return f"{spread:>21}{ratio:>7.2f}"
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="What a TFJob costs the apiserver.")
+    parser.add_argument("definitions", nargs="*", type=Path, help="more definitions of TFJob, as YAML files")
+    parser.add_argument("--upstream", type=Path, metavar="PATH", help="training-operator's: the base of ratios")
+    parser.add_argument("--others-only", action="store_true", help="leave ours out")
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help="after a first that does not count")
+    return parser.parse_args()
+
+
+def main() -> int:
+    given = parse()
+    chosen = definitions(given)
+    print(f"load before: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
+    with ControlPlane() as plane:
+        show(asyncio.run(measure(plane, chosen, given.rounds)), chosen)
+    print(f"load after: {os.getloadavg()[0]:.1f}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
