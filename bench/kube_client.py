@@ -18,8 +18,8 @@ from tfyard.kube import Client, Kind, Patch, list_all, requests
 from tfyard.kube.credentials import build_tls
 from tfyard.kube.kubeconfig import material
 from tfyard.kubelet import pod_status
-from tfyard.kubelet.script import Pod
-from tfyard.testing import ControlPlane, Script, ScriptedKubelet, builders
+from tfyard.kubelet.scripted import ScriptedPod
+from tfyard.testing import ControlPlane, Pod, Script, ScriptedKubelet, builders
 
 REQUESTS = 1000
 ROUNDS = 3
@@ -53,8 +53,9 @@ async def measured(work: Awaitable[Any]) -> tuple[float, float]:
 
 async def bare_post(plane: ControlPlane, path: str, names: list[str]) -> None:
     user, cluster = plane.admin.user, plane.admin.cluster
-    pair = (material(user.client_certificate_data, ""), material(user.client_key_data, ""))
-    tls, headers = build_tls(cluster, *pair), {"Content-Type": "application/json"}
+    data = (cluster.certificate_authority_data, user.client_certificate_data, user.client_key_data)
+    tls = build_tls(cluster, *(material(each, "") for each in data))
+    headers = {"Content-Type": "application/json"}
     connector = aiohttp.TCPConnector(limit=PARALLEL, ssl=tls)
     async with aiohttp.ClientSession(connector=connector) as session:
 
@@ -96,20 +97,19 @@ async def create_pods(client: Client, namespace: str, prefix: str) -> None:
     await in_parallel(names, lambda name: client.send(requests.create(path, builders.pod(name))))
 
 
-async def bare_lives(client: Client, namespace: str, node: str) -> None:
+async def bare_writes(client: Client, namespace: str, node: str) -> None:
     """The three writes of each pod's life, and nothing else: what the apiserver can take."""
     listing = await list_all(client, Kind(Pod), requests.PODS.path(namespace))
     pods = {pod.metadata.name: pod for pod in listing.items}
-    run = pod_status.Run("10.1.0.1", "2026-01-01T00:00:00Z")
 
     async def live(name: str) -> None:
         binding = {"metadata": {"name": name}, "target": {"kind": "Node", "name": node}}
         status = requests.PODS.path(namespace, name, "status")
-        done = pod_status.finished(pods[name], run, pod_status.Exit(0, run.since))
+        scripted = ScriptedPod(pods[name], Script(), "10.1.0.1")
         await client.send(requests.create(requests.PODS.path(namespace, name, "binding"), binding))
-        running = pod_status.running(pods[name], run, True)
-        await client.send(requests.patch(status, running, Patch.STRATEGIC))
-        await client.send(requests.patch(status, done, Patch.STRATEGIC))
+        for state in (scripted.running(is_ready=True), scripted.ended(scripted.exits(0))):
+            patch = pod_status.patch(pods[name], state)
+            await client.send(requests.patch(status, patch, Patch.STRATEGIC))
 
     await in_parallel(list(pods), live)
 
@@ -130,7 +130,7 @@ async def compare_kubelet(plane: ControlPlane) -> None:
     async with plane.client() as client:
         bare, scripted = [await builders.create_namespace(client) for _ in range(2)]
         await create_pods(client, bare, "bare")
-        wall, used = await measured(bare_lives(client, bare, "bare-node"))
+        wall, used = await measured(bare_writes(client, bare, "bare-node"))
         print(f"  bare writes: {wall:.1f} s, {used / PODS * 1000:.2f} ms CPU per pod")
         await create_pods(client, scripted, "worker")
         async with ScriptedKubelet(client, Script(run_for=0.0), scripted):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "tfyard"
-ROOMS = ("model", "formats", "planner")
+ROOMS = ("model", "formats", "planner", "install")
 MODULES = sorted(path for room in ROOMS for path in (SOURCE / room).rglob("*.py"))
 
 _IMPORTS = (

@@ -7,12 +7,11 @@ import pytest
 
 from tests.planner import builders
 from tfyard import planner
-from tfyard.backends.base import Halt
-from tfyard.model import Observed
+from tfyard.model import Observed, Outcome
 from tfyard.spine import reconcile
 
 
-class Place:
+class Backend:
     def __init__(self) -> None:
         self.made: list[Any] = []
 
@@ -22,30 +21,31 @@ class Place:
     async def observe(self, _: Any) -> Observed:
         return Observed()
 
-    async def apply(self, _: Any, actions: Any) -> None:
+    async def apply(self, _: Any, actions: Any) -> Outcome:
         self.made += actions
+        return Outcome(done=tuple(actions))
 
 
-class Refusing(Place):
+class Refusing(Backend):
     async def report(self, *_: Any) -> None:
         raise ConnectionError("nobody stores this")
 
 
-class Full(Place):
-    async def apply(self, *_: Any) -> None:
-        raise Halt("no room")
+class Full(Backend):
+    async def apply(self, *_: Any) -> Outcome:
+        return Outcome(error="no room")
 
 
 async def test_a_pass_whose_status_is_refused_does_nothing() -> None:
-    place = Refusing()
+    backend = Refusing()
     asked = builders.job(builders.workers(3))
     with pytest.raises(ConnectionError):
-        await reconcile(asked, place, place, planner.Site(), datetime.now(UTC))
-    assert place.made == []
+        await reconcile(asked, backend, backend, planner.Site(), datetime.now(UTC))
+    assert backend.made == []
 
 
 async def test_a_pass_that_could_not_do_everything_still_says_when_time_is_up() -> None:
-    place, asked = Full(), builders.job(builders.workers(3), deadline=60)
-    with pytest.raises(Halt) as halted:
-        await reconcile(asked, place, place, planner.Site(), datetime.now(UTC))
-    assert halted.value.wake_after == pytest.approx(61, abs=1)
+    backend, asked = Full(), builders.job(builders.workers(3), deadline=60)
+    decision, outcome = await reconcile(asked, backend, backend, planner.Site(), datetime.now(UTC))
+    assert outcome.retry == "no room"
+    assert decision.wake_after == pytest.approx(61, abs=1)

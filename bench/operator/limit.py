@@ -9,11 +9,12 @@ from following import following
 
 from tests.controller.cluster import Manifest
 from tfyard import formats, planner
-from tfyard.backends.kubernetes.runner import RESOURCES
-from tfyard.controller.operator import TFJOBS
+from tfyard.backends.kubernetes import TFJOBS, Resources
 from tfyard.kube import Client, Request, requests
 from tfyard.model import Create, Observed
 from tfyard.testing import builders
+
+RESOURCES = Resources.of([TFJOBS])
 
 
 def everything(namespace: str, jobs: list[Manifest]) -> list[list[Request]]:
@@ -25,7 +26,7 @@ def everything(namespace: str, jobs: list[Manifest]) -> list[list[Request]]:
         job = formats.load({**manifest, "metadata": named})
         for action in planner.decide(job, Observed(), planner.Site(), datetime.now(UTC)).actions:
             assert isinstance(action, Create)
-            request = requests.create(RESOURCES[action.kind].path(namespace), action.manifest)
+            request = requests.create(RESOURCES.of_kind(action.kind).path(namespace), action.manifest)
             (pods if action.kind == "Pod" else first).append(request)
     return [first, pods]
 

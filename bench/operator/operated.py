@@ -12,7 +12,7 @@ from process import Measured, started
 from server import Counting, Counts, counts
 
 from tests.controller.cluster import tfjob
-from tfyard.controller.operator import TFJOBS
+from tfyard.backends.kubernetes import TFJOBS
 from tfyard.controlplane.components import reserve_port
 from tfyard.kube import Client, requests
 from tfyard.testing import ControlPlane, Script, ScriptedKubelet, builders

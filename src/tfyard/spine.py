@@ -1,22 +1,23 @@
-"""The spine: observe, decide, report, apply. In this order, because what is remembered first is never lost."""
+"""The spine: observe, decide, report, apply. In this order, because a status that is stored first is never
+lost."""
 
 from datetime import datetime
+from typing import NamedTuple
 
 from tfyard import planner
-from tfyard.backends.base import Halt, JobStore, PodRunner
-from tfyard.model import Decision, Job
+from tfyard.backends.base import JobStore, PodRunner
+from tfyard.model import Decision, Job, Outcome
 
 
-async def reconcile(
-    job: Job, store: JobStore, runner: PodRunner, site: planner.Site, now: datetime
-) -> Decision:
-    """One pass. Whoever calls it again after `wake_after`, or when the world changed, keeps the job going."""
+class Pass(NamedTuple):
+    decision: Decision
+    outcome: Outcome
+
+
+async def reconcile(job: Job, store: JobStore, runner: PodRunner, site: planner.Site, now: datetime) -> Pass:
+    """One pass. Call it again after `decision.wake_after`, when something changed, or when `outcome` asks for
+    it."""
     observed = await runner.observe(job)
     decision = planner.decide(job, observed, site, now)
     await store.report(job, observed.status, decision)
-    try:
-        await runner.apply(job, decision.actions)
-    except Halt as halt:
-        halt.wake_after = decision.wake_after
-        raise
-    return decision
+    return Pass(decision, await runner.apply(job, decision.actions))

@@ -11,6 +11,7 @@ from tfyard import __version__
 from tfyard.cli.main import COMMANDS
 
 NEVER = {"rich", "jinja2", "asyncio", "aiohttp", "difflib", "socket", "ssl", "logging", "importlib.metadata"}
+NEVER |= {"prometheus_client"}
 ALLOWED = {
     "--help": {"tfyard", "tfyard.__main__", "tfyard.cli", "tfyard.cli.main", "tfyard.errors"},
 }

@@ -5,8 +5,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
+from tfyard.backends.kubernetes import OLD_TFJOBS, TFJOBS
 from tfyard.controller import crds
-from tfyard.controller.operator import OLD_TFJOBS, TFJOBS, Operator, Settings
+from tfyard.controller.operator import Operator, Settings
 from tfyard.kube import Client, requests
 from tfyard.kubelet.script import Scripts
 from tfyard.testing import ControlPlane, ScriptedKubelet, eventually

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from tests.controller.cluster import Bench, install
-from tfyard.controller.operator import TFJOBS, Operator, Settings
+from tfyard.backends.kubernetes import TFJOBS
+from tfyard.controller.operator import Operator, Settings
 from tfyard.kube import Access, Changed, Client, Kind, Request, Snapshot, requests, watch
 from tfyard.kube.transport import ANYTHING
 from tfyard.kubelet.script import Scripts

@@ -6,17 +6,17 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from tfyard.controller.leader_election import Leadership
-from tfyard.controller.lease import Candidate, Terms
+from tfyard.controller.lease import Candidate, LeaseTiming
 from tfyard.kube import Access, requests
 from tfyard.testing import ControlPlane
 
-TERMS = Terms(3, 2, 0.5)
+TERMS = LeaseTiming(3, 2, 0.5)
 
 
 class Standing:
     """One candidate at work."""
 
-    def __init__(self, access: Access, candidate: Candidate, terms: Terms) -> None:
+    def __init__(self, access: Access, candidate: Candidate, terms: LeaseTiming) -> None:
         self.lost: list[str] = []
         self.leadership = Leadership(access, candidate, terms, self.lost.append)
         self.running = asyncio.create_task(self.leadership.run())
@@ -34,7 +34,7 @@ class Standing:
 
 @asynccontextmanager
 async def candidate(
-    access: Access, namespace: str, identity: str, terms: Terms = TERMS
+    access: Access, namespace: str, identity: str, terms: LeaseTiming = TERMS
 ) -> AsyncIterator[Standing]:
     standing = Standing(access, Candidate(identity, namespace), terms)
     try:

@@ -56,7 +56,7 @@ async def objects(client: Client, words: str) -> None:
     said = "nothing: it is content"
     try:
         await crds.ready(client, install=False)
-    except crds.CannotRemember as problem:
+    except crds.CrdNotUsable as problem:
         said = str(problem)
     assert re.search(words, said)
 

@@ -12,7 +12,8 @@ from tests.controller.cluster import tfjob
 from tests.controller.faults import Counting, OperatorProcess, Stage, operator_with, stage
 from tests.controller.prometheus import parse
 from tests.controller.test_process import port_of
-from tfyard.controller.operator import TFJOBS, Operator
+from tfyard.backends.kubernetes import TFJOBS
+from tfyard.controller.operator import Operator
 from tfyard.kube import requests
 from tfyard.kube.lists import PAGE
 from tfyard.testing import ControlPlane, Script, eventually
@@ -34,7 +35,7 @@ async def test_finished_jobs_that_lie_around_are_looked_at_once_and_not_written(
             await operator.synced.wait()
             assert len(operator.cache.jobs) == count
             await eventually(lambda: all_seen(operator, count), 60)
-            others = 1 + len(operator.runner.children)
+            others = 1 + len(operator.resources.children)
             assert client.reads == -(-count // PAGE) + others, "each page once"
             await asyncio.sleep(QUIET)
             assert client.writes == []

@@ -12,8 +12,8 @@ import pytest
 
 from tests.controller.cluster import tfjob
 from tests.controller.faults import OperatorProcess, Stage, stage
-from tfyard.controller.lease import LEASE_NAME
 from tfyard.kube import NotFound, requests
+from tfyard.model.names import LEASE_NAME
 from tfyard.testing import ControlPlane, Script, eventually
 
 pytestmark = [pytest.mark.cluster, pytest.mark.long]
@@ -53,7 +53,7 @@ async def stands_by(log: Path) -> None:
 
     async def look() -> None:
         assert log.exists()
-        assert "answers on port" in log.read_text()
+        assert "serving /metrics" in log.read_text()
 
     await eventually(look)
     await asyncio.sleep(2)

@@ -8,7 +8,8 @@ import pytest
 from tests.controller.cluster import tfjob
 from tests.controller.faults import Counting, Stage, operator_with, stage
 from tests.controller.test_faults_strangers import blocked
-from tfyard.controller.operator import TFJOBS, Operator
+from tfyard.backends.kubernetes import TFJOBS
+from tfyard.controller.operator import Operator
 from tfyard.kube import Request, requests
 from tfyard.model.names import OPERATOR_NAME, REPLICA_INDEX
 from tfyard.testing import ControlPlane, Script, eventually
@@ -33,7 +34,7 @@ async def test_a_pod_whose_labels_are_taken_is_told_of_until_it_has_them_again(
         pod = await scene.client.send(requests.get(requests.PODS.path(namespace, "train-worker-0")))
         await label(scene, "train-worker-0", key, None)
         condition = await blocked(scene, "LabelsMissing")
-        assert f"pod train-worker-0 has no longer the label {key}=" in condition["message"]
+        assert f"pod train-worker-0 no longer has the label {key}=" in condition["message"]
         await label(scene, "train-worker-0", key, pod["metadata"]["labels"][key])
         await blocked(scene, "Unblocked", "False")
         await scene.kubelet.finish("train-worker-0")
@@ -95,15 +96,17 @@ async def test_nothing_is_remembered_of_jobs_that_are_gone(
 
 async def empty(operator: Operator) -> None:
     """All that an operator remembers by job, wherever it does."""
-    cache, queue, runner = operator.cache, operator.queue, operator.runner
+    cache, queue, reconciler = operator.cache, operator.queue, operator.reconciler
     kept = [
         cache.jobs,
         cache.pods,
         cache.children,
         cache._keys,
-        queue._failures,
+        queue._backoffs,
         queue._timers,
         queue._waiting,
     ]
-    kept += [runner._obstacles, operator._jobs, operator._due, operator._put_off, operator._distrusted]
+    kept += [operator.runner._obstacles, operator.runner._faults]
+    kept += [reconciler._jobs, reconciler._unreadable._reported]
+    kept += [operator.informers.changes._next_reconcile, operator.worker._deferred]
     assert [len(each) for each in kept] == [0] * len(kept), kept

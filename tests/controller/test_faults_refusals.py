@@ -11,7 +11,7 @@ from tests.controller.cluster import tfjob
 from tests.controller.faults import Counting, operator_with, stage
 from tests.controller.prometheus import parse
 from tests.controller.test_faults_strangers import blocked
-from tfyard.backends.kubernetes.runner import AT_ONCE
+from tfyard.backends.kubernetes.runner import PARALLEL_WRITES
 from tfyard.controller.operator import Operator
 from tfyard.kube import Access, KubeError, Request, requests
 from tfyard.kube.errors import Status, from_status
@@ -92,7 +92,7 @@ async def test_a_job_beyond_its_quota_does_not_try_every_pod_at_every_try(
         await scene.submit(tfjob(Worker=10 * MANY))
         await blocked(scene, "QuotaExceeded")
         looks = parse(operator.metrics.render())["tfyard_reconcile_seconds"].samples
-        assert pod_posts(client) <= AT_ONCE * looks["tfyard_reconcile_seconds_count", ()]
+        assert pod_posts(client) <= PARALLEL_WRITES * looks["tfyard_reconcile_seconds_count", ()]
         assert metric(operator, "created_pods_total") == 0
 
 

@@ -7,8 +7,8 @@ import pytest
 
 from tests.controller.cluster import tfjob
 from tests.controller.faults import Counting, Stage, operator_with, stage
-from tfyard.backends.kubernetes.runner import CHILDREN
-from tfyard.controller.operator import TFJOBS
+from tfyard.backends.kubernetes import TFJOBS
+from tfyard.backends.kubernetes.resources import CHILDREN
 from tfyard.kube import Client, Resource, requests
 from tfyard.testing import ControlPlane, Script, builders, eventually
 

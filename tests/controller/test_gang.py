@@ -229,7 +229,7 @@ async def test_a_group_that_another_operator_made_for_the_job_is_adopted(
         await yard.client.send(requests.create(VOLCANO.path(namespace), body))
         writing = True
         assert yard.operator is not None
-        yard.operator.look_at_everything()
+        yard.operator.enqueue_all()
 
         async def adopted() -> None:
             labels = (await group(yard, VOLCANO))["metadata"].get("labels", {})
@@ -249,7 +249,7 @@ async def test_auto_takes_what_there_is_in_order_and_what_is_missing_is_named(
         await remove(client, VOLCANO.group, PLUGINS.group)
         assert await find("none") is None
         assert await find("auto") is None
-        assert "nobody here can do it; jobs start their pods one by one" in caplog.text
+        assert "not available in this cluster; pods start one by one" in caplog.text
         for name in ("core", "volcano", "scheduler-plugins"):
             with pytest.raises(
                 gang_schedulers.NotServed, match=f"gang scheduler {name}: this cluster does not serve"

@@ -102,7 +102,7 @@ async def test_all_pods_start_or_none_and_the_group_goes_with_the_end(
         assert yard.operator is not None
         cost = writes(yard.operator)
         assert cost["create podgroups"] == 1
-        yard.operator.look_at_everything()
+        yard.operator.enqueue_all()
         await asyncio.sleep(1)
         assert writes(yard.operator) == cost, "none while nothing happens"
 

@@ -6,8 +6,8 @@ import aiohttp
 import pytest
 
 from tests.controller.prometheus import parse
-from tfyard.controller.counted import Metrics
 from tfyard.controller.health import Bind, HealthServer, Questions
+from tfyard.controller.metrics import Metrics
 from tfyard.errors import Usage
 
 HERE = Bind("127.0.0.1", 0)
@@ -84,7 +84,7 @@ def test_addresses_are_written_as_for_go_programs(text: str, bind: Bind) -> None
 
 @pytest.mark.parametrize("text", ["", "8080", "host", "host:", ":http", ":70000", ":²"])
 def test_an_address_that_is_none_is_refused(text: str) -> None:
-    with pytest.raises(Usage, match="no address to listen on"):
+    with pytest.raises(Usage, match="not an address to listen on"):
         Bind.parse(text)
 
 

@@ -11,13 +11,13 @@ import pytest
 
 from tests.controller.standing import TERMS, Standing, candidate, stored
 from tfyard.controller.leader_election import ElectionRefused
-from tfyard.controller.lease import Terms
+from tfyard.controller.lease import LeaseTiming
 from tfyard.kube import Access, requests
 from tfyard.testing import ControlPlane, Relay, eventually
 
 pytestmark = pytest.mark.cluster
 
-PATIENT = Terms(60, 50, 0.5)
+PATIENT = LeaseTiming(60, 50, 0.5)
 """Where nothing may be lost, however slow the machine that runs the tests."""
 
 
@@ -69,7 +69,7 @@ async def test_a_lease_handed_back_is_taken_at_once(control_plane: ControlPlane,
         await ada.leads(within=10)
         async with candidate(admin, namespace, "bob", PATIENT) as bob:
             await asyncio.sleep(TERMS.retry_period)
-            ada.leadership.hand_back()
+            ada.leadership.release()
             assert not ada.leadership.is_current(), "from the first moment on"
             await ada.running
             await bob.leads(within=3)
@@ -85,7 +85,7 @@ async def test_a_standby_that_is_told_to_end_leaves_the_lease_alone(
         await ada.leads(within=10)
         async with candidate(admin, namespace, "bob") as bob:
             await asyncio.sleep(TERMS.retry_period)
-            bob.leadership.hand_back()
+            bob.leadership.release()
             await bob.running
         assert (await stored(control_plane, namespace))["holderIdentity"] == "ada"
         assert ada.leadership.is_current()
@@ -113,7 +113,7 @@ async def test_a_frozen_leader_that_wakes_up_knows_before_anything_else_that_it_
         frozen.wait()
         frozen.stdout.close()
     assert "woke, current: False\n" in said
-    assert any(line.startswith("lost: not renewed for 2 s: this process stood still") for line in said)
+    assert any(line.startswith("lost: not renewed for 2 s: this process was stopped") for line in said)
 
 
 async def test_a_leader_without_a_server_stops_believing_and_leads_again_when_it_is_back(
@@ -216,7 +216,7 @@ async def test_missing_rights_are_told_with_the_rights_that_are_needed(
     control_plane: ControlPlane, namespace: str
 ) -> None:
     async with candidate(control_plane.access("nobody"), namespace, "nobody") as standing:
-        with pytest.raises(ElectionRefused, match=r"get, create and update on leases\.coordination"):
+        with pytest.raises(ElectionRefused, match=r"get, create, update leases\.coordination"):
             await asyncio.wait_for(standing.running, 20)
 
 
@@ -230,7 +230,7 @@ async def test_a_missing_namespace_is_told(control_plane: ControlPlane) -> None:
 async def test_with_the_default_terms_a_killed_leader_is_followed_within_15_seconds(
     control_plane: ControlPlane, namespace: str
 ) -> None:
-    admin, terms = control_plane.admin, Terms()
+    admin, terms = control_plane.admin, LeaseTiming()
     async with candidate(admin, namespace, "ada", terms) as ada:
         await ada.leads(within=10)
         async with candidate(admin, namespace, "bob", terms) as bob:

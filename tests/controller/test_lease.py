@@ -5,12 +5,12 @@ from datetime import UTC, datetime
 import pytest
 
 from tfyard.controller.leader_election import new_identity
-from tfyard.controller.lease import Candidate, Observation, Terms
+from tfyard.controller.lease import Candidate, LeaseTiming, Observation
 from tfyard.errors import Usage
 from tfyard.model import Manifest
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, 42, tzinfo=UTC)
-TERMS = Terms(10, 7, 2)
+TERMS = LeaseTiming(10, 7, 2)
 ADA, BOB = Candidate("ada", "ns"), Candidate("bob", "ns")
 
 
@@ -21,7 +21,7 @@ def lease(holder: str = "ada", renewed: str = "2026-01-01T00:00:00.000000Z", **s
 def seen(*looks: tuple[float, Manifest | None]) -> Observation:
     observation = Observation()
     for at, found in looks:
-        observation.look(found, at)
+        observation.update(found, at)
     return observation
 
 
@@ -76,7 +76,7 @@ def test_a_lease_is_free_when(observation: Observation, seconds: float) -> None:
 @pytest.mark.parametrize("wrong", [(7, 7, 2), (10, 4, 2), (10, 7, 0)])
 def test_terms_that_could_have_two_leaders_are_refused(wrong: tuple[float, float, float]) -> None:
     with pytest.raises(Usage, match="lease duration > renew deadline"):
-        Terms(*wrong)
+        LeaseTiming(*wrong)
 
 
 def test_two_lives_on_one_host_are_told_apart() -> None:

@@ -28,7 +28,7 @@ def root() -> Iterator[None]:
 @pytest.fixture
 def stream(root: None) -> io.StringIO:
     made = io.StringIO()
-    log_format.set_up("json", stream=made)
+    log_format.configure("json", stream=made)
     return made
 
 
@@ -37,7 +37,7 @@ def lines(stream: io.StringIO) -> list[dict[str, Any]]:
 
 
 def test_a_line_is_one_object_with_time_level_message_job_and_extra_fields(stream: io.StringIO) -> None:
-    with log_format.about("team-a", "mnist"):
+    with log_format.for_job("team-a", "mnist"):
         log.warning("created %s", "pods", extra={"count": 64, "names": ("a", "b")})
     (line,) = lines(stream)
     moment = datetime.fromisoformat(line.pop("time"))
@@ -53,7 +53,7 @@ def test_a_line_is_one_object_with_time_level_message_job_and_extra_fields(strea
 
 
 def test_a_line_about_no_job_names_none(stream: io.StringIO) -> None:
-    with log_format.about("team-a", "mnist"):
+    with log_format.for_job("team-a", "mnist"):
         pass
     log.info("ready")
     assert "job" not in lines(stream)[0]
@@ -61,7 +61,7 @@ def test_a_line_about_no_job_names_none(stream: io.StringIO) -> None:
 
 async def test_tasks_side_by_side_each_keep_their_own_job(stream: io.StringIO) -> None:
     async def work(name: str) -> None:
-        with log_format.about("ns", name):
+        with log_format.for_job("ns", name):
             await asyncio.sleep(0)
             log.info(name)
 
@@ -89,7 +89,7 @@ def test_what_json_does_not_know_is_written_as_text(stream: io.StringIO) -> None
 
 def test_lines_below_the_level_are_not_written(root: None) -> None:
     stream = io.StringIO()
-    log_format.set_up("json", "WARNING", stream)
+    log_format.configure("json", "WARNING", stream)
     log.info("quiet")
     log.error("loud")
     assert [line["message"] for line in lines(stream)] == ["loud"]
@@ -97,15 +97,15 @@ def test_lines_below_the_level_are_not_written(root: None) -> None:
 
 def test_the_text_format_is_for_people(root: None) -> None:
     stream = io.StringIO()
-    log_format.set_up("text", stream=stream)
-    with log_format.about("ns", "mnist"):
+    log_format.configure("text", stream=stream)
+    with log_format.for_job("ns", "mnist"):
         log.info("created pods", extra={"count": 64})
     _, _, rest = stream.getvalue().partition(" ")
     assert rest == "INFO    created pods job=ns/mnist count=64\n"
 
 
 def test_lines_go_to_stderr_unless_told_otherwise(root: None, capsys: pytest.CaptureFixture[str]) -> None:
-    log_format.set_up()
+    log_format.configure()
     log.info("here")
     out, err = capsys.readouterr()
     assert (out, json.loads(err)["message"]) == ("", "here")

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.controller.cluster import bench, tfjob
+from tests.controller.test_writes import writes
+from tfyard.backends.kubernetes import OLD_TFJOBS
 from tfyard.controller.config import site
-from tfyard.controller.operator import OLD_TFJOBS
 from tfyard.formats import controllerconfig
 from tfyard.kube import requests
 from tfyard.model.names import CONTROLLER, OPERATOR_NAME
@@ -97,10 +98,10 @@ async def test_a_job_that_cannot_be_read_says_everything_that_is_wrong_once(
         assert "must be one of tf2, kubeflow, tf1" in status["failure"]["message"]
         assert "must be a duration" in status["failure"]["message"]
         assert yard.operator is not None
-        writes = yard.operator.metrics.api_writes.value("update", "tfjobs/status")
+        before = writes(yard.operator)["update tfjobs/status"]
         await yard.patch({"metadata": {"labels": {"looked": "at"}}})
         await asyncio.sleep(0.5)
-        assert yard.operator.metrics.api_writes.value("update", "tfjobs/status") == writes
+        assert writes(yard.operator)["update tfjobs/status"] == before
 
 
 async def test_a_finished_job_goes_when_its_time_is_over(control_plane: ControlPlane, namespace: str) -> None:

@@ -1,4 +1,4 @@
-"""The rights that docs/operator.md lists, exactly as they stand there: they suffice, and a missing one is told."""
+"""The permissions in docs/operator.md, exactly as written: they suffice, and a missing one is reported."""
 
 import asyncio
 import signal
@@ -15,9 +15,9 @@ from tests.controller.cluster import install, tfjob
 from tests.controller.faults import OperatorProcess
 from tests.controller.test_process import lines, port_of
 from tests.test_docs import DOCS, blocks
-from tfyard.backends.kubernetes.runner import CHILDREN
-from tfyard.controller import permissions
-from tfyard.controller.operator import OLD_TFJOBS, TFJOBS
+from tfyard.backends.kubernetes import OLD_TFJOBS, TFJOBS
+from tfyard.backends.kubernetes.resources import CHILDREN
+from tfyard.install import permissions
 from tfyard.kube import AlreadyExists, Client, requests
 from tfyard.testing import ControlPlane, Script, ScriptedKubelet, builders, eventually
 
@@ -41,7 +41,7 @@ def granted(text: str) -> set[Triple]:
     }
 
 
-def asked(*wanted: permissions.Right) -> set[Triple]:
+def asked(*wanted: permissions.Permission) -> set[Triple]:
     names = {(r.group, f"{r.resource}/{r.subresource}".strip("/"), verb) for r in wanted for verb in r.verbs}
     return set(names)
 
@@ -51,14 +51,18 @@ def test_what_is_documented_is_what_the_operator_asks_for() -> None:
     definitions = {
         ("apiextensions.k8s.io", "customresourcedefinitions", v) for v in ("create", "get", "patch")
     }
-    work = (
-        asked(*permissions.needed([TFJOBS, OLD_TFJOBS], [requests.PODS, *CHILDREN.values()], [""]))
-        | finalizers
-    )
-    lead = asked(*permissions.to_lead("team-a"))
+    jobs = [each for resource in (TFJOBS, OLD_TFJOBS) for each in permissions.of_jobs(resource.group)]
+    work = asked(*jobs, *permissions.of_children(), permissions.EVENTS) | finalizers
+    lead = asked(permissions.of_lease("team-a"))
     assert granted(IN_EACH) == work
     assert granted(IN_ONE) == lead
     assert granted(IN_ALL) == work | lead | definitions
+
+
+def test_the_operator_is_permitted_all_that_it_creates() -> None:
+    assert [(each.group, each.plural) for each in (requests.PODS, *CHILDREN.values())] == list(
+        permissions.CHILDREN
+    )
 
 
 async def namespaces(client: Client, *names: str) -> None:
@@ -100,8 +104,8 @@ async def is_ready(log: Path) -> None:
     assert await ready(log) == ""
 
 
-async def waits_for(log: Path, right: str) -> None:
-    assert f"is not allowed to {right}\n" in await ready(log)
+async def waits_for(log: Path, permission: str) -> None:
+    assert f"missing permission: {permission}\n" in await ready(log)
 
 
 async def phases(client: Client, *wanted: tuple[str, str]) -> None:
@@ -139,7 +143,7 @@ async def test_roles_in_two_namespaces_suffice_for_these_two_and_a_missing_one_h
             await eventually(
                 lambda: waits_for(log, "get, list, watch, create, delete pods in namespace team-b"), 60
             )
-            (told,) = [line for line in warnings(log) if line.startswith("is not allowed to")]
+            (told,) = [line for line in warnings(log) if line.startswith("missing permissions: ")]
             assert "update tfjobs.kubeflow.org/status in namespace team-b; " in told
             assert "team-a" not in told
             await phases(client, ("team-a", "Succeeded"), ("team-b", ""), ("team-c", ""))

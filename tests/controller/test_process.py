@@ -13,7 +13,7 @@ import aiohttp
 import pytest
 
 from tests.controller.cluster import install, tfjob
-from tfyard.controller.operator import TFJOBS
+from tfyard.backends.kubernetes import TFJOBS
 from tfyard.kube import requests
 from tfyard.testing import ControlPlane, Script, ScriptedKubelet, eventually
 
@@ -43,7 +43,7 @@ def lines(log: Path) -> list[dict[str, Any]]:
 
 
 def port_of(log: Path) -> int:
-    told = [line["message"] for line in lines(log) if line["message"].startswith("answers on port")]
+    told = [line["message"] for line in lines(log) if line["message"].startswith("serving /metrics")]
     assert told, "not there yet"
     return int(told[0].rpartition(" ")[2])
 
@@ -65,7 +65,7 @@ async def test_it_leads_answers_works_and_hands_its_lease_back(
             async with aiohttp.ClientSession(f"http://127.0.0.1:{port_of(log)}") as session:
                 assert (await session.get("/readyz")).status == 200
                 metrics = await (await session.get("/metrics")).text()
-            labels = f'{{job_namespace="{namespace}",framework="tensorflow"}}'
+            labels = f'{{framework="tensorflow",job_namespace="{namespace}"}}'
             assert f"training_operator_jobs_successful_total{labels} 1" in metrics
             process.send_signal(signal.SIGTERM)
             assert await asyncio.wait_for(process.wait(), 30) == 0

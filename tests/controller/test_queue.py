@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from tfyard.controller.queue import LONGEST_PAUSE, Queue
+from tfyard.controller.queue import RETRY, Queue
 
 
 async def test_a_job_that_changed_ten_times_is_looked_at_once() -> None:
@@ -57,8 +57,8 @@ async def test_who_fails_waits_longer_each_time_up_to_a_limit_and_success_forgiv
     queue: Queue[str] = Queue()
     pauses = [queue.retry("a") for _ in range(30)]
     assert pauses[0] < pauses[4] < pauses[8]
-    assert max(pauses) <= 1.2 * LONGEST_PAUSE
-    queue.forget("a")
+    assert max(pauses) <= RETRY.longest
+    queue.reset_backoff("a")
     assert queue.retry("a") < pauses[4]
 
 

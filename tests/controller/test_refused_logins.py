@@ -13,11 +13,11 @@ from aiohttp import web
 from tests.controller.standing import Standing, candidate
 from tests.kube.answers import answering, plugin, unauthorized
 from tfyard.controller import crds
-from tfyard.controller.lease import Terms
+from tfyard.controller.lease import LeaseTiming
 from tfyard.kube import Access, Client, Unauthorized, User
 from tfyard.testing import eventually
 
-QUICK = Terms(0.9, 0.5, 0.1)
+QUICK = LeaseTiming(0.9, 0.5, 0.1)
 
 
 class Leases:
@@ -84,22 +84,22 @@ async def test_a_leader_that_is_not_let_in_for_a_moment_keeps_standing(tmp_path:
 async def test_a_start_waits_until_the_server_knows_us(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(crds, "LOGIN_PAUSE", 0.01)
+    monkeypatch.setattr(crds, "LOGIN_RETRY", 0.01)
     refusals = itertools.chain([True, True], itertools.repeat(False))
 
     async def hesitant(_: web.Request) -> web.StreamResponse:
         return unauthorized() if next(refusals) else web.json_response({}, status=404)
 
     async with answering(hesitant) as cluster, Client(Access(cluster)) as client:
-        with pytest.raises(crds.CannotRemember), caplog.at_level(logging.WARNING):
+        with pytest.raises(crds.CrdNotUsable), caplog.at_level(logging.WARNING):
             await crds.ready(client, install=False)
-    assert [record.message[:16] for record in caplog.records] == ["is not let in, a"] * 2
+    assert [record.message[:16] for record in caplog.records] == ["not authenticate"] * 2
 
 
 async def test_a_start_without_valid_credentials_ends_with_the_server_s_word(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(crds, "LOGIN_PATIENCE", 0.0)
+    monkeypatch.setattr(crds, "LOGIN_TIMEOUT", 0.0)
     async with answering(Leases(closed=True)) as cluster, Client(Access(cluster)) as client:
         with pytest.raises(Unauthorized):
             await crds.ready(client, install=False)
@@ -117,7 +117,7 @@ async def test_a_plugin_that_is_slower_than_an_attempt_is_waited_for_and_told_of
     async with standing(Leases(), plugin(tmp_path, "sleep 1")) as ada:
         await ada.leads(within=10)
     assert (tmp_path / "calls").read_text() == "called\n"
-    assert "the lease is out of reach: no answer within 0.2 s" in caplog.text
+    assert "cannot reach the lease: no answer within 0.2 s" in caplog.text
 
 
 async def test_trouble_that_stays_is_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -128,4 +128,4 @@ async def test_trouble_that_stays_is_told_once(tmp_path: Path, caplog: pytest.Lo
             assert server.asked > 6
 
         await eventually(often_refused)
-    assert caplog.text.count("the lease is out of reach") == 1
+    assert caplog.text.count("cannot reach the lease") == 1

@@ -96,18 +96,18 @@ async def test_an_idle_operator_writes_nothing(control_plane: ControlPlane, name
     async with measured(control_plane, namespace) as (yard, operator):
         await yard.submit(tfjob(Worker=1))
         before = await writes_of_life(yard, operator)
-        operator.look_at_everything()
+        operator.enqueue_all()
         await asyncio.sleep(1)
         assert await writes_of_life(yard, operator) == before
 
 
 async def test_events_give_way_while_jobs_are_looked_at(control_plane: ControlPlane, namespace: str) -> None:
     async with measured(control_plane, namespace) as (yard, operator):
-        operator.store.is_busy = lambda: True
+        operator.events.is_busy = lambda: True
         await yard.submit(tfjob(Worker=1))
         await yard.phase("Running")
         assert not writes(operator)["create events"]
-        operator.store.is_busy = lambda: False
+        operator.events.is_busy = lambda: False
         await writes_of_life(yard, operator)
         assert writes(operator)["create events"] == 2
 
@@ -116,12 +116,12 @@ async def test_in_a_rush_pods_come_before_the_news_that_a_job_has_begun(
     control_plane: ControlPlane, namespace: str
 ) -> None:
     async with measured(control_plane, namespace, Script(start_after=60)) as (yard, operator):
-        operator.store.in_rush = lambda: True
+        operator.store.is_creating_many = lambda: True
         await yard.submit(tfjob(Worker=2))
         await yard.pods({"train-worker-0", "train-worker-1"})
         await asyncio.sleep(1)
         assert not writes(operator)["update tfjobs/status"]
-        operator.store.in_rush = lambda: False
+        operator.store.is_creating_many = lambda: False
         await yard.phase("Created")
 
 

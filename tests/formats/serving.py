@@ -122,7 +122,6 @@ EVERYTHING = Status(
     failure=Failure(cause="TaskFailed", task="worker-1", exit_code=1, message="It failed."),
     start_time=NOW,
     completion_time=NOW,
-    last_reconcile_time=NOW,
     observed_generation=1,
 )
 

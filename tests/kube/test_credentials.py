@@ -13,10 +13,12 @@ from tfyard import kube
 from tfyard.controlplane.certificates import Authority
 from tfyard.kube import Access, Client, Cluster, Limits, User, requests
 from tfyard.kube.credentials import Credentials
+from tfyard.model.backoff import Backoff
 from tfyard.testing import eventually
 
 VERSION = requests.get("/version")
 ONCE = Limits(attempts=1)
+QUICK = Limits(backoff=Backoff(first=0.01, longest=10.0))
 """What a leader allows itself."""
 
 
@@ -56,7 +58,7 @@ async def test_a_refusal_after_another_trouble_is_renewed_for_too(tmp_path: Path
 
     async with (
         answering(moody) as cluster,
-        Client(Access(cluster, User(token_file=f"{tmp_path}/token")), Limits(first_pause=0.01)) as client,
+        Client(Access(cluster, User(token_file=f"{tmp_path}/token")), QUICK) as client,
     ):
         assert await client.send(VERSION) == {}
 

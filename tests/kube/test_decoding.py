@@ -12,8 +12,9 @@ from aiohttp import web
 
 from tests.kube.answers import answering
 from tfyard import kube
-from tfyard.kube import Access, Changed, Client, Kind, Patience, Snapshot, Undecodable
+from tfyard.kube import Access, Changed, Client, Kind, Snapshot, Undecodable, WatchOptions
 from tfyard.kube.decoding import decode, items, name_of, outline
+from tfyard.model.backoff import Backoff
 
 DEEP = 9_000
 """Levels; a server stores up to 10,000."""
@@ -32,7 +33,7 @@ class Thing(msgspec.Struct, frozen=True):
 
 
 KIND = Kind(Thing)
-HASTY = Patience(first_pause=0.01, longest_pause=0.05)
+HASTY = WatchOptions(backoff=Backoff(first=0.01, longest=0.05, jitter=0.5))
 
 
 def nested(levels: int) -> bytes:
@@ -72,7 +73,7 @@ def test_what_cannot_be_decoded_still_has_a_name_and_a_version() -> None:
     assert known.object is not None
     assert (known.type, known.object.metadata.resource_version) == ("ADDED", "5")
     assert name_of(event("ADDED", bottomless)) == name_of(bottomless) == "here/abyss"
-    assert name_of(b"<html>") == "something without a name"
+    assert name_of(b"<html>") == "an object without a name"
 
 
 def test_a_list_is_taken_apart_without_being_looked_into() -> None:
@@ -117,7 +118,7 @@ async def test_one_object_that_cannot_be_read_is_left_out_of_a_list_and_named(
             listing = await kube.list_all(client, KIND, "/things")
     assert [item.metadata.name for item in listing.items] == ["a", "b"]
     assert listing.resource_version == "7"
-    assert "here/abyss is left out of a list" in caplog.text
+    assert "skipped here/abyss in a list" in caplog.text
 
 
 @pytest.mark.parametrize("answer", [b"<html>", b"{}", b"[]", page(thing("a"))[:-9]])
@@ -137,7 +138,7 @@ async def test_one_event_that_cannot_be_read_is_passed_over_and_named(
         change = await anext(news)
     assert isinstance(change, Changed)
     assert change.object.metadata.name == "b"
-    assert "what happened to here/abyss is passed over" in caplog.text
+    assert "skipped a watch event of here/abyss" in caplog.text
 
 
 async def test_a_watch_goes_on_behind_an_event_that_cannot_be_read() -> None:

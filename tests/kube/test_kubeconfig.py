@@ -6,7 +6,18 @@ from pathlib import Path
 import pytest
 
 from tfyard.kube import Access, BadKubeconfig, Cluster, User
-from tfyard.kube.kubeconfig import Config, Context, Exec, in_cluster, load, material, merge, parse
+from tfyard.kube.kubeconfig import (
+    Config,
+    Context,
+    Exec,
+    choose,
+    dump,
+    in_cluster,
+    load,
+    material,
+    merge,
+    parse,
+)
 
 TEXT = """
 apiVersion: v1
@@ -134,3 +145,13 @@ def test_inline_data_wins_over_files(tmp_path: Path) -> None:
 
 def test_parsing_is_pure_and_tolerates_nulls() -> None:
     assert parse("clusters: null\nusers: []\ncontexts: null\n", Path("/x")) == Config()
+
+
+@pytest.mark.parametrize(
+    "user", [User(), User(token="secret"), User(exec=Exec("login", "v1", args=["now"]), impersonate="ada")]
+)
+def test_what_is_dumped_is_read_back(user: User) -> None:
+    access = Access(Cluster("https://example:6443", certificate_authority_data="YQ=="), user, "team-a")
+    assert (
+        choose(parse(dump(access), Path("/")), "tfyard") == choose(parse(dump(access), Path("/"))) == access
+    )

@@ -14,6 +14,7 @@ import pytest
 
 from tfyard import kube
 from tfyard.kube import Access, Client, Kind, Limits, Patch, User, kubeconfig, requests
+from tfyard.model.backoff import Backoff
 from tfyard.testing import ControlPlane, builders, eventually
 
 pytestmark = pytest.mark.cluster
@@ -270,7 +271,7 @@ async def test_a_read_waits_for_a_restarting_server_and_a_write_never_acts_twice
     control_plane: ControlPlane, namespace: str
 ) -> None:
     collection = requests.CONFIG_MAPS.path(namespace)
-    limits = Limits(answer_timeout=1.0, first_pause=1.0, attempts=8)
+    limits = Limits(answer_timeout=1.0, backoff=Backoff(first=1.0, longest=10.0, jitter=0.5), attempts=8)
     async with control_plane.client(limits=limits) as client:
         await client.send(requests.get(collection))
         control_plane.apiserver.pause()

@@ -8,8 +8,9 @@ import msgspec
 import pytest
 
 from tfyard import kube
-from tfyard.kube import Changed, Client, Kind, KubeError, Patience, Removed, Snapshot, requests
+from tfyard.kube import Changed, Client, Kind, KubeError, Removed, Snapshot, WatchOptions, requests
 from tfyard.kube.kinds import Bookmark
+from tfyard.model.backoff import Backoff
 from tfyard.testing import ControlPlane, Relay, builders, eventually
 
 pytestmark = pytest.mark.cluster
@@ -25,7 +26,7 @@ class Named(msgspec.Struct, frozen=True):
 
 
 KIND = Kind(Named)
-HASTY = Patience(first_pause=0.05, longest_pause=0.5)
+HASTY = WatchOptions(backoff=Backoff(first=0.05, longest=0.5, jitter=0.5))
 ROOT_CA = "kube-root-ca.crt"
 
 
@@ -37,8 +38,8 @@ class Follower:
         self.snapshots = 0
         self.interruptions: list[KubeError | None] = []
 
-    async def follow(self, client: Client, path: str, patience: Patience, labels: dict[str, str]) -> None:
-        told = msgspec.structs.replace(patience, told=self.interruptions.append)
+    async def follow(self, client: Client, path: str, options: WatchOptions, labels: dict[str, str]) -> None:
+        told = msgspec.structs.replace(options, on_interrupt=self.interruptions.append)
         async for change in kube.watch(client, KIND, path, requests.selecting(labels), told):
             if isinstance(change, Snapshot):
                 self.names, self.snapshots = {item.metadata.name for item in change.items}, self.snapshots + 1
@@ -68,11 +69,11 @@ class Follower:
 
 @asynccontextmanager
 async def following(
-    client: Client, namespace: str, patience: Patience = HASTY, labels: dict[str, str] | None = None
+    client: Client, namespace: str, options: WatchOptions = HASTY, labels: dict[str, str] | None = None
 ) -> AsyncIterator[Follower]:
     follower = Follower()
     path = requests.CONFIG_MAPS.path(namespace)
-    task = asyncio.create_task(follower.follow(client, path, patience, labels or {}))
+    task = asyncio.create_task(follower.follow(client, path, options, labels or {}))
     try:
         await follower.until_listed()
         if not labels:
@@ -136,11 +137,11 @@ async def test_it_survives_a_killed_and_restarted_apiserver(
 async def test_history_that_was_compacted_away_means_a_new_snapshot(
     control_plane: ControlPlane, namespace: str
 ) -> None:
-    patience = msgspec.structs.replace(HASTY, idle=1.0)
+    options = msgspec.structs.replace(HASTY, idle_timeout=1.0)
     async with (
         control_plane.client() as admin,
         relayed(control_plane) as (relay, client),
-        following(client, namespace, patience) as follower,
+        following(client, namespace, options) as follower,
     ):
         await create(admin, namespace, "early")
         await follower.until("early")
@@ -179,11 +180,11 @@ async def test_idle_time_outs_of_either_side_lose_nothing(
     control_plane: ControlPlane, namespace: str
 ) -> None:
     async with control_plane.client() as client:
-        for patience in (
-            msgspec.structs.replace(HASTY, idle=0.5),
-            msgspec.structs.replace(HASTY, life=1.0),
+        for options in (
+            msgspec.structs.replace(HASTY, idle_timeout=0.5),
+            msgspec.structs.replace(HASTY, request_timeout=1.0),
         ):
-            async with following(client, namespace, patience) as follower:
+            async with following(client, namespace, options) as follower:
                 await follower.until_interrupted()
                 await create(client, namespace, "a")
                 await follower.until("a")
@@ -194,8 +195,8 @@ async def test_idle_time_outs_of_either_side_lose_nothing(
 
 async def test_a_stopped_server_is_noticed_and_met_again(control_plane: ControlPlane, namespace: str) -> None:
     """SIGSTOP: the kernel keeps acknowledging, so neither keep-alives nor the socket ever say a word."""
-    patience = msgspec.structs.replace(HASTY, idle=1.0)
-    async with control_plane.client() as client, following(client, namespace, patience) as follower:
+    options = msgspec.structs.replace(HASTY, idle_timeout=1.0)
+    async with control_plane.client() as client, following(client, namespace, options) as follower:
         control_plane.apiserver.pause()
         await follower.until_interrupted()
         control_plane.apiserver.resume()
@@ -208,11 +209,11 @@ async def test_a_stopped_server_is_noticed_and_met_again(control_plane: ControlP
 async def test_half_closed_cut_and_half_open_connections_lose_nothing(
     control_plane: ControlPlane, namespace: str, spoil: object
 ) -> None:
-    patience = msgspec.structs.replace(HASTY, idle=1.0)
+    options = msgspec.structs.replace(HASTY, idle_timeout=1.0)
     async with (
         control_plane.client() as admin,
         relayed(control_plane) as (relay, client),
-        following(client, namespace, patience) as follower,
+        following(client, namespace, options) as follower,
     ):
         assert callable(spoil)
         spoil(relay)
@@ -226,8 +227,8 @@ async def test_half_closed_cut_and_half_open_connections_lose_nothing(
 async def test_an_absent_server_is_asked_ever_more_seldom(
     control_plane: ControlPlane, namespace: str
 ) -> None:
-    patience = Patience(first_pause=0.2, longest_pause=30)
-    async with control_plane.client() as client, following(client, namespace, patience) as follower:
+    options = WatchOptions(backoff=Backoff(first=0.2, longest=30, jitter=0.5))
+    async with control_plane.client() as client, following(client, namespace, options) as follower:
         control_plane.apiserver.kill()
         await asyncio.sleep(3)
         asked = len(follower.interruptions)

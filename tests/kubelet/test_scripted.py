@@ -10,12 +10,13 @@ import pytest
 import yaml
 
 from tfyard import kube
-from tfyard.kube import Client, requests
+from tfyard.kube import Client, Resource, requests
 from tfyard.testing import ControlPlane, Pod, Script, ScriptedKubelet, builders, eventually
 
 pytestmark = pytest.mark.cluster
 
 AT_ONCE = Script(run_for=0.0)
+JOBS = Resource("batch", "v1", "jobs")
 
 
 class Box:
@@ -277,6 +278,6 @@ async def test_an_indexed_job_completes_through_controller_manager_scheduler_and
         )
         waiting = ("wait", "-n", namespace, "--for=condition=Complete", "job/train", "--timeout=60s")
         await asyncio.to_thread(controllers.kubectl, *waiting)
-        done = await client.send(requests.get(requests.JOBS.path(namespace, "train")))
+        done = await client.send(requests.get(JOBS.path(namespace, "train")))
     assert done["status"]["completedIndexes"] == "0-2"
     assert done["status"]["succeeded"] == 3

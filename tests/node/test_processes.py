@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tfyard.node.orphans import is_ending
+from tfyard.node.orphans import is_exiting
 from tfyard.node.processes import Command, Exit, Processes
 
 pytestmark = pytest.mark.processes
@@ -59,7 +59,7 @@ async def test_a_signal_is_told_to_have_come_first(tmp_path: Path, ends_first: b
         os.kill(processes._supervisor.pid, signal.SIGSTOP)
         if ends_first:
             (tmp_path / "go").touch()
-            while not is_ending(processes.pids["one"]):
+            while not is_exiting(processes.pids["one"]):
                 await asyncio.sleep(0.05)
         processes.signal("one", signal.SIGTERM)
         os.kill(processes._supervisor.pid, signal.SIGCONT)

@@ -142,7 +142,7 @@ def test_when_not_asked_there_is_no_group() -> None:
 
 def test_a_policy_that_nobody_follows_is_told_once() -> None:
     asked = job(workers(2), scheduling=SchedulingPolicy())
-    text = "schedulingPolicy is not followed: the operator runs without --gang-scheduler"
+    text = "schedulingPolicy has no effect: the operator runs without --gang-scheduler"
     first = look(asked)
     assert told(first) == [("Warning", "NoGangScheduler", text)]
     assert told(look(asked, status=first.status)) == []

@@ -47,17 +47,12 @@ def test_a_long_wait_says_for_whom() -> None:
     status = begun(asked, site=VOLCANO)
     unseen = look(asked, status=status, site=VOLCANO, now=at(PATIENCE), **there({"minMember": 2}))
     assert shown(unseen.status)[-1] == "Blocked=True (PodGroupNotSeen)"
-    assert told(unseen) == [
-        (
-            "Warning",
-            "PodGroupNotSeen",
-            "waiting for Volcano, which has not answered for podgroup mnist yet: is its scheduler running?",
-        )
-    ]
+    text = "Volcano has not processed PodGroup mnist yet: is its scheduler running?"
+    assert told(unseen) == [("Warning", "PodGroupNotSeen", text)]
     queued = there({"minMember": 2, "queue": "research"}, "Pending")
     pending = look(asked, status=unseen.status, site=VOLCANO, now=at(60), **queued)
     assert [message for _, _, message in told(pending)] == [
-        "waiting for room in Volcano's queue research: podgroup mnist is Pending"
+        "PodGroup mnist is Pending: waiting for capacity in Volcano's queue research"
     ]
     again = look(asked, status=pending.status, site=VOLCANO, now=at(90), **queued)
     assert (again.status, again.events, again.wake_after) == (pending.status, (), None)
@@ -199,7 +194,7 @@ def test_the_group_rests_with_the_job_and_comes_back_with_it(site: Site) -> None
     early = look(asked, status=asleep.status, site=site, **still)
     assert (created(early), created(early, "PodGroup")) == ([], []), "the old group must be gone first"
     late = look(asked, status=early.status, site=site, now=at(PATIENCE), **still)
-    assert shown(late.status)[-1] == "Blocked=True (PodGroupLeaving)"
+    assert shown(late.status)[-1] == "Blocked=True (PodGroupDeleting)"
     assert created(look(asked, status=early.status, site=site), "PodGroup") == ["mnist"]
 
 

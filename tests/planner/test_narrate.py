@@ -50,7 +50,7 @@ def test_a_restart_is_a_warning_that_names_the_role() -> None:
 def test_a_pod_that_was_taken_away_is_told_as_such() -> None:
     asked = job(workers(1))
     decision = look(asked, pod("worker-0", deleting=at(9)), status=begun(asked, pod("worker-0")))
-    text = "job mnist is restarting because Worker replica(s) were taken away."
+    text = "job mnist is restarting because Worker replica(s) were evicted or deleted."
     assert told(decision) == [("Warning", "TFJobRestarting", text)]
 
 
@@ -140,9 +140,9 @@ DONE = {
         [pod_manifest("s", "Service")],
         [("SuccessfulCreateService", "Created service: s")],
     ),
-    "the end of the time to live is told": (
+    "the end of the TTL is told": (
         [DeleteJob()],
-        [("SuccessfulDeleteJob", "Deleted job: its time to live is over")],
+        [("SuccessfulDeleteJob", "Deleted job: its TTL has expired")],
     ),
 }
 

@@ -203,7 +203,7 @@ def test_a_job_that_is_no_longer_blocked_says_so_in_peace() -> None:
     blocked = look(asked, status=begun(asked), obstacles=(QUOTA,)).status
     free = look(asked, status=blocked)
     assert shown(free.status)[-1] == "Blocked=False (Unblocked)"
-    assert told(free) == [("Normal", "Unblocked", "Nothing stands in the way any more.")]
+    assert told(free) == [("Normal", "Unblocked", "Nothing blocks the job any more.")]
 
 
 def test_a_suspended_job_waits_for_nothing() -> None:

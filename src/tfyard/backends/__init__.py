@@ -1,1 +1,1 @@
-"""Where it happens: the laptop and the cluster, behind the same two narrow protocols (see base.py)."""
+"""Where jobs run: this machine and a cluster, behind the same two protocols (see base.py)."""

@@ -15,14 +15,16 @@ import click
     "--config", metavar="FILE", help="Accelerators, default images, cluster domain, services, dialect."
 )
 @click.option(
-    "--compat", type=click.Choice(["kubeflow"]), help="Services and TF_CONFIG to the letter as there."
+    "--compat",
+    type=click.Choice(["kubeflow"]),
+    help="Services and TF_CONFIG exactly as training-operator makes them.",
 )
 @click.option(
     "--gang-scheduler",
     type=click.Choice(["none", "auto", "core", "volcano", "scheduler-plugins"]),
     default="none",
     show_default=True,
-    help="Who starts all pods of a job or none; auto: what there is, for jobs with a schedulingPolicy.",
+    help="What starts all pods of a job or none; auto: what is installed, for jobs with a schedulingPolicy.",
 )
 @click.option(
     "--gang-scheduler-name",
@@ -30,15 +32,21 @@ import click
     metavar="NAME",
     help="Name of scheduler-plugins' scheduler; alone, training-operator's flag.",
 )
-@click.option("--kueue-pod-groups", is_flag=True, help="Tell Kueue of pods, where it does not know TFJobs.")
-@click.option("--install-crds", is_flag=True, help="Apply our definition of TFJob first.")
-@click.option("--leader-elect/--no-leader-elect", default=True, help="Let only one of several operators act.")
-@click.option("--lease-namespace", default="", help="Where the lease is; default: the operator's own.")
 @click.option(
-    "--bind", default="127.0.0.1:8080", show_default=True, help="Where /metrics, /healthz, /readyz are."
+    "--kueue-pod-groups", is_flag=True, help="Let Kueue queue the pods, where it does not manage TFJobs."
+)
+@click.option("--install-crds", is_flag=True, help="Apply tfyard's CRDs of TFJob first.")
+@click.option("--leader-elect/--no-leader-elect", default=True, help="Let only one of several operators act.")
+@click.option("--lease-namespace", default="", help="Namespace of the lease; default: the operator's own.")
+@click.option(
+    "--bind", default="127.0.0.1:8080", show_default=True, help="Address of /metrics, /healthz and /readyz."
 )
 @click.option(
-    "--log", type=click.Choice(["json", "text"]), default="json", show_default=True, help="Form of logs."
+    "--log",
+    type=click.Choice(["json", "text"]),
+    default="json",
+    show_default=True,
+    help="Format of the logs.",
 )
 def command(kubeconfig: str, context: str, namespaces: str, log: str, **options: Any) -> None:
     """Watch TFJobs and keep each of them going until it is done.
@@ -52,7 +60,7 @@ def command(kubeconfig: str, context: str, namespaces: str, log: str, **options:
     from tfyard.controller import log_format, process
     from tfyard.kube import kubeconfig as kubeconfigs
 
-    log_format.set_up("json" if log == "json" else "text")
+    log_format.configure("json" if log == "json" else "text")
     chosen = tuple(name.strip() for name in namespaces.split(",") if name.strip())
     access = kubeconfigs.load(os.environ, kubeconfig, context)
     asyncio.run(process.serve(access, process.Options(namespaces=chosen, **options)))

@@ -1,1 +1,2 @@
-"""When it happens: the loop around the one decision, the same for the laptop and for the cluster."""
+"""The operator: keeps the TFJobs of a cluster going. `process.py` starts it, `operator.py` puts its parts
+together."""

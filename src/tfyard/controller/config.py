@@ -1,4 +1,4 @@
-"""From the operator's config file to the place where its jobs happen."""
+"""From the operator's config file to the Site of its jobs."""
 
 import logging
 from pathlib import Path
@@ -21,8 +21,8 @@ def read_config(path: Path) -> OperatorConfig:
 
 
 def read_server_script(config: OperatorConfig) -> str:
-    """The platform's own parameter server. Its path in old files exists in the old operator's image only, so
-    one that is missing is no reason not to start: our own server does the same."""
+    """The platform's own parameter server. Its path in old files exists only in the old operator's image, so a
+    missing file is no reason not to start: our own server does the same."""
     path = config.grpc_server_file_path
     if not path:
         return ""

@@ -1,4 +1,4 @@
-"""The cluster's definitions of TFJob: installed if asked, and never acted upon if they cannot remember.
+"""The cluster's definitions of TFJob: installed if asked, and refused if they drop what a job must remember.
 
 Upstream's CRD prunes the status fields in which we remember restarts and finished tasks. An operator that wrote
 them and read back nothing would run finished work again.
@@ -10,38 +10,37 @@ import time
 from typing import Any
 
 from tfyard import kube
+from tfyard.backends.kubernetes import OLD_TFJOBS, TFJOBS
 from tfyard.errors import TfyardError
 from tfyard.formats import crd
 from tfyard.kube import requests
 from tfyard.model import Manifest
 
-from .operator import OLD_TFJOBS, TFJOBS
-
 log = logging.getLogger(__name__)
 
 ESTABLISH_TIMEOUT = 60.0
-LOGIN_PATIENCE, LOGIN_PAUSE = 30.0, 1.0
-"""Seconds. A restarting apiserver knows nobody for a moment, and a pod's account may be younger than its pod."""
+LOGIN_TIMEOUT, LOGIN_RETRY = 30.0, 1.0
+"""Seconds. A restarting apiserver authenticates nobody for a moment, and a pod may be older than its account."""
 REMEDY = (
     "tfyard operator --install-crds, or: tfyard crds | kubectl apply --server-side --force-conflicts -f -"
 )
 
 
-class CannotRemember(TfyardError):
-    """The cluster has no TFJobs, or would drop what they must remember."""
+class CrdNotUsable(TfyardError):
+    """The cluster has no definition of TFJob, or one that drops what a job must remember."""
 
 
 async def ready(client: kube.Client, *, install: bool) -> list[kube.Resource]:
-    """Which of our two kinds may be acted upon here."""
-    until = time.monotonic() + LOGIN_PATIENCE
+    """Which of our two resources can be used here."""
+    until = time.monotonic() + LOGIN_TIMEOUT
     while True:
         try:
             return await _ready(client, install)
         except kube.Unauthorized as refusal:
             if time.monotonic() >= until:
                 raise
-            log.warning("is not let in, and tries again: %s", refusal)
-            await asyncio.sleep(LOGIN_PAUSE)
+            log.warning("not authenticated: %s (retrying)", refusal)
+            await asyncio.sleep(LOGIN_RETRY)
 
 
 async def _ready(client: kube.Client, install: bool) -> list[kube.Resource]:
@@ -50,7 +49,7 @@ async def _ready(client: kube.Client, install: bool) -> list[kube.Resource]:
         await asyncio.wait_for(_published(client), ESTABLISH_TIMEOUT)
     found = [resource for resource in (TFJOBS, OLD_TFJOBS) if await _is_usable(client, resource)]
     if TFJOBS not in found:
-        raise CannotRemember(f"this cluster has no TFJobs; run {REMEDY}")
+        raise CrdNotUsable(f"this cluster has no TFJobs; run {REMEDY}")
     return found
 
 
@@ -59,7 +58,7 @@ async def _install(client: kube.Client) -> None:
         name = definition["metadata"]["name"]
         await client.send(requests.apply(requests.CRDS.path(name=name), definition))
         await asyncio.wait_for(_established(client, name), ESTABLISH_TIMEOUT)
-        log.info("installed %s", name)
+        log.info("installed the CRD %s", name)
 
 
 async def _established(client: kube.Client, name: str) -> None:
@@ -72,12 +71,12 @@ async def _established(client: kube.Client, name: str) -> None:
 
 
 async def _published(client: kube.Client) -> None:
-    """Servers tell of a new definition a moment after they serve it."""
+    """Servers publish a new definition a moment after they serve it."""
     while True:
         try:
             if await _is_usable(client, TFJOBS) and await _is_usable(client, OLD_TFJOBS):
                 return
-        except CannotRemember:
+        except CrdNotUsable:
             log.debug("the older definition is still published")
         await asyncio.sleep(0.2)
 
@@ -89,13 +88,13 @@ async def _is_usable(client: kube.Client, resource: kube.Resource) -> bool:
     missing = crd.missing_memory(definition)
     if missing:
         name = f"{resource.plural}.{resource.group}"
-        raise CannotRemember(f"{name} would drop {', '.join(missing)}; run {REMEDY}")
+        raise CrdNotUsable(f"{name} would drop {', '.join(missing)}; run {REMEDY}")
     return True
 
 
 async def _definition(client: kube.Client, resource: kube.Resource) -> Manifest | None:
-    """As the server publishes it to everybody: reading CRDs themselves needs a cluster-wide right that an
-    operator of a few namespaces does not have."""
+    """As the server publishes it to everybody: reading CRDs needs a cluster-wide permission, which an operator
+    of a few namespaces does not have."""
     try:
         published = await client.send(requests.get(f"/openapi/v3/apis/{resource.group}/{resource.version}"))
     except kube.NotFound:

@@ -1,4 +1,4 @@
-"""Who can start all pods of a job or none in this cluster: asked once, at the start, and only if it is wanted."""
+"""Which gang scheduler (all pods of a job start, or none) the cluster has: asked once, at the start, if wanted."""
 
 import logging
 
@@ -46,7 +46,7 @@ async def _best(client: kube.Client, name: str) -> planner.Gang | None:
     for by in API_VERSIONS:
         if await _is_served(client, by):
             return _found(by, name, every=False)
-    log.info("gang scheduling: nobody here can do it; jobs start their pods one by one")
+    log.info("gang scheduling: not available in this cluster; pods start one by one")
     return None
 
 

@@ -1,4 +1,4 @@
-"""What the kubelet and Prometheus ask an operator: /healthz, /readyz, /metrics."""
+"""The HTTP server for the kubelet and Prometheus: /healthz, /readyz, /metrics."""
 
 import logging
 from collections.abc import Awaitable, Callable, Sequence
@@ -15,11 +15,11 @@ log = logging.getLogger(__name__)
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Reasons = Callable[[], Sequence[str]]
-"""Why not: nothing means that all is well."""
+"""Why not; empty if all is well."""
 
 
 class Bind(Struct, frozen=True):
-    """Where to listen: this machine only, unless asked. A kubelet probes from outside: its pods say `:8080`."""
+    """Where to listen: on this machine only, by default. A kubelet probes from outside: its pods say `:8080`."""
 
     host: str = "127.0.0.1"
     port: int = 8080
@@ -29,12 +29,12 @@ class Bind(Struct, frozen=True):
         """`:8080`, `127.0.0.1:8080` or `[::1]:8080`, as Go programs write it; an empty host is all of them."""
         host, colon, port = text.rpartition(":")
         if not colon or not (port.isascii() and port.isdigit()) or int(port) > 65_535:
-            raise Usage(f"{text!r} is no address to listen on; write host:port, such as :8080")
+            raise Usage(f"{text!r} is not an address to listen on; write host:port, such as :8080")
         return cls(host.removeprefix("[").removesuffix("]"), int(port))
 
 
 class Questions(Struct, frozen=True, kw_only=True):
-    """How the answers are found. Asked anew each time: a cached yes would outlive its truth."""
+    """How the answers are found. Called for each request, because a cached answer may no longer be true."""
 
     metrics: Callable[[], str]
     why_not_ready: Reasons = list
@@ -42,7 +42,7 @@ class Questions(Struct, frozen=True, kw_only=True):
 
 
 class HealthServer:
-    """`async with HealthServer(bind, questions) as server`: it answers until the block ends."""
+    """`async with HealthServer(bind, questions) as server`: it serves until the block ends."""
 
     def __init__(self, bind: Bind, questions: Questions) -> None:
         self._bind, self._questions = bind, questions
@@ -50,7 +50,7 @@ class HealthServer:
         app.router.add_get("/metrics", self._metrics)
         app.router.add_get("/healthz", _answering(questions.why_not_healthy))
         app.router.add_get("/readyz", _answering(questions.why_not_ready))
-        # A scrape under way is let finish; a keep-alive connection must not hold up the hand-back of a lease.
+        # A scrape in progress may finish; a keep-alive connection must not delay the release of the lease.
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
 
     async def __aenter__(self) -> Self:
@@ -61,7 +61,7 @@ class HealthServer:
             await self._runner.cleanup()
             where = f"{self._bind.host}:{self._bind.port}"
             raise Usage(f"cannot listen on {where}: {problem.strerror or problem}") from problem
-        log.info("answers on port %d", self.port)
+        log.info("serving /metrics, /healthz and /readyz on port %d", self.port)
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -69,7 +69,7 @@ class HealthServer:
 
     @property
     def port(self) -> int:
-        """The one that was given; asked for 0, the system chose it."""
+        """The port that was given; for 0, the one that the system chose."""
         return int(self._runner.addresses[0][1])
 
     async def _metrics(self, _: web.Request) -> web.Response:
@@ -77,7 +77,7 @@ class HealthServer:
 
 
 def _answering(why_not: Reasons) -> Handler:
-    """503 is what a probe counts as no; the text is for the person who asks why."""
+    """A probe counts 503 as a failure; the text is for people."""
 
     async def answer(_: web.Request) -> web.Response:
         reasons = why_not()

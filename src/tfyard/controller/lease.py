@@ -1,7 +1,7 @@
-"""What a Lease says, and what a candidate may conclude from it. Pure: the clock's reading is an argument.
+"""What a Lease says, and what a candidate may conclude from it. Pure: the time is an argument.
 
-Clocks of two machines are never compared: nodes may be minutes apart. A standby watches on its own clock how
-long the record has not changed, and the holder measures on its own clock how long ago it last wrote it.
+Clocks of two machines are never compared: nodes may be minutes apart. A standby measures on its own clock how long
+the record has not changed, and the holder measures on its own clock how long ago it last wrote it.
 """
 
 import math
@@ -13,16 +13,15 @@ from msgspec import Struct
 
 from tfyard.errors import Usage
 from tfyard.model import Manifest
-
-LEASE_NAME = "tfyard-operator"
+from tfyard.model.names import LEASE_NAME
 
 Spec = Mapping[str, Any]
 
 
-class Terms(Struct, frozen=True):
-    """How long silence may last, in seconds.
+class LeaseTiming(Struct, frozen=True):
+    """In seconds. To change the lease's length, change the defaults here.
 
-    Whoever leads stops acting `renew_deadline` after its last renewal was *sent*; a standby takes over
+    The leader stops acting `renew_deadline` after its last renewal was *sent*; a standby takes over
     `lease_duration` after it *saw* that renewal, which is later. The difference is the room for a write
     that is already on its way.
     """
@@ -40,15 +39,15 @@ class Terms(Struct, frozen=True):
 
     @property
     def attempt_timeout(self) -> float:
-        """Of one request: what hangs on a half-open connection must leave time for another one."""
+        """Of one request: one that hangs on a half-open connection must leave time for another one."""
         return self.renew_deadline / 2
 
 
-DEFAULT_TERMS = Terms()
+DEFAULT_TIMING = LeaseTiming()
 
 
 class Candidate(Struct, frozen=True):
-    """Who stands for which office."""
+    """An operator that wants the lease."""
 
     identity: str
     namespace: str
@@ -57,13 +56,13 @@ class Candidate(Struct, frozen=True):
     def holds(self, lease: Manifest) -> bool:
         return holder(lease) == self.identity
 
-    def claim(self, found: Manifest | None, terms: Terms, now: datetime) -> Manifest:
+    def claim(self, found: Manifest | None, timing: LeaseTiming, now: datetime) -> Manifest:
         """The lease as it should be stored: ours from now on. A renewal if it is ours already."""
         lease = found or self._new()
         spec: Spec = lease.get("spec") or {}
         ours = {
             "holderIdentity": self.identity,
-            "leaseDurationSeconds": math.ceil(terms.lease_duration),
+            "leaseDurationSeconds": math.ceil(timing.lease_duration),
             "renewTime": _micro_time(now),
         }
         if not self.holds(lease):
@@ -82,22 +81,22 @@ class Candidate(Struct, frozen=True):
 
 
 class Observation:
-    """What one candidate saw of the others' lease, and since when it looks like that."""
+    """The lease as a candidate last saw it, and since when it has not changed."""
 
     def __init__(self) -> None:
         self._spec: Spec | None = None
         self._since = 0.0
 
-    def look(self, lease: Manifest | None, now: float) -> None:
-        """Only a changed spec is a sign of life: labels and annotations are anybody's.
+    def update(self, lease: Manifest | None, now: float) -> None:
+        """Only a changed spec shows that the holder is alive: anybody may change labels and annotations.
 
-        A lease that is gone changes nothing: whoever held it may still act, until it tries to renew.
+        A lease that is deleted changes nothing: its holder may still act, until it tries to renew.
         """
         if lease is not None and (spec := lease.get("spec") or {}) != self._spec:
             self._spec, self._since = spec, now
 
     def free_in(self, now: float, fallback: float) -> float:
-        """Seconds until the lease may be taken; 0: now. The holder's own promise counts, not our terms."""
+        """Seconds until the lease may be taken; 0: now. The holder's own duration counts, not ours."""
         if not self._spec or not self._spec.get("holderIdentity"):
             return 0.0
         promised = self._spec.get("leaseDurationSeconds") or fallback

@@ -1,11 +1,11 @@
-"""What an operator says: one JSON object per line on stderr, or plain text for people.
+"""The form of the operator's logs: one JSON object per line on stderr, or plain text for people.
 
-    journal.set_up("json")
-    with journal.about("team-a", "mnist"):
+    log_format.configure("json")
+    with log_format.for_job("team-a", "mnist"):
         log.info("created pods", extra={"count": 64})
 
-The job is a property of the task that works on it, not an argument: so even the client, which knows no TFJob,
-writes lines that can be found by the job's name.
+The job is a property of the asyncio task that works on it, not an argument: so even lines of the client, which
+knows no TFJob, can be found by the job's name.
 """
 
 import logging
@@ -22,14 +22,14 @@ Format = Literal["json", "text"]
 
 _JOB: ContextVar[str] = ContextVar("job", default="")
 
-# What every record has; all else came in by `extra`.
+# What every record has; all else was given as `extra`.
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 _OURS = frozenset({"time", "level", "message", "logger", "job", "error"})
 
 
 @contextmanager
-def about(namespace: str, name: str) -> Iterator[None]:
-    """All that is logged inside, here and in tasks started from here, is about this job."""
+def for_job(namespace: str, name: str) -> Iterator[None]:
+    """All that is logged inside, here and in tasks started from here, names this job."""
     token = _JOB.set(f"{namespace}/{name}")
     try:
         yield
@@ -37,7 +37,7 @@ def about(namespace: str, name: str) -> Iterator[None]:
         _JOB.reset(token)
 
 
-def set_up(format: Format = "json", level: str = "INFO", stream: TextIO | None = None) -> None:
+def configure(format: Format = "json", level: str = "INFO", stream: TextIO | None = None) -> None:
     """Once per process, for our own lines and for those of libraries."""
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(JsonFormatter() if format == "json" else TextFormatter())
@@ -61,7 +61,7 @@ def fields_of(record: logging.LogRecord) -> dict[str, Any]:
 
 
 class JsonFormatter(logging.Formatter):
-    """Log collectors split at line ends: a traceback must stay inside its own object."""
+    """Log collectors split at newlines: a traceback must stay inside its own object."""
 
     def format(self, record: logging.LogRecord) -> str:
         fields = fields_of(record)
@@ -81,7 +81,7 @@ class TextFormatter(logging.Formatter):
 
 
 def _encode(fields: dict[str, Any]) -> str:
-    """A line that cannot be written helps nobody: what JSON does not know is written as text."""
+    """What JSON cannot express is written as text: a line must never be lost."""
     try:
         return msgspec.json.encode(fields, enc_hook=str).decode()
     except (TypeError, ValueError, RecursionError):

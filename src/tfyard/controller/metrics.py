@@ -1,129 +1,123 @@
-"""What is counted, in Prometheus' text format. By hand: the format is a page long, a client library is not.
+"""The operator's metrics. To add one: declare it in `Metrics`, and increment it where it happens.
 
-Upstream's names stay as they are, since dashboards and alerts ask for them; what only tfyard has begins with
-`tfyard_`. Everything is touched from the event loop alone, so nothing here takes a lock.
+Upstream's names and labels stay as they are, because dashboards and alerts use them; what only tfyard has begins
+with `tfyard_`. Upstream counts a restart twice, a failure by deadline not at all, and every old job as created
+whenever it starts: its names are kept here, not that.
 """
 
-import math
-from abc import ABC, abstractmethod
-from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import accumulate
+from collections.abc import Iterable
+
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    disable_created_metrics,
+    generate_latest,
+)
+
+from tfyard.model import Action, Create, Delete, DeleteJob, Job, Status
+from tfyard.model.names import POD_GROUP
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-
-Labels = tuple[str, ...]
-
+FRAMEWORK = "tensorflow"
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
-
-class Metric(ABC):
-    """One family of samples. Without labels its only sample is there from the start, so that a rate over it
-    has a beginning."""
-
-    type = "untyped"
-
-    def __init__(self, name: str, help: str, labels: Sequence[str] = ()) -> None:
-        self.name, self.help, self.labels = name, help, tuple(labels)
-
-    def render(self) -> Iterator[str]:
-        yield f"# HELP {self.name} {_escape(self.help)}"
-        yield f"# TYPE {self.name} {self.type}"
-        yield from self.samples()
-
-    @abstractmethod
-    def samples(self) -> Iterator[str]: ...
-
-    def _check(self, values: Labels) -> None:
-        if len(values) != len(self.labels):
-            raise ValueError(f"{self.name} has the labels {self.labels}, not {len(values)} values")
+# Of the whole process, but only the operator imports this. Upstream has no `_created` samples.
+disable_created_metrics()  # type: ignore[no-untyped-call]
 
 
-class _Values(Metric):
-    def __init__(self, name: str, help: str, labels: Sequence[str] = ()) -> None:
-        super().__init__(name, help, labels)
-        self._values: dict[Labels, float] = {} if labels else {(): 0.0}
-
-    def value(self, *labels: str) -> float:
-        return self._values.get(labels, 0.0)
-
-    def samples(self) -> Iterator[str]:
-        for values, value in sorted(self._values.items()):
-            yield _sample(self.name, zip(self.labels, values, strict=True), value)
-
-
-class Counter(_Values):
-    """What only grows; a restart begins at 0 again, which Prometheus knows how to read."""
-
-    type = "counter"
-
-    def inc(self, *labels: str, by: float = 1.0) -> None:
-        if by < 0:
-            raise ValueError(f"{self.name} is a counter and cannot go down")
-        self._check(labels)
-        self._values[labels] = self._values.get(labels, 0.0) + by
-
-
-class Gauge(_Values):
-    """What goes up and down."""
-
-    type = "gauge"
-
-    def set(self, value: float, *labels: str) -> None:
-        self._check(labels)
-        self._values[labels] = value
-
-
-class Histogram(Metric):
-    """How long things take: counts up to each bound, from which Prometheus derives quantiles."""
-
-    type = "histogram"
-
-    def __init__(self, name: str, help: str, bounds: Sequence[float] = SECONDS) -> None:
-        super().__init__(name, help)
-        self._bounds = (*sorted(bounds), float("inf"))
-        self._counts = [0] * len(self._bounds)
-        self._sum = 0.0
-
-    def observe(self, value: float) -> None:
-        self._counts[bisect_left(self._bounds, value)] += 1
-        self._sum += value
-
-    def samples(self) -> Iterator[str]:
-        for bound, count in zip(self._bounds, accumulate(self._counts), strict=True):
-            yield _sample(f"{self.name}_bucket", [("le", _number(bound))], count)
-        yield _sample(f"{self.name}_sum", (), self._sum)
-        yield _sample(f"{self.name}_count", (), sum(self._counts))
-
-
-class Registry:
-    """All metrics of one process, in the order in which they were made known."""
-
+class Metrics:
     def __init__(self) -> None:
-        self._metrics: dict[str, Metric] = {}
-
-    def add(self, *metrics: Metric) -> None:
-        for metric in metrics:
-            if metric.name in self._metrics:
-                raise ValueError(f"{metric.name} is there already: a scrape with two of them is refused")
-            self._metrics[metric.name] = metric
+        self.registry = CollectorRegistry()
+        self.jobs_created = self._job_counter("created")
+        self.jobs_deleted = self._job_counter("deleted")
+        self.jobs_successful = self._job_counter("successful")
+        self.jobs_failed = self._job_counter("failed")
+        self.jobs_restarted = self._job_counter("restarted")
+        self.pods_created = self._counter("created_pods_total", "The total number of created pods")
+        self.groups_created = self._counter(
+            "created_pod_groups_total", "The total number of created pod groups"
+        )
+        self.groups_deleted = self._counter(
+            "deleted_pod_groups_total", "The total number of deleted pod groups"
+        )
+        self.pods_deleted = self._counter("deleted_pods_total", "The total number of deleted pods")
+        self.pods_failed = self._counter("failed_pods_total", "The total number of failed pods")
+        self.services_created = self._counter(
+            "succeeded_service_creation_total", "The total number of succeeded service creation"
+        )
+        self.services_refused = self._counter(
+            "failed_service_creation_total", "The total number of failed service creation"
+        )
+        self.queue_depth = self._gauge("tfyard_queue_depth", "Jobs that wait to be reconciled")
+        self.reconcile_seconds = Histogram(
+            "tfyard_reconcile_seconds",
+            "How long one reconcile of a job took",
+            buckets=SECONDS,
+            registry=self.registry,
+        )
+        self.api_writes = self._counter("tfyard_api_writes_total", "Requests that write", "verb", "resource")
+        self.watch_restarts = self._counter(
+            "tfyard_watch_restarts_total", "Watches that had to be restarted", "resource"
+        )
+        self.is_leader = self._gauge(
+            "tfyard_is_leader", "1 in the operator that is the leader, 0 in a standby"
+        )
 
     def render(self) -> str:
-        return "".join(f"{line}\n" for metric in self._metrics.values() for line in metric.render())
+        """In Prometheus' text format, with `CONTENT_TYPE`."""
+        return generate_latest(self.registry).decode()
+
+    def count_status(self, job: Job, before: Status, after: Status) -> None:
+        """From the status, so that an operator that is restarted does not count old jobs again."""
+        if after.conditions and not before.conditions:
+            self._count(self.jobs_created, job)
+        if after.has("Succeeded") and not before.has("Succeeded"):
+            self._count(self.jobs_successful, job)
+        if after.has("Failed") and not before.has("Failed"):
+            self._count(self.jobs_failed, job)
+            self.pods_failed.inc(max(1, _failed(after) - _failed(before)))
+        if _restarts(after) > _restarts(before):
+            self._count(self.jobs_restarted, job)
+
+    def count_actions(self, job: Job, done: Iterable[Action]) -> None:
+        """Only what was really done of what was decided."""
+        for action in done:
+            if isinstance(action, DeleteJob):
+                self._count(self.jobs_deleted, job)
+            elif isinstance(action, Create | Delete):
+                self._count_child(action)
+
+    def count_refused_create(self, kind: str) -> None:
+        if kind == "Service":
+            self.services_refused.inc()
+
+    def _count(self, counter: Counter, job: Job) -> None:
+        counter.labels(job.namespace, FRAMEWORK).inc()
+
+    def _count_child(self, action: Create | Delete) -> None:
+        if action.kind == "Pod":
+            (self.pods_created if isinstance(action, Create) else self.pods_deleted).inc()
+        elif action.kind == POD_GROUP:
+            (self.groups_created if isinstance(action, Create) else self.groups_deleted).inc()
+        elif action.kind == "Service" and isinstance(action, Create):
+            self.services_created.inc()
+
+    def _job_counter(self, verb: str) -> Counter:
+        name = f"training_operator_jobs_{verb}_total"
+        return self._counter(name, f"Counts number of jobs {verb}", "job_namespace", "framework")
+
+    def _counter(self, name: str, help: str, *labels: str) -> Counter:
+        return Counter(name, help, labels, registry=self.registry)
+
+    def _gauge(self, name: str, help: str) -> Gauge:
+        return Gauge(name, help, registry=self.registry)
 
 
-def _sample(name: str, labels: Iterable[tuple[str, str]], value: float) -> str:
-    inside = ",".join(f'{key}="{_escape(text, quotes=True)}"' for key, text in labels)
-    return f"{name}{{{inside}}} {_number(value)}" if inside else f"{name} {_number(value)}"
+def _restarts(status: Status) -> int:
+    return sum(role.restarts for role in status.replica_statuses.values())
 
 
-def _number(value: float) -> str:
-    """As Go reads it: `+Inf`, and whole numbers without a fraction."""
-    if not math.isfinite(value):
-        return "NaN" if math.isnan(value) else f"{value:+}".replace("inf", "Inf")
-    return str(int(value)) if value == int(value) else repr(value)
-
-
-def _escape(text: str, quotes: bool = False) -> str:
-    text = text.replace("\\", "\\\\").replace("\n", "\\n")
-    return text.replace('"', '\\"') if quotes else text
+def _failed(status: Status) -> int:
+    return sum(role.failed for role in status.replica_statuses.values())

@@ -1,10 +1,9 @@
-"""The operator as a process: its identity, its lease, its doors, and an orderly end."""
+"""The operator as a process: options, leader election, health server, and an orderly shutdown."""
 
 import asyncio
 import logging
 import os
 import signal
-from contextlib import AsyncExitStack
 from pathlib import Path
 
 from msgspec import Struct
@@ -12,7 +11,8 @@ from msgspec.structs import replace
 
 from tfyard import kube, planner
 from tfyard.formats.controllerconfig import OperatorConfig
-from tfyard.kube import requests
+from tfyard.install import permissions
+from tfyard.install.permissions import Permission
 
 from . import crds, gang_schedulers
 from .config import read_config, read_server_script, site
@@ -20,11 +20,11 @@ from .health import Bind, HealthServer, Questions
 from .leader_election import Leadership, new_identity
 from .lease import Candidate
 from .operator import Operator, Settings
-from .permissions import Permissions, needed, to_amend, to_lead
+from .permissions import PermissionCheck
 
 log = logging.getLogger(__name__)
 
-FAREWELL = 5.0
+SHUTDOWN_TIMEOUT = 5.0
 """Seconds; a kubelet grants 30 for everything."""
 OWN_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
@@ -45,47 +45,63 @@ class Options(Struct, frozen=True, kw_only=True):
 
 
 async def serve(access: kube.Access, options: Options) -> None:
-    """Until SIGTERM or SIGINT; then the last things are said and the lease is handed back, so that a standby
-    takes over at once."""
-    place = _site(options)
-    async with kube.Client(access) as client, AsyncExitStack() as doors:
+    """Until SIGTERM or SIGINT; then the last events are sent and the lease is released, so that a standby takes
+    over at once."""
+    async with kube.Client(access) as client:
+        site = _site(options)
         resources = await crds.ready(client, install=options.install_crds)
         gang = await gang_schedulers.find(client, options.gang_scheduler, options.gang_scheduler_name)
-        place = replace(place, gang=gang, queues_pods=options.kueue_pod_groups)
-        leadership = _leadership(access, options)
-        settings = Settings(site=place, namespaces=options.namespaces, may_write=leadership.is_current)
-        if not options.leader_elect:
-            settings = replace(settings, may_write=lambda: True)
+        site = replace(site, gang=gang, queues_pods=options.kueue_pod_groups)
+        settings = Settings(site=site, namespaces=options.namespaces)
+        leadership = _leadership(access, options) if options.leader_elect else None
+        if leadership is not None:
+            settings = replace(settings, may_write=leadership.is_current)
         operator = Operator(client, settings, resources)
-        permissions = _permissions(operator, leadership.candidate if options.leader_elect else None)
+        check = PermissionCheck(client, _needed(operator, leadership))
         questions = Questions(
-            metrics=lambda: _metrics(operator), why_not_ready=lambda: _why_not(operator, permissions)
+            metrics=operator.metrics.render, why_not_ready=lambda: _why_not_ready(operator, check)
         )
-        await doors.enter_async_context(HealthServer(Bind.parse(options.bind), questions))
-        asking = asyncio.create_task(permissions.run())
-        try:
-            await _run(operator, leadership if options.leader_elect else None)
-        finally:
-            await _end(asking)
+        async with HealthServer(Bind.parse(options.bind), questions):
+            checking = asyncio.create_task(check.run())
+            try:
+                await _run(operator, leadership)
+            finally:
+                await _cancel(checking)
 
 
 def _site(options: Options) -> planner.Site:
     config = read_config(Path(options.config)) if options.config else OperatorConfig()
-    place = site(config, read_server_script(config))
-    if not place.domain:  # where training-operator's deployments say it
-        place = replace(place, domain=os.environ.get("CUSTOM_CLUSTER_DOMAIN", ""))
+    found = site(config, read_server_script(config))
+    if not found.domain:  # where training-operator's deployments say it
+        found = replace(found, domain=os.environ.get("CUSTOM_CLUSTER_DOMAIN", ""))
     if options.compat == "kubeflow":
-        return replace(place, services="per-replica", dialect="kubeflow")
-    return place
+        return replace(found, services="per-replica", dialect="kubeflow")
+    return found
 
 
 def _leadership(access: kube.Access, options: Options) -> Leadership:
     own = OWN_NAMESPACE.read_text().strip() if OWN_NAMESPACE.exists() else ""
     first = next(iter(options.namespaces), "default")
-    candidate = Candidate(
-        new_identity(), options.lease_namespace or os.environ.get("POD_NAMESPACE") or own or first
-    )
-    return Leadership(access, candidate, on_lost=lambda reason: log.warning("lost the lease: %s", reason))
+    namespace = options.lease_namespace or os.environ.get("POD_NAMESPACE") or own or first
+    return Leadership(access, Candidate(new_identity(), namespace))
+
+
+def _needed(operator: Operator, leadership: Leadership | None) -> list[Permission]:
+    site = operator.settings.site
+    needed = [each for group in operator.resources.jobs for each in permissions.of_jobs(group)]
+    needed += [*permissions.of_children(), permissions.EVENTS]
+    if site.gang is not None:
+        group = gang_schedulers.groups_of(site.gang).group
+        needed += permissions.of_pod_groups(group, patch=site.gang.by != "core")
+    if site.queues_pods:
+        needed.append(permissions.QUEUED_PODS)
+    lease = [permissions.of_lease(leadership.candidate.namespace)] if leadership else []
+    return permissions.in_namespaces(needed, operator.settings.namespaces) + lease
+
+
+def _why_not_ready(operator: Operator, check: PermissionCheck) -> list[str]:
+    missing = [f"missing permission: {permission}" for permission in check.missing]
+    return missing + ([] if operator.synced.is_set() else ["the first lists are not complete"])
 
 
 async def _run(operator: Operator, leadership: Leadership | None) -> None:
@@ -99,71 +115,49 @@ async def _run(operator: Operator, leadership: Leadership | None) -> None:
         [task for task in (working, leading, stopping) if task], return_when=asyncio.FIRST_COMPLETED
     )
     if done == {stopping}:
-        await _say_farewell(operator)
+        await _drain(operator)
     if leadership is not None and leading is not None and not leading.done():
-        leadership.hand_back()
-        await asyncio.wait([leading], timeout=leadership.terms.renew_deadline)
+        leadership.release()
+        await asyncio.wait([leading], timeout=leadership.timing.renew_deadline)
     for task in (working, leading, stopping):
-        await _end(task)
+        await _cancel(task)
     for task in done - {stopping}:
         task.result()
 
 
-async def _say_farewell(operator: Operator) -> None:
-    """While the lease is ours still: events are kept nowhere but here. A server that does not answer is not
-    waited for: all that jobs must remember is stored already."""
+async def _drain(operator: Operator) -> None:
+    """Before the lease is released: events are kept nowhere but here. A server that does not answer is not waited
+    for: all that jobs must remember is stored already."""
+    log.info("stopping: sending the last events")
     try:
-        await asyncio.wait_for(operator.wind_down(), FAREWELL)
+        await asyncio.wait_for(operator.drain(), SHUTDOWN_TIMEOUT)
     except TimeoutError:
-        log.warning("ends with things unsaid: the server did not take them within %g s", FAREWELL)
+        log.warning("stopped with events unsent: no answer from the server within %g s", SHUTDOWN_TIMEOUT)
 
 
 async def _lead(operator: Operator, leadership: Leadership) -> None:
-    """Whenever we come to lead, everything is looked at: what happened before is not in our queue."""
+    """A new leader reconciles all jobs: what happened before is not in its queue."""
 
-    async def keep_looking() -> None:
-        led = False
+    async def follow_leadership() -> None:
+        was_leader = False
         while True:
-            leads = leadership.is_current()
-            if leads and not led:
-                operator.look_at_everything()
-            elif leads:
-                operator.catch_up()
-            operator.metrics.is_leader.set(int(leads))
-            led = leads
-            await asyncio.sleep(leadership.terms.retry_period / 4)
+            is_leader = leadership.is_current()
+            if is_leader and not was_leader:
+                operator.enqueue_all()
+            elif is_leader:
+                operator.enqueue_deferred()
+            operator.metrics.is_leader.set(int(is_leader))
+            was_leader = is_leader
+            await asyncio.sleep(leadership.timing.retry_period / 4)
 
-    looking = asyncio.create_task(keep_looking())
+    following = asyncio.create_task(follow_leadership())
     try:
         await leadership.run()
     finally:
-        await _end(looking)
+        await _cancel(following)
 
 
-async def _end(task: "asyncio.Task[object] | None") -> None:
+async def _cancel(task: "asyncio.Task[object] | None") -> None:
     if task is not None and not task.done():
         task.cancel()
         await asyncio.wait([task])
-
-
-def _metrics(operator: Operator) -> str:
-    operator.metrics.queue_depth.set(len(operator.queue))
-    return operator.metrics.render()
-
-
-def _permissions(operator: Operator, candidate: Candidate | None) -> Permissions:
-    places = operator.settings.namespaces or ("",)
-    children = (requests.PODS, *operator.runner.children.values())
-    rights = needed(operator.resources.values(), children, places) + to_amend(_amended(operator), places)
-    return Permissions(operator.client, [*rights, *(to_lead(candidate.namespace) if candidate else ())])
-
-
-def _amended(operator: Operator) -> list[kube.Resource]:
-    place = operator.settings.site
-    groups = [gang_schedulers.groups_of(place.gang)] if place.gang and place.gang.by != "core" else []
-    return groups + ([requests.PODS] if place.queues_pods else [])
-
-
-def _why_not(operator: Operator, permissions: Permissions) -> list[str]:
-    lacking = [f"is not allowed to {right}" for right in permissions.missing]
-    return lacking + ([] if operator.synced.is_set() else ["the first lists are not complete"])

@@ -1,8 +1,8 @@
-"""A certificate authority that lives as long as one control plane.
+"""The certificate authority of one control plane.
 
-kube-apiserver can sign its own serving certificate, but nobody signs for its clients: being "any user" of a
-cluster means a client certificate (common name = user, organisation = group), and that needs a CA key.
-The `openssl` command is not on every machine; the `cryptography` wheel is, and only tests import it.
+kube-apiserver can sign its own serving certificate, but not those of its clients: a user of the cluster needs a
+client certificate (common name = user, organisation = group), and that needs a CA key. The `openssl` command is
+not on every machine, hence the `cryptography` package; nothing else imports it.
 """
 
 import datetime
@@ -15,10 +15,11 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-LIFETIME = datetime.timedelta(days=2)
+LIFETIME = datetime.timedelta(days=365)
+"""Longer than any control plane is kept running; the key of the CA is never written to disk."""
 
 
-class Pair(msgspec.Struct, frozen=True):
+class KeyPair(msgspec.Struct, frozen=True):
     """A certificate and its key, both PEM."""
 
     certificate: bytes
@@ -26,7 +27,7 @@ class Pair(msgspec.Struct, frozen=True):
 
 
 def new_key() -> ec.EllipticCurvePrivateKey:
-    """P-256: a key in under a millisecond, where RSA would take a good part of the start-up time."""
+    """P-256: made in under a millisecond; RSA would take a good part of the start-up time."""
     return ec.generate_private_key(ec.SECP256R1())
 
 
@@ -49,36 +50,36 @@ def subject(common_name: str, groups: Iterable[str] = ()) -> x509.Name:
     return x509.Name([*names, x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
 
 
-class Authority:
-    """Signs the serving certificate of the box and a client certificate for whoever a test wants to be."""
+class CertificateAuthority:
+    """Signs the serving certificate and a client certificate for each user."""
 
     def __init__(self) -> None:
         self._key = new_key()
-        self._name = subject("tfyard test authority")
+        self._name = subject("tfyard control plane CA")
         builder = self._builder(self._name, self._key)
         builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         self._certificate = builder.sign(self._key, hashes.SHA256())
         self.pem = self._certificate.public_bytes(serialization.Encoding.PEM)
 
-    def client(self, user: str, groups: Iterable[str] = ()) -> Pair:
+    def client(self, user: str, groups: Iterable[str] = ()) -> KeyPair:
         key = new_key()
         builder = self._builder(subject(user, groups), key)
         return self._sign(builder, key, ExtendedKeyUsageOID.CLIENT_AUTH)
 
-    def server(self, names: Iterable[str]) -> Pair:
+    def server(self, names: Iterable[str]) -> KeyPair:
         key = new_key()
         loopback = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
         alternatives = x509.SubjectAlternativeName([loopback, *(x509.DNSName(name) for name in names)])
-        builder = self._builder(subject("tfyard control plane"), key).add_extension(alternatives, False)
+        builder = self._builder(subject("kube-apiserver"), key).add_extension(alternatives, False)
         return self._sign(builder, key, ExtendedKeyUsageOID.SERVER_AUTH)
 
     def _sign(
         self, builder: x509.CertificateBuilder, key: ec.EllipticCurvePrivateKey, usage: x509.ObjectIdentifier
-    ) -> Pair:
+    ) -> KeyPair:
         certificate = builder.add_extension(x509.ExtendedKeyUsage([usage]), False).sign(
             self._key, hashes.SHA256()
         )
-        return Pair(certificate.public_bytes(serialization.Encoding.PEM), key_pem(key))
+        return KeyPair(certificate.public_bytes(serialization.Encoding.PEM), key_pem(key))
 
     def _builder(self, name: x509.Name, key: ec.EllipticCurvePrivateKey) -> x509.CertificateBuilder:
         now = datetime.datetime.now(datetime.UTC)

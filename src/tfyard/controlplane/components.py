@@ -10,7 +10,7 @@ SERVICE_RANGE = "10.0.0.0/24"
 
 
 class Layout(msgspec.Struct, frozen=True):
-    """Where everything of one box is: one folder that only its owner can read, and the reserved ports."""
+    """The files and ports of one control plane: a folder that only its owner can read, and reserved ports."""
 
     folder: Path
     ports: dict[str, int]
@@ -23,11 +23,11 @@ class Layout(msgspec.Struct, frozen=True):
 
 
 def reserve_port() -> socket.socket:
-    """A port that stays ours for as long as the socket lives: bound, but never listening.
+    """A port that stays ours as long as the socket is open: bound, but never listening.
 
-    Asking the kernel for a free port and closing it again is a race that two boxes at once will lose, and
-    a restarted apiserver must come back where its clients expect it. The components are started with
-    --permit-port-sharing (SO_REUSEPORT), so they can bind beside us; others, who do not share, cannot.
+    Asking the kernel for a free port and closing it again is a race between two control planes, and a restarted
+    apiserver must come back where its clients expect it. The components are started with --permit-port-sharing
+    (SO_REUSEPORT), so they can bind the port as well; programs that do not share it cannot.
     """
     held = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
@@ -36,24 +36,24 @@ def reserve_port() -> socket.socket:
 
 
 def etcd(layout: Layout) -> list[str]:
-    """On a socket in the folder: no port, no TLS, and nobody else can open it. Peers it has none; the flags
-    insist on an address for them. No fsync: a test's data need not survive a power cut."""
-    nobody = "http://localhost:1"
+    """On a socket in the folder: no port, no TLS, and nobody else can open it. It has no peers, but the flags
+    require an address for them. No fsync: the data need not survive a power cut."""
+    no_peer = "http://localhost:1"
     return [
-        "--name=box",
+        "--name=tfyard",
         f"--data-dir={layout.file('etcd')}",
         f"--listen-client-urls=unix://{layout.file('etcd.sock')}",
         f"--listen-peer-urls=unix://{layout.file('peer.sock')}",
-        f"--advertise-client-urls={nobody}",
-        f"--initial-advertise-peer-urls={nobody}",
-        f"--initial-cluster=box={nobody}",
+        f"--advertise-client-urls={no_peer}",
+        f"--initial-advertise-peer-urls={no_peer}",
+        f"--initial-cluster=tfyard={no_peer}",
         "--unsafe-no-fsync",
         "--log-level=warn",
     ]
 
 
 def apiserver(layout: Layout) -> list[str]:
-    """RBAC on, all default admission on. The pause before shutdown endpoints vanish is for load balancers."""
+    """With RBAC and all default admission plugins."""
     return [
         *_serving(layout, "kube-apiserver"),
         f"--advertise-address={LOOPBACK}",
@@ -76,7 +76,7 @@ def controller_manager(layout: Layout) -> list[str]:
         "--use-service-account-credentials=true",
         f"--service-account-private-key-file={layout.file('service-accounts.key')}",
         f"--root-ca-file={layout.file('ca.crt')}",
-        # Nodes are scripted: their addresses are nobody's business.
+        # Kubelets choose the addresses of pods themselves.
         "--allocate-node-cidrs=false",
     ]
 
@@ -86,7 +86,7 @@ def scheduler(layout: Layout) -> list[str]:
 
 
 def _controller(layout: Layout, name: str) -> list[str]:
-    """One of each, so no leader election: it would cost seconds after each restart."""
+    """There is one of each, so no leader election: it would cost seconds after each restart."""
     kubeconfig = layout.file(f"{name}.kubeconfig")
     return [
         *_serving(layout, name),

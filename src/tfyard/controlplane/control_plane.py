@@ -1,17 +1,16 @@
-"""A real Kubernetes control plane in one folder and a few processes, for as long as a `with` block.
+"""A real Kubernetes control plane in one folder and a few processes, for the time of a `with` block.
 
     with ControlPlane() as plane:
         async with plane.client() as client: ...
         plane.kubectl("get", "pods")
         plane.apiserver.kill(); plane.restart("kube-apiserver")
 
-It has no kubelet and no network: pods exist, and ScriptedKubelet decides what becomes of them.
+It has no kubelet and no network: pods exist as objects until a kubelet (see `tfyard.kubelet`) runs them.
 """
 
 import asyncio
 import base64
 import http.client
-import shutil
 import socket
 import ssl
 import subprocess
@@ -24,12 +23,11 @@ from typing import Any, Self
 
 import msgspec
 
-from tfyard.controlplane import kubeconfigs
 from tfyard.controlplane.binaries import Binaries, locate
-from tfyard.controlplane.certificates import Authority, Pair, key_pem, new_key, public_pem
+from tfyard.controlplane.certificates import CertificateAuthority, KeyPair, key_pem, new_key, public_pem
 from tfyard.controlplane.components import COMMAND_LINES, LOOPBACK, Layout, reserve_port
-from tfyard.controlplane.process import Process, ProcessFailed
-from tfyard.kube import Access, Client, Cluster, Limits, User
+from tfyard.controlplane.process import Process, ProcessFailed, SyncProcesses
+from tfyard.kube import Access, Client, Cluster, Limits, User, kubeconfig
 from tfyard.kube.transport import DEFAULT_LIMITS
 
 API = ("etcd", "kube-apiserver")
@@ -39,8 +37,8 @@ READY_TIMEOUT = 120.0
 
 
 class ControlPlane:
-    """etcd and kube-apiserver, and of the `controllers` those that are asked for. `flags` are for components by
-    name, beside what they need anyway: feature gates, say."""
+    """etcd and kube-apiserver, and the `controllers` that are asked for. `flags`: component -> additional command
+    line flags, such as feature gates."""
 
     def __init__(
         self,
@@ -52,11 +50,12 @@ class ControlPlane:
         self.binaries: Binaries = locate(binaries, version)
         self._flags = flags
         self._wanted = (*API, *controllers)
-        self._processes: dict[str, Process] = {}
-        self._held: list[socket.socket] = []
+        self._components: dict[str, Process] = {}
+        self._reserved: list[socket.socket] = []
 
     def __enter__(self) -> Self:
         self.folder = Path(tempfile.mkdtemp(prefix="tfyard-box-"))
+        self._processes = SyncProcesses(self.folder)
         try:
             self._prepare()
             for name in self._wanted:
@@ -67,13 +66,15 @@ class ControlPlane:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Clients before servers: an apiserver without its etcd takes long to say goodbye."""
-        for name in reversed(list(COMMAND_LINES)):
-            if name in self._processes:
-                self._processes.pop(name).stop()
-        for held in self._held:
-            held.close()
-        shutil.rmtree(self.folder)
+        """Clients before servers: an apiserver without its etcd takes long to shut down."""
+        try:
+            for name in reversed(list(COMMAND_LINES)):
+                if name in self._components:
+                    self._components.pop(name).stop()
+        finally:
+            self._processes.close()
+            for port in self._reserved:
+                port.close()
 
     async def __aenter__(self) -> Self:
         return await asyncio.to_thread(self.__enter__)
@@ -81,75 +82,75 @@ class ControlPlane:
     async def __aexit__(self, *_: object) -> None:
         await asyncio.to_thread(self.__exit__)
 
-    # --- its parts
+    # --- components
 
     @property
     def etcd(self) -> Process:
-        return self._processes["etcd"]
+        return self._components["etcd"]
 
     @property
     def apiserver(self) -> Process:
-        return self._processes["kube-apiserver"]
+        return self._components["kube-apiserver"]
 
     @property
     def processes(self) -> list[Process]:
-        return list(self._processes.values())
+        return list(self._components.values())
 
     def start(self, name: str) -> Process:
-        """Bring a component up (again) and wait until it says that it is ready."""
-        process = self._processes.get(name)
+        """Start a component unless it is running, and wait until it reports ready."""
+        process = self._components.get(name)
         if process is None:
             own = self._flags.get(name, ())
             argv = [str(self.binaries.path(name)), *COMMAND_LINES[name](self._layout), *own]
-            process = Process(name, argv, self.folder / f"{name}.log", self.folder)
-            self._processes[name] = process
+            process = Process(name, argv, self.folder / f"{name}.log", self._processes)
+            self._components[name] = process
         if not process.running:
             process.start()
         self.wait_ready(name)
         return process
 
     def stop(self, name: str) -> None:
-        self._processes[name].stop()
+        self._components[name].stop()
 
     def restart(self, name: str) -> None:
         self.stop(name)
         self.start(name)
 
     def wait_ready(self, name: str, timeout: float = READY_TIMEOUT) -> None:
-        process, end = self._processes[name], time.monotonic() + timeout
+        process, end = self._components[name], time.monotonic() + timeout
         while not self._is_ready(name):
             if not process.running:
-                raise ProcessFailed(f"{name} ended before it was ready:\n{process.last_words()}")
+                raise ProcessFailed(f"{name} ended before it was ready:\n{process.log_tail()}")
             if time.monotonic() > end:
-                raise ProcessFailed(f"{name} is not ready after {timeout:.0f} s:\n{process.last_words()}")
+                raise ProcessFailed(f"{name} is not ready after {timeout:.0f} s:\n{process.log_tail()}")
             time.sleep(0.05)
 
-    def mend(self) -> None:
-        """Everything that belongs to this box up and answering, whatever was done to it."""
+    def restore(self) -> None:
+        """Start, resume and wait for every component, whatever a test did to them."""
         for name in self._wanted:
-            if self._processes[name].running:
-                self._processes[name].resume()
+            if self._components[name].running:
+                self._components[name].resume()
             self.start(name)
 
     def compact(self) -> int:
-        """Make etcd forget all history up to now, as the apiserver orders every five minutes in real life."""
+        """Compact etcd's history up to now, as the apiserver does every five minutes."""
         revision = int(self._etcd("/v3/kv/range", {"key": "AA=="})["header"]["revision"])
         self._etcd("/v3/kv/compaction", {"revision": str(revision), "physical": True})
         return revision
 
-    # --- who may use it
+    # --- access
 
     @property
     def server(self) -> str:
         return self._layout.url("kube-apiserver")
 
     def access(self, user: str = ADMIN[0], groups: Iterable[str] | None = None) -> Access:
-        """As anybody: the admin by default, otherwise a user of that name with a fresh client certificate."""
+        """The admin by default, else a user of that name with a new client certificate."""
         chosen = ADMIN[1] if groups is None and user == ADMIN[0] else tuple(groups or ())
-        return Access(self._cluster(), _certified(self._authority.client(user, chosen)))
+        return Access(self._cluster(), _user(self._authority.client(user, chosen)))
 
     def token_access(self, token: str, namespace: str = "default") -> Access:
-        """As whoever the token says, such as a ServiceAccount (see `builders.service_account_token`)."""
+        """As the user of the token, such as a ServiceAccount (see `builders.service_account_token`)."""
         return Access(self._cluster(), User(token=token), namespace)
 
     def client(self, access: Access | None = None, limits: Limits = DEFAULT_LIMITS) -> Client:
@@ -157,33 +158,33 @@ class ControlPlane:
 
     def write_kubeconfig(self, access: Access, name: str) -> Path:
         path = self.folder / f"{name}.kubeconfig"
-        path.write_text(kubeconfigs.dump(access))
+        path.write_text(kubeconfig.dump(access))
         path.chmod(0o600)
         return path
 
     def kubectl_command(self, *args: str) -> list[str]:
-        """As the admin, and with a home of its own: its caches must not outlive us, nor its owner's kuberc
-        change what it prints."""
+        """As the admin, with a home directory of its own: kubectl's caches go with the control plane, and the
+        user's kuberc does not change what it prints."""
         home = ["env", f"HOME={self.folder}", "KUBERC=off"]
         return [*home, str(self.binaries.path("kubectl")), f"--kubeconfig={self.kubeconfig}", *args]
 
     def kubectl(self, *args: str, stdin: str = "", timeout: float = 60) -> str:
-        """What the real kubectl prints; ProcessFailed, with its words, if it fails."""
+        """The output of the real kubectl; ProcessFailed with its error output if it fails."""
         command = self.kubectl_command(*args)
         done = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=timeout)
         if done.returncode:
             raise ProcessFailed(f"kubectl {' '.join(args)}: {done.stderr.strip()}")
         return done.stdout
 
-    # --- how it comes to be
+    # --- preparation and readiness
 
     def _prepare(self) -> None:
         ports = {}
         for name in ("kube-apiserver", *CONTROLLERS):
-            self._held.append(reserve_port())
-            ports[name] = self._held[-1].getsockname()[1]
+            self._reserved.append(reserve_port())
+            ports[name] = self._reserved[-1].getsockname()[1]
         self._layout = Layout(self.folder, ports)
-        self._authority = Authority()
+        self._authority = CertificateAuthority()
         self._write_keys()
         self.admin = self.access()
         self.kubeconfig = self.write_kubeconfig(self.admin, "admin")
@@ -193,14 +194,14 @@ class ControlPlane:
         self._load_admin_certificate()
 
     def _write_keys(self) -> None:
-        served = self._authority.server(["localhost", "kubernetes", "kubernetes.default.svc"])
-        tokens = new_key()
+        serving = self._authority.server(["localhost", "kubernetes", "kubernetes.default.svc"])
+        service_accounts = new_key()
         files = {
             "ca.crt": self._authority.pem,
-            "server.crt": served.certificate,
-            "server.key": served.key,
-            "service-accounts.key": key_pem(tokens),
-            "service-accounts.pub": public_pem(tokens),
+            "server.crt": serving.certificate,
+            "server.key": serving.key,
+            "service-accounts.key": key_pem(service_accounts),
+            "service-accounts.pub": public_pem(service_accounts),
         }
         for name, content in files.items():
             (self.folder / name).write_bytes(content)
@@ -212,7 +213,7 @@ class ControlPlane:
         self._tls.load_cert_chain(self.folder / "admin.pem")
 
     def _cluster(self) -> Cluster:
-        return Cluster(self.server, certificate_authority_data=_text(self._authority.pem))
+        return Cluster(self.server, certificate_authority_data=_base64(self._authority.pem))
 
     def _is_ready(self, name: str) -> bool:
         if name == "etcd":
@@ -231,7 +232,7 @@ class ControlPlane:
             connection.close()
 
     def _etcd(self, path: str, body: dict[str, Any]) -> Any:
-        """etcd's own JSON gateway: no second client library for two calls."""
+        """By etcd's JSON gateway: two calls are not worth a client library."""
         connection = _UnixConnection(self._layout.file("etcd.sock"))
         try:
             connection.request("POST", path, msgspec.json.encode(body))
@@ -255,9 +256,9 @@ class _UnixConnection(http.client.HTTPConnection):
         self.sock.connect(self._path)
 
 
-def _text(pem: bytes) -> str:
+def _base64(pem: bytes) -> str:
     return base64.b64encode(pem).decode()
 
 
-def _certified(pair: Pair) -> User:
-    return User(client_certificate_data=_text(pair.certificate), client_key_data=_text(pair.key))
+def _user(pair: KeyPair) -> User:
+    return User(client_certificate_data=_base64(pair.certificate), client_key_data=_base64(pair.key))

@@ -1,97 +1,167 @@
-"""One supervised child process: started, paused, killed and stopped by name, never left behind."""
+"""Processes that end with whoever started them, for code without an event loop."""
 
+import errno
+import json
 import os
+import shutil
 import signal
-import subprocess
-import sys
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from tfyard.errors import TfyardError
+from tfyard.node.processes import Command, encode, start_message, start_supervisor
 
-SUPERVISOR = Path(__file__).with_name("supervisor.py")
+ANSWER_TIMEOUT = KILL_TIMEOUT = 10.0
+POLL_INTERVAL = 0.02
 
 
 class ProcessFailed(TfyardError):
-    """A component ended, or did not come up; the message ends with the last lines of its log."""
+    """A component ended or did not start; the message ends with the last lines of its log."""
+
+
+class SyncProcesses:
+    """Processes under one supervisor, as `node.processes.Processes` without asyncio; threads may share it.
+
+    However we end, the supervisor kills them all and removes `scratch`. What it reports is read when somebody
+    asks: there is no thread, because a thread and a later fork do not go together.
+    """
+
+    def __init__(self, scratch: Path) -> None:
+        self.scratch = scratch
+        self.pids: dict[str, int] = {}
+        self._ended: set[str] = set()
+        self._reached: dict[str, bool] = {}
+        self._buffer = b""
+        self._is_lost = False
+        self._lock = threading.Lock()
+        log = scratch / "supervisor.log"
+        self._supervisor, self._channel = start_supervisor(log, namespaces=False, scratch=str(scratch))
+
+    def close(self) -> None:
+        with self._lock:
+            self._is_lost = True
+            self._channel.close()  # the supervisor takes this for our end
+        self._supervisor.wait()
+        shutil.rmtree(
+            self.scratch, ignore_errors=True
+        )  # in case the supervisor was killed and could not do it
+
+    def start(self, id: str, argv: list[str], log: Path) -> int | None:
+        """Its process id; None if the supervisor is gone."""
+        command = Command(argv=argv, env=dict(os.environ), cwd=str(self.scratch))
+        self._send(start_message(id, command, log))
+        self._wait(lambda: id in self.pids, ANSWER_TIMEOUT)
+        return self.pids.get(id)
+
+    def signal(self, id: str, number: signal.Signals) -> bool:
+        """Whether it was still running to receive it."""
+        self._reached.pop(id, None)
+        self._send({"op": "signal", "id": id, "signal": int(number)})
+        self._wait(lambda: id in self._reached, ANSWER_TIMEOUT)
+        return self._reached.pop(id, False)
+
+    def is_running(self, id: str) -> bool:
+        self._read(0)
+        return id in self.pids and id not in self._ended and not self._is_lost
+
+    def wait(self, id: str, timeout: float) -> bool:
+        """Whether it ends in time."""
+        self._wait(lambda: not self.is_running(id), timeout)
+        return not self.is_running(id)
+
+    def _wait(self, holds: Callable[[], bool], timeout: float) -> None:
+        end = time.monotonic() + timeout
+        while not (self._is_lost or holds()) and time.monotonic() < end:
+            self._read(POLL_INTERVAL)
+
+    def _send(self, message: dict[str, Any]) -> None:
+        with self._lock:
+            if self._is_lost:
+                return
+            self._channel.settimeout(ANSWER_TIMEOUT)
+            try:
+                self._channel.sendall(encode(message))
+            except OSError:
+                self._is_lost = True
+
+    def _read(self, timeout: float) -> None:
+        with self._lock:
+            if self._is_lost:
+                return
+            self._channel.settimeout(timeout)
+            try:
+                data = self._channel.recv(1 << 16)
+            except (BlockingIOError, TimeoutError):
+                return
+            except OSError:
+                data = b""
+            self._is_lost = not data
+            *lines, self._buffer = (self._buffer + data).split(b"\n")
+            for line in lines:
+                self._handle(json.loads(line))
+
+    def _handle(self, message: dict[str, Any]) -> None:
+        match message:
+            case {"event": "started", "id": id, "pid": pid}:
+                self.pids[id] = pid
+            case {"event": "signalled", "id": id, "reached": reached}:
+                self._reached[id] = reached
+            case {"event": "exited", "id": id}:
+                self._ended.add(id)
 
 
 class Process:
-    """A command under a supervisor of its own, its output appended to `log`."""
+    """One command that can be started again; its output is appended to `log`."""
 
-    def __init__(self, name: str, argv: Sequence[str], log: Path, scratch: Path) -> None:
-        self.name, self.argv, self.log, self.scratch = name, list(argv), log, scratch
+    def __init__(self, name: str, argv: Sequence[str], log: Path, processes: SyncProcesses) -> None:
+        self.name, self.argv, self.log = name, list(argv), log
         self.pid = 0
-        self._supervisor: subprocess.Popen[bytes] | None = None
+        self._processes, self._starts = processes, 0
+
+    @property
+    def _id(self) -> str:
+        return f"{self.name}/{self._starts}"
 
     def start(self) -> None:
-        self._collect(10)  # of an earlier life that ended by itself
-        # -I -S: no site packages, no environment; the supervisor is up in some 20 ms.
-        command = [sys.executable, "-I", "-S", str(SUPERVISOR), "--scratch", str(self.scratch), *self.argv]
-        with self.log.open("ab") as log:
-            self._supervisor = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, start_new_session=True
-            )
-        assert self._supervisor.stdout is not None
-        first_line = self._supervisor.stdout.readline()
-        if not first_line:
-            self._collect(10)
-            raise ProcessFailed(f"{self.name} did not start: {self.last_words()}")
-        self.pid = int(first_line)
+        if not shutil.which(self.argv[0]):
+            raise ProcessFailed(f"{self.name} did not start: {self.argv[0]}: {os.strerror(errno.ENOENT)}")
+        self._starts += 1
+        pid = self._processes.start(self._id, self.argv, self.log)
+        if pid is None:
+            raise ProcessFailed(f"{self.name} did not start: its supervisor has ended")
+        self.pid = pid
 
     @property
     def running(self) -> bool:
-        return self._supervisor is not None and self._supervisor.poll() is None
-
-    def _demand(self, number: signal.Signals) -> None:
-        if not self._deliver(number):
-            raise ProcessFailed(f"{self.name} is not running: {self.last_words()}")
+        return self._processes.is_running(self._id)
 
     def pause(self) -> None:
-        """Its connections stay open and nobody answers: what a hung machine looks like to its clients."""
-        self._demand(signal.SIGSTOP)
+        """Its connections stay open and nobody answers: to its clients it looks like a machine that hangs."""
+        self._signal(signal.SIGSTOP)
 
     def resume(self) -> None:
-        self._demand(signal.SIGCONT)
+        self._signal(signal.SIGCONT)
 
     def kill(self) -> None:
-        """No warning, no farewell; the kernel closes its connections."""
-        self._deliver(signal.SIGKILL)
-        self._collect(10)
+        """Without warning; the kernel closes its connections."""
+        self._processes.signal(self._id, signal.SIGKILL)
+        if not self._processes.wait(self._id, KILL_TIMEOUT):
+            raise ProcessFailed(f"{self.name} is still there {KILL_TIMEOUT:.0f} s after SIGKILL")
 
     def stop(self, grace: float = 5) -> None:
-        """Ask, wait, then kill. The grace is short: an apiserver takes 20 s and more for its farewells."""
-        self._deliver(signal.SIGTERM)
-        self._deliver(signal.SIGCONT)  # a paused process sees nothing but SIGKILL
-        self._wait(grace)
-        self.kill()
+        """SIGTERM, wait, SIGKILL. The grace period is short: an apiserver takes 20 s and more to shut down."""
+        for number in (signal.SIGTERM, signal.SIGCONT):  # a paused process receives nothing but SIGKILL
+            self._processes.signal(self._id, number)
+        if not self._processes.wait(self._id, grace):
+            self.kill()
 
-    def last_words(self, lines: int = 15) -> str:
+    def log_tail(self, lines: int = 15) -> str:
         text = self.log.read_text(errors="replace") if self.log.exists() else ""
         return "\n".join(text.splitlines()[-lines:]) or "its log is empty"
 
-    def _deliver(self, number: signal.Signals) -> bool:
-        """Whether there was somebody to receive it."""
-        if not self.running:
-            return False
-        try:
-            os.kill(self.pid, number)
-        except ProcessLookupError:
-            return False  # it has ended, and its supervisor is about to
-        return True
-
-    def _wait(self, timeout: float) -> None:
-        end = time.monotonic() + timeout
-        while self.running and time.monotonic() < end:
-            time.sleep(0.02)
-
-    def _collect(self, timeout: float) -> None:
-        if self._supervisor is None:
-            return
-        self._wait(timeout)
-        for pipe in (self._supervisor.stdin, self._supervisor.stdout):
-            if pipe is not None:
-                pipe.close()  # for a supervisor that still runs, this is the order to kill everything
-        self._supervisor.wait(timeout)
-        self._supervisor = None
+    def _signal(self, number: signal.Signals) -> None:
+        if not self._processes.signal(self._id, number):
+            raise ProcessFailed(f"{self.name} is not running: {self.log_tail()}")

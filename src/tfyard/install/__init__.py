@@ -1,1 +1,1 @@
-"""How tfyard gets onto a cluster, as declarations: what the operator may do there. Pure."""
+"""How tfyard is installed on a cluster, as declarations: which permissions the operator needs there. Pure."""

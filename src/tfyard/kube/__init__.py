@@ -1,7 +1,7 @@
 """How we talk to Kubernetes: one thin async client.
 
-Requests are built by pure functions (`requests`), sent by `Client`, answered by a view of the caller's choice
-(`Kind`) or by one of `errors`. It knows no TFJob, holds no cache and no opinion on what to do next.
+Requests are built by pure functions (`requests`) and sent by `Client`; the answer is a view of the caller's choice
+(`Kind`) or one of `errors`. It knows no TFJob, has no cache, and does not decide what to do next.
 """
 
 from tfyard.kube.errors import (
@@ -26,7 +26,7 @@ from tfyard.kube.kubeconfig import Access, Cluster, User
 from tfyard.kube.lists import Listing, list_all
 from tfyard.kube.requests import Patch, Request, Resource
 from tfyard.kube.transport import Client, Limits
-from tfyard.kube.watch import Changed, Patience, Removed, Snapshot, watch, watch_lines
+from tfyard.kube.watch import Changed, Removed, Snapshot, WatchOptions, watch, watch_lines
 
 __all__ = [
     "Access",
@@ -44,7 +44,6 @@ __all__ = [
     "Listing",
     "NotFound",
     "Patch",
-    "Patience",
     "Refused",
     "Removed",
     "Request",
@@ -58,6 +57,7 @@ __all__ = [
     "Unprocessable",
     "Unreachable",
     "User",
+    "WatchOptions",
     "list_all",
     "watch",
     "watch_lines",

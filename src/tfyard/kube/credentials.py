@@ -1,4 +1,4 @@
-"""How we prove who we are: certificates, tokens that rotate under us, and commands that print either."""
+"""Credentials: certificates, tokens that are rotated, and exec plugins that print either."""
 
 import asyncio
 import base64
@@ -23,14 +23,14 @@ log = logging.getLogger(__name__)
 # The kubelet replaces a projected token at 80 % of its life, of which the minimum is ten minutes.
 TOKEN_FILE_LIFE = 60.0
 EXEC_TIMEOUT = 60.0
-# No request carries the credentials of an exec plugin in their last second; and it is asked for new ones before
-# that, while the old ones are used still, so that nobody has to wait for it.
+# Credentials of an exec plugin are not used in their last second; new ones are requested before that, while the
+# old ones are still used, so that no request has to wait for the plugin.
 EXEC_MARGIN, EXEC_LEEWAY = 1.0, 9.0
 NEVER = float("inf")
 
 
 class Login(msgspec.Struct, frozen=True):
-    """What a request carries: headers, and the TLS context that holds the client certificate, if any."""
+    """The headers of a request, and the TLS context with the client certificate, if any."""
 
     headers: CIMultiDict[str]
     tls: ssl.SSLContext | bool
@@ -48,7 +48,7 @@ class ExecCredential(msgspec.Struct, frozen=True):
 
 
 class Credentials:
-    """The current login, renewed when it ages or when the server says 401."""
+    """The current login, renewed when it gets old or when the server answers 401."""
 
     def __init__(self, access: Access) -> None:
         self._access = access
@@ -62,7 +62,7 @@ class Credentials:
         return bool(self._access.user.exec or self._access.user.token_file)
 
     async def current(self) -> Login:
-        """An ageing login is good until it ends: only after that a renewal is waited for."""
+        """An old login is used until it expires: only then a renewal is waited for."""
         now = time.time()
         if self._login is not None and now < self._ages:
             return self._login
@@ -82,8 +82,8 @@ class Credentials:
             await asyncio.wait([self._renewal])
 
     def _begin(self) -> asyncio.Task[Login]:
-        """One for all who need it, and of none of them: a lease that cannot wait any longer must not end it, or
-        a plugin slower than that would be begun again for ever."""
+        """One renewal for all requests, owned by none of them: a request that times out must not cancel it, or a
+        plugin that is slower than that would be started again for ever."""
         if self._renewal is None:
             self._renewal = asyncio.create_task(self._renew())
             self._renewal.add_done_callback(self._settle)
@@ -92,7 +92,7 @@ class Credentials:
     def _settle(self, renewal: "asyncio.Task[Login]") -> None:
         self._renewal = None
         if not renewal.cancelled() and (problem := renewal.exception()):
-            log.info("credentials could not be renewed: %s", problem)
+            log.info("cannot renew the credentials: %s", problem)
 
     async def _renew(self) -> Login:
         user, status, ages, ends = self._access.user, ExecStatus(token=self._access.user.token), NEVER, NEVER
@@ -108,8 +108,8 @@ class Credentials:
         return login
 
     def _tls(self, status: ExecStatus) -> ssl.SSLContext | bool:
-        """One context as long as the certificates stay: a new one would cost every connection of the pool. But
-        a cluster whose CA was replaced would never be trusted again by the old one."""
+        """The same context as long as the certificates stay: a new one would close every connection of the
+        pool. But the old one would never trust a cluster whose CA was replaced."""
         keys = (_trusted(self._access.cluster), *_pair(self._access.user, status))
         if self._login is not None and keys == self._keys:
             return self._login.tls
@@ -135,7 +135,7 @@ def _pair(user: User, status: ExecStatus) -> tuple[bytes, bytes]:
 
 def build_tls(cluster: Cluster, trusted: bytes, certificate: bytes, key: bytes) -> ssl.SSLContext | bool:
     if cluster.server.startswith("http://"):
-        return True  # what aiohttp calls "nothing special"
+        return True  # aiohttp's default
     context = ssl.create_default_context(cadata=trusted.decode() or None)
     # Python 3.13 turned strict checks on, which many clusters' long-lived CAs (no key identifier) fail.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
@@ -166,7 +166,7 @@ def _headers(access: Access, token: str) -> CIMultiDict[str]:
 
 def _read(path: str) -> str:
     try:
-        with open(path) as file:  # noqa: PTH123 - a kubelet's symlink swap; nothing but its text matters
+        with open(path) as file:  # noqa: PTH123 - replaced by a kubelet's symlink swap; only its text matters
             return file.read().strip()
     except OSError as problem:
         raise BadKubeconfig(f"token cannot be read: {problem}") from problem
@@ -179,9 +179,9 @@ async def _run(plugin: Exec, cluster: Cluster) -> ExecStatus:
     asked = {"apiVersion": plugin.api_version, "kind": "ExecCredential", "spec": info}
     chosen = {pair["name"]: pair["value"] for pair in plugin.env or []}
     environment = {**os.environ, **chosen, "KUBERNETES_EXEC_INFO": msgspec.json.encode(asked).decode()}
-    said = await _output([plugin.command, *(plugin.args or [])], environment, plugin.install_hint)
+    output = await _output([plugin.command, *(plugin.args or [])], environment, plugin.install_hint)
     try:
-        return msgspec.json.decode(said, type=ExecCredential).status
+        return msgspec.json.decode(output, type=ExecCredential).status
     except msgspec.DecodeError as problem:
         raise BadKubeconfig(f"{plugin.command} printed no ExecCredential: {problem}") from problem
 
@@ -192,7 +192,7 @@ def _cluster_info(cluster: Cluster) -> dict[str, Any]:
 
 
 async def _output(command: list[str], environment: dict[str, str], hint: str) -> bytes:
-    """Its standard error stays ours: plugins speak to the person there ("open this page to log in")."""
+    """Its standard error is ours: plugins print instructions for people there ("open this page to log in")."""
     try:
         process = await asyncio.create_subprocess_exec(
             *command, env=environment, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE
@@ -200,21 +200,21 @@ async def _output(command: list[str], environment: dict[str, str], hint: str) ->
     except OSError as problem:
         raise BadKubeconfig(f"{command[0]} cannot be run: {problem}. {hint}".strip()) from problem
     try:
-        said, _ = await asyncio.wait_for(process.communicate(), EXEC_TIMEOUT)
+        output, _ = await asyncio.wait_for(process.communicate(), EXEC_TIMEOUT)
     except TimeoutError as problem:
         raise BadKubeconfig(f"{command[0]} gave no credentials within {EXEC_TIMEOUT:.0f} s") from problem
     finally:
-        # It may have children that hold its output still: closing our end is what nobody can keep us from.
-        process._transport.close()  # type: ignore[attr-defined]  # it kills, too, and has no public name
+        # Its children may still hold its output open: so close our end.
+        process._transport.close()  # type: ignore[attr-defined]  # kills it, too; not public
         await process.wait()
     if process.returncode:
         raise BadKubeconfig(f"{command[0]} ended with {process.returncode}. {hint}".strip())
-    return said
+    return output
 
 
 @contextlib.contextmanager
 def _as_file(pem: bytes) -> Iterator[str]:
-    """Python's ssl reads certificates from files only; this one is ours alone, and gone at once."""
+    """Python's ssl reads certificates from files only; this one is private, and deleted at once."""
     with tempfile.NamedTemporaryFile() as file:
         file.write(pem)
         file.flush()

@@ -1,7 +1,7 @@
-"""Bytes into values, however deep; and what can still be said of bytes that become none.
+"""Decodes answers, however deeply nested; and names the objects that cannot be decoded.
 
-Users nest what they like into fields that a definition preserves, and nobody's object may stop the work on all
-others: what cannot be decoded is an error that the caller can catch, and its bytes can be looked at.
+Users nest what they like into fields that a CRD preserves, and one object must not stop the work on all others:
+what cannot be decoded is an error that the caller can catch, with the bytes.
 """
 
 import re
@@ -17,7 +17,7 @@ from tfyard.kube.errors import Undecodable
 T = TypeVar("T")
 
 DEEPEST = 12_000
-"""Apiservers refuse JSON of more than 10,000 levels; a list or an event adds two, and callers have frames."""
+"""Apiservers refuse JSON with more than 10,000 levels; a list or an event adds two, and callers have frames."""
 
 _TOKENS = re.compile(rb'"(?:[^"\\]|\\.)*+"|[\[\]{}]')
 
@@ -30,7 +30,7 @@ class Meta(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Outline(msgspec.Struct, frozen=True):
-    """What all objects, lists and (in `object`) events have in common."""
+    """The common fields of objects, lists and (in `object`) watch events."""
 
     type: str = ""
     metadata: Meta = Meta()
@@ -44,26 +44,26 @@ def decode(decoder: msgspec.json.Decoder[T], data: bytes) -> T:
     try:
         return _decode(decoder, data)
     except (RecursionError, msgspec.DecodeError, UnicodeDecodeError) as problem:
-        raise Undecodable(f"an answer cannot be read: {problem}", data) from problem
+        raise Undecodable(f"cannot decode the answer: {problem}", data) from problem
 
 
 def outline(data: bytes) -> Outline:
-    """Only its first levels are looked at. Undecodable if it is not even JSON."""
+    """Only its first levels are decoded. Undecodable if it is not even JSON."""
     return decode(_outlines, _cut(data, 3))
 
 
 def name_of(data: bytes) -> str:
-    """Of an object or of an event's, for people."""
+    """Of an object, or of a watch event's object; for people."""
     try:
         known = outline(data)
     except Undecodable:
-        return "something without a name"
+        return "an object without a name"
     meta = (known.object or known).metadata
-    return "/".join(filter(None, (meta.namespace, meta.name))) or "something without a name"
+    return "/".join(filter(None, (meta.namespace, meta.name))) or "an object without a name"
 
 
 def items(page: bytes) -> Iterator[bytes]:
-    """Of a list, each by itself. None is looked into, so that none can do harm."""
+    """The items of a list as bytes. None is decoded, so that none can fail."""
     for start, end in _containers(page, 1):
         if page[start : start + 1] == b"[":
             array = page[start:end]
@@ -80,8 +80,8 @@ def _decode(decoder: msgspec.json.Decoder[T], data: bytes) -> T:
 
 @contextmanager
 def _deeper() -> Iterator[None]:
-    """For the decoder alone, whose levels are small: Python's own at this depth could overrun the stack, which
-    ends a process without a word. (From Python 3.12 on, this limit is not the decoder's.)"""
+    """For the decoder only, whose frames are small: Python's own frames at this depth could overflow the stack,
+    which crashes the process. (From Python 3.12 on, this limit does not affect the decoder.)"""
     usual = sys.getrecursionlimit()
     sys.setrecursionlimit(max(usual, DEEPEST))
     try:
@@ -91,7 +91,7 @@ def _deeper() -> Iterator[None]:
 
 
 def _cut(data: bytes, depth: int) -> bytes:
-    """Without what is nested deeper than that."""
+    """Without everything that is nested deeper."""
     kept, end = [], 0
     for start, after in _containers(data, depth):
         kept.append(data[end:start])
@@ -100,7 +100,7 @@ def _cut(data: bytes, depth: int) -> bytes:
 
 
 def _containers(data: bytes, depth: int) -> Iterator[tuple[int, int]]:
-    """Where the objects and arrays inside of `depth` others are. It counts, where a parser would descend."""
+    """Start and end of the objects and arrays that are nested `depth` deep. Counts brackets instead of parsing."""
     level = start = 0
     for token in _TOKENS.finditer(data):
         if token[0] in b"[{":

@@ -1,13 +1,13 @@
 """What can go wrong between us and an apiserver, as types.
 
 KubeError
-├── BadKubeconfig                  nothing to talk to, or no way to prove who we are
-├── Undecodable                    an answer that is no JSON, or not of the shape that was asked for
+├── BadKubeconfig                  no cluster, or no credentials
+├── Undecodable                    an answer that is not JSON, or not of the expected type
 ├── Transient                      the same request may succeed later
-│   ├── Unreachable                nobody answered; `sent` says whether the server may have acted
+│   ├── Unreachable                no answer; `sent` says whether the server may have acted
 │   ├── TooManyRequests     429
 │   └── ServerFault         5xx
-└── Refused                        the server understood and said no
+└── Refused                        the server understood the request and refused it
     ├── Unauthorized        401    ├── AlreadyExists   409, reason AlreadyExists
     ├── Forbidden           403    ├── Conflict        any other 409: stale resourceVersion, quota contention
     ├── NotFound            404    ├── Expired         410: resourceVersion or page is compacted away
@@ -31,7 +31,7 @@ class Status(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class KubeError(TfyardError):
-    """Root of everything that this room raises."""
+    """Base of all errors of this package."""
 
 
 class BadKubeconfig(KubeError):
@@ -47,7 +47,7 @@ class Undecodable(KubeError):
 
 
 class Transient(KubeError):
-    """Worth another try after `retry_after` seconds, or after a back-off of the caller's own."""
+    """Worth a retry after `retry_after` seconds, or after the caller's own back-off."""
 
     retry_after: float | None = None
 
@@ -59,7 +59,7 @@ class Unreachable(Transient):
 
 
 class Answered(KubeError):
-    """Errors that the server itself worded."""
+    """Errors with a message from the server."""
 
     def __init__(self, status: Status, retry_after: float | None = None) -> None:
         super().__init__(f"{status.message or status.reason} ({status.code} {status.reason})".strip())
@@ -68,7 +68,8 @@ class Answered(KubeError):
 
     @property
     def causes(self) -> set[str]:
-        """Reasons finer than the code's: a 403 of a quota, of a right, of a namespace that is being deleted."""
+        """Finer reasons than the code: a 403 may be a quota, a permission, or a namespace that is being
+        deleted."""
         causes = (self.status.details or {}).get("causes") or []
         return {str(cause.get("reason")) for cause in causes}
 
@@ -127,7 +128,7 @@ _decoder = msgspec.json.Decoder(Status)
 
 
 def build_error(code: int, body: bytes, retry_after: float | None = None) -> KubeError:
-    """The typed error. A proxy in between may answer in HTML, which is the message then."""
+    """The typed error. A proxy in between may answer in HTML, which then is the message."""
     try:
         status = _decoder.decode(body)
     except (msgspec.DecodeError, RecursionError):

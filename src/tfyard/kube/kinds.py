@@ -1,4 +1,4 @@
-"""How answers become values: decoders for one caller's view of one kind of object, built once.
+"""Decoders for one caller's view of one kind of object, built once.
 
 A view is a msgspec Struct with only the fields its owner reads; the rest is skipped without becoming Python
 objects. It must accept every object that the server may hold: keep what users write as `msgspec.Raw`.
@@ -19,7 +19,7 @@ class HasVersion(Protocol):
 
 
 class Versioned(Protocol):
-    """A watch resumes from the resourceVersion it saw last, so every view has to have one."""
+    """A watch resumes from the last resourceVersion, so every view must have one."""
 
     @property
     def metadata(self) -> HasVersion: ...
@@ -52,13 +52,13 @@ class Marked(msgspec.Struct, frozen=True):
 
 
 class Bookmark(msgspec.Struct, frozen=True, tag_field="type", tag="BOOKMARK"):
-    """Nothing happened up to this version: what keeps a quiet watch from becoming too old to resume."""
+    """Nothing happened up to this version: it keeps a quiet watch from becoming too old to resume."""
 
     object: Marked
 
 
 class Trouble(msgspec.Struct, frozen=True, tag_field="type", tag="ERROR"):
-    """A stream that began with 200 OK can fail only in-band; 410 mostly comes this way."""
+    """A stream that began with 200 OK reports errors in-band; 410 mostly comes this way."""
 
     object: Status
 

@@ -1,7 +1,7 @@
-"""Which cluster, and as whom: kubectl's own rules.
+"""Which cluster and which user: kubectl's own rules.
 
-`--kubeconfig` beats `KUBECONFIG` (a list of files, the first to say something wins, missing ones are skipped)
-beats `~/.kube/config`; with none of them, the Pod that we run in. Paths inside a file are relative to it.
+`--kubeconfig` wins over `KUBECONFIG` (a list of files; the first with a value wins, missing files are skipped),
+which wins over `~/.kube/config`; without any of them, the Pod that we run in. Paths in a file are relative to it.
 """
 
 import base64
@@ -61,7 +61,7 @@ class Context(msgspec.Struct, frozen=True):
 
 
 class Access(msgspec.Struct, frozen=True):
-    """One cluster, one identity, one default namespace: all that the transport needs to know."""
+    """One cluster, one user, one default namespace: all that the transport needs."""
 
     cluster: Cluster
     user: User = User()
@@ -69,7 +69,7 @@ class Access(msgspec.Struct, frozen=True):
 
 
 class Config(msgspec.Struct, frozen=True):
-    """A kubeconfig with its lists turned into maps, so that merging is a union of maps."""
+    """A kubeconfig with its lists as maps, so that merging is a union of maps."""
 
     clusters: dict[str, Cluster] = {}
     users: dict[str, User] = {}
@@ -78,7 +78,7 @@ class Config(msgspec.Struct, frozen=True):
 
 
 def parse(text: str, folder: Path) -> Config:
-    """Pure: `folder` is where the text was found, for the relative paths in it."""
+    """Pure: `folder` is the directory of the file, for the relative paths in it."""
     try:
         doc = yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader)) or {}
         return Config(
@@ -92,7 +92,7 @@ def parse(text: str, folder: Path) -> Config:
 
 
 def merge(configs: Iterable[Config]) -> Config:
-    """Whoever names a thing first keeps it."""
+    """The first config that has a name wins."""
     merged = Config()
     for config in configs:
         merged = Config(
@@ -117,6 +117,21 @@ def choose(config: Config, context: str = "") -> Access:
     if chosen.user and chosen.user not in config.users:
         raise BadKubeconfig(f"context {name!r} names user {chosen.user!r}, which is not there")
     return Access(cluster, config.users.get(chosen.user, User()), chosen.namespace or "default")
+
+
+def dump(access: Access, name: str = "tfyard") -> str:
+    """The inverse of `parse` and `choose`: a kubeconfig with this access as its only context."""
+    doc = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": name, "cluster": _filled(access.cluster)}],
+        "users": [{"name": name, "user": _filled(access.user)}],
+        "contexts": [
+            {"name": name, "context": {"cluster": name, "user": name, "namespace": access.namespace}}
+        ],
+        "current-context": name,
+    }
+    return yaml.safe_dump(doc, sort_keys=False)
 
 
 def load(environ: Mapping[str, str], path: str = "", context: str = "") -> Access:
@@ -167,3 +182,7 @@ def _absolute(entry: dict[str, Any], folder: Path) -> dict[str, Any]:
     if plugin and "/" in plugin["command"]:
         found["exec"] = {**plugin, "command": str(folder / plugin["command"])}
     return {**present, **found}
+
+
+def _filled(part: msgspec.Struct) -> dict[str, Any]:
+    return {key: value for key, value in msgspec.to_builtins(part).items() if value}

@@ -1,4 +1,4 @@
-"""Whole collections, page by page: one answer with 10,000 objects would cost the server and us its memory."""
+"""Lists whole collections page by page: one answer with 10,000 objects costs the server and us its memory."""
 
 import logging
 from typing import Generic, TypeVar
@@ -51,16 +51,16 @@ async def _page(client: Client, kind: Kind[T], request: Request) -> Page[T]:
     except Undecodable as problem:
         meta = outline(problem.answer).metadata
         if not meta.resource_version:
-            raise  # no list at all, and not to be believed to be an empty one
+            raise  # not a list at all, and must not be taken for an empty one
         return Page(ListMeta(meta.resource_version, meta.continue_), _readable(kind, problem.answer))
 
 
 def _readable(kind: Kind[T], answer: bytes) -> list[T]:
-    """Without those that cannot be read: one object must not hide all others."""
+    """Without the objects that cannot be read: one of them must not hide all others."""
     readable: list[T] = []
     for item in items(answer):
         try:
             readable.append(decode(kind.one, item))
         except Undecodable as problem:
-            log.warning("%s is left out of a list: %s", name_of(item), problem)
+            log.warning("skipped %s in a list: %s", name_of(item), problem)
     return readable

@@ -1,4 +1,4 @@
-"""What to ask an apiserver, as values. Pure: nothing here touches the network, so tests compare it whole."""
+"""Requests to an apiserver, as values. Pure: nothing here touches the network, so tests compare whole values."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -31,18 +31,15 @@ class Resource(msgspec.Struct, frozen=True):
 PODS = Resource("", "v1", "pods")
 SERVICES = Resource("", "v1", "services")
 CONFIG_MAPS = Resource("", "v1", "configmaps")
-SECRETS = Resource("", "v1", "secrets")
 SERVICE_ACCOUNTS = Resource("", "v1", "serviceaccounts")
 NODES = Resource("", "v1", "nodes", namespaced=False)
 NAMESPACES = Resource("", "v1", "namespaces", namespaced=False)
-EVENTS = Resource("events.k8s.io", "v1", "events")
 LEASES = Resource("coordination.k8s.io", "v1", "leases")
 CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", namespaced=False)
-JOBS = Resource("batch", "v1", "jobs")
 
 
 class Patch(StrEnum):
-    """How the server reads a patch. Custom resources know no STRATEGIC; built-in lists need it to merge."""
+    """The kinds of patch. Custom resources do not support STRATEGIC; lists of built-in kinds need it to merge."""
 
     JSON = "application/json-patch+json"
     MERGE = "application/merge-patch+json"
@@ -67,23 +64,22 @@ def create(path: str, body: Any, query: Query | None = None) -> Request:
     return Request("POST", _with(path, query), msgspec.json.encode(body))
 
 
-def replace(path: str, body: Any, query: Query | None = None) -> Request:
+def replace(path: str, body: Any) -> Request:
     """The whole object; its resourceVersion, if given, must still be the stored one (else Conflict)."""
-    return Request("PUT", _with(path, query), msgspec.json.encode(body))
+    return Request("PUT", path, msgspec.json.encode(body))
 
 
 def patch(path: str, body: Any, kind: Patch = Patch.MERGE, query: Query | None = None) -> Request:
     return Request("PATCH", _with(path, query), msgspec.json.encode(body), kind)
 
 
-def apply(path: str, body: Any, force: bool = True, query: Query | None = None) -> Request:
-    """Server-side apply: create or update, and own the fields named. JSON is YAML, so we send JSON."""
-    ours = {"fieldManager": FIELD_MANAGER, "force": "true" if force else "false"}
-    return patch(path, body, Patch.APPLY, {**ours, **(query or {})})
+def apply(path: str, body: Any) -> Request:
+    """Server-side apply: create or update, and own the given fields. JSON is YAML, so we send JSON."""
+    return patch(path, body, Patch.APPLY, {"fieldManager": FIELD_MANAGER, "force": "true"})
 
 
 def delete(path: str, uid: str = "", grace: int | None = None, propagation: str = "") -> Request:
-    """With `uid`, only that very object: one that was re-created under the same name answers Conflict."""
+    """With `uid`, only that very object: the server answers Conflict for a new one of the same name."""
     options: dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions"}
     if uid:
         options["preconditions"] = {"uid": uid}
@@ -95,7 +91,7 @@ def delete(path: str, uid: str = "", grace: int | None = None, propagation: str 
 
 
 def selecting(labels: Query | None = None, fields: Query | None = None) -> dict[str, str]:
-    """The query that narrows a list or watch. An empty selector is left out: it would mean everything."""
+    """The query of a list or watch with these labels and fields. An empty selector is left out."""
     chosen = {"labelSelector": labels, "fieldSelector": fields}
     return {name: ",".join(f"{k}={v}" for k, v in part.items()) for name, part in chosen.items() if part}
 

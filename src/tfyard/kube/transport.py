@@ -1,4 +1,4 @@
-"""Send a request, decode the answer. The only file of this room that speaks to the network."""
+"""Sends a request and decodes the answer. The only file of this package that uses the network."""
 
 import asyncio
 import random
@@ -17,6 +17,7 @@ from tfyard.kube.decoding import decode
 from tfyard.kube.errors import KubeError, Transient, Unauthorized, Unreachable, build_error
 from tfyard.kube.kubeconfig import Access
 from tfyard.kube.requests import Request
+from tfyard.model.backoff import Backoff
 
 T = TypeVar("T")
 
@@ -25,15 +26,14 @@ NOT_SENT = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """How hard to try. Flow control is the server's (429); `connections` bounds the requests under way, for each
-    has a socket, and a greeting (TLS) costs both sides more than most requests do. Streams do not count."""
+    """How hard to try. Flow control is the server's (429); `connections` limits the requests in flight, because
+    each has a socket, and a TLS handshake costs both sides more than most requests do. Streams do not count."""
 
     connections: int = 32
     connect_timeout: float = 10.0
     answer_timeout: float = 30.0
     attempts: int = 6
-    first_pause: float = 0.1
-    longest_pause: float = 10.0
+    backoff: Backoff = Backoff(first=0.1, longest=10.0, jitter=0.5)
 
 
 DEFAULT_LIMITS = Limits()
@@ -64,7 +64,7 @@ class Client:
         await self._credentials.close()
         if self._session is not None:
             await self._session.close()
-            await self._hang_up()
+            await self._shut_down_sockets()
 
     @overload
     async def send(self, request: Request) -> Any: ...
@@ -72,7 +72,7 @@ class Client:
     async def send(self, request: Request, into: msgspec.json.Decoder[T]) -> T: ...
     async def send(self, request: Request, into: msgspec.json.Decoder[Any] = ANYTHING) -> Any:
         """The decoded answer, or one of kube.errors. Retried only where that cannot act twice."""
-        return decode(into, await self._insist(request))
+        return decode(into, await self._send_with_retries(request))
 
     @asynccontextmanager
     async def stream(self, request: Request, idle: float) -> AsyncIterator[AsyncIterator[bytes]]:
@@ -88,9 +88,9 @@ class Client:
         self._sockets.add(made)
         return made
 
-    async def _hang_up(self) -> None:
-        """Connections given up earlier may still wait, up to half a minute, for the TLS farewell of a server
-        that does not answer; the end of this client must not leave them to a closed event loop."""
+    async def _shut_down_sockets(self) -> None:
+        """Connections that were aborted may wait up to half a minute for the TLS close of a server that does not
+        answer; when this client ends, they must not be left to a closed event loop."""
         for _ in range(10):
             lingering = [each for each in self._sockets if each.fileno() >= 0]
             for each in lingering:
@@ -100,22 +100,23 @@ class Client:
                 return
             await asyncio.sleep(0)
 
-    async def _insist(self, request: Request) -> bytes:
-        attempt, renewed = 1, False
+    async def _send_with_retries(self, request: Request) -> bytes:
+        backoff, renewed = self.limits.backoff, False
         while True:
             login = await self._credentials.current()
             try:
                 return await self._once(request, login)
             except Unauthorized:
-                # Refused is not attempted: with new credentials the request has its turn for the first time.
+                # This was no attempt: only with new credentials is the request really tried.
                 if renewed or not self._credentials.renewable:
                     raise
                 renewed = True
             except Transient as problem:
-                if attempt == self.limits.attempts or not may_repeat(request, problem):
+                backoff = backoff.next()
+                if backoff.failures == self.limits.attempts or not may_repeat(request, problem):
                     raise
-                await asyncio.sleep(self._pause(problem, attempt))
-                attempt += 1
+                # Never sooner than the server asked, and never all clients at the same moment.
+                await asyncio.sleep(max(problem.retry_after or 0.0, 0.0) + backoff.delay(random.random()))
 
     async def _once(self, request: Request, login: Login) -> bytes:
         async with self._seats, await self._open(request, login, self.limits.answer_timeout) as response:
@@ -139,7 +140,7 @@ class Client:
 
     @contextmanager
     def _translating(self) -> Iterator[None]:
-        """Around our own reads only: an OSError of whoever consumes a stream is not the server's fault."""
+        """Around our own reads only: an OSError of the code that consumes a stream is not the server's fault."""
         try:
             yield
         except (aiohttp.ClientError, TimeoutError, OSError) as problem:
@@ -162,14 +163,9 @@ class Client:
             **self._extra,
         )
 
-    def _pause(self, problem: Transient, attempt: int) -> float:
-        """Never sooner than the server asked, and never all callers at the same moment."""
-        grown = min(self.limits.first_pause * 2.0 ** (attempt - 1), self.limits.longest_pause)
-        return max(problem.retry_after or 0.0, 0.0) + grown * random.uniform(0.5, 1.0)
-
 
 def may_repeat(request: Request, problem: Transient) -> bool:
-    """Reads always. Writes only if they surely did nothing: never sent, or turned away with Retry-After."""
+    """Reads always. Writes only if they certainly did nothing: never sent, or rejected with Retry-After."""
     if request.method == "GET" or problem.retry_after is not None:
         return True
     return isinstance(problem, Unreachable) and not problem.sent
@@ -182,7 +178,7 @@ def _unreachable(server: str, problem: Exception) -> Unreachable:
 
 @contextmanager
 def _aborting(response: aiohttp.ClientResponse) -> Iterator[None]:
-    """A stream given up half-way is cut: TLS would wait for the farewell of a peer that may be dead."""
+    """Abort a stream that is left half-way: a clean TLS close would wait for a peer that may be dead."""
     transport = response.connection.transport if response.connection else None
     try:
         yield

@@ -1,7 +1,7 @@
-"""A collection and everything that happens to it, for ever: lists, watches, and survives what comes between.
+"""Lists a collection and watches it until closed, across disconnects and restarts of the server.
 
-The caller sees a Snapshot (believe this, forget the rest), then Changed and Removed; after a gap that cannot
-be bridged, another Snapshot. Reconnections that lose nothing are invisible.
+The caller sees a Snapshot (replaces all that was known), then Changed and Removed; after a gap that cannot be
+closed, another Snapshot. Reconnections that lose nothing are invisible.
 """
 
 import asyncio
@@ -19,6 +19,7 @@ from tfyard.kube.kinds import Added, Bookmark, Deleted, Kind, ListMeta, Marked, 
 from tfyard.kube.lists import list_all
 from tfyard.kube.requests import Query, Request, get
 from tfyard.kube.transport import Client
+from tfyard.model.backoff import Backoff
 
 T = TypeVar("T", bound=Versioned)
 
@@ -39,41 +40,20 @@ class Removed(msgspec.Struct, Generic[T], frozen=True):
     object: T
 
 
-def ignore(_: KubeError | None) -> None:
-    """Nobody wants to know."""
+class WatchOptions(msgspec.Struct, frozen=True):
+    idle_timeout: float = 90.0
+    """Seconds. Most apiservers send a bookmark each minute, so a longer silence suggests a dead connection (a
+    stopped machine or a cut cable closes nothing); resuming from the same version is cheap."""
+    request_timeout: float = 300.0
+    """Seconds that one request asks to be served; the server's own default is 30 to 60 minutes."""
+    backoff: Backoff = Backoff(first=0.5, longest=30.0, jitter=0.5)
+    retry_first_list: bool = False
+    """Whether a first list that fails is retried as well, instead of being an error."""
+    on_interrupt: Callable[[KubeError | None], None] = lambda _problem: None
+    """Called at each interruption: for logs and metrics."""
 
 
-class Patience(msgspec.Struct, frozen=True):
-    """`idle`: apiservers mostly send a bookmark each minute, so longer silence smells of a dead connection (a
-    stopped machine or a cut cable closes nothing), and asking again from the same version is cheap.
-    `life`: how long one request asks to be served; the server's own default is 30 to 60 minutes.
-    `insists`: whether a first list that is refused is waited for as well, instead of being an error.
-    `told` hears of each interruption: for logs and metrics.
-    """
-
-    idle: float = 90.0
-    life: float = 300.0
-    first_pause: float = 0.5
-    longest_pause: float = 30.0
-    insists: bool = False
-    told: Callable[[KubeError | None], None] = ignore
-
-
-DEFAULT_PATIENCE = Patience()
-
-
-class _Backoff:
-    def __init__(self, patience: Patience) -> None:
-        self._patience, self._pause = patience, 0.0
-
-    def progress(self) -> None:
-        self._pause = 0.0
-
-    async def wait(self, at_least: float | None = None) -> None:
-        """Doubling, with jitter: a restarted apiserver must not meet all its watchers at the same instant."""
-        grown = self._pause * 2 or self._patience.first_pause
-        self._pause = min(grown, self._patience.longest_pause)
-        await asyncio.sleep((at_least or 0.0) + self._pause * random.uniform(0.5, 1.0))
+DEFAULT_OPTIONS = WatchOptions()
 
 
 async def watch(
@@ -81,66 +61,73 @@ async def watch(
     kind: Kind[T],
     path: str,
     query: Query | None = None,
-    patience: Patience = DEFAULT_PATIENCE,
+    options: WatchOptions = DEFAULT_OPTIONS,
 ) -> AsyncIterator[Snapshot[T] | Changed[T] | Removed[T]]:
-    """Raises only before the first Snapshot, if at all; afterwards even 401 and 403 are waited out, for a
+    """Raises only before the first Snapshot, if at all; afterwards even 401 and 403 are retried, because a
     restarting apiserver answers those until its own caches are filled. End it by closing the generator."""
-    backoff, chosen, version, begun = _Backoff(patience), dict(query or {}), "", False
+    backoff, selection, version, is_listed = options.backoff, dict(query or {}), "", False
     while True:
         try:
             if not version:
-                listing = await list_all(client, kind, path, chosen)
-                version, begun = listing.resource_version, True
+                listing = await list_all(client, kind, path, selection)
+                version, is_listed = listing.resource_version, True
                 yield Snapshot(listing.items)
             started = time.monotonic()
-            request = _request(path, chosen, version, patience)
-            async with client.stream(request, patience.idle) as chunks:
+            request = _request(path, selection, version, options.request_timeout)
+            async with client.stream(request, options.idle_timeout) as chunks:
                 async for line in watch_lines(chunks):
                     event = _decode(kind, line)
-                    backoff.progress()
+                    backoff = options.backoff
                     version = event.object.metadata.resource_version
                     if not isinstance(event, Bookmark):
                         yield Removed(event.object) if isinstance(event, Deleted) else Changed(event.object)
-            patience.told(None)
-            if time.monotonic() - started < 1.0:
-                await backoff.wait()  # a server that shuts down ends each new watch at once
+            options.on_interrupt(None)
+            if time.monotonic() - started < 1.0:  # a server that shuts down ends each new watch at once
+                backoff = await _wait(backoff)
         except KubeError as problem:
-            if not (begun or patience.insists):
+            if not (is_listed or options.retry_first_list):
                 raise
-            patience.told(problem)
+            options.on_interrupt(problem)
             version = "" if isinstance(problem, (Expired, Undecodable)) else version
-            await backoff.wait(problem.retry_after if isinstance(problem, Transient) else None)
+            backoff = await _wait(backoff, problem.retry_after if isinstance(problem, Transient) else None)
 
 
-def _request(path: str, query: dict[str, str], version: str, patience: Patience) -> Request:
-    """The end is spread: watches that began together, after a restart, must not all end together."""
-    life = str(int(patience.life * random.uniform(1.0, 2.0)))
-    asked = {"watch": "1", "allowWatchBookmarks": "true", "resourceVersion": version, "timeoutSeconds": life}
-    return get(path, {**query, **asked})
+async def _wait(backoff: Backoff, retry_after: float | None = None) -> Backoff:
+    """With jitter: all watches of a restarted apiserver must not come back at the same moment."""
+    backoff = backoff.next()
+    await asyncio.sleep((retry_after or 0.0) + backoff.delay(random.random()))
+    return backoff
+
+
+def _request(path: str, query: dict[str, str], version: str, timeout: float) -> Request:
+    """With a random timeout: watches that began together, after a restart, must not all end together."""
+    seconds = str(int(timeout * random.uniform(1.0, 2.0)))
+    asked = {"watch": "1", "allowWatchBookmarks": "true", "resourceVersion": version}
+    return get(path, {**query, **asked, "timeoutSeconds": seconds})
 
 
 def _decode(kind: Kind[T], line: bytes) -> Added[T] | Modified[T] | Deleted[T] | Bookmark:
     try:
         event = decode(kind.event, line)
     except Undecodable as problem:
-        return _pass_over(line, problem)
+        return _skip(line, problem)
     if isinstance(event, Trouble):
         raise from_status(event.object)
     return event
 
 
-def _pass_over(line: bytes, problem: Undecodable) -> Bookmark:
-    """As if nothing had happened: all others go on. But what has gone must not be believed in for ever, so a
-    removal that cannot be read costs a new list."""
+def _skip(line: bytes, problem: Undecodable) -> Bookmark:
+    """One object that cannot be read must not stop the watch on all others. But a removed object must not stay
+    in a cache for ever, so a removal that cannot be read costs a new list."""
     known = outline(line)
     if known.object is None or not known.object.metadata.resource_version or known.type == "DELETED":
         raise problem
-    log.warning("what happened to %s is passed over: %s", name_of(line), problem)
+    log.warning("skipped a watch event of %s: %s", name_of(line), problem)
     return Bookmark(Marked(ListMeta(known.object.metadata.resource_version)))
 
 
 async def watch_lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """Whole lines of any length; half a line at the end of a broken connection is nothing."""
+    """Whole lines of any length; half a line at the end of a broken connection is dropped."""
     rest = b""
     async for chunk in chunks:
         *whole, rest = (rest + chunk).split(b"\n")

@@ -1,49 +1,10 @@
-"""What a pod does, as data; and the few fields of a pod that its script and its kubelet read."""
+"""What a pod does, as data."""
 
 from collections.abc import Callable
 
 import msgspec
 
-
-class Meta(msgspec.Struct, frozen=True, rename="camel"):
-    name: str
-    namespace: str
-    uid: str
-    resource_version: str
-    labels: dict[str, str] = {}
-    annotations: dict[str, str] = {}
-    deletion_timestamp: str | None = None
-
-
-class Container(msgspec.Struct, frozen=True):
-    name: str
-    image: str = ""
-
-
-class Spec(msgspec.Struct, frozen=True, rename="camel"):
-    containers: list[Container]
-    init_containers: list[Container] = []
-    node_name: str = ""
-    restart_policy: str = "Always"
-    scheduling_gates: list[dict[str, str]] = []
-
-
-class Status(msgspec.Struct, frozen=True):
-    phase: str = "Pending"
-
-
-class Pod(msgspec.Struct, frozen=True):
-    metadata: Meta
-    spec: Spec
-    status: Status = Status()
-
-    @property
-    def key(self) -> str:
-        return f"{self.metadata.namespace}/{self.metadata.name}"
-
-    @property
-    def is_finished(self) -> bool:
-        return self.status.phase in ("Succeeded", "Failed")
+from tfyard.kubelet.runtime import Pod
 
 
 class Script(msgspec.Struct, frozen=True):

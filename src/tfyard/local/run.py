@@ -79,7 +79,7 @@ class LocalRun:
     async def _keep_going(self) -> None:
         while not self.interrupts:
             self.kubelet.change.clear()
-            decision = await reconcile(self.job, self.store, self.kubelet, self.site, datetime.now(UTC))
+            decision, _ = await reconcile(self.job, self.store, self.kubelet, self.site, datetime.now(UTC))
             self._tell(decision)
             if self.kubelet.is_deleted or (decision.status.is_finished and not await self._is_evaluating()):
                 return

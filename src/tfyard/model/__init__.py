@@ -4,7 +4,7 @@ Kubernetes words stay outside (`tfReplicaSpecs`), TensorFlow words are used insi
 Pod templates stay plain data, so that a field Kubernetes adds next year passes through untouched.
 """
 
-from .decision import Action, Amend, Create, Decision, Delete, DeleteJob, Event, Urgency
+from .decision import Action, Amend, Create, Decision, Delete, DeleteJob, Event, Outcome, Urgency
 from .job import (
     CHIEF,
     EVALUATOR,
@@ -60,6 +60,7 @@ __all__ = [
     "Manifest",
     "Observed",
     "Obstacle",
+    "Outcome",
     "Phase",
     "Place",
     "Pod",

@@ -1,4 +1,4 @@
-"""What should happen now. A Decision is data: it can be compared, printed, stored and replayed."""
+"""What should happen now. A Decision is a value: it can be compared, printed, stored and replayed."""
 
 from typing import Literal
 
@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from .job import Manifest
 from .status import Status
+from .world import Obstacle
 
 
 class Create(Struct, frozen=True, tag=True):
@@ -24,13 +25,13 @@ class Delete(Struct, frozen=True, tag=True):
     kind: str
     name: str
     uid: str = ""
-    """Precondition: a successor of the same name must never be hit by a late delete."""
+    """Precondition: a late delete must never hit a newer pod of the same name."""
     force: bool = False
-    """Do not wait for the kubelet: it has been asked, and its node does not answer."""
+    """Do not wait for the kubelet: it was asked, and does not answer."""
 
 
 class Amend(Struct, frozen=True, tag=True):
-    """Change what is there already, by a JSON merge patch: naming what should be is safe to repeat."""
+    """Change an existing object by a JSON merge patch, which is safe to repeat."""
 
     kind: str
     name: str
@@ -38,7 +39,7 @@ class Amend(Struct, frozen=True, tag=True):
 
 
 class DeleteJob(Struct, frozen=True, tag=True):
-    """The job's time to live is over; its children go with it by their owner reference."""
+    """The job's TTL has expired; its children are deleted with it by their owner reference."""
 
 
 Action = Create | Delete | Amend | DeleteJob
@@ -53,8 +54,8 @@ class Event(Struct, frozen=True):
 Urgency = Literal["now", "soon", "at rest"]
 """When a status has to be written.
 
-now      before anything is done, for nothing else remembers it
-soon     the job has begun, or runs: whoever looks again finds the same, but people want to know
+now      before anything is done, because nothing else remembers it
+soon     the job has started or runs: the next pass would find the same, but people want to know
 at rest  only counts have changed: worth a write, but not one for each pod
 """
 
@@ -64,5 +65,22 @@ class Decision(Struct, frozen=True, kw_only=True):
     actions: tuple[Action, ...] = ()
     events: tuple[Event, ...] = ()
     wake_after: float | None = None
-    """Seconds until time alone changes the answer; None if only the world can."""
+    """Seconds until the decision changes without any change in the world; None: never."""
     urgency: Urgency = "now"
+
+
+class Outcome(Struct, frozen=True, kw_only=True):
+    """What became of a decision's actions."""
+
+    done: tuple[Action, ...] = ()
+    obstacles: tuple[Obstacle, ...] = ()
+    """What stands in the way of the others."""
+    error: str = ""
+    """Why the others failed, if nothing stands in the way: the server did not answer as it should."""
+    is_unblocked: bool = False
+    """What stood in the way before does no longer, which the status does not say yet."""
+
+    @property
+    def retry(self) -> str:
+        """Why the other actions must be tried again; empty if all were done."""
+        return self.error or next((obstacle.message for obstacle in self.obstacles), "")

@@ -6,12 +6,12 @@ from typing import Any, Literal, NamedTuple
 from msgspec import Struct
 
 Manifest = dict[str, Any]
-"""Plain Kubernetes data. Shared freely between values, so never changed in place."""
+"""Plain Kubernetes data. Shared between values, so never changed in place."""
 
 CHIEF, MASTER, WORKER, PS, EVALUATOR = ROLES = ("Chief", "Master", "Worker", "PS", "Evaluator")
 
 TENSORFLOW_CONTAINER = "tensorflow"
-"""The container that trains; TFJob has always told it apart from sidecars by this name."""
+"""The container that trains: this name tells it apart from sidecars."""
 
 RestartPolicy = Literal["Always", "OnFailure", "Never", "ExitCode"]
 CleanPolicy = Literal["All", "Running", "None"]
@@ -25,7 +25,7 @@ class Task(NamedTuple):
     """One member of a role. A tuple, because planning a large job hashes it a million times."""
 
     role: str
-    index: int  # type: ignore[assignment]  # hides tuple.index, which nobody asks of a task
+    index: int  # type: ignore[assignment]  # hides tuple.index, which nobody calls on a task
 
     @property
     def name(self) -> str:
@@ -64,7 +64,7 @@ class RunPolicy(Struct, frozen=True, kw_only=True):
     managed_by: str | None = None
     scheduling: SchedulingPolicy | None = None
     evaluator_grace: int = 0
-    """How long evaluators may go on after the job has succeeded, to judge the last checkpoint."""
+    """How long evaluators may run after the job has succeeded, to evaluate the last checkpoint."""
 
 
 class TensorBoard(Struct, frozen=True, kw_only=True):
@@ -97,17 +97,17 @@ class Job(Struct, frozen=True, kw_only=True):
     run_policy: RunPolicy = RunPolicy()
     success: SuccessPolicy = ""
     chief: Task | None = None
-    """Set where the format names the deciding task itself (terminationPolicy of v1alpha1)."""
+    """Set where the format itself names the task that decides (terminationPolicy of v1alpha1)."""
     fails_with: Literal["any", "chief"] = "any"
     """Whose permanent failure fails the job: v1alpha1 looked at its chief only."""
     dynamic_workers: bool = False
     dialect: Dialect = "tf2"
     services: ServiceMode | None = None
-    """None: the place where the job runs decides."""
+    """None: the site where the job runs decides."""
     tensorboard: TensorBoard | None = None
     code: Code | None = None
     objects: tuple[Manifest, ...] = ()
-    """What must exist beside the job (claims, say); created with it, never by the planner."""
+    """What must exist beside the job (claims, for example); created with it, never by the planner."""
 
     def role(self, name: str) -> Role | None:
         return next((role for role in self.roles if role.name == name), None)
@@ -121,6 +121,6 @@ class Job(Struct, frozen=True, kw_only=True):
 
 
 def tensorflow_container(template: Manifest) -> Manifest:
-    """The container that trains: by name, or the first where nobody has the name."""
+    """The container that trains: by name, or the first if none has that name."""
     containers: list[Manifest] = (template.get("spec") or {}).get("containers") or [{}]
     return next((c for c in containers if c.get("name") == TENSORFLOW_CONTAINER), containers[0])

@@ -7,8 +7,6 @@ from typing import Final
 
 from .job import Job, Task
 
-FIELD_MANAGER: Final = "tfyard"
-
 # Upstream's labels: its SDK, Katib, Kueue and dashboards select pods by them.
 OPERATOR_NAME: Final = "training.kubeflow.org/operator-name"
 JOB_NAME: Final = "training.kubeflow.org/job-name"
@@ -36,6 +34,8 @@ PLUGINS_GROUP: Final = "scheduling.x-k8s.io/pod-group"
 POD_GROUP: Final = "PodGroup"
 """The kind, whoever's it is: core, Volcano and scheduler-plugins all call it so."""
 
+LEASE_NAME: Final = "tfyard-operator"
+"""Of the Lease by which operators elect their leader."""
 PORT_NAME: Final = "tfjob-port"
 DEFAULT_PORT: Final = 2222
 DEFAULT_IMAGE: Final = "tensorflow/tensorflow:2.21.0"

@@ -1,4 +1,4 @@
-"""What is stored of a job: what it shows, and what it must remember because the world may forget it."""
+"""What is stored of a job: what it shows, and what it must remember because its pods may be gone."""
 
 from datetime import datetime
 from typing import Literal
@@ -27,7 +27,7 @@ class RoleStatus(Struct, frozen=True, rename="camel", omit_defaults=True, kw_onl
 
 
 class RoleMemory(Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True):
-    """Sparse, so that a job of a thousand healthy tasks remembers nothing at all."""
+    """Sparse: a job of a thousand healthy tasks remembers nothing at all."""
 
     attempts: dict[str, int] = {}
     """Index -> how often its pod was given up. A pod's failure counts only if its attempt is this one."""
@@ -44,9 +44,9 @@ class Cluster(Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=T
     domain: str = ""
     dialect: Dialect = "tf2"
     gang: GangScheduler | None = None
-    """Who holds the pods until all fit. Members must go by the same rules as those who run already."""
+    """The gang scheduler of the pods: new members must use the same one as those that run already."""
     queued: int = 0
-    """How many pods Kueue was told to wait for; 0: it knows nothing of this job's pods."""
+    """How many pods Kueue was told to wait for; 0: it does not queue this job's pods."""
 
 
 class Failure(Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True):
@@ -61,13 +61,12 @@ class Status(Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=Tr
     conditions: tuple[Condition, ...] = ()
     replica_statuses: dict[str, RoleStatus] = {}
     restarts: int = 0
-    """Of all roles: what a table shows of them in one column."""
+    """Of all roles: one column of `kubectl get`."""
     tasks: dict[str, RoleMemory] = {}
     cluster: Cluster | None = None
     failure: Failure | None = None
     start_time: datetime | None = None
     completion_time: datetime | None = None
-    last_reconcile_time: datetime | None = None
     observed_generation: int | None = None
 
     def condition(self, type: str) -> Condition | None:

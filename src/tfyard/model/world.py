@@ -1,4 +1,4 @@
-"""What a backend sees when it looks: the few facts that decisions depend on."""
+"""What a backend observes: the few facts that decisions depend on."""
 
 from datetime import datetime
 from typing import Literal
@@ -22,35 +22,35 @@ class Pod(Struct, frozen=True, kw_only=True, gc=False):
     ready: bool = False
     exit_code: int | None = None
     message: str = ""
-    """The end of what the program said before it failed."""
+    """The last lines that the program wrote before it failed."""
     reason: str = ""
     restarts: int = 0
     """How often containers were restarted in place."""
     disrupted: bool = False
-    """The cluster took it away (drain, preemption, eviction, a lost node): not the program's failure."""
+    """The cluster took it away (drain, preemption, eviction, a lost node): not the program's own failure."""
     member: bool = False
-    """It joined its job's gang; those who came too late for it go alone."""
+    """It belongs to its job's PodGroup; pods that were created too late for it do not."""
     waits: bool = False
-    """A member without a node, until enough others are there."""
+    """A member without a node: the gang scheduler waits for enough others."""
     final: bool = False
-    """Kueue knows that nothing will take this pod's place."""
+    """Kueue was told that nothing will replace this pod."""
     deleting: datetime | None = None
-    """When it should be gone; Kubernetes' deletionTimestamp already includes the grace period."""
+    """When it should be gone: Kubernetes' deletionTimestamp, which includes the grace period."""
 
 
 class Obstacle(Struct, frozen=True):
-    """Why something could not be created: a quota, a missing permission, a name that another holds."""
+    """Why something could not be created: a quota, a missing permission, a name that is taken."""
 
     reason: str
     message: str
 
 
 class Group(Struct, frozen=True, kw_only=True):
-    """The job's PodGroup: what a gang scheduler was asked for, and what it answered."""
+    """The job's PodGroup: what the gang scheduler was asked for, and its answer."""
 
     spec: Manifest = {}
     phase: str = ""
-    """Volcano's: empty until it has seen the group, Pending until there is room."""
+    """Volcano's: empty until it has seen the group, Pending until there is capacity."""
     deleting: bool = False
 
 

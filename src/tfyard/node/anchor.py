@@ -1,41 +1,40 @@
-"""A PID namespace around a run's tasks, and the process that it hangs on.
+"""A PID namespace around containers, and the process that holds it.
 
-When the first process of a PID namespace ends, the kernel kills all others, however deep and however well hidden.
-That process does nothing here but end with the supervisor: no task outlives it, not even if the supervisor and
-tfyard are killed in the same instant. The supervisor itself stays outside, so that the process ids that it tells
-are those which everybody else sees. As fork and exec are near, it uses nothing but the standard library.
+When the first process of a PID namespace ends, the kernel kills all others in it, however deep and however well
+hidden. Here that process, the anchor, does nothing but end with the supervisor: no container outlives it, even if
+the supervisor and tfyard are killed at the same instant. The supervisor itself stays outside, so that the process
+ids that it reports are the ones that everybody else sees. Standard library only, because it runs between fork and
+exec.
 """
 
 import contextlib
-import ctypes
 import os
 import signal
 import socket
 
 from tfyard.node import linux_namespaces, orphans
 
-PR_SET_PDEATHSIG = 1
 ORPHAN_ENDED = b"\0"
-"""What the anchor says: those whom the dead one had may be orphans now."""
+"""What the anchor sends when a child of its own has ended: the children of that one may be orphans now."""
 
 
-def drop(wake: socket.socket) -> int | None:
-    """Have all further children live in a namespace of their own. Returns the process that it hangs on, or None
-    where that is not allowed. Orphans become its children, and of their ends it tells at `wake`."""
+def start(wake: socket.socket) -> int | None:
+    """Put all further children of this process into a PID namespace. Returns the pid of its anchor, or None where
+    that is not allowed. Orphans become children of the anchor, which reports their ends on `wake`."""
     if not _is_allowed():
         return None
     linux_namespaces.unshare(linux_namespaces.CLONE_NEWPID)
-    # Blocked for good in the anchor: the handlers are not its own, and whatever a task sends it, it stays.
+    # Blocked for good in the anchor: the handlers are the supervisor's, and no container may end it by a signal.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
     supervisor, pid = os.getpid(), os.fork()
     if pid == 0:
-        _hold(wake, supervisor)
+        _reap_orphans(wake, supervisor)
     signal.pthread_sigmask(signal.SIG_SETMASK, before)
     return pid
 
 
 def _is_allowed() -> bool:
-    """Try all of it, in a child: a process whose children live elsewhere cannot take that back."""
+    """Try all of it in a child: a process cannot undo `unshare` for its further children."""
     pid = os.fork()
     if pid == 0:
         _try()
@@ -51,14 +50,16 @@ def _try() -> None:
     os._exit(0)
 
 
-def _hold(wake: socket.socket, supervisor: int) -> None:
+def _reap_orphans(wake: socket.socket, supervisor: int) -> None:
+    """Reap orphans as long as the supervisor lives."""
     try:
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-        # It may have died before. getppid() is 0 for a parent outside, but /proc is still the outer one.
-        while orphans.parent("self") == supervisor:
+        orphans.die_with(supervisor)
+        while True:
             signal.sigwait([signal.SIGCHLD])
             _reap()
-            with contextlib.suppress(BlockingIOError):  # full: the supervisor has yet to look anyway
+            with contextlib.suppress(
+                BlockingIOError
+            ):  # full: the supervisor has not read the earlier ones yet
                 wake.send(ORPHAN_ENDED)
     finally:
         os._exit(0)

@@ -1,10 +1,10 @@
-"""Private views of the file system for tasks, so that their mount paths are the cluster's own.
+"""Private views of the file system for containers, so that their mount paths are the same as in a cluster.
 
-The new root is a tmpfs with everything of the old one bound into it, which is what lets `/out` exist without
-being made on the real disk. That takes milliseconds, and most tasks of a job mount the same: a view is made
-once and joined by all of them. In a PID namespace (see anchor.py) every task has a view, as each needs a /proc in
-which it finds itself. Needs root or unprivileged user namespaces; `is_allowed` finds out. Part of it runs between
-fork and exec, so it uses nothing but the standard library and the C library.
+The new root is a tmpfs with everything of the old one bound into it: `/out` can exist in it without being created
+on the real disk. That takes milliseconds, and most tasks of a job have the same mounts, so a view is made once and
+joined by all of them. In a PID namespace (see anchor.py) every container has a view, because each needs a /proc
+that shows its own namespace. Needs root or unprivileged user namespaces; `is_allowed` tries. Part of it runs
+between fork and exec, so it uses nothing but the standard library and the C library.
 """
 
 import ctypes
@@ -16,12 +16,12 @@ CLONE_NEWNS, CLONE_NEWUSER, CLONE_NEWPID = 0x00020000, 0x10000000, 0x20000000
 MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REMOUNT, MS_BIND, MS_REC = 1, 2, 4, 8, 32, 4096, 16384
 MS_UNBINDABLE, MS_SLAVE = 1 << 17, 1 << 19
 NEW_ROOT = "/tmp"
-"""Where the new root is put together; the old directory of that name is bound back into it."""
+"""Where the new root is assembled; the old directory of that name is bound back into it."""
 
 Mount = tuple[str, str, bool]
 """(directory here, path there, read only)."""
 PROBE: Sequence[Mount] = [("/", "/tfyard-probe/a", True)]
-"""A view that needs every permission there is."""
+"""A view that needs every permission that any view needs."""
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -42,8 +42,8 @@ class View:
 
 
 def make_view(mounts: Sequence[Mount], *, own_proc: bool = False) -> View:
-    """A view in which each directory appears at its path, and /proc shows the PID namespace that our children are
-    in. Made by a child, because only it may leave ours."""
+    """A view in which each directory appears at its path and, with `own_proc`, /proc shows the PID namespace of
+    our children. A child makes it, because this process must stay in its own mount namespace."""
     answers, answer = os.pipe()
     waits, wait = os.pipe()
     pid = os.fork()
@@ -64,7 +64,7 @@ def make_view(mounts: Sequence[Mount], *, own_proc: bool = False) -> View:
 
 
 def is_allowed() -> bool:
-    """Try it: kernels, containers and security modules forbid it in too many ways to ask each."""
+    """Try it: kernels, containers and security modules have too many ways to forbid it to ask each."""
     try:
         make_view(PROBE)
     except OSError:
@@ -73,7 +73,7 @@ def is_allowed() -> bool:
 
 
 def unshare(kind: int) -> None:
-    """Directly, if we may; else as oneself in a user namespace, where one may do so."""
+    """Directly if we may, else in a new user namespace, as the same user."""
     if _libc.unshare(kind) == 0:
         return
     uid, gid = os.getuid(), os.getgid()
@@ -105,7 +105,7 @@ def _open_view(pid: int) -> View:
 def _enter(mounts: Sequence[Mount], own_proc: bool) -> None:
     """Move this process into a view of its own."""
     unshare(CLONE_NEWNS)
-    _mount("none", "/", "", MS_REC | MS_SLAVE)  # what is mounted later, by an automounter say, is seen, too
+    _mount("none", "/", "", MS_REC | MS_SLAVE)  # mounts made outside later are seen too
     if mounts:
         _change_root(mounts)
     if own_proc:
@@ -121,10 +121,10 @@ def _change_root(mounts: Sequence[Mount]) -> None:
     _mount("none", NEW_ROOT, "", MS_UNBINDABLE)  # else it would be bound into itself with all that is below /
     _bind_entries(f"/proc/self/fd/{old}", Path(NEW_ROOT), {NEW_ROOT[1:]: f"/proc/self/fd/{keep}"})
     for source, (_, target, read_only) in zip(sources, mounts, strict=True):
-        place = _make_place(Path(NEW_ROOT), target)
-        _mount(f"/proc/self/fd/{source}", str(place), "", MS_BIND | MS_REC)
+        directory = _make_mount_point(Path(NEW_ROOT), target)
+        _mount(f"/proc/self/fd/{source}", str(directory), "", MS_BIND | MS_REC)
         if read_only:
-            _mount("none", str(place), "", MS_REMOUNT | MS_BIND | MS_RDONLY)
+            _mount("none", str(directory), "", MS_REMOUNT | MS_BIND | MS_RDONLY)
     os.chroot(NEW_ROOT)
     os.chdir("/")
 
@@ -132,41 +132,41 @@ def _change_root(mounts: Sequence[Mount]) -> None:
 def _bind_entries(source: str, target: Path, instead: dict[str, str] | None = None) -> None:
     """Everything in a directory, bound into another: directories as mounts, links as links."""
     for name in os.listdir(source):
-        origin, place = (instead or {}).get(name, f"{source}/{name}"), target / name
+        origin, entry = (instead or {}).get(name, f"{source}/{name}"), target / name
         if os.path.islink(origin) and name not in (instead or {}):
-            place.symlink_to(os.readlink(origin))
+            entry.symlink_to(os.readlink(origin))
         elif os.path.isdir(origin):
-            place.mkdir()
-            _mount(origin, str(place), "", MS_BIND | MS_REC)
+            entry.mkdir()
+            _mount(origin, str(entry), "", MS_BIND | MS_REC)
         elif os.path.isfile(origin):
-            place.touch()
-            _mount(origin, str(place), "", MS_BIND)
+            entry.touch()
+            _mount(origin, str(entry), "", MS_BIND)
 
 
-def _make_place(root: Path, target: str) -> Path:
+def _make_mount_point(root: Path, target: str) -> Path:
     """A directory to mount on. Where it is missing inside a directory of the real disk, that directory is
     replaced by a private copy of its entries, so nothing is left behind on the disk."""
-    place = root
+    directory = root
     for part in Path(target).parts[1:]:
-        child = place / part
+        child = directory / part
         if not child.exists():
-            if place != root and not _is_private(place):
-                _make_private(place)
+            if directory != root and not _is_private(directory):
+                _make_private(directory)
             child.mkdir()
-        place = child
-    return place
+        directory = child
+    return directory
 
 
-def _is_private(place: Path) -> bool:
+def _is_private(directory: Path) -> bool:
     """Whether we made this directory: then it is on the tmpfs of the new root, or on one of our own."""
-    return (place / ".tfyard-private").exists() or place.stat().st_dev == Path(NEW_ROOT).stat().st_dev
+    return (directory / ".tfyard-private").exists() or directory.stat().st_dev == Path(NEW_ROOT).stat().st_dev
 
 
-def _make_private(place: Path) -> None:
-    origin = os.open(place, os.O_PATH | os.O_CLOEXEC)
-    _mount("tmpfs", str(place), "tmpfs", 0)
-    _bind_entries(f"/proc/self/fd/{origin}", place)
-    (place / ".tfyard-private").touch()
+def _make_private(directory: Path) -> None:
+    origin = os.open(directory, os.O_PATH | os.O_CLOEXEC)
+    _mount("tmpfs", str(directory), "tmpfs", 0)
+    _bind_entries(f"/proc/self/fd/{origin}", directory)
+    (directory / ".tfyard-private").touch()
 
 
 def _mount(source: str, target: str, kind: str, flags: int) -> None:

@@ -19,6 +19,7 @@ from tfyard.model import (
     Job,
     Manifest,
     Observed,
+    Outcome,
     Status,
     Task,
 )
@@ -97,7 +98,7 @@ class Kubelet:
             del self.pods[name]
         return Observed(status=self.status, pods=tuple(pod.observed() for pod in self.pods.values()))
 
-    async def apply(self, job: Job, actions: Sequence[Action]) -> None:
+    async def apply(self, job: Job, actions: Sequence[Action]) -> Outcome:
         roles = {role.name.lower(): role.name for role in job.roles}
         for action in actions:
             match action:
@@ -107,6 +108,7 @@ class Kubelet:
                     self.pods[name].stop(force=force)
                 case DeleteJob():
                     self.is_deleted = True
+        return Outcome(done=tuple(actions))
 
     # What the run asks for.
 

@@ -1,70 +1,88 @@
-"""Whose child a process is, and who left it behind; read from /proc, the only one who knows.
+"""Parents, children and owners of processes, as /proc shows them, and how to leave none of them behind.
 
-Standard library only: the supervisor uses it, which has to be there at once.
+Standard library only: the supervisor imports it and must start quickly.
 """
 
+import ctypes
 import os
 import signal
 import time
 from collections.abc import Iterable
 
 MARK = "TFYARD_CONTAINER"
-"""Set in every task's environment: the sign by which an orphan's owner is known."""
+"""Set in the environment of every container; it tells which container an orphan came from."""
+PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 PF_EXITING = 4
-PATIENCE = 10.0
-"""Seconds; freeing the memory of a large process takes its time."""
+EXIT_TIMEOUT = 10.0
+"""Seconds; the kernel takes a while to free the memory of a large process."""
+
+_libc = ctypes.CDLL(None)
 
 
-def kill_inherited(tasks: Iterable[int]) -> None:
-    """For tfyard itself, should its supervisor be killed: as a subreaper it inherits the tasks and, by and by,
-    what they leave behind. Who is dying bears no mark any more, but may have children who are not ours yet."""
-    mine, end = children(), time.monotonic() + PATIENCE
-    doomed = {*tasks}.intersection(mine) | {*filter(owner, mine)}
-    while doomed or (any(map(_is_dying, children())) and time.monotonic() < end):
-        for pid in doomed:
+def adopt_orphans(yes: bool = True) -> None:
+    """Become a subreaper: descendants that lose their parent become our children, not those of process 1."""
+    _libc.prctl(PR_SET_CHILD_SUBREAPER, int(yes), 0, 0, 0)
+
+
+def die_with(parent: int) -> None:
+    """Have the kernel kill this process when its parent ends; end at once if it already has. The signal comes when
+    the *thread* that forked ends, so it is for children of a single-threaded process such as the supervisor."""
+    _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if parent_of("self") != parent:
+        os._exit(128 + signal.SIGKILL)
+
+
+def kill_adopted(pids: Iterable[int]) -> None:
+    """Kill the containers and their orphans after the supervisor was killed: tfyard, a subreaper too, adopts them
+    one after another. An exiting process has lost its mark, but its children may not be ours yet: wait for it."""
+    own, end = children(), time.monotonic() + EXIT_TIMEOUT
+    adopted = {*pids}.intersection(own) | {*filter(owner, own)}
+    while adopted or (any(map(_is_releasing_memory, children())) and time.monotonic() < end):
+        for pid in adopted:
             kill_group(pid, signal.SIGKILL)
-        for pid in doomed:
+        for pid in adopted:
             os.waitpid(pid, 0)
         time.sleep(0.001)
-        doomed = {*filter(owner, children())}
+        adopted = {*filter(owner, children())}
 
 
 def kill_group(pid: int, number: int) -> None:
-    """A whole group if the process leads one (every task does), else the process itself."""
+    """Signal the whole group if the process leads one (every container does), else the process alone."""
     try:
         if os.getpgid(pid) == pid:
             os.killpg(pid, number)
         else:
             os.kill(pid, number)
     except ProcessLookupError:
-        return  # gone by itself in the meantime, which is what was wanted
+        return  # it has ended by itself
 
 
 def children(also_of: int | None = None) -> list[int]:
-    """Direct children, ours and those of another process; among them is every orphan."""
+    """Direct children, ours and those of another process; every orphan is among them."""
     parents = {os.getpid(), also_of} - {None}
-    return [int(name) for name in os.listdir("/proc") if name.isdigit() and parent(name) in parents]
+    return [int(name) for name in os.listdir("/proc") if name.isdigit() and parent_of(name) in parents]
 
 
-def parent(pid: int | str) -> int | None:
-    fields = _stat(pid)
+def parent_of(pid: int | str) -> int | None:
+    """Also for a process in a PID namespace, whose os.getppid() is 0 if the parent is outside."""
+    fields = stat_fields(pid)
     return int(fields[1]) if fields else None
 
 
-def is_ending(pid: int) -> bool:
-    """Beyond the reach of signals: its end is its own doing, though a large process takes its time to be gone."""
-    fields = _stat(pid)
+def is_exiting(pid: int) -> bool:
+    """Signals no longer reach it: it ends by its own doing, though a large process needs a while."""
+    fields = stat_fields(pid)
     return not fields or bool(int(fields[6]) & PF_EXITING)
 
 
-def _is_dying(pid: int) -> bool:
-    """It has given up its memory, and its environment with it, and is not dead yet."""
-    fields = _stat(pid)
+def _is_releasing_memory(pid: int) -> bool:
+    """Its memory, and its environment with it, is gone, but it is no zombie yet."""
+    fields = stat_fields(pid)
     return bool(fields) and fields[0] != b"Z" and fields[20] == b"0"
 
 
-def _stat(pid: int | str) -> list[bytes]:
-    """What follows a process's name: its state, its parent, ...; nothing if it ended while we looked."""
+def stat_fields(pid: int | str) -> list[bytes]:
+    """The fields after the name: state, parent, ...; empty if the process has ended."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             return file.read().rpartition(b")")[2].split()
@@ -73,6 +91,7 @@ def _stat(pid: int | str) -> list[bytes]:
 
 
 def owner(pid: int) -> str | None:
+    """The id of the container that a process belongs to."""
     try:
         with open(f"/proc/{pid}/environ", "rb") as file:
             entries = file.read().split(b"\0")

@@ -8,13 +8,15 @@ from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tfyard.model import TENSORFLOW_CONTAINER, Manifest, Phase, Pod, Task
+from tfyard.model.backoff import Backoff
 from tfyard.model.names import ATTEMPT
 
-FIRST_DELAY, LONGEST_DELAY = 1.0, 60.0
-"""Seconds before the second restart in place, doubled each time; the first comes at once. The kubelet waits
-ten times as long; whoever watches a terminal should not have to."""
+RESTART_IN_PLACE = Backoff(first=1.0, longest=60.0)
+"""The first restart in place is immediate. The kubelet waits ten times as long; whoever watches a terminal should
+not have to."""
 DEFAULT_GRACE = 30
 
 
@@ -131,8 +133,8 @@ class LocalPod:
     def _go_on(self, container: Container) -> None:
         """After an end: again, the next one, or the end of the pod."""
         if self._runs_again(container):
-            delay = 0.0 if container.restarts == 0 else FIRST_DELAY * 2 ** (container.restarts - 1)
-            self.host.later(min(delay, LONGEST_DELAY), lambda: self._again(container))
+            backoff = replace(RESTART_IN_PLACE, failures=container.restarts)
+            self.host.later(backoff.delay(), lambda: self._again(container))
         elif container in self.inits:
             self.phase = "Failed" if container.code else self.phase
             if container.code == 0:

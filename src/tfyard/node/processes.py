@@ -1,8 +1,7 @@
-"""The other end of the supervisor: containers are started and signalled here, and their ends heard of."""
+"""The asker's side of the supervisor, for asyncio: start containers, signal them, hear of their exits."""
 
 import asyncio
 import contextlib
-import ctypes
 import json
 import os
 import signal
@@ -14,13 +13,17 @@ from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import asdict
 
+import tfyard
 from tfyard.errors import TfyardError
 
 from .linux_namespaces import Mount
-from .orphans import MARK, kill_inherited
+from .orphans import MARK, adopt_orphans, kill_adopted
 
-PR_SET_CHILD_SUBREAPER = 36
+PACKAGES = str(Path(tfyard.__file__).parents[1])
+START = """import sys; sys.path.append({packages!r})
+from tfyard.node.supervisor import main; main({fd}, **{options})"""
 
 
 class Command(Struct, frozen=True, kw_only=True):
@@ -45,7 +48,38 @@ class Exit(Struct, frozen=True):
 
 
 class SupervisorLost(TfyardError):
-    """The supervisor died; its tasks died with it."""
+    """The supervisor died; its containers died with it."""
+
+
+def start_supervisor(
+    log: Path, *, namespaces: bool, scratch: str = ""
+) -> tuple[subprocess.Popen[bytes], socket.socket]:
+    """The supervisor and our end of its socket. When that end closes, it kills its containers, removes the
+    directory `scratch` and ends. `namespaces`: keep containers in a PID namespace where the system allows it."""
+    ours, theirs = socket.socketpair()
+    options = {"namespaces": namespaces, "scratch": scratch}
+    start = START.format(packages=PACKAGES, fd=theirs.fileno(), options=options)
+    with theirs, log.open("ab") as output:
+        # -I -S: no site packages, no PYTHON* variables; it is up in some 30 ms. File names are encoded as here.
+        supervisor = subprocess.Popen(
+            [sys.executable, "-I", "-S", "-X", f"utf8={sys.flags.utf8_mode}", "-c", start],
+            pass_fds=[theirs.fileno()],
+            # It belongs to no container, even if we run in one ourselves.
+            env={name: value for name, value in os.environ.items() if name != MARK},
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+    return supervisor, ours
+
+
+def start_message(id: str, command: Command, log: Path) -> dict[str, Any]:
+    return {"op": "start", "id": id, "log": str(log), **asdict(command)}
+
+
+def encode(message: dict[str, Any]) -> bytes:
+    return json.dumps(message).encode() + b"\n"
 
 
 class Processes:
@@ -53,30 +87,17 @@ class Processes:
 
     def __init__(self, log: Path, on_exit: Callable[[str, Exit], None]) -> None:
         self.pids: dict[str, int] = {}
-        self._open: set[str] = set()
-        """Who was to be started and has not ended, be it that the supervisor never came to it."""
+        self._pending: set[str] = set()
+        """Containers that we asked to start and that have not ended, even if the supervisor never started them."""
         self.namespaces = False
         self._log, self._on_exit = log, on_exit
         self._ready: asyncio.Future[None] | None = None
         self._leaving = self._is_lost = False
 
     async def __aenter__(self) -> "Processes":
-        # Were the supervisor killed, its orphans would come to us instead of getting lost.
-        _inherit_orphans(True)
-        ours, theirs = socket.socketpair()
-        with self._log.open("ab") as log:
-            self._supervisor = subprocess.Popen(
-                [sys.executable, "-P", "-m", "tfyard.node.supervisor", str(theirs.fileno())],
-                pass_fds=[theirs.fileno()],
-                # It is nobody's task, even if we are one ourselves.
-                env={name: value for name, value in os.environ.items() if name != MARK},
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
-        theirs.close()
-        self._reader, self._writer = await asyncio.open_connection(sock=ours, limit=1 << 20)
+        adopt_orphans()  # were the supervisor killed, they would otherwise escape to process 1
+        self._supervisor, channel = start_supervisor(self._log, namespaces=True)
+        self._reader, self._writer = await asyncio.open_connection(sock=channel, limit=1 << 20)
         self._ready = asyncio.get_running_loop().create_future()
         self._listening = asyncio.create_task(self._listen())
         await self._ready
@@ -84,25 +105,16 @@ class Processes:
 
     async def __aexit__(self, *_: object) -> None:
         self._leaving = True
-        self._writer.close()  # the supervisor takes the end of the socket for ours, and kills what is left
+        self._writer.close()  # the supervisor takes this for our end, and kills what is left
         with contextlib.suppress(OSError):
             await self._writer.wait_closed()
         self._listening.cancel()
         await asyncio.get_running_loop().run_in_executor(None, self._supervisor.wait)
-        _inherit_orphans(False)
+        adopt_orphans(False)
 
     def start(self, id: str, command: Command, log: Path) -> None:
-        self._open.add(id)
-        self._say(
-            op="start",
-            id=id,
-            argv=command.argv,
-            env=command.env,
-            cwd=command.cwd,
-            log=str(log),
-            mounts=command.mounts,
-            cgroup=command.cgroup,
-        )
+        self._pending.add(id)
+        self._send(start_message(id, command, log))
 
     def check(self) -> None:
         """SupervisorLost if nothing can be started any more."""
@@ -110,21 +122,20 @@ class Processes:
             raise SupervisorLost("the supervisor of this run was killed, and every task with it")
 
     def signal(self, id: str, number: signal.Signals) -> None:
-        self._say(op="signal", id=id, signal=int(number))
+        self._send({"op": "signal", "id": id, "signal": int(number)})
 
-    def _say(self, **message: Any) -> None:
-        if self._is_lost:
-            return  # nobody hears it, and whoever runs the job is about to ask us
-        self._writer.write(json.dumps(message).encode() + b"\n")
+    def _send(self, message: dict[str, Any]) -> None:
+        if not self._is_lost:  # if it is lost, whoever runs the job learns so from `check`
+            self._writer.write(encode(message))
 
     async def _listen(self) -> None:
         with contextlib.suppress(ConnectionResetError):  # its end, if something was left unread
             async for line in self._reader:
-                self._hear(json.loads(line))
+                self._handle(json.loads(line))
         if not self._leaving:
-            self._lost()
+            self._lose_supervisor()
 
-    def _hear(self, message: dict[str, Any]) -> None:
+    def _handle(self, message: dict[str, Any]) -> None:
         match message:
             case {"event": "ready", "namespaces": allowed}:
                 self.namespaces = allowed
@@ -137,20 +148,16 @@ class Processes:
 
     def _exited(self, id: str, exit: Exit) -> None:
         self.pids.pop(id, None)
-        self._open.discard(id)
+        self._pending.discard(id)
         self._on_exit(id, exit)
 
-    def _lost(self) -> None:
-        """Killed from outside, or broken: no task may go on unsupervised."""
+    def _lose_supervisor(self) -> None:
+        """It was killed or broke: no container may go on without it."""
         self._supervisor.wait()
-        kill_inherited(self.pids.values())
+        kill_adopted(self.pids.values())
         self._is_lost = True
-        for id in list(self._open):
+        for id in list(self._pending):
             self._exited(id, Exit(128 + signal.SIGKILL))
         if self._ready is not None and not self._ready.done():
             text = self._log.read_text(errors="replace").strip().splitlines()
             self._ready.set_exception(SupervisorLost(f"the supervisor did not start: {' '.join(text[-1:])}"))
-
-
-def _inherit_orphans(yes: bool) -> None:
-    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, int(yes), 0, 0, 0)

@@ -1,37 +1,37 @@
-"""What tasks use, read from /proc: a task leads a session, so its processes are those of that session.
+"""CPU time and memory of containers, read from /proc: a container leads a session, and its processes stay in it.
 
-Standard library only: the supervisor uses it, which has to be there at once.
+Standard library only: the supervisor imports it and must start quickly.
 """
 
 import os
-from pathlib import Path
 from typing import NamedTuple
+
+from tfyard.node.orphans import stat_fields
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
-class Usage(NamedTuple):
-    cpu: float
+class ResourceUse(NamedTuple):
+    cpu: float = 0.0
     """Seconds so far."""
-    memory: int
+    memory: int = 0
     """Bytes now."""
 
 
-def measure() -> dict[int, Usage]:
-    """Session -> what its processes use together."""
-    found: dict[int, Usage] = {}
+def measure() -> dict[int, ResourceUse]:
+    """Session -> the sum over its processes."""
+    found: dict[int, ResourceUse] = {}
     for entry in os.scandir("/proc"):
         if entry.name.isdigit() and (row := _read(entry.name)):
             session, cpu, memory = row
-            before = found.get(session, Usage(0.0, 0))
-            found[session] = Usage(before.cpu + cpu, before.memory + memory)
+            before = found.get(session, ResourceUse())
+            found[session] = ResourceUse(before.cpu + cpu, before.memory + memory)
     return found
 
 
 def _read(pid: str) -> tuple[int, float, int] | None:
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
-    except (FileNotFoundError, ProcessLookupError):
-        return None  # ended while we looked
+    fields = stat_fields(pid)
+    if not fields:
+        return None
     return int(fields[3]), (int(fields[11]) + int(fields[12])) / _TICKS, int(fields[21]) * _PAGE

@@ -1,11 +1,11 @@
 """What should happen: one pure function from a job and the world to a Decision.
 
 The laptop and the cluster share it, which is why the same file means the same thing in both. It never
-reads a clock, a file, an environment variable or the network: time is an argument, and so is the place.
+reads a clock, a file, an environment variable or the network: time is an argument, and so is the site.
 """
 
-from .decide import decide, distrust, is_hands_off, refuse
+from .decide import decide, is_ignored, refuse, status_unreadable
 from .narrate import narrate
 from .site import Accelerator, Gang, Site
 
-__all__ = ["Accelerator", "Gang", "Site", "decide", "distrust", "is_hands_off", "narrate", "refuse"]
+__all__ = ["Accelerator", "Gang", "Site", "decide", "is_ignored", "narrate", "refuse", "status_unreadable"]

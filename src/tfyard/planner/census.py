@@ -1,35 +1,47 @@
-"""Who is there: each task's pod, sorted by what it means now that we know what is remembered."""
+"""Who is there: each task's pod, sorted by what it means now that we know what is remembered.
 
-from collections.abc import Iterator
+A census is never changed. Policies return the pods that they give up, and `give_up` makes a new census of it.
+"""
 
-from msgspec import Struct, field
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tfyard.model import Job, Observed, Pod, Role, RoleMemory, RoleStatus, Status
 from tfyard.model.names import pod_prefix
 
 from . import indexes
+from .pod_state import STATES, PodState, state_of
 from .reasons import SUSPENDED
 
 Slots = dict[int, Pod]
 """A role's pods by index."""
+Pods = tuple[Pod, ...]
 
 
-class RoleCensus(Struct, kw_only=True):
-    """One role's tasks. Lives only inside a single decision."""
+class GivenUp(Struct, frozen=True):
+    """A pod whose attempt is over: its task gets another one."""
+
+    pod: Pod
+    counts: bool = False
+    """It failed by itself, so the next attempt is a restart that counts against the limit."""
+
+
+class RoleCensus(Struct, frozen=True, kw_only=True):
+    """One role's tasks; `pod_state` says what the groups of pods mean."""
 
     role: Role
-    attempts: dict[int, int]
-    finished: set[int]
+    attempts: Mapping[int, int]
+    finished: frozenset[int]
     retries: int
-    absent: list[int] = field(default_factory=list)
-    pending: list[Pod] = field(default_factory=list)
-    running: list[Pod] = field(default_factory=list)
-    failed: list[Pod] = field(default_factory=list)
-    """Ended badly, and not yet judged."""
-    leaving: list[Pod] = field(default_factory=list)
-    """Being deleted by somebody: the task will need a new pod once the name is free."""
-    stale: list[Pod] = field(default_factory=list)
-    """Given up earlier: a failure of theirs was counted already."""
+    absent: tuple[int, ...] = ()
+    pending: Pods = ()
+    running: Pods = ()
+    failed: Pods = ()
+    leaving: Pods = ()
+    stale: Pods = ()
 
     @property
     def restarts(self) -> int:
@@ -46,22 +58,33 @@ class RoleCensus(Struct, kw_only=True):
         finished = indexes.compress(self.finished)
         return RoleMemory(attempts=attempts, finished=finished, retries=self.retries)
 
-    def give_up(self, pod: Pod, *, counts: bool) -> None:
-        """Remember that this pod is over, so that its failure is never counted a second time."""
-        self.attempts[pod.task.index] = pod.attempt + 1
-        self.retries += pod.restarts + (1 if counts else 0)
-        self.stale.append(pod)
+    def give_up(self, gone: list[GivenUp]) -> "RoleCensus":
+        """Remember that these pods are over, so that a failure of theirs is never counted a second time."""
+        uids = {each.pod.uid for each in gone}
 
-    def take_back(self, pod: Pod) -> None:
-        """The job ends before this pod is run again: a failure, not a restart."""
-        self.attempts[pod.task.index] = pod.attempt
-        self.retries -= pod.restarts + 1
-        self.failed.append(pod)
+        def stay(pods: Pods) -> Pods:
+            return tuple(pod for pod in pods if pod.uid not in uids)
+
+        return replace(
+            self,
+            attempts={**self.attempts, **{each.pod.task.index: each.pod.attempt + 1 for each in gone}},
+            retries=self.retries + sum(each.pod.restarts + each.counts for each in gone),
+            pending=stay(self.pending),
+            running=stay(self.running),
+            failed=stay(self.failed),
+            leaving=stay(self.leaving),
+            stale=(*self.stale, *(each.pod for each in gone)),
+        )
+
+    def without_pods(self) -> "RoleCensus":
+        return RoleCensus(
+            role=self.role, attempts=self.attempts, finished=self.finished, retries=self.retries
+        )
 
 
-class Census(Struct, kw_only=True):
-    roles: dict[str, RoleCensus]
-    excess: list[Pod]
+class Census(Struct, frozen=True, kw_only=True):
+    roles: Mapping[str, RoleCensus]
+    excess: Pods
     """Pods beyond the replica count, or of a role that the job no longer has."""
 
     def __iter__(self) -> Iterator[RoleCensus]:
@@ -71,11 +94,22 @@ class Census(Struct, kw_only=True):
     def restarts(self) -> int:
         return sum(role.restarts for role in self)
 
+    def give_up(self, gone: Iterable[GivenUp]) -> "Census":
+        by_role: dict[str, list[GivenUp]] = defaultdict(list)
+        for each in gone:
+            by_role[each.pod.task.role].append(each)
+        changed = {name: self.roles[name].give_up(pods) for name, pods in by_role.items()}
+        return replace(self, roles={**self.roles, **changed}) if changed else self
+
+    def without_pods(self) -> "Census":
+        """What is left of a job without pods: its memory."""
+        return Census(roles={name: role.without_pods() for name, role in self.roles.items()}, excess=())
+
 
 def take_census(job: Job, observed: Observed) -> Census:
     slots, excess = _assign(job, observed.pods)
     roles = {role.name: _count(role, slots[role.name], observed.status) for role in job.roles}
-    return Census(roles=roles, excess=excess)
+    return Census(roles=roles, excess=tuple(excess))
 
 
 def _assign(job: Job, pods: tuple[Pod, ...]) -> tuple[dict[str, Slots], list[Pod]]:
@@ -94,39 +128,38 @@ def _assign(job: Job, pods: tuple[Pod, ...]) -> tuple[dict[str, Slots], list[Pod
 
 def _count(role: Role, slots: Slots, status: Status) -> RoleCensus:
     memory = status.tasks.get(role.name, RoleMemory())
-    is_suspended = status.has(SUSPENDED)
     attempts = {int(index): count for index, count in memory.attempts.items() if int(index) < role.replicas}
     finished = indexes.expand(memory.finished, role.replicas)
-    census = RoleCensus(role=role, attempts=attempts, finished=finished, retries=memory.retries)
-    for index in range(role.replicas):
-        if index in finished:
-            continue
-        pod = slots.get(index)
-        if pod is None:
-            census.absent.append(index)
-        else:
-            _place(census, pod, is_suspended)
-    shown = status.replica_statuses.get(role.name, RoleStatus()).restarts
-    census.retries = max(census.retries, shown - census.restarts_here)  # a pod may vanish with its count
-    return census
+    unfinished = [index for index in range(role.replicas) if index not in finished]
+    here = {index: slots[index] for index in unfinished if index in slots}
+    pods = _sort(here, attempts, was_suspended=status.has(SUSPENDED))
+    done = pods.pop("finished")
+    census = RoleCensus(
+        role=role,
+        attempts=attempts | _newer_attempts(here, attempts),
+        finished=frozenset(finished.union(pod.task.index for pod in done)),
+        retries=memory.retries + sum(pod.restarts for pod in done),
+        absent=tuple(index for index in unfinished if index not in here),
+        **{state: tuple(found) for state, found in pods.items()},
+    )
+    return _with_vanished_restarts(census, status)
 
 
-def _place(census: RoleCensus, pod: Pod, is_suspended: bool) -> None:
-    attempt = census.attempts.get(pod.task.index, 0)
-    if pod.attempt < attempt:
-        census.stale.append(pod)
-        return
-    if pod.attempt > attempt:  # the status was lost or restored from a backup; the pod knows better
-        census.attempts[pod.task.index] = pod.attempt
-    sent_away = is_suspended and pod.deleting is not None  # it may well save its work and exit 0 then
-    if pod.phase == "Succeeded" and not sent_away:
-        census.finished.add(pod.task.index)
-        census.retries += pod.restarts
-    elif pod.deleting is not None:
-        census.leaving.append(pod)
-    elif pod.phase == "Failed":
-        census.failed.append(pod)
-    elif pod.phase == "Pending":
-        census.pending.append(pod)
-    else:
-        census.running.append(pod)
+def _sort(slots: Slots, attempts: Mapping[int, int], *, was_suspended: bool) -> dict[PodState, list[Pod]]:
+    found: dict[PodState, list[Pod]] = {state: [] for state in STATES}
+    for index, pod in slots.items():
+        found[state_of(pod, attempts.get(index, 0), was_suspended)].append(pod)
+    return found
+
+
+def _newer_attempts(slots: Slots, attempts: Mapping[int, int]) -> dict[int, int]:
+    """The status was lost or restored from a backup: the pod is right."""
+    return {index: pod.attempt for index, pod in slots.items() if pod.attempt > attempts.get(index, 0)}
+
+
+def _with_vanished_restarts(census: RoleCensus, status: Status) -> RoleCensus:
+    """A pod may disappear together with its count of restarts; the status has shown them."""
+    shown = status.replica_statuses.get(census.role.name, RoleStatus()).restarts
+    if not shown or shown <= census.restarts:
+        return census
+    return replace(census, retries=shown - census.restarts_here)

@@ -16,6 +16,7 @@ from tfyard.model.names import (
 
 from . import gang
 from .cluster import Roster
+from .job_setup import Setup
 from .pods import owner_references, service_ports
 from .site import Site
 
@@ -23,9 +24,10 @@ Key = tuple[str, str]
 """(kind, name)."""
 
 
-def wanted(job: Job, roster: Roster, site: Site) -> dict[Key, Manifest]:
+def wanted(job: Job, roster: Roster, site: Site, setup: Setup) -> dict[Key, Manifest]:
     """Every object that should exist while the job is active, in the order in which to make them."""
-    made = [*_group(job, site), *_config_map(job, roster), *_services(job, site), *_tensorboard(job, site)]
+    board = tensorboard(job, site) if setup.services != "none" else ()
+    made = [*_group(job, setup), *_config_map(job, roster), *_services(job, setup), *board]
     return {(manifest["kind"], manifest["metadata"]["name"]): manifest for manifest in made}
 
 
@@ -35,22 +37,22 @@ def temporary(job: Job, children: frozenset[Key]) -> list[Key]:
     return sorted(key for key in children if key[0] in ("Service", "ConfigMap") and key[1] != kept)
 
 
-def _group(job: Job, site: Site) -> Iterator[Manifest]:
-    if site.gang is not None:
+def _group(job: Job, setup: Setup) -> Iterator[Manifest]:
+    if setup.gang is not None:
         metadata = _metadata(job, job.name, job_labels(job))
-        notes = gang.annotations(job, site.gang)
+        notes = gang.annotations(job, setup.gang)
         yield {
-            "apiVersion": gang.API_VERSIONS[site.gang.by],
+            "apiVersion": gang.API_VERSIONS[setup.gang.by],
             "kind": POD_GROUP,
             "metadata": {**metadata, **({"annotations": notes} if notes else {})},
-            "spec": gang.group_spec(job, site.gang, site.lost),
+            "spec": gang.group_spec(job, setup.gang, gang.min_member(job, setup)),
         }
 
 
-def _services(job: Job, site: Site) -> Iterator[Manifest]:
-    if site.services == "shared" and job.size > 1:
+def _services(job: Job, setup: Setup) -> Iterator[Manifest]:
+    if setup.services == "shared" and job.size > 1:
         yield _shared_service(job)
-    if site.services == "per-replica":
+    if setup.services == "per-replica":
         for role in job.roles:
             ports = service_ports(role)
             for index in range(role.replicas):
@@ -92,8 +94,8 @@ def _config_map(job: Job, roster: Roster) -> Iterator[Manifest]:
         }
 
 
-def _tensorboard(job: Job, site: Site) -> Iterator[Manifest]:
-    if job.tensorboard is None or site.services == "none":
+def tensorboard(job: Job, site: Site) -> Iterator[Manifest]:
+    if job.tensorboard is None:
         return
     board, name = job.tensorboard, tensorboard_name(job.name)
     labels = {"app.kubernetes.io/name": "tensorboard", "app.kubernetes.io/instance": job.name}

@@ -13,7 +13,7 @@ from msgspec import Struct
 from tfyard.model import CHIEF, EVALUATOR, MASTER, PS, WORKER, Dialect, Job, Manifest, Role, Task
 from tfyard.model.names import cluster_config_name
 
-from .site import Site, addresses
+from .job_setup import Setup, addresses
 
 TF_CONFIG = "TF_CONFIG"
 CLUSTER_VARIABLE = "TFYARD_CLUSTER"
@@ -99,14 +99,13 @@ class Roster(Struct, frozen=True, kw_only=True):
         return ",".join(f"{kind}|{';'.join(hosts)}" for kind, hosts in sorted(listed.items()))
 
 
-def roster(job: Job, site: Site) -> Roster:
-    hosts = {role.name: addresses(job, role, site) for role in job.roles if role.replicas > 0}
-    dialect = site.dialect or job.dialect
-    found = Roster(hosts=hosts, dialect=dialect, dynamic=job.dynamic_workers)
-    if job.dynamic_workers or site.ports or not _is_large(found, job.size):
+def roster(job: Job, setup: Setup) -> Roster:
+    hosts = {role.name: addresses(job, role, setup) for role in job.roles if role.replicas > 0}
+    found = Roster(hosts=hosts, dialect=setup.dialect, dynamic=job.dynamic_workers)
+    if job.dynamic_workers or setup.ports or not _is_large(found, job.size):
         return found
     name = cluster_config_name(job.name, _digest(found.config_data()))
-    return Roster(hosts=hosts, dialect=dialect, config_map=name)
+    return Roster(hosts=hosts, dialect=setup.dialect, config_map=name)
 
 
 def has_tf_config(job: Job) -> bool:

@@ -21,7 +21,7 @@ _ENDS = (SUCCEEDED, FAILED)
 def put(
     conditions: Conditions, type: str, reason: str, message: str, now: datetime, *, holds: bool = True
 ) -> Conditions:
-    """Set a condition. The same state for the same reason is no change, so no write follows from it."""
+    """Set a condition. The same status for the same reason is no change, so it causes no write."""
     status: Literal["True", "False"] = "True" if holds else "False"
     old = next((c for c in conditions if c.type == type), None)
     if old is not None and (old.status, old.reason) == (status, reason):
@@ -33,8 +33,8 @@ def put(
 
 
 def phase(conditions: Conditions) -> str:
-    """The last one that holds. What stands in the way is the job's state only as long as it does not run: with
-    one worker of two it does both, and the message tells the rest."""
+    """The last condition that holds. Blocked is the job's phase only while it does not run: with one worker of
+    two it is both, and the condition's message says what is missing."""
     holding = [c.type for c in conditions if c.status == "True"]
     going = [type for type in holding if type != BLOCKED]
     if BLOCKED in holding and not {RUNNING, SUSPENDED, *_ENDS} & {*going}:
@@ -43,12 +43,12 @@ def phase(conditions: Conditions) -> str:
 
 
 def _blocked_last(conditions: Conditions) -> Conditions:
-    """As long as it holds: the last message is the one that tables show, and this one asks for a deed."""
+    """While it holds: tables show the last message, and this is the one that somebody has to act on."""
     return tuple(sorted(conditions, key=lambda c: c.type == BLOCKED and c.status == "True"))
 
 
 def _ended(conditions: Conditions) -> Conditions:
-    """A finished job neither runs nor restarts nor waits; all else about those conditions stays as it was."""
+    """A finished job does not run, restart or wait; reason, message and times of these conditions stay."""
     return tuple(
         msgspec.structs.replace(c, status="False") if c.type in (RUNNING, RESTARTING, BLOCKED) else c
         for c in conditions

@@ -1,25 +1,26 @@
-"""activeDeadlineSeconds, counted from the start (or the last resume). It fires on a quiet job too:
-the decision says when to look again."""
+"""activeDeadlineSeconds, counted from the start (or the last resume). It also ends a job in which nothing
+happens: the decision says when to look again."""
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 
-from tfyard.model import Failure, Job
+from tfyard.model import Failure
 
 from . import reasons
+from .situation import Situation
 
 TO_THE_SECOND = 1
-"""The start is stored in whole seconds, so the job may have begun as much later; nobody is stopped too early."""
+"""The start is stored in whole seconds, so the job may have started that much later; nobody is stopped early."""
 
 
-def remaining(job: Job, start: datetime | None, now: datetime) -> float | None:
-    limit = job.run_policy.deadline
-    if limit is None or start is None:
+def remaining(situation: Situation) -> float | None:
+    limit = situation.job.run_policy.deadline
+    if limit is None:
         return None
-    return (start + timedelta(seconds=limit + TO_THE_SECOND) - now).total_seconds()
+    return (situation.start + timedelta(seconds=limit + TO_THE_SECOND) - situation.now).total_seconds()
 
 
-def failure(job: Job, start: datetime | None, now: datetime) -> Failure | None:
-    left = remaining(job, start, now)
+def failure(situation: Situation) -> Failure | None:
+    left, job = remaining(situation), situation.job
     if left is None or left > 0:
         return None
     text = reasons.DEADLINE_MESSAGE.format(job=job, deadline=job.run_policy.deadline)

@@ -1,11 +1,10 @@
-"""Gang scheduling: the pods of a job start together or not at all, by whatever the cluster has for it.
+"""Gang scheduling: the pods of a job start together or not at all, with the scheduler that the cluster has.
 
-Each of the three has a PodGroup of its own, and pods say in three ways that they belong to it. What none of them
-does is tell us that a group can no longer be filled; that is worked out here.
+Each of the three schedulers has its own PodGroup and its own mark for pods that belong to one. None of them
+reports that a group can no longer be filled, so that is worked out here.
 """
 
 from collections.abc import Iterator
-from datetime import datetime
 from typing import Any
 
 from msgspec import Struct
@@ -26,8 +25,10 @@ from tfyard.model import (
 from tfyard.model.names import PLUGINS_GROUP, POD_GROUP, VOLCANO_GROUP, VOLCANO_TASK
 
 from . import reasons, resources
-from .census import Census
-from .site import Gang, Site
+from .census import GivenUp
+from .job_setup import Setup
+from .site import Gang
+from .situation import Situation
 
 API_VERSIONS: dict[GangScheduler, str] = {
     "core": "scheduling.k8s.io/v1alpha2",
@@ -40,15 +41,15 @@ SCHEDULERS: dict[GangScheduler, str] = {
     "scheduler-plugins": "scheduler-plugins-scheduler",
 }
 """The names under which they are installed."""
-CLUSTERS_OWN = "default-scheduler"
+DEFAULT_SCHEDULER = "default-scheduler"
 PATIENCE = 30.0
-"""Seconds until a wait is worth telling: most last for one, and would be a write each."""
+"""Seconds until a wait is reported: most last for one second, and each would cost a status update."""
 
 _NOT_COPIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 class Membership(Struct, frozen=True):
-    """What a pod carries to be counted."""
+    """What marks a pod as a member of its group."""
 
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
@@ -58,10 +59,9 @@ class Membership(Struct, frozen=True):
 # --- the group
 
 
-def group_spec(job: Job, gang: Gang, lost: int) -> Manifest:
-    """As upstream asks for it. The core API knows numbers only: no queue, no resources, no time."""
+def group_spec(job: Job, gang: Gang, members: int) -> Manifest:
+    """As upstream writes it. The core API has a number only: no queue, no resources, no timeout."""
     policy = job.run_policy.scheduling or SchedulingPolicy()
-    members = min_member(job, lost)
     if gang.by == "core":
         return {"schedulingPolicy": {"gang": {"minCount": members}}}
     asked: Manifest = {"minResources": policy.min_resources or resources.of_first(job, members)}
@@ -72,26 +72,27 @@ def group_spec(job: Job, gang: Gang, lost: int) -> Manifest:
     return {"minMember": members, **{name: value for name, value in asked.items() if value}}
 
 
-def min_member(job: Job, lost: int) -> int:
-    """Volcano counts who has finished, but only as long as there is a pod to count."""
-    policy = job.run_policy.scheduling
-    return max(1, min((policy.min_available if policy else None) or job.size, job.size - lost))
+def min_member(job: Job, setup: Setup) -> int:
+    """Volcano counts finished tasks, but only as long as they have a pod."""
+    policy, countable = job.run_policy.scheduling, job.size - setup.finished_without_pod
+    return max(1, min((policy.min_available if policy else None) or job.size, countable))
 
 
 def annotations(job: Job, gang: Gang) -> dict[str, str]:
-    """The job's own, as upstream: Volcano reads some of its settings there."""
+    """The job's own, as upstream copies them: Volcano reads some of its settings there."""
     if gang.by == "core":
         return {}
     return {name: text for name, text in job.annotations.items() if name != _NOT_COPIED}
 
 
-def amend(job: Job, observed: Observed, site: Site) -> Iterator[Amend]:
-    """Follow a job that was scaled. What the job does not ask for is left as it is; a queue is for good, and a
-    core group as a whole cannot change."""
-    gang, group = site.gang, observed.group
+def amend(situation: Situation) -> Iterator[Amend]:
+    """Follow a job that was scaled. Fields that the job does not set are left as they are; a queue and a whole
+    core group cannot be changed."""
+    job, gang, group = situation.job, situation.setup.gang, situation.observed.group
     if gang is None or group is None or group.deleting or gang.by == "core":
         return
-    spec = {name: value for name, value in group_spec(job, gang, site.lost).items() if name != "queue"}
+    wanted = group_spec(job, gang, min_member(job, situation.setup))
+    spec = {name: value for name, value in wanted.items() if name != "queue"}
     differs = {name: value for name, value in spec.items() if group.spec.get(name) != value}
     if differs:
         patch = {name: _merge(group.spec.get(name), value) for name, value in differs.items()}
@@ -99,14 +100,14 @@ def amend(job: Job, observed: Observed, site: Site) -> Iterator[Amend]:
 
 
 def _merge(old: Any, new: Any) -> Any:
-    """A merge patch keeps what it does not name: what should go is named with null."""
+    """A merge patch keeps what it does not name: null removes a field."""
     if isinstance(old, dict) and isinstance(new, dict):
         return {**dict.fromkeys(old), **new}
     return new
 
 
-def dissolve(job: Job, observed: Observed) -> Iterator[Delete]:
-    """With the job's end the claim on the cluster ends, whatever becomes of its pods."""
+def delete_group(job: Job, observed: Observed) -> Iterator[Delete]:
+    """A job that has ended or is suspended reserves nothing, whatever becomes of its pods."""
     is_leaving = observed.group is not None and observed.group.deleting
     if (POD_GROUP, job.name) in observed.children and not is_leaving:
         yield Delete(POD_GROUP, job.name)
@@ -115,13 +116,14 @@ def dissolve(job: Job, observed: Observed) -> Iterator[Delete]:
 # --- its members
 
 
-def membership(job: Job, role: Role, site: Site) -> Membership:
-    gang = site.gang
+def membership(job: Job, role: Role, setup: Setup, *, joins: bool) -> Membership:
+    """Pods that do not join the group still go to its scheduler, one by one."""
+    gang = setup.gang
     if gang is None:
         return Membership()
     named = (role.template.get("spec") or {}).get("schedulerName")
     spec = {"schedulerName": gang.scheduler} if gang.scheduler and not named else {}
-    if not gang.joins:
+    if not joins:
         return Membership(spec=spec)
     if gang.by == "core":
         return Membership(spec={"schedulingGroup": {"podGroupName": job.name}})
@@ -131,65 +133,80 @@ def membership(job: Job, role: Role, site: Site) -> Membership:
     return Membership(labels={PLUGINS_GROUP: job.name}, spec=spec)
 
 
-def can_fill(job: Job, census: Census, observed: Observed, site: Site) -> bool:
-    """Whether enough are members, or can still be. Volcano counts who has finished; the others do not, and a pod
-    that takes another's place would wait for them for ever. Such a pod goes alone: the gang has long begun."""
-    if site.gang is None or site.gang.by == "volcano":
+# --- how it stands
+
+
+class Review(Struct, frozen=True, kw_only=True):
+    given_up: tuple[GivenUp, ...] = ()
+    """Pods that wait in a group that can no longer be filled: they are created again, outside of it."""
+    joins: bool = True
+    """Whether new pods join the group."""
+    is_waiting: bool = False
+    """No pods are created yet."""
+    obstacle: Obstacle | None = None
+    """Why, once the wait is long enough to be reported."""
+    wake_after: float | None = None
+
+
+def review(situation: Situation) -> Review:
+    """A group can no longer be filled when tasks have finished meanwhile, or when the operator has another
+    scheduler now and new pods will not join."""
+    began = situation.before.cluster
+    is_left = began is not None and began.gang is not None and situation.setup.gang is None
+    joins = _can_fill(situation)
+    waiting = [pod for role in situation.census for pod in role.pending if pod.waits]
+    stuck = tuple(GivenUp(pod) for pod in waiting) if is_left or not joins else ()
+    wait = _wait(situation.give_up(stuck))
+    if wait is None:
+        return Review(given_up=stuck, joins=joins)
+    patience = PATIENCE - (situation.now - situation.start).total_seconds()
+    told = wait if patience <= 0 else None
+    return Review(given_up=stuck, joins=joins, is_waiting=True, obstacle=told, wake_after=patience)
+
+
+def _can_fill(situation: Situation) -> bool:
+    """Whether enough pods are members, or can still become members. Volcano counts finished pods, the others do
+    not, and a replacement would wait for them for ever. It starts alone: the gang has started long ago."""
+    setup, census = situation.setup, situation.census
+    if setup.gang is None or setup.gang.by == "volcano":
         return True
-    needed = (_core_members(observed.group) if site.gang.by == "core" else 0) or min_member(job, site.lost)
+    made = _core_members(situation.observed.group) if setup.gang.by == "core" else 0
+    needed = made or min_member(situation.job, setup)
     unfinished = sum(role.role.replicas - len(role.finished) for role in census)
     outside = sum(not pod.member for role in census for pod in (*role.running, *role.pending))
     return unfinished - outside >= needed
 
 
-def disband(job: Job, census: Census, observed: Observed, site: Site) -> None:
-    """Who waits in a group that can no longer be filled is made anew alone: another has finished meanwhile, or
-    the operator has another scheduler now, and whoever is missing will not join."""
-    began = observed.status.cluster
-    is_left = began is not None and began.gang is not None and site.gang is None
-    if not is_left and can_fill(job, census, observed, site):
-        return
-    for role in census:
-        stuck = [pod for pod in role.pending if pod.waits]
-        for pod in stuck:
-            role.give_up(pod, counts=False)
-        role.pending = [pod for pod in role.pending if not pod.waits]
-
-
 def _core_members(group: Group | None) -> int:
-    """A core group stays as it was made, however the job is scaled."""
+    """A core group stays as it was created, however the job is scaled."""
     policy = (group.spec if group else {}).get("schedulingPolicy") or {}
     return int((policy.get("gang") or {}).get("minCount") or 0)
 
 
-def wait(job: Job, observed: Observed, census: Census, site: Site) -> Obstacle | None:
-    """Why pods are not made yet. Never while some are there: then the gang has begun, and each one counts. (An old
-    Volcano may refuse such a pod for a while; a refusal is told and tried again like any other.)"""
-    group, gang = observed.group, site.gang
-    if gang is None or any(role.running or role.pending for role in census):
+def _wait(situation: Situation) -> Obstacle | None:
+    """Why no pods are created yet. Never while some are there: then the gang has started, and every pod is
+    needed. (An old Volcano may refuse such a pod for a while; that is reported and retried like any refusal.)"""
+    job, gang, group = situation.job, situation.setup.gang, situation.observed.group
+    if gang is None or any(role.running or role.pending for role in situation.census):
         return None
     if group is not None and group.deleting:
-        return Obstacle(reasons.GROUP_LEAVES, reasons.GROUP_LEAVES_MESSAGE.format(job=job))
+        return Obstacle(reasons.GROUP_DELETING, reasons.GROUP_DELETING_MESSAGE.format(job=job))
     if gang.by != "volcano" or (group is not None and group.phase not in ("", "Pending")):
         return None
     if group is None or not group.phase:
-        return Obstacle(reasons.GROUP_UNSEEN, reasons.GROUP_UNSEEN_MESSAGE.format(job=job))
+        return Obstacle(reasons.GROUP_NOT_SEEN, reasons.GROUP_NOT_SEEN_MESSAGE.format(job=job))
     queue = group.spec.get("queue") or "default"
-    return Obstacle(reasons.GROUP_WAITS, reasons.GROUP_WAITS_MESSAGE.format(job=job, queue=queue))
+    return Obstacle(reasons.GROUP_PENDING, reasons.GROUP_PENDING_MESSAGE.format(job=job, queue=queue))
 
 
-def patience_left(start: datetime | None, now: datetime) -> float:
-    return PATIENCE if start is None else PATIENCE - (now - start).total_seconds()
-
-
-def warnings(job: Job, site: Site) -> Iterator[Event]:
-    """Whoever names another scheduler gets it; it may know nothing of our group. And a wish that nobody hears is
-    not passed over in silence; on a single machine it comes true by itself."""
-    if site.gang is None:
-        if job.run_policy.scheduling is not None and job.size > 1 and not site.ports:
+def warnings(job: Job, setup: Setup) -> Iterator[Event]:
+    """A scheduler that the template names is kept; it may know nothing of our group. And a schedulingPolicy that
+    has no effect is reported, except on a single machine, where all tasks start together anyway."""
+    if setup.gang is None:
+        if job.run_policy.scheduling is not None and job.size > 1 and not setup.ports:
             yield Event("Warning", reasons.NO_GANG, reasons.NO_GANG_MESSAGE)
         return
-    ours = ("", site.gang.scheduler or CLUSTERS_OWN)
+    ours = ("", setup.gang.scheduler or DEFAULT_SCHEDULER)
     others = [
         r.name for r in job.roles if ((r.template.get("spec") or {}).get("schedulerName") or "") not in ours
     ]

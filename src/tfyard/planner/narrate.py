@@ -1,4 +1,4 @@
-"""Events: what is told about a job, in upstream's reasons, aggregated so that a large job stays readable."""
+"""Events: what is reported about a job, with upstream's reasons, aggregated so that a large job stays readable."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -8,9 +8,9 @@ from typing import Literal
 from tfyard.model import Action, Create, Delete, DeleteJob, Event, Job, Pod, Status
 
 from . import gang, reasons
+from .job_setup import Setup
 from .pods import template_restart_policy
 from .restart import Verdict, explain
-from .site import Site
 
 Level = Literal["Normal", "Warning"]
 
@@ -19,7 +19,7 @@ NAMED_PODS = 3
 
 
 def tell(job: Job, before: Status, after: Status, verdict: Verdict) -> Iterator[Event]:
-    """What a status change means in words; to be written only after the status itself."""
+    """What a status change means; written only after the status itself."""
     yield from _exits(job, chain(verdict.fatal, verdict.restarted))
     if after.has(reasons.RESTARTING) and (verdict.restarted or verdict.replaced):
         yield Event("Warning", reasons.TFJOB_RESTARTING, explain(job, verdict))
@@ -33,22 +33,22 @@ def tell(job: Job, before: Status, after: Status, verdict: Verdict) -> Iterator[
         yield _event("Warning", after, reasons.FAILED)
 
 
-def warn(job: Job, site: Site) -> Iterator[Event]:
-    """Where a template says one thing and the job another: told once, at the start."""
+def warn(job: Job, setup: Setup) -> Iterator[Event]:
+    """Where a template contradicts the job: reported once, at the start."""
     for role in job.roles:
         inside = template_restart_policy(role)
         if inside and inside != role.restart:
             text = reasons.TEMPLATE_RESTART_POLICY_MESSAGE
             yield Event("Warning", reasons.TEMPLATE_RESTART_POLICY, f"{text} ({role.name})")
-    yield from gang.warnings(job, site)
+    yield from gang.warnings(job, setup)
 
 
 def narrate(actions: Iterable[Action]) -> Iterator[Event]:
-    """What was done, once it is done: `Created 64 pods` instead of 64 events, and their Service with them."""
+    """What was done, after it was done: `Created 64 pods` instead of 64 events, with their Service."""
     done: dict[str, dict[str, list[str]]] = {"Create": defaultdict(list), "Delete": defaultdict(list)}
     for action in actions:
         if isinstance(action, DeleteJob):
-            yield Event("Normal", "SuccessfulDeleteJob", "Deleted job: its time to live is over")
+            yield Event("Normal", "SuccessfulDeleteJob", "Deleted job: its TTL has expired")
         elif isinstance(action, Create | Delete):
             done["Create" if isinstance(action, Create) else "Delete"][action.kind].append(action.name)
     for verb, kinds in done.items():
@@ -66,7 +66,7 @@ def _summary(kind: str, names: list[str]) -> str:
 
 
 def _exits(job: Job, pods: Iterable[Pod]) -> Iterator[Event]:
-    """Of those that ended badly: that a task is done is in the counts, and no news."""
+    """Only of pods that ended badly: that a task has finished is in the counts already."""
     by_code: dict[int, list[str]] = defaultdict(list)
     for pod in pods:
         if pod.exit_code is not None:

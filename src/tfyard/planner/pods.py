@@ -4,7 +4,7 @@ All that a role's pods share is made once; a pod then costs a handful of small d
 between pods and with the template, so nothing here changes data in place.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from tfyard.model import TENSORFLOW_CONTAINER, Job, Manifest, Role, Task, tensorflow_container
@@ -19,20 +19,22 @@ from tfyard.model.names import (
     pod_prefix,
 )
 
-from . import accelerators, gang, kueue
+from . import accelerators
 from .cluster import CLASSIC_VARIABLES, TF_CONFIG, Roster, chiefs, has_tf_config
+from .gang import Membership
 from .site import Site
 
 PodBuilder = Callable[[int, int], Manifest]
 """(index, attempt) -> manifest."""
 
 
-def builder(job: Job, role: Role, roster: Roster, site: Site, *, hostnames: bool) -> PodBuilder:
+def builder(
+    job: Job, role: Role, roster: Roster, site: Site, groups: Iterable[Membership], *, hostnames: bool
+) -> PodBuilder:
     template = role.template
     metadata: Manifest = template.get("metadata") or {}
     labels = {**_app_labels(job, role), **(metadata.get("labels") or {}), **job_labels(job)}
     labels[REPLICA_TYPE] = role.name.lower()
-    groups = (gang.membership(job, role, site), kueue.membership(job, site))
     annotations: dict[str, str] = metadata.get("annotations") or {}
     held: Manifest = {}
     for group in groups:

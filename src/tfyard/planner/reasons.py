@@ -1,4 +1,4 @@
-"""Every condition type, reason and message, as upstream writes them where upstream has them."""
+"""Every condition type, reason and message: to the letter as upstream writes them, where upstream has them."""
 
 from typing import Final
 
@@ -23,9 +23,9 @@ STATUS_UNREADABLE: Final = "StatusUnreadable"
 TEMPLATE_RESTART_POLICY: Final = "SetPodTemplateRestartPolicy"
 TEMPLATE_SCHEDULER: Final = "SetPodTemplateSchedulerName"
 NO_GANG: Final = "NoGangScheduler"
-GROUP_UNSEEN: Final = "PodGroupNotSeen"
-GROUP_WAITS: Final = "PodGroupPending"
-GROUP_LEAVES: Final = "PodGroupLeaving"
+GROUP_NOT_SEEN: Final = "PodGroupNotSeen"
+GROUP_PENDING: Final = "PodGroupPending"
+GROUP_DELETING: Final = "PodGroupDeleting"
 QUEUE_TOO_SMALL: Final = "QueuedWithFewerPods"
 
 CREATED_MESSAGE: Final = "TFJob {job.name} is created."
@@ -34,7 +34,7 @@ SUCCEEDED_MESSAGE: Final = "TFJob {job.namespace}/{job.name} successfully comple
 SUSPENDED_MESSAGE: Final = "TFJob {job.name} is suspended."
 RESUMED_MESSAGE: Final = "TFJob {job.name} is resumed."
 RESTARTING_MESSAGE: Final = "job {job.name} is restarting because {roles} replica(s) failed."
-REPLACING_MESSAGE: Final = "job {job.name} is restarting because {roles} replica(s) were taken away."
+REPLACING_MESSAGE: Final = "job {job.name} is restarting because {roles} replica(s) were evicted or deleted."
 TASK_FAILED_MESSAGE: Final = (
     "TFJob {job.namespace}/{job.name} has failed because {count} {role} replica(s) failed: {detail}"
 )
@@ -47,22 +47,22 @@ DEADLINE_MESSAGE: Final = (
 )
 INVALID_MESSAGE: Final = "TFJob {job.namespace}/{job.name} is invalid:"
 STATUS_UNREADABLE_MESSAGE: Final = (
-    "The stored status cannot be read. Acting without it could run finished tasks again, so nothing is done"
-    " until it is mended (kubectl -n {job.namespace} edit tfjob {job.name} --subresource=status):"
+    "The stored status cannot be read. Without it finished tasks could run again, so the operator does nothing"
+    " until it is corrected (kubectl -n {job.namespace} edit tfjob {job.name} --subresource=status):"
 )
-UNBLOCKED_MESSAGE: Final = "Nothing stands in the way any more."
+UNBLOCKED_MESSAGE: Final = "Nothing blocks the job any more."
 TEMPLATE_RESTART_POLICY_MESSAGE: Final = (
     "Restart policy in pod template will be overwritten by restart policy in replica spec"
 )
 TEMPLATE_SCHEDULER_MESSAGE: Final = (
     "Another scheduler is specified when gang-scheduling is enabled and it will not be overwritten"
 )
-NO_GANG_MESSAGE: Final = "schedulingPolicy is not followed: the operator runs without --gang-scheduler"
-GROUP_UNSEEN_MESSAGE: Final = (
-    "waiting for Volcano, which has not answered for podgroup {job.name} yet: is its scheduler running?"
+NO_GANG_MESSAGE: Final = "schedulingPolicy has no effect: the operator runs without --gang-scheduler"
+GROUP_NOT_SEEN_MESSAGE: Final = "Volcano has not processed PodGroup {job.name} yet: is its scheduler running?"
+GROUP_PENDING_MESSAGE: Final = (
+    "PodGroup {job.name} is Pending: waiting for capacity in Volcano's queue {queue}"
 )
-GROUP_WAITS_MESSAGE: Final = "waiting for room in Volcano's queue {queue}: podgroup {job.name} is Pending"
-GROUP_LEAVES_MESSAGE: Final = "podgroup {job.name} is still being deleted; pods wait for the next one"
+GROUP_DELETING_MESSAGE: Final = "PodGroup {job.name} is still being deleted; pods wait for the next one"
 QUEUE_TOO_SMALL_MESSAGE: Final = (
-    "Kueue was told of {count} pods and lets in no more; suspend and resume {job.name} to queue with more"
+    "Kueue queued this job with {count} pods and admits no more; suspend and resume {job.name} to change that"
 )

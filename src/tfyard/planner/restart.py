@@ -1,29 +1,44 @@
-"""What to do about a pod that failed or was taken away.
+"""What to do about a pod that failed or is being deleted.
 
-A program's own failure is judged by its role's restart policy. A pod that the cluster took away (drain,
-preemption, eviction, a lost node, `kubectl delete`) says nothing about the program: it is replaced under
-every policy, as Kubernetes' own Job does, and costs no retry.
+The restart policy of its role judges a program's own failure. A pod that was taken away (drain, preemption,
+eviction, a lost node, `kubectl delete`) says nothing about the program: it is replaced under every policy, as
+Kubernetes' own Job does, and costs no retry.
 """
 
-from msgspec import Struct, field
+from collections.abc import Iterator
+from typing import Literal
 
-from tfyard.model import WORKER, Failure, Job, Pod, RestartPolicy
+from msgspec import Struct
+
+from tfyard.model import WORKER, Failure, Job, Pod, RestartPolicy, Role
 
 from . import reasons
-from .census import Census, RoleCensus
+from .census import Census, GivenUp
+from .situation import Situation
 from .success import leaders, leading_role
 
 FIRST_RETRYABLE_CODE = 128
-"""Shells report death by signal N as 128 + N: somebody killed it, so another try may do better."""
+"""Shells report death by signal N as 128 + N: something killed the program, so another try may succeed."""
 
 MESSAGE_LINES = 12
 MESSAGE_LENGTH = 1024
 
+Ruling = Literal["restart", "replace", "drop", "fatal", "keep"]
+"""
+restart  it failed by itself and may try again: counts against the limit
+replace  the cluster or a person took it away: costs nothing
+drop     like replace, and not worth an event: it had not started
+fatal    it failed by itself and may not try again
+keep     nothing to decide
+"""
 
-class Verdict(Struct, kw_only=True):
-    restarted: list[Pod] = field(default_factory=list)
-    replaced: list[Pod] = field(default_factory=list)
-    fatal: list[Pod] = field(default_factory=list)
+
+class Verdict(Struct, frozen=True, kw_only=True):
+    restarted: tuple[Pod, ...] = ()
+    replaced: tuple[Pod, ...] = ()
+    fatal: tuple[Pod, ...] = ()
+    given_up: tuple[GivenUp, ...] = ()
+    """Every pod whose attempt is over, in the order in which to delete them."""
 
 
 def may_restart(policy: RestartPolicy, exit_code: int | None) -> bool:
@@ -32,48 +47,49 @@ def may_restart(policy: RestartPolicy, exit_code: int | None) -> bool:
     return policy != "Never"
 
 
-def judge(job: Job, census: Census) -> Verdict:
-    """Sort out every unjudged failure, and note in the census what must be remembered of it."""
-    verdict = Verdict()
-    for role in census:
-        for pod in role.failed:
-            _judge_pod(job, role, pod, verdict)
-        for pod in role.leaving:
-            _see_off(role, pod, verdict)
-        given_up = {pod.uid for pod in role.stale}
-        role.failed = [pod for pod in role.failed if pod.uid not in given_up]
-        role.leaving = [pod for pod in role.leaving if pod.uid not in given_up]
-    return verdict
+def judge(situation: Situation) -> Verdict:
+    """What is to be done about each pod that failed or is being deleted."""
+    rulings = list(_rulings(situation))
+
+    def ruled(wanted: Ruling) -> tuple[Pod, ...]:
+        return tuple(pod for pod, ruling in rulings if ruling == wanted)
+
+    return Verdict(
+        restarted=ruled("restart"),
+        replaced=ruled("replace"),
+        fatal=ruled("fatal"),
+        given_up=tuple(
+            GivenUp(pod, counts=ruling == "restart")
+            for pod, ruling in rulings
+            if ruling in ("restart", "replace", "drop")
+        ),
+    )
 
 
-def revoke(census: Census, verdict: Verdict) -> None:
-    """The job has ended: nobody is run again, and who failed is shown as failed."""
-    for pod in verdict.restarted:
-        census.roles[pod.task.role].take_back(pod)
+def _rulings(situation: Situation) -> Iterator[tuple[Pod, Ruling]]:
+    for role in situation.census:
+        yield from ((pod, _rule_failed(situation.job, role.role, pod)) for pod in role.failed)
+        yield from ((pod, _rule_leaving(pod)) for pod in role.leaving)
 
 
-def _judge_pod(job: Job, role: RoleCensus, pod: Pod, verdict: Verdict) -> None:
+def _rule_failed(job: Job, role: Role, pod: Pod) -> Ruling:
     if pod.disrupted:
-        role.give_up(pod, counts=False)
-        verdict.replaced.append(pod)
-    elif may_restart(role.role.restart, pod.exit_code):
-        role.give_up(pod, counts=True)
-        verdict.restarted.append(pod)
-    elif not is_tolerated(job, pod):
-        verdict.fatal.append(pod)
+        return "replace"
+    if may_restart(role.restart, pod.exit_code):
+        return "restart"
+    return "keep" if is_tolerated(job, pod) else "fatal"
 
 
-def _see_off(role: RoleCensus, pod: Pod, verdict: Verdict) -> None:
-    """Given up at first sight: its restarts in place leave with it, and a program that saves its work and
-    exits 0 when it is told to go has not finished."""
-    if pod.phase != "Pending" or pod.restarts:
-        role.give_up(pod, counts=False)
+def _rule_leaving(pod: Pod) -> Ruling:
+    """Given up at first sight: its restarts in place go with it, and a program that saves its work and exits 0
+    because it was stopped has not finished."""
     if pod.phase != "Pending":
-        verdict.replaced.append(pod)
+        return "replace"
+    return "drop" if pod.restarts else "keep"
 
 
 def is_tolerated(job: Job, pod: Pod) -> bool:
-    """Whose permanent failure a job survives: elastic workers, and in v1alpha1 everyone but the chief."""
+    """The job survives this permanent failure: of elastic workers, and in v1alpha1 of all but the chief."""
     if job.dynamic_workers and pod.task.role == WORKER:
         return True
     if job.fails_with == "chief":
@@ -82,8 +98,9 @@ def is_tolerated(job: Job, pod: Pod) -> bool:
     return False
 
 
-def failure(job: Job, census: Census, verdict: Verdict) -> Failure | None:
+def failure(situation: Situation, verdict: Verdict) -> Failure | None:
     """Why the job cannot go on, if it cannot."""
+    job, census = situation.job, situation.census
     if verdict.fatal:
         pod = verdict.fatal[0]
         count = sum(other.task.role == pod.task.role for other in verdict.fatal)
@@ -115,7 +132,7 @@ def explain(job: Job, verdict: Verdict) -> str:
 
 
 def describe(pod: Pod) -> str:
-    """One task's end in words: its exit code, the reason, and the last lines it wrote."""
+    """How a task ended, in words: its exit code, the reason, and the last lines it wrote."""
     code = f"exited with code {pod.exit_code}" if pod.exit_code is not None else "failed"
     again = f" after {pod.restarts} restart(s)" if pod.restarts else ""
     reason = f" ({pod.reason})" if pod.reason and pod.reason != "Error" else ""

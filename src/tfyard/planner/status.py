@@ -10,55 +10,56 @@ from tfyard.model.names import selector
 from . import conditions, reasons, restart
 from .census import Census, RoleCensus
 from .restart import Verdict
+from .situation import Situation
 from .success import is_running
 
 
 def begin(job: Job, before: Status, cluster: Cluster, now: datetime) -> Status:
-    """Created is derived, not witnessed: whoever misses it sets it, so it is never lost."""
+    """Created is set whenever it is missing, not when the creation is seen: so it is never lost."""
     found = before.conditions
     if before.condition(reasons.CREATED) is None:
         text = reasons.CREATED_MESSAGE.format(job=job)
         found = (*conditions.put((), reasons.CREATED, reasons.TFJOB_CREATED, text, now), *found)
-    return msgspec.structs.replace(acknowledge(job, before), conditions=found, cluster=cluster)
+    return msgspec.structs.replace(
+        before, conditions=found, cluster=cluster, observed_generation=job.generation or None
+    )
 
 
-def acknowledge(job: Job, before: Status) -> Status:
-    """Tools wait until an edit was seen, be it only to the time to live of a finished job."""
-    return msgspec.structs.replace(before, observed_generation=job.generation or None)
-
-
-def inherit(job: Job, before: Status, now: datetime) -> Status:
+def complete(job: Job, before: Status, now: datetime) -> Status:
     """A finished job as we would have left it: upstream sometimes sets no completion time, and without one
-    the time to live would never pass."""
+    the TTL would never expire. Tools wait for the generation, even for an edit to the TTL alone."""
     ends = [c for c in before.conditions if c.type in (reasons.SUCCEEDED, reasons.FAILED)]
     when = before.completion_time or ends[-1].last_transition_time or now
     phase = conditions.phase(before.conditions)
-    return msgspec.structs.replace(acknowledge(job, before), completion_time=when, phase=phase)
+    generation = job.generation or None
+    return msgspec.structs.replace(before, completion_time=when, phase=phase, observed_generation=generation)
 
 
 def count(job: Job, status: Status, census: Census) -> Status:
+    roles = {role.role.name: _role_status(job, role) for role in census}
     return msgspec.structs.replace(
         status,
-        replica_statuses={role.role.name: _role_status(job, role) for role in census},
-        restarts=census.restarts,
+        replica_statuses=roles,
+        restarts=sum(role.restarts for role in roles.values()),
         tasks={role.role.name: memory for role in census if (memory := role.memory()) != RoleMemory()},
         phase=conditions.phase(status.conditions),
     )
 
 
-def progress(job: Job, status: Status, census: Census, verdict: Verdict, now: datetime) -> Status:
+def progress(situation: Situation, status: Status, verdict: Verdict) -> Status:
     """The conditions of a job that goes on."""
-    found = status.conditions
+    job, found, now = situation.job, status.conditions, situation.stamp
+    is_recovering = status.has(reasons.RESTARTING) and _is_incomplete(situation.census)
     if verdict.restarted or verdict.replaced:
         text = restart.explain(job, verdict)
         found = conditions.put(found, reasons.RESTARTING, reasons.TFJOB_RESTARTING, text, now)
-    elif is_running(job, census) and not (status.has(reasons.RESTARTING) and _is_recovering(census)):
+    elif is_running(situation) and not is_recovering:
         found = _run(job, found, now)
     return msgspec.structs.replace(status, conditions=found)
 
 
 def succeed(job: Job, status: Status, now: datetime) -> Status:
-    """Who has succeeded has run, be it too shortly for anybody to have told."""
+    """A job that succeeded has run, even if it was too short for anybody to see it Running."""
     has_run = status.condition(reasons.RUNNING) or status.condition(reasons.RESTARTING)
     found = status.conditions if has_run else _run(job, status.conditions, now)
     text = reasons.SUCCEEDED_MESSAGE.format(job=job)
@@ -71,8 +72,8 @@ def fail(status: Status, failure: Failure, now: datetime) -> Status:
     return msgspec.structs.replace(status, conditions=found, completion_time=now, failure=failure)
 
 
-def note_obstacles(status: Status, obstacles: tuple[Obstacle, ...], now: datetime) -> Status:
-    """Say what stands in the way, and that it no longer does; silent on jobs that were never blocked."""
+def note_obstacles(status: Status, obstacles: list[Obstacle], now: datetime) -> Status:
+    """Report what blocks the job, and when nothing does any more; a job that was never blocked says nothing."""
     found = status.conditions
     if obstacles:
         first = obstacles[0]
@@ -83,8 +84,8 @@ def note_obstacles(status: Status, obstacles: tuple[Obstacle, ...], now: datetim
     return msgspec.structs.replace(status, conditions=found)
 
 
-def credit_active(status: Status) -> Status:
-    """Upstream counts who still runs when the job succeeds (parameter servers, mostly) as succeeded."""
+def count_active_as_succeeded(status: Status) -> Status:
+    """As upstream does with tasks that still run when the job succeeds (parameter servers, mostly)."""
     roles = {
         name: msgspec.structs.replace(role, succeeded=role.succeeded + role.active, active=0)
         for name, role in status.replica_statuses.items()
@@ -110,6 +111,6 @@ def _role_status(job: Job, role: RoleCensus) -> RoleStatus:
     )
 
 
-def _is_recovering(census: Census) -> bool:
-    """Restarting lasts until everybody is back, not until the next look."""
+def _is_incomplete(census: Census) -> bool:
+    """Restarting lasts until all tasks are back, not until the next pass."""
     return any(role.absent or role.pending or role.stale or role.leaving for role in census)

@@ -1,12 +1,12 @@
-"""When a job runs and when it has succeeded: the word of its leaders."""
+"""When a job runs and when it has succeeded: its leaders decide."""
 
 from tfyard.model import CHIEF, MASTER, WORKER, Job, Role
 
-from .census import Census
+from .situation import Situation
 
 
 def leading_role(job: Job) -> Role | None:
-    """The role whose word counts: the chief's (by either name), else the workers', else whoever is there."""
+    """The role that decides: the chief (by either name), else the workers, else the first one that has tasks."""
     present = {role.name: role for role in job.roles if role.replicas > 0}
     if job.chief is not None:
         return present.get(job.chief.role)
@@ -28,11 +28,11 @@ def leaders(job: Job) -> set[int]:
     return set(range(role.replicas))
 
 
-def has_succeeded(job: Job, census: Census) -> bool:
-    role = leading_role(job)
-    return role is not None and leaders(job) <= census.roles[role.name].finished
+def has_succeeded(situation: Situation) -> bool:
+    role = leading_role(situation.job)
+    return role is not None and leaders(situation.job) <= situation.census.roles[role.name].finished
 
 
-def is_running(job: Job, census: Census) -> bool:
-    role = leading_role(job)
-    return role is not None and bool(census.roles[role.name].running)
+def is_running(situation: Situation) -> bool:
+    role = leading_role(situation.job)
+    return role is not None and bool(situation.census.roles[role.name].running)

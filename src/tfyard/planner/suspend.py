@@ -1,4 +1,4 @@
-"""A suspended job keeps nothing but its memory: no pods, no Services. What finished stays finished."""
+"""A suspended job keeps only its memory: no pods, no Services. Tasks that have finished stay finished."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -6,8 +6,9 @@ from datetime import datetime
 from tfyard.model import Action, Delete, Job, Observed, Status
 
 from . import children, conditions, gang, plan, reasons
-from .census import Census
+from .census import GivenUp
 from .restart import is_tolerated
+from .situation import Situation
 
 
 def suspended(job: Job, status: Status, now: datetime) -> conditions.Conditions:
@@ -28,28 +29,23 @@ def resumed(job: Job, status: Status, now: datetime) -> conditions.Conditions:
     return conditions.put(status.conditions, reasons.SUSPENDED, reasons.TFJOB_RESUMED, text, now, holds=False)
 
 
-def put_to_rest(job: Job, census: Census) -> None:
-    """The pods go, and with them what must still count after the resume: failures that nobody has judged,
-    and restarts in place. Who merely leaves is not noted: that would be a line for every task."""
-    for role in census:
+def pods_to_remember(situation: Situation) -> Iterator[GivenUp]:
+    """All pods are deleted. What must still count after the resume: failures that nobody has judged, and restarts
+    in place. The other pods are not given up: that would be an entry in the status for every task."""
+    for role in situation.census:
         for pod in role.failed:
-            role.give_up(pod, counts=not pod.disrupted and not is_tolerated(job, pod))
-        for pod in role.running + role.pending + role.leaving:
-            if pod.restarts:
-                role.give_up(pod, counts=False)
-        role.running, role.pending, role.failed, role.leaving = [], [], [], []
+            yield GivenUp(pod, counts=not pod.disrupted and not is_tolerated(situation.job, pod))
+        yield from (GivenUp(pod) for pod in (*role.running, *role.pending, *role.leaving) if pod.restarts)
 
 
-def see_off(census: Census) -> None:
-    """Who still leaves at the resume was sent away by the suspension: however it ends, that is no end of
-    its task, and nobody took it from us."""
-    for role in census:
-        for pod in role.leaving:
-            role.give_up(pod, counts=False)
-        role.leaving = []
+def pods_still_leaving(situation: Situation) -> Iterator[GivenUp]:
+    """Pods that the suspension deleted and that are still there at the resume: however they end, their tasks
+    have not finished, and nobody else took them away."""
+    if situation.is_resumed:
+        yield from (GivenUp(pod) for role in situation.census for pod in role.leaving)
 
 
-def clear(job: Job, observed: Observed, now: datetime) -> Iterator[Action]:
-    yield from plan.departures(observed.pods, now)
-    yield from gang.dissolve(job, observed)
+def delete_all(job: Job, observed: Observed, now: datetime) -> Iterator[Action]:
+    yield from plan.delete_pods(observed.pods, now)
+    yield from gang.delete_group(job, observed)
     yield from (Delete(kind, name) for kind, name in children.temporary(job, observed.children))

@@ -25,9 +25,8 @@ from tfyard.model import (
     tensorflow_container,
 )
 from tfyard.model.names import REPLICA_TYPE
-from tfyard.planner import Site
 from tfyard.planner.cluster import CLUSTER_VARIABLE, Roster, has_tf_config
-from tfyard.planner.site import addresses
+from tfyard.planner.job_setup import Setup, addresses
 
 from . import cluster, code, jobs, last_step, podspec, prerequisites
 from .comments import Path
@@ -234,9 +233,9 @@ def _services(job: Job, places: dict[Task, tuple[str, int]]) -> list[Piece]:
 def _roster(job: Job, setting: Setting, host: Host | None) -> Roster:
     """Everybody's address. Indexed Jobs name their pods JOB-INDEX, which for a Job per role is the planner's
     own name; in one Job for all it is a number."""
-    site = Site(services=job.services or "shared", domain=setting.domain)
+    setup = Setup(services=job.services or "shared", domain=setting.domain)
     if host is None or job.services == "per-replica":
-        hosts = {role.name: addresses(job, role, site) for role in job.roles}
+        hosts = {role.name: addresses(job, role, setup) for role in job.roles}
     else:
         domain = f".{setting.domain}" if setting.domain else ""
         end = f".{job.name}.{job.namespace}.svc{domain}"

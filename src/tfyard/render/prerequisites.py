@@ -51,15 +51,13 @@ def secrets(files: Sequence[SecretFile], where: str) -> list[Piece]:
 
 
 def tensorboard(job: Job) -> list[Piece]:
-    """The planner's own TensorBoard. Without roles, nothing else comes with it."""
+    """The same objects that the operator creates."""
     if job.tensorboard is None:
         return []
     from tfyard.planner import Site, children  # most jobs have none, and importing it takes time
-    from tfyard.planner.cluster import Roster
 
-    alone = replace(job, roles=())
-    made = children.wanted(alone, Roster(hosts={}, dialect="tf2"), Site())
-    return [Piece(manifest, f"`tensorboard: {job.tensorboard.log_dir}`.") for manifest in made.values()]
+    made = children.tensorboard(job, Site())
+    return [Piece(manifest, f"`tensorboard: {job.tensorboard.log_dir}`.") for manifest in made]
 
 
 def _claims_for_nfs(job: Job) -> tuple[Job, list[Piece]]:

@@ -25,12 +25,11 @@ def shortfalls(job: Job) -> list[str]:
 
 def hosts(job: Job, setting: Setting) -> dict[str, list[str]]:
     """Everybody's address as the operator gives it, for those who drive the cluster from outside of it."""
-    from tfyard.planner import Site
-    from tfyard.planner.site import addresses
+    from tfyard.planner.job_setup import Setup, addresses
 
     mode = setting.services or job.services
-    site = Site(services="per-replica" if mode == "per-replica" else "shared", domain=setting.domain)
-    return {role.name: addresses(job, role, site) for role in job.roles if role.replicas}
+    setup = Setup(services="per-replica" if mode == "per-replica" else "shared", domain=setting.domain)
+    return {role.name: addresses(job, role, setup) for role in job.roles if role.replicas}
 
 
 def _job(job: Job) -> Piece:

@@ -1,16 +1,16 @@
-"""Would this very cluster take this very object? Asked of the server itself, without keeping anything."""
+"""Whether the apiserver accepts an object, by a dry run that stores nothing."""
 
 from typing import Any
 
 from tfyard.kube import Client, Resource, Unprocessable, requests
 from tfyard.kube.errors import Status
 
-# Strict: a misspelt or misplaced field is refused, instead of being dropped with a warning nobody reads.
+# Strict: a misspelt or misplaced field is refused; by default it is dropped with a warning.
 STRICT_DRY_RUN = {"dryRun": "All", "fieldValidation": "Strict"}
 
 
 async def accept(client: Client, manifest: dict[str, Any], namespace: str) -> dict[str, Any]:
-    """The object as the server would store it; raises what the server says if it would not."""
+    """The object as the server would store it; raises the server's error if it would not."""
     resource = await find_resource(client, manifest["apiVersion"], manifest["kind"])
     path = resource.path(manifest["metadata"].get("namespace") or namespace)
     stored: dict[str, Any] = await client.send(requests.create(path, manifest, STRICT_DRY_RUN))

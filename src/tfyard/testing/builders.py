@@ -1,4 +1,4 @@
-"""Small valid objects for tests, and the few calls that every cluster test begins with."""
+"""Small valid objects for tests, and the calls that most cluster tests begin with."""
 
 import secrets
 from functools import partial
@@ -10,8 +10,8 @@ from tfyard.testing.waiting import eventually
 
 
 async def create_namespace(client: Client, prefix: str = "test") -> str:
-    """A namespace in which pods can be created at once: the default ServiceAccount, without which admission
-    turns every pod away, is otherwise made by a controller that may not run here."""
+    """A namespace in which pods can be created at once. Admission refuses pods without the default ServiceAccount,
+    which otherwise a controller creates that may not run here."""
     name = f"{prefix}-{secrets.token_hex(4)}"
     await client.send(requests.create(requests.NAMESPACES.path(), {"metadata": {"name": name}}))
     await create_service_account(client, name, "default")

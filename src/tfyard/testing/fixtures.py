@@ -1,8 +1,8 @@
 """pytest fixtures: `pytest_plugins = ["tfyard.testing.fixtures"]` in a conftest.
 
-One control plane per run: an apiserver takes seconds to start and its memory grows with each CRD. A test gets
-a namespace of its own in it. Controllers run only while a test that asked for them does, because they change
-what other tests see: a namespace gets its objects, a pod on an unknown node is collected.
+One control plane per run: an apiserver takes seconds to start, and its memory grows with each CRD. A test gets
+a namespace of its own. Controllers run only during the tests that ask for them, because they change what other
+tests see: they create objects in every namespace and delete pods on unknown nodes.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ WHY_SKIPPED = pytest.StashKey[str]()
 
 
 def _missing(config: pytest.Config, problem: testing.MissingBinaries) -> NoReturn:
-    """A laptop without Go may skip; in CI, tests that silently did not run would be a lie."""
+    """A laptop without Go may skip; in CI, skipped tests would go unnoticed, so they fail."""
     said = f"no real control plane: {problem}"
     if os.environ.get("CI", "").lower() in ("true", "1"):
         pytest.fail(said, pytrace=False)
@@ -28,12 +28,12 @@ def _missing(config: pytest.Config, problem: testing.MissingBinaries) -> NoRetur
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """One visible line for all of them: a row of dots with an `s` in it tells nobody anything."""
+    """One visible line for all skipped tests: an `s` in a row of dots is easily missed."""
     if said := terminalreporter.config.stash.get(WHY_SKIPPED, None):
         terminalreporter.write_line(f"cluster tests were skipped: {said}", yellow=True)
 
 
-def _new_box(config: pytest.Config) -> testing.ControlPlane:
+def _new_control_plane(config: pytest.Config) -> testing.ControlPlane:
     try:
         return testing.ControlPlane()
     except testing.MissingBinaries as problem:
@@ -43,7 +43,7 @@ def _new_box(config: pytest.Config) -> testing.ControlPlane:
 
 @pytest.fixture(scope="session")
 def _control_plane(request: pytest.FixtureRequest) -> Iterator[testing.ControlPlane]:
-    with _new_box(request.config) as plane:
+    with _new_control_plane(request.config) as plane:
         yield plane
 
 
@@ -51,12 +51,12 @@ def _control_plane(request: pytest.FixtureRequest) -> Iterator[testing.ControlPl
 def control_plane(_control_plane: testing.ControlPlane) -> Iterator[testing.ControlPlane]:
     """The run's one control plane. Whatever a fault test stopped or paused runs again for the next test."""
     yield _control_plane
-    _control_plane.mend()
+    _control_plane.restore()
 
 
 @pytest.fixture
 def namespace(control_plane: testing.ControlPlane) -> str:
-    """A new namespace. Not removed: that needs a controller, and the whole cluster goes in a moment."""
+    """A new namespace. Not deleted afterwards: that needs a controller, and the cluster goes soon."""
 
     async def make() -> str:
         async with control_plane.client() as client:
@@ -67,7 +67,7 @@ def namespace(control_plane: testing.ControlPlane) -> str:
 
 @pytest.fixture(scope="session")
 def crds(_control_plane: testing.ControlPlane) -> None:
-    """TFJob, known to the run's control plane in all its versions."""
+    """The TFJob CRDs, installed in the run's control plane."""
 
     async def install() -> None:
         async with _control_plane.client() as client:

@@ -1,4 +1,4 @@
-"""A TCP relay with scissors: it stands between a client and a real server, and spoils the connection."""
+"""A TCP relay between a client and a real server that can break the connection in several ways."""
 
 import asyncio
 import contextlib
@@ -10,7 +10,7 @@ from tfyard.controlplane.components import LOOPBACK
 
 
 class Relay:
-    """`async with Relay(plane.server) as relay`: the same server at `relay.url`, until one of the verbs."""
+    """`async with Relay(plane.server) as relay`: the same server at `relay.url`."""
 
     def __init__(self, server: str) -> None:
         address = urlsplit(server)
@@ -33,19 +33,19 @@ class Relay:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def freeze(self) -> None:
-        """Pass nothing on and close nothing: the half-open connection of a cut cable."""
+        """Forward nothing and close nothing, as when a cable is cut."""
         self._flowing.clear()
 
     def thaw(self) -> None:
         self._flowing.set()
 
     def half_close(self) -> None:
-        """End-of-file to the client, while its own direction stays open: a server that stopped talking."""
+        """End-of-file to the client, while the direction to the server stays open."""
         for to_client in self._open:
             to_client.get_extra_info("socket").shutdown(socket.SHUT_WR)
 
     def cut(self) -> None:
-        """Reset both sides at once, in the middle of whatever was being said."""
+        """Reset both sides at once, even in the middle of a message."""
         for to_client, to_server in self._open.items():
             to_client.transport.abort()
             to_server.transport.abort()
@@ -60,7 +60,7 @@ class Relay:
             self._open[writer] = to_server
             await asyncio.gather(self._pump(reader, to_server), self._pump(from_server, writer))
         except (OSError, asyncio.CancelledError):
-            writer.transport.abort()  # the server is away, a side was cut, or we are closing
+            writer.transport.abort()  # the server is away, a side was reset, or the relay is closing
         finally:
             await self._close(writer)
             self._tasks.discard(task)

@@ -1,4 +1,4 @@
-"""Waiting for what Kubernetes does in its own time, with an end."""
+"""Waiting for what Kubernetes does later, with a timeout."""
 
 import asyncio
 import time
@@ -11,8 +11,8 @@ T = TypeVar("T")
 
 
 async def eventually(look: Callable[[], Awaitable[T]], timeout: float = 30.0) -> T:
-    """What `look` returns once it neither asserts nor is refused: caches of RBAC, quotas and watches in the
-    apiserver follow the stored truth by milliseconds, or by a second. Its last objection is raised."""
+    """Call `look` until it neither fails an assertion nor is refused, and return its result; its last error is
+    raised after the timeout. The apiserver's caches (RBAC, quotas, watches) lag behind by up to a second."""
     end = time.monotonic() + timeout
     while True:
         try:

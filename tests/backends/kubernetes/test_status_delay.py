@@ -4,7 +4,15 @@ from itertools import pairwise
 
 import pytest
 
-from tfyard.backends.kubernetes.status_delay import GIVE_WAY, LONGEST_QUIET, LULL, QUIET, RESTLESS, SOON, Pace
+from tfyard.backends.kubernetes.status_delay import (
+    CHECK_AGAIN,
+    LONGEST_QUIET,
+    LONGEST_UNQUIET,
+    LONGEST_YIELD,
+    QUIET,
+    SOON,
+    StatusDelay,
+)
 from tfyard.model import Decision, RoleStatus, Status, Urgency
 
 STEP = 0.1
@@ -15,88 +23,90 @@ def ready(number: int, urgency: Urgency = "at rest") -> Decision:
     return Decision(status=status, urgency=urgency)
 
 
-def written(pace: Pace, changes_every: float, seconds: float) -> list[float]:
+def written(delay: StatusDelay, changes_every: float, seconds: float) -> list[float]:
     """When a job whose counts change as often is written about, looked at every tenth of a second."""
     moments = [round(number * STEP, 1) for number in range(int(seconds / STEP))]
-    return [moment for moment in moments if not pace.holds("uid", ready(int(moment / changes_every)), moment)]
+    return [
+        moment for moment in moments if not delay.holds("uid", ready(int(moment / changes_every)), moment)
+    ]
 
 
 def test_counts_that_rest_are_written_soon() -> None:
-    pace = Pace()
-    assert pace.holds("uid", ready(1), 0.0)
-    assert pace.left("uid", 0.0) == QUIET
-    assert not pace.holds("uid", ready(1), QUIET)
-    assert pace.left("uid", QUIET) is None
+    delay = StatusDelay()
+    assert delay.holds("uid", ready(1), 0.0)
+    assert delay.due_in("uid", 0.0) == QUIET
+    assert not delay.holds("uid", ready(1), QUIET)
+    assert delay.due_in("uid", QUIET) is None
 
 
 def test_a_change_begins_the_rest_anew() -> None:
-    pace = Pace()
-    assert pace.holds("uid", ready(1), 0.0)
+    delay = StatusDelay()
+    assert delay.holds("uid", ready(1), 0.0)
     changed = QUIET / 2
-    assert pace.holds("uid", ready(2), changed)
-    assert pace.holds("uid", ready(2), QUIET)
-    assert not pace.holds("uid", ready(2), changed + QUIET)
+    assert delay.holds("uid", ready(2), changed)
+    assert delay.holds("uid", ready(2), QUIET)
+    assert not delay.holds("uid", ready(2), changed + QUIET)
 
 
 def test_counts_that_never_rest_are_written_now_and_then() -> None:
-    (moment,) = written(Pace(), changes_every=0.1, seconds=6.0)
-    assert moment == pytest.approx(QUIET * RESTLESS, abs=2 * STEP)
+    (moment,) = written(StatusDelay(), changes_every=0.1, seconds=6.0)
+    assert moment == pytest.approx(QUIET * LONGEST_UNQUIET, abs=2 * STEP)
 
 
 def test_a_job_that_goes_on_changing_is_written_about_ever_more_rarely() -> None:
-    moments = written(Pace(), changes_every=1.0, seconds=600)
+    moments = written(StatusDelay(), changes_every=1.0, seconds=600)
     assert len(moments) < 50
-    assert max(b - a for a, b in pairwise(moments)) <= LONGEST_QUIET * RESTLESS + 1
+    assert max(b - a for a, b in pairwise(moments)) <= LONGEST_QUIET * LONGEST_UNQUIET + 1
 
 
 def test_what_must_be_remembered_takes_the_counts_with_it() -> None:
-    pace = Pace()
-    assert pace.holds("uid", ready(1), 0.0)
-    assert not pace.holds("uid", ready(1, "now"), 0.1)
-    assert pace.left("uid", 0.1) is None
+    delay = StatusDelay()
+    assert delay.holds("uid", ready(1), 0.0)
+    assert not delay.holds("uid", ready(1, "now"), 0.1)
+    assert delay.due_in("uid", 0.1) is None
 
 
 def test_that_a_job_runs_does_not_wait_for_its_counts_to_rest() -> None:
-    pace = Pace()
-    assert pace.holds("uid", ready(1, "soon"), 0.0)
-    assert pace.holds("uid", ready(2, "soon"), SOON / 2)
-    assert not pace.holds("uid", ready(3, "soon"), SOON)
+    delay = StatusDelay()
+    assert delay.holds("uid", ready(1, "soon"), 0.0)
+    assert delay.holds("uid", ready(2, "soon"), SOON / 2)
+    assert not delay.holds("uid", ready(3, "soon"), SOON)
 
 
 def test_that_a_job_runs_takes_the_counts_with_it_that_wait_already() -> None:
-    pace = Pace()
-    assert pace.holds("uid", ready(1), 0.0)
-    assert pace.holds("uid", ready(2, "soon"), QUIET / 2)
-    assert not pace.holds("uid", ready(2, "soon"), QUIET)
+    delay = StatusDelay()
+    assert delay.holds("uid", ready(1), 0.0)
+    assert delay.holds("uid", ready(2, "soon"), QUIET / 2)
+    assert not delay.holds("uid", ready(2, "soon"), QUIET)
 
 
 def test_in_a_rush_that_a_job_runs_gives_way_but_not_for_ever() -> None:
-    pace, now = Pace(), 0.0
-    while pace.holds("uid", ready(1, "soon"), now, in_rush=True):
-        assert pace.left("uid", now)
+    delay, now = StatusDelay(), 0.0
+    while delay.holds("uid", ready(1, "soon"), now, is_creating_many=True):
+        assert delay.due_in("uid", now)
         now += STEP
-    assert GIVE_WAY <= now <= GIVE_WAY + LULL
-    assert pace.left("uid", now) is None
+    assert LONGEST_YIELD <= now <= LONGEST_YIELD + CHECK_AGAIN
+    assert delay.due_in("uid", now) is None
 
 
 def test_once_the_rush_is_over_it_is_told_at_the_next_look() -> None:
-    pace = Pace()
-    assert pace.holds("uid", ready(1, "soon"), 0.0)
-    assert pace.holds("uid", ready(1, "soon"), SOON, in_rush=True)
-    left = pace.left("uid", SOON)
+    delay = StatusDelay()
+    assert delay.holds("uid", ready(1, "soon"), 0.0)
+    assert delay.holds("uid", ready(1, "soon"), SOON, is_creating_many=True)
+    left = delay.due_in("uid", SOON)
     assert left is not None
-    assert not pace.holds("uid", ready(1, "soon"), SOON + left)
+    assert not delay.holds("uid", ready(1, "soon"), SOON + left)
 
 
 def test_a_rush_holds_up_no_counts_and_no_memory() -> None:
-    pace = Pace()
-    assert pace.holds("uid", ready(1), 0.0, in_rush=True)
-    assert not pace.holds("uid", ready(1), QUIET, in_rush=True)
-    assert not pace.holds("uid", ready(2, "now"), QUIET, in_rush=True)
+    delay = StatusDelay()
+    assert delay.holds("uid", ready(1), 0.0, is_creating_many=True)
+    assert not delay.holds("uid", ready(1), QUIET, is_creating_many=True)
+    assert not delay.holds("uid", ready(2, "now"), QUIET, is_creating_many=True)
 
 
 def test_jobs_do_not_wait_for_each_other() -> None:
-    pace = Pace()
-    pace.holds("one", ready(1), 0.0)
-    assert pace.holds("other", ready(1), QUIET)
-    assert not pace.holds("one", ready(1), QUIET)
+    delay = StatusDelay()
+    delay.holds("one", ready(1), 0.0)
+    assert delay.holds("other", ready(1), QUIET)
+    assert not delay.holds("one", ready(1), QUIET)

@@ -1,7 +1,23 @@
-"""A cluster as the place where jobs happen: what is there is watched, what was decided is written."""
+"""A cluster as a backend: what is there is watched, what was decided is written."""
 
 from .cache import Cache, JobKey
+from .events import EventRecorder
+from .objects import ObjectWriter
+from .resources import OLD_TFJOBS, TFJOBS, Resources
 from .runner import ClusterRunner
 from .store import ClusterStore
+from .writes import NotLeading, Writer
 
-__all__ = ["Cache", "ClusterRunner", "ClusterStore", "JobKey"]
+__all__ = [
+    "OLD_TFJOBS",
+    "TFJOBS",
+    "Cache",
+    "ClusterRunner",
+    "ClusterStore",
+    "EventRecorder",
+    "JobKey",
+    "NotLeading",
+    "ObjectWriter",
+    "Resources",
+    "Writer",
+]

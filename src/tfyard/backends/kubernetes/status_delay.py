@@ -1,9 +1,10 @@
-"""When a status is worth its write.
+"""When a status is written.
 
-A role of a thousand pods that comes up changes its counts a thousand times. They are written when they have come
-to rest, which is within a second of the last change, and now and then while they have not; and ever more rarely
-for a job that goes on changing, so that what a job costs does not grow with how long it takes. That a job has
-begun or runs waits for no rest, but long enough for what follows at once to be in the same write.
+A role of a thousand pods that starts changes its counts a thousand times. They are written when they have not
+changed for a while, which is within a second of the last change, or at long intervals if they never stop
+changing; and ever more rarely for a job that goes on changing, so that its writes do not grow with its
+duration. That a job has started or runs is written soon, but late enough for what follows at once to be in the
+same write.
 """
 
 from math import inf
@@ -13,14 +14,15 @@ from msgspec import Struct
 from tfyard.model import Decision, Status
 
 QUIET, LONGEST_QUIET = 0.4, 2.0
-"""Seconds without a change that count as rest: at first, and for a job that was written about often."""
-PROMPT = 2
+"""Seconds without a change after which counts are written: at first, and for a job that was written often."""
+PROMPT_WRITES = 2
 """So many writes of counts are prompt; each later one waits twice as long as the one before."""
-RESTLESS = 12
-"""Counts that never rest are written after so many times the rest that they are not given."""
-SOON, GIVE_WAY, LULL = 0.4, 5.0, 1.0
-"""Seconds after which it is told that a job has begun or runs; that this gives way when pods of others are being
-made; and between two looks whether they still are."""
+LONGEST_UNQUIET = 12
+"""Counts that never stop changing are written after so many quiet periods."""
+SOON = 0.4
+"""Seconds until it is written that a job has started or runs."""
+LONGEST_YIELD, CHECK_AGAIN = 5.0, 1.0
+"""Seconds that such a status waits at most while many pods are being created, and between two checks."""
 
 
 class Waiting(Struct, frozen=True):
@@ -30,36 +32,36 @@ class Waiting(Struct, frozen=True):
     due: float
 
 
-class Pace:
+class StatusDelay:
     def __init__(self) -> None:
         self._waiting: dict[str, Waiting] = {}
         self._written: dict[str, int] = {}
 
-    def holds(self, uid: str, decision: Decision, now: float, *, in_rush: bool = False) -> bool:
-        """Whether this status of a job should wait; if not, it is taken for written."""
+    def holds(self, uid: str, decision: Decision, now: float, *, is_creating_many: bool = False) -> bool:
+        """Whether this status of a job should wait; if not, it counts as written."""
         if decision.urgency == "now":
             self.release(uid)
             return False
-        before = self._waiting.get(uid)
-        if before is None or before.status != decision.status:
-            before = self._waiting[uid] = self._wait(uid, decision, before, now)
-        if now < before.due:
+        waiting = self._waiting.get(uid)
+        if waiting is None or waiting.status != decision.status:
+            waiting = self._waiting[uid] = self._wait(uid, decision, waiting, now)
+        if now < waiting.due:
             return True
-        if decision.urgency == "soon" and in_rush and now < before.since + GIVE_WAY:
-            self._waiting[uid] = Waiting(before.status, before.since, now + LULL)
+        if decision.urgency == "soon" and is_creating_many and now < waiting.since + LONGEST_YIELD:
+            self._waiting[uid] = Waiting(waiting.status, waiting.since, now + CHECK_AGAIN)
             return True
         if decision.urgency == "at rest":
             self._written[uid] = self._written.get(uid, 0) + 1
         self.release(uid)
         return False
 
-    def left(self, uid: str, now: float) -> float | None:
+    def due_in(self, uid: str, now: float) -> float | None:
         """Seconds until the status that waits is due; None if none waits."""
         waiting = self._waiting.get(uid)
         return None if waiting is None else max(0.0, waiting.due - now)
 
     def release(self, uid: str) -> None:
-        """All of it is written, or nothing of it is true any more."""
+        """No status waits any more: it is written, or no longer true."""
         self._waiting.pop(uid, None)
 
     def forget(self, uid: str) -> None:
@@ -70,5 +72,5 @@ class Pace:
         since = before.since if before else now
         if decision.urgency == "soon":
             return Waiting(decision.status, since, min(now + SOON, before.due if before else inf))
-        quiet = min(LONGEST_QUIET, QUIET * 2.0 ** max(0, self._written.get(uid, 0) - PROMPT))
-        return Waiting(decision.status, since, min(now + quiet, since + RESTLESS * quiet))
+        quiet = min(LONGEST_QUIET, QUIET * 2.0 ** max(0, self._written.get(uid, 0) - PROMPT_WRITES))
+        return Waiting(decision.status, since, min(now + quiet, since + LONGEST_UNQUIET * quiet))

