@@ -12,8 +12,7 @@ import pytest
 from tests.cli.running import ROOT
 from tfyard import formats
 from tfyard.cli.main import COMMANDS, tfyard
-from tfyard.formats.loading import VERSIONS
-from tfyard.formats.tfjob import v1, v1alpha2, v1beta1, v1beta2
+from tfyard.formats.tfjob.versions import VERSIONS
 from tools import jobfile_docs
 
 DOCS = ROOT / "docs"
@@ -135,9 +134,8 @@ def test_the_page_of_versions_names_each_with_its_defaults() -> None:
     page = (DOCS / "versions.md").read_text(encoding="utf-8")
     rows = {line.split("`")[1]: line for line in page.splitlines() if re.match(r"\| `\w+\.org/", line)}
     assert set(rows) == set(VERSIONS)
-    for version in (v1, v1beta2, v1beta1, v1alpha2):
-        defaults = version.DEFAULTS
-        assert f"| {defaults.clean} | `{defaults.dialect}` |" in rows[defaults.api_version]
+    for version, defaults in VERSIONS.items():
+        assert f"| {defaults.clean} | `{defaults.dialect}` |" in rows[version]
 
 
 def test_pages_link_to_pages_that_are_there() -> None:

@@ -20,7 +20,7 @@ _CALLS = (
 )
 FORBIDDEN_IMPORTS, FORBIDDEN_CALLS = frozenset(_IMPORTS.split()), frozenset(_CALLS.split())
 READERS = frozenset({"read_text", "read_bytes", "open"})
-READS_PACKAGE_DATA = frozenset({"formats/pods/fields.py", "formats/declarations/explaining.py"})
+READS_PACKAGE_DATA = frozenset({"formats/pods/fields.py"})
 
 
 def name_of(module: Path) -> str:

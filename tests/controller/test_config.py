@@ -12,7 +12,7 @@ from tfyard import formats
 from tfyard.controller.config import read_config, read_server_script, site
 from tfyard.errors import Invalid, Usage
 from tfyard.formats.controllerconfig import OperatorConfig
-from tfyard.formats.tfjob.default_server import SCRIPT
+from tfyard.formats.tfjob.v1alpha1 import SCRIPT
 from tfyard.model import Decision, Observed
 from tfyard.model.names import DEFAULT_IMAGE
 from tfyard.planner import Site, decide

@@ -99,7 +99,7 @@ accelerators:
     envVars: [{nam: A, value: b}, {name: A=B, value: 1}]
 """
     found = problems(text)
-    assert {(p.place.line if p.place else 0, format_path(p.path), p.message, p.fix) for p in found} == {
+    assert {(p.position.line if p.position else 0, format_path(p.path), p.message, p.fix) for p in found} == {
         (1, "Accelerator", "unknown field 'Accelerator'", "did you mean accelerators?"),
         (2, "services", "must be one of shared, per-replica", ""),
         (3, "clusterDomain", "must be a DNS domain", "write cluster.local"),

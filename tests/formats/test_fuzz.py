@@ -95,9 +95,9 @@ def test_a_mutated_file_as_text_has_a_place_for_every_problem(data: Any) -> None
     text = formats.to_yaml(data)
     for found in read(text):
         for problem in formats.check(found).problems:
-            assert problem.place is not None
-            assert 1 <= problem.place.line <= text.count("\n") + 1
-            assert all(line.isprintable() for line in formats.show(problem, found).split("\n"))
+            assert problem.position is not None
+            assert 1 <= problem.position.line <= text.count("\n") + 1
+            assert all(line.isprintable() for line in formats.format_problem(problem, found).split("\n"))
 
 
 def read(text: str) -> tuple[formats.Document, ...]:

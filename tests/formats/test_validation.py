@@ -705,7 +705,7 @@ spec:
 
 def test_all_problems_of_a_file_are_told_at_once_in_the_order_of_their_places() -> None:
     problems = formats.check(only(MANY)).problems
-    assert [(p.place.line, p.place.column, row(p)[1]) for p in problems if p.place] == [
+    assert [(p.position.line, p.position.column, row(p)[1]) for p in problems if p.position] == [
         (4, 9, "metadata.name"),
         (6, 31, "spec.runPolicy.cleanPodPolicy"),
         (6, 36, "spec.runPolicy.backofLimit"),
@@ -730,7 +730,7 @@ def test_a_bad_amount_does_not_hide_what_else_is_wrong_in_its_pod() -> None:
 def test_a_job_file_without_a_name_still_hears_of_all_the_rest() -> None:
     text = "wroker: 2\nps: -1\ndeadline: soon\nvolumes:\n  a: {at: x, nfs: z}\n"
     problems = formats.check(only(text)).problems
-    assert sorted((p.place.line, row(p)[1]) for p in problems if p.place) == [
+    assert sorted((p.position.line, row(p)[1]) for p in problems if p.position) == [
         (1, "image"),
         (1, "name"),
         (1, "wroker"),

@@ -7,7 +7,7 @@ import yaml
 
 from tests.planner.builders import NOW, manifests
 from tfyard import formats
-from tfyard.formats.tfjob.default_server import SCRIPT
+from tfyard.formats.tfjob.v1alpha1 import SCRIPT
 from tfyard.model import Decision, Observed, Pod, Status, Task
 from tfyard.planner import Site, decide
 

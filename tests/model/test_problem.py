@@ -2,7 +2,7 @@ import msgspec
 import pytest
 
 from tfyard import errors
-from tfyard.model.problem import Place, Problem, format_path
+from tfyard.model.problem import Position, Problem, format_path
 
 
 @pytest.mark.parametrize(
@@ -31,8 +31,8 @@ def test_a_problem_tells_no_value_from_the_value_null() -> None:
 
 
 def test_problems_are_equal_by_content_and_cannot_be_changed() -> None:
-    problem = Problem(("a",), "wrong", place=Place(1, 2))
-    assert problem == Problem(("a",), "wrong", place=Place(1, 2))
+    problem = Problem(("a",), "wrong", position=Position(1, 2))
+    assert problem == Problem(("a",), "wrong", position=Position(1, 2))
     with pytest.raises(AttributeError):
         problem.message = "right"
 

@@ -70,7 +70,7 @@ def test_what_is_converted_can_be_rendered_in_every_form_and_run(
 ) -> None:
     job = tmp_path / "job.yaml"
     assert tfyard("convert", *without_stars(names, tmp_path), "--to", "jobfile", "-o", job).code == 0
-    assert formats.problems_of(formats.read(job.read_bytes())[0]) == ()
+    assert formats.check(formats.read(job.read_bytes())[0]).problems == ()
     for form in ("tfjob", "plain", "legacy"):
         assert tfyard("render", job, "--as", form).code == 0
 

@@ -1,4 +1,4 @@
-"""Showing problems: as a compiler does, with the line and the place in it."""
+"""Problems as a compiler prints them: with the source line and a caret under the column."""
 
 from collections.abc import Iterable, Sequence
 
@@ -11,7 +11,7 @@ from tfyard.model import Problem, format_path
 
 def report(problems: Iterable[Problem], text: formats.Document | Sequence[str] = (), name: str = "") -> None:
     for problem in problems:
-        click.echo(formats.show(problem, text, name), err=True)
+        click.echo(formats.format_problem(problem, text, name), err=True)
 
 
 def _plain(value: object) -> object:
@@ -25,11 +25,11 @@ def _plain(value: object) -> object:
 
 
 def as_json(problem: Problem, name: str) -> dict[str, object]:
-    place = problem.place
+    position = problem.position
     return {
         "file": name,
-        "line": place.line if place else None,
-        "column": place.column if place else None,
+        "line": position.line if position else None,
+        "column": position.column if position else None,
         "path": format_path(problem.path),
         "severity": problem.severity,
         "message": problem.message,

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from tfyard.errors import Invalid, Usage
-from tfyard.model import Place, Problem
+from tfyard.model import Position, Problem
 
 SECONDS = "TFYARD_TEMPLATE_SECONDS"
 """The variable that gives a slow template more time."""
@@ -70,7 +70,7 @@ def _seconds() -> int:
 
 
 def _problem(told: Told) -> Problem:
-    return Problem((), told.message, told.fix, place=Place(told.line, 1) if told.line else None)
+    return Problem((), told.message, told.fix, position=Position(told.line, 1) if told.line else None)
 
 
 def _limit() -> None:
@@ -91,7 +91,7 @@ def _answer(request: Request) -> Answer:
         return Answer(templates.fill(request.source, request.values, trim=request.trim))
     except Invalid as error:
         return Answer(
-            problems=[Told(p.message, p.fix, p.place.line if p.place else None) for p in error.problems]
+            problems=[Told(p.message, p.fix, p.position.line if p.position else None) for p in error.problems]
         )
 
 

@@ -4,8 +4,8 @@ Each version's own defaults stand in its own file. Problems come all at once, ea
 from a file also with line and column.
 """
 
-from .loading import Checked, check, is_job, load, problems_of, split
-from .problem_text import show
+from .loading import Checked, check, is_job, load, split
+from .problem_text import format_problem
 from .tfjob.status import dump_status, load_status
 from .writing import Dumped, Version, dump, to_yaml
 from .yaml.source import Document, read, split_lines
@@ -18,12 +18,11 @@ __all__ = [
     "check",
     "dump",
     "dump_status",
+    "format_problem",
     "is_job",
     "load",
     "load_status",
-    "problems_of",
     "read",
-    "show",
     "split",
     "split_lines",
     "to_yaml",

@@ -6,7 +6,7 @@ that worked then must work now. What it silently ignored, a misspelt field, is a
 
 import re
 from collections.abc import Iterator
-from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
+from typing import Annotated, Any, Literal, TypeVar
 
 from msgspec import Meta, Struct
 
@@ -14,6 +14,7 @@ from tfyard.errors import Invalid
 from tfyard.model import Dialect, Problem
 
 from .declarations.reading import Notes, Path, read
+from .declarations.structs import fields, type_of
 from .yaml import source
 
 T = TypeVar("T")
@@ -92,29 +93,26 @@ def load(text: str | bytes, name: str = "<config>") -> OperatorConfig:
 # --- names of fields in any letter case
 
 
-def _folded(kind: Any, value: Any, path: Path, notes: Notes) -> Any:
+def _folded(annotation: Any, value: Any, path: Path, notes: Notes) -> Any:
     """The value with the names of fields as declared. Keys that users choose stay as they are."""
-    kind = kind.__origin__ if get_origin(kind) is Annotated else kind
-    if get_origin(kind) is dict and isinstance(value, dict):
-        inner = get_args(kind)[1]
-        return {key: _folded(inner, part, (*path, key), notes) for key, part in value.items()}
-    if get_origin(kind) is list and isinstance(value, list):
-        inner = get_args(kind)[0]
-        return [_folded(inner, part, (*path, i), notes) for i, part in enumerate(value)]
-    if isinstance(kind, type) and issubclass(kind, Struct) and isinstance(value, dict):
-        return _folded_fields(kind, value, path, notes)
+    found = type_of(annotation)
+    if found.kind is dict and isinstance(value, dict):
+        return {key: _folded(found.args[0], part, (*path, key), notes) for key, part in value.items()}
+    if found.kind is list and isinstance(value, list):
+        return [_folded(found.args[0], part, (*path, i), notes) for i, part in enumerate(value)]
+    if found.kind is Struct and isinstance(value, dict):
+        return _folded_fields(found.args[0], value, path, notes)
     return value
 
 
 def _folded_fields(cls: type[Struct], value: dict[str, Any], path: Path, notes: Notes) -> dict[str, Any]:
-    keys, names = cls.__struct_encode_fields__, cls.__struct_fields__
-    declared = {key.lower(): (key, cls.__annotations__[name]) for key, name in zip(keys, names, strict=True)}
+    declared = {key.lower(): (key, field.annotation) for key, field in fields(cls).items()}
     folded: dict[str, Any] = {}
     for key, part in value.items():
-        name, kind = declared.get(key.lower(), (key, object))
+        name, annotation = declared.get(key.lower(), (key, object))
         if name in folded:
             notes.error((*path, key), f"{name} is given twice", "only one of them can count")
-        folded[name] = _folded(kind, part, (*path, key), notes)
+        folded[name] = _folded(annotation, part, (*path, key), notes)
     return folded
 
 

@@ -9,17 +9,9 @@ from tfyard.model import Job, Manifest, Problem
 
 from . import limits
 from .declarations.reading import Notes, did_you_mean
+from .tfjob.versions import V1, VERSIONS
 from .yaml.source import Document, locate
 
-# By module name, so that reading one format imports that format only.
-VERSIONS = {
-    "kubeflow.org/v1": "v1",
-    "kubeflow.org/v1beta2": "v1beta2",
-    "kubeflow.org/v1beta1": "v1beta1",
-    "kubeflow.org/v1alpha2": "v1alpha2",
-    "kubeflow.org/v1alpha1": "v1alpha1",
-    "tensorflow.org/v1alpha1": "v1alpha1",
-}
 KINDS = ("TFJob", "TfJob")
 FIELDS = ("apiVersion", "kind", "metadata", "spec", "status")
 
@@ -50,10 +42,6 @@ def check(document: Document | Manifest) -> Checked:
     if isinstance(document, Document):
         problems = locate(problems, document)
     return Checked(job=job, problems=problems)
-
-
-def problems_of(document: Document | Manifest) -> tuple[Problem, ...]:
-    return check(document).problems
 
 
 def is_job(data: object) -> bool:
@@ -108,8 +96,15 @@ def _load_tfjob(data: Manifest, notes: Notes) -> Job | None:
     for key in data:
         if key not in FIELDS:
             notes.unknown((key,), f"unknown field {key!r}", FIELDS)
-    module = import_module(f".tfjob.{VERSIONS[version]}", __package__)
+    module = import_module(".tfjob.v1alpha1" if _has_list(version, data) else ".tfjob.load", __package__)
     job: Job | None = module.load(data, notes)
     if job is not None:
         limits.check(job, module.where(data["spec"]), notes)
     return job
+
+
+def _has_list(version: str, data: Manifest) -> bool:
+    """A v1alpha1 job, also if a cluster returns it as v1: it changes nothing but apiVersion."""
+    spec = data.get("spec")
+    is_list = isinstance(spec, dict) and "replicaSpecs" in spec and "tfReplicaSpecs" not in spec
+    return version.endswith("/v1alpha1") or (version == V1 and is_list)

@@ -1,40 +1,40 @@
-"""Problems as a terminal shows them: where, what, the line itself, what to do.
+"""A problem as text for a terminal: position, message, source line, fix.
 
-The form `file:line:column: error: …` is the one that editors and CI systems turn into links. What a user
-wrote may hold control characters, and a terminal obeys those; nothing here lets them through.
+The form `file:line:column: error: …` is the one that editors and CI systems turn into links. What a user wrote
+may contain control characters, which a terminal would obey; they are escaped.
 """
 
 import unicodedata
 from collections.abc import Sequence
 
 from tfyard.formats.yaml import source
-from tfyard.model.problem import Place, Problem, format_path
+from tfyard.model.problem import Position, Problem, format_path
 
 WIDTH = 100
 _ELLIPSIS = "…"
 
 
-def show(problem: Problem, text: source.Document | Sequence[str], name: str = "") -> str:
+def format_problem(problem: Problem, text: source.Document | Sequence[str], name: str = "") -> str:
     """`text` is the document, or for text that could not be read, its lines (`source.split_lines`)."""
     if isinstance(text, source.Document):
         (problem,) = source.locate((problem,), text)
         name = name or text.name
     rows = [_headline(problem, name)]
-    if problem.place:
-        rows += _excerpt(_line(text, problem.place.line), problem.place.column)
+    if problem.position:
+        rows += _excerpt(_line(text, problem.position.line), problem.position.column)
     if problem.fix:
         rows.append(f"  fix: {_escaped(problem.fix)}")
     return "\n".join(rows)
 
 
 def _headline(problem: Problem, name: str) -> str:
-    where = _where(name, problem.place)
+    where = _where(name, problem.position)
     parts = [where, problem.severity, format_path(problem.path), problem.message]
     return ": ".join(_escaped(part) for part in parts if part)
 
 
-def _where(name: str, place: Place | None) -> str:
-    return f"{name}:{place.line}:{place.column}" if place else name
+def _where(name: str, position: Position | None) -> str:
+    return f"{name}:{position.line}:{position.column}" if position else name
 
 
 def _line(text: source.Document | Sequence[str], line: int) -> str:
@@ -44,7 +44,7 @@ def _line(text: source.Document | Sequence[str], line: int) -> str:
 
 
 def _excerpt(line: str, column: int) -> list[str]:
-    """The source line and a caret under the column; of a long line, the part around it."""
+    """The source line and a caret under the column; for a long line, the part around it."""
     if not line.strip():
         return []
     shown, before = _window(line, min(column - 1, len(line)))
@@ -52,7 +52,7 @@ def _excerpt(line: str, column: int) -> list[str]:
 
 
 def _window(line: str, offset: int) -> tuple[str, int]:
-    """The visible part of a line, and how many of its characters stand before the offset."""
+    """The visible part of a line, and how many of its characters are before the offset."""
     start = 0 if offset < WIDTH - 10 else offset - WIDTH // 2
     shown = "".join(
         character if character.isprintable() else " " for character in line[start : start + WIDTH]
@@ -63,7 +63,7 @@ def _window(line: str, offset: int) -> tuple[str, int]:
 
 
 def _blanks(text: str) -> str:
-    """As wide as the text on a terminal: Chinese characters take two columns, accents of their own none."""
+    """As wide as the text on a terminal: Chinese characters take two columns, combining accents none."""
     return "".join(_blank(character) for character in text)
 
 

@@ -31,9 +31,9 @@ def dump(job: Job, version: Version) -> Dumped:
         from .jobfile import dump as jobfile
 
         return Dumped(*jobfile.dump(job), SCHEMA_LINE)
-    from .tfjob import v1
+    from .tfjob import dump as tfjob
 
-    return Dumped(*v1.dump(job))
+    return Dumped(*tfjob.dump(job))
 
 
 def to_yaml(*documents: Manifest) -> str:

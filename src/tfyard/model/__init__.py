@@ -29,7 +29,7 @@ from .job import (
     TensorBoard,
     tensorflow_container,
 )
-from .problem import Place, Problem, format_path
+from .problem import Position, Problem, format_path
 from .status import Cluster, Condition, Failure, RoleMemory, RoleStatus, Status
 from .world import Group, Observed, Obstacle, Phase, Pod
 
@@ -62,8 +62,8 @@ __all__ = [
     "Obstacle",
     "Outcome",
     "Phase",
-    "Place",
     "Pod",
+    "Position",
     "Problem",
     "RestartPolicy",
     "Role",

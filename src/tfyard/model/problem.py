@@ -16,8 +16,8 @@ _MAPS_BY_NAME = frozenset({"tfReplicaSpecs"})
 _PLAIN_KEY = re.compile(r"[A-Za-z_$][A-Za-z0-9_$-]*\Z")
 
 
-class Place(msgspec.Struct, frozen=True):
-    """Where something stands in a text: both numbers start at 1 and count characters, as editors do."""
+class Position(msgspec.Struct, frozen=True):
+    """A line and a column in a text. Both start at 1; columns count characters, as editors do."""
 
     line: int
     column: int
@@ -34,7 +34,7 @@ class Problem(msgspec.Struct, frozen=True):
     fix: str = ""
     value: Any = msgspec.UNSET
     severity: Literal["error", "warning"] = "error"
-    place: Place | None = None
+    position: Position | None = None
 
 
 def format_path(path: Sequence[str | int]) -> str:

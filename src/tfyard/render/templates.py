@@ -14,7 +14,7 @@ from jinja2.exceptions import SecurityError
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from tfyard.errors import Invalid
-from tfyard.model import Place, Problem
+from tfyard.model import Position, Problem
 
 MAX_OUTPUT = 16 << 20
 """As much as we read of a manifest ourselves."""
@@ -38,7 +38,7 @@ def fill(source: str, values: Mapping[str, Any], *, trim: bool) -> str:
         _refuse_undefined(error, environment.parse(source), set(values) | set(environment.globals))
     except jinja2.TemplateSyntaxError as error:
         message = str(error.message)
-        raise Invalid([Problem((), f"template: {message}", place=Place(error.lineno, 1))]) from None
+        raise Invalid([Problem((), f"template: {message}", position=Position(error.lineno, 1))]) from None
     except (
         jinja2.TemplateError,
         SecurityError,
@@ -47,8 +47,8 @@ def fill(source: str, values: Mapping[str, Any], *, trim: bool) -> str:
         TypeError,
         ValueError,
     ) as error:
-        place = _place(error.__traceback__)
-        raise Invalid([Problem((), f"template: {_said(error)}", place=place)]) from None
+        position = _position(error.__traceback__)
+        raise Invalid([Problem((), f"template: {_said(error)}", position=position)]) from None
     except RecursionError:
         raise Invalid([Problem((), "template: a macro calls itself without end")]) from None
 
@@ -67,12 +67,12 @@ def _said(error: Exception) -> str:
     return f"{error}" if isinstance(error, jinja2.TemplateError) else f"{type(error).__name__}: {error}"
 
 
-def _place(traceback: TracebackType | None) -> Place | None:
+def _position(traceback: TracebackType | None) -> Position | None:
     """The template's line: Jinja rewrites its own frames to it."""
     found = None
     while traceback is not None:
         if traceback.tb_frame.f_code.co_filename == _NAME:
-            found = Place(traceback.tb_lineno, 1)
+            found = Position(traceback.tb_lineno, 1)
         traceback = traceback.tb_next
     return found
 
@@ -81,11 +81,11 @@ def _refuse_undefined(error: jinja2.UndefinedError, tree: nodes.Template, known:
     """All names that are missing, not only the one that was met first."""
     missing = _missing(tree, known)
     problems = [
-        Problem((), f"template: {name!r} is undefined", _FIX.format(name=name), place=Place(line, 1))
+        Problem((), f"template: {name!r} is undefined", _FIX.format(name=name), position=Position(line, 1))
         for name, line in missing.items()
     ]
     if not any(f"{name!r}" in str(error) for name in missing):
-        problems.insert(0, Problem((), f"template: {error}", place=_place(error.__traceback__)))
+        problems.insert(0, Problem((), f"template: {error}", position=_position(error.__traceback__)))
     raise Invalid(problems) from None
 
 

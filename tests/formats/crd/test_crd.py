@@ -12,11 +12,10 @@ from msgspec import inspect as mi
 from tests.formats.test_validation import container, old, replica, tfjob
 from tfyard import formats
 from tfyard.formats.crd import crds, missing_memory
-from tfyard.formats.crd.schema import WIRE_NAMES
-from tfyard.formats.loading import VERSIONS
 from tfyard.formats.pods.fields import fields as pod_fields
-from tfyard.formats.tfjob import v1alpha1, v1alpha2, v1beta1, v1beta2
+from tfyard.formats.tfjob import v1alpha1
 from tfyard.formats.tfjob.fields import TFJobSpec
+from tfyard.formats.tfjob.versions import VERSIONS
 from tfyard.model import Manifest, Status
 
 KUBEFLOW, TENSORFLOW = crds()
@@ -58,7 +57,7 @@ def wanted(kind: Any) -> Any:
     if isinstance(kind, mi.ListType | mi.VarTupleType):
         return {"[]": wanted(kind.item_type)} if wanted(kind.item_type) else {}
     if isinstance(kind, mi.StructType):
-        return {WIRE_NAMES.get(f.encode_name, f.encode_name): wanted(f.type) for f in kind.fields}
+        return {f.encode_name: wanted(f.type) for f in kind.fields}
     return {}
 
 
@@ -156,10 +155,10 @@ def test_keys_of_lists_have_a_value_even_where_nobody_wrote_one() -> None:
 
 
 def test_each_old_version_stores_its_own_defaults() -> None:
-    for module in (v1beta2, v1beta1, v1alpha2):
-        name = module.DEFAULTS.api_version.split("/")[1]
-        assert schema(KUBEFLOW, name, "spec", "cleanPodPolicy")["default"] == module.DEFAULTS.clean
-        assert schema(KUBEFLOW, name, "spec", "dialect")["default"] == module.DEFAULTS.dialect
+    for name in ("v1beta2", "v1beta1", "v1alpha2"):
+        defaults = VERSIONS[f"kubeflow.org/{name}"]
+        assert schema(KUBEFLOW, name, "spec", "cleanPodPolicy")["default"] == defaults.clean
+        assert schema(KUBEFLOW, name, "spec", "dialect")["default"] == defaults.dialect
     for crd in crds():
         assert schema(crd, "v1alpha1", "spec", "cleanupPodPolicy")["default"] == "All"
         assert schema(crd, "v1alpha1", "spec", "dialect")["default"] == "tf1"

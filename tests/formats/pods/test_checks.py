@@ -8,7 +8,7 @@ from tfyard.formats.pods import checks, fields
 from tfyard.formats.pods.fields import Shape
 from tfyard.model.problem import Problem, format_path
 
-DATA = Path(fields._FILE).parent
+DATA = Path(fields._DATA)
 
 
 def template(**container: Any) -> dict[str, Any]:

@@ -202,7 +202,7 @@ def test_a_kubectl_list_is_split_and_each_item_keeps_its_own_place() -> None:
     job = formats.load(first)
     assert (job.name, job.namespace, job.generation, job.uid[:8]) == ("first", "team-a", 3, "6a1f0c52")
     (problem,) = formats.check(second).problems
-    assert (problem.place.line, problem.place.column) == (28, 19)  # type: ignore[union-attr]
+    assert (problem.position.line, problem.position.column) == (28, 19)  # type: ignore[union-attr]
 
 
 def test_an_annotation_of_ours_is_a_field_of_the_job() -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.formats.reading import only, problem, problems, refusal
 from tfyard.formats.yaml import scalars, source
-from tfyard.model.problem import Place, Problem
+from tfyard.model.problem import Position, Problem
 
 MANIFEST = """\
 apiVersion: kubeflow.org/v1
@@ -63,7 +63,7 @@ def test_json_with_tabs_and_escapes_is_read_as_it_is() -> None:
 
 def test_a_byte_order_mark_is_not_part_of_the_first_key() -> None:
     assert only(b"\xef\xbb\xbfa: 1").data == {"a": 1}
-    assert only("\ufeffa: 1").place(("a",)) == Place(1, 4)
+    assert only("\ufeffa: 1").position(("a",)) == Position(1, 4)
 
 
 @pytest.mark.parametrize(
@@ -81,17 +81,17 @@ def test_a_byte_order_mark_is_not_part_of_the_first_key() -> None:
         ((), 1, 1, 1, 1),
     ],
 )
-def test_every_value_and_key_knows_its_place_or_that_of_its_nearest_parent(
+def test_every_value_and_key_knows_its_position_or_that_of_its_nearest_parent(
     path: tuple[str | int, ...], line: int, column: int, key_line: int, key_column: int
 ) -> None:
     document = only(MANIFEST)
-    assert document.place(path) == Place(line, column)
-    assert document.place(path, key=True) == Place(key_line, key_column)
+    assert document.position(path) == Position(line, column)
+    assert document.position(path, key=True) == Position(key_line, key_column)
 
 
 def test_lines_are_counted_as_the_parser_counts_them() -> None:
     document = only("a: 1\r\nb: 2\rc: 3\nd: é中\U0001f600 x\ne: 5")
-    assert document.place(("c",)) == Place(3, 4)
+    assert document.position(("c",)) == Position(3, 4)
     assert [document.source_line(line) for line in (0, 1, 2, 4, 5, 6)] == [
         "",
         "a: 1",
@@ -115,22 +115,22 @@ def test_merge_keys_fill_in_and_explicit_keys_win() -> None:
     assert document.data["all"] == {"x": 1, "z": 3, "w": 4}
     assert document.data["one"] == {"z": 9, "w": 4, "v": 5}
     assert document.data["base"] == {"x": 1, "z": 2}
-    assert document.place(("all", "x")) == Place(1, 14)
+    assert document.position(("all", "x")) == Position(1, 14)
 
 
 def test_a_quoted_merge_key_is_a_plain_name() -> None:
     assert only('"<<": 1').data == {"<<": 1}
 
 
-def test_duplicate_keys_name_both_places() -> None:
+def test_duplicate_keys_name_both_positions() -> None:
     found = problem("a: 1\nb:\n  c: 1\n  'c': 2\n")
-    assert (found.path, found.place, found.fix) == (("b", "c"), Place(4, 3), "remove one of the two")
+    assert (found.path, found.position, found.fix) == (("b", "c"), Position(4, 3), "remove one of the two")
     assert "line 3, column 3" in found.message
 
 
 def test_every_problem_is_reported_at_once_also_before_a_syntax_error() -> None:
     found = problems("on: 1\na: !x 2\na: 3\n---\nb: *c\nd: [\n")
-    assert [(each.place.line, each.place.column) for each in found if each.place] == [
+    assert [(each.position.line, each.position.column) for each in found if each.position] == [
         *[(1, 1), (2, 4), (3, 1), (5, 4)],
         (7, 1),
     ]
@@ -139,7 +139,7 @@ def test_every_problem_is_reported_at_once_also_before_a_syntax_error() -> None:
 @pytest.mark.parametrize("key", ["on", "yes", "1", "1.5", "~", "null", "y"])
 def test_keys_that_are_not_text_are_to_be_quoted(key: str) -> None:
     found = problem(f"{key}: 1")
-    assert (found.fix, found.place) == ("quote it", Place(1, 1))
+    assert (found.fix, found.position) == ("quote it", Position(1, 1))
     assert key in found.message
     assert only(f'"{key}": 1').data == {key: 1}
 
@@ -150,14 +150,14 @@ def test_bytes_that_are_not_utf8_name_their_offset() -> None:
     assert "U+0000" in problem("a: 1".encode("utf-16-le")).message
 
 
-def test_locating_points_at_values_where_there_is_one_else_at_keys_and_sorts_by_place() -> None:
+def test_locating_points_at_values_where_there_is_one_else_at_keys_and_sorts_by_position() -> None:
     document = only("a:\n  b: 1\n")
-    placed = Problem(("a",), "kept", place=Place(9, 9))
+    placed = Problem(("a",), "kept", position=Position(9, 9))
     found = source.locate(
         [Problem(("a", "b"), "value", value=1), Problem(("a", "b"), "field"), placed], document
     )
-    places = {"field": Place(2, 3), "value": Place(2, 6), "kept": Place(9, 9)}
-    assert [(each.message, each.place) for each in found] == list(places.items())
+    positions = {"field": Position(2, 3), "value": Position(2, 6), "kept": Position(9, 9)}
+    assert [(each.message, each.position) for each in found] == list(positions.items())
 
 
 @pytest.mark.parametrize("text", [MANIFEST, "a:\n\tb: 1", "a: *", "a: 'b", "a: {{ b }}", "a: x\0"])

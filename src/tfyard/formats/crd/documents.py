@@ -5,10 +5,9 @@ the schema of either version does not list. So every version lists the fields of
 are filled in at admission and stored: nobody can tell later as what a job was created.
 """
 
-from msgspec import inspect as mi
-
-from tfyard.formats.tfjob import v1alpha1, v1alpha2, v1beta1, v1beta2
-from tfyard.formats.tfjob.fields import Defaults, TFJobSpec
+from tfyard.formats.tfjob import v1alpha1
+from tfyard.formats.tfjob.fields import TFJobSpec
+from tfyard.formats.tfjob.versions import VERSIONS
 from tfyard.model import Manifest
 
 from . import pods, rules, schema, status
@@ -36,8 +35,7 @@ _SCALE = {
 
 def crds() -> tuple[Manifest, ...]:
     """What a cluster must know before it takes TFJobs. Needs Kubernetes 1.30: rules there can see the past."""
-    old = [_older(module.DEFAULTS) for module in (v1beta2, v1beta1, v1alpha2)]
-    kubeflow = [_v1(), *old, _kubeflow_v1alpha1()]
+    kubeflow = [_v1(), *map(_older, ("v1beta2", "v1beta1", "v1alpha2")), _kubeflow_v1alpha1()]
     return _crd("kubeflow.org", _NAMES, kubeflow), _crd(
         "tensorflow.org", _OLD_NAMES, [_tensorflow_v1alpha1()]
     )
@@ -96,27 +94,25 @@ def _v1() -> Manifest:
     return _version("v1", rules.for_kubeflow(root, describes_pods=True), storage=True)
 
 
-def _older(defaults: Defaults) -> Manifest:
-    spec = _with_defaults(
-        _kubeflow_spec(pods.open_template()), {"cleanPodPolicy": defaults.clean, "dialect": defaults.dialect}
-    )
+def _older(name: str) -> Manifest:
+    api_version = f"kubeflow.org/{name}"
+    spec = _with_defaults(_kubeflow_spec(pods.open_template()), "cleanPodPolicy", api_version)
     root = rules.for_kubeflow(_root(spec, status.described()), describes_pods=False)
-    return _version(defaults.api_version.split("/")[1], root, **_deprecated(defaults.api_version))
+    return _version(name, root, **_deprecated(api_version))
 
 
 def _kubeflow_v1alpha1() -> Manifest:
-    spec = _with_defaults(_kubeflow_spec(pods.open_template()), _V1ALPHA1_DEFAULTS)
+    api_version = "kubeflow.org/v1alpha1"
+    spec = _with_defaults(_kubeflow_spec(pods.open_template()), "cleanupPodPolicy", api_version)
     root = rules.for_kubeflow(_root(spec, status.for_v1alpha1()), describes_pods=False)
-    return _version("v1alpha1", root, **_deprecated("kubeflow.org/v1alpha1"))
+    return _version("v1alpha1", root, **_deprecated(api_version))
 
 
 def _tensorflow_v1alpha1() -> Manifest:
-    spec = _with_defaults(_v1alpha1_spec(), _V1ALPHA1_DEFAULTS)
+    api_version = "tensorflow.org/v1alpha1"
+    spec = _with_defaults(_v1alpha1_spec(), "cleanupPodPolicy", api_version)
     root = rules.for_tensorflow(_root(spec, status.for_v1alpha1()))
-    return _version("v1alpha1", root, storage=True, **_deprecated("tensorflow.org/v1alpha1", "TfJob"))
-
-
-_V1ALPHA1_DEFAULTS = {"cleanupPodPolicy": "All", "dialect": "tf1"}
+    return _version("v1alpha1", root, storage=True, **_deprecated(api_version, "TfJob"))
 
 
 # --- their parts
@@ -135,7 +131,7 @@ def _root(spec: Schema, status_schema: Schema) -> Schema:
 
 
 def _kubeflow_spec(template: Schema) -> Schema:
-    found = schema.of(mi.type_info(TFJobSpec), {"template": template})
+    found = schema.of(TFJobSpec, {"template": template})
     old = {name: _of_old(part) for name, part in _v1alpha1_spec()["properties"].items()}
     found = {**found, "description": str(TFJobSpec.__doc__), "properties": {**old, **found["properties"]}}
     queue: Schema = {
@@ -151,11 +147,12 @@ def _of_old(part: Schema) -> Schema:
 
 
 def _v1alpha1_spec() -> Schema:
-    found = schema.of(mi.type_info(v1alpha1.TfJobSpec), {"template": pods.open_template()})
+    found = schema.of(v1alpha1.TfJobSpec, {"template": pods.open_template()})
     return {**found, "description": str(v1alpha1.TfJobSpec.__doc__)}
 
 
-def _with_defaults(spec: Schema, defaults: dict[str, str]) -> Schema:
-    for name, value in defaults.items():
-        spec = schema.within(spec, (name,), {"default": value})
-    return spec
+def _with_defaults(spec: Schema, clean: str, api_version: str) -> Schema:
+    """`clean`: the name of that policy's field in this version."""
+    defaults = VERSIONS[api_version]
+    spec = schema.within(spec, (clean,), {"default": defaults.clean})
+    return schema.within(spec, ("dialect",), {"default": defaults.dialect})

@@ -6,7 +6,7 @@ descriptions are Kubernetes' own; they are most of the CRD, and a second copy of
 
 from typing import Any
 
-from tfyard.formats.declarations.explaining import pod_definitions
+from tfyard.formats.pods.fields import definitions
 
 from .schema import INT_OR_STRING, KEEP_UNKNOWN, OPEN, QUANTITY, Schema
 
@@ -47,7 +47,7 @@ _SPECIAL: dict[str, Schema] = {
 
 def described() -> Schema:
     """PodTemplateSpec in full, for `kubectl explain` and for types that are checked at admission."""
-    schema = _definition("PodTemplateSpec", pod_definitions())
+    schema = _definition("PodTemplateSpec", definitions())
     metadata = {**schema["properties"]["metadata"], **_TEMPLATE_METADATA}
     return {**schema, "properties": {**schema["properties"], "metadata": metadata}}
 

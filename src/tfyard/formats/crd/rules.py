@@ -6,6 +6,7 @@ which port names repeat), the operator says in a condition.
 """
 
 from tfyard.formats.declarations.reading import Path
+from tfyard.formats.declarations.structs import fields
 from tfyard.formats.metadata import DNS_LABEL
 from tfyard.formats.pods.templates import GPU, OLD_GPU
 from tfyard.formats.tfjob.fields import RunPolicySpec
@@ -28,7 +29,7 @@ _OLD_FIELDS = (
     "cleanupPodPolicy",
     "RuntimeId",
 )
-_NEW_FIELDS = ("runPolicy", "successPolicy", "enableDynamicWorker", *RunPolicySpec.__struct_encode_fields__)
+_NEW_FIELDS = ("runPolicy", "successPolicy", "enableDynamicWorker", *fields(RunPolicySpec))
 
 
 def _count(replica: str) -> str:
@@ -132,8 +133,8 @@ def _said_once() -> list[Rule]:
         "!has(self.schedulingPolicy) || !has(self.runPolicy) || !has(self.runPolicy.schedulingPolicy)",
         "schedulingPolicy is given twice, in spec and in spec.runPolicy: keep one of the two",
     )
-    fields = RunPolicySpec.__struct_encode_fields__
-    return [*(_agrees(name) for name in fields if name not in ("suspend", "schedulingPolicy")), gang]
+    names = [name for name in fields(RunPolicySpec) if name not in ("suspend", "schedulingPolicy")]
+    return [*map(_agrees, names), gang]
 
 
 def _agrees(name: str) -> Rule:

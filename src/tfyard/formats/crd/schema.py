@@ -1,15 +1,16 @@
 """Declared Structs as the structural schemas in which a CRD describes its fields.
 
-A structural schema is JSON schema with the freedom taken out: one type per place, no `oneOf` of types, no
-references. So the walk is ours; the texts are those of the declarations.
+A structural schema is JSON schema with less freedom: one type per field, no `oneOf` of types, no references.
 """
 
 from collections.abc import Mapping
-from typing import Any
+from datetime import datetime
+from typing import Any, Literal, Union
 
-from msgspec import inspect as mi
+from msgspec import Struct
 
 from tfyard.formats.declarations.reading import Path
+from tfyard.formats.declarations.structs import Type, fields, type_of
 
 Schema = dict[str, Any]
 
@@ -24,71 +25,69 @@ QUANTITY: Schema = {
     "pattern": r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)"
     r"|(\.[0-9]+))))?$",
 }
-WIRE_NAMES = {"runtimeId": "RuntimeId", "isDefaultPs": "IsDefaultPS"}
-"""The two fields to which the first operator gave no JSON name: Go's own are stored in clusters."""
-
-_SCALARS: dict[type[mi.Type], Schema] = {
-    mi.FloatType: {"type": "number"},
-    mi.StrType: {"type": "string"},
-    mi.BoolType: {"type": "boolean"},
-    mi.DateTimeType: {"type": "string", "format": "date-time"},
-    mi.AnyType: KEEP_UNKNOWN,
+_SCALARS: dict[Any, Schema] = {
+    float: {"type": "number"},
+    str: {"type": "string"},
+    bool: {"type": "boolean"},
+    datetime: {"type": "string", "format": "date-time"},
+    Any: KEEP_UNKNOWN,
 }
 
 
-def of(kind: mi.Type, special: Mapping[str, Schema] | None = None) -> Schema:
-    """`special` are schemas for fields of that name which the declaration leaves open: `template`."""
-    special = special or {}
-    if isinstance(kind, mi.Metadata):
-        text = (kind.extra_json_schema or {}).get("description")
-        return {**({"description": text} if text else {}), **of(kind.type, special)}
-    if isinstance(kind, mi.UnionType):
-        return _of_union(kind, special)
-    if isinstance(kind, mi.LiteralType):
-        return {"type": "string", "enum": sorted(map(str, kind.values))}
-    if isinstance(kind, mi.IntType):
-        return _of_int(kind)
-    if isinstance(kind, mi.ListType | mi.VarTupleType):
-        return {"type": "array", "items": _of_part(kind.item_type, special)}
-    if isinstance(kind, mi.DictType):
-        return _of_dict(kind, special)
-    if isinstance(kind, mi.StructType):
-        return of_struct(kind, special)
-    return dict(_SCALARS[type(kind)])
+def of(annotation: Any, special: Mapping[str, Schema] | None = None) -> Schema:
+    """`special`: schemas for fields of that name which the declaration leaves open, such as `template`."""
+    found = type_of(annotation)
+    text = {"description": found.description} if found.description else {}
+    return {**text, **_of_type(found, special or {})}
 
 
-def of_struct(kind: mi.StructType, special: Mapping[str, Schema] | None = None) -> Schema:
-    special = special or {}
-    fields = {WIRE_NAMES.get(f.encode_name, f.encode_name): f for f in kind.fields}
-    properties = {name: {**of(f.type, special), **special.get(name, {})} for name, f in fields.items()}
-    required = [name for name, field in fields.items() if field.required]
+def _of_type(found: Type, special: Mapping[str, Schema]) -> Schema:
+    if found.kind is Struct:
+        return _of_struct(found.args[0], special)
+    if found.kind is Union:
+        return _of_union(found, special)
+    if found.kind is Literal:
+        return {"type": "string", "enum": sorted(map(str, found.args))}
+    if found.kind is int:
+        return _of_int(found)
+    if found.kind is list:
+        return {"type": "array", "items": _of_item(found.args[0], special)}
+    if found.kind is dict:
+        return _of_dict(found.args[0], special)
+    return dict(_SCALARS[found.kind])
+
+
+def _of_struct(cls: type[Struct], special: Mapping[str, Schema]) -> Schema:
+    known = fields(cls)
+    properties = {
+        key: {**of(field.annotation, special), **special.get(key, {})} for key, field in known.items()
+    }
+    required = [key for key, field in known.items() if field.is_required]
     return {"type": "object", "properties": properties, **({"required": required} if required else {})}
 
 
-def _of_part(kind: mi.Type, special: Mapping[str, Schema]) -> Schema:
+def _of_item(annotation: Any, special: Mapping[str, Schema]) -> Schema:
     """An item of a list; one that nobody describes is at least a mapping."""
-    schema = of(kind, special)
+    schema = of(annotation, special)
     return OPEN if schema == KEEP_UNKNOWN else schema
 
 
-def _of_dict(kind: mi.DictType, special: Mapping[str, Schema]) -> Schema:
-    if isinstance(kind.value_type, mi.AnyType):
+def _of_dict(value: Any, special: Mapping[str, Schema]) -> Schema:
+    if value is Any:
         return dict(OPEN)
-    return {"type": "object", "additionalProperties": of(kind.value_type, special)}
+    return {"type": "object", "additionalProperties": of(value, special)}
 
 
-def _of_union(kind: mi.UnionType, special: Mapping[str, Schema]) -> Schema:
-    """`or nothing` is an absent field, text or number an amount, and two choices are one."""
-    options = [of(option, special) for option in kind.types if not isinstance(option, mi.NoneType)]
-    if len(options) == 1:
-        return options[0]
+def _of_union(found: Type, special: Mapping[str, Schema]) -> Schema:
+    """Choices become one choice; text or a number is a quantity."""
+    options = [of(option, special) for option in found.args]
     if all("enum" in option for option in options):
         return {"type": "string", "enum": sorted({word for option in options for word in option["enum"]})}
     return dict(QUANTITY)
 
 
-def _of_int(kind: mi.IntType) -> Schema:
-    limits = {"minimum": kind.ge, "maximum": kind.le}
+def _of_int(found: Type) -> Schema:
+    limits = {"minimum": found.limit("ge"), "maximum": found.limit("le")}
     known = {name: limit for name, limit in limits.items() if limit is not None}
     return {"type": "integer", "format": "int64", **known}
 

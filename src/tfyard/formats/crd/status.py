@@ -1,7 +1,5 @@
 """The status in the CRD: whatever we remember must be listed, or the server forgets it without a word."""
 
-from msgspec import inspect as mi
-
 from tfyard.model import Manifest, Status
 
 from . import schema
@@ -68,7 +66,7 @@ _V1ALPHA1: dict[str, Schema] = {"replicaStatuses": schema.KEEP_UNKNOWN}
 
 def described() -> Schema:
     """Also what others wrote stays: upstream's labelSelector, v1alpha1's state, v1alpha2's tfReplicaStatuses."""
-    found = _tolerant(schema.of(mi.type_info(Status)))
+    found = _tolerant(schema.of(Status))
     properties = {name: _told(name, part) for name, part in found["properties"].items()}
     properties["restarts"]["default"] = 0  # we store no zeros, and a table shows one
     text = "How the job goes; written by the operator."
@@ -104,7 +102,7 @@ def missing_memory(crd: Manifest) -> list[str]:
     """
     if crd["spec"].get("preserveUnknownFields"):
         return []
-    wanted = schema.of(mi.type_info(Status))
+    wanted = schema.of(Status)
     missing: dict[str, None] = {}
     for version in crd["spec"]["versions"]:
         if version.get("served") or version.get("storage"):

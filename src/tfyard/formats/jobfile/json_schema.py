@@ -4,37 +4,82 @@ python -m tfyard.formats.jobfile.json_schema > schemas/jobfile.json
 """
 
 import json
-from typing import Any
+from typing import Any, Literal, Union
 
-import msgspec
+from msgspec import Struct
+
+from tfyard.formats.declarations.structs import Type, fields, parts, type_of
 
 from . import volumes
 from .words import JobFile
 
+Schema = dict[str, Any]
 
-def jobfile_schema() -> dict[str, Any]:
-    (_root,), definitions = msgspec.json.schema_components([JobFile], ref_template="#/$defs/{name}")
-    for definition in definitions.values():
-        definition.pop("title")
-        definition["additionalProperties"] = False
-        fields = definition["properties"]
-        definition["properties"] = {name: _for_editors(field) for name, field in fields.items()}
-    words = [volumes.WORDS.get(source, source) for source in volumes.SOURCES]
-    definitions["VolumeWords"]["oneOf"] = [{"required": [word]} for word in words]
+_TYPES = {str: "string", int: "integer", float: "number", bool: "boolean", list: "array", dict: "object"}
+_LIMITS = {"ge": "minimum", "le": "maximum", "pattern": "pattern"}
+
+
+def jobfile_schema() -> Schema:
+    definitions = {cls.__name__: _of_struct(cls) for cls in _structs(JobFile)}
+    definitions["VolumeWords"]["oneOf"] = [{"required": [word]} for word in volumes.SOURCES.values()]
     top = definitions.pop("JobFile")
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "tfyard job file, version 1"}
-    return {**head, **top, "$defs": definitions}
+    return {**head, **top, "$defs": dict(sorted(definitions.items()))}
 
 
-def _for_editors(field: dict[str, Any]) -> dict[str, Any]:
-    """An editor offers what it reads here: so neither null, nor a default of ours, nor one number twice."""
-    field = {key: part for key, part in field.items() if key != "default"}
-    options = [option for option in field.pop("anyOf", []) if option != {"type": "null"}]
+def _structs(cls: type[Struct]) -> set[type[Struct]]:
+    """The Struct itself and all that its fields lead to."""
+    found = {cls}
+    waiting = [type_of(field.annotation) for field in fields(cls).values()]
+    while waiting:
+        part = waiting.pop()
+        waiting += parts(part)
+        if part.kind is Struct:
+            found |= _structs(part.args[0])
+    return found
+
+
+def _of_struct(cls: type[Struct]) -> Schema:
+    known = fields(cls)
+    schema: Schema = {
+        "description": str(cls.__doc__),
+        "type": "object",
+        "properties": {key: _of_field(type_of(field.annotation)) for key, field in known.items()},
+        "required": [key for key, field in known.items() if field.is_required],
+        "additionalProperties": False,
+    }
+    return {key: part for key, part in schema.items() if part != []}
+
+
+def _of_field(found: Type) -> Schema:
+    """Without null, without our defaults, and with one kind of number: an editor offers what it reads here."""
+    text = {"description": found.description}
+    if found.kind is not Union:
+        return {**text, **_of_type(found)}
+    options = [_of_type(part) for part in parts(found)]
     if {"type": "number"} in options:
         options = [option for option in options if option != {"type": "integer"}]
-    if len(options) == 1:
-        return {**field, **options[0]}
-    return {**field, "oneOf": options} if options else field
+    return {**text, "oneOf": options}
+
+
+def _of_type(found: Type) -> Schema:
+    if found.kind is Struct:
+        return {"$ref": f"#/$defs/{found.args[0].__name__}"}
+    if found.kind is Literal:
+        return {"enum": sorted(found.args)}
+    if found.kind is Union:
+        null = [{"type": "null"}] if found.is_optional else []
+        return {"anyOf": [*map(_of_type, parts(found)), *null]}
+    if found.kind not in _TYPES:
+        return {}
+    limits = {word: found.limit(name) for name, word in _LIMITS.items()}
+    schema = {
+        "type": _TYPES[found.kind],
+        **{word: limit for word, limit in limits.items() if limit is not None},
+    }
+    below = [inside for part in parts(found) if (inside := _of_type(part))]
+    inner = "items" if found.kind is list else "additionalProperties"
+    return {**schema, inner: below[0]} if below else schema
 
 
 if __name__ == "__main__":

@@ -17,14 +17,13 @@ from tfyard.model import (
     Code,
     Job,
     Manifest,
-    Problem,
     RestartPolicy,
     Role,
     RunPolicy,
     SchedulingPolicy,
     TensorBoard,
 )
-from tfyard.model.names import DEFAULT_IMAGE, JOB_NAME, PORT_NAME, QUEUE_NAME
+from tfyard.model.names import JOB_NAME, PORT_NAME, QUEUE_NAME
 
 from . import blame, volumes
 from .words import BoardWords, CodeWords, GangWords, JobFile, PodWords, RoleWords, VolumeWords
@@ -120,8 +119,9 @@ class _Roles:
         built = self._overlaid(self._template(own, path), own, path)
         inner = Notes()
         template = templates.load(built, (), inner)
-        found = [p for p in inner.problems if not (_is_missing_image(p) and self._has_bad_image(path))]
-        self.notes.extend(self._said(problem, own, path, built) for problem in found)
+        found = [p for p in inner.problems if not (blame.is_missing_image(p) and self._has_bad_image(path))]
+        owners: dict[Path, PodWords] = {(): self.words, path: own}
+        self.notes.extend(blame.blamed(problem, built, owners) for problem in found)
         return Role(
             name=name,
             replicas=own.count,
@@ -131,27 +131,9 @@ class _Roles:
         )
 
     def _has_bad_image(self, path: Path) -> bool:
-        """There is one, and it was told what is wrong with it."""
-        places = (("image",), (*path, "image"))
-        return any(p.path in places and p.value is not UNSET for p in self.notes.problems)
-
-    def _said(self, problem: Problem, own: PodWords, path: Path, built: Manifest) -> Problem:
-        """What is wrong in a template that we built comes from a word that is missing, or from an overlay."""
-        match problem.path:
-            case _ if _is_missing_image(problem):
-                return Problem(("image",), "must be given", f"image: {DEFAULT_IMAGE}")
-            case ("spec", "containers", _, "resources", _, ("cpu" | "memory") as word) if (
-                problem.value == str(getattr(own, word) or getattr(self.words, word))
-            ):
-                return replace(problem, path=(*(path if getattr(own, word) else ()), word))
-            case ("spec", "containers", _, "env", _) if "TF_CONFIG" in own.env:
-                return replace(problem, path=(*path, "env", "TF_CONFIG"))
-            case ("spec", "containers", _, "env", _) if "TF_CONFIG" in self.words.env:
-                return replace(problem, path=("env", "TF_CONFIG"))
-        if place := blame.word(problem.path, built, {(): self.words, path: own}):
-            return replace(problem, path=place)
-        ours, tops = (_depth(words.overlay, problem.path) for words in (own, self.words))
-        return replace(problem, path=(*(path if ours >= tops else ()), "overlay", *problem.path))
+        """There is one, and its problem is reported already."""
+        paths = (("image",), (*path, "image"))
+        return any(p.path in paths and p.value is not UNSET for p in self.notes.problems)
 
     def _overlaid(self, template: Manifest, own: PodWords, path: Path) -> Manifest:
         patch: Manifest
@@ -218,29 +200,12 @@ class _Roles:
 
     def _secrets(self, words: PodWords, path: Path) -> dict[str, Manifest]:
         found = {}
-        for name, place in words.secrets.items():
-            secret, _, key = place.partition("/")
+        for name, source in words.secrets.items():
+            secret, _, key = source.partition("/")
             if not secret or not key:
-                self.notes.error((*path, "secrets", name), "must be SECRET/KEY", '"my-secret/token"', place)
+                self.notes.error((*path, "secrets", name), "must be SECRET/KEY", '"my-secret/token"', source)
             found[name] = {"secretKeyRef": {"name": secret, "key": key}}
         return found
-
-
-def _is_missing_image(problem: Problem) -> bool:
-    """Empty it is ours, for want of a word."""
-    match problem.path:
-        case ("spec", "containers", _, "image"):
-            return bool(problem.value == "")
-    return False
-
-
-def _depth(value: Any, path: Path) -> int:
-    """How far a path leads into an overlay: what is wrong at its end came from the one that it leads into."""
-    for depth, step in enumerate(path):
-        if not isinstance(value, dict) or step not in value:
-            return depth + (isinstance(value, list) and isinstance(step, int) and step < len(value))
-        value = value[step]
-    return len(path)
 
 
 def _given(**parts: Any) -> Manifest:

@@ -10,13 +10,16 @@ from .. import quantities
 from .words import VolumeWords
 
 VOLUME_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
-SOURCES = ("nfs", "claim", "azure_file", "host_path", "empty_dir", "config_map", "secret")
-WORDS = {
+SOURCES = {
+    "nfs": "nfs",
+    "claim": "claim",
     "azure_file": "azureFile",
     "host_path": "hostPath",
     "empty_dir": "emptyDir",
     "config_map": "configMap",
+    "secret": "secret",
 }
+"""Field of VolumeWords -> its word in the file."""
 
 
 def check(name: str, words: VolumeWords, path: Path, notes: Notes) -> None:
@@ -24,12 +27,10 @@ def check(name: str, words: VolumeWords, path: Path, notes: Notes) -> None:
         better = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
         text = "must be lower-case letters, digits and '-', and not begin or end with '-'"
         notes.error(path, text, f'for example "{better}"' if better else "")
-    given = [source for source in SOURCES if getattr(words, source) is not None]
-    names = [WORDS.get(source, source) for source in given]
+    given = [word for field, word in SOURCES.items() if getattr(words, field) is not None]
     if len(given) != 1:
-        text = f"has {len(given)} sources ({', '.join(names)})" if given else "has no source"
-        known = ", ".join(WORDS.get(source, source) for source in SOURCES)
-        notes.error(path, f"volume {name} {text}", f"give exactly one of {known}")
+        text = f"has {len(given)} sources ({', '.join(given)})" if given else "has no source"
+        notes.error(path, f"volume {name} {text}", f"give exactly one of {', '.join(SOURCES.values())}")
     if words.nfs is not None and ":/" not in words.nfs:
         notes.error((*path, "nfs"), "must be an NFS export", 'as in "10.0.0.5:/exports/data"', words.nfs)
     if not words.at.startswith("/"):

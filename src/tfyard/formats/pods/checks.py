@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tfyard.formats import quantities
+from tfyard.formats.declarations.reading import closest
 from tfyard.formats.pods import fields
 from tfyard.formats.pods.fields import Shape
 from tfyard.model.problem import FieldPath, Problem
@@ -66,20 +67,10 @@ def _check_object(value: dict[str, Any], definition: str, path: FieldPath, found
 
 def _unknown(key: str, known: Any, path: FieldPath) -> Problem:
     message = f"Kubernetes {fields.release()} does not know this field here"
-    guess = _guess(key, list(known))
+    guess = closest(key, known, 0.7) if len(key) <= _LONGEST_GUESS else None
     if guess:
         message += f'; did you mean "{guess}"?'
     return Problem((*path, key), message, severity="warning")
-
-
-def _guess(key: str, names: list[str]) -> str | None:
-    if len(key) > _LONGEST_GUESS:
-        return None
-    import difflib  # only ever needed by the unlucky, and slow to import
-
-    lowered = {name.lower(): name for name in names}
-    close = difflib.get_close_matches(key.lower(), lowered, n=1, cutoff=0.7)
-    return lowered[close[0]] if close else None
 
 
 def _check_scalar(value: Any, kind: str, path: FieldPath, found: list[Problem]) -> None:

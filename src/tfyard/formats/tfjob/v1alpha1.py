@@ -6,7 +6,7 @@ template. A PS without a template was, and is, a parameter server that comes wit
 
 from typing import Annotated, Any, Literal
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, field
 
 from tfyard.formats import limits, metadata
 from tfyard.formats.declarations.reading import Notes, Path, read
@@ -15,6 +15,7 @@ from tfyard.model import (
     CHIEF,
     MASTER,
     PS,
+    TENSORFLOW_CONTAINER,
     Dialect,
     Job,
     Manifest,
@@ -25,11 +26,21 @@ from tfyard.model import (
 )
 from tfyard.model.names import DEFAULT_IMAGE, DEFAULT_PORT
 
-from .default_server import default_server
 from .fields import Count, canonical, in_order
+from .versions import VERSIONS
 
-TYPES = ("MASTER", "WORKER", "PS")
 ReplicaType = Literal["MASTER", "WORKER", "PS"]
+
+SCRIPT = """\
+import json, os
+import tensorflow as tf
+
+config = json.loads(os.environ["TF_CONFIG"])
+Server = getattr(tf, "distribute", None) and getattr(tf.distribute, "Server", None) or tf.train.Server
+Server(config["cluster"], job_name=config["task"]["type"], task_index=config["task"]["index"]).join()
+"""
+"""The program of a PS without a template. It reads its task from TF_CONFIG and serves until it is stopped; it
+runs on TensorFlow 2 and on the last releases of TensorFlow 1."""
 
 
 class ReplicaSpec(Struct, frozen=True, rename="camel"):
@@ -43,7 +54,9 @@ class ReplicaSpec(Struct, frozen=True, rename="camel"):
     template: Annotated[
         dict[str, Any] | None, Meta(description="The pod; a PS may do without and gets a default server.")
     ] = None
-    is_default_ps: Annotated[bool, Meta(description="Set by the old operator; derived here.")] = False
+    is_default_ps: Annotated[bool, Meta(description="Set by the old operator; derived here.")] = field(
+        default=False, name="IsDefaultPS"
+    )
 
 
 class TensorBoardSpec(Struct, frozen=True, rename="camel"):
@@ -85,7 +98,9 @@ class TfJobSpec(Struct, frozen=True, rename="camel"):
         Literal["", "All", "Running", "None"],
         Meta(description="Which pods go at the end: All (default), Running, None."),
     ] = ""
-    runtime_id: Annotated[str, Meta(description="Written by the old operator; not used.")] = ""
+    runtime_id: Annotated[str, Meta(description="Written by the old operator; not used.")] = field(
+        default="", name="RuntimeId"
+    )
     dialect: Annotated[
         Dialect | None, Meta(description="How TF_CONFIG is written; default tf1, as it was then.")
     ] = None
@@ -96,19 +111,20 @@ def load(document: Manifest, notes: Notes) -> Job | None:
     if document.get("spec") is None:
         notes.error(("spec",), "must be given", "the job itself: spec.replicaSpecs")
         return None
-    spec = read(TfJobSpec, _modern_keys(document["spec"]), ("spec",), notes)
+    spec = read(TfJobSpec, document["spec"], ("spec",), notes)
     if spec is None:
         return None
+    defaults = VERSIONS["kubeflow.org/v1alpha1"]
     roles = _roles(spec, document["spec"], notes)
     return Job(
         **meta.fields(),
         api_version=str(document["apiVersion"]),
         kind=str(document["kind"]),
         roles=roles,
-        run_policy=RunPolicy(clean=spec.cleanup_pod_policy or "All"),
+        run_policy=RunPolicy(clean=spec.cleanup_pod_policy or defaults.clean),
         chief=_chief(spec, roles, notes),
         fails_with="chief",
-        dialect=spec.dialect or "tf1",
+        dialect=spec.dialect or defaults.dialect,
         tensorboard=_tensorboard(spec, notes),
     )
 
@@ -121,22 +137,6 @@ def where(spec: Manifest) -> limits.Where:
         if isinstance(replica, dict):
             roles[canonical(str(replica.get("tfReplicaType"))) or MASTER] = (*path, i)
     return limits.Where(("metadata", "name"), path, roles, "replicas", path)
-
-
-def _modern_keys(spec: object) -> object:
-    """The old operator's own field had no JSON tag: it is literally `RuntimeId`; IsDefaultPS likewise."""
-    if not isinstance(spec, dict):
-        return spec
-    spec = {("runtimeId" if key == "RuntimeId" else key): value for key, value in spec.items()}
-    if isinstance(spec.get("replicaSpecs"), list):
-        spec["replicaSpecs"] = [_modern_replica(replica) for replica in spec["replicaSpecs"]]
-    return spec
-
-
-def _modern_replica(replica: object) -> object:
-    if not isinstance(replica, dict):
-        return replica
-    return {("isDefaultPs" if key == "IsDefaultPS" else key): value for key, value in replica.items()}
 
 
 def _roles(spec: TfJobSpec, raw: Manifest, notes: Notes) -> tuple[Role, ...]:
@@ -167,7 +167,7 @@ def _role(name: str, replica: ReplicaSpec, spec: TfJobSpec, path: Path, notes: N
         notes.error((*path, "template"), "must be given", "only a PS may do without a template")
     is_default = template is None and name == PS
     if template is None:
-        template = default_server(spec.tf_image or DEFAULT_IMAGE)
+        template = _default_server(spec.tf_image or DEFAULT_IMAGE)
     template = templates.load(template, (*path, "template"), notes)
     inside = template.get("spec") or {}
     if spec.scheduler_name:
@@ -180,6 +180,11 @@ def _role(name: str, replica: ReplicaSpec, spec: TfJobSpec, path: Path, notes: N
         port=replica.tf_port,
         is_default_server=is_default,
     )
+
+
+def _default_server(image: str) -> Manifest:
+    container = {"name": TENSORFLOW_CONTAINER, "image": image, "command": ["python", "-c", SCRIPT]}
+    return {"spec": {"containers": [container], "restartPolicy": "OnFailure"}}
 
 
 def _restart(role: str, inside: object) -> Any:

@@ -1,4 +1,4 @@
-"""YAML events -> plain values, each with the place where it was written.
+"""YAML events -> plain values, each with the position where it was written.
 
 PyYAML can compose too, but recursively and in C, so a deeply nested file ends the interpreter; it expands
 nothing lazily, forgets the source text, and lets the last of two equal keys win. This composer keeps its own
@@ -12,7 +12,7 @@ import yaml
 
 from tfyard import errors
 from tfyard.formats.yaml import scalars
-from tfyard.model.problem import FieldPath, Place, Problem
+from tfyard.model.problem import FieldPath, Position, Problem
 
 MAX_DEPTH = 64
 MAX_NODES = 500_000
@@ -30,7 +30,7 @@ _KEY_FIX = "write the key as text; a template such as {{ name }} must be quoted"
 
 
 class Node:
-    """A value with its place. Aliased values share their children: data are never changed after reading."""
+    """A value with its position. Aliased values share their children: data are never changed after reading."""
 
     __slots__ = ("children", "key_mark", "mark", "text", "value")
 
@@ -41,12 +41,12 @@ class Node:
         self.mark = mark
         self.key_mark: Any = None
 
-    def place(self) -> Place:
-        return _place(self.mark)
+    def position(self) -> Position:
+        return _position(self.mark)
 
-    def key_place(self) -> Place:
-        """List items and roots have no key; their own place is the best that can be shown."""
-        return _place(self.key_mark or self.mark)
+    def key_position(self) -> Position:
+        """List items and roots have no key; their own position is the best that can be shown."""
+        return _position(self.key_mark or self.mark)
 
 
 class _Anchor:
@@ -104,7 +104,7 @@ class Composer:
                 yield self._root
 
     def report(self, message: str, fix: str, mark: Any) -> None:
-        self.problems.append(Problem(self.path(), message, fix, place=_place(mark)))
+        self.problems.append(Problem(self.path(), message, fix, position=_position(mark)))
         if len(self.problems) >= MAX_PROBLEMS:
             raise errors.Invalid(self.problems)
 
@@ -238,8 +238,8 @@ class Composer:
             first = frame.node.children[key].key_mark if key in frame.node.children else None
         frame.key, frame.key_mark, frame.merging = key, node.mark, is_merge
         if first is not None:
-            place = _place(first)
-            message = f'"{_cut(key)}" appears twice; the first is at line {place.line}, column {place.column}'
+            at = _position(first)
+            message = f'"{_cut(key)}" appears twice; the first is at line {at.line}, column {at.column}'
             self.report(message, "remove one of the two", node.mark)
 
     def _key(self, node: Node) -> str:
@@ -302,8 +302,8 @@ def _merge(node: Node, merges: list[Node]) -> None:
     node.value = {key: child.value for key, child in children.items()}
 
 
-def _place(mark: Any) -> Place:
-    return Place(mark.line + 1, mark.column + 1)
+def _position(mark: Any) -> Position:
+    return Position(mark.line + 1, mark.column + 1)
 
 
 def _cut(text: str) -> str:

@@ -16,7 +16,7 @@ import yaml
 from tfyard import errors
 from tfyard.formats.yaml import syntax_errors
 from tfyard.formats.yaml.compose import Composer, Node
-from tfyard.model.problem import FieldPath, Place, Problem
+from tfyard.model.problem import FieldPath, Position, Problem
 
 MAX_INPUT = 16 << 20
 
@@ -55,10 +55,10 @@ class Document:
         self._root = root
         self._lines = lines
 
-    def place(self, path: FieldPath, *, key: bool = False) -> Place:
+    def position(self, path: FieldPath, *, key: bool = False) -> Position:
         """Where the value at `path` (or its key) stands; for a path that is not there, its nearest parent."""
         node, _ = self._walk(path)
-        return node.key_place() if key else node.place()
+        return node.key_position() if key else node.position()
 
     def text(self, path: FieldPath) -> str | None:
         """A scalar as it was written, without its quotes: `on` and `1:30` before they became values."""
@@ -99,9 +99,9 @@ def read(text: str | bytes, name: str = "<stdin>") -> tuple[Document, ...]:
 
 
 def locate(problems: tuple[Problem, ...] | list[Problem], document: Document) -> tuple[Problem, ...]:
-    """Give each problem its place, and put them in the order in which one reads the text. One about a value
+    """Give each problem its position, and sort them in reading order. One about a value
     points at the value, one about a field at its key."""
-    located = [problem if problem.place else _located(problem, document) for problem in problems]
+    located = [problem if problem.position else _located(problem, document) for problem in problems]
     return tuple(sorted(located, key=_reading_order))
 
 
@@ -113,12 +113,12 @@ def split_lines(text: str | bytes) -> list[str]:
 
 
 def _reading_order(problem: Problem) -> tuple[int, int]:
-    return (problem.place.line, problem.place.column) if problem.place else (0, 0)
+    return (problem.position.line, problem.position.column) if problem.position else (0, 0)
 
 
 def _located(problem: Problem, document: Document) -> Problem:
     is_about_field = problem.value is msgspec.UNSET
-    return msgspec.structs.replace(problem, place=document.place(problem.path, key=is_about_field))
+    return msgspec.structs.replace(problem, position=document.position(problem.path, key=is_about_field))
 
 
 def _child(node: Node, step: str | int) -> Node | None:
@@ -140,8 +140,8 @@ def _decode(text: str | bytes) -> str:
     try:
         size = len(text.encode())
     except UnicodeEncodeError as error:
-        place = syntax_errors.place_of(text, error.start)
-        _refuse(f"half a surrogate pair, U+{ord(text[error.start]):04X}", _AS_UTF8, place)
+        position = syntax_errors.position_of(text, error.start)
+        _refuse(f"half a surrogate pair, U+{ord(text[error.start]):04X}", _AS_UTF8, position)
     if size > MAX_INPUT:
         _refuse(f"the input has {size:,} bytes; at most {MAX_INPUT:,} are read", "split the file")
     return text
@@ -164,8 +164,8 @@ def _from_utf8(data: bytes) -> str:
     except UnicodeDecodeError as error:
         before = data[: error.start].decode("utf-8").removeprefix("\ufeff")
         message = f"the byte 0x{data[error.start]:02x} at offset {error.start} is not UTF-8"
-        _refuse(message, _AS_UTF8, syntax_errors.place_of(before, len(before)))
+        _refuse(message, _AS_UTF8, syntax_errors.position_of(before, len(before)))
 
 
-def _refuse(message: str, fix: str, place: Place | None = None) -> NoReturn:
-    raise errors.Invalid([Problem((), message, fix, place=place)])
+def _refuse(message: str, fix: str, position: Position | None = None) -> NoReturn:
+    raise errors.Invalid([Problem((), message, fix, position=position)])

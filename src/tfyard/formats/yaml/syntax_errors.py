@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from tfyard.model.problem import FieldPath, Place, Problem
+from tfyard.model.problem import FieldPath, Position, Problem
 
 QUOTE = "quote the value"
 QUOTE_OR_REMOVE = "quote the value or remove the line"
@@ -97,13 +97,13 @@ def explain(error: yaml.YAMLError, text: str, path: FieldPath) -> Problem:
         if found[0] == "\0"
         else 'remove it, or write it as an escape in "double quotes"'
     )
-    return Problem(path, message, fix, place=place_of(text, found.start()))
+    return Problem(path, message, fix, position=position_of(text, found.start()))
 
 
-def place_of(text: str, offset: int) -> Place:
+def position_of(text: str, offset: int) -> Position:
     breaks = list(LINE_BREAK.finditer(text, 0, offset))
     start = breaks[-1].end() if breaks else 0
-    return Place(len(breaks) + 1, offset - start + 1)
+    return Position(len(breaks) + 1, offset - start + 1)
 
 
 def _marked(error: yaml.MarkedYAMLError, text: str, path: FieldPath) -> Problem:
@@ -117,7 +117,7 @@ def _marked(error: yaml.MarkedYAMLError, text: str, path: FieldPath) -> Problem:
     if known.at_context and error.context_mark is not None:
         mark = error.context_mark
     fix = TEMPLATE_FIX if "{{" in _line_at(text, mark.index) else known.fix
-    return Problem(path, known.message, fix, place=Place(mark.line + 1, mark.column + 1))
+    return Problem(path, known.message, fix, position=Position(mark.line + 1, mark.column + 1))
 
 
 def _at_character(character: str) -> _Known:

@@ -1,38 +1,15 @@
-"""kubeflow.org/v1, the TFJob that training-operator served last: run policy under `runPolicy`, and pods stay
-when the job ends. It is also the version we write."""
+"""A Job -> TFJob kubeflow.org/v1, the one version that we write."""
 
 from typing import Any
 
-from tfyard.formats import durations, limits
-from tfyard.formats.declarations.reading import Notes
+from tfyard.formats import durations
 from tfyard.formats.pods import templates
 from tfyard.model import Job, Manifest, Role, SchedulingPolicy
 from tfyard.model import names as label
 
-from . import fields
+from .versions import V1, VERSIONS
 
-DEFAULTS = fields.Defaults(api_version="kubeflow.org/v1", clean="None", dialect="tf2")
-
-
-def load(document: Manifest, notes: Notes) -> Job | None:
-    if _is_v1alpha1(document.get("spec")):
-        from . import v1alpha1  # few need it
-
-        return v1alpha1.load(document, notes)
-    return fields.load(document, DEFAULTS, notes)
-
-
-def where(spec: Manifest) -> limits.Where:
-    if _is_v1alpha1(spec):
-        from . import v1alpha1
-
-        return v1alpha1.where(spec)
-    return fields.where(spec)
-
-
-def _is_v1alpha1(spec: object) -> bool:
-    """A cluster hands out whatever it stores as v1, with no field changed: also what came as v1alpha1."""
-    return isinstance(spec, dict) and "replicaSpecs" in spec and "tfReplicaSpecs" not in spec
+DEFAULTS = VERSIONS[V1]
 
 
 def dump(job: Job) -> tuple[Manifest, list[str]]:
@@ -49,7 +26,7 @@ def dump(job: Job) -> tuple[Manifest, list[str]]:
         enableDynamicWorker=job.dynamic_workers,
         tfReplicaSpecs={role.name: _replica_spec(role) for role in job.roles},
     )
-    document = {"apiVersion": DEFAULTS.api_version, "kind": "TFJob", "metadata": metadata, "spec": spec}
+    document = {"apiVersion": V1, "kind": "TFJob", "metadata": metadata, "spec": spec}
     return document, _lost(job)
 
 

@@ -1,0 +1,143 @@
+"""A TFJob with a map of roles, of any version from v1alpha2 on, -> Job."""
+
+from typing import Any, get_args
+
+from tfyard.formats import durations, limits, metadata, quantities
+from tfyard.formats.declarations.reading import Notes, Path, not_one_of, read
+from tfyard.formats.declarations.structs import fields
+from tfyard.formats.pods import templates
+from tfyard.model import ROLES, Dialect, Job, Manifest, Role, RunPolicy, SchedulingPolicy
+from tfyard.model import names as label
+
+from .fields import ReplicaSpec, RunPolicySpec, SchedulingSpec, TFJobSpec, canonical, in_order
+from .versions import VERSIONS, Defaults
+
+
+def load(document: Manifest, notes: Notes) -> Job | None:
+    version = str(document["apiVersion"])
+    defaults = VERSIONS[version]
+    meta = metadata.load(document, notes)
+    if document.get("spec") is None:
+        notes.error(("spec",), "must be given", "the job itself: spec.tfReplicaSpecs")
+        return None
+    spec = read(TFJobSpec, document["spec"], ("spec",), notes)
+    if spec is None:
+        return None
+    ours = (label.DIALECT, label.SERVICES, label.EVALUATOR_GRACE)  # fields of a Job from here on
+    others = {name: text for name, text in meta.annotations.items() if name not in ours}
+    return Job(
+        **{**meta.fields(), "annotations": others},
+        api_version=version,
+        roles=_roles(spec, document["spec"], notes),
+        run_policy=_run_policy(spec, meta, defaults, notes),
+        success=spec.success_policy,
+        dynamic_workers=spec.enable_dynamic_worker,
+        dialect=_choice(meta, label.DIALECT, get_args(Dialect), notes) or spec.dialect or defaults.dialect,
+        services=_choice(meta, label.SERVICES, ("shared", "per-replica", "none"), notes),
+    )
+
+
+def where(spec: Manifest) -> limits.Where:
+    """Where problems of the whole job are reported."""
+    path: Path = ("spec", "tfReplicaSpecs")
+    given = spec.get("tfReplicaSpecs")
+    found = {canonical(key): (*path, key) for key in given} if isinstance(given, dict) else {}
+    roles: dict[str, Path] = {role: key for role, key in found.items() if role is not None}
+    gang: Path = ("schedulingPolicy", "minAvailable")
+    gang = ("spec", *gang) if "schedulingPolicy" in spec else ("spec", "runPolicy", *gang)
+    return limits.Where(("metadata", "name"), path, roles, "replicas", gang)
+
+
+def _roles(spec: TFJobSpec, raw: Manifest, notes: Notes) -> tuple[Role, ...]:
+    path: Path = ("spec", "tfReplicaSpecs")
+    if not spec.tf_replica_specs:
+        if not isinstance(raw.get("tfReplicaSpecs"), dict) or not raw["tfReplicaSpecs"]:
+            notes.error(path, "must be given", "at least one role, Worker say")
+        return ()
+    roles: dict[str, Role] = {}
+    for key, replica in spec.tf_replica_specs.items():
+        name = canonical(key)
+        if name is None:
+            notes.unknown((*path, key), f"unknown replica type {key!r}", ROLES)
+        elif name in roles:
+            notes.error((*path, key), f"the role {name} is given twice", "keep one of the two")
+        else:
+            roles[name] = _role(name, replica, (*path, key), notes)
+    return in_order(roles)
+
+
+def _role(name: str, replica: ReplicaSpec, path: Path, notes: Notes) -> Role:
+    template = templates.load(replica.template, (*path, "template"), notes)
+    return Role(
+        name=name,
+        replicas=replica.replicas,
+        restart=replica.restart_policy,
+        template=template,
+        port=templates.port(template),
+    )
+
+
+def _run_policy(spec: TFJobSpec, meta: metadata.Metadata, defaults: Defaults, notes: Notes) -> RunPolicy:
+    flat, nested = spec, spec.run_policy or RunPolicySpec()
+    chosen: dict[str, Any] = {}
+    _check_gang(flat, ("spec",), notes)
+    _check_gang(nested, ("spec", "runPolicy"), notes)
+    for key, field in fields(RunPolicySpec).items():
+        here, there = getattr(flat, field.name), getattr(nested, field.name)
+        if _is_given(here) and _is_given(there) and here != there:
+            text = f"differs from spec.{key}, which says the same thing"
+            notes.error(("spec", "runPolicy", key), text, "keep one of the two")
+        chosen[field.name] = there if _is_given(there) else here
+    return RunPolicy(
+        clean=chosen["clean_pod_policy"] or defaults.clean,
+        ttl=chosen["ttl_seconds_after_finished"],
+        deadline=_limited(chosen["active_deadline_seconds"]),
+        backoff_limit=chosen["backoff_limit"],
+        suspend=bool(chosen["suspend"]),
+        managed_by=chosen["managed_by"],
+        scheduling=_scheduling(chosen["scheduling_policy"]),
+        evaluator_grace=_evaluator_grace(meta, notes),
+    )
+
+
+def _check_gang(policy: RunPolicySpec, path: Path, notes: Notes) -> None:
+    asked = policy.scheduling_policy.min_resources if policy.scheduling_policy else None
+    for name, value in (asked or {}).items():
+        notes.extend(quantities.problems(value, (*path, "schedulingPolicy", "minResources", name)))
+
+
+def _is_given(value: object) -> bool:
+    return value is not None and value is not False  # 0 is given
+
+
+def _scheduling(spec: SchedulingSpec | None) -> SchedulingPolicy | None:
+    if spec is None:
+        return None
+    resources = spec.min_resources
+    return SchedulingPolicy(
+        min_available=spec.min_available,
+        queue=spec.queue,
+        min_resources=None if resources is None else {name: str(value) for name, value in resources.items()},
+        priority_class=spec.priority_class,
+        timeout=spec.schedule_timeout_seconds,
+    )
+
+
+def _evaluator_grace(meta: metadata.Metadata, notes: Notes) -> int:
+    text = meta.annotations.get(label.EVALUATOR_GRACE)
+    if text is None:
+        return 0
+    return durations.read(text, ("metadata", "annotations", label.EVALUATOR_GRACE), notes) or 0
+
+
+def _choice(meta: metadata.Metadata, name: str, words: tuple[str, ...], notes: Notes) -> Any:
+    value = meta.annotations.get(name)
+    if value is None or value in words:
+        return value
+    not_one_of(words, value, ("metadata", "annotations", name), notes)
+    return None
+
+
+def _limited(seconds: int | None) -> int | None:
+    """A deadline may be any number of 64 bits; beyond this it is none."""
+    return None if seconds is None else min(seconds, durations.LONGEST)
