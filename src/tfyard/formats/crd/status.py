@@ -62,6 +62,9 @@ _UPSTREAM: dict[str, Schema] = {
 }
 _V1ALPHA1: dict[str, Schema] = {"replicaStatuses": schema.KEEP_UNKNOWN}
 """It was a list there. Such objects exist, and nobody could change them if a mapping were asked for."""
+_ONE_OWNER: Schema = {"x-kubernetes-map-type": "atomic"}
+"""One writer, so the server need not list in managedFields who owns which field of the status. That list is read
+and written with every change of the job; it would be a fifth of a stored job."""
 
 
 def described() -> Schema:
@@ -70,7 +73,7 @@ def described() -> Schema:
     properties = {name: _told(name, part) for name, part in found["properties"].items()}
     properties["restarts"]["default"] = 0  # we store no zeros, and a table shows one
     text = "How the job goes; written by the operator."
-    return {**found, "description": text, "properties": {**properties, **_UPSTREAM}}
+    return {**found, **_ONE_OWNER, "description": text, "properties": {**properties, **_UPSTREAM}}
 
 
 def _told(name: str, part: Schema) -> Schema:
