@@ -21,7 +21,7 @@ $(VENV)/.base: pyproject.toml
 
 $(VENV)/.examples: $(VENV)/.base
 	@echo "==> TensorFlow, for the examples (some 600 MB, once)"
-	@$(BIN)/python -m pip install --disable-pip-version-check --progress-bar on -e ".[examples,notebook]" | grep -v -E "^(Requirement already|  )" || true
+	@$(BIN)/python -m pip install --disable-pip-version-check --progress-bar on -e ".[examples]" | grep -v -E "^(Requirement already|  )" || true
 	@$(BIN)/python -c "import importlib.metadata as m; print('    TensorFlow', m.version('tensorflow'))"
 	@touch $@
 

@@ -1,4 +1,4 @@
-"""The workshop's command, word for word: python render.py --config my-config.yaml [--out rendered.yaml]"""
+"""The command line of an older tool: python render.py --config my-config.yaml [--out rendered.yaml]"""
 
 import argparse
 import sys

@@ -1,4 +1,4 @@
-"""The older commands, word for word; each writes to standard output:
+"""The command lines of older tools; each writes to standard output:
 
 python render_template.py single TEMPLATE PROJECT
 python render_template.py cluster TEMPLATE PROJECT [PS WORKERS]

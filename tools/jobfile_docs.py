@@ -1,4 +1,4 @@
-"""Fill the tables of docs/jobfile.md from the declarations of the words.
+"""Generate the tables of docs/jobfile.md from the declarations of the words.
 
 python tools/jobfile_docs.py
 """
@@ -13,13 +13,13 @@ _TABLE = re.compile(r"<!-- words: ?(\S*?)( without (\S+))? -->\n.*?<!-- end -->"
 
 
 def filled(page: str) -> str:
-    """The page with every table made anew. `without worker` leaves out what that word's table has, too."""
+    """The page with every table generated. `without worker` omits words that are also in the table of worker."""
     return _TABLE.sub(lambda mark: _table(mark[0].split("\n")[0], mark[1], mark[3]), page)
 
 
 def _table(mark: str, field: str, without: str | None) -> str:
     left_out = set(explaining.explain(without).fields) if without else set()
-    rows = ["| word | what it takes | what it means |", "|---|---|---|"]
+    rows = ["| word | type | meaning |", "|---|---|---|"]
     for name in explaining.explain(field).fields:
         if name not in left_out:
             found = explaining.explain(f"{field}.{name}" if field else name)

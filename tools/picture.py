@@ -1,4 +1,4 @@
-"""A terminal as a picture for the README.
+"""Terminal output as an SVG picture for the README.
 
 tmux capture-pane -e -p -t SESSION | python tools/picture.py "tfyard run job.yaml" > docs/run.svg
 """
@@ -16,7 +16,7 @@ def main() -> None:
     console = Console(record=True, width=100, file=io.StringIO(), force_terminal=True)
     console.print(text, soft_wrap=False, overflow="crop", no_wrap=True)
     svg = console.export_svg(title=sys.argv[1])
-    print(re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL))  # whoever looks at it has fonts
+    print(re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL))  # the viewer has fonts
 
 
 if __name__ == "__main__":

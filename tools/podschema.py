@@ -1,22 +1,22 @@
-"""Make the pod schema that tfyard ships, from Kubernetes' own OpenAPI; run once per Kubernetes release.
+"""Generate the pod schema that tfyard ships from Kubernetes' OpenAPI; run once per Kubernetes release.
 
     go mod download -json k8s.io/kubernetes@v1.36.3        # prints the module's Dir
     python tools/podschema.py <Dir>/api/openapi-spec/swagger.json [1.36.3]
 
-The file does not say which release it describes, so that is taken from its path unless it is given. Two files
-are written, byte for byte the same for the same input:
+The file does not name its release, so that is taken from its path unless it is given. Two files are written, byte
+for byte the same for the same input:
 
     podschema.json   everything reachable from PodTemplateSpec, with descriptions: for `explain` and the CRD
     podfields.json   names and shapes only, small enough to be loaded by every command
 
-and, for the tests of `render`, what the other kinds that it writes are made of:
+and, for the tests of `render`, the fields of the other kinds that it writes:
 
-    tests/render/data/kinds.json   the same shapes, `!` behind those of required fields
+    tests/render/data/kinds.json   the same shapes, with `!` after those of required fields
 
-The shapes of podfields.json are words, since a thousand small objects would be slower to load:
+The shapes of podfields.json are words, because a thousand small objects would be slower to load:
 
     string integer boolean quantity int-or-string time object      scalars; `object` takes any keys
-    Container                                                      a definition, told by its capital letter
+    Container                                                      a definition, recognized by its capital letter
     [X]       a list that a patch replaces        [X]@name   a list that a patch merges by `name`
     [X]@      a list of scalars that a patch unites          {X}   a mapping from any key to X
 """
@@ -49,7 +49,7 @@ KINDS = {
 
 Schema = dict[str, Any]
 
-# OpenAPI 2 calls all of these a string; what they accept is known from the Go types behind them.
+# In OpenAPI 2 all of these are strings; what they accept is known from their Go types.
 SCALARS = {"Quantity": "quantity", "IntOrString": "int-or-string", "Time": "time", "FieldsV1": "object"}
 RENAMED = {
     "description": "description",
@@ -78,7 +78,7 @@ def main(arguments: list[str]) -> None:
 
 
 def kinds(definitions: dict[str, Schema]) -> dict[str, Any]:
-    """Every definition that the kinds reach. A kind stands under its apiVersion, others under their name."""
+    """Every definition that the kinds reach: kinds by apiVersion and name, others by name."""
     roots = {kind_id(version, kind): (version, kind) for version, found in KINDS.items() for kind in found}
     used = {name for root in roots for name in reachable(definitions, root)}
     result = {}
@@ -167,7 +167,7 @@ def shape(schema: Schema) -> str:
 
 
 def write(path: Path, release: str, definitions: dict[str, Any]) -> None:
-    """One definition per line: compact, and yet a new release gives a diff that can be read."""
+    """One definition per line: compact, and the diff of a new release is readable."""
     rows = [f"{json.dumps(name)}:{dump(value)}" for name, value in sorted(definitions.items())]
     text = f'{{"kubernetes":{json.dumps(release)},"definitions":{{\n' + ",\n".join(rows) + "\n}}\n"
     path.write_text(text, encoding="utf-8")

@@ -1,13 +1,13 @@
-"""Where `tfyard` and `python -m tfyard` begin."""
+"""The entry point of `tfyard` and `python -m tfyard`."""
 
 import gc
 import signal
 
 
 def main() -> None:
-    """While modules are imported, the collector looks through all that is there, again and again, and finds
-    nothing: a quarter of a short command's time. `cli.main` turns it on again when the command is known.
-    Ctrl-C ends us without a word until there is something to bring to an end; whoever has that says so."""
+    """The garbage collector is off while modules are imported: it would find nothing, and take a quarter of a
+    short command's time. `cli.main` turns it on when the command is imported. Ctrl-C ends us silently; a command
+    that has something to stop handles the signal itself."""
     gc.disable()
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     from tfyard.cli.main import main as run

@@ -1,4 +1,4 @@
-"""The one exception tree. Whoever raises knows the exit code; `cli.main` only obeys it.
+"""The exception tree. Each error knows its exit code; `cli.main` only uses it.
 
 TfyardError         exit 1   anything that a user may see as one line instead of a traceback
 ├── Invalid         exit 1   what the user wrote is wrong; carries every Problem found
@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
+    from tfyard.formats import Document
     from tfyard.model.problem import Problem
 
 
@@ -21,10 +22,15 @@ class TfyardError(Exception):
 
 
 class Invalid(TfyardError):
-    """Input that was refused. It carries problems, not text, since each face shows them its own way."""
+    """Input that was refused. It carries the problems, and where known the text that they are about (the
+    document, or the lines of what could not be read) and its name, because each interface shows them its own
+    way."""
 
-    def __init__(self, problems: Sequence[Problem]) -> None:
+    def __init__(
+        self, problems: Sequence[Problem], text: Document | Sequence[str] = (), name: str = ""
+    ) -> None:
         self.problems = tuple(problems)
+        self.text, self.name = text, name
         super().__init__("; ".join(problem.message for problem in self.problems))
 
 

@@ -21,7 +21,7 @@ def test_what_is_converted_is_valid_and_converts_to_itself(version: str) -> None
 def test_the_old_tfjob_of_the_labs_as_v1() -> None:
     done = tfyard("convert", DATA / "seeds/004-example-tfjob.yaml")
     assert done.out == (
-        "# not carried over: a failed worker fails the job in v1; v1alpha1 looked at its chief only\n"
+        "# not carried over: a failed worker fails the job in v1; in v1alpha1 only the chief did\n"
         "apiVersion: kubeflow.org/v1\n"
         "kind: TFJob\n"
         "metadata:\n"
@@ -64,7 +64,7 @@ def test_a_manifest_as_a_job_file_is_as_short_as_by_hand() -> None:
 def test_a_job_file_as_v1_says_what_it_could_not_carry() -> None:
     done = tfyard("convert", DATA / "jobfiles/mnist.yaml")
     assert [line for line in done.out.splitlines() if line.startswith("#")] == [
-        "# not carried over: tensorboard (/out/logs): `tfyard render` writes it beside the job",
+        "# not carried over: tensorboard (/out/logs): `tfyard render` writes it as a manifest of its own",
         "# not carried over: code (.): `tfyard render` ships it with the job",
     ]
 

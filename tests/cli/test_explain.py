@@ -68,14 +68,14 @@ def test_a_field_is_explained_however_deep_it_lies(path: str, kind: str, words: 
 @pytest.mark.parametrize(
     ("path", "message"),
     [
-        ("wroker", "wroker: there is no 'wroker' here; did you mean worker?"),
-        ("worker.gp", "worker.gp: there is no 'gp' here; did you mean gpu?"),
-        ("name.x", "name.x: there is no 'x' here; nothing stands below this field"),
+        ("wroker", "wroker: field 'wroker' not found; did you mean worker?"),
+        ("worker.gp", "worker.gp: field 'gp' not found; did you mean gpu?"),
+        ("name.x", "name.x: field 'x' not found; this field has no fields of its own"),
         ("tfjob.status", "status: not explained; try tfjob.spec"),
-        ("spec.runPolcy", "spec.runPolcy: there is no 'runPolcy' here; did you mean runPolicy?"),
+        ("spec.runPolcy", "spec.runPolcy: field 'runPolcy' not found; did you mean runPolicy?"),
         (
             "spec.tfReplicaSpecs.template.spec.containers.imagge",
-            "spec.tfReplicaSpecs.template.spec.containers.imagge: there is no 'imagge' here; did you mean image?",
+            "spec.tfReplicaSpecs.template.spec.containers.imagge: field 'imagge' not found; did you mean image?",
         ),
     ],
 )
@@ -87,4 +87,4 @@ def test_a_field_that_is_not_there_gets_the_likely_one(path: str, message: str) 
 
 def test_a_typo_on_the_command_line_ends_with_two() -> None:
     done = tfyard("explain", "wroker")
-    assert (done.code, done.err) == (2, "tfyard: wroker: there is no 'wroker' here; did you mean worker?\n")
+    assert (done.code, done.err) == (2, "tfyard: wroker: field 'wroker' not found; did you mean worker?\n")

@@ -52,7 +52,7 @@ def test_the_version_is_told_in_both_ways() -> None:
 
 def test_a_misspelt_command_gets_the_likely_one() -> None:
     done = tfyard("valdate", "x")
-    assert (done.code, "there is no command 'valdate'; did you mean validate?" in done.err) == (2, True)
+    assert (done.code, "unknown command 'valdate'; did you mean validate?" in done.err) == (2, True)
 
 
 def test_help_imports_nothing_but_click() -> None:

@@ -69,10 +69,10 @@ def test_a_job_file_is_not_said_to_take_arguments(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("args", "words"),
     [
-        (["--set", "wroker=2"], "--set wroker=2: there is no role 'wroker'; did you mean worker?"),
+        (["--set", "wroker=2"], "--set wroker=2: unknown role 'wroker'; did you mean worker?"),
         (
             ["--set", "xyz=2"],
-            "--set xyz=2: there is no role 'xyz'; one of: chief, master, worker, ps, evaluator",
+            "--set xyz=2: unknown role 'xyz'; one of: chief, master, worker, ps, evaluator",
         ),
         (["--set", "worker=x"], "--set worker=x: must be a number from 0 to 100000, as in worker=4"),
         (["--set", "worker=²"], "--set worker=²: must be a number from 0 to 100000, as in worker=4"),
@@ -80,7 +80,7 @@ def test_a_job_file_is_not_said_to_take_arguments(folder: Path) -> None:
         (["--kill", "worker-0"], "--kill worker-0: must be TASK@TIME, as in worker-0@30s"),
         (["--kill", "worker-0@"], "--kill worker-0@: must be TASK@TIME, as in worker-0@30s"),
         (["--kill", "worker-0@soon"], "--kill worker-0@soon: must be TASK@TIME, as in worker-0@30s"),
-        (["--kill", "wroker-0@1s"], "--kill wroker-0: there is no such task; did you mean worker-0?"),
+        (["--kill", "wroker-0@1s"], "--kill wroker-0: task not found; did you mean worker-0?"),
     ],
 )
 def test_a_wrong_option_is_one_line_that_says_what_to_write(

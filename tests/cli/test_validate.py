@@ -79,7 +79,7 @@ def test_one_bad_file_among_several_is_enough_and_all_are_told_of(tmp_path: Path
 def test_warnings_alone_are_valid() -> None:
     done = tfyard("validate", "-", stdin=b"name: a\nimage: b\nps: 1\n")
     assert done.code == 0
-    assert "warning: parameter servers alone never end" in done.err
+    assert "warning: the job has only parameter servers" in done.err
 
 
 def test_other_kinds_are_passed_over_also_inside_a_list() -> None:

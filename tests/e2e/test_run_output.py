@@ -162,7 +162,7 @@ time.sleep(1); open('done', 'w')
         done = yard.tfyard("run", "job.yaml")
         assert (yard.folder / "done").exists()
         assert done.returncode == 0, done.stderr
-        assert "the run goes on unrecorded" in done.stdout
+        assert "the run continues unrecorded" in done.stdout
         assert "Traceback" not in done.stderr
     finally:
         subprocess.run(["umount", str(disk)], check=True)

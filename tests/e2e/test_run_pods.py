@@ -96,6 +96,7 @@ containers:
     assert "vault" in done.stderr
     assert "--env KEY=VALUE" in done.stderr
     assert not (yard.folder / ".tfyard").exists()
+    assert "KEY=a$(B)$$" in yard.run("--env", "KEY=a$(B)$$").lines("worker-0")
 
 
 def test_init_containers_run_first_and_in_turn(yard: Yard) -> None:
@@ -224,7 +225,7 @@ def test_env_and_set_change_the_job_from_the_command_line(yard: Yard) -> None:
 def test_what_a_process_cannot_honour_is_named_once(yard: Yard) -> None:
     yard.job("pass", worker=2, nodeSelector={"gpu": "a100"}, cpu=2, serviceAccount="trainer")
     notes = [event["text"] for event in yard.run().of("note")]
-    (told,) = [text for text in notes if text.startswith("not honoured here")]
+    (told,) = [text for text in notes if text.startswith("not supported here")]
     assert "node selection" in told
     assert "CPU limits" in told
     assert "the service account" in told
@@ -260,7 +261,7 @@ def test_an_attached_task_is_left_to_the_user(yard: Yard) -> None:
     process = yard.start("run", "job.yaml", "-o", "json", "--attach", "worker-0")
     assert process.stdout is not None
     events = []
-    while not any(e["event"] == "note" and "worker-0 is yours" in e["text"] for e in events):
+    while not any(e["event"] == "note" and "start worker-0 yourself" in e["text"] for e in events):
         events.append(json.loads(process.stdout.readline()))
     script = events[-1]["text"].partition("sh ")[2]
     while not (yard.folder / script).exists():

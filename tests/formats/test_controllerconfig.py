@@ -34,7 +34,7 @@ SEEN = OperatorConfig(
 
 
 GPU = "accelerators[nvidia.com/gpu]."
-MOUNTED = "another volume is mounted there already"
+MOUNTED = "must be unique: another volume is mounted there"
 
 
 def problems(text: str) -> list[Problem]:
@@ -106,13 +106,18 @@ accelerators:
         (7, GPU + "Volumes[0].mountPath", "must be an absolute path", "/lib"),
         (8, GPU + "Volumes[1].name", "lib is given twice", "name each volume once"),
         (8, GPU + "Volumes[1].HOSTPATH", "must be an absolute path", "/bin"),
-        (9, GPU + "Volumes[2].name", "must be a DNS label", "lower case letters, digits and -"),
-        (9, GPU + "Volumes[2].mountPath", MOUNTED, "mount each one elsewhere"),
-        (10, GPU + "Volumes[3].mountPath", "must be given", "Where the container finds it."),
+        (9, GPU + "Volumes[2].name", "must be a DNS label", "use lower-case letters, digits and '-'"),
+        (9, GPU + "Volumes[2].mountPath", MOUNTED, "choose another path"),
+        (10, GPU + "Volumes[3].mountPath", "must be given", "Mount path in the container."),
         (11, GPU + "envVars[0].nam", "unknown field 'nam'", "did you mean name?"),
-        (11, GPU + "envVars[0].name", "must be given", "Its name."),
+        (11, GPU + "envVars[0].name", "must be given", "Name of the variable."),
         (11, GPU + "envVars[1].value", "must be text", "quote it"),
-        (11, GPU + "envVars[1].name", "is no name of a variable", "such as LD_LIBRARY_PATH"),
+        (
+            11,
+            GPU + "envVars[1].name",
+            "must be the name of an environment variable",
+            "for example LD_LIBRARY_PATH",
+        ),
     }
 
 
@@ -120,11 +125,11 @@ REFUSED = {
     "a list": ("- a", [("", "must be a mapping", "")]),
     "one field in two letter cases": (
         "tfImage: a\nTFIMAGE: b",
-        [("TFIMAGE", "tfImage is given twice", "only one of them can count")],
+        [("TFIMAGE", "tfImage is given twice", "keep one of the two")],
     ),
     "two documents": (
         "tfImage: a\n---\ntfImage: b",
-        [("", "must be one document", "keep one, and remove what stands after ---")],
+        [("", "must be one document", "remove everything after ---")],
     ),
     "an unknown dialect": (
         "dialect: kubflow",

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from tests.formats.samples import EVERY, decide, document
 from tfyard import errors, formats
+from tfyard.cli.problems import format_problem
 from tfyard.model import Problem
 
 DATA = [document(path).data for path in EVERY]
@@ -97,7 +98,7 @@ def test_a_mutated_file_as_text_has_a_place_for_every_problem(data: Any) -> None
         for problem in formats.check(found).problems:
             assert problem.position is not None
             assert 1 <= problem.position.line <= text.count("\n") + 1
-            assert all(line.isprintable() for line in formats.format_problem(problem, found).split("\n"))
+            assert all(line.isprintable() for line in format_problem(problem, found).split("\n"))
 
 
 def read(text: str) -> tuple[formats.Document, ...]:

@@ -61,7 +61,7 @@ VERSIONS = (
     "one of: kubeflow.org/v1, kubeflow.org/v1beta2, kubeflow.org/v1beta1, kubeflow.org/v1alpha2,"
     " kubeflow.org/v1alpha1, tensorflow.org/v1alpha1"
 )
-UNKNOWN = "Kubernetes 1.36 does not know this field here"
+UNKNOWN = "unknown field in Kubernetes 1.36"
 PORT = {"name": "tfjob-port", "containerPort": 2222}
 
 CASES: dict[str, tuple[Any, str, str, str]] = {
@@ -83,31 +83,31 @@ CASES: dict[str, tuple[Any, str, str, str]] = {
         "",
     ),
     "no replica specs": (
-        tfjob("absent"), "spec.tfReplicaSpecs", "must be given", "at least one role, Worker say",
+        tfjob("absent"), "spec.tfReplicaSpecs", "must be given", "add at least one role, such as Worker",
     ),
     "empty replica specs": (
-        tfjob({}), "spec.tfReplicaSpecs", "must be given", "at least one role, Worker say",
+        tfjob({}), "spec.tfReplicaSpecs", "must be given", "add at least one role, such as Worker",
     ),
     "a role without containers": (
         tfjob({"Worker": {"template": {"spec": {"containers": []}}}}),
-        INSIDE, "must be specified", "one container named tensorflow, with its image",
+        INSIDE, "must be specified", "add a container named tensorflow, with its image",
     ),
     "a role without a template": (
         tfjob({"Worker": {"replicas": 1}}),
-        INSIDE, "must be specified", "one container named tensorflow, with its image",
+        INSIDE, "must be specified", "add a container named tensorflow, with its image",
     ),
     "a container without an image": (
         tfjob({"Worker": replica({"name": "tensorflow"})}),
-        f"{INSIDE}[0].image", "must be required", "the image to run",
+        f"{INSIDE}[0].image", "must be required", "add the image to run",
     ),
     "a container with an empty image": (
         tfjob({"Worker": replica(container(), container(name="side", image=""))}),
-        f"{INSIDE}[1].image", "must be required", "the image to run",
+        f"{INSIDE}[1].image", "must be required", "add the image to run",
     ),
     "no container named tensorflow": (
         tfjob({"Worker": replica(container(name="train"))}),
         f"{INSIDE}[0].name", "must have at least one container with name tensorflow",
-        "name the container that trains tensorflow: it is the one that gets TF_CONFIG",
+        "name the training container tensorflow: it gets TF_CONFIG",
     ),
     "a chief and a master": (
         tfjob({"Chief": replica(), "Master": replica()}),
@@ -142,39 +142,39 @@ CASES: dict[str, tuple[Any, str, str, str]] = {
     ),
     "no spec": (
         {"apiVersion": "kubeflow.org/v1", "kind": "TFJob", "metadata": {"name": "a"}},
-        "spec", "must be given", "the job itself: spec.tfReplicaSpecs",
+        "spec", "must be given", "add spec.tfReplicaSpecs",
     ),
     "no metadata": (
         {key: part for key, part in tfjob().items() if key != "metadata"},
         "metadata", "must be given", "metadata: {name: my-job}",
     ),
-    "no name": ({**tfjob(), "metadata": {}}, "metadata.name", "must be given", "a name for the job"),
+    "no name": ({**tfjob(), "metadata": {}}, "metadata.name", "must be given", "give the job a name"),
     "a name that is a number": (
         {**tfjob(), "metadata": {"name": 7}},
-        "metadata.name", "7 stands where Kubernetes takes text", "quote it",
+        "metadata.name", "must be text, not 7", "quote it",
     ),
     "metadata that is a list": (
         {**tfjob(), "metadata": []},
-        "metadata", "a list stands where Kubernetes takes a mapping (key: value)", "",
+        "metadata", "must be a mapping, not a list", "",
     ),
     "a label that is a number": (
         {**tfjob(), "metadata": {"name": "a", "labels": {"version": 7}}},
-        "metadata.labels.version", "7 stands where Kubernetes takes text", "quote it",
+        "metadata.labels.version", "must be text, not 7", "quote it",
     ),
     "a prefix that makes no name": (
         {**tfjob(), "metadata": {"generateName": "A_"}}, "metadata.generateName", NAME,
         'for example "a-00000"',
     ),
     "a version that never was": (
-        {**tfjob(), "apiVersion": "example.org/v7"}, "apiVersion", "is no version of TFJob", VERSIONS,
+        {**tfjob(), "apiVersion": "example.org/v7"}, "apiVersion", "must be a version of TFJob", VERSIONS,
     ),
     "a misspelt version": (
         {**tfjob(), "apiVersion": "kubeflow.org/v1beta3"},
-        "apiVersion", "is no version of TFJob", "did you mean kubeflow.org/v1beta2?",
+        "apiVersion", "must be a version of TFJob", "did you mean kubeflow.org/v1beta2?",
     ),
-    "a kind in wrong letters": ({**tfjob(), "kind": "tfjob"}, "kind", "is no TFJob", "did you mean TFJob?"),
+    "a kind in wrong letters": ({**tfjob(), "kind": "tfjob"}, "kind", "must be TFJob", "did you mean TFJob?"),
     "a kind that is missing": (
-        {key: part for key, part in tfjob().items() if key != "kind"}, "kind", "is no TFJob", "one of: TFJob",
+        {key: part for key, part in tfjob().items() if key != "kind"}, "kind", "must be TFJob", "one of: TFJob",
     ),
     "a restart policy in wrong letters": (
         tfjob({"Worker": replica(restartPolicy="onfailure")}),
@@ -221,40 +221,41 @@ CASES: dict[str, tuple[Any, str, str, str]] = {
     ),
     "two run policies that disagree": (
         tfjob(backoffLimit=1, runPolicy={"backoffLimit": 2}),
-        "spec.runPolicy.backoffLimit", "differs from spec.backoffLimit, which says the same thing",
+        "spec.runPolicy.backoffLimit", "must not differ from spec.backoffLimit: both set the same policy",
         "keep one of the two",
     ),
     "more than one chief": (
         tfjob({"Chief": replica(replicas=2), "Worker": replica()}),
-        "spec.tfReplicaSpecs[Chief].replicas", "there is one Chief, not 2", "1",
+        "spec.tfReplicaSpecs[Chief].replicas", "must be at most 1: a job has one Chief", "set it to 1",
     ),
     "a gang that never fits": (
         tfjob(runPolicy={"schedulingPolicy": {"minAvailable": 3}}),
-        "spec.runPolicy.schedulingPolicy.minAvailable", "a gang of 3 never fits: the job has 1 tasks",
-        "at most 1",
+        "spec.runPolicy.schedulingPolicy.minAvailable",
+        "must be at most 1, the number of tasks: a larger gang never starts",
+        "use at most 1",
     ),
     "a name that is too long once suffixed": (
         tfjob(name=LONG), "metadata.name",
-        f"is too long: '{LONG}-worker-0' would have 65 letters, and 63 are allowed",
-        "use at most 54 letters",
+        f"is too long: the name '{LONG}-worker-0' would have 65 characters, at most 63 are allowed",
+        "use at most 54 characters",
     ),
     "a name that many workers make too long": (
         tfjob({"Worker": replica(replicas=101)}, name="x" * 53), "metadata.name",
-        f"is too long: '{'x' * 53}-worker-100' would have 64 letters, and 63 are allowed",
-        "use at most 52 letters",
+        f"is too long: the name '{'x' * 53}-worker-100' would have 64 characters, at most 63 are allowed",
+        "use at most 52 characters",
     ),
     "a TF_CONFIG over 128 KiB": (
         tfjob({"Worker": replica(replicas=3000)}),
-        f"{WORKER}.replicas", "TF_CONFIG would have 174,256 bytes, and Linux allows 131,072",
-        "at most 2,255 Worker tasks fit with these names",
+        f"{WORKER}.replicas", "TF_CONFIG would have 174,256 bytes; Linux allows at most 131,072",
+        "use at most 2,255 Worker tasks, or shorter names",
     ),
     "two ports of one number": (
         tfjob({"Worker": replica(container(ports=[PORT, {"containerPort": 2222}]))}),
-        f"{INSIDE}[0].ports[1]", "is given twice", "keep one of the two",
+        f"{INSIDE}[0].ports[1]", "must be unique: the port is given twice", "keep one of the two",
     ),
     "two ports of one name": (
         tfjob({"Worker": replica(container(ports=[PORT, {**PORT, "containerPort": 1}]))}),
-        f"{INSIDE}[0].ports[1]", "is given twice", "keep one of the two",
+        f"{INSIDE}[0].ports[1]", "must be unique: the port is given twice", "keep one of the two",
     ),
     "a port beyond all ports": (
         tfjob({"Worker": replica(container(ports=[{"containerPort": 70000}]))}),
@@ -262,25 +263,25 @@ CASES: dict[str, tuple[Any, str, str, str]] = {
     ),
     "a port that is text": (
         tfjob({"Worker": replica(container(ports=[{**PORT, "containerPort": "http"}]))}),
-        f"{INSIDE}[0].ports[0].containerPort", '"http" stands where Kubernetes takes a whole number',
+        f"{INSIDE}[0].ports[0].containerPort", 'must be a whole number, not "http"',
         "write it without quotes",
     ),
     "two containers of one name": (
         tfjob({"Worker": replica(container(), container())}),
-        f"{INSIDE}[1].name", "is the name of another container too", "",
+        f"{INSIDE}[1].name", "must be unique: another container has this name", "rename one of the two",
     ),
     "a container without a name": (
         tfjob({"Worker": replica(container(), {"image": "a"})}),
-        f"{INSIDE}[1].name", "must be given", "items are told apart by it",
+        f"{INSIDE}[1].name", "must be given", "it identifies the items of this list",
     ),
     "a container that is null": (
         tfjob({"Worker": replica(None)}),  # type: ignore[arg-type]
-        f"{INSIDE}[0]", "null stands where Kubernetes takes an item", "remove it, or fill it in",
+        f"{INSIDE}[0]", "must not be null", "remove the item, or fill it in",
     ),
     "a GPU that is only requested": (
         tfjob({"Worker": replica(container(resources={"requests": {"nvidia.com/gpu": 1}}))}),
         f"{INSIDE}[0].resources.requests[nvidia.com/gpu]",
-        "a GPU must be a limit: Kubernetes rejects a request alone", "move it to resources.limits",
+        "must also be a limit: Kubernetes rejects a GPU request without a limit", "move it to resources.limits",
     ),
     "a dialect that nobody speaks": (
         {**tfjob(), "metadata": {"name": "a", "annotations": {"tfyard.dev/dialect": "tf3"}}},
@@ -295,12 +296,12 @@ CASES: dict[str, tuple[Any, str, str, str]] = {
     # v1alpha1
     "a master of no replicas": (
         old(replica(replicas=0), replica(tfReplicaType="WORKER")),
-        "spec.replicaSpecs[0].replicas", "a MASTER is exactly one", "replicas: 1",
+        "spec.replicaSpecs[0].replicas", "must be 1: a job has exactly one MASTER", "replicas: 1",
     ),
-    "an old job without roles": (old(), "spec.replicaSpecs", "must be given", "at least one role"),
+    "an old job without roles": (old(), "spec.replicaSpecs", "must be given", "add at least one role"),
     "an old job without a spec": (
         {key: part for key, part in old().items() if key != "spec"},
-        "spec", "must be given", "the job itself: spec.replicaSpecs",
+        "spec", "must be given", "add spec.replicaSpecs",
     ),
     "an old role in small letters": (
         old(replica(tfReplicaType="worker")),
@@ -308,11 +309,12 @@ CASES: dict[str, tuple[Any, str, str, str]] = {
         'did you mean "WORKER"?',
     ),
     "two masters in one spec": (
-        old(replica(replicas=2)), "spec.replicaSpecs[0].replicas", "there is one Master, not 2", "1",
+        old(replica(replicas=2)), "spec.replicaSpecs[0].replicas",
+        "must be at most 1: a job has one Master", "set it to 1",
     ),
     "a worker without a template": (
         old(replica(), {"tfReplicaType": "WORKER"}),
-        "spec.replicaSpecs[1].template", "must be given", "only a PS may do without a template",
+        "spec.replicaSpecs[1].template", "must be given", "add a pod template: only a PS may omit it",
     ),
     "a type that is given twice": (
         old(replica(), replica()),
@@ -328,15 +330,15 @@ CASES: dict[str, tuple[Any, str, str, str]] = {
             replica(tfReplicaType="WORKER"),
             terminationPolicy={"chief": {"replicaName": "WORKER", "replicaIndex": 5}},
         ),
-        "spec.terminationPolicy.chief.replicaIndex", "there is no such replica: Worker has 1", "",
+        "spec.terminationPolicy.chief.replicaIndex", "must be less than 1, the replicas of Worker", "",
     ),
     "a board without logs": (
         old(replica(), tensorboard={}), "spec.tensorboard.logDir", "must be given",
-        "Where the summaries are, as the containers see it.",
+        "Directory of the summaries, as the containers see it.",
     ),
     # The job file
     "a file without a name": (
-        {"image": "a"}, "name", "must be given", "a name for the job, such as mnist",
+        {"image": "a"}, "name", "must be given", "give the job a name, such as mnist",
     ),
     "a file whose name is a number": (jobfile(name=7), "name", "must be text", "quote it"),
     "a file whose name is no host name": (jobfile(name="My Job"), "name", NAME, 'for example "my-job"'),
@@ -358,7 +360,9 @@ CASES: dict[str, tuple[Any, str, str, str]] = {
     ),
     "a negative role": (jobfile(worker=-1), "worker", "must be a number from 0 to 100000", ""),
     "a role that is true": (jobfile(worker=True), "worker", "must be a whole number or a mapping", ""),
-    "two chiefs": (jobfile(chief=2, worker=1), "chief.count", "there is one Chief, not 2", "1"),
+    "two chiefs": (
+        jobfile(chief=2, worker=1), "chief.count", "must be at most 1: a job has one Chief", "set it to 1",
+    ),
     "a chief beside a master": (
         jobfile(chief=1, master=1), "", "must not have more than 1 Chief or Master role",
         "keep one of the two",
@@ -378,7 +382,7 @@ CASES: dict[str, tuple[Any, str, str, str]] = {
     ),
     "a volume at no path": (
         jobfile(volumes={"data": {"emptyDir": {}}}), "volumes.data.at", "must be given",
-        "Where it appears in the container: an absolute path.",
+        "Mount path in the container; must be absolute.",
     ),
     "a volume at a relative path": (
         jobfile(worker={"volumes": {"data": {"at": "data", "emptyDir": {}}}}),
@@ -390,15 +394,15 @@ CASES: dict[str, tuple[Any, str, str, str]] = {
     ),
     "an export without a server": (
         jobfile(volumes={"data": {"at": "/data", "nfs": "/exports"}}),
-        "volumes.data.nfs", "must be an NFS export", 'as in "10.0.0.5:/exports/data"',
+        "volumes.data.nfs", "must be an NFS export", 'for example "10.0.0.5:/exports/data"',
     ),
     "a size without a claim": (
         jobfile(volumes={"data": {"at": "/data", "emptyDir": {}, "size": "1Gi"}}),
-        "volumes.data.size", "belongs to a claim", "claim: data",
+        "volumes.data.size", "must be used with a claim", "add claim: data",
     ),
     "a class without a size": (
         jobfile(volumes={"data": {"at": "/data", "claim": "a", "storageClass": "fast"}}),
-        "volumes.data.size", "must be given to create the claim", "size: 5Gi",
+        "volumes.data.size", "must be given to create the claim", "for example size: 5Gi",
     ),
     "one claim of two sizes": (
         jobfile(
@@ -407,15 +411,16 @@ CASES: dict[str, tuple[Any, str, str, str]] = {
                 "b": {"at": "/b", "claim": "c", "size": "2Gi"},
             }
         ),
-        "volumes.b.claim", "the claim c is to be created in two ways", "say its size once",
+        "volumes.b.claim", "the claim c is created twice, with different settings", "give its size once",
     ),
     "a volume with a name that Kubernetes refuses": (
         jobfile(volumes={"My_Data": {"at": "/a", "emptyDir": {}}}),
-        "volumes.My_Data", "must be lower-case letters, digits and '-', and not begin or end with '-'",
+        "volumes.My_Data", "must be lower-case letters, digits and '-', and not start or end with '-'",
         'for example "my-data"',
     ),
     "a secret without a key": (
-        jobfile(secrets={"TOKEN": "my-secret"}), "secrets.TOKEN", "must be SECRET/KEY", '"my-secret/token"',
+        jobfile(secrets={"TOKEN": "my-secret"}), "secrets.TOKEN", "must be SECRET/KEY",
+        'for example "my-secret/token"',
     ),
     "code from two places": (
         jobfile(code={"path": ".", "git": "a"}), "code", "must have one source",
@@ -425,7 +430,7 @@ CASES: dict[str, tuple[Any, str, str, str]] = {
         jobfile(deadline="soon"), "deadline", "must be a duration", 'for example 90s, 5m, 1h30m or "2d"',
     ),
     "a deadline of no time": (
-        jobfile(deadline="0s"), "deadline", "must be at least one second", "leave it out for no deadline",
+        jobfile(deadline="0s"), "deadline", "must be at least 1 second", "remove it for no deadline",
     ),
     "a deadline of ages": (jobfile(deadline="3600w"), "deadline", "must be at most 68 years", ""),
     "memory in the words of shops": (
@@ -504,48 +509,48 @@ CASES: dict[str, tuple[Any, str, str, str]] = {
     ),
     "a gang larger than the job": (
         jobfile(worker=2, gang={"atLeast": 3}), "gang.atLeast",
-        "a gang of 3 never fits: the job has 2 tasks", "at most 2",
+        "must be at most 2, the number of tasks: a larger gang never starts", "use at most 2",
     ),
     "an overlay with a list for a mapping": (
         jobfile(overlay={"spec": []}), "overlay.spec", "a list cannot be merged into a mapping", "",
     ),
     "an overlay with a number for text": (
         jobfile(worker=1, ps=1, overlay={"spec": {"priorityClassName": 7}}),
-        "overlay.spec.priorityClassName", "7 stands where Kubernetes takes text", "quote it",
+        "overlay.spec.priorityClassName", "must be text, not 7", "quote it",
     ),
     "an overlay of a role with a number for text": (
         jobfile(worker={"overlay": {"spec": {"priorityClassName": 7}}}, overlay={"spec": {"hostIPC": True}}),
-        "worker.overlay.spec.priorityClassName", "7 stands where Kubernetes takes text", "quote it",
+        "worker.overlay.spec.priorityClassName", "must be text, not 7", "quote it",
     ),
     "a toleration of all roles with no text for text": (
         jobfile(worker=1, ps=1, tolerations=[{"key": "dedicated", "value": True}]),
-        "tolerations[0].value", "true stands where Kubernetes takes text", "quote it",
+        "tolerations[0].value", "must be text, not true", "quote it",
     ),
     "a toleration of a role with no text for text": (
         jobfile(tolerations=[{"key": "a"}], worker={"tolerations": [{"key": "b"}, {"key": 7}]}),
-        "worker.tolerations[1].key", "7 stands where Kubernetes takes text", "quote it",
+        "worker.tolerations[1].key", "must be text, not 7", "quote it",
     ),
     "a toleration that an overlay puts in the place of all others": (
         jobfile(tolerations=[{"key": "a"}], overlay={"spec": {"tolerations": [{"key": 7}]}}),
-        "overlay.spec.tolerations[0].key", "7 stands where Kubernetes takes text", "quote it",
+        "overlay.spec.tolerations[0].key", "must be text, not 7", "quote it",
     ),
     "scratch space with a number for text": (
         jobfile(
             volumes={"tmp": {"at": "/tmp", "emptyDir": {"medium": 7}}},
             overlay={"spec": {"volumes": [{"name": "more", "emptyDir": {}}]}},
         ),
-        "volumes.tmp.emptyDir.medium", "7 stands where Kubernetes takes text", "quote it",
+        "volumes.tmp.emptyDir.medium", "must be text, not 7", "quote it",
     ),
     "scratch space of a role with a number for text": (
         jobfile(
             volumes={"tmp": {"at": "/tmp", "emptyDir": {}}},
             worker={"volumes": {"tmp": {"at": "/tmp", "emptyDir": {"medium": 7}}}},
         ),
-        "worker.volumes.tmp.emptyDir.medium", "7 stands where Kubernetes takes text", "quote it",
+        "worker.volumes.tmp.emptyDir.medium", "must be text, not 7", "quote it",
     ),
     "a side container of an overlay without an image": (
         jobfile(overlay={"spec": {"containers": [{"name": "side"}]}}),
-        "overlay.spec.containers[0].image", "must be required", "the image to run",
+        "overlay.spec.containers[0].image", "must be required", "add the image to run",
     ),
 }  # fmt: skip
 
@@ -562,18 +567,18 @@ def test_it_is_an_error_with_its_path_and_its_fix(case: tuple[Any, str, str, str
 WARNINGS: dict[str, tuple[Any, str, str, str]] = {
     "a TF_CONFIG by hand": (
         tfjob({"Worker": replica(container(env=[{"name": "TF_CONFIG", "value": "{}"}]))}),
-        f"{INSIDE}[0].env[0]", "TF_CONFIG is set by hand: it is kept, and tfyard sets none",
-        "remove it to have every task told about the others",
+        f"{INSIDE}[0].env[0]", "TF_CONFIG is set here, so tfyard does not set it",
+        "remove it: tfyard then sets it for every task",
     ),
     "a TF_CONFIG by hand in a job file": (
         jobfile(env={"TF_CONFIG": "{}"}), "env.TF_CONFIG",
-        "TF_CONFIG is set by hand: it is kept, and tfyard sets none",
-        "remove it to have every task told about the others",
+        "TF_CONFIG is set here, so tfyard does not set it",
+        "remove it: tfyard then sets it for every task",
     ),
     "a TF_CONFIG by hand in a role": (
         jobfile(worker={"env": {"TF_CONFIG": "{}"}}), "worker.env.TF_CONFIG",
-        "TF_CONFIG is set by hand: it is kept, and tfyard sets none",
-        "remove it to have every task told about the others",
+        "TF_CONFIG is set here, so tfyard does not set it",
+        "remove it: tfyard then sets it for every task",
     ),
     "a field that Kubernetes does not know": (
         tfjob({"Worker": replica(container(imagge="x"))}),
@@ -598,21 +603,21 @@ WARNINGS: dict[str, tuple[Any, str, str, str]] = {
     ),
     "no task at all": (
         tfjob({"Worker": replica(replicas=0)}), "spec.tfReplicaSpecs",
-        "the job has no task at all: nothing will run", "give a role a replica",
+        "the job has no tasks: nothing will run", "give a role at least 1 task",
     ),
     "parameter servers alone": (
         tfjob({"PS": replica()}), "spec.tfReplicaSpecs",
-        "parameter servers alone never end: nothing trains", "add a Worker or a Chief",
+        "the job has only parameter servers: it trains nothing and never ends", "add a Worker or a Chief",
     ),
     "two evaluators": (
         tfjob({"Worker": replica(), "Evaluator": replica(replicas=2)}),
         "spec.tfReplicaSpecs[Evaluator].replicas",
-        "TensorFlow knows one evaluator; the others repeat its work", "1",
+        "TensorFlow uses one evaluator; further ones repeat its work", "set it to 1",
     ),
     "TF_CONFIG from a secret": (
         jobfile(secrets={"TF_CONFIG": "s/k"}), "secrets.TF_CONFIG",
-        "TF_CONFIG is set by hand: it is kept, and tfyard sets none",
-        "remove it to have every task told about the others",
+        "TF_CONFIG is set here, so tfyard does not set it",
+        "remove it: tfyard then sets it for every task",
     ),
 }  # fmt: skip
 
@@ -662,7 +667,7 @@ def test_it_is_no_problem(data: Any) -> None:
 
 @pytest.mark.parametrize("data", [None, 1, "text", [], [tfjob()], True])
 def test_what_is_no_mapping_is_no_job(data: Any) -> None:
-    assert told(data) == [("error", "", "must be a mapping", "a TFJob, or a tfyard job file")]
+    assert told(data) == [("error", "", "must be a mapping", "write a TFJob or a tfyard job file")]
     assert not formats.is_job(data)
 
 

@@ -10,7 +10,7 @@ from aiohttp import web
 
 from tests.kube.answers import Guard, answering, plugin, unauthorized
 from tfyard import kube
-from tfyard.controlplane.certificates import Authority
+from tfyard.controlplane.certificates import CertificateAuthority
 from tfyard.kube import Access, Client, Cluster, Limits, User, requests
 from tfyard.kube.credentials import Credentials
 from tfyard.model.backoff import Backoff
@@ -121,9 +121,9 @@ class Files:
 
 async def test_a_replaced_cluster_ca_is_trusted_and_the_same_one_costs_no_connection(tmp_path: Path) -> None:
     files = Files(tmp_path)
-    files.ca.write_bytes(Authority().pem)
+    files.ca.write_bytes(CertificateAuthority().pem)
     first, second = await files.login(), await files.login()
-    files.ca.write_bytes(Authority().pem)
+    files.ca.write_bytes(CertificateAuthority().pem)
     third = await files.login()
     assert first.tls is second.tls
     assert third.tls is not first.tls
@@ -134,5 +134,5 @@ async def test_a_ca_that_cannot_be_used_is_told_and_the_next_one_is_used(tmp_pat
     files.ca.write_text("half of a certif")
     with pytest.raises(kube.BadKubeconfig, match="cannot be used"):
         await files.login()
-    files.ca.write_bytes(Authority().pem)
+    files.ca.write_bytes(CertificateAuthority().pem)
     assert (await files.login()).tls

@@ -1,50 +1,33 @@
-"""The loop on this machine, with what a test wants to take away from it."""
+"""A run without a terminal, as a notebook or a page would start it."""
 
 import asyncio
-import os
-import sys
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from tfyard import planner
-from tfyard.backends.local.run_directory import RunDirectory
-from tfyard.local.ports import Ports
-from tfyard.local.run import LocalRun
-from tfyard.model import Job, Role, Status
-from tfyard.node.containers import Objects
-from tfyard.node.node import Machine
-from tfyard.node.volumes import Volumes
+from tfyard.local.prepare import prepare
+from tfyard.local.run import Run
+from tfyard.local.settings import Settings
+from tfyard.model.run_events import Log, Over, Phase
+from tfyard.overview.record import RunRecord
 
 pytestmark = pytest.mark.processes
 
 
-def run(job: Job, folder: Path) -> Status:
-    """On a machine that may make no control groups."""
-    directory = RunDirectory.make(folder, job, datetime.now(UTC), lambda _text: None)
-    machine = Machine(
-        directory=directory.path,
-        volumes=Volumes(folder / "volumes", {}, Objects()),
-        objects=Objects(),
-        base_env=os.environ,
-    )
-    ports = Ports()
-    site = planner.Site(services="none", ports=ports.take(job.tasks()))
-    status = asyncio.run(LocalRun(job, site, machine, directory).run())
-    ports.release()
-    return status
+def test_a_run_tells_its_events_and_returns_its_record(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("train.py").write_text("print('hello')")
+    events: list[object] = []
 
+    async def run() -> RunRecord:
+        return await Run(prepare(Settings(target="train.py", worker=2)), events.append).execute()
 
-def test_without_control_groups_memory_is_sampled_and_the_end_is_the_same(tmp_path: Path) -> None:
-    container = {
-        "name": "tensorflow",
-        "image": "none",
-        "command": [sys.executable, "-c", "import time; x = bytearray(300_000_000); time.sleep(1000)"],
-        "resources": {"limits": {"memory": "150Mi"}},
-    }
-    job = Job(name="j", roles=(Role(name="Worker", template={"spec": {"containers": [container]}}),))
-    failure = run(job, tmp_path).failure
-    assert failure is not None
-    assert failure.exit_code == 137
-    assert "OOMKilled" in failure.message
+    record = asyncio.run(run())
+    assert (record.phase, record.exit_code) == ("Succeeded", 0)
+    assert [task.name for task in record.tasks] == ["worker-0", "worker-1"]
+    assert Log("worker-0", "hello") in events
+    assert [event.phase for event in events if isinstance(event, Phase)][-1] == "Succeeded"
+    assert isinstance(events[-1], Over)
+    assert capfd.readouterr() == ("", "")

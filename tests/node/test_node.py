@@ -1,51 +1,159 @@
-"""Commands on a machine that allows no private view of the disk: paths are rewritten."""
+"""Pods on a node, without a job: commands, states, logs, deletion."""
 
+import asyncio
+import os
 from pathlib import Path
+from typing import Any
 
-from tfyard.model import Task
+import pytest
+
 from tfyard.node.containers import Objects
-from tfyard.node.node import Kubelet, Machine
+from tfyard.node.node import ContainerEnded, ContainerStarted, Node, NodeEvent
+from tfyard.node.pod import PodState
 from tfyard.node.volumes import Volumes
 
 POD = {
-    "metadata": {"name": "j-worker-0", "labels": {}, "annotations": {}},
-    "spec": {"volumes": [{"name": "out", "persistentVolumeClaim": {"claimName": "c"}}]},
+    "metadata": {"name": "j-worker-0", "uid": "u", "labels": {}, "annotations": {}},
+    "spec": {
+        "volumes": [
+            {"name": "out", "persistentVolumeClaim": {"claimName": "c"}},
+            {"name": "code", "hostPath": {"path": "/mycode"}},
+        ]
+    },
 }
 CONTAINER = {
-    "name": "tensorflow",
+    "name": "main",
     "command": ["python", "train.py", "--out=/out/model"],
     "workingDir": "/code/src",
     "env": [{"name": "LOGS", "value": "/out/logs"}],
-    "volumeMounts": [{"name": "out", "mountPath": "/out"}],
+    "volumeMounts": [{"name": "out", "mountPath": "/out"}, {"name": "code", "mountPath": "/code"}],
 }
 
 
-def kubelet(folder: Path, *, namespaces: bool) -> Kubelet:
-    machine = Machine(
-        directory=folder,
-        volumes=Volumes(folder / "volumes", {}, Objects()),
-        objects=Objects(),
-        base_env={"PATH": "/bin"},
-        code=(str(folder / "mycode"), "/code", False),
-    )
-    made = Kubelet(machine, lambda _told: None)
+def volumes(folder: Path) -> Volumes:
+    return Volumes(folder / "volumes", {}, Objects())
+
+
+def node(folder: Path, *, namespaces: bool) -> Node:
+    made = Node(folder, {"PATH": "/bin"}, lambda _event: None)
     made.processes.namespaces = namespaces
     return made
 
 
 def test_without_a_private_view_paths_become_the_directories_here(tmp_path: Path) -> None:
-    command = kubelet(tmp_path, namespaces=False).command(POD, Task("Worker", 0), CONTAINER, "u")
+    here = node(tmp_path, namespaces=False)
+    command = here.command(POD, CONTAINER, volumes(tmp_path))
     assert command.argv == ["python", "train.py", f"--out={tmp_path}/volumes/c/model"]
     assert command.env == {"PATH": "/bin", "LOGS": f"{tmp_path}/volumes/c/logs"}
-    assert command.cwd == f"{tmp_path}/mycode/src"
+    assert command.cwd == "/mycode/src"
     assert command.mounts == ()
+    assert here.rewritten == {"/out": f"{tmp_path}/volumes/c", "/code": "/mycode"}
 
 
 def test_with_a_private_view_paths_stay_the_clusters_own(tmp_path: Path) -> None:
-    command = kubelet(tmp_path, namespaces=True).command(POD, Task("Worker", 0), CONTAINER, "u")
+    here = node(tmp_path, namespaces=True)
+    command = here.command(POD, CONTAINER, volumes(tmp_path))
     assert command.argv == ["python", "train.py", "--out=/out/model"]
     assert command.cwd == "/code/src"
-    assert command.mounts == (
-        (f"{tmp_path}/volumes/c", "/out", False),
-        (f"{tmp_path}/mycode", "/code", False),
-    )
+    assert command.mounts == ((f"{tmp_path}/volumes/c", "/out", False), ("/mycode", "/code", False))
+    assert here.rewritten == {}
+
+
+def pod(*command: str, uid: str = "u", policy: str = "Never", **spec: Any) -> dict[str, Any]:
+    container = {"name": "main", "command": ["/bin/sh", "-c", *command]}
+    metadata = {"name": "p", "namespace": "n", "uid": uid, "labels": {}, "annotations": {}}
+    return {"metadata": metadata, "spec": {"restartPolicy": policy, "containers": [container], **spec}}
+
+
+class Box:
+    """A node with one pod or more, and what it told."""
+
+    def __init__(self, folder: Path) -> None:
+        self.told: list[NodeEvent] = []
+        self.node, self.volumes = Node(folder, os.environ, self.told.append), volumes(folder)
+
+    def create(self, manifest: dict[str, Any]) -> None:
+        self.node.create(manifest, self.volumes, lambda container: f"n_p_{container}")
+
+    async def until(self, is_so: Any) -> list[PodState]:
+        while not is_so(self.node.states()):
+            self.node.change.clear()
+            await asyncio.wait_for(self.node.change.wait(), 30)
+        return self.node.states()
+
+    def ends(self) -> list[ContainerEnded]:
+        return [event for event in self.told if isinstance(event, ContainerEnded)]
+
+
+@pytest.mark.processes
+async def test_a_pod_ends_as_its_containers_do_and_stays_until_it_is_deleted(tmp_path: Path) -> None:
+    box = Box(tmp_path)
+    async with box.node:
+        box.create(pod("echo out of ideas; exit 3"))
+        (state,) = await box.until(lambda states: states[0].phase == "Failed")
+        (container,) = state.containers
+        box.node.delete("u")
+        assert box.node.states() == []
+    assert (container.exit_code, container.reason, container.message) == (3, "Error", "out of ideas")
+    assert (state.uid, state.name, state.is_running, state.is_ready) == ("u", "p", False, False)
+    (end,) = box.ends()
+    assert (end.exit.code, end.is_stopped) == (3, False)
+    assert end.started == ContainerStarted("u", "main", "n_p_main", 1, tmp_path / "logs" / "n_p_main.1.log")
+    assert end.started.log.read_text() == "out of ideas\n"
+
+
+@pytest.mark.processes
+async def test_a_deleted_pod_is_gone_when_its_processes_are(tmp_path: Path) -> None:
+    box = Box(tmp_path)
+    async with box.node:
+        box.create(pod("exec sleep 300"))
+        await box.until(lambda states: states[0].is_ready)
+        box.node.delete("u")
+        assert [state.deleting is not None for state in box.node.states()] == [True]
+        await box.until(lambda states: not states)
+    assert [(end.exit.code, end.is_stopped) for end in box.ends()] == [(143, True)]
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize("graces", [(0,), (None, 0), (0.2,)], ids=["at once", "then at once", "after it"])
+async def test_who_ignores_the_request_to_stop_is_killed(
+    tmp_path: Path, graces: tuple[float | None, ...]
+) -> None:
+    box = Box(tmp_path)
+    async with box.node:
+        box.create(pod("trap '' TERM; echo up; while :; do sleep 0.1; done"))
+        while not (log := tmp_path / "logs" / "n_p_main.1.log").exists() or not log.read_text():
+            await asyncio.sleep(0.05)
+        for grace in graces:
+            box.node.delete("u", grace)
+        await box.until(lambda states: not states)
+    assert [end.exit.code for end in box.ends()] == [137]
+
+
+@pytest.mark.processes
+async def test_an_evicted_pod_fails_with_the_reason_and_is_not_restarted(tmp_path: Path) -> None:
+    box = Box(tmp_path)
+    async with box.node:
+        box.create(pod("exec sleep 300", policy="Always"))
+        await box.until(lambda states: states[0].is_ready)
+        box.node.evict("u", "Evicted")
+        (state,) = await box.until(lambda states: states[0].phase == "Failed")
+    assert (state.reason, state.is_running, state.deleting) == ("Evicted", False, None)
+    assert [end.reason for end in box.ends()] == ["Evicted"]
+
+
+@pytest.mark.processes
+async def test_pods_of_one_name_are_told_apart_by_their_uid(tmp_path: Path) -> None:
+    """Of other namespaces, or one after the other: logs are counted on, scratch space is their own."""
+    box = Box(tmp_path)
+    scratch = {"volumes": [{"name": "s", "emptyDir": {}}]}
+    async with box.node:
+        for uid in ("one", "two"):
+            made = pod(f"ls /s; touch /s/{uid}", uid=uid, **scratch)
+            made["spec"]["containers"][0]["volumeMounts"] = [{"name": "s", "mountPath": "/s"}]
+            box.create(made)
+        await box.until(lambda states: all(state.phase == "Succeeded" for state in states))
+        box.node.delete("one")
+        assert [state.uid for state in box.node.states()] == ["two"]
+    assert sorted(end.started.start for end in box.ends()) == [1, 2]
+    assert [end.started.log.read_text() for end in box.ends()] == ["", ""]

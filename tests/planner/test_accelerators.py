@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tfyard.planner import Accelerator, Site
-from tfyard.planner.accelerators import equip
+from tfyard.planner.accelerators import with_drivers
 from tfyard.planner.site import DriverEnv, DriverMount
 
 from .builders import job, look, manifests, role
@@ -27,14 +27,14 @@ def spec(volumes: Any = None, **container: Any) -> dict[str, Any]:
 
 
 def test_a_container_that_asks_gets_volume_mount_and_environment() -> None:
-    equipped = equip(spec(resources=GPU), DRIVERS)
+    equipped = with_drivers(spec(resources=GPU), DRIVERS)
     assert equipped["volumes"] == [VOLUME]
     assert equipped["containers"][1]["volumeMounts"] == [MOUNT]
     assert equipped["containers"][1]["env"] == [{"name": "LD_LIBRARY_PATH", "value": "/usr/lib/nvidia"}]
 
 
 def test_a_sidecar_that_asks_gets_nothing() -> None:
-    equipped = equip(spec(resources=GPU), DRIVERS)
+    equipped = with_drivers(spec(resources=GPU), DRIVERS)
     assert equipped["containers"][0] == {"name": "side", "image": "i", "resources": GPU}
 
 
@@ -49,42 +49,42 @@ ASKING = {
 
 @pytest.mark.parametrize(("resources", "name", "given"), ASKING.values(), ids=ASKING.keys())
 def test_drivers_are_given_to_whoever_asks_for_the_device(resources: Any, name: str, given: bool) -> None:
-    equipped = equip(spec(resources=resources), {name: DRIVERS["nvidia.com/gpu"]})
+    equipped = with_drivers(spec(resources=resources), {name: DRIVERS["nvidia.com/gpu"]})
     assert bool(equipped["volumes"]) == given
 
 
 def test_the_users_own_environment_wins() -> None:
     own = [{"name": "LD_LIBRARY_PATH", "value": "/mine"}]
-    assert equip(spec(resources=GPU, env=own), DRIVERS)["containers"][1]["env"] == own
+    assert with_drivers(spec(resources=GPU, env=own), DRIVERS)["containers"][1]["env"] == own
 
 
 def test_a_path_that_the_user_mounts_is_left_alone() -> None:
     own = [{"name": "mine", "mountPath": "/usr/lib/nvidia"}]
-    equipped = equip(spec(resources=GPU, volumeMounts=own), DRIVERS)
+    equipped = with_drivers(spec(resources=GPU, volumeMounts=own), DRIVERS)
     assert equipped["containers"][1]["volumeMounts"] == own
     assert equipped["volumes"] == []
 
 
 def test_an_equal_volume_is_shared() -> None:
-    assert equip(spec(volumes=[VOLUME], resources=GPU), DRIVERS)["volumes"] == [VOLUME]
+    assert with_drivers(spec(volumes=[VOLUME], resources=GPU), DRIVERS)["volumes"] == [VOLUME]
 
 
 def test_a_namesake_of_the_users_is_avoided() -> None:
     own = {"name": "lib", "emptyDir": {}}
-    equipped = equip(spec(volumes=[own], resources=GPU), DRIVERS)
+    equipped = with_drivers(spec(volumes=[own], resources=GPU), DRIVERS)
     assert equipped["volumes"] == [own, {**VOLUME, "name": "lib-driver"}]
     assert equipped["containers"][1]["volumeMounts"] == [{**MOUNT, "name": "lib-driver"}]
 
 
 def test_both_names_of_the_gpu_in_one_config_give_the_drivers_once() -> None:
     both = {**DRIVERS, "alpha.kubernetes.io/nvidia-gpu": DRIVERS["nvidia.com/gpu"]}
-    assert equip(spec(resources=GPU), both) == equip(spec(resources=GPU), DRIVERS)
+    assert with_drivers(spec(resources=GPU), both) == with_drivers(spec(resources=GPU), DRIVERS)
 
 
 def test_the_template_is_not_changed_in_place() -> None:
     given = spec(resources=GPU)
     before = repr(given)
-    equip(given, DRIVERS)
+    with_drivers(given, DRIVERS)
     assert repr(given) == before
 
 

@@ -112,7 +112,7 @@ def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
     (tmp_path / "job.yaml").write_text(JOB.format(source="nowhere"))
     done = tfyard("render", tmp_path / "job.yaml")
     assert (done.code, done.out) == (2, "")
-    assert "nowhere is no folder" in done.err
+    assert "nowhere is not a folder" in done.err
 
 
 def test_git_and_http_are_fetched_by_an_init_container_with_nothing_for_a_shell_to_misread() -> None:

@@ -82,7 +82,7 @@ def test_options_for_jobs_are_refused_for_a_config(tmp_path: Path) -> None:
     (tmp_path / "c.yaml").write_text("resources: [{type: pd, properties: {name: a}}]\n")
     done = tfyard("render", tmp_path / "c.yaml", "--as", "plain")
     assert done.code == 2
-    assert "takes -o, --create-namespace and --explain only" in done.err
+    assert "only -o, --create-namespace and --explain are allowed" in done.err
 
 
 def test_jinja_is_imported_only_for_templates_and_the_planner_not_for_a_tfjob() -> None:

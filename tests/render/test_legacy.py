@@ -60,8 +60,8 @@ def test_the_second_generation_keeps_its_volume(tmp_path: Path) -> None:
 
 def test_the_lost_redirection_is_said_on_the_terminal_and_in_the_file(tmp_path: Path) -> None:
     done = tfyard("convert", *without_stars(SECOND, tmp_path), "--to", "jobfile")
-    assert "`1>log 2>errlog`: the output now goes to the log" in done.err
-    assert "# changed: `1>log 2>errlog`" in done.out
+    assert "redirection `1>log 2>errlog` removed: the output goes to the log" in done.err
+    assert "# changed: redirection `1>log 2>errlog`" in done.out
 
 
 @pytest.mark.parametrize("names", [FIRST, SECOND])
@@ -92,6 +92,8 @@ def test_written_again_in_the_old_shape_it_has_the_names_it_had(tmp_path: Path) 
     env = {entry["name"]: entry.get("value") for entry in container["env"]}
     assert list(env)[:2] == ["PS_KEY", "WORKER_KEY"]
     assert (env["PS_HOSTS"], env["JOB_NAME"], env["TASK_INDEX"]) == ("$(PS_KEY)", "worker", "1")
+    task = '"task":{"type":"worker","index":1},"environment":"cloud"'
+    assert env["TF_CONFIG"] == f'{{"cluster":$(TFYARD_CLUSTER),{task}}}'
 
 
 def _names(objects: list[dict]) -> set[str]:  # type: ignore[type-arg]
@@ -107,7 +109,7 @@ def test_a_node_is_kept_when_all_tasks_sit_on_it_and_named_when_they_do_not(tmp_
         text.replace("**********", "node-a", 2).replace("**********", "node-b")
     )
     two = tfyard("convert", tmp_path / "two.yaml", "--to", "jobfile")
-    assert "nodeName of Worker: one node per task; the word `spread`" in two.err
+    assert "nodeName of Worker removed: tasks had different nodes; `spread`" in two.err
     (words,) = documents(two.out)
     assert (words["worker"], words["ps"]) == (2, {"count": 1, "node": "node-a"})
 
@@ -118,7 +120,7 @@ def test_tasks_that_differ_are_refused_with_their_place(tmp_path: Path) -> None:
     path.write_text(f"{head}image: other:1{tail}")
     done = tfyard("convert", path, "--to", "jobfile")
     assert done.code == 1
-    assert "Worker 1 differs from Worker 0 in more than its place" in done.err
+    assert "Worker 1 differs from Worker 0 in more than index and node" in done.err
 
 
 def test_a_controller_of_several_pods_and_a_task_with_other_code_are_refused(tmp_path: Path) -> None:
@@ -126,10 +128,10 @@ def test_a_controller_of_several_pods_and_a_task_with_other_code_are_refused(tmp
     ps.write_text(ps.read_text().replace("zip/master", "zip/other"))
     done = tfyard("convert", ps, worker, "--to", "jobfile")
     assert (done.code, done.out) == (1, "")
-    assert "fetches other code than the rest" in done.err
+    assert "fetches different code than the other tasks" in done.err
     worker.write_text(worker.read_text().replace("replicas: 1", "replicas: 3", 1))
     done = tfyard("convert", ps, worker, "--to", "jobfile")
-    assert "spec.replicas: a task is one pod" in done.err
+    assert "spec.replicas: must be 1: equal pods would all be the same task" in done.err
 
 
 CONTROLLER = """\
@@ -177,10 +179,10 @@ def test_what_a_task_no_longer_has_is_said() -> None:
     other = CONTROLLER.replace("worker", "ps").replace("namespace: a", "namespace: b")
     done = tfyard("convert", "-", text=f"{CONTROLLER}---\n{other}".replace("SHELL", "sh"))
     for sentence in (
-        "labels of the pods (team): left out",
-        "annotations of the pods (iam): left out",
-        "further ports (8080): left out, a task has one",
-        "namespaces a, b: a job has one, and this is a",
+        "labels of the pods removed: team",
+        "annotations of the pods removed: iam",
+        "further ports removed: 8080; a task has one port",
+        "namespaces a, b: a job has only one; a is used",
     ):
         assert done.err.count(sentence) == 1
         assert f"# changed: {sentence}" in done.out

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from .calling import HERE, JOBS, Manifest, named, of_kind, tfyard
+from .calling import HERE, JOBS, Manifest, named, of_kind, python, tfyard
 from .test_tfjob import TWO_NAMED_DATA
 
 PASSWORD = "a good password"
@@ -152,6 +152,14 @@ def test_it_knows_the_cluster_and_is_its_chief_where_the_job_has_none() -> None:
     assert "TF_CONFIG" not in _env(render(JOBS / "mnist.yaml"))
 
 
+def test_a_job_without_any_task_has_no_addresses_as_plain_jobs_and_says_so(tmp_path: Path) -> None:
+    job = tmp_path / "job.yaml"
+    job.write_text("name: a\nimage: x\nrun: train\nworker: 0\n")
+    done = tfyard("notebook", "render", job, "--as", "plain", "--password-file", HERE / "pw.txt")
+    assert (done.code, done.out) == (1, "")
+    assert "there is nothing to render" in done.err
+
+
 def test_addresses_are_those_of_the_form_in_which_the_job_was_rendered() -> None:
     env = _env(render(JOBS / "cancer.yaml", "--as", "plain"))
     assert json.loads(env["CLUSTER_CONFIG"])["ps"] == ["cancer-2.cancer.default.svc:2222"]
@@ -175,8 +183,8 @@ def test_the_service_is_reached_by_port_forward_unless_another_type_is_chosen() 
     ("options", "said"),
     [
         ((), "a password is needed"),
-        (("--password-env", "TFYARD_NOT_SET"), "must be one line, and not empty"),
-        (("--password-file", "/no/such/file"), "there is no such file"),
+        (("--password-env", "TFYARD_NOT_SET"), "must be one line, not empty"),
+        (("--password-file", "/no/such/file"), "file not found"),
         (("--password-file", "a", "--password-env", "B"), "not both"),
     ],
 )
@@ -184,6 +192,39 @@ def test_without_a_password_nothing_is_written(options: tuple[str, ...], said: s
     done = tfyard("notebook", "render", *options)
     assert (done.code, done.out) == (2, "")
     assert said in done.err
+
+
+WITHOUT_ARGON2 = """\
+import sys
+
+class Blocker:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("argon2", "_argon2_cffi_bindings"):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Blocker())
+from tfyard.cli.main import main
+sys.argv[0] = "tfyard"
+main()
+"""
+CONFIG = "resources: [{type: jupyter-service, properties: {password: a good password}}]"
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize(
+    "words", [("notebook", "render", "--password-file", HERE / "pw.txt"), ("render", "-")], ids=str
+)
+def test_without_argon2_one_line_says_what_to_install(words: tuple[str | Path, ...]) -> None:
+    done = python("-c", WITHOUT_ARGON2, *words, text=CONFIG)
+    assert (done.code, done.out) == (2, "")
+    assert done.err == 'tfyard: Jupyter\'s password needs argon2-cffi: pip install "tfyard[notebook]"\n'
+
+
+@pytest.mark.processes
+def test_without_argon2_jobs_are_rendered_as_ever() -> None:
+    done = python("-c", WITHOUT_ARGON2, "render", JOBS / "cancer.yaml", "--as", "plain")
+    assert (done.code, done.err) == (0, "")
+    assert done.out == tfyard("render", JOBS / "cancer.yaml", "--as", "plain").out
 
 
 def test_there_is_no_option_for_a_password_on_the_command_line() -> None:

@@ -13,6 +13,10 @@ from typing import Any
 
 import pytest
 
+from tfyard.model import RestartPolicy
+from tfyard.planner import exit_codes
+from tfyard.planner.indexes import compress
+
 from . import kubelet
 from .calling import JOBS, Manifest, named, of_kind, tfyard
 
@@ -170,7 +174,7 @@ def test_a_task_waits_for_names_and_says_for_which(tmp_path: Path) -> None:
     assert line.startswith("waiting for the name no-such-task.invalid, 0 s so far")
     names.write_text("localhost")
     done = subprocess.run(["/bin/sh", script, names], capture_output=True, text=True, check=True)
-    assert done.stdout == "every task has an address, after 0 s\n"
+    assert done.stdout == "all names resolve, after 0 s\n"
 
 
 class Api(ThreadingHTTPServer):
@@ -220,10 +224,11 @@ def api() -> Iterator[Api]:
     server.server_close()
 
 
-def _environment(api: Api, tmp_path: Path, restart: str, index: int) -> dict[str, str]:
+def _environment(api: Api, tmp_path: Path, restart: RestartPolicy, index: int) -> dict[str, str]:
     (tmp_path / "token").write_text("token")
     jobs = ["cancer-ps", "cancer-done", "gone"]
-    told = {"namespace": "ns", "jobs": jobs, "index": index, "restart": restart, "all": False}
+    permanent = compress(exit_codes.permanent(restart))
+    told = {"namespace": "ns", "jobs": jobs, "index": index, "permanent": permanent, "all": False}
     return {
         **os.environ,
         "TASK_INDEX": "1",
@@ -234,7 +239,7 @@ def _environment(api: Api, tmp_path: Path, restart: str, index: int) -> dict[str
 
 
 def _last_step(
-    api: Api, tmp_path: Path, code: int, restart: str = "Never", index: int = 1
+    api: Api, tmp_path: Path, code: int, restart: RestartPolicy = "Never", index: int = 1
 ) -> subprocess.CompletedProcess[str]:
     env = _environment(api, tmp_path, restart, index)
     command = ["python3", "src/tfyard/render/scripts/end.py", str(code)]
@@ -245,7 +250,7 @@ def _last_step(
 def test_the_last_step_removes_what_runs_and_keeps_what_has_finished(api: Api, tmp_path: Path) -> None:
     done = _last_step(api, tmp_path, 0)
     assert api.deleted == ["/apis/batch/v1/namespaces/ns/jobs/cancer-ps"]
-    assert done.stdout == "the training has ended: removed cancer-ps\n"
+    assert done.stdout == "the training has ended: deleted cancer-ps\n"
 
 
 @pytest.mark.processes
@@ -254,7 +259,7 @@ def test_the_last_step_removes_what_runs_and_keeps_what_has_finished(api: Api, t
     [(1, "Never", True), (1, "ExitCode", True), (137, "ExitCode", False), (1, "OnFailure", False)],
 )
 def test_a_failure_ends_the_others_only_if_it_is_final(
-    api: Api, tmp_path: Path, code: int, restart: str, ends: bool
+    api: Api, tmp_path: Path, code: int, restart: RestartPolicy, ends: bool
 ) -> None:
     _last_step(api, tmp_path, code, restart)
     assert bool(api.deleted) is ends
@@ -308,6 +313,16 @@ def test_a_job_ends_with_the_task_that_its_termination_policy_names(chief: str, 
     (container,) = job["spec"]["template"]["spec"]["containers"]
     (told,) = [entry["value"] for entry in container["env"] if entry["name"] == "TFYARD_END"]
     assert json.loads(told)["index"] == index
+
+
+def test_a_job_without_chief_and_workers_ends_with_its_first_role_as_the_operator_decides() -> None:
+    objects = render("name: a\nimage: x\nrun: train\nps: 2\nevaluator: 1\n")
+    (rule,) = named(objects, "Job", "a")["spec"]["successPolicy"]["rules"]
+    assert rule == {"succeededIndexes": "0-1"}
+    objects = render("name: a\nimage: x\nrun: train\nps: {count: 2, cpu: 1}\nevaluator: 1\n")
+    (container,) = named(objects, "Job", "a-ps")["spec"]["template"]["spec"]["containers"]
+    (told,) = [json.loads(entry["value"]) for entry in container["env"] if entry["name"] == "TFYARD_END"]
+    assert (told["jobs"], told["wait"]) == (["a-evaluator"], {"job": "a-ps", "others": 1})
 
 
 def test_a_command_with_tf_config_in_it_is_filled_in_so_each_role_has_a_job() -> None:

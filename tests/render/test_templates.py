@@ -108,7 +108,7 @@ def test_the_template_argument_is_honoured(tmp_path: Path) -> None:
     assert python(COMPAT / "render_template.py", "single", "mine.jinja", "p", cwd=tmp_path).out == "kind: p\n"
     missing = python(COMPAT / "render_template.py", "single", "other.jinja", "p", cwd=tmp_path)
     assert missing.code == 2
-    assert "other.jinja: there is no such file" in missing.err
+    assert "other.jinja: file not found" in missing.err
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ def test_every_undefined_name_is_told_with_its_line_and_guarded_ones_are_not(tmp
         ("{% for x in y %}", "t.jinja:1:1: error: template: Unexpected end of template"),
         ("{{ 1 // 0 }}", "ZeroDivisionError"),
         ("{% include 'other' %}", "no loader"),
-        ("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}", "calls itself without end"),
+        ("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}", "calls itself endlessly"),
         ("a: [1", "(rendered):"),
         (
             "{{ project_name.nothing }}",
@@ -202,7 +202,7 @@ def test_a_template_that_loops_for_ever_is_stopped(tmp_path: Path, monkeypatch: 
     monkeypatch.setenv("TFYARD_TEMPLATE_SECONDS", "1")
     done = tfyard("template", "single", "t.jinja", "p", cwd=tmp_path)
     assert done.code == 1
-    assert "template: not done after" in done.err
+    assert "template: not finished after" in done.err
 
 
 def test_a_template_that_writes_without_end_is_stopped() -> None:

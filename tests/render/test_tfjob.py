@@ -127,6 +127,6 @@ def test_other_documents_of_the_file_pass_through(tmp_path: Path) -> None:
 
 def test_comments_say_where_things_came_from() -> None:
     text = tfyard("render", JOBS / "mnist.yaml", "--explain").out
-    assert "# `code: packed`, 3 files as one archive" in text
+    assert "# The 3 files of `code: packed`, as one archive" in text
     assert "    # The role `worker`: 4 tasks.\n    Worker:\n" in text
-    assert "# `tensorboard: /out/logs`." in text
+    assert "# From `tensorboard: /out/logs`." in text

@@ -17,13 +17,13 @@ from tfyard.formats.yaml.source import locate
 @click.option(
     "--to", type=click.Choice(["v1", "jobfile"]), default="v1", help="What to write.", show_default=True
 )
-@click.option("-o", "--output", metavar="FILE", help="Write here instead of to standard output.")
-@click.option("--force", is_flag=True, help="Overwrite a file that is read.")
+@click.option("-o", "--output", metavar="FILE", help="Write to this file instead of standard output.")
+@click.option("--force", is_flag=True, help="Overwrite the file that is read.")
 def command(names: tuple[str, ...], to: formats.Version, output: str | None, force: bool) -> None:
     """Rewrite a job of any version as TFJob v1 or as a tfyard job file.
 
     A cluster written by hand (a ReplicationController and a Service per task, in one file or in several)
-    becomes one job. What the new form cannot say stands in comments at its head.
+    becomes one job. Comments at the top of the output list what the new form cannot express.
     """
     if not force:
         files.refuse_input(output, names, "--force overwrites it")
@@ -50,12 +50,13 @@ def _write(text: str, to: formats.Version, output: str | None) -> None:
 
 
 def _read(names: Sequence[str]) -> list[formats.Document]:
-    """All documents of all files; what cannot be read is told for every file, not only for the first."""
+    """All documents of all files; problems are reported for every file, not only for the first."""
     found, failed = [], False
     for name in names:
         try:
             found += files.read_documents(name)
-        except Invalid:
+        except Invalid as error:
+            problems.report(error.problems, error.text, error.name)
             failed = True
     if failed:
         raise Invalid(())

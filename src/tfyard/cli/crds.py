@@ -1,4 +1,4 @@
-"""`tfyard crds`: what a cluster must know before it takes TFJobs."""
+"""`tfyard crds`: the CustomResourceDefinitions that a cluster needs to accept TFJobs."""
 
 import click
 
@@ -10,7 +10,7 @@ from tfyard.formats.crd import crds
 def command() -> None:
     """Print the CustomResourceDefinitions of TFJob, in all its versions.
 
-    `tfyard crds | kubectl apply --server-side -f -` installs them; without --server-side, kubectl would keep
+    `tfyard crds | kubectl apply --server-side -f -` installs them. Without --server-side, kubectl would store
     a copy in an annotation, for which they are too large.
     """
     click.echo(formats.to_yaml(*crds()).encode(), nl=False)

@@ -1,4 +1,4 @@
-"""Help for editors: the job file's schema, beside the files that we write."""
+"""The schema of the job file, written next to job files for editors."""
 
 import json
 from pathlib import Path
@@ -7,11 +7,11 @@ from tfyard.cli import files
 from tfyard.errors import Usage
 
 
-def write_schema(beside: str) -> None:
-    """Next to a job file, where its first line says: completion then works without a network."""
+def write_schema(job_file: str) -> None:
+    """In the folder that the first line of a job file names: completion works without a network."""
     from tfyard.formats.jobfile.json_schema import jobfile_schema
 
-    folder = Path(beside).resolve().parent / ".tfyard"
+    folder = Path(job_file).resolve().parent / ".tfyard"
     try:
         folder.mkdir(exist_ok=True)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""`tfyard explain`: what a field means, as `kubectl explain` does."""
+"""`tfyard explain`: what a field means, like `kubectl explain`."""
 
 import click
 
@@ -8,10 +8,10 @@ from tfyard.formats.declarations.explaining import Explanation, explain
 @click.command("explain")
 @click.argument("field", default="")
 def command(field: str) -> None:
-    """Say what a field means and what may stand below it.
+    """Explain a field and list the fields below it.
 
     `tfyard explain` lists the words of the job file, `tfyard explain worker.gpu` explains one of them;
-    `tfyard explain tfjob.spec.runPolicy` does so for TFJob, down into the pod.
+    `tfyard explain tfjob.spec.runPolicy` explains a field of TFJob, down into the pod.
     """
     for line in _lines(explain(field)):
         click.echo(line)

@@ -1,4 +1,4 @@
-"""The list of commands. Each is imported when it is called, so that `--help` answers at once."""
+"""The list of commands. Each is imported when it is called, so that `--help` is fast."""
 
 import gc
 import os
@@ -12,17 +12,17 @@ from tfyard.errors import Invalid, TfyardError
 
 MAX_WIDTH = 100
 COMMANDS = {
-    "run": "Run a job here, every task as a real process.",
+    "run": "Run a job on this machine, every task as a real process.",
     "runs": "List past runs, show one, or print its logs.",
     "render": "Write a job as Kubernetes manifests, with or without an operator.",
     "template": "Render Jinja templates for single and distributed jobs, or write them for editing.",
-    "notebook": "Write a Jupyter server that stands beside a job.",
-    "validate": "Check job files and TFJobs; say everything that is wrong, and how to mend it.",
+    "notebook": "Write the manifests of a Jupyter server for a job.",
+    "validate": "Check job files and TFJobs; report every problem and how to fix it.",
     "convert": "Rewrite a job of any version as TFJob v1 or as a job file.",
-    "explain": "Say what a field of the job file or of TFJob means.",
+    "explain": "Explain a field of the job file or of TFJob.",
     "crds": "Print the CustomResourceDefinitions of TFJob, for kubectl.",
     "init": "Write a commented job file to start from.",
-    "operator": "Keep the TFJobs of a cluster going.",
+    "operator": "Run the operator that reconciles the TFJobs of a cluster.",
     "version": "Print the version.",
 }
 
@@ -35,7 +35,7 @@ class _Commands(click.Group):
         if name not in COMMANDS:
             return None
         command: click.Command = import_module(f"tfyard.cli.{name}").command
-        gc.freeze()  # what is imported stays: the collector need never look at it
+        gc.freeze()  # modules stay: the collector need not scan them
         gc.enable()
         return command
 
@@ -45,7 +45,7 @@ class _Commands(click.Group):
         if args and not args[0].startswith("-") and args[0] not in COMMANDS:
             from tfyard.formats.declarations.reading import did_you_mean
 
-            ctx.fail(f"there is no command {args[0]!r}; {did_you_mean(args[0], COMMANDS)}")
+            ctx.fail(f"unknown command {args[0]!r}; {did_you_mean(args[0], COMMANDS)}")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
@@ -54,7 +54,7 @@ class _Commands(click.Group):
 
 
 def _width() -> dict[str, int]:
-    """As wide as the terminal. Asked here, because click asks through shutil, which imports compressors."""
+    """As wide as the terminal. Not by click's own way, which imports shutil and with it compressors."""
     try:
         return {"terminal_width": min(os.get_terminal_size().columns, MAX_WIDTH) - 2}
     except OSError:  # no terminal
@@ -64,29 +64,29 @@ def _width() -> dict[str, int]:
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], **_width()})
 @click.version_option(__version__, "-V", "--version", prog_name="tfyard")
 def tfyard() -> None:
-    """One job file, three places: run TensorFlow training here, render it as manifests, or submit it to
-    Kubernetes.
+    """One job file, three ways to use it: run TensorFlow training on this machine, render it as manifests, or
+    submit it to Kubernetes.
 
     A FILE is a tfyard job file or a TFJob of any version; `-` reads from standard input.
     """
 
 
 def main() -> None:
-    """Errors that we know end in one clear line and their own exit code, never in a traceback."""
+    """Our own errors end in one clear line and their own exit code, never in a traceback."""
     _open_streams()
     try:
         try:
             tfyard(prog_name="tfyard")
         finally:
             sys.stdout.flush()
-    except OSError as error:  # a full disk, a folder that may not be read: nobody closer knew what to do
+    except OSError as error:  # a full disk, a folder that may not be read
         _close_output()
         click.echo(f"tfyard: {f'{error.filename}: ' if error.filename else ''}{error.strerror}", err=True)
         sys.exit(1)
     except Invalid as error:
         from tfyard.cli.problems import report
 
-        report(error.problems)
+        report(error.problems, error.text, error.name)
         sys.exit(error.exit_code)
     except TfyardError as error:
         click.echo(f"tfyard: {error}", err=True)
@@ -94,12 +94,12 @@ def main() -> None:
 
 
 def _open_streams() -> None:
-    """Whoever closed them (`>&-`) wants to see nothing."""
+    """A stream that was closed (`>&-`) is opened on /dev/null."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w"))
 
 
 def _close_output() -> None:
-    """What could not be written would be tried again at the end, and complained about in Python's own way."""
+    """Python would try to write the rest again at exit, and print an error message of its own."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,4 +1,4 @@
-"""`tfyard render`: manifests from a job file, a TFJob of any version, or a config of the workshop's."""
+"""`tfyard render`: manifests from a job file, a TFJob of any version, or a config with resources."""
 
 from collections.abc import Iterator
 from importlib import import_module
@@ -9,45 +9,37 @@ import click
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tfyard import formats
-from tfyard.cli import files, problems, workshop
-from tfyard.cli.workshop import is_config
+from tfyard import code_folder, formats
+from tfyard.cli import files, problems, resource_config
+from tfyard.cli.resource_config import is_config
 from tfyard.errors import Invalid, Usage
 from tfyard.formats.metadata import DNS_LABEL
-from tfyard.local import code_folder
 from tfyard.model import Job, ServiceMode
 from tfyard.model.names import MAX_LABEL
-from tfyard.render import Piece, SecretFile, Setting, text
+from tfyard.render import RenderedObject, RenderOptions, SecretFile, to_yaml
 
 FORMS = ("tfjob", "plain", "legacy")
 
 
-class Wish(Struct, frozen=True, kw_only=True):
-    """The command line, as given."""
+class Arguments(Struct, frozen=True, kw_only=True):
+    """The command line."""
 
     form: str
     namespace: str | None
     output: str | None
-    setting: Setting
+    options: RenderOptions
 
 
-def checked_job(document: formats.Document) -> Job:
-    """The job, with its problems told; whoever asks gets a valid one or none."""
-    checked = formats.check(document)
-    problems.report(checked.problems, document, document.name)
-    if checked.errors or checked.job is None:
-        raise Invalid(())
-    return checked.job
-
-
-def moved(job: Job, namespace: str) -> Job:
-    """The job in another namespace, with all that is created beside it."""
+def in_namespace(job: Job, namespace: str | None) -> Job:
+    """The job and its claims in this namespace; without one, in the job's own."""
+    if not namespace:
+        return job
     if not DNS_LABEL.fullmatch(namespace) or len(namespace) > MAX_LABEL:
         raise Usage(
             f"--namespace {namespace}: must be lower-case letters, digits and '-', at most {MAX_LABEL}"
         )
     objects = tuple(
-        {**made, "metadata": {**made["metadata"], "namespace": namespace}} for made in job.objects
+        {**claim, "metadata": {**claim["metadata"], "namespace": namespace}} for claim in job.objects
     )
     return replace(job, namespace=namespace, objects=objects)
 
@@ -62,10 +54,10 @@ def moved(job: Job, namespace: str) -> Job:
     show_default=True,
     help="A TFJob for an operator; plain Jobs for any cluster; or a ReplicationController per task.",
 )
-@click.option("-o", "--output", metavar="FILE", help="Write here instead of to standard output.")
+@click.option("-o", "--output", metavar="FILE", help="Write to this file instead of standard output.")
 @click.option("-n", "--namespace", metavar="NAME", help="Namespace of the objects; default: the job's own.")
-@click.option("--create-namespace", is_flag=True, help="Write the Namespace, too.")
-@click.option("--nfs-claims", is_flag=True, help="Reach NFS by a PersistentVolume and a claim.")
+@click.option("--create-namespace", is_flag=True, help="Also write the Namespace.")
+@click.option("--nfs-claims", is_flag=True, help="Mount NFS through a PersistentVolume and a claim.")
 @click.option(
     "--secret",
     "secrets",
@@ -81,82 +73,76 @@ def moved(job: Job, namespace: str) -> Job:
 @click.option(
     "--domain", default="", metavar="NAME", help="Cluster domain of addresses, such as cluster.local."
 )
-@click.option("--explain", is_flag=True, help="Add comments that say where each thing came from.")
+@click.option("--explain", is_flag=True, help="Add comments that say where each object comes from.")
 def command(name: str, output: str | None, explain: bool, **options: Any) -> None:
-    """Write a job as Kubernetes manifests: offline, and the same bytes every time.
+    """Write a job as Kubernetes manifests: offline, the same bytes every time.
 
     FILE is a tfyard job file, a TFJob of any version, or a config with `resources` of the types
     tensorflow-cluster and jupyter-service.
     """
     files.refuse_input(output, [name], "choose another name")
-    wish = _wish(output=output, **options)
-    made = "".join(_texts(name, wish, explain=explain))
-    if output is None:
-        files.print_text(made)
-    else:
-        files.write_text(output, made)
+    arguments = _arguments(output=output, **options)
+    files.write_output(output, "".join(_texts(name, arguments, explain=explain)))
 
 
-def _wish(form: str, namespace: str | None, services: ServiceMode | None, **rest: Any) -> Wish:
+def _arguments(form: str, namespace: str | None, services: ServiceMode | None, **rest: Any) -> Arguments:
     if services and form != "plain":
-        raise Usage("--services is for --as plain; a TFJob says it with the word `services`")
-    setting = Setting(
-        namespace=rest["create_namespace"],
+        raise Usage("--services is for --as plain; in a TFJob or job file, set `services`")
+    options = RenderOptions(
+        create_namespace=rest["create_namespace"],
         nfs_claims=rest["nfs_claims"],
-        secrets=tuple(_secret(words) for words in rest["secrets"]),
+        secrets=tuple(_secret(given) for given in rest["secrets"]),
         services=services,
         domain=rest["domain"].strip("."),
     )
-    return Wish(form=form, namespace=namespace, output=rest["output"], setting=setting)
+    return Arguments(form=form, namespace=namespace, output=rest["output"], options=options)
 
 
-def _secret(words: str) -> SecretFile:
-    place, _, file = words.partition("=")
-    secret, _, key = place.partition("/")
+def _secret(given: str) -> SecretFile:
+    target, _, file = given.partition("=")
+    secret, _, key = target.partition("/")
     if not (secret and key and file):
-        raise Usage(f"--secret {words}: must be NAME/KEY=FILE, as in --secret registry/token=token.txt")
+        raise Usage(f"--secret {given}: must be NAME/KEY=FILE, as in --secret registry/token=token.txt")
     return SecretFile(secret, key, files.read_bytes(file))
 
 
-def _texts(name: str, wish: Wish, *, explain: bool) -> Iterator[str]:
+def _texts(name: str, arguments: Arguments, *, explain: bool) -> Iterator[str]:
     documents = files.read_documents(name)
     configs = [document for document in documents if is_config(document.data)]
     if not configs and not any(formats.is_job(document.data) for document in documents):
         raise Usage(f"{files.display_name(name)}: no TFJob, no tfyard job file and no config in it")
     for document in configs:
-        _require_no_job_options(wish)
-        yield from workshop.texts(document, name, wish.setting, explain=explain)
+        _require_no_job_options(arguments)
+        yield from resource_config.texts(document, name, arguments.options, explain=explain)
     documents = [document for document in documents if not is_config(document.data)]
-    made = [_rendered(document, name, wish) for document in documents]
-    many = sum(len(part) for part in made) > 1
-    for part in made:
-        body = text(part, explain=explain)
-        yield body if body.startswith("---") or not many else f"---\n{body}"
+    rendered = [_rendered(document, name, arguments) for document in documents]
+    many = sum(len(objects) for objects in rendered) > 1
+    for objects in rendered:
+        text = to_yaml(objects, explain=explain)
+        yield text if text.startswith("---") or not many else f"---\n{text}"
 
 
-def _require_no_job_options(wish: Wish) -> None:
-    given = wish.setting
-    if wish.form != FORMS[0] or wish.namespace or given.nfs_claims or given.secrets or given.domain:
-        raise Usage("a config with resources takes -o, --create-namespace and --explain only")
+def _require_no_job_options(arguments: Arguments) -> None:
+    given = arguments.options
+    if arguments.form != FORMS[0] or arguments.namespace or given.nfs_claims or given.secrets or given.domain:
+        raise Usage("for a config with resources, only -o, --create-namespace and --explain are allowed")
 
 
-def _rendered(document: formats.Document, name: str, wish: Wish) -> list[Piece]:
-    data = document.data
-    if not formats.is_job(data):
-        return [Piece(data, "Taken over from the file as it is.")]
-    job = checked_job(document)
-    job = moved(job, wish.namespace) if wish.namespace else job
+def _rendered(document: formats.Document, name: str, arguments: Arguments) -> list[RenderedObject]:
+    if not formats.is_job(document.data):
+        return [RenderedObject(document.data, "Copied from the file without changes.")]
+    job = in_namespace(files.load(document), arguments.namespace)
     try:
-        code = code_folder.read(job, Path() if name == "-" else Path(name).parent, wish.output)
-        return _render(wish.form, job, replace(wish.setting, code=code))
+        code = code_folder.read(job, Path() if name == "-" else Path(name).parent, arguments.output)
+        return _render(arguments.form, job, replace(arguments.options, code_files=code))
     except Invalid as error:
         problems.report(error.problems, document, document.name)
         raise Invalid(()) from None
 
 
-def _render(form: str, job: Job, setting: Setting) -> list[Piece]:
-    room = import_module(f"tfyard.render.{form}")
-    for sentence in room.shortfalls(job):
+def _render(form: str, job: Job, options: RenderOptions) -> list[RenderedObject]:
+    module = import_module(f"tfyard.render.{form}")
+    for sentence in module.unsupported(job):
         click.echo(f"tfyard: not in {form} objects: {sentence}", err=True)
-    pieces: list[Piece] = getattr(room, form)(job, setting)
-    return pieces
+    objects: list[RenderedObject] = getattr(module, form)(job, options)
+    return objects

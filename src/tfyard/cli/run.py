@@ -2,16 +2,20 @@
 
 import sys
 from itertools import takewhile
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from tfyard.errors import TfyardError
+from tfyard.errors import TfyardError, Usage
+
+if TYPE_CHECKING:
+    from tfyard.local.prepared import Prepared
+    from tfyard.local.settings import Settings
 
 
 class _Run(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        given = [*args]  # the parser eats its list
+        given = [*args]  # the parser empties its list
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
@@ -27,7 +31,7 @@ class _Run(click.Command):
 
 def _with_value(words: list[str], option: str) -> list[str]:
     """An option as it was written, and what follows it up to the next."""
-    start = next(place for place, word in enumerate(words) if word.startswith(option))
+    start = next(index for index, word in enumerate(words) if word.startswith(option))
     value = takewhile(lambda word: not word.startswith("-") and not word.endswith(".py"), words[start + 1 :])
     return [words[start], *value]
 
@@ -39,45 +43,89 @@ def _with_value(words: list[str], option: str) -> list[str]:
 @click.option("--worker", type=click.IntRange(0), help="How many workers.")
 @click.option("--ps", type=click.IntRange(0), help="How many parameter servers.")
 @click.option("--evaluator", type=click.IntRange(0), help="How many evaluators.")
-@click.option("--set", "sets", multiple=True, metavar="ROLE=N", help="Change how many tasks a role has.")
+@click.option("--set", "sets", multiple=True, metavar="ROLE=N", help="Set how many tasks a role has.")
 @click.option("--env", multiple=True, metavar="K=V", help="Set a variable for every task.")
 @click.option("--mount", multiple=True, metavar="NAME=DIR", help="Use this directory for that volume.")
-@click.option("--save", metavar="FILE", help="Write the job file that does the same, and run it.")
+@click.option("--save", metavar="FILE", help="Write a job file that does the same, and run it.")
 @click.option("--name", help="Name of the job; default: the file's.")
-@click.option("--dry-run", is_flag=True, help="Show the processes and their TF_CONFIG; start nothing.")
-@click.option("--gpus", is_flag=True, help="Share this machine's GPUs out over the tasks.")
+@click.option("--dry-run", is_flag=True, help="Print the processes and their TF_CONFIG; start nothing.")
+@click.option("--gpus", is_flag=True, help="Distribute this machine's GPUs over the tasks.")
 @click.option("--tensorboard", is_flag=True, help="Start TensorBoard on the job's log directory.")
 @click.option(
-    "--kill", multiple=True, metavar="TASK@TIME", help="Take a task away then, as a preemption would."
+    "--kill", multiple=True, metavar="TASK@TIME", help="Evict a task after that time, as a preemption does."
 )
-@click.option("--attach", multiple=True, metavar="TASK", help="Leave a task to you, for a debugger say.")
-@click.option("--metric", metavar="REGEX", help="Read metrics by this; named groups: step, total, others.")
-@click.option("-q", "--quiet", is_flag=True, help="No log lines; only problems and the end.")
+@click.option(
+    "--attach", multiple=True, metavar="TASK", help="Start this task yourself, for example in a debugger."
+)
+@click.option("--metric", metavar="REGEX", help="Regex for metrics; named groups: step, total, others.")
+@click.option("-q", "--quiet", is_flag=True, help="No log lines; only problems and the summary.")
 @click.option(
     "-o", "--output", type=click.Choice(["text", "json"]), default="text", help="Lines, or JSON events."
 )
-def command(**options: Any) -> None:
-    """Run a job here: every task a real process, with a real TF_CONFIG; no cluster, no containers.
+def command(dry_run: bool, quiet: bool, output: str, **options: Any) -> None:
+    """Run a job on this machine: every task is a real process with a real TF_CONFIG; no cluster, no containers.
 
-    FILE is a tfyard job file, a TFJob of any version, or a Python script; then the roles are given by
-    options, and what follows `--` goes to the script:
+    FILE is a tfyard job file, a TFJob of any version, or a Python script. For a script, options set the
+    roles, and what follows `--` goes to the script:
 
         tfyard run train.py --worker 2 --ps 1 -- --steps 100
 
     Exits with 0 if the job succeeded, else with the failed task's code, 124 if it missed its deadline,
     130 after Ctrl-C.
     """
+    from tfyard.cli import problems
+    from tfyard.local.prepare import prepare
+    from tfyard.local.settings import Settings
+
+    prepared = prepare(Settings(**options))
+    problems.report(prepared.warnings, prepared.text)
+    if prepared.settings.save is not None:
+        _save(prepared.settings.save, prepared.settings, dry_run=dry_run)
+    if dry_run:
+        _print_commands(prepared)
+    else:
+        sys.exit(_follow(prepared, output, quiet=quiet))
+
+
+def _save(name: str, settings: "Settings", *, dry_run: bool) -> None:
+    """Write the job file that does the same as the script with its options."""
+    from tfyard import files, formats
+    from tfyard.cli import editor
+    from tfyard.formats.writing import SCHEMA_LINE
+    from tfyard.local import script
+
+    if dry_run:
+        click.echo(f"--save: a dry run does not write {name}", err=True)
+    elif script.job_file(settings).exists():
+        raise Usage(f"--save: {name} exists; choose another name")
+    else:
+        files.write_text(name, SCHEMA_LINE + formats.to_yaml(script.words(settings)))
+        editor.write_schema(name)
+
+
+def _print_commands(prepared: "Prepared") -> None:
+    """What would be started: directory, environment of its own, command; copied into a shell, it runs."""
+    from shlex import join, quote
+
+    from tfyard.local.machine import base_env, commands
+
+    inherited = base_env()
+    for task, process in commands(prepared).items():
+        click.echo(f"{task.name}:")
+        click.echo(f"  cd {quote(process.cwd)}")
+        for name, value in process.env.items():
+            if inherited.get(name) != value:
+                click.echo(f"  {name}={quote(value)}")
+        click.echo(f"  {join(process.argv)}")
+
+
+def _follow(prepared: "Prepared", output: str, *, quiet: bool) -> int:
     import asyncio
 
-    from tfyard.local import execute, prepare
+    from tfyard.cli.screen.follow import Follower
 
-    settings = prepare.Settings(**options)
-    prepared = prepare.prepare(settings)
-    if settings.dry_run:
-        prepare.show_plan(prepared)
-        return
     try:
-        code = asyncio.run(execute.execute(prepared))
+        record = asyncio.run(Follower(prepared, output, quiet=quiet).follow())
     except OSError as error:
         raise TfyardError(f"{error.filename or 'the run directory'}: {error.strerror}") from error
-    sys.exit(code)
+    return record.exit_code or 0

@@ -1,4 +1,4 @@
-"""`tfyard runs`: what ran here, how it went, and what it said."""
+"""`tfyard runs`: past runs, how they went, and their logs."""
 
 import sys
 from datetime import UTC, datetime
@@ -6,13 +6,10 @@ from pathlib import Path
 
 import click
 
-from tfyard.backends.local import run_directory
 from tfyard.cli.screen.summary import columns, summary
-from tfyard.errors import Usage
-from tfyard.formats.loglines import stored
-from tfyard.model.run_events import Metric
+from tfyard.local import runs
 from tfyard.node.logs import clean
-from tfyard.overview.progress import Progress, duration
+from tfyard.overview.summary import RUN_COLUMNS, run_row
 
 
 @click.group("runs", invoke_without_command=True)
@@ -22,33 +19,27 @@ def command(context: click.Context, output: str) -> None:
     """List past runs, show one, or print its logs."""
     if context.invoked_subcommand is not None:
         return
-    run_directory.sweep(datetime.now(UTC))
-    found = [record for run in run_directory.all_runs() if (record := run.load()) is not None]
+    now = datetime.now(UTC)
+    found = runs.records(now)
     if output == "json":
         import msgspec
 
         click.echo(msgspec.json.format(msgspec.json.encode(found)).decode())
     elif not found:
-        click.echo("no runs yet; `tfyard run FILE` makes one")
+        click.echo("no runs yet; start one with `tfyard run FILE`")
     else:
-        _print_table(found)
+        for line in columns([RUN_COLUMNS, *(run_row(record, now) for record in found)]):
+            click.echo(line)
 
 
 @command.command("show")
 @click.argument("name", metavar="RUN")
 def show(name: str) -> None:
-    """Show how a run went: outcome per task, why it failed, the loss. RUN is its name, its job's, or how its
-    name begins."""
-    run = run_directory.find_run(name)
-    record = run.load()
-    if record is None:
-        raise Usage(f"{run.name} was never begun")
-    progress = Progress()
-    for row in run.metrics():
-        values = stored({name: value for name, value in row.items() if name not in ("at", "task", "step")})
-        progress.note(Metric(task=row["task"], values=values, step=row["step"]))
+    """Show how a run went: outcome per task, why it failed, the loss. RUN is the name of the run or of its job,
+    or the beginning of its name."""
+    run, record = runs.find(name)
     click.echo(run.name)
-    for line in summary(record, progress):
+    for line in summary(record, runs.progress(run)):
         click.echo(line)
     click.echo(f"\nlogs: {run.path}/logs")
 
@@ -57,42 +48,19 @@ def show(name: str) -> None:
 @click.argument("name", metavar="RUN")
 @click.argument("task", required=False)
 def logs(name: str, task: str | None) -> None:
-    """Print the logs of a run, every attempt of every task, or of one TASK."""
-    run = run_directory.find_run(name)
-    found = run.logs(task)
-    if not found:
-        known = sorted({path.name.rsplit(".", 2)[0] for path in run.logs()})
-        raise Usage(
-            f"{run.name} has no logs of {task}; it has those of {', '.join(known)}"
-            if known
-            else f"{run.name} has no logs"
-        )
+    """Print the logs of a run: every start of every task, or of one TASK."""
+    found = runs.logs(name, task)
     for path in found:
         _print_log(path, alone=len(found) == 1)
 
 
 def _print_log(path: Path, *, alone: bool) -> None:
     """One log as it is; several with their task in front of each line."""
-    label, _, start = path.name.removesuffix(".log").rpartition(".")
+    label = path.name.removesuffix(".log")
     with path.open("rb") as file:
         for line in file:
             if alone:
                 sys.stdout.buffer.write(line)
             else:
-                click.echo(f"{label}.{start} │ {clean(line.rstrip(bytes((10,))))}")
+                click.echo(f"{label} │ {clean(line.rstrip(bytes((10,))))}")
     sys.stdout.flush()
-
-
-def _print_table(found: list[run_directory.RunRecord]) -> None:
-    rows = [("RUN", "PHASE", "TASKS", "TOOK", "EXIT CODE")]
-    rows += [
-        (r.name, r.phase, str(len(r.tasks)), _took(r), "" if r.exit_code is None else str(r.exit_code))
-        for r in found
-    ]
-    for line in columns(rows):
-        click.echo(line)
-
-
-def _took(record: run_directory.RunRecord) -> str:
-    end = record.ended or datetime.now(UTC)
-    return duration((end - record.started).total_seconds())

@@ -1,4 +1,4 @@
-"""Filling a template in a process of its own, which is stopped when it takes too long or too much.
+"""Renders a template in a separate process, which is stopped when it takes too much time or memory.
 
 Run as a module, this is that process: a request on standard input, an answer on standard output.
 """
@@ -16,10 +16,10 @@ from tfyard.errors import Invalid, Usage
 from tfyard.model import Position, Problem
 
 SECONDS = "TFYARD_TEMPLATE_SECONDS"
-"""The variable that gives a slow template more time."""
+"""The environment variable that allows a slow template more time."""
 MEMORY = 512 << 20
 _TOO_MUCH = "template: needs more than {} MB of memory"
-_TOO_LONG = "template: not done after {} s"
+_TOO_LONG = "template: not finished after {} s"
 _FIX = "does a loop go too far?"
 
 
@@ -29,7 +29,9 @@ class Request(Struct):
     trim: bool
 
 
-class Told(Struct):
+class Refusal(Struct):
+    """A problem, as it is sent between the processes."""
+
     message: str
     fix: str = ""
     line: int | None = None
@@ -37,7 +39,7 @@ class Told(Struct):
 
 class Answer(Struct):
     text: str = ""
-    problems: list[Told] = []
+    problems: list[Refusal] = []
 
 
 def fill(source: str, values: Mapping[str, Any], *, trim: bool = False) -> str:
@@ -58,7 +60,7 @@ def fill(source: str, values: Mapping[str, Any], *, trim: bool = False) -> str:
         raise Invalid([Problem((), text, _FIX)])
     answer = msgspec.json.decode(done.stdout, type=Answer)
     if answer.problems:
-        raise Invalid([_problem(told) for told in answer.problems])
+        raise Invalid([_problem(one) for one in answer.problems])
     return answer.text
 
 
@@ -69,12 +71,12 @@ def _seconds() -> int:
     return int(text)
 
 
-def _problem(told: Told) -> Problem:
-    return Problem((), told.message, told.fix, position=Position(told.line, 1) if told.line else None)
+def _problem(one: Refusal) -> Problem:
+    return Problem((), one.message, one.fix, position=Position(one.line, 1) if one.line else None)
 
 
 def _limit() -> None:
-    """The kernel keeps these; where there is none of them (Windows), the clock of the caller remains."""
+    """The kernel enforces these; where it cannot (Windows), only the caller's timeout remains."""
     try:
         import resource
     except ImportError:
@@ -91,7 +93,9 @@ def _answer(request: Request) -> Answer:
         return Answer(templates.fill(request.source, request.values, trim=request.trim))
     except Invalid as error:
         return Answer(
-            problems=[Told(p.message, p.fix, p.position.line if p.position else None) for p in error.problems]
+            problems=[
+                Refusal(p.message, p.fix, p.position.line if p.position else None) for p in error.problems
+            ]
         )
 
 

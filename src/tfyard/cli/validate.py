@@ -1,4 +1,4 @@
-"""`tfyard validate`: every problem of every file, at once."""
+"""`tfyard validate`: reports every problem of every file."""
 
 import sys
 
@@ -13,7 +13,7 @@ from tfyard.model import Job, Problem
 @click.command("validate")
 @click.argument("names", metavar="FILE...", nargs=-1, required=True)
 @click.option(
-    "-o", "--output", type=click.Choice(["text", "json"]), default="text", help="Form of the report."
+    "-o", "--output", type=click.Choice(["text", "json"]), default="text", help="Format of the report."
 )
 def command(names: tuple[str, ...], output: str) -> None:
     """Check job files and TFJobs of any version.
@@ -39,7 +39,7 @@ def _validate(name: str, *, quiet: bool) -> list[tuple[str, Problem]]:
             problems.report(error.problems, formats.split_lines(data), shown)
         return [(shown, problem) for problem in error.problems]
     if not documents:
-        click.echo(f"{shown}: nothing in it", err=True)
+        click.echo(f"{shown}: no documents", err=True)
     return [(shown, problem) for document in documents for problem in _check(document, quiet=quiet)]
 
 

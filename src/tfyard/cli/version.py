@@ -9,5 +9,5 @@ from tfyard import __version__
 
 @click.command("version")
 def command() -> None:
-    """Print the version of tfyard and of what it runs on."""
+    """Print the versions of tfyard and Python, and the operating system."""
     click.echo(f"tfyard {__version__} (Python {platform.python_version()}, {platform.system()})")

@@ -14,7 +14,8 @@ from typing import Any
 from tfyard.errors import TfyardError
 from tfyard.node.processes import Command, encode, start_message, start_supervisor
 
-ANSWER_TIMEOUT = KILL_TIMEOUT = 10.0
+ANSWER_TIMEOUT = 60.0
+KILL_TIMEOUT = 10.0
 POLL_INTERVAL = 0.02
 
 
@@ -45,9 +46,8 @@ class SyncProcesses:
             self._is_lost = True
             self._channel.close()  # the supervisor takes this for our end
         self._supervisor.wait()
-        shutil.rmtree(
-            self.scratch, ignore_errors=True
-        )  # in case the supervisor was killed and could not do it
+        # A supervisor that was killed could not do it.
+        shutil.rmtree(self.scratch, ignore_errors=True)
 
     def start(self, id: str, argv: list[str], log: Path) -> int | None:
         """Its process id; None if the supervisor is gone."""

@@ -1,7 +1,7 @@
 """The operator's own config file: that of tensorflow/k8s (2017), and what tfyard adds to it.
 
-The old operator read it with Go's JSON decoder, which matches the names of fields in any letter case; files
-that worked then must work now. What it silently ignored, a misspelt field, is a problem here.
+The old operator read it with Go's JSON decoder, which ignores the letter case of field names; files that worked
+then must work now. A misspelt field, which it ignored silently, is a problem here.
 """
 
 import re
@@ -23,64 +23,69 @@ _DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
 class DriverVolume(Struct, frozen=True, rename="camel"):
-    """A file or directory of the node that a container needs to use the device."""
+    """A file or directory on the node that a container needs to use the device."""
 
     name: Annotated[str, Meta(description="Name of the volume in the pod.")]
-    host_path: Annotated[str, Meta(description="Where it is on the node.")]
-    mount_path: Annotated[str, Meta(description="Where the container finds it.")]
+    host_path: Annotated[str, Meta(description="Path on the node.")]
+    mount_path: Annotated[str, Meta(description="Mount path in the container.")]
 
 
 class DriverVariable(Struct, frozen=True):
     """An environment variable that a container needs to use the device."""
 
-    name: Annotated[str, Meta(description="Its name.")]
-    value: Annotated[str, Meta(description="Its value.")] = ""
+    name: Annotated[str, Meta(description="Name of the variable.")]
+    value: Annotated[str, Meta(description="Value of the variable.")] = ""
 
 
 class AcceleratorConfig(Struct, frozen=True, rename="camel"):
-    """What a container that asks for this device gets, on nodes without a device plugin."""
+    """What a container that requests this device gets, on nodes without a device plugin."""
 
-    volumes: Annotated[list[DriverVolume], Meta(description="Files and directories of the node.")] = []
+    volumes: Annotated[list[DriverVolume], Meta(description="Files and directories on the node.")] = []
     env_vars: Annotated[list[DriverVariable], Meta(description="Environment variables.")] = []
 
 
 class OperatorConfig(Struct, frozen=True, rename="camel", kw_only=True):
-    """What holds for all jobs of a cluster."""
+    """Settings for all jobs of a cluster."""
 
     accelerators: Annotated[
         dict[str, AcceleratorConfig],
-        Meta(description="By resource, such as nvidia.com/gpu: what its containers get mounted and set."),
+        Meta(description="Volumes and environment variables by resource, such as nvidia.com/gpu."),
     ] = {}
     grpc_server_file_path: Annotated[
-        str, Meta(description="A parameter server program for PS without a template; default: our own.")
+        str,
+        Meta(description="A parameter server program for a PS without a template; default: tfyard's own."),
     ] = ""
     tf_image: Annotated[
-        str, Meta(description="Image of default PS and TensorBoard where neither has one of its own.")
+        str,
+        Meta(
+            description="Image of a PS without a template and of TensorBoard, if they have none of their own."
+        ),
     ] = ""
-    ps_image: Annotated[str, Meta(description="Image of PS without a template.")] = ""
-    ps_command: Annotated[list[str], Meta(description="Command of PS without a template.")] = []
-    tensorboard_image: Annotated[str, Meta(description="Image of TensorBoard beside a job.")] = ""
+    ps_image: Annotated[str, Meta(description="Image of a PS without a template.")] = ""
+    ps_command: Annotated[list[str], Meta(description="Command of a PS without a template.")] = []
+    tensorboard_image: Annotated[str, Meta(description="Image of TensorBoard.")] = ""
     cluster_domain: Annotated[
-        str, Meta(description="What addresses end with, such as cluster.local; default: nothing.")
+        str, Meta(description="Domain at the end of addresses, such as cluster.local; default: none.")
     ] = ""
     services: Annotated[
         Literal["shared", "per-replica"],
         Meta(description="One headless Service per job (shared, the default), or one per replica."),
     ] = "shared"
     dialect: Annotated[
-        Dialect | None, Meta(description="Form of TF_CONFIG for every job; default: that of its version.")
+        Dialect | None,
+        Meta(description="Form of TF_CONFIG for every job; default: that of the job's version."),
     ] = None
 
 
 def load(text: str | bytes, name: str = "<config>") -> OperatorConfig:
-    """The config, or `Invalid` with every problem and its place. An empty file is all defaults."""
+    """The config, or `Invalid` with every problem and its position. An empty file means all defaults."""
     documents = source.read(text, name)
     if not documents:
         return OperatorConfig()
     document, *more = documents
     notes = Notes()
     if more:
-        notes.error((), "must be one document", "keep one, and remove what stands after ---")
+        notes.error((), "must be one document", "remove everything after ---")
     folded = _folded(OperatorConfig, document.data, (), notes)
     config = read(OperatorConfig, folded, (), notes)
     if config is not None:
@@ -111,13 +116,13 @@ def _folded_fields(cls: type[Struct], value: dict[str, Any], path: Path, notes: 
     for key, part in value.items():
         name, annotation = declared.get(key.lower(), (key, object))
         if name in folded:
-            notes.error((*path, key), f"{name} is given twice", "only one of them can count")
+            notes.error((*path, key), f"{name} is given twice", "keep one of the two")
         folded[name] = _folded(annotation, part, (*path, key), notes)
     return folded
 
 
 def _as_written(problem: Problem, data: Any) -> Problem:
-    """With the path that stands in the file: that is where its place is found and where people look."""
+    """With the path as it is written in the file: there its position is found."""
     path: list[str | int] = []
     for step in problem.path:
         if isinstance(data, dict) and step not in data:
@@ -134,13 +139,13 @@ def _below(data: Any, step: str | int) -> Any:
         return None
 
 
-# --- what no single field can tell
+# --- rules that no single field can check
 
 
 def _check(config: OperatorConfig, folded: Any, notes: Notes) -> None:
     domain = config.cluster_domain
     if domain and not all(_DNS_LABEL.fullmatch(part) for part in domain.split(".")):
-        fix = f"write {domain.strip('.')}" if domain != domain.strip(".") else "such as cluster.local"
+        fix = f"write {domain.strip('.')}" if domain != domain.strip(".") else "for example cluster.local"
         notes.error(("clusterDomain",), "must be a DNS domain", fix, domain)
     for resource in config.accelerators:
         path: Path = ("accelerators", resource)
@@ -149,7 +154,7 @@ def _check(config: OperatorConfig, folded: Any, notes: Notes) -> None:
 
 
 def _each(cls: type[T], data: Any, path: Path) -> Iterator[tuple[Path, T]]:
-    """The entries that could be read, each with its place in the list: reading drops what it cannot read."""
+    """The entries that could be read, each with its index in the list: reading drops what it cannot read."""
     for step in path:
         data = _below(data, step)
     for i, entry in enumerate(data if isinstance(data, list) else ()):
@@ -159,12 +164,12 @@ def _each(cls: type[T], data: Any, path: Path) -> Iterator[tuple[Path, T]]:
 
 
 def _volume_problems(volumes: Iterator[tuple[Path, DriverVolume]]) -> Iterator[Problem]:
-    """Every pod that asks for the device would be refused by the apiserver: better said once, and here."""
+    """Without these checks, the API server would reject every pod that requests the device."""
     names: set[str] = set()
     targets: set[str] = set()
     for at, volume in volumes:
         if not _DNS_LABEL.fullmatch(volume.name):
-            fix = "lower case letters, digits and -"
+            fix = "use lower-case letters, digits and '-'"
             yield Problem((*at, "name"), "must be a DNS label", fix, volume.name)
         if volume.name in names:
             yield Problem(
@@ -174,8 +179,8 @@ def _volume_problems(volumes: Iterator[tuple[Path, DriverVolume]]) -> Iterator[P
             if not value.startswith("/"):
                 yield Problem((*at, key), "must be an absolute path", f"/{value}", value)
         if volume.mount_path in targets:
-            text = "another volume is mounted there already"
-            yield Problem((*at, "mountPath"), text, "mount each one elsewhere", volume.mount_path)
+            text = "must be unique: another volume is mounted there"
+            yield Problem((*at, "mountPath"), text, "choose another path", volume.mount_path)
         names.add(volume.name)
         targets.add(volume.mount_path)
 
@@ -183,5 +188,5 @@ def _volume_problems(volumes: Iterator[tuple[Path, DriverVolume]]) -> Iterator[P
 def _variable_problems(variables: Iterator[tuple[Path, DriverVariable]]) -> Iterator[Problem]:
     for at, variable in variables:
         if not variable.name or "=" in variable.name:
-            fix = "such as LD_LIBRARY_PATH"
-            yield Problem((*at, "name"), "is no name of a variable", fix, variable.name)
+            fix = "for example LD_LIBRARY_PATH"
+            yield Problem((*at, "name"), "must be the name of an environment variable", fix, variable.name)

@@ -7,11 +7,11 @@ from .declarations.reading import Notes, Path
 UNITS = {"w": 7 * 86_400, "d": 86_400, "h": 3_600, "m": 60, "s": 1}
 PATTERN = r"^(?=\d)(\d+w)?(\d+d)?(\d+h)?(\d+m)?(\d+s?)?$"
 LONGEST = 2**31 - 1
-"""68 years, the largest time to live of a TFJob; some write it for `never`. Every sum with a date is valid."""
+"""68 years, the largest TTL of a TFJob; some use it for `never`. Any date plus this is still a valid date."""
 
 
 def read(value: str | int, path: Path, notes: Notes) -> int | None:
-    """Seconds, or None if it is no duration."""
+    """Seconds, or None if it is not a duration."""
     text = str(value).strip().lower()
     parts = re.findall(r"(\d+)([wdhms]?)", text)
     if not parts or not re.fullmatch(PATTERN, text):
@@ -25,7 +25,7 @@ def read(value: str | int, path: Path, notes: Notes) -> int | None:
 
 
 def write(seconds: int) -> str:
-    """The shortest way to say it, so that a file reads as a person would write it."""
+    """The shortest form, as a person would write it."""
     text = ""
     for unit, size in list(UNITS.items())[1:]:
         count, seconds = divmod(seconds, size)

@@ -1,6 +1,6 @@
-"""From a document to a Job: find the format by apiVersion and kind, read it, check the whole."""
+"""Document -> Job: the format is found by apiVersion and kind, then read, then the job is checked as a whole."""
 
-from importlib import import_module
+from typing import Protocol
 
 from msgspec import Struct
 
@@ -34,7 +34,7 @@ def load(document: Document | Manifest) -> Job:
 
 
 def check(document: Document | Manifest) -> Checked:
-    """The Job as far as it can be read, and all problems, warnings too."""
+    """The Job as far as it can be read, and all problems, including warnings."""
     data = document.data if isinstance(document, Document) else document
     notes = Notes()
     job = _load(data, document if isinstance(document, Document) else None, notes)
@@ -47,8 +47,8 @@ def check(document: Document | Manifest) -> Checked:
 def is_job(data: object) -> bool:
     """A TFJob of any version, or a job file, which has neither apiVersion nor kind.
 
-    A `tfjob` in wrong letters counts, and so does a version of TFJob without a kind: passed over, nobody
-    would ever hear of the mistake.
+    A `tfjob` in the wrong letter case counts too, and so does a version of TFJob without a kind: if they were
+    skipped, nobody would learn of the mistake.
     """
     if not isinstance(data, dict):
         return False
@@ -57,7 +57,7 @@ def is_job(data: object) -> bool:
 
 
 def split(document: Document) -> list[Document]:
-    """The items of a `List` (as `kubectl get -o yaml` prints it), each at its own place; else the document."""
+    """The items of a `List` (as `kubectl get -o yaml` prints it), each with its position; else the document."""
     data = document.data
     if (
         isinstance(data, dict)
@@ -70,7 +70,7 @@ def split(document: Document) -> list[Document]:
 
 def _load(data: object, document: Document | None, notes: Notes) -> Job | None:
     if not isinstance(data, dict):
-        notes.error((), "must be a mapping", "a TFJob, or a tfyard job file", data)
+        notes.error((), "must be a mapping", "write a TFJob or a tfyard job file", data)
         return None
     if data.get("kind") is None and data.get("apiVersion") is None:
         return _load_jobfile(data, document, notes)
@@ -78,8 +78,9 @@ def _load(data: object, document: Document | None, notes: Notes) -> Job | None:
 
 
 def _load_jobfile(data: Manifest, document: Document | None, notes: Notes) -> Job | None:
-    jobfile = import_module(".jobfile.load", __package__)
-    job: Job | None = jobfile.load(data, document.text if document else lambda _path: None, notes)
+    from .jobfile import load as jobfile
+
+    job = jobfile.load(data, document.text if document else lambda _path: None, notes)
     if job is not None:
         limits.check(job, jobfile.where(job), notes)
     return job
@@ -88,19 +89,36 @@ def _load_jobfile(data: Manifest, document: Document | None, notes: Notes) -> Jo
 def _load_tfjob(data: Manifest, notes: Notes) -> Job | None:
     version, kind = str(data.get("apiVersion")), data.get("kind")
     if kind not in KINDS:
-        notes.error(("kind",), "is no TFJob", did_you_mean(str(kind), KINDS[:1]), kind)
+        notes.error(("kind",), "must be TFJob", did_you_mean(str(kind), KINDS[:1]), kind)
         return None
     if version not in VERSIONS:
-        notes.error(("apiVersion",), "is no version of TFJob", did_you_mean(version, VERSIONS), version)
+        notes.error(("apiVersion",), "must be a version of TFJob", did_you_mean(version, VERSIONS), version)
         return None
     for key in data:
         if key not in FIELDS:
             notes.unknown((key,), f"unknown field {key!r}", FIELDS)
-    module = import_module(".tfjob.v1alpha1" if _has_list(version, data) else ".tfjob.load", __package__)
-    job: Job | None = module.load(data, notes)
+    reader = _reader(version, data)
+    job = reader.load(data, notes)
     if job is not None:
-        limits.check(job, module.where(data["spec"]), notes)
+        limits.check(job, reader.where(data["spec"]), notes)
     return job
+
+
+class _Reader(Protocol):
+    def load(self, document: Manifest, notes: Notes) -> Job | None: ...
+
+    def where(self, spec: Manifest) -> limits.Where: ...
+
+
+def _reader(version: str, data: Manifest) -> _Reader:
+    """Reading one format imports that format only."""
+    if _has_list(version, data):
+        from .tfjob import v1alpha1
+
+        return v1alpha1
+    from .tfjob import load
+
+    return load
 
 
 def _has_list(version: str, data: Manifest) -> bool:

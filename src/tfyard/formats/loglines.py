@@ -1,8 +1,8 @@
-"""Metrics, read from what programs print anyway. Nobody has to call an API to see their loss.
+"""Metrics read from the log lines of programs, so that nobody has to call an API to see their loss.
 
 Understood: `Step: 2520, loss: 0.027, accuracy: 0.95, auc: 0.976`; `Step 480: Cross entropy = 0.142`,
 `Step 480: Validation accuracy = 85.0% (N=100)`, `Final test accuracy = 88.4% (N=353)`; Keras's own
-`Epoch 2/5` and `120/500 ━━━ 1s 2ms/step - accuracy: 0.91 - loss: 0.3`; and a regex of the user's.
+`Epoch 2/5` and `120/500 ━━━ 1s 2ms/step - accuracy: 0.91 - loss: 0.3`; and the user's own regex.
 """
 
 import math
@@ -21,7 +21,7 @@ _KNOWN = re.compile(
     r"loss|entropy|accuracy|acc$|auc|error|precision|recall|mae|mse|perplexity|reward|f1", re.IGNORECASE
 )
 
-# Keras 3 colours its progress bar even where no terminal is.
+# Keras 3 colours its progress bar even without a terminal.
 _COLOUR = re.compile(r"\x1b(?:\[[0-9;:]*m)?")
 
 LONGEST = 2_000
@@ -29,7 +29,7 @@ LONGEST = 2_000
 
 
 class Reading(Struct, frozen=True, kw_only=True):
-    """What one line told."""
+    """The metrics of one line."""
 
     values: dict[str, float] = {}
     step: int | None = None
@@ -39,7 +39,7 @@ class Reading(Struct, frozen=True, kw_only=True):
 
 
 def read_line(line: str, pattern: re.Pattern[str] | None = None) -> Reading | None:
-    """The metrics in a line, or None if it is just a line."""
+    """The metrics in a line, or None if it has none."""
     line = without_colours(line)
     if len(line) > LONGEST:
         return None
@@ -61,12 +61,12 @@ def without_colours(line: str) -> str:
 
 
 def storable(values: dict[str, float]) -> dict[str, float | str]:
-    """As JSON can hold it, which knows neither nan nor inf: these as words."""
+    """For JSON, which has neither nan nor inf: these become text."""
     return {name: value if math.isfinite(value) else str(value) for name, value in values.items()}
 
 
 def stored(row: dict[str, object]) -> dict[str, float]:
-    """What `storable` was given; whatever is no number is left out."""
+    """The reverse of `storable`; values that are not numbers are dropped."""
     numbers = {name: _float(value) for name, value in row.items() if isinstance(value, str | float | int)}
     return {name: number for name, number in numbers.items() if number is not None}
 
@@ -81,12 +81,12 @@ def _pairs(text: str) -> dict[str, float]:
 
 
 def _name(text: str) -> str:
-    """The last words before the sign: `1s 2ms/step - val_loss` is val_loss."""
+    """The last words before the separator: `1s 2ms/step - val_loss` is val_loss."""
     return text.rpartition(" - ")[2].rpartition("INFO ")[2].strip().lower()
 
 
 def _from_groups(groups: dict[str, str | None]) -> Reading | None:
-    """A user's regex names its groups: `step`, `total`, and any others for metrics."""
+    """The groups of a user's regex: `step`, `total`, and any others are metrics."""
     numbers = {name: _float(text) for name, text in groups.items() if text is not None}
     values = {name: number for name, number in numbers.items() if number is not None}
     step, total = _count(values.pop("step", None)), _count(values.pop("total", None))

@@ -1,4 +1,4 @@
-"""The metadata of a TFJob object: the few fields that a job is known by."""
+"""The metadata of a TFJob: the fields that a Job needs."""
 
 import re
 from typing import Any
@@ -27,7 +27,7 @@ class Metadata(Struct, frozen=True, kw_only=True):
 
 
 def load(document: Manifest, notes: Notes) -> Metadata:
-    """What can be read of it: the problems of the spec are told in the same breath."""
+    """As far as it can be read, so that problems of the spec are reported too."""
     raw = document.get("metadata")
     if raw is None:
         notes.error(("metadata",), "must be given", "metadata: {name: my-job}")
@@ -49,23 +49,22 @@ def _name(raw: Manifest, notes: Notes) -> str:
     if name:
         check_name(name, ("metadata", "name"), notes)
     elif prefix:
-        name = f"{prefix}00000"  # the server adds five letters
+        name = f"{prefix}00000"  # the server appends five characters
         check_name(name, ("metadata", "generateName"), notes)
     elif raw.get("name") is None:
-        notes.error(("metadata", "name"), "must be given", "a name for the job")
+        notes.error(("metadata", "name"), "must be given", "give the job a name")
     return name
 
 
 def check_name(name: str, path: tuple[str | int, ...], notes: Notes) -> None:
-    """Host names are made of it, so it must be a DNS label (RFC 1035)."""
+    """It is part of host names, so it must be a DNS label (RFC 1035)."""
     if not DNS_LABEL.fullmatch(name):
         better = as_name(name)
         notes.error(path, RULE, f'for example "{better}"' if better else "", name)
 
 
 def as_name(text: str, otherwise: str = "") -> str:
-    """What a job may be called of some text: a folder's name, a script's, a name that is none. It leaves room
-    for what is put behind it in the names of pods."""
+    """A valid job name made from any text, such as the name of a folder; short enough for the names of pods."""
     letters = re.sub(r"[^a-z0-9]+", "-", text.lower()).lstrip("0123456789-")
     return letters[:40].rstrip("-") or otherwise
 

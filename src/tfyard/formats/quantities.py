@@ -1,4 +1,4 @@
-"""Amounts that users write, and what was probably meant by those that Kubernetes would refuse."""
+"""Problems of quantities (`500m`, `8Gi`) that users write, and what was probably meant."""
 
 import re
 
@@ -6,9 +6,9 @@ from tfyard.model.problem import FieldPath, Problem
 from tfyard.model.quantity import amount, is_quantity
 
 MALFORMED, NEGATIVE = MESSAGES = ("must be a quantity", "must not be negative")
-"""Of errors: after these, the shape of what they stand in is still as it should be."""
+"""Of errors: after these, the type of the field is still right, so reading goes on."""
 LEAST = 1 << 20
-"""Bytes: no program lives with fewer, so whoever writes fewer in thousandths meant millions."""
+"""Bytes: no program runs with fewer, so a smaller amount in thousandths (m) was meant as millions (M)."""
 _LONGEST_GUESS = 40
 _BYTES = frozenset({"memory", "storage", "ephemeral-storage", "size", "sizeLimit"})
 _WITH_UNIT = re.compile(r"[-+]?([0-9]+\.?[0-9]*)([a-z]+)")
@@ -16,7 +16,7 @@ _OF_BYTES, _OF_CPUS = frozenset({"b", "byte", "bytes"}), frozenset({"core", "cor
 
 
 def problems(value: object, path: FieldPath) -> list[Problem]:
-    """What is wrong with an amount; the last step of the path says of what it is one."""
+    """The last step of the path says what the quantity measures."""
     text = str(value).strip()
     if not is_quantity(value):
         return [Problem(path, MALFORMED, _fix(text, path), value)]
@@ -34,7 +34,7 @@ def _counts_bytes(path: FieldPath) -> bool:
 
 
 def _fix(text: str, path: FieldPath) -> str:
-    """The amount as Kubernetes writes it, where that can be told; else an example."""
+    """The quantity as Kubernetes writes it, if it can be guessed; else an example."""
     bare = re.sub(r"[\s_]", "", text).replace(",", ".")
     match = _WITH_UNIT.fullmatch(bare.lower())
     if len(text) <= _LONGEST_GUESS:
@@ -51,5 +51,5 @@ def _fix(text: str, path: FieldPath) -> str:
 
 
 def _either(number: str, letter: str) -> str:
-    """In thousands or in 1024s: whoever writes GB may mean both. A thousand itself is a small k."""
+    """In thousands or in 1024s: GB may mean both. A thousand is a lower-case k."""
     return f"{number}{'k' if letter == 'K' else letter} or {number}{letter}i"

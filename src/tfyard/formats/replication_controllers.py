@@ -1,7 +1,7 @@
-"""Hand-written clusters of 2016: a ReplicationController and a Service per task, read back into one Job.
+"""Hand-written clusters of 2016, a ReplicationController and a Service for each task, -> one Job.
 
-Both ways of the time are understood: hosts spelled out in each command line, or in a ConfigMap (PS_KEY and
-WORKER_KEY); code by `curl` and `unzip`, or from a volume. Tasks must differ in nothing but their place.
+Both styles of that time are read: hosts in each command line, or in a ConfigMap (PS_KEY and WORKER_KEY); code by
+`curl` and `unzip`, or from a volume. Tasks of a role may differ only in their index and node.
 """
 
 import re
@@ -42,11 +42,11 @@ class Converted(Struct, kw_only=True):
     job: Job | None = None
     problems: list[tuple[Document, Problem]] = []
     said: list[str] = []
-    """What changes on the way, in words."""
+    """What changes, in words."""
 
 
 class _Found(Struct, frozen=True, kw_only=True):
-    """One controller: which task it ran, and how."""
+    """One controller: the task that it ran, and how."""
 
     document: Document
     role: str
@@ -61,7 +61,7 @@ def is_controller(data: object) -> bool:
 
 
 def load(documents: Sequence[Document]) -> Converted:
-    """The one Job of all controllers; their Services and host lists are what tfyard makes itself."""
+    """The one Job of all controllers. Their Services and host lists are dropped: tfyard creates its own."""
     result = Converted()
     found = [one for document in documents if is_controller(document.data) for one in _task(document, result)]
     if result.problems or not found:
@@ -84,7 +84,7 @@ def load(documents: Sequence[Document]) -> Converted:
 def _check_code(found: list[_Found], result: Converted) -> None:
     for one in found:
         if one.code != found[0].code:
-            text = "fetches other code than the rest, and a job has one code"
+            text = "fetches different code than the other tasks, but a job has only one code"
             fix = "put the difference into the command, or the code into the image"
             result.problems.append((one.document, Problem(_TEMPLATE, text, fix)))
 
@@ -98,7 +98,7 @@ def _namespaces(found: list[_Found]) -> list[str]:
 
 
 def _job_name(names: list[str]) -> str:
-    """What all controllers are called: tensorflow-ps-rc, tensorflow-worker0-rc."""
+    """The common part of the names of all controllers: tensorflow-ps-rc, tensorflow-worker0-rc."""
     common = ""
     for letters in zip(*names, strict=False):
         if len(set(letters)) > 1:
@@ -122,14 +122,14 @@ def _read_task(document: Document, notes: Notes, result: Converted) -> _Found | 
     if template is None:
         return None
     if data["spec"].get("replicas", 1) != 1:
-        text = "a task is one pod: equal pods would all claim to be the same task"
-        notes.error(("spec", "replicas"), text, "1", data["spec"]["replicas"])
+        text = "must be 1: equal pods would all be the same task"
+        notes.error(("spec", "replicas"), text, "set it to 1", data["spec"]["replicas"])
     spec: Manifest = template["spec"]
     containers: list[Manifest] = spec["containers"]
     words = _words(containers[0])
     role = _role_of(template, containers[0], words)
     if role is None:
-        text = "does not say which role this is"
+        text = "the role of this task is unknown"
         notes.error(
             (*_TEMPLATE, "containers", 0), text, "add --job_name=ps (or worker), or the label role: ps"
         )
@@ -147,17 +147,17 @@ def _read_task(document: Document, notes: Notes, result: Converted) -> _Found | 
 
 
 def _template(data: Manifest, notes: Notes) -> Manifest | None:
-    """The controller's pod template, if it has the shape that Kubernetes wants and one container."""
+    """The controller's pod template, if its types are right and it has one container."""
     spec = data.get("spec")
     template = spec.get("template") if isinstance(spec, dict) else None
     if not isinstance(template, dict):
-        notes.error(("spec", "template"), "must be given", "the pod that the controller runs")
+        notes.error(("spec", "template"), "must be given", "add the pod template of the controller")
         return None
     found = [p for p in checks.unknown_fields(template, ("spec", "template")) if p.severity == "error"]
     notes.problems += found
     containers = [] if found else (template.get("spec") or {}).get("containers") or []
     if not found and len(containers) != 1:
-        text = "must have one container, the one that trains"
+        text = "must have one container, which trains"
         notes.error((*_TEMPLATE, "containers"), text, "remove the others, or write a job file by hand")
     return template if len(containers) == 1 and _is_complete(template["spec"], notes) else None
 
@@ -166,7 +166,7 @@ def _is_complete(spec: Manifest, notes: Notes) -> bool:
     before, path = len(notes.problems), (*_TEMPLATE, "containers", 0)
     (container,) = spec["containers"]
     if not container.get("image"):
-        notes.error((*path, "image"), "must be given", "the image to run")
+        notes.error((*path, "image"), "must be given", "add the image to run")
     _check_items(spec, "volumes", _TEMPLATE, notes)
     _check_items(container, "env", path, notes)
     _check_items(container, "volumeMounts", path, notes)
@@ -208,7 +208,7 @@ def _port(container: Manifest) -> int:
 
 
 def _modern(container: Manifest, words: list[str], result: Converted) -> tuple[Manifest, Code | None]:
-    """The container as a role has it: hosts and place by variables, logs where people look for them."""
+    """The container of a role: hosts and index come from variables, and the output goes to the log."""
     kept = {k: v for k, v in container.items() if k not in ("name", "command", "args", "env", "ports")}
     code = None
     if len(words) == 3 and words[1] == "-c" and words[0].rpartition("/")[2] in _SHELLS:
@@ -222,16 +222,19 @@ def _modern(container: Manifest, words: list[str], result: Converted) -> tuple[M
 
 
 def _line(text: str, result: Converted) -> tuple[str, Code | None, str]:
-    text = text.strip()  # and no more: lines, and spaces in quotes, mean something
+    text = text.strip()  # and no more: line breaks, and spaces in quotes, have a meaning
     line = _REDIRECTION.sub("", text)
     if line != text:
         ends = text[len(line) :].strip()
-        _say_once(result, f"`{ends}`: the output now goes to the log, where it can be seen")
+        _say_once(result, f"redirection `{ends}` removed: the output goes to the log")
     line = _with_variables(line, "${}")
     fetch = _FETCH.fullmatch(line)
     if fetch is None:
         return line, None, ""
-    _say_once(result, "`curl` and `unzip` in the command: now the word `code`, fetched before the program")
+    _say_once(
+        result,
+        "`curl` and `unzip` in the command replaced by `code`, which is fetched before the program starts",
+    )
     code = Code(kind="http", source=fetch["url"])
     inner = fetch["folder"].partition("/")[2]
     return fetch["rest"].strip(), code, f"{code.at}/{inner}" if inner else code.at
@@ -264,15 +267,18 @@ def _role(name: str, tasks: list[_Found], result: Converted) -> Role:
 
 
 def _common(name: str, tasks: list[_Found], result: Converted) -> Manifest:
-    """The template of all tasks of a role. They may sit on different nodes; else they must be the same."""
+    """The template of all tasks of a role. They may run on different nodes; else they must be equal."""
     nodes = {one.template["spec"].get("nodeName") for one in tasks}
     bare = [_without_node(one.template) for one in tasks]
     if len(nodes) > 1:
-        _say_once(result, f"nodeName of {name}: one node per task; the word `spread` keeps tasks apart")
+        _say_once(
+            result,
+            f"nodeName of {name} removed: tasks had different nodes; `spread` keeps tasks on different nodes",
+        )
     for one, template in zip(tasks, bare, strict=True):
         if template != bare[0]:
-            text = f"{name} {one.index} differs from {name} 0 in more than its place"
-            result.problems.append((one.document, Problem(_TEMPLATE, text, "make them alike first")))
+            text = f"{name} {one.index} differs from {name} 0 in more than index and node"
+            result.problems.append((one.document, Problem(_TEMPLATE, text, "make the pod templates equal")))
     return tasks[0].template if len(nodes) == 1 else bare[0]
 
 
@@ -281,48 +287,50 @@ def _without_node(template: Manifest) -> Manifest:
 
 
 def _say(result: Converted, found: list[_Found], documents: Sequence[Document]) -> None:
-    _say_once(result, "ReplicationControllers ran every task for ever; now a task runs again when it fails")
-    end = "worker 0" if any(one.role == WORKER for one in found) else "its chief"
-    _say_once(result, f"the job now ends with {end}, and the parameter servers with it")
+    _say_once(
+        result, "a task is restarted when it fails; ReplicationControllers restarted every task that ended"
+    )
+    end = "worker 0" if any(one.role == WORKER for one in found) else "the chief"
+    _say_once(result, f"the job ends when {end} ends; parameter servers are stopped then")
     for one in found:
         _say_dropped(result, one, _selected(documents))
     namespaces = _namespaces(found)
     if len(namespaces) > 1:
-        _say_once(result, f"namespaces {', '.join(namespaces)}: a job has one, and this is {namespaces[0]}")
+        _say_once(result, f"namespaces {', '.join(namespaces)}: a job has only one; {namespaces[0]} is used")
     for document in documents:
         data = document.data if isinstance(document.data, dict) else {}
         entries = data.get("data")
         if data.get("kind") == "ConfigMap" and isinstance(entries, dict) and set(entries) - {"ps", "worker"}:
             meta = data.get("metadata")
             name = meta.get("name") if isinstance(meta, dict) else ""
-            _say_once(result, f"ConfigMap {name}: keep it beside the job")
+            _say_once(result, f"ConfigMap {name} not converted: keep it")
         elif data.get("kind") not in ("Service", "ConfigMap", CONTROLLER):
-            _say_once(result, f"{data.get('kind', 'a document')}: passed over")
+            _say_once(result, f"{data.get('kind', 'a document')} skipped")
 
 
 def _say_dropped(result: Converted, one: _Found, selected: set[str]) -> None:
-    """What a pod had and a task has not. Labels by which it was found, and its role, are made anew."""
+    """What a pod had and a task does not have. Labels of selectors, and the role, are created by tfyard."""
     template: Manifest = _without_nulls(one.document.data)["spec"]["template"]
     meta = template.get("metadata") or {}
     labels = sorted(set(meta.get("labels") or {}) - selected - {"role"})
     if labels:
-        _say_once(result, f"labels of the pods ({', '.join(labels)}): left out")
+        _say_once(result, f"labels of the pods removed: {', '.join(labels)}")
     if annotations := sorted(meta.get("annotations") or {}):
-        _say_once(result, f"annotations of the pods ({', '.join(annotations)}): left out")
+        _say_once(result, f"annotations of the pods removed: {', '.join(annotations)}")
     ports = (template["spec"]["containers"][0].get("ports") or [])[1:]
     if numbers := ", ".join(str(port.get("containerPort")) for port in ports):
-        _say_once(result, f"further ports ({numbers}): left out, a task has one")
+        _say_once(result, f"further ports removed: {numbers}; a task has one port")
 
 
 def _selected(documents: Sequence[Document]) -> set[str]:
-    """The labels by which controllers and Services found their pods."""
+    """The labels in the selectors of controllers and Services."""
     specs = [document.data.get("spec") for document in documents if isinstance(document.data, dict)]
     selectors = [spec.get("selector") for spec in specs if isinstance(spec, dict)]
     return {str(label) for selector in selectors if isinstance(selector, dict) for label in selector}
 
 
 def _say_once(result: Converted, sentence: str) -> None:
-    sentence = " ".join(sentence.split())  # it becomes a comment, which is one line
+    sentence = " ".join(sentence.split())  # one line: it becomes a comment
     if sentence not in result.said:
         result.said.append(sentence)
 
@@ -331,6 +339,6 @@ def _check(result: Converted, document: Document) -> None:
     if result.job is None:
         return
     notes = Notes()
-    places: dict[str, Path] = dict.fromkeys(ROLES, ("spec",))
-    limits.check(result.job, limits.Where(("metadata", "name"), (), places, "replicas", ("spec",)), notes)
+    paths: dict[str, Path] = dict.fromkeys(ROLES, ("spec",))
+    limits.check(result.job, limits.Where(("metadata", "name"), (), paths, "replicas", ("spec",)), notes)
     result.problems += [(document, problem) for problem in locate(notes.problems, document)]

@@ -1,7 +1,7 @@
-"""`run` as text is a line for the shell; where it is one program, the shell makes way for it.
+"""`run` as text is a shell line; if it is a single program, the shell replaces itself with it (`exec`).
 
-A shell that stays is the process that the cluster asks to stop, and it tells nobody: the program would be killed
-after the grace period without ever having heard of it, its last checkpoint unwritten.
+Without `exec`, the shell would get the signal to stop and not pass it on: the program would be killed after the
+grace period, without time to write its last checkpoint.
 """
 
 import re
@@ -14,7 +14,7 @@ _PROGRAM = re.compile(r"[\w./+-]+")
 _JOINED = re.compile(r"(?<!\\)((?:\\\\)*)\\\n")
 _OPERATORS = "();<>|&"
 _REDIRECT = {">", ">>", "<", ">&", "<&"}
-"""The operators that do not make several commands of a line."""
+"""Operators after which the line is still a single command."""
 _BUILTINS = {
     ".", ":", "alias", "bg", "break", "case", "cd", "command", "continue", "do", "done", "echo", "elif",
     "else", "esac", "eval", "exec", "exit", "export", "false", "fc", "fg", "fi", "for", "function", "getopts",
@@ -22,7 +22,7 @@ _BUILTINS = {
     "select", "set", "shift", "source", "test", "then", "time", "times", "trap", "true", "type", "ulimit",
     "umask", "unalias", "unset", "until", "wait", "while",
 }  # fmt: skip
-"""The shell's own words: there need not be a program of that name to make way for."""
+"""Built into the shell: there may be no program of that name for `exec`."""
 
 
 def command(line: str) -> list[str]:
@@ -41,20 +41,20 @@ def line_of(command_line: list[str]) -> str | None:
 
 
 def _is_one_program(line: str) -> bool:
-    """In doubt it is not: the line then runs as it stands."""
+    """In doubt False: the line then runs unchanged."""
     if _has_lines(line.rstrip()):
         return False
     try:
         first, *others = _words(line)
     except ValueError:
-        return False  # empty, or a quotation without an end, of which the shell tells better
+        return False  # empty, or an unclosed quote, which the shell reports better
     several = any(word not in _REDIRECT and not word.strip(_OPERATORS) for word in others if word)
     return bool(_PROGRAM.fullmatch(first)) and first not in _BUILTINS and not several
 
 
 def _has_lines(text: str) -> bool:
-    """A backslash that is itself escaped joins no lines, and neither does one in a comment. Whether a `#`
-    begins a comment is the shell's to say: a broken line with one in it counts as several."""
+    """Whether there are several lines after continuation lines are joined. An escaped backslash does not continue
+    a line, nor does one in a comment; only the shell knows comments, so with a `#` the lines count as several."""
     return "\n" in _JOINED.sub(r"\1", text) or ("\n" in text and "#" in text)
 
 

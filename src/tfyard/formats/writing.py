@@ -1,4 +1,4 @@
-"""From a Job to text: the formats that we write, and the one YAML style in which we write everything."""
+"""Job -> text: the formats that we write, and the one YAML style for everything that we write."""
 
 from typing import Any, Literal
 
@@ -10,7 +10,7 @@ from tfyard.model import Job, Manifest
 from .yaml import scalars
 
 SCHEMA_LINE = "# yaml-language-server: $schema=.tfyard/jobfile.json\n"
-"""The first line of a job file that we write: editors complete and check words by it."""
+"""The first line of a job file that we write: editors find the schema with it."""
 
 Version = Literal["v1", "jobfile"]
 
@@ -18,7 +18,7 @@ Version = Literal["v1", "jobfile"]
 class Dumped(Struct, frozen=True):
     document: Manifest
     lost: list[str]
-    """What this format cannot say, in words."""
+    """What this format cannot express, in words."""
     heading: str = ""
 
     def text(self) -> str:
@@ -37,7 +37,7 @@ def dump(job: Job, version: Version) -> Dumped:
 
 
 def to_yaml(*documents: Manifest) -> str:
-    """Byte-stable: keys in our order, no line folding, long texts as blocks, nothing shared by reference."""
+    """Byte-stable: keys in our order, no line folding, long texts as blocks, no anchors or aliases."""
     text: str = yaml.dump_all(
         documents,
         Dumper=_Dumper,
@@ -56,7 +56,7 @@ class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[mi
 
 
 def _represent_text(dumper: Any, text: str) -> yaml.Node:
-    """Blocks for what has lines, so that a script in a manifest reads as a script."""
+    """Text with several lines is a block, so that a script in a manifest reads as a script."""
     is_block = "\n" in text and not any(line.endswith((" ", "\t")) for line in text.split("\n"))
     style = "|" if is_block else "'" if _needs_quotes(text) else None
     node: yaml.Node = dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
@@ -64,7 +64,7 @@ def _represent_text(dumper: Any, text: str) -> yaml.Node:
 
 
 def _needs_quotes(text: str) -> bool:
-    """PyYAML leaves `y` and `1e3` bare; to kubectl, and so to us, they are no text."""
+    """PyYAML does not quote `y` and `1e3`, which kubectl, and so tfyard, does not read as text."""
     try:
         return not isinstance(scalars.resolve(text), str)
     except scalars.TooLarge:

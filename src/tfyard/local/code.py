@@ -1,4 +1,4 @@
-"""The job's code, brought here: a folder is used where it is, a git or http address is fetched for the run."""
+"""The job's code on this machine: a folder is used where it is, a git or http address is fetched for the run."""
 
 import shutil
 import subprocess
@@ -10,22 +10,22 @@ from tfyard.model import Code
 LONGEST_FETCH = 600
 
 
-def place(code: Code, seen_from: Path, target: Path) -> Path:
-    """Where the code is or will be. `seen_from`: the folder of the job file; `target`: for what is fetched."""
+def folder(code: Code, base: Path, target: Path) -> Path:
+    """Where the code is or will be. `base`: the folder of the job file; `target`: for what is fetched."""
     if code.kind != "folder":
         return target
-    folder = (seen_from / code.source).resolve()
-    if not folder.is_dir():
-        raise Usage(f"code: {folder} is no folder")
-    return folder
+    found = (base / code.source).resolve()
+    if not found.is_dir():
+        raise Usage(f"code: {found} is not a folder")
+    return found
 
 
-def bring(code: Code, target: Path) -> None:
-    """Fetch what has to be fetched."""
+def fetch(code: Code, target: Path) -> None:
+    """Fetch it if it is not a folder."""
     if code.kind == "git":
         _clone(code, target)
     elif code.kind == "http":
-        _fetch(code.source, target)
+        _download(code.source, target)
 
 
 def _clone(code: Code, target: Path) -> None:
@@ -38,13 +38,13 @@ def _clone(code: Code, target: Path) -> None:
         except FileNotFoundError:
             raise Usage(f"code: {code.source} needs git, which is not installed") from None
         except subprocess.TimeoutExpired:
-            raise Usage(f"code: {code.source} did not arrive within {LONGEST_FETCH} s") from None
+            raise Usage(f"code: {code.source} was not fetched within {LONGEST_FETCH} s") from None
         if done.returncode:
             raise Usage(f"code: {code.source}: {done.stderr.strip()}")
 
 
-def _fetch(address: str, target: Path) -> None:
-    from urllib.request import urlopen  # slow to import, and rarely wanted
+def _download(address: str, target: Path) -> None:
+    from urllib.request import urlopen  # slow to import, and rarely needed
 
     archive, folder = target.with_suffix(".archive"), target.with_suffix(".new")
     try:
@@ -55,12 +55,12 @@ def _fetch(address: str, target: Path) -> None:
     folder.mkdir()
     _unpack(archive, folder, address)
     archive.unlink()
-    inside = list(folder.iterdir())  # archives of repositories have one folder in which everything is
+    inside = list(folder.iterdir())  # archives of repositories hold one folder with everything in it
     (inside[0] if len(inside) == 1 and inside[0].is_dir() else folder).rename(target)
 
 
 def _unpack(archive: Path, folder: Path, address: str) -> None:
-    """Members that would land elsewhere (`../`, absolute paths, links out of it) are refused."""
+    """Members that would be written elsewhere (`../`, absolute paths, links out of it) are refused."""
     import tarfile
     import zipfile
 
@@ -72,4 +72,4 @@ def _unpack(archive: Path, folder: Path, address: str) -> None:
             with tarfile.open(archive) as tar:
                 tar.extractall(folder, filter="data")
     except (tarfile.TarError, zipfile.BadZipFile) as error:
-        raise Usage(f"code: {address} is no usable .zip or .tar archive: {error}") from None
+        raise Usage(f"code: {address} is not a usable .zip or .tar archive: {error}") from None

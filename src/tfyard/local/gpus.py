@@ -1,4 +1,4 @@
-"""GPUs of this machine, shared out over the tasks."""
+"""GPUs of this machine, distributed over the tasks."""
 
 import os
 import re
@@ -11,7 +11,7 @@ VARIABLE = "CUDA_VISIBLE_DEVICES"
 
 
 def visible(env: Mapping[str, str] = os.environ) -> list[str]:
-    """Those that this process may use: as told by CUDA_VISIBLE_DEVICES, else every NVIDIA device."""
+    """Those that this process may use: CUDA_VISIBLE_DEVICES if it is set, else every NVIDIA device."""
     if VARIABLE in env:
         return [name for name in env[VARIABLE].split(",") if name.strip()]
     return sorted(
@@ -20,20 +20,20 @@ def visible(env: Mapping[str, str] = os.environ) -> list[str]:
 
 
 def share(job: Job, devices: list[str]) -> dict[Task, str]:
-    """Task -> its CUDA_VISIBLE_DEVICES. Who asks for GPUs gets that many, while they last; if nobody asks,
-    everybody but parameter servers gets an equal part."""
-    asked = {task: _asked(role.template) for role in job.roles for task in role.tasks()}
-    if not any(asked.values()):
-        trainers = [task for task in asked if task.role != PS]
+    """Task -> its CUDA_VISIBLE_DEVICES. A task that requests GPUs gets that many, as long as there are any; if no
+    task requests any, all but parameter servers get an equal number."""
+    counts = {task: _requested(role.template) for role in job.roles for task in role.tasks()}
+    if not any(counts.values()):
+        trainers = [task for task in counts if task.role != PS]
         each = len(devices) // max(1, len(trainers))
-        asked = {task: each if task in trainers else 0 for task in asked}
+        counts = {task: each if task in trainers else 0 for task in counts}
     left = list(devices)
     parts = {}
-    for task, count in asked.items():
+    for task, count in counts.items():
         parts[task], left = ",".join(left[:count]), left[count:]
     return parts
 
 
-def _asked(template: Manifest) -> int:
+def _requested(template: Manifest) -> int:
     limits = (tensorflow_container(template).get("resources") or {}).get("limits") or {}
     return sum(int(count) for name, count in limits.items() if str(name).endswith("/gpu"))

@@ -1,7 +1,7 @@
-"""Free ports for the tasks, below the range from which the kernel gives out its own.
+"""Free ports for the tasks, below the kernel's range of ephemeral ports.
 
-A port is tried, then let go for the task to bind; meanwhile another run must not choose it. Each run therefore
-holds an abstract socket named after every port it took: the kernel frees those names when the run dies.
+A port is tested, then closed so that the task can bind it; meanwhile another run must not choose it. Each run
+therefore holds an abstract socket named after each of its ports: the kernel frees those names when the run dies.
 """
 
 import socket
@@ -35,11 +35,11 @@ class Ports:
             if claim is not None:
                 self._claims.append(claim)
                 yield port
-        raise TfyardError(f"no free port between {FIRST} and {LAST}; end what listens there")
+        raise TfyardError(f"no free port between {FIRST} and {LAST}; stop the programs that listen there")
 
 
 def _claim(port: int) -> socket.socket | None:
-    """The port's name for this run alone, or None if it is taken by another run or by anybody's server."""
+    """The socket that reserves the port, or None if another run or any server has it."""
     claim = socket.socket(socket.AF_UNIX)
     try:
         claim.bind(f"\0tfyard-port-{port}")

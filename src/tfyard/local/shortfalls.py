@@ -1,7 +1,9 @@
-"""What a job asks for and a process cannot have: said once each, by name, instead of being silently ignored."""
+"""What a job asks for and a process cannot have: named once each instead of being silently ignored."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
+from tfyard.backends.local import run_directory
 from tfyard.model import Job, Manifest
 from tfyard.node.volumes import LASTING, is_known, lasting_name
 
@@ -30,16 +32,23 @@ _OF_CONTAINERS = {
 
 
 def shortfalls(job: Job) -> list[str]:
-    """Names of what is not honoured here, each once."""
+    """Names of what is not supported here, each once."""
     found = [name for role in job.roles for name in _in_template(role.template)]
     return list(dict.fromkeys(found))
 
 
 def stand_ins(job: Job, given: set[str]) -> list[tuple[str, str]]:
-    """(volume, directory) for storage of the cluster that a directory here stands in for."""
+    """(volume, directory) of the cluster's storage that is a directory here."""
     volumes = [v for role in job.roles for v in (role.template.get("spec") or {}).get("volumes") or []]
     found = {v["name"]: lasting_name(kind, v[kind]) for v in volumes for kind in LASTING if kind in v}
     return [(name, directory) for name, directory in found.items() if name not in given]
+
+
+def outputs(job: Job, given: dict[str, Path]) -> Iterator[tuple[str, Path]]:
+    """(volume, directory) of the volumes that are kept after the run."""
+    yield from given.items()
+    for name, directory in stand_ins(job, set(given)):
+        yield name, run_directory.HOME / "volumes" / directory
 
 
 def _in_template(template: Manifest) -> Iterator[str]:

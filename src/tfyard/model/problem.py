@@ -1,6 +1,6 @@
-"""One thing that is wrong with what a user wrote.
+"""One problem in what a user wrote.
 
-Problems are data, not exceptions, so that a file's faults can be collected and told all at once.
+Problems are data, not exceptions, so that all problems of a file can be collected and reported at once.
 """
 
 import re
@@ -11,7 +11,7 @@ import msgspec
 
 FieldPath = tuple[str | int, ...]
 
-# Keys that users choose, not Kubernetes: its own messages put these into brackets even where a dot would do.
+# Below these, users choose the keys: Kubernetes' own messages put such keys into brackets, even if a dot would do.
 _MAPS_BY_NAME = frozenset({"tfReplicaSpecs"})
 _PLAIN_KEY = re.compile(r"[A-Za-z_$][A-Za-z0-9_$-]*\Z")
 
@@ -26,7 +26,7 @@ class Position(msgspec.Struct, frozen=True):
 class Problem(msgspec.Struct, frozen=True):
     """What is wrong, where, and what to do about it.
 
-    `value` stays UNSET where there is no offending value, because None is a value that users write.
+    `value` is UNSET if there is no wrong value, because None is a value that users write.
     """
 
     path: FieldPath
@@ -38,7 +38,7 @@ class Problem(msgspec.Struct, frozen=True):
 
 
 def format_path(path: Sequence[str | int]) -> str:
-    """The form that the API server uses in its own messages, so both can be searched for alike."""
+    """In the form of the API server's own messages, so that both can be searched for alike."""
     parts: list[str] = []
     for number, step in enumerate(path):
         chosen_by_user = number > 0 and path[number - 1] in _MAPS_BY_NAME

@@ -1,4 +1,4 @@
-"""Amounts as Kubernetes writes them: `2`, `0.5`, `500m`, `8Gi`, `1e3`. The one place that knows their grammar."""
+"""Quantities as Kubernetes writes them: `2`, `0.5`, `500m`, `8Gi`, `1e3`. Only this module knows their grammar."""
 
 import re
 from typing import TYPE_CHECKING
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from decimal import Decimal
 
-# Suffix -> base and power. Upper-case K is none, and E is one unless digits follow: then it is an exponent.
+# Suffix -> base and power. Upper-case K is not a suffix; E is one unless digits follow: then it is an exponent.
 _SUFFIXES = {"": (10, 0)}
 _SUFFIXES |= {
     suffix: (10, power) for suffix, power in zip("numkMGTPE", (-9, -6, -3, 3, 6, 9, 12, 15, 18), strict=True)
@@ -15,29 +15,29 @@ _SUFFIXES |= {f"{letter}i": (1024, power) for power, letter in enumerate("KMGTPE
 
 _UNSIGNED = r"([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][-+]?[0-9]{1,9})?"
 PATTERN = rf"^\+?{_UNSIGNED}$"
-"""For editors: what is no less than nothing."""
+"""For editors: quantities that are not negative."""
 _QUANTITY = re.compile(rf"[-+]?{_UNSIGNED}")
 _LARGEST = 2**63 - 1
 
 
 def is_quantity(value: object) -> bool:
-    """Text or a number; blanks around it count for nothing, to the API server as well."""
+    """Text or a number; like the API server, it ignores blanks around the text."""
     return not isinstance(value, bool) and _QUANTITY.fullmatch(str(value).strip()) is not None
 
 
 def amount(value: object) -> "Decimal | None":
-    """Its worth, or None for what is no quantity."""
-    from decimal import Decimal  # most commands never count
+    """The number, or None if the value is not a quantity."""
+    from decimal import Decimal  # most commands do not need it
 
     text = str(value).strip()
     match = _QUANTITY.fullmatch(text)
     if match is None or isinstance(value, bool):
         return None
-    suffix = match[3] if match[3] in _SUFFIXES else ""  # else it is an exponent, which numbers have, too
+    suffix = match[3] if match[3] in _SUFFIXES else ""  # else it is an exponent, which Decimal reads
     base, power = _SUFFIXES[suffix]
     return _held(_held(Decimal(text.removesuffix(suffix))) * Decimal(base) ** power)
 
 
 def _held(number: "Decimal") -> "Decimal":
-    """As much as 64 bits hold, as in Kubernetes: to write 1e999999999 in full would fill the memory."""
+    """At most 64 bits, as in Kubernetes: 1e999999999 in full would fill the memory."""
     return max(min(number, type(number)(_LARGEST)), -type(number)(_LARGEST))

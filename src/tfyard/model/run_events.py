@@ -1,31 +1,31 @@
-"""What happens during a run, as values: each screen (live, plain, JSON) shows the same ones in its own way."""
+"""The events of a run, as values: each interface (terminal, plain lines, JSON) shows the same ones its own way."""
 
 from msgspec import Struct
 
 
-class Happening(Struct, frozen=True, tag_field="event", tag=str.lower):
+class RunEvent(Struct, frozen=True, tag_field="event", tag=str.lower):
     pass
 
 
-class Log(Happening, frozen=True):
+class Log(RunEvent, frozen=True):
     task: str
     text: str
 
 
-class Skipped(Happening, frozen=True):
+class Skipped(RunEvent, frozen=True):
     """Lines that came too fast to be shown; the log file has them."""
 
     task: str
     lines: int
 
 
-class Started(Happening, frozen=True):
+class Started(RunEvent, frozen=True):
     task: str
     start: int
     log: str
 
 
-class Ended(Happening, frozen=True):
+class Ended(RunEvent, frozen=True):
     task: str
     code: int
     reason: str
@@ -37,7 +37,7 @@ class Ended(Happening, frozen=True):
     """Why it was asked to stop; empty if it ended by itself."""
 
 
-class Metric(Happening, frozen=True, kw_only=True):
+class Metric(RunEvent, frozen=True, kw_only=True):
     task: str
     values: dict[str, float]
     step: int | None = None
@@ -46,15 +46,15 @@ class Metric(Happening, frozen=True, kw_only=True):
     epochs: int | None = None
 
 
-class Phase(Happening, frozen=True):
+class Phase(RunEvent, frozen=True):
     """The job's state has changed."""
 
     phase: str
     message: str
 
 
-class Over(Happening, frozen=True):
-    """The last of all, however the run went."""
+class Over(RunEvent, frozen=True):
+    """The last event, however the run went."""
 
     phase: str
     code: int
@@ -63,19 +63,19 @@ class Over(Happening, frozen=True):
     directory: str
 
 
-class Counts(Happening, frozen=True):
-    """Role -> how its tasks stand: `3/4`, and restarts."""
+class Counts(RunEvent, frozen=True):
+    """Role -> how many of its tasks are ready, such as `3/4`; and how often they were restarted."""
 
     ready: dict[str, str]
     restarts: dict[str, int]
 
 
-class Usage(Happening, frozen=True):
+class ResourceUsage(RunEvent, frozen=True, tag="usage"):
     """Task -> (CPUs in use, bytes of memory)."""
 
     tasks: dict[str, tuple[float, int]]
 
 
-class Note(Happening, frozen=True):
+class Note(RunEvent, frozen=True):
     level: str
     text: str

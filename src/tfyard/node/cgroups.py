@@ -1,6 +1,6 @@
-"""Memory limits by the kernel, where this process may make control groups: exact, as on a node.
+"""Memory limits by the kernel, where this process may make control groups: exact, as on a cluster's node.
 
-Where it may not (most laptops without delegation), memory is sampled instead, see controller/here.py. Never by
+Where it may not (most laptops without delegation), memory is sampled instead, see node.py. Never by
 RLIMIT_AS: TensorFlow maps far more address space than it uses, and would not even start.
 """
 
@@ -27,7 +27,7 @@ V1 = Flavour(limit="memory.limit_in_bytes", kills="memory.oom_control", swap="me
 
 
 class Group:
-    """One container's own; removed when it is over."""
+    """The control group of one container; removed when the container has ended."""
 
     def __init__(self, path: Path, flavour: Flavour, limit: int) -> None:
         self.path, self._flavour = path, flavour
@@ -35,7 +35,7 @@ class Group:
         try:
             (path / flavour.limit).write_text(str(limit))
             swap = path / flavour.swap
-            if swap.exists():  # else the container would live on in the swap, and slow down everybody
+            if swap.exists():  # else the container would continue in the swap, and slow down all others
                 swap.write_text(str(limit) if flavour is V1 else "0")
         except OSError:
             path.rmdir()
@@ -43,11 +43,11 @@ class Group:
 
     @property
     def procs(self) -> str:
-        """Where a process writes itself in."""
+        """The file by which a process enters the group."""
         return str(self.path / "cgroup.procs")
 
     def close(self) -> bool:
-        """Remove it; true if the kernel killed somebody in it for memory."""
+        """Remove it; true if the kernel killed a process in it for lack of memory."""
         text = (self.path / self._flavour.kills).read_text()
         with suppress(OSError):  # a dying process may still be in it; the supervisor removes it at the end
             self.path.rmdir()
@@ -55,7 +55,7 @@ class Group:
 
 
 def find() -> Callable[[str, int], Group] | None:
-    """A maker of groups (name, bytes), or None where we may make none."""
+    """A function that makes groups (name, bytes), or None where that is not allowed."""
     for line in Path("/proc/self/cgroup").read_text().splitlines():
         _, controllers, path = line.split(":", 2)
         if controllers == "memory":
@@ -70,7 +70,7 @@ def find() -> Callable[[str, int], Group] | None:
 
 
 def _is_usable(parent: Path, flavour: Flavour) -> bool:
-    """Try it: whether a group can be made, has a memory limit, and takes a process."""
+    """Try it: whether a group can be made, has a memory limit, and accepts a process."""
     try:
         group = Group(parent / f"tfyard-probe-{os.getpid()}", flavour, 1 << 40)
     except OSError:
@@ -78,13 +78,13 @@ def _is_usable(parent: Path, flavour: Flavour) -> bool:
     try:
         pid = os.fork()
         if pid == 0:
-            _write_self_in(group.procs)
+            _enter(group.procs)
         return os.waitpid(pid, 0)[1] == 0
     finally:
         group.path.rmdir()
 
 
-def _write_self_in(procs: str) -> None:
+def _enter(procs: str) -> None:
     try:
         Path(procs).write_text(str(os.getpid()))
     except OSError:

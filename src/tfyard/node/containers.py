@@ -15,8 +15,25 @@ REFERENCE = re.compile(r"\$\$|\$\(([-._a-zA-Z][-._a-zA-Z0-9]*)\)")
 LOOPBACK = "127.0.0.1"
 
 
+class ContainerConfigError(Usage):
+    """A container cannot be started as its pod describes it; Kubernetes' CreateContainerConfigError."""
+
+
+class NoCommand(ContainerConfigError):
+    """Its image would say what to run, and images are not used on this node."""
+
+
+class MissingObject(ContainerConfigError):
+    """A ConfigMap or Secret, or a key of it."""
+
+    def __init__(self, what: str, variable: str = "") -> None:
+        self.variable = variable
+        """That should get its value from it; empty: it should be a file."""
+        super().__init__(f"{what} not found")
+
+
 class Objects(Struct, frozen=True):
-    """The ConfigMaps and Secrets that came in the same file as the job, by name."""
+    """The ConfigMaps and Secrets that pods may use, by name."""
 
     config_maps: dict[str, dict[str, str]] = {}
     secrets: dict[str, dict[str, str]] = {}
@@ -45,10 +62,7 @@ def expand(text: str, env: Mapping[str, str]) -> str:
 def argv(container: Manifest, env: Mapping[str, str]) -> list[str]:
     command = [str(part) for part in container.get("command") or []]
     if not command:
-        text = (
-            f"container {container.get('name')} has no command, and what its image runs cannot be known here"
-        )
-        raise Usage(f"{text}; give one (job file: run, TFJob: command)")
+        raise NoCommand(f"container {container.get('name')} has no command, and images are not used here")
     return [expand(part, env) for part in [*command, *(str(part) for part in container.get("args") or [])]]
 
 
@@ -76,7 +90,7 @@ def _all_of(source: Manifest, objects: Objects) -> dict[str, str]:
         if reference:
             found = known.get(reference.get("name"))
             if found is None and not reference.get("optional"):
-                raise _missing(key.removesuffix("Ref"), reference.get("name"))
+                raise MissingObject(f"{key.removesuffix('Ref')} {reference.get('name')}", "NAME")
             return {prefix + name: value for name, value in (found or {}).items()}
     return {}
 
@@ -93,13 +107,15 @@ def _value_from(
             reference = source[key]
             value = known.get(reference.get("name"), {}).get(reference.get("key"))
             if value is None and not reference.get("optional"):
-                raise _missing(key.removesuffix("KeyRef"), reference.get("name"), reference.get("key"), name)
+                kind = key.removesuffix("KeyRef")
+                what = f"{kind} {reference.get('name')} with the key {reference.get('key')}"
+                raise MissingObject(what, name)
             return value
     return None
 
 
 def field(pod: Manifest, path: str) -> str:
-    """The downward API, as far as a process has what it asks for."""
+    """The downward API, as far as a process has such a field."""
     metadata, spec = pod["metadata"], pod["spec"]
     if match := re.fullmatch(r"metadata\.(labels|annotations)\['(.+)'\]", path):
         return str((metadata.get(match[1]) or {}).get(match[2], ""))
@@ -127,17 +143,11 @@ def _decode(key: str, text: str) -> str:
     try:
         return base64.b64decode(text, validate=True).decode("utf-8", "surrogateescape")
     except (binascii.Error, ValueError) as error:
-        raise Usage(f"the entry {key} is not valid base64: {error}") from None
-
-
-def _missing(kind: str, name: object, key: object = None, variable: str = "") -> Usage:
-    what = f"{kind} {name}" + (f" with the key {key}" if key else "")
-    fix = f"put it into the same file, or give --env {variable or 'NAME'}=VALUE"
-    return Usage(f"the job needs the {what}, which is not here; {fix}")
+        raise ContainerConfigError(f"the entry {key} is not valid base64: {error}") from None
 
 
 def rewrite(text: str, mapping: Mapping[str, str]) -> str:
-    """Mount paths in a text become the directories that stand for them here, at path boundaries only."""
+    """Replace mount paths in a text by the directories that are mounted there, at path boundaries only."""
     for path in sorted(mapping, key=len, reverse=True):
         pattern = rf"(?<![\w./-]){re.escape(path.rstrip('/'))}(?=$|[/\s:;,=\"')&|>])"
         text = re.sub(pattern, lambda _match, path=path: mapping[path], text)  # type: ignore[misc]

@@ -1,5 +1,5 @@
-"""Log files, followed. Tasks write to them directly, so nothing is lost when we die and nobody waits when we
-are slow: the screen may skip lines, and says how many; the file has them all."""
+"""Log files, followed. Containers write to them directly, so nothing is lost if we die, and they never wait for
+us: a follower that is too slow skips lines, and says how many; the file has them all."""
 
 import os
 import re
@@ -10,12 +10,12 @@ from msgspec import Struct
 
 CHUNK = 1 << 18
 BEHIND = 1 << 20
-"""Further behind than this, the follower jumps to the end: nobody reads that fast."""
+"""Bytes; a follower that is further behind jumps to the end: nobody reads that fast."""
 LONGEST_LINE = 4_000
 TAIL_BYTES, TAIL_LINES = 2_048, 80
 """As much as the kubelet keeps of a failed container's log."""
 
-# Cursor movements and the like would tear up the screen; colours (…m) may stay.
+# Cursor movements and the like would garble the screen; colours (…m) stay.
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-ln-z]|\x1b[^\[]|[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f\x80-\x9f]")
 
 
@@ -39,7 +39,7 @@ class Follower:
         self._descriptor: int | None = None
 
     def read(self) -> Iterator[Line | Skipped]:
-        """What is new since the last call, up to one chunk: between two calls others have their turn."""
+        """What is new since the last call, up to one chunk, so that other logs are read in between."""
         behind = self._behind()
         if behind > BEHIND:
             yield Skipped(self.source, self._skip(behind - CHUNK))
@@ -50,7 +50,7 @@ class Follower:
             yield from self._lines(data)
 
     def close(self) -> Iterator[Line | Skipped]:
-        """The rest, the last line without its end too."""
+        """The rest, including a last line without a line break."""
         while self._behind():
             yield from self.read()
         if self._partial:
@@ -73,7 +73,7 @@ class Follower:
         return True
 
     def _skip(self, size: int) -> int:
-        """Jump over so many bytes and the rest of that line; how many lines those were is still counted."""
+        """Skip so many bytes and the rest of that line; returns how many lines those were."""
         assert self._descriptor is not None
         count, end = 0, self._offset + size
         while self._offset < end:
@@ -91,12 +91,12 @@ class Follower:
         for line in lines:
             yield Line(self.source, clean(self._partial + line))
             self._partial = b""
-        # What is never shown need not be kept: what is beyond the longest line, and a bar's earlier states.
+        # What is never shown is not kept: what is beyond the longest line, and earlier states of a progress bar.
         self._partial = _last_state(self._partial + rest)[: 4 * LONGEST_LINE]
 
 
 def clean(line: bytes) -> str:
-    """A line as a terminal may show it. A progress bar rewrites its line by `\\r`: the last state counts."""
+    """A line as a terminal may show it. A progress bar rewrites its line by `\\r`: the last state is shown."""
     text = _CONTROL.sub("", _last_state(line)[: 4 * LONGEST_LINE].decode("utf-8", "replace"))
     return text if len(text) <= LONGEST_LINE else f"{text[:LONGEST_LINE]}… (the line goes on)"
 

@@ -1,147 +1,144 @@
-"""The machine as a PodRunner: keeps the pods of one job, and gives them processes, directories and logs."""
+"""This machine as a node: takes pod manifests, runs their containers as processes, and reports how they end.
+
+It knows pods only. The caller says where their volumes are and how their logs are named.
+"""
 
 import asyncio
 import signal
-import sys
-import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from functools import cached_property
 from pathlib import Path
+from typing import Self
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tfyard.model import (
-    TENSORFLOW_CONTAINER,
-    Action,
-    Create,
-    Delete,
-    DeleteJob,
-    Job,
-    Manifest,
-    Observed,
-    Outcome,
-    Status,
-    Task,
-)
-from tfyard.model.names import REPLICA_INDEX, REPLICA_TYPE
+from tfyard.model import Manifest
 from tfyard.model.quantity import amount
 
 from . import cgroups, containers
-from .containers import Objects, rewrite
-from .linux_namespaces import Mount
 from .logs import tail
-from .pod import Container, LocalPod
+from .meter import Meter, Use
+from .pod import Container, Pod, PodState
 from .processes import Command, Exit, Processes
 from .volumes import Volumes
 
-
-class Machine(Struct, frozen=True, kw_only=True):
-    """How this machine stands in for a node."""
-
-    directory: Path
-    """The run's own: logs and scratch space."""
-    volumes: Volumes
-    objects: Objects
-    base_env: Mapping[str, str]
-    """What every process has to begin with: ours, as a shell would pass it on."""
-    extra_env: Callable[[Task], Mapping[str, str]] = lambda _task: {}
-    """What only a run here adds: `--env`, and the GPUs of the task."""
-    code: Mount | None = None
-    make_group: Callable[[str, int], cgroups.Group] | None = None
-    """Makes control groups for memory limits, where that is allowed."""
-    attached: frozenset[str] = frozenset()
-    """Tasks that the user starts by hand, under a debugger say."""
-
-    @property
-    def scratch(self) -> Path:
-        """Directories of pods that nobody else sees; they go with the run."""
-        return self.directory / "scratch"
+MEASURE_EVERY = 1.0
+MEASURE_LIMITS_EVERY = 0.25
+"""Seconds; more often if a container has a memory limit and no control group."""
 
 
-class Started(Struct, frozen=True):
-    """A container has begun, and where it writes."""
-
-    task: str
+class ContainerStarted(Struct, frozen=True):
+    uid: str
+    """Of its pod."""
     container: str
+    log_name: str
     start: int
+    """Counts the starts under this log name; each has a log of its own."""
     log: Path
 
 
-class Ended(Struct, frozen=True):
-    started: Started
+class ContainerEnded(Struct, frozen=True):
+    started: ContainerStarted
     exit: Exit
     reason: str
     is_stopped: bool
     """It ended because it was asked to, not by itself."""
 
 
-class Kubelet:
-    def __init__(self, machine: Machine, tell: Callable[[Started | Ended], None]) -> None:
-        self.machine, self.tell = machine, tell
-        self.pods: dict[str, LocalPod] = {}
-        self.status = Status()
+class PodsMeasured(Struct, frozen=True):
+    uses: dict[str, Use]
+    """By the pod's uid."""
+
+
+NodeEvent = ContainerStarted | ContainerEnded | PodsMeasured
+
+
+class _Process(Struct, kw_only=True, eq=False):
+    """A container that runs."""
+
+    pod: Pod
+    container: Container
+    started: ContainerStarted
+    group: cgroups.Group | None
+    is_asked_to_stop: bool = False
+
+
+class Node:
+    """`async with` starts the supervisor; leaving ends every process.
+
+    `directory` holds logs and scratch space; `base_env` is what every process has in its environment.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        base_env: Mapping[str, str],
+        on_event: Callable[[NodeEvent], None],
+        *,
+        use_cgroups: bool = True,
+    ) -> None:
+        self.directory, self.scratch = directory, directory / "scratch"
+        self.processes = Processes(directory / "supervisor.log", self._exited)
         self.change = asyncio.Event()
-        self.is_deleted = False
-        self.processes = Processes(machine.directory / "supervisor.log", self._exited)
-        self._containers: dict[str, tuple[LocalPod, Container]] = {}
-        self._started: dict[str, Started] = {}
-        self._asked_to_stop: set[str] = set()
-        self._groups: dict[str, cgroups.Group] = {}
-        self.mapping: dict[str, str] = {}
-        """Mount paths that were rewritten, and into what."""
+        """Set whenever the state of a pod changes; the one who waits for it clears it."""
+        self.rewritten: dict[str, str] = {}
+        """Mount path -> directory, where no private view of the disk is possible and text is changed instead."""
+        self._base_env, self._on_event, self._use_cgroups = base_env, on_event, use_cgroups
+        self._pods: dict[str, Pod] = {}
+        self._running: dict[str, _Process] = {}
         self._starts: dict[str, int] = {}
+        self._meter = Meter()
 
-    # What the spine asks for.
+    async def __aenter__(self) -> Self:
+        (self.directory / "logs").mkdir(exist_ok=True)
+        await self.processes.__aenter__()
+        self._measuring = asyncio.create_task(self._measure())
+        return self
 
-    async def observe(self, job: Job) -> Observed:  # noqa: ARG002
-        for name in [name for name, pod in self.pods.items() if pod.is_gone]:
-            del self.pods[name]
-        return Observed(status=self.status, pods=tuple(pod.observed() for pod in self.pods.values()))
+    async def __aexit__(self, *_: object) -> None:
+        self._measuring.cancel()
+        await asyncio.gather(self._measuring, return_exceptions=True)
+        await self.processes.__aexit__()
 
-    async def apply(self, job: Job, actions: Sequence[Action]) -> Outcome:
-        roles = {role.name.lower(): role.name for role in job.roles}
-        for action in actions:
-            match action:
-                case Create(manifest) if manifest["kind"] == "Pod":
-                    self._create(manifest, roles)
-                case Delete("Pod", name, force=force) if name in self.pods:
-                    self.pods[name].stop(force=force)
-                case DeleteJob():
-                    self.is_deleted = True
-        return Outcome(done=tuple(actions))
+    # For callers.
 
-    # What the run asks for.
+    def create(self, manifest: Manifest, volumes: Volumes, log_name: Callable[[str], str]) -> None:
+        """`log_name`: from the name of a container to that of its logs."""
+        pod = self._pods[manifest["metadata"]["uid"]] = Pod(manifest, volumes, log_name, self)
+        pod.begin()
 
-    def pids(self) -> dict[int, tuple[str, str]]:
-        """Process id -> (container id, task), for whoever measures them."""
-        known = self.processes.pids.items()
-        return {pid: (id, self._containers[id][0].task.name) for id, pid in known if id in self._containers}
+    def delete(self, uid: str, grace: float | None = None) -> None:
+        """`grace`: seconds, instead of the pod's own; 0 kills at once."""
+        if uid in self._pods:
+            self._pods[uid].delete(grace)
+            self._forget_gone()
 
-    def memory_limits(self) -> dict[str, float]:
-        """Container id -> its limit in bytes, for those whom no control group limits."""
-        found = {id: _memory_limit(container.spec) for id, (_, container) in self._containers.items()}
-        return {id: limit for id, limit in found.items() if limit is not None and id not in self._groups}
+    def evict(self, uid: str, reason: str) -> None:
+        if uid in self._pods:
+            self._pods[uid].evict(reason)
 
-    def running(self) -> list[LocalPod]:
-        return [pod for pod in self.pods.values() if any(c.is_running for c in pod.everyone)]
+    def states(self) -> list[PodState]:
+        return [pod.state() for pod in self._pods.values()]
 
-    def stop_all(self, *, force: bool) -> None:
-        for pod in list(self.pods.values()):
-            pod.stop(force=force)
+    def command(
+        self, pod: Manifest, container: Manifest, volumes: Volumes, *, private_view: bool | None = None
+    ) -> Command:
+        """The process that this container is here: the kubelet's rules, then this machine's ways."""
+        env = containers.environment(pod, container, volumes.objects)
+        argv = containers.argv(container, env)
+        mounts = volumes.mounts(pod, container, self._scratch(pod))
+        cwd = str(container.get("workingDir") or "/")
+        if mounts and not (self.processes.namespaces if private_view is None else private_view):
+            mapping = {target: source for source, target, _ in mounts}
+            self.rewritten |= mapping
+            argv = [containers.rewrite(part, mapping) for part in argv]
+            cwd = containers.rewrite(cwd, mapping)
+            env = {name: containers.rewrite(value, mapping) for name, value in env.items()}
+            mounts = ()
+        return Command(argv=argv, env={**self._base_env, **env}, cwd=cwd, mounts=mounts)
 
-    def evict(self, task: str) -> bool:
-        found = [pod for pod in self.running() if pod.task.name == task]
-        for pod in found:
-            pod.evict()
-        return bool(found)
-
-    def kill_for_memory(self, id: str) -> None:
-        """As the kernel does to a container beyond its limit."""
-        if id in self._containers:
-            self._containers[id][1].reason = "OOMKilled"
-            self.processes.signal(id, signal.SIGKILL)
-
-    # What a pod asks for (pod.Host).
+    # For pods (pod.Host).
 
     def changed(self) -> None:
         self.change.set()
@@ -149,111 +146,97 @@ class Kubelet:
     def later(self, delay: float, call: Callable[[], None]) -> None:
         asyncio.get_running_loop().call_later(delay, call)
 
-    def launch(self, pod: LocalPod, container: Container) -> None:
-        id = f"{pod.name}/{pod.uid}/{container.name}/{container.starts}"
-        self._containers[id] = (pod, container)
-        started = self._started[id] = self._log_for(pod.task.name, container.name)
-        self.machine.scratch.mkdir(mode=0o700, exist_ok=True)  # Secrets are among it
-        self.machine.volumes.make(pod.manifest, container.spec, self._scratch(pod.task, pod.uid))
-        command = self.command(pod.manifest, pod.task, container.spec, pod.uid)
-        if pod.task.name in self.machine.attached and container.name == TENSORFLOW_CONTAINER:
-            command = self._waiting(command, pod.task.name)
-        self.processes.start(id, self._limited(id, command, container), started.log)
-        self.tell(started)
+    def start(self, pod: Pod, container: Container) -> None:
+        uid, name = pod.manifest["metadata"]["uid"], pod.manifest["metadata"]["name"]
+        id = f"{name}/{uid}/{container.name}/{container.starts}"
+        self.scratch.mkdir(mode=0o700, exist_ok=True)  # Secrets are written there
+        pod.volumes.make(pod.manifest, container.spec, self._scratch(pod.manifest))
+        command = self.command(pod.manifest, container.spec, pod.volumes)
+        group = self._group(id, container.spec)
+        if group is not None:
+            command = replace(command, cgroup=group.procs)
+        started = self._next_log(uid, container.name, pod.log_name(container.name))
+        self._running[id] = _Process(pod=pod, container=container, started=started, group=group)
+        self.processes.start(id, command, started.log)
+        self._on_event(started)
 
-    def ask_to_stop(self, pod: LocalPod, container: Container, *, force: bool) -> None:
-        ids = [id for id, owner in self._containers.items() if owner == (pod, container)]
-        for id in ids:
-            self._asked_to_stop.add(id)
-            self.processes.signal(id, signal.SIGKILL if force else signal.SIGTERM)
-            if not force:
-                self.later(pod.grace, lambda id=id: self._kill(id))  # type: ignore[misc]
+    def stop(self, container: Container, grace: float) -> None:
+        for id, process in self._running.items():
+            if process.container is container:
+                process.is_asked_to_stop = True
+                self.processes.signal(id, signal.SIGTERM if grace else signal.SIGKILL)
+                if grace:
+                    self.later(grace, lambda id=id: self._kill(id))  # type: ignore[misc]
 
-    def command(self, manifest: Manifest, task: Task, container: Manifest, uid: str) -> Command:
-        """The process that this container is here: the kubelet's rules, then this machine's ways."""
-        env = containers.environment(manifest, container, self.machine.objects)
-        env |= self.machine.extra_env(task)
-        argv = containers.argv(container, env)
-        mounts = self.machine.volumes.mounts(manifest, container, self._scratch(task, uid))
-        mounts += (self.machine.code,) if self.machine.code else ()
-        cwd = str(container.get("workingDir") or (self.machine.code or (str(Path.cwd()),))[0])
-        # An attached task is started by the user, in the user's own view of the disk.
-        if mounts and (task.name in self.machine.attached or not self.processes.namespaces):
-            mapping = {target: source for source, target, _ in mounts}
-            self.mapping |= mapping
-            argv, cwd = [rewrite(part, mapping) for part in argv], rewrite(cwd, mapping)
-            env = {name: rewrite(value, mapping) for name, value in env.items()}
-            mounts = ()
-        return Command(argv=argv, env={**self.machine.base_env, **env}, cwd=cwd, mounts=mounts)
+    # How processes are started and end.
 
-    def _limited(self, id: str, command: Command, container: Container) -> Command:
-        limit = _memory_limit(container.spec)
-        if limit is None or self.machine.make_group is None:
-            return command
-        group = self._groups[id] = self.machine.make_group(f"tfyard-{id.replace('/', '-')}", int(limit))
-        return replace(command, cgroup=group.procs)
+    def _scratch(self, pod: Manifest) -> Path:
+        """Of this pod alone: a new pod of the same name starts with empty scratch space."""
+        return self.scratch / f"{pod['metadata']['name']}-{pod['metadata'].get('uid', '')}"
 
-    def _scratch(self, task: Task, uid: str) -> Path:
-        """Each attempt begins with empty scratch space, as a new pod would."""
-        return self.machine.scratch / f"{task.name}-{uid}"
-
-    def _create(self, manifest: Manifest, roles: dict[str, str]) -> None:
-        labels = manifest["metadata"]["labels"]
-        task = Task(roles[labels[REPLICA_TYPE]], int(labels[REPLICA_INDEX]))
-        pod = LocalPod(manifest, task, uuid.uuid4().hex[:8], self)
-        if pod.name not in self.pods:
-            self.pods[pod.name] = pod
-            pod.begin()
+    def _next_log(self, uid: str, container: str, log_name: str) -> ContainerStarted:
+        start = self._starts[log_name] = self._starts.get(log_name, 0) + 1
+        return ContainerStarted(
+            uid, container, log_name, start, self.directory / "logs" / f"{log_name}.{start}.log"
+        )
 
     def _exited(self, id: str, exit: Exit) -> None:
-        if id not in self._containers:
-            return  # a helper of the run (TensorBoard), no task
-        pod, container = self._containers.pop(id)
-        started = self._started.pop(id)
-        if id in self._groups and self._groups.pop(id).close():
+        if id not in self._running:
+            return  # not a container: a process that the caller started
+        process = self._running.pop(id)
+        pod, container = process.pod, process.container
+        if process.group is not None and process.group.close():
             container.reason = "OOMKilled"
-        pod.exited(container, exit.code, tail(started.log) if exit.code else "")
-        # Whoever had already ended when it was asked to has ended by itself.
-        is_stopped = exit.signalled and id in self._asked_to_stop
-        self._asked_to_stop.discard(id)
-        self.tell(Ended(started, exit, pod.observed().reason, is_stopped))
+        pod.exited(container, exit.code, tail(process.started.log) if exit.code else "")
+        # If it had ended before the signal was sent, it ended by itself.
+        is_stopped = exit.signalled and process.is_asked_to_stop
+        self._on_event(ContainerEnded(process.started, exit, pod.evicted or container.reason, is_stopped))
+        self._forget_gone()
+
+    def _forget_gone(self) -> None:
+        for uid in [uid for uid, pod in self._pods.items() if pod.is_gone]:
+            del self._pods[uid]
 
     def _kill(self, id: str) -> None:
-        if id in self._containers:
+        if id in self._running:
             self.processes.signal(id, signal.SIGKILL)
 
-    def _log_for(self, task: str, container: str) -> Started:
-        """Every start has a log of its own: what an earlier attempt said is what one looks for later."""
-        name = task if container == TENSORFLOW_CONTAINER else f"{task}.{container}"
-        start = self._starts[name] = self._starts.get(name, 0) + 1
-        log = self.machine.directory / "logs" / f"{name}.{start}.log"
-        return Started(task, container, start, log)
+    # Memory limits.
 
-    def _waiting(self, command: Command, task: str) -> Command:
-        """Instead of the task: a process that waits for the user to have run it, and ends as it did."""
-        script, result = (self.machine.directory / f"attach-{task}.{end}" for end in ("sh", "exit"))
-        script.write_text(attach_script(command, result))
-        script.chmod(0o700)  # it holds whatever is in the environment
-        wait = f"import pathlib,sys,time\np=pathlib.Path({str(result)!r})\nwhile not p.exists(): time.sleep(.2)\n"
-        argv = [sys.executable, "-c", wait + "sys.exit(int(p.read_text()))"]
-        return Command(argv=argv, env=command.env, cwd=command.cwd, mounts=command.mounts)
+    @cached_property
+    def _make_group(self) -> Callable[[str, int], cgroups.Group] | None:
+        return cgroups.find() if self._use_cgroups else None
 
+    def _group(self, id: str, container: Manifest) -> cgroups.Group | None:
+        limit = _memory_limit(container)
+        if limit is None or self._make_group is None:
+            return None
+        return self._make_group(f"tfyard-{id.replace('/', '-')}", int(limit))
 
-def has_memory_limit(template: Manifest) -> bool:
-    return any(_memory_limit(container) is not None for container in template["spec"].get("containers") or [])
+    async def _measure(self) -> None:
+        while True:
+            limits = self._limits()
+            await asyncio.sleep(MEASURE_LIMITS_EVERY if limits else MEASURE_EVERY)
+            self._measure_once(limits)
+
+    def _limits(self) -> dict[str, float]:
+        """Container id -> bytes, of those without a control group."""
+        found = {id: _memory_limit(p.container.spec) for id, p in self._running.items() if p.group is None}
+        return {id: limit for id, limit in found.items() if limit is not None}
+
+    def _measure_once(self, limits: dict[str, float]) -> None:
+        uses: dict[str, Use] = {}
+        pids = {pid: id for id, pid in self.processes.pids.items() if id in self._running}
+        for pid, use in self._meter.measure(pids).items():
+            process = self._running[pids[pid]]
+            if use.memory > limits.get(pids[pid], float("inf")):
+                process.container.reason = "OOMKilled"
+                self.processes.signal(pids[pid], signal.SIGKILL)
+            uid = process.started.uid
+            uses[uid] = uses[uid].plus(use) if uid in uses else use
+        self._on_event(PodsMeasured(uses))
 
 
 def _memory_limit(container: Manifest) -> float | None:
     limit = amount(((container.get("resources") or {}).get("limits") or {}).get("memory"))
     return None if limit is None else float(limit)
-
-
-def attach_script(command: Command, result: Path) -> str:
-    """A shell script that is the task: environment, directory, program. Arguments given to it come before the
-    program, so that `attach.sh gdb --args` debugs it."""
-    from shlex import join, quote
-
-    own = {name: value for name, value in command.env.items() if name.isidentifier()}
-    exports = "".join(f"export {name}={quote(value)}\n" for name, value in sorted(own.items()))
-    end = f'code=$?\necho "$code" > {quote(str(result))}.new && mv {quote(str(result))}.new {quote(str(result))}\n'
-    return f'#!/bin/sh\n{exports}cd {quote(command.cwd)} || exit 1\n"$@" {join(command.argv)}\n{end}exit "$code"\n'

@@ -1,6 +1,6 @@
 """One pod as processes: init containers in turn, containers side by side, restarts in place, one phase.
 
-This is the kubelet's part of a pod's life. It decides nothing about the job; that is the planner's.
+This is the kubelet's part of a pod's life. What follows from its end is decided by the controller that created it.
 """
 
 from collections.abc import Callable
@@ -10,21 +10,66 @@ from typing import Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tfyard.model import TENSORFLOW_CONTAINER, Manifest, Phase, Pod, Task
+from tfyard.model import Manifest, Phase
 from tfyard.model.backoff import Backoff
-from tfyard.model.names import ATTEMPT
+
+from .volumes import Volumes
 
 RESTART_IN_PLACE = Backoff(first=1.0, longest=60.0)
-"""The first restart in place is immediate. The kubelet waits ten times as long; whoever watches a terminal should
-not have to."""
+"""The first restart in place is immediate. The kubelet waits ten times as long; a person at a terminal should not
+have to."""
 DEFAULT_GRACE = 30
 
 
-class Container(Struct, kw_only=True):
-    """What is known of one container; `starts` counts every time it was begun."""
-
+class ContainerState(Struct, frozen=True, kw_only=True):
     name: str
+    is_init: bool = False
+    is_sidecar: bool = False
+    """An init container with `restartPolicy: Always`: it runs beside the others."""
+    is_running: bool = False
+    starts: int = 0
+    exit_code: int | None = None
+    """Of its last end."""
+    reason: str = ""
+    message: str = ""
+    """The end of its log, if it failed."""
+
+    @property
+    def restarts(self) -> int:
+        return max(0, self.starts - 1)
+
+
+class PodState(Struct, frozen=True, kw_only=True):
+    manifest: Manifest
+    phase: Phase
+    reason: str = ""
+    """Why it was evicted, if it was."""
+    deleting: datetime | None = None
+    """When it will be gone at the latest, as Kubernetes' deletionTimestamp."""
+    containers: tuple[ContainerState, ...] = ()
+
+    @property
+    def uid(self) -> str:
+        return str(self.manifest["metadata"]["uid"])
+
+    @property
+    def name(self) -> str:
+        return str(self.manifest["metadata"]["name"])
+
+    @property
+    def is_running(self) -> bool:
+        return any(container.is_running for container in self.containers)
+
+    @property
+    def is_ready(self) -> bool:
+        return self.phase == "Running" and all(c.is_running for c in self.containers if not c.is_init)
+
+
+class Container(Struct, kw_only=True, eq=False):
+    """`starts` counts every time it was started."""
+
     spec: Manifest
+    is_init: bool = False
     is_sidecar: bool = False
     is_running: bool = False
     starts: int = 0
@@ -33,146 +78,149 @@ class Container(Struct, kw_only=True):
     message: str = ""
 
     @property
-    def restarts(self) -> int:
-        return max(0, self.starts - 1)
+    def name(self) -> str:
+        return str(self.spec.get("name"))
 
     @property
-    def is_over(self) -> bool:
+    def has_ended(self) -> bool:
         return self.code is not None and not self.is_running
+
+    def state(self) -> ContainerState:
+        return ContainerState(
+            name=self.name,
+            is_init=self.is_init,
+            is_sidecar=self.is_sidecar,
+            is_running=self.is_running,
+            starts=self.starts,
+            exit_code=self.code,
+            reason=self.reason,
+            message=self.message,
+        )
 
 
 class Host(Protocol):
-    """What a pod needs of the machine."""
+    """What a pod needs of the node."""
 
-    def launch(self, pod: "LocalPod", container: Container) -> None: ...
-    def ask_to_stop(self, pod: "LocalPod", container: Container, *, force: bool) -> None: ...
+    def start(self, pod: "Pod", container: Container) -> None: ...
+    def stop(self, container: Container, grace: float) -> None: ...
     def later(self, delay: float, call: Callable[[], None]) -> None: ...
     def changed(self) -> None: ...
 
 
-class LocalPod:
-    def __init__(self, manifest: Manifest, task: Task, uid: str, host: Host) -> None:
-        self.manifest, self.task, self.uid, self.host = manifest, task, uid, host
+class Pod:
+    def __init__(
+        self, manifest: Manifest, volumes: Volumes, log_name: Callable[[str], str], host: Host
+    ) -> None:
+        self.manifest, self.volumes, self.log_name, self.host = manifest, volumes, log_name, host
         spec = manifest["spec"]
-        self.name: str = manifest["metadata"]["name"]
         self.policy: str = spec["restartPolicy"]
-        self.grace = int(spec.get("terminationGracePeriodSeconds") or DEFAULT_GRACE)
-        self.inits = [
-            _container(c, is_sidecar=c.get("restartPolicy") == "Always") for c in _list(spec, "init")
-        ]
-        self.containers = [_container(c) for c in spec["containers"]]
+        self.grace = float(spec.get("terminationGracePeriodSeconds") or DEFAULT_GRACE)
+        self.inits = [_init_container(c) for c in spec.get("initContainers") or []]
+        self.containers = [Container(spec=c) for c in spec["containers"]]
         self.phase: Phase = "Pending"
-        self.disrupted = False
+        self.evicted = ""
+        """Why; empty: it was not."""
         self.deleting: datetime | None = None
 
     @property
-    def everyone(self) -> list[Container]:
+    def all_containers(self) -> list[Container]:
         return [*self.inits, *self.containers]
 
     @property
     def is_gone(self) -> bool:
-        return self.deleting is not None and not any(c.is_running for c in self.everyone)
+        return self.deleting is not None and not self._is_running
+
+    def state(self) -> PodState:
+        return PodState(
+            manifest=self.manifest,
+            phase=self.phase,
+            reason=self.evicted,
+            deleting=self.deleting,
+            containers=tuple(container.state() for container in self.all_containers),
+        )
 
     def begin(self) -> None:
-        """Start whatever comes next: the first init container that is not done, else all containers."""
+        """Start what comes next: the first init container that has not succeeded, else all containers."""
         for init in self.inits:
             if init.is_sidecar and not init.is_running:
-                self._launch(init)
+                self._start(init)
             elif not init.is_sidecar and init.code != 0:
-                self._launch(init)
+                self._start(init)
                 return
         for container in self.containers:
             if not container.is_running and container.code is None:
-                self._launch(container)
+                self._start(container)
         self.phase = "Running"
         self.host.changed()
 
     def exited(self, container: Container, code: int, message: str) -> None:
         container.is_running, container.code, container.message = False, code, message
         container.reason = container.reason or ("Error" if code else "Completed")
-        if self.deleting is None and not self.disrupted and self.phase in ("Pending", "Running"):
+        if self._goes_on:
             self._go_on(container)
-        elif self.disrupted and not any(c.is_running for c in self.everyone):
+        elif self.evicted and not self._is_running:
             self.phase = "Failed"
         self.host.changed()
 
-    def stop(self, *, force: bool = False) -> None:
-        """Ask everybody to end; whoever has not after the grace period is killed."""
+    def delete(self, grace: float | None = None) -> None:
+        """Ask every container to stop; those that have not after the grace period are killed."""
+        grace = self.grace if grace is None else grace
         if self.deleting is None:
-            self.deleting = datetime.now(UTC) + timedelta(seconds=0 if force else self.grace)
-        self._stop_all(force=force)
+            self.deleting = datetime.now(UTC) + timedelta(seconds=grace)
+        self._stop(grace)
 
-    def evict(self) -> None:
-        """Taken away by the cluster, as a drain or a preemption would."""
-        self.disrupted = True
-        self._stop_all(force=False)
+    def evict(self, reason: str) -> None:
+        """As a drain or a preemption does: stopped, and Failed if it had not ended."""
+        self.evicted = reason
+        self._stop(self.grace)
 
-    def observed(self) -> Pod:
-        main = self._main()
-        failed = next((c for c in self.everyone if c.code and not c.is_sidecar), main)
-        shown = failed if main.code is None or main.code == 0 else main
-        return Pod(
-            name=self.name,
-            uid=self.uid,
-            task=self.task,
-            attempt=int(self.manifest["metadata"]["annotations"].get(ATTEMPT, "0")),
-            phase=self.phase,
-            ready=self.phase == "Running" and all(c.is_running for c in self.containers),
-            exit_code=shown.code,
-            message=shown.message,
-            reason="Preempted" if self.disrupted else shown.reason,
-            restarts=sum(c.restarts for c in self.everyone),
-            disrupted=self.disrupted,
-            deleting=self.deleting,
-        )
+    @property
+    def _is_running(self) -> bool:
+        return any(container.is_running for container in self.all_containers)
 
-    def _main(self) -> Container:
-        named = (c for c in self.containers if c.name == TENSORFLOW_CONTAINER)
-        return next(named, self.containers[0])
+    @property
+    def _goes_on(self) -> bool:
+        return self.deleting is None and not self.evicted and self.phase in ("Pending", "Running")
 
     def _go_on(self, container: Container) -> None:
-        """After an end: again, the next one, or the end of the pod."""
+        """After an end: the same container again, the next one, or the end of the pod."""
         if self._runs_again(container):
-            backoff = replace(RESTART_IN_PLACE, failures=container.restarts)
-            self.host.later(backoff.delay(), lambda: self._again(container))
+            backoff = replace(RESTART_IN_PLACE, failures=container.starts - 1)
+            self.host.later(backoff.delay(), lambda: self._start_again(container))
         elif container in self.inits:
             self.phase = "Failed" if container.code else self.phase
             if container.code == 0:
                 self.begin()
-        elif all(c.is_over and not self._runs_again(c) for c in self.containers):
+        elif all(c.has_ended and not self._runs_again(c) for c in self.containers):
             self.phase = "Failed" if any(c.code for c in self.containers) else "Succeeded"
             for sidecar in self.inits:
-                self.host.ask_to_stop(self, sidecar, force=False)
+                self.host.stop(sidecar, self.grace)
 
     def _runs_again(self, container: Container) -> bool:
         if container.is_sidecar:
             return True
-        if container in self.inits:
+        if container.is_init:
             return container.code != 0 and self.policy != "Never"
         return self.policy == "Always" or (self.policy == "OnFailure" and container.code != 0)
 
-    def _again(self, container: Container) -> None:
-        if self.deleting is None and not self.disrupted and self.phase in ("Pending", "Running"):
-            self._launch(container)
+    def _start_again(self, container: Container) -> None:
+        if self._goes_on:
+            self._start(container)
             self.host.changed()
 
-    def _launch(self, container: Container) -> None:
+    def _start(self, container: Container) -> None:
         container.is_running, container.reason = True, ""
         container.starts += 1
-        self.host.launch(self, container)
+        self.host.start(self, container)
 
-    def _stop_all(self, *, force: bool) -> None:
-        for container in self.everyone:
+    def _stop(self, grace: float) -> None:
+        for container in self.all_containers:
             if container.is_running:
-                self.host.ask_to_stop(self, container, force=force)
-        if not any(c.is_running for c in self.everyone) and self.disrupted:
+                self.host.stop(container, grace)
+        if self.evicted and not self._is_running:
             self.phase = "Failed"
         self.host.changed()
 
 
-def _container(spec: Manifest, *, is_sidecar: bool = False) -> Container:
-    return Container(name=str(spec.get("name")), spec=spec, is_sidecar=is_sidecar)
-
-
-def _list(spec: Manifest, kind: str) -> list[Manifest]:
-    return spec.get(f"{kind}Containers") or []
+def _init_container(spec: Manifest) -> Container:
+    return Container(spec=spec, is_init=True, is_sidecar=spec.get("restartPolicy") == "Always")

@@ -1,22 +1,24 @@
-"""Volumes as directories. What outlives a job on a cluster outlives a run here; scratch space goes with it."""
+"""Volumes as directories. Claims and network shares are kept between pods; scratch space is of one pod."""
 
 import re
 from pathlib import Path
 
-from tfyard.errors import Usage
 from tfyard.model import Manifest
 
 from . import containers
-from .containers import Objects
+from .containers import ContainerConfigError, MissingObject, Objects
 from .linux_namespaces import Mount
 
 LASTING = ("persistentVolumeClaim", "nfs", "azureFile")
-TOLD = ("configMap", "secret", "projected", "downwardAPI")
-"""Files that tell a task something: nobody changes them, as on a cluster."""
+READ_ONLY = ("configMap", "secret", "projected", "downwardAPI")
+"""Files that are written for the pod, and that it cannot change, as on a cluster."""
 
 
 class Volumes:
-    """Finds the directory for each volume of a pod; makes it when the pod starts."""
+    """Finds the directory for each volume of a pod, and makes it when the pod starts.
+
+    `lasting`: where claims and network shares are; `given`: the directory for a volume, by its name.
+    """
 
     def __init__(self, lasting: Path, given: dict[str, Path], objects: Objects) -> None:
         self.lasting, self.given, self.objects = lasting, given, objects
@@ -28,12 +30,10 @@ class Volumes:
         for mount in container.get("volumeMounts") or []:
             volume = by_name.get(mount.get("name"))
             if volume is None:
-                text = (
-                    f"{mount.get('mountPath')} mounts the volume {mount.get('name')}, which is not declared"
-                )
-                raise Usage(text)
+                text = f"{mount.get('mountPath')} mounts the volume {mount.get('name')}"
+                raise ContainerConfigError(f"{text}, which is not declared")
             source = self.directory(volume, scratch) / str(mount.get("subPath") or "").lstrip("/")
-            read_only = bool(mount.get("readOnly")) or any(kind in volume for kind in TOLD)
+            read_only = bool(mount.get("readOnly")) or any(kind in volume for kind in READ_ONLY)
             found.append((str(source), str(mount["mountPath"]), read_only))
         return tuple(found)
 
@@ -48,12 +48,12 @@ class Volumes:
         return scratch / str(name)
 
     def check(self, pod: Manifest) -> None:
-        """Usage if something is mounted that is not here."""
+        """MissingObject if a ConfigMap or Secret is mounted that does not exist."""
         for volume in pod["spec"].get("volumes") or []:
-            _told(volume, pod, self.objects)
+            _contents(volume, pod, self.objects)
 
     def make(self, pod: Manifest, container: Manifest, scratch: Path) -> None:
-        """All that this container's mounts need: directories, and files from ConfigMaps and Secrets."""
+        """What this container's mounts need: directories, and files from ConfigMaps and Secrets."""
         for volume in pod["spec"].get("volumes") or []:
             self.directory(volume, scratch).mkdir(parents=True, exist_ok=True)
             _fill(scratch / volume["name"], volume, pod, self.objects)
@@ -71,20 +71,20 @@ def lasting_name(kind: str, source: Manifest) -> str:
 
 
 def is_known(volume: Manifest) -> bool:
-    """Whether the volume is one that this machine can stand in for."""
-    kinds = (*LASTING, *TOLD, "hostPath", "emptyDir")
+    """Whether a directory of this machine can replace the volume."""
+    kinds = (*LASTING, *READ_ONLY, "hostPath", "emptyDir")
     return any(kind in volume for kind in kinds)
 
 
 def _fill(directory: Path, volume: Manifest, pod: Manifest, objects: Objects) -> None:
     """ConfigMaps, Secrets and the downward API appear as files."""
-    for name, text in _told(volume, pod, objects).items():
-        place = directory / name
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_bytes(text.encode("utf-8", "surrogateescape"))
+    for name, text in _contents(volume, pod, objects).items():
+        file = directory / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(text.encode("utf-8", "surrogateescape"))
 
 
-def _told(volume: Manifest, pod: Manifest, objects: Objects) -> dict[str, str]:
+def _contents(volume: Manifest, pod: Manifest, objects: Objects) -> dict[str, str]:
     """Path -> text of every file in it."""
     sources = (volume.get("projected") or {}).get("sources") or [volume]
     return {name: text for source in sources for name, text in _files(source, pod, objects).items()}
@@ -96,7 +96,7 @@ def _files(source: Manifest, pod: Manifest, objects: Objects) -> dict[str, str]:
             name = reference.get("name") or reference.get("secretName")
             data = known.get(name)
             if data is None and not reference.get("optional"):
-                raise Usage(f"the job mounts the {kind} {name}, which is not here; put it into the same file")
+                raise MissingObject(f"{kind} {name}")
             return _chosen(data or {}, reference.get("items"))
     items = (source.get("downwardAPI") or {}).get("items") or []
     return {i["path"]: containers.field(pod, i["fieldRef"]["fieldPath"]) for i in items if i.get("fieldRef")}

@@ -1,7 +1,7 @@
-"""Driver mounts for containers that ask for a device, from the platform's `accelerators` config.
+"""Driver mounts for containers that request a device, from the operator's `accelerators` config.
 
 Old clusters had no device plugin: each pod mounted the node's driver itself. The operator's config says
-what to mount for which resource, so that jobs need not know.
+what to mount for which resource, so that jobs need not.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,29 +14,29 @@ OLD_GPU = "alpha.kubernetes.io/nvidia-gpu"
 GPU = "nvidia.com/gpu"
 
 
-def equip(spec: Manifest, accelerators: Mapping[str, Accelerator]) -> Manifest:
-    """The pod spec plus what its `tensorflow` container needs: nothing twice, nothing of the user's lost."""
+def with_drivers(spec: Manifest, accelerators: Mapping[str, Accelerator]) -> Manifest:
+    """The pod spec plus what its `tensorflow` container needs; what the user wrote is kept and not repeated."""
     containers = spec.get("containers", [])
     position = next((i for i, c in enumerate(containers) if c.get("name") == TENSORFLOW_CONTAINER), None)
     if position is None or not accelerators:
         return spec
-    for accelerator in _asked_for(containers[position], accelerators):
-        spec = _with_drivers(spec, position, accelerator)
+    for accelerator in _requested(containers[position], accelerators):
+        spec = _with_accelerator(spec, position, accelerator)
     return spec
 
 
-def _asked_for(container: Manifest, accelerators: Mapping[str, Accelerator]) -> Iterable[Accelerator]:
+def _requested(container: Manifest, accelerators: Mapping[str, Accelerator]) -> Iterable[Accelerator]:
     resources = container.get("resources") or {}
-    asked = {_modern(name) for part in ("limits", "requests") for name in resources.get(part) or {}}
-    return [config for name, config in accelerators.items() if _modern(name) in asked]
+    requested = {_modern(name) for part in ("limits", "requests") for name in resources.get(part) or {}}
+    return [config for name, config in accelerators.items() if _modern(name) in requested]
 
 
 def _modern(resource: str) -> str:
-    """Configs of 2017 name the GPU as nodes did then; jobs are brought to today's name when loaded."""
+    """Configs of 2017 use the GPU's old name; jobs get today's name when they are loaded."""
     return GPU if resource == OLD_GPU else resource
 
 
-def _with_drivers(spec: Manifest, position: int, accelerator: Accelerator) -> Manifest:
+def _with_accelerator(spec: Manifest, position: int, accelerator: Accelerator) -> Manifest:
     container = spec["containers"][position]
     volumes, mounts = list(spec.get("volumes") or ()), list(container.get("volumeMounts") or ())
     for driver in accelerator.volumes:
@@ -51,7 +51,7 @@ def _with_drivers(spec: Manifest, position: int, accelerator: Accelerator) -> Ma
 
 
 def _ensure_volume(volumes: list[Manifest], driver: DriverMount) -> str:
-    """The name of a volume for this driver: an equal one is shared, a namesake of the user's is avoided."""
+    """The name of a volume for this driver: an equal one is shared; another one of the same name is kept."""
     wanted = {"path": driver.host_path}
     taken = {volume.get("name"): volume for volume in volumes}
     name = driver.name

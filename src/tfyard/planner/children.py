@@ -1,4 +1,4 @@
-"""The job's objects beside its pods: its group, Services, a ConfigMap for a large cluster, TensorBoard."""
+"""The job's other objects: its PodGroup, Services, a ConfigMap for a large cluster, TensorBoard."""
 
 from collections.abc import Iterator
 
@@ -15,24 +15,24 @@ from tfyard.model.names import (
 )
 
 from . import gang
-from .cluster import Roster
 from .job_setup import Setup
 from .pods import owner_references, service_ports
 from .site import Site
+from .tf_config import Roster
 
 Key = tuple[str, str]
 """(kind, name)."""
 
 
 def wanted(job: Job, roster: Roster, site: Site, setup: Setup) -> dict[Key, Manifest]:
-    """Every object that should exist while the job is active, in the order in which to make them."""
+    """Every object that should exist while the job is active, in the order in which to create them."""
     board = tensorboard(job, site) if setup.services != "none" else ()
     made = [*_group(job, setup), *_config_map(job, roster), *_services(job, setup), *board]
     return {(manifest["kind"], manifest["metadata"]["name"]): manifest for manifest in made}
 
 
 def temporary(job: Job, children: frozenset[Key]) -> list[Key]:
-    """What goes when the pods go. TensorBoard stays as long as the job: its charts are read afterwards."""
+    """What is deleted with the pods. TensorBoard stays as long as the job: its charts are read afterwards."""
     kept = tensorboard_name(job.name)
     return sorted(key for key in children if key[0] in ("Service", "ConfigMap") and key[1] != kept)
 
@@ -60,27 +60,25 @@ def _services(job: Job, setup: Setup) -> Iterator[Manifest]:
 
 
 def _shared_service(job: Job) -> Manifest:
-    """One headless Service names all pods: N objects fewer to write, and to keep in step."""
-    ports = sorted({role.port for role in job.roles})
-    spec = {
-        "clusterIP": "None",
-        "publishNotReadyAddresses": True,
-        "selector": job_labels(job),
-        "ports": [{"name": f"tf-{port}", "port": port} for port in ports],
-    }
-    return {
-        "apiVersion": "v1",
-        "kind": "Service",
-        "metadata": _metadata(job, job.name, job_labels(job)),
-        "spec": spec,
-    }
+    """One headless Service names all pods: N objects fewer to write and to keep up to date."""
+    labels = job_labels(job)
+    return headless_service(_metadata(job, job.name, labels), labels, shared_ports(job))
 
 
 def _replica_service(job: Job, role: Role, index: int, ports: list[Manifest]) -> Manifest:
     labels = {**job_labels(job), REPLICA_TYPE: role.name.lower(), REPLICA_INDEX: str(index)}
-    spec = {"clusterIP": "None", "publishNotReadyAddresses": True, "selector": labels, "ports": ports}
     name = pod_name(job.name, Task(role.name, index))
-    return {"apiVersion": "v1", "kind": "Service", "metadata": _metadata(job, name, labels), "spec": spec}
+    return headless_service(_metadata(job, name, labels), labels, ports)
+
+
+def headless_service(metadata: Manifest, selector: dict[str, str], ports: list[Manifest]) -> Manifest:
+    """DNS names for pods, also before they are ready: tasks wait for each other to become so."""
+    spec = {"clusterIP": "None", "publishNotReadyAddresses": True, "selector": selector, "ports": ports}
+    return {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec}
+
+
+def shared_ports(job: Job) -> list[Manifest]:
+    return [{"name": f"tf-{port}", "port": port} for port in sorted({role.port for role in job.roles})]
 
 
 def _config_map(job: Job, roster: Roster) -> Iterator[Manifest]:
@@ -99,7 +97,7 @@ def tensorboard(job: Job, site: Site) -> Iterator[Manifest]:
         return
     board, name = job.tensorboard, tensorboard_name(job.name)
     labels = {"app.kubernetes.io/name": "tensorboard", "app.kubernetes.io/instance": job.name}
-    watched = {OPERATOR_NAME: CONTROLLER} if job.uid else {}  # a rendered one has no operator to watch it
+    watched = {OPERATOR_NAME: CONTROLLER} if job.uid else {}  # no operator watches a rendered one
     metadata = _metadata(job, name, {**labels, "app.kubernetes.io/managed-by": "tfyard", **watched})
     container = {
         "name": "tensorboard",

@@ -4,7 +4,9 @@ Each of the three schedulers has its own PodGroup and its own mark for pods that
 reports that a group can no longer be filled, so that is worked out here.
 """
 
+from collections import defaultdict
 from collections.abc import Iterator
+from decimal import ROUND_CEILING, Decimal
 from typing import Any
 
 from msgspec import Struct
@@ -23,8 +25,9 @@ from tfyard.model import (
     SchedulingPolicy,
 )
 from tfyard.model.names import PLUGINS_GROUP, POD_GROUP, VOLCANO_GROUP, VOLCANO_TASK
+from tfyard.model.quantity import amount
 
-from . import reasons, resources
+from . import reasons
 from .census import GivenUp
 from .job_setup import Setup
 from .site import Gang
@@ -47,6 +50,8 @@ PATIENCE = 30.0
 
 _NOT_COPIED = "kubectl.kubernetes.io/last-applied-configuration"
 
+Sums = dict[str, Decimal]
+
 
 class Membership(Struct, frozen=True):
     """What marks a pod as a member of its group."""
@@ -64,7 +69,7 @@ def group_spec(job: Job, gang: Gang, members: int) -> Manifest:
     policy = job.run_policy.scheduling or SchedulingPolicy()
     if gang.by == "core":
         return {"schedulingPolicy": {"gang": {"minCount": members}}}
-    asked: Manifest = {"minResources": policy.min_resources or resources.of_first(job, members)}
+    asked: Manifest = {"minResources": policy.min_resources or _resources_of_first(job, members)}
     if gang.by == "volcano":
         asked |= {"queue": policy.queue, "priorityClassName": policy.priority_class}
     else:
@@ -111,6 +116,40 @@ def delete_group(job: Job, observed: Observed) -> Iterator[Delete]:
     is_leaving = observed.group is not None and observed.group.deleting
     if (POD_GROUP, job.name) in observed.children and not is_leaving:
         yield Delete(POD_GROUP, job.name)
+
+
+# --- what it needs: gang schedulers check the sum before they start any pod
+
+
+def _resources_of_first(job: Job, members: int) -> dict[str, str]:
+    """Roles in the order of the job: upstream sorts by PriorityClass, but never reads the priority of one.
+    A value that is not a quantity counts as 0: the API server will reject the pods for it."""
+    total: Sums = defaultdict(Decimal)
+    left = members
+    for role in job.roles:
+        count = min(left, role.replicas)
+        left -= count
+        for name, needed in _resources_of_pod(role).items():
+            total[name] += count * needed
+    return {name: _quantity(total[name]) for name in sorted(total) if total[name] > 0}
+
+
+def _resources_of_pod(role: Role) -> Sums:
+    """What one pod needs: the requests of each container, and its limits where it requests nothing."""
+    total: Sums = defaultdict(Decimal)
+    containers: list[Manifest] = (role.template.get("spec") or {}).get("containers") or []
+    for container in containers:
+        asked = container.get("resources") or {}
+        for name, text in {**(asked.get("limits") or {}), **(asked.get("requests") or {})}.items():
+            total[name] += amount(text) or 0
+    return total
+
+
+def _quantity(total: Decimal) -> str:
+    """Whole, or in thousandths; finer values are rounded up as the API server does."""
+    if total == total.to_integral_value():
+        return f"{total:.0f}"
+    return f"{(total * 1000).to_integral_value(ROUND_CEILING):.0f}m"
 
 
 # --- its members

@@ -8,8 +8,8 @@ from tfyard.model import Action, Create, Delete, Job, Observed, Pod
 from tfyard.model.names import tensorboard_name
 
 from . import children, gang, kueue, pods
-from .cluster import Roster, roster
 from .situation import Situation
+from .tf_config import Roster, roster
 
 OVERDUE_AFTER = 30.0
 """Seconds past its deletion time after which the kubelet of a pod counts as dead: the pod would keep its name

@@ -1,11 +1,10 @@
 """Pods: the user's template plus what makes it this task of this job.
 
-All that a role's pods share is made once; a pod then costs a handful of small dicts. Parts are shared
+What a role's pods share is built once; each pod then costs a handful of small dicts. Parts are shared
 between pods and with the template, so nothing here changes data in place.
 """
 
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Sequence
 
 from tfyard.model import TENSORFLOW_CONTAINER, Job, Manifest, Role, Task, tensorflow_container
 from tfyard.model.names import (
@@ -20,58 +19,59 @@ from tfyard.model.names import (
 )
 
 from . import accelerators
-from .cluster import CLASSIC_VARIABLES, TF_CONFIG, Roster, chiefs, has_tf_config
 from .gang import Membership
+from .leaders import masters
 from .site import Site
+from .tf_config import CLASSIC_VARIABLES, TF_CONFIG, Roster, has_tf_config
 
 PodBuilder = Callable[[int, int], Manifest]
 """(index, attempt) -> manifest."""
 
 
 def builder(
-    job: Job, role: Role, roster: Roster, site: Site, groups: Iterable[Membership], *, hostnames: bool
+    job: Job, role: Role, roster: Roster, site: Site, groups: Sequence[Membership], *, hostnames: bool
 ) -> PodBuilder:
-    template = role.template
-    metadata: Manifest = template.get("metadata") or {}
-    labels = {**_app_labels(job, role), **(metadata.get("labels") or {}), **job_labels(job)}
-    labels[REPLICA_TYPE] = role.name.lower()
-    annotations: dict[str, str] = metadata.get("annotations") or {}
-    held: Manifest = {}
-    for group in groups:
-        labels, annotations = {**labels, **group.labels}, {**annotations, **group.annotations}
-        held |= group.spec
-    finalizers = {"finalizers": metadata["finalizers"]} if metadata.get("finalizers") else {}
-    owner, prefix = owner_references(job), pod_prefix(job.name, role.name)
-    masters = chiefs(job, role)
+    held = {key: value for group in groups for key, value in group.spec.items()}
+    metadata_of = _metadata_builder(job, role, groups)
     spec_of = _spec_builder(job, role, roster, site)
 
     def build(index: int, attempt: int) -> Manifest:
-        name = f"{prefix}{index}"
-        own = {**labels, REPLICA_INDEX: str(index)}
-        if index in masters:
-            own[JOB_ROLE] = "master"
-        spec = {**spec_of(index), **held}
+        metadata, spec = metadata_of(index, attempt), {**spec_of(index), **held}
         if hostnames:
-            spec["hostname"], spec["subdomain"] = name, job.name
+            spec["hostname"], spec["subdomain"] = metadata["name"], job.name
+        return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+    return build
+
+
+def _metadata_builder(job: Job, role: Role, groups: Sequence[Membership]) -> PodBuilder:
+    given: Manifest = role.template.get("metadata") or {}
+    labels = {**_app_labels(job, role), **(given.get("labels") or {}), **job_labels(job)}
+    labels[REPLICA_TYPE] = role.name.lower()
+    annotations: dict[str, str] = given.get("annotations") or {}
+    for group in groups:
+        labels, annotations = {**labels, **group.labels}, {**annotations, **group.annotations}
+    finalizers = {"finalizers": given["finalizers"]} if given.get("finalizers") else {}
+    fixed = {**finalizers, **owner_references(job)}
+    prefix, labelled = pod_prefix(job.name, role.name), masters(job, role)
+
+    def build(index: int, attempt: int) -> Manifest:
+        own = {**labels, REPLICA_INDEX: str(index)}
+        if index in labelled:
+            own[JOB_ROLE] = "master"
         return {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {
-                "name": name,
-                "namespace": job.namespace,
-                "labels": own,
-                "annotations": {**annotations, ATTEMPT: str(attempt)},
-                **finalizers,
-                **owner,
-            },
-            "spec": spec,
+            "name": f"{prefix}{index}",
+            "namespace": job.namespace,
+            "labels": own,
+            "annotations": {**annotations, ATTEMPT: str(attempt)},
+            **fixed,
         }
 
     return build
 
 
 def owner_references(job: Job) -> Manifest:
-    """Deleting the job deletes its children. A job without a uid is in no cluster, and owns nothing there."""
+    """Deleting the job deletes its children. A job without a uid is not in a cluster, and owns nothing."""
     if not job.uid:
         return {}
     reference = {
@@ -94,13 +94,13 @@ def _app_labels(job: Job, role: Role) -> dict[str, str]:
 
 
 def _spec_builder(job: Job, role: Role, roster: Roster, site: Site) -> Callable[[int], Manifest]:
-    spec = accelerators.equip(role.template.get("spec") or {}, site.accelerators)
-    containers = [_explained(container) for container in spec.get("containers") or ()]
+    spec = accelerators.with_drivers(role.template.get("spec") or {}, site.accelerators)
+    containers = [with_failure_message(container) for container in spec.get("containers") or ()]
     position = next((i for i, c in enumerate(containers) if c.get("name") == TENSORFLOW_CONTAINER), 0)
     restart = "Never" if role.restart == "ExitCode" else role.restart
     base = {**spec, "containers": containers, "restartPolicy": restart}
     if spec.get("initContainers"):
-        base["initContainers"] = [_explained(container) for container in spec["initContainers"]]
+        base["initContainers"] = [with_failure_message(container) for container in spec["initContainers"]]
     container_of = _container_builder(job, role, roster, site, containers[position])
 
     def build(index: int) -> Manifest:
@@ -111,8 +111,8 @@ def _spec_builder(job: Job, role: Role, roster: Roster, site: Site) -> Callable[
     return build
 
 
-def _explained(container: Manifest) -> Manifest:
-    """Without this the reason of a failure stays in a log that goes with the pod."""
+def with_failure_message(container: Manifest) -> Manifest:
+    """The container's status then has the last lines of its log, which is deleted with the pod."""
     if "terminationMessagePolicy" in container:
         return container
     return {**container, "terminationMessagePolicy": "FallbackToLogsOnError"}
@@ -121,12 +121,12 @@ def _explained(container: Manifest) -> Manifest:
 def _container_builder(
     job: Job, role: Role, roster: Roster, site: Site, container: Manifest
 ) -> Callable[[int], Manifest]:
-    container = {**container, "ports": _ports(container, role.port)}
+    container = with_port(container, role.port)
     if role.is_default_server:
         container |= _platform_server(container, site)
     env: list[Manifest] = list(container.get("env") or ())
-    ours = roster.environment(role.name) if _wants_tf_config(job, env) else lambda _index: []
-    classic = _classic_variables(container, env)
+    ours = roster.environment(role.name) if _wants_tf_config(job, container) else lambda _index: []
+    classic = _classic_variables(container)
 
     def build(index: int) -> Manifest:
         own = {**container}
@@ -143,36 +143,40 @@ def _container_builder(
     return build
 
 
-def _wants_tf_config(job: Job, env: list[Manifest]) -> bool:
-    """A TF_CONFIG of the user's own is kept: whoever writes one has a reason."""
-    return has_tf_config(job) and all(entry.get("name") != TF_CONFIG for entry in env)
+def _wants_tf_config(job: Job, container: Manifest) -> bool:
+    """A TF_CONFIG that the user sets is kept."""
+    return has_tf_config(job) and TF_CONFIG not in env_names(container)
 
 
-def _classic_variables(container: Manifest, env: list[Manifest]) -> list[str]:
-    """Those that the program mentions and the user has not set. Unasked, they are not given: the host lists
-    would make every pod grow with the job. They stand first, since the kubelet expands backward only."""
-    values = [entry.get("value") or "" for entry in env]
-    parts = [*_list(container, "command"), *_list(container, "args"), *values]
-    text = " ".join(str(part) for part in parts)
-    own = {entry.get("name") for entry in env}
+def _classic_variables(container: Manifest) -> list[str]:
+    """Those that the program mentions and the user has not set. Other programs do not get them: the host lists
+    would make every pod grow with the job. They come first, because the kubelet only expands a reference to a
+    variable that precedes it."""
+    text, own = program_text(container), env_names(container)
     return [name for name in CLASSIC_VARIABLES if name in text and name not in own]
 
 
-def _list(container: Manifest, key: str) -> list[Any]:
-    return container.get(key) or []
+def program_text(container: Manifest) -> str:
+    """All text in which a program may mention variables."""
+    values = [entry.get("value") or "" for entry in container.get("env") or ()]
+    return " ".join(map(str, [*(container.get("command") or ()), *(container.get("args") or ()), *values]))
 
 
-def _ports(container: Manifest, port: int) -> list[Manifest]:
-    """Named as tools expect it; a port the user already lists under another name is not listed twice,
-    because the server rejects duplicates."""
+def env_names(container: Manifest) -> set[str]:
+    return {entry.get("name", "") for entry in container.get("env") or ()}
+
+
+def with_port(container: Manifest, port: int) -> Manifest:
+    """Named as tools expect it. A port that the user lists under another name is not listed twice, because
+    the server rejects duplicates."""
     ports: list[Manifest] = container.get("ports") or []
     if any(entry.get("name") == PORT_NAME or entry.get("containerPort") == port for entry in ports):
-        return ports
-    return [*ports, {"name": PORT_NAME, "containerPort": port}]
+        return container
+    return {**container, "ports": [*ports, {"name": PORT_NAME, "containerPort": port}]}
 
 
 def _platform_server(container: Manifest, site: Site) -> Manifest:
-    """The platform chooses where the job did not; an image of the job's own stays."""
+    """The platform's image and command, where the job has none of its own."""
     chosen: Manifest = {}
     if site.server_image and container.get("image") == DEFAULT_IMAGE:
         chosen["image"] = site.server_image
@@ -191,8 +195,9 @@ def template_restart_policy(role: Role) -> str:
 
 
 def service_ports(role: Role) -> list[Manifest]:
-    """What a task's own Service offers: every port of the container that trains."""
-    return [_service_port(entry) for entry in _ports(tensorflow_container(role.template), role.port)]
+    """The ports of a task's own Service: every port of the container that trains."""
+    container = with_port(tensorflow_container(role.template), role.port)
+    return [_service_port(entry) for entry in container["ports"]]
 
 
 def _service_port(entry: Manifest) -> Manifest:

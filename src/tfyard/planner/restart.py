@@ -10,15 +10,13 @@ from typing import Literal
 
 from msgspec import Struct
 
-from tfyard.model import WORKER, Failure, Job, Pod, RestartPolicy, Role
+from tfyard.model import WORKER, Failure, Job, Pod, Role
 
 from . import reasons
 from .census import Census, GivenUp
+from .exit_codes import may_restart
+from .leaders import leaders, leading_role
 from .situation import Situation
-from .success import leaders, leading_role
-
-FIRST_RETRYABLE_CODE = 128
-"""Shells report death by signal N as 128 + N: something killed the program, so another try may succeed."""
 
 MESSAGE_LINES = 12
 MESSAGE_LENGTH = 1024
@@ -39,12 +37,6 @@ class Verdict(Struct, frozen=True, kw_only=True):
     fatal: tuple[Pod, ...] = ()
     given_up: tuple[GivenUp, ...] = ()
     """Every pod whose attempt is over, in the order in which to delete them."""
-
-
-def may_restart(policy: RestartPolicy, exit_code: int | None) -> bool:
-    if policy == "ExitCode":
-        return exit_code is None or exit_code >= FIRST_RETRYABLE_CODE
-    return policy != "Never"
 
 
 def judge(situation: Situation) -> Verdict:

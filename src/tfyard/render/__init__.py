@@ -1,10 +1,10 @@
-"""How manifests look: a Job as the objects that a cluster takes. Pure: contents in, manifests out.
+"""A Job as the objects that a cluster accepts. Pure: contents in, manifests out.
 
-Nothing here reads a clock, an environment, a file of the user's or the network, and nothing is random: the
-same job gives the same bytes, today and in a year. The command line reads files and passes contents in.
+Nothing here reads a clock, the environment, a file of the user or the network, and nothing is random: the same
+job gives the same bytes. The command line reads files and passes their contents in.
 """
 
-from .manifests import Piece, text
-from .options import CodeFile, SecretFile, Setting
+from .objects import RenderedObject, to_yaml
+from .options import CodeFile, RenderOptions, SecretFile
 
-__all__ = ["CodeFile", "Piece", "SecretFile", "Setting", "text"]
+__all__ = ["CodeFile", "RenderOptions", "RenderedObject", "SecretFile", "to_yaml"]

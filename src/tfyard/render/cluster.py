@@ -1,132 +1,124 @@
-"""Who is in the cluster, as objects: Services for names, and one ConfigMap that lists everybody.
+"""How the pods of a rendered job find each other: Services for names, and one ConfigMap with all addresses.
 
 Listing N tasks in N pods costs N² bytes. Here each pod refers to one text, which the kubelet expands.
 """
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 
-from tfyard.model import EVALUATOR, PS, WORKER, Job, Manifest, Role, Task
+from tfyard.model import EVALUATOR, WORKER, Job, Manifest, Role, Task, tensorflow_container
 from tfyard.model.names import JOB_NAME, pod_name
-from tfyard.planner.cluster import CLUSTER_VARIABLE, TF_CONFIG, Roster
-from tfyard.planner.pods import service_ports
+from tfyard.planner.children import headless_service, shared_ports
+from tfyard.planner.pods import env_names, program_text, service_ports
+from tfyard.planner.tf_config import Roster
 
-from . import podspec, scripts
-from .comments import Path
-from .manifests import Piece
+from . import podspec
+from .objects import Path, RenderedObject
 
 SCRIPTS_AT = "/tfyard"
 SCRIPTS_VOLUME = "tfyard"
+SCRIPTS_MOUNT: Manifest = {"name": SCRIPTS_VOLUME, "mountPath": SCRIPTS_AT, "readOnly": True}
 EVALUATOR_VARIABLE = "TFYARD_EVALUATOR"
 INDEX_LABEL = "batch.kubernetes.io/job-completion-index"
-_LISTS = {"PS_HOSTS": "ps_hosts", "WORKER_HOSTS": "worker_hosts"}
 
 
-def config_name(job: Job) -> str:
+def config_map_name(job: Job) -> str:
     return f"{job.name}-cluster"
 
 
-def config_map(job: Job, roster: Roster, files: Iterable[str]) -> Piece:
-    hosts = [host for listed in roster.hosts.values() for host in listed]
+def config_map(job: Job, roster: Roster, files: Mapping[str, str]) -> RenderedObject:
     data = {
         **roster.config_data(),
-        "ps_hosts": ",".join(roster.hosts.get(PS, ())),
-        "worker_hosts": ",".join(roster.hosts.get(WORKER, ())),
-        "names": "".join(f"{host.rpartition(':')[0]}\n" for host in hosts),
-        **{name: scripts.read(name) for name in files},
+        **{name.lower(): hosts for name, hosts in roster.host_lists().items()},
+        "names": names(roster),
+        **files,
     }
-    manifest = {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {"name": config_name(job), "namespace": job.namespace, "labels": labels(job)},
-        "data": data,
-    }
-    notes: dict[Path, str] = {
+    metadata = _metadata(job, roster.config_map)
+    manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
+    comments: dict[Path, str] = {
         ("data", "cluster"): "The `cluster` of TF_CONFIG, once for all pods.",
-        ("data", "ps_hosts"): "For programs that take --ps_hosts and --worker_hosts.",
-        ("data", "names"): "What each task waits for before it starts.",
+        ("data", "ps_hosts"): "For programs with the flags --ps_hosts and --worker_hosts.",
+        ("data", "names"): "Each task waits until all these names resolve.",
     }
-    return Piece({**manifest}, "Who is in the cluster, and what the pods run beside the training.", notes)
+    return RenderedObject(manifest, "The addresses of all tasks, and the scripts that pods run.", comments)
+
+
+def names(roster: Roster) -> str:
+    """The host name of every task, one per line: what wait.sh reads."""
+    hosts = [host for listed in roster.hosts.values() for host in listed]
+    return "".join(f"{host.rpartition(':')[0]}\n" for host in hosts)
 
 
 def labels(job: Job) -> dict[str, str]:
-    """What `spread` and Services find the pods by. Not the operator's own label: these pods are not its."""
+    """By which `spread` and Services select pods. Without the operator's label: these pods are not its."""
     return {JOB_NAME: job.name}
 
 
-def shared_service(job: Job) -> Piece:
-    ports = sorted({role.port for role in job.roles})
-    spec = {
-        "clusterIP": "None",
-        "publishNotReadyAddresses": True,
-        "selector": labels(job),
-        "ports": [{"name": f"tf-{port}", "port": port} for port in ports],
-    }
-    metadata = {"name": job.name, "namespace": job.namespace, "labels": labels(job)}
-    manifest = {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec}
-    return Piece(manifest, "Gives every pod a name, also before it is ready.")
+def shared_service(job: Job) -> RenderedObject:
+    manifest = headless_service(_metadata(job, job.name), labels(job), shared_ports(job))
+    return RenderedObject(manifest, "Gives every pod a DNS name, even before it is ready.")
 
 
-def task_service(job: Job, role: Role, index: int, selector: dict[str, str]) -> Piece:
+def task_service(job: Job, role: Role, index: int, selector: dict[str, str]) -> RenderedObject:
     name = pod_name(job.name, Task(role.name, index))
-    spec = {
-        "clusterIP": "None",
-        "publishNotReadyAddresses": True,
-        "selector": selector,
-        "ports": service_ports(role),
-    }
-    metadata = {"name": name, "namespace": job.namespace, "labels": labels(job)}
-    manifest = {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec}
-    return Piece(manifest, f"`services: per-replica`: the address of {name}.")
+    manifest = headless_service(_metadata(job, name), selector, service_ports(role))
+    return RenderedObject(manifest, f"The address of {name}, because of `services: per-replica`.")
+
+
+def _metadata(job: Job, name: str) -> Manifest:
+    return {"name": name, "namespace": job.namespace, "labels": labels(job)}
 
 
 def index_variable() -> Manifest:
-    """First of all: the Job controller appends an index of its own, too late for others to refer to."""
+    """The first entry: the Job controller appends its own index, where other entries cannot refer to it."""
     field = {"fieldRef": {"fieldPath": f"metadata.labels['{INDEX_LABEL}']"}}
     return {"name": "TASK_INDEX", "valueFrom": field}
 
 
-def variables(job: Job, role: Role, roster: Roster, index: Manifest) -> list[Manifest]:
-    """What a task of a role that has pods of its own is told; the kubelet fills in the index."""
-    kind = roster.type_of(role.name)
-    key = "evaluator" if role.name == EVALUATOR and "evaluator" in roster.config_data() else "cluster"
-    words = podspec.words_of(role)
-    task = f'{{"type":"{kind}","index":$(TASK_INDEX)}}'
-    config = f'{{"cluster":$({CLUSTER_VARIABLE}),"task":{task},"environment":"cloud"}}'
-    return [
-        index,
-        *([{"name": "JOB_NAME", "value": kind}] if "JOB_NAME" in words else []),
-        *host_lists(job, words),
-        from_config_map(job, CLUSTER_VARIABLE, key),
-        {"name": TF_CONFIG, "value": config},
-    ]
+def variables(role: Role, roster: Roster) -> list[Manifest]:
+    """For tasks of a role with its own Job; the kubelet fills in the index."""
+    text = program_text(tensorflow_container(role.template))
+    kind = [{"name": "JOB_NAME", "value": roster.type_of(role.name)}] if "JOB_NAME" in text else []
+    ours = roster.environment(role.name)("$(TASK_INDEX)")
+    return [index_variable(), *kind, *host_lists(roster, text), *ours]
 
 
-def host_lists(job: Job, words: str) -> list[Manifest]:
-    return [from_config_map(job, name, key) for name, key in _LISTS.items() if name in words]
+def shared_variables(role: Role, roster: Roster) -> list[Manifest]:
+    """For tasks of all roles in one Job; task.sh sets the other variables."""
+    text = program_text(tensorflow_container(role.template))
+    found = [index_variable(), *host_lists(roster, text), roster.cluster_entry(WORKER)]
+    if "evaluator" in roster.config_data():
+        found.append(roster.cluster_entry(EVALUATOR, EVALUATOR_VARIABLE))
+    return found
 
 
-def from_config_map(job: Job, variable: str, key: str) -> Manifest:
-    source = {"configMapKeyRef": {"name": config_name(job), "key": key}}
-    return {"name": variable, "valueFrom": source}
+def host_lists(roster: Roster, text: str) -> list[Manifest]:
+    """PS_HOSTS and WORKER_HOSTS, if the program mentions them."""
+    names = [name for name in roster.host_lists() if name in text]
+    return [podspec.from_config_map(name, roster.config_map, name.lower()) for name in names]
 
 
 def with_variables(template: Manifest, ours: list[Manifest]) -> Manifest:
-    """Before the user's, which may refer to them. A variable that the user sets is the user's."""
+    """Ours come before the user's, which may refer to them. A variable that the user sets is kept."""
 
     def change(container: Manifest) -> Manifest:
-        taken = podspec.own_env(container)
-        return {
-            **container,
-            "env": [*(e for e in ours if e["name"] not in taken), *(container.get("env") or [])],
-        }
+        taken, own = env_names(container), container.get("env") or []
+        return {**container, "env": [*(entry for entry in ours if entry["name"] not in taken), *own]}
 
     return podspec.change_container(template, change)
 
 
-def with_waiting(template: Manifest, job: Job) -> Manifest:
-    """The pod begins its training when the names of all tasks resolve."""
-    mount = {"name": SCRIPTS_VOLUME, "mountPath": SCRIPTS_AT, "readOnly": True}
-    volume = {"name": SCRIPTS_VOLUME, "configMap": {"name": config_name(job)}}
+def wait_container(template: Manifest) -> Manifest:
+    """An init container that ends when the names of all tasks resolve."""
     command = ["/bin/sh", f"{SCRIPTS_AT}/wait.sh", f"{SCRIPTS_AT}/names"]
-    step = podspec.helper("tfyard-wait", template, command, [mount])
-    return podspec.add_init(podspec.add_volume(template, volume, mount), step)
+    return podspec.init_container("tfyard-wait", template, command, [SCRIPTS_MOUNT])
+
+
+def scripts_volume(config_map: str) -> Manifest:
+    return {"name": SCRIPTS_VOLUME, "configMap": {"name": config_map}}
+
+
+def with_waiting(template: Manifest, config_map: str) -> Manifest:
+    step = wait_container(template)
+    return podspec.add_init_container(
+        podspec.add_volume(template, scripts_volume(config_map), SCRIPTS_MOUNT), step
+    )

@@ -1,6 +1,6 @@
-"""The job's code on its way to the pods, when it is not in the image.
+"""How the job's code gets into the pods, if it is not in the image.
 
-A folder of a few plain files becomes a ConfigMap that is mounted as it is, so that `kubectl edit` shows the
+A folder of a few text files becomes a ConfigMap that is mounted as it is, so that `kubectl edit` shows the
 program. Anything else is packed, and unpacked by an init container with the image's own Python.
 """
 
@@ -17,11 +17,11 @@ from tfyard.errors import Invalid
 from tfyard.model import Code, Job, Manifest, Problem
 
 from . import podspec, scripts
-from .manifests import Piece
-from .options import CodeFile, Setting
+from .objects import RenderedObject
+from .options import CodeFile, RenderOptions
 
 MAX_CONFIG_MAP = 1 << 20
-"""What Kubernetes takes in one ConfigMap."""
+"""The most that Kubernetes accepts in one ConfigMap."""
 VOLUME = "tfyard-code"
 ARCHIVE = "code.tar.gz"
 _SOURCE_AT = "/tfyard-code"
@@ -29,18 +29,20 @@ _FETCH = "fetch.py"
 _KEY = re.compile(r"[-._a-zA-Z0-9]{1,253}")
 
 
-def ship(job: Job, setting: Setting) -> tuple[Job, list[Piece]]:
-    """The job whose pods have their code, and the objects that carry it."""
+def add(job: Job, options: RenderOptions) -> tuple[Job, list[RenderedObject]]:
+    """The job whose pods have their code, and the objects that contain it."""
     code = job.code
     if code is None:
         return job, []
     if code.kind == "folder":
-        return _ship_folder(job, code, setting.code)
+        return _add_folder(job, code, options.code_files)
     if code.kind == "git":
-        return _each_template(job, lambda template: _cloned(template, code, setting.git_image)), []
+        return _each_template(job, lambda template: _cloned(template, code, options.git_image)), []
     script = {**_config_map(job), "data": {_FETCH: scripts.read(_FETCH)}}
     job = _each_template(job, lambda template: _fetched(template, code, script["metadata"]["name"]))
-    return job, [Piece(script, f"`code: {code.source}` is fetched by this, before the training begins.")]
+    return job, [
+        RenderedObject(script, f"The script that fetches `code: {code.source}` before the training.")
+    ]
 
 
 def _config_map(job: Job) -> Manifest:
@@ -53,25 +55,26 @@ def _each_template(job: Job, change: podspec.Change) -> Job:
     return replace(job, roles=roles)
 
 
-def _ship_folder(job: Job, code: Code, files: Sequence[CodeFile]) -> tuple[Job, list[Piece]]:
+def _add_folder(job: Job, code: Code, files: Sequence[CodeFile]) -> tuple[Job, list[RenderedObject]]:
     head = _config_map(job)
     name = head["metadata"]["name"]
     files = sorted(files, key=lambda file: file.path)
     texts = _flat_texts(files)
     if texts is not None and sum(len(file.data) + len(file.path) for file in files) <= MAX_CONFIG_MAP:
-        piece = Piece({**head, "data": texts}, f"`code: {code.source}`, one entry per file.")
-        return _each_template(job, lambda template: _mounted(template, code, name)), [piece]
+        config_map = RenderedObject({**head, "data": texts}, f"The files of `code: {code.source}`.")
+        return _each_template(job, lambda template: _mounted(template, code, name)), [config_map]
     archive = pack(files)
     if len(archive) + len(ARCHIVE) > MAX_CONFIG_MAP:
         raise Invalid([_too_large(len(archive), files)])
     packed = {ARCHIVE: base64.b64encode(archive).decode()}
-    why = f"`code: {code.source}`, {len(files)} files as one archive: folders and binary files need that."
+    why = "subfolders and binary files cannot be keys of a ConfigMap"
+    comment = f"The {len(files)} files of `code: {code.source}`, as one archive: {why}."
     job = _each_template(job, lambda template: _unpacked(template, code, name))
-    return job, [Piece({**head, "binaryData": packed}, why)]
+    return job, [RenderedObject({**head, "binaryData": packed}, comment)]
 
 
 def _flat_texts(files: Sequence[CodeFile]) -> dict[str, str] | None:
-    """The files as entries of a ConfigMap, if they can be: no folders, text only, names that are keys."""
+    """The files as keys of a ConfigMap, if they can be: no folders, text only, valid names."""
     texts = {}
     for file in files:
         text = _text(file.data)
@@ -82,7 +85,7 @@ def _flat_texts(files: Sequence[CodeFile]) -> dict[str, str] | None:
 
 
 def _text(data: bytes) -> str | None:
-    """YAML holds printable text only; a file with other characters must be packed to arrive unchanged."""
+    """YAML contains printable text only; a file with other characters must be packed to arrive unchanged."""
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError:
@@ -91,8 +94,8 @@ def _text(data: bytes) -> str | None:
 
 
 def pack(files: Sequence[CodeFile]) -> bytes:
-    """Byte-stable: no times, no owners, and a gzip header of our own, since Python's differs by version."""
-    import tarfile  # only for what is not a handful of texts
+    """Byte-stable: no times, no owners, and our own gzip header, because Python's differs by version."""
+    import tarfile  # only if the files are not a handful of texts
 
     plain = io.BytesIO()
     with tarfile.open(fileobj=plain, mode="w", format=tarfile.PAX_FORMAT) as archive:
@@ -110,8 +113,8 @@ def pack(files: Sequence[CodeFile]) -> bytes:
 def _too_large(size: int, files: Sequence[CodeFile]) -> Problem:
     largest = sorted(files, key=lambda file: -len(file.data))[:3]
     names = ", ".join(f"{file.path} ({len(file.data):,} bytes)" for file in largest)
-    text = f"the folder has {size:,} bytes when packed, and a ConfigMap takes {MAX_CONFIG_MAP:,}"
-    fix = f"move data out of it to a volume, or give a git or http(s) address; the largest files: {names}"
+    text = f"the folder has {size:,} bytes when packed, and a ConfigMap holds {MAX_CONFIG_MAP:,}"
+    fix = f"move data from it to a volume, or use a git or http(s) address; the largest files: {names}"
     return Problem(("code",), text, fix)
 
 
@@ -122,37 +125,39 @@ def _mounted(template: Manifest, code: Code, name: str) -> Manifest:
 
 def _unpacked(template: Manifest, code: Code, name: str) -> Manifest:
     command = [*_python("-c", scripts.read("unpack.py")), f"{_SOURCE_AT}/{ARCHIVE}", code.at]
-    return _by_step(template, code, name, command)
+    return _by_init_container(template, code, name, command)
 
 
 def _fetched(template: Manifest, code: Code, name: str) -> Manifest:
-    return _by_step(template, code, name, [*_python(f"{_SOURCE_AT}/{_FETCH}"), code.source, code.at])
+    return _by_init_container(
+        template, code, name, [*_python(f"{_SOURCE_AT}/{_FETCH}"), code.source, code.at]
+    )
 
 
-def _by_step(template: Manifest, code: Code, name: str, command: list[str]) -> Manifest:
-    """An empty directory for the code, and a step before the training that fills it from the ConfigMap."""
+def _by_init_container(template: Manifest, code: Code, name: str, command: list[str]) -> Manifest:
+    """An empty directory for the code, and an init container that fills it from the ConfigMap."""
     volume = {"name": f"{VOLUME}-source", "configMap": {"name": name}}
     source = {"name": volume["name"], "mountPath": _SOURCE_AT, "readOnly": True}
     mounts: list[Manifest] = [{"name": VOLUME, "mountPath": code.at}, source]
-    step = podspec.helper(VOLUME, template, command, mounts)
-    template = _with_room(template, code)
-    template = {**template, "spec": podspec.extended(template["spec"], "volumes", [volume])}
-    return podspec.add_init(template, step, first=True)
+    step = podspec.init_container(VOLUME, template, command, mounts)
+    template = _with_directory(template, code)
+    template = {**template, "spec": podspec.append(template["spec"], "volumes", [volume])}
+    return podspec.add_init_container(template, step, first=True)
 
 
 def _cloned(template: Manifest, code: Code, image: str) -> Manifest:
     line = 'git clone --quiet "$1" "$2" && if [ -n "$3" ]; then git -C "$2" checkout --quiet "$3"; fi'
     command = ["/bin/sh", "-c", line, "git", code.source, code.at, code.ref]
-    step = podspec.helper(VOLUME, template, command, [{"name": VOLUME, "mountPath": code.at}])
-    return podspec.add_init(_with_room(template, code), {**step, "image": image}, first=True)
+    step = podspec.init_container(VOLUME, template, command, [{"name": VOLUME, "mountPath": code.at}])
+    return podspec.add_init_container(_with_directory(template, code), {**step, "image": image}, first=True)
 
 
-def _with_room(template: Manifest, code: Code) -> Manifest:
+def _with_directory(template: Manifest, code: Code) -> Manifest:
     volume = {"name": VOLUME, "emptyDir": {}}
     return podspec.add_volume(template, volume, {"name": VOLUME, "mountPath": code.at})
 
 
 def _python(*words: str) -> list[str]:
-    """`python3`, or where an image only has the other name, `python`."""
+    """`python3`, or `python` if an image only has that."""
     line = 'exec "$(command -v python3 || command -v python)" "$@"'
     return ["/bin/sh", "-c", line, "python", *words]

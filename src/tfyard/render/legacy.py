@@ -1,45 +1,40 @@
 """`--as legacy`: a ReplicationController and a Service per task, as people wrote them in 2016.
 
-Hosts come from a ConfigMap with the keys `ps` and `worker`, as PS_KEY and WORKER_KEY. A controller starts its
-pod again whenever it ends, so such a job never finishes by itself: delete it when the training is done.
+Hosts come from a ConfigMap with the keys `ps` and `worker`, as PS_KEY and WORKER_KEY. A ReplicationController
+restarts its pod whenever it ends, so such a job never finishes by itself: delete it when the training is done.
 """
 
 from collections.abc import Iterator
 
-from msgspec.structs import replace
-
 from tfyard.errors import Invalid
 from tfyard.formats.limits import MAX_ENV_STRING
-from tfyard.model import PS, WORKER, Job, Manifest, Problem, Role, Task
+from tfyard.model import WORKER, Job, Manifest, Problem, Role, Task, tensorflow_container
 from tfyard.model.names import JOB_NAME, MAX_LABEL
-from tfyard.planner.cluster import CLUSTER_VARIABLE, TF_CONFIG, Roster, has_tf_config
+from tfyard.planner.pods import program_text, with_port
+from tfyard.planner.tf_config import Roster, has_tf_config
 
-from . import code, podspec, prerequisites, scripts
-from .manifests import Piece
-from .options import Setting
+from . import cluster, code, podspec, prerequisites, scripts
+from .objects import RenderedObject
+from .options import RenderOptions
 
 DOMAIN = "cluster.local"
-_KEYS = {"PS_KEY": "ps", "WORKER_KEY": "worker"}
-_SERVICE_WORDS = {WORKER: "wk"}
-_SCRIPTS_AT = "/tfyard"
+_SERVICE_NAMES = {WORKER: "wk"}
 
 
-def legacy(job: Job, setting: Setting) -> list[Piece]:
-    job = replace(job, roles=tuple(role for role in job.roles if role.replicas))
-    if not job.roles:
-        raise Invalid([Problem((), "the job has no task: there is nothing to render", "give a role a count")])
-    job, carried = code.ship(job, setting)
-    job, before = prerequisites.before(job, setting)
+def legacy(job: Job, options: RenderOptions) -> list[RenderedObject]:
+    job = prerequisites.without_empty_roles(job)
+    job, code_objects = code.add(job, options)
+    job, before = prerequisites.create(job, options)
     _check_names(job)
-    roster = _roster(job, setting.domain or DOMAIN)
+    roster = _roster(job, options.domain or DOMAIN)
     _check_size(roster)
-    tasks = [piece for role in job.roles for piece in _tasks(job, role, roster)]
-    return [*before, *carried, _config_map(job, roster), *tasks, *prerequisites.tensorboard(job)]
+    tasks = [one for role in job.roles for one in _tasks(job, role, roster)]
+    return [*before, *code_objects, _config_map(job, roster), *tasks, *prerequisites.tensorboard(job)]
 
 
-def hosts(job: Job, setting: Setting) -> dict[str, list[str]]:
-    """Everybody's address, for those who drive the cluster from outside of it."""
-    return _roster(job, setting.domain or DOMAIN).hosts
+def hosts(job: Job, options: RenderOptions) -> dict[str, list[str]]:
+    """The address of every task; for programs outside of the job."""
+    return _roster(job, options.domain or DOMAIN).hosts
 
 
 def _check_names(job: Job) -> None:
@@ -54,34 +49,30 @@ def _check_names(job: Job) -> None:
 
 
 def _check_size(roster: Roster) -> None:
-    """The lists are environment strings, and their names are longer than those that the job was checked by."""
+    """TF_CONFIG is one environment string, and its host names are longer here than where the job was checked."""
     size = len(roster.cluster_text(WORKER)) + 100
     if size > MAX_ENV_STRING:
         text = f"TF_CONFIG would have {size:,} bytes, and Linux allows {MAX_ENV_STRING:,}"
         raise Invalid([Problem(("name",), text, "use a shorter name or fewer tasks")])
 
 
-def shortfalls(job: Job) -> list[str]:
-    """What the job asks for and controllers of this kind cannot do."""
-    found = ["the job's end: a ReplicationController runs every task again, also when it has succeeded"]
+def unsupported(job: Job) -> list[str]:
+    """What the job says and ReplicationControllers cannot do."""
+    found = ["the end of the job: a ReplicationController restarts every task, even after success"]
     policy = job.run_policy
     given = {"deadline": policy.deadline, "retries": policy.backoff_limit, "keepFor": policy.ttl}
     names = [name for name, value in given.items() if value is not None]
-    return [*found, f"{', '.join(names)}: nothing watches over the job"] if names else found
+    return [*found, f"{', '.join(names)}: no operator enforces them"] if names else found
 
 
-def _tasks(job: Job, role: Role, roster: Roster) -> Iterator[Piece]:
+def _tasks(job: Job, role: Role, roster: Roster) -> Iterator[RenderedObject]:
     for task in role.tasks():
         yield _service(job, role, task)
         yield _controller(job, role, task, roster)
 
 
-def _config_name(job: Job) -> str:
-    return f"{job.name}-cluster-config"
-
-
 def _suffix(role: Role, index: int) -> str:
-    """A role of one task has no number: tensorflow-ps-service, as the tutorial has it."""
+    """A role of one task has no number: tensorflow-ps-service, as in the tutorial."""
     return str(index) if role.replicas > 1 else ""
 
 
@@ -90,8 +81,8 @@ def _label(job: Job, role: Role, index: int) -> str:
 
 
 def _service_name(job: Job, role: Role, index: int) -> str:
-    word = _SERVICE_WORDS.get(role.name, role.name.lower())
-    return f"{job.name}-{word}-service{_suffix(role, index)}"
+    name = _SERVICE_NAMES.get(role.name, role.name.lower())
+    return f"{job.name}-{name}-service{_suffix(role, index)}"
 
 
 def _roster(job: Job, domain: str) -> Roster:
@@ -100,24 +91,26 @@ def _roster(job: Job, domain: str) -> Roster:
         role.name: [f"{_service_name(job, role, i)}{end}:{role.port}" for i in range(role.replicas)]
         for role in job.roles
     }
-    return Roster(hosts=hosts, dialect=job.dialect)
+    return Roster(hosts=hosts, dialect=job.dialect, config_map=f"{job.name}-cluster-config")
 
 
-def _config_map(job: Job, roster: Roster) -> Piece:
-    names = [host.rpartition(":")[0] for hosts in roster.hosts.values() for host in hosts]
+def _config_map(job: Job, roster: Roster) -> RenderedObject:
+    lists = roster.host_lists()
     data = {
-        "ps": ",".join(roster.hosts.get(PS, ())),
-        "worker": ",".join(roster.hosts.get(WORKER, ())),
+        "ps": lists["PS_HOSTS"],
+        "worker": lists["WORKER_HOSTS"],
         **(roster.config_data() if has_tf_config(job) else {}),
-        "names": "".join(f"{name}\n" for name in names),
+        "names": cluster.names(roster),
         "wait.sh": scripts.read("wait.sh"),
     }
-    metadata = {"name": _config_name(job), "namespace": job.namespace}
+    metadata = {"name": roster.config_map, "namespace": job.namespace}
     manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
-    return Piece(manifest, "The hosts of all tasks; `ps` and `worker` as the programs take them.")
+    return RenderedObject(
+        manifest, "The addresses of all tasks; `ps` and `worker` in the form that programs accept."
+    )
 
 
-def _service(job: Job, role: Role, task: Task) -> Piece:
+def _service(job: Job, role: Role, task: Task) -> RenderedObject:
     label = _label(job, role, task.index)
     metadata = {
         "name": _service_name(job, role, task.index),
@@ -126,53 +119,35 @@ def _service(job: Job, role: Role, task: Task) -> Piece:
     }
     spec = {"ports": [{"port": role.port, "targetPort": role.port}], "selector": {"name": label}}
     manifest = {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec}
-    return Piece(manifest, f"The address of {task.name}.")
+    return RenderedObject(manifest, f"The address of {task.name}.")
 
 
-def _controller(job: Job, role: Role, task: Task, roster: Roster) -> Piece:
+def _controller(job: Job, role: Role, task: Task, roster: Roster) -> RenderedObject:
     label = _label(job, role, task.index)
     spec = {"replicas": 1, "selector": {"name": label}, "template": _template(job, role, task, roster)}
     metadata = {"name": f"{label}-rc", "namespace": job.namespace}
     manifest = {"apiVersion": "v1", "kind": "ReplicationController", "metadata": metadata, "spec": spec}
-    return Piece(manifest, f"Keeps {task.name} running, for ever.")
+    return RenderedObject(manifest, f"Restarts {task.name} whenever it ends.")
 
 
 def _template(job: Job, role: Role, task: Task, roster: Roster) -> Manifest:
-    template = _with_variables(role.template, _variables(job, role, task, roster))
-    mount = {"name": "tfyard", "mountPath": _SCRIPTS_AT, "readOnly": True}
-    command = ["/bin/sh", f"{_SCRIPTS_AT}/wait.sh", f"{_SCRIPTS_AT}/names"]
-    template = podspec.add_init(template, podspec.helper("tfyard-wait", template, command, [mount]))
-    template = podspec.change_container(template, lambda c: podspec.with_port(c, role.port))
-    volume = {"name": "tfyard", "configMap": {"name": _config_name(job)}}
+    template = cluster.with_variables(role.template, _variables(job, role, task, roster))
+    template = podspec.add_init_container(template, cluster.wait_container(template))
+    template = podspec.change_container(template, lambda c: with_port(c, role.port))
     metadata = template.get("metadata") or {}
     labels = {**(metadata.get("labels") or {}), "name": _label(job, role, task.index)}
-    labels |= {"role": role.name.lower(), JOB_NAME: job.name}  # `spread` finds a job's pods by the latter
-    spec = podspec.extended(template["spec"], "volumes", [volume])
+    labels |= {"role": role.name.lower(), JOB_NAME: job.name}  # `spread` selects pods by the latter
+    spec = podspec.append(template["spec"], "volumes", [cluster.scripts_volume(roster.config_map)])
     return {"metadata": {**metadata, "labels": labels}, "spec": {**spec, "restartPolicy": "Always"}}
 
 
-def _with_variables(template: Manifest, ours: list[Manifest]) -> Manifest:
-    def change(container: Manifest) -> Manifest:
-        taken = podspec.own_env(container)
-        own = container.get("env") or []
-        return {**container, "env": [*(entry for entry in ours if entry["name"] not in taken), *own]}
-
-    return podspec.change_container(template, change)
-
-
 def _variables(job: Job, role: Role, task: Task, roster: Roster) -> list[Manifest]:
-    words = podspec.words_of(role)
-    aliases = {"PS_HOSTS": "$(PS_KEY)", "WORKER_HOSTS": "$(WORKER_KEY)"}
-    kind = roster.type_of(role.name)
-    aliases |= {"JOB_NAME": kind, "TASK_INDEX": str(task.index)}
-    found = [_from_config_map(job, name, key) for name, key in _KEYS.items()]
-    found += [{"name": name, "value": value} for name, value in aliases.items() if name in words]
-    if has_tf_config(job):
-        key = kind if kind in roster.config_data() else "cluster"
-        value = f'{{"cluster":$({CLUSTER_VARIABLE}),"task":{{"type":"{kind}","index":{task.index}}}}}'
-        found += [_from_config_map(job, CLUSTER_VARIABLE, key), {"name": TF_CONFIG, "value": value}]
-    return found
-
-
-def _from_config_map(job: Job, name: str, key: str) -> Manifest:
-    return {"name": name, "valueFrom": {"configMapKeyRef": {"name": _config_name(job), "key": key}}}
+    """PS_KEY and WORKER_KEY always; the classic variables if the program mentions them; TF_CONFIG."""
+    text = program_text(tensorflow_container(role.template))
+    classic = {**roster.classic(task), "PS_HOSTS": "$(PS_KEY)", "WORKER_HOSTS": "$(WORKER_KEY)"}
+    return [
+        podspec.from_config_map("PS_KEY", roster.config_map, "ps"),
+        podspec.from_config_map("WORKER_KEY", roster.config_map, "worker"),
+        *({"name": name, "value": value} for name, value in classic.items() if name in text),
+        *(roster.environment(role.name)(task.index) if has_tf_config(job) else ()),
+    ]

@@ -1,23 +1,31 @@
-"""A Jupyter server beside a cluster. The password never leaves: only its hash is written, into a Secret."""
+"""A Jupyter server that uses a cluster. Only the hash of its password is written, into a Secret."""
 
 import base64
 import hashlib
 import json
 from pathlib import PurePosixPath
+from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from tfyard.model import Manifest
+from tfyard.errors import Usage
+from tfyard.model import EVALUATOR, Job, Manifest, tensorflow_container
+from tfyard.model.names import DEFAULT_PORT
 
-from . import scripts
-from .manifests import Piece
+from . import podspec, scripts
+from .objects import RenderedObject
 
 DEFAULT_IMAGE = "tensorflow/tensorflow:2.21.0-jupyter"
 PORT = 8888
 BOARD_PORT = 6006
 CONFIG_FILE = "jupyter_server_config.json"
+CLUSTER_CONFIG = "CLUSTER_CONFIG"
+"""The variable that lists the addresses of all tasks, for notebooks and for scripts/server.py."""
 _CONFIG_AT = "/etc/tfyard-jupyter"
 _SCRIPTS_AT = "/tfyard"
+
+Hosts = dict[str, list[str]]
 
 
 class Server(Struct, frozen=True, kw_only=True):
@@ -27,7 +35,7 @@ class Server(Struct, frozen=True, kw_only=True):
     service_type: str = "ClusterIP"
     hashed: str = ""
     password_secret: str = ""
-    """A Secret that exists and has the password itself under the key `password`; instead of a hash."""
+    """An existing Secret with the password itself under the key `password`; instead of a hash."""
     env: tuple[Manifest, ...] = ()
     volumes: tuple[Manifest, ...] = ()
     mounts: tuple[Manifest, ...] = ()
@@ -38,13 +46,21 @@ class Server(Struct, frozen=True, kw_only=True):
     """Further ports, such as that of a TensorFlow server in the notebook."""
 
 
-def hash_password(password: str, namespace: str, name: str) -> str:
-    """As Jupyter itself hashes it (argon2id). The salt comes from what is hashed: the same input must give
-    the same output, and two servers or two passwords still never share a salt."""
-    from argon2 import low_level
+def import_argon2() -> Any:
+    """The package of the extra `notebook`, or an error that says how to install it."""
+    try:
+        from argon2 import low_level
+    except ImportError:
+        raise Usage('Jupyter\'s password needs argon2-cffi: pip install "tfyard[notebook]"') from None
+    return low_level
 
+
+def hash_password(password: str, namespace: str, name: str) -> str:
+    """As Jupyter itself hashes it (argon2id). The salt is computed from the input: the same input must give the
+    same output, and two servers or two passwords still never share a salt."""
+    low_level = import_argon2()
     salt = hashlib.sha256(f"tfyard jupyter\0{namespace}\0{name}\0{password}".encode()).digest()[:16]
-    made = low_level.hash_secret(
+    hashed = low_level.hash_secret(
         password.encode(),
         salt,
         time_cost=10,
@@ -53,25 +69,65 @@ def hash_password(password: str, namespace: str, name: str) -> str:
         hash_len=32,
         type=low_level.Type.ID,
     )
-    return f"argon2:{made.decode()}"
+    return f"argon2:{hashed.decode()}"
 
 
-def from_config_map(variable: str, name: str, key: str) -> Manifest:
-    return {"name": variable, "valueFrom": {"configMapKeyRef": {"name": name, "key": key}}}
+def cluster_config(hosts: Hosts) -> str:
+    return json.dumps(hosts, separators=(",", ":"))
 
 
-def render(server: Server) -> list[Piece]:
-    pieces = [] if server.password_secret else [_secret(server)]
-    return [*pieces, _script(server), _service(server), _deployment(server)]
+def for_job(server: Server, job: Job, hosts: Hosts) -> Server:
+    """The server with the job's volumes, and the addresses of its tasks."""
+    env, ports = _cluster_variables(job, hosts, server.name)
+    volumes, mounts = _volumes(job)
+    board = server.summaries or (job.tensorboard.log_dir if job.tensorboard else "")
+    return replace(
+        server, env=tuple(env), volumes=tuple(volumes), mounts=tuple(mounts), ports=ports, summaries=board
+    )
+
+
+def _cluster_variables(job: Job, hosts: Hosts, server: str) -> tuple[list[Manifest], tuple[int, ...]]:
+    """CLUSTER_CONFIG always; if the job has no chief, also a TF_CONFIG as the chief, and the chief's port."""
+    from tfyard.planner.tf_config import TF_CONFIG, Roster, tf_config  # slow to import
+
+    roster = Roster(hosts={role: hosts[role] for role in hosts if role != EVALUATOR}, dialect=job.dialect)
+    cluster = {roster.type_of(role): listed for role, listed in roster.hosts.items()}
+    env: list[Manifest] = [{"name": CLUSTER_CONFIG, "value": cluster_config(cluster)}]
+    if not cluster or "chief" in cluster or "master" in cluster:
+        return env, ()
+    own = f"{server}.{job.namespace}.svc:{DEFAULT_PORT}"
+    config = tf_config(cluster_config({"chief": [own], **cluster}), "chief", 0, environment=False)
+    return [*env, {"name": TF_CONFIG, "value": config}], (DEFAULT_PORT,)
+
+
+def _volumes(job: Job) -> tuple[list[Manifest], list[Manifest]]:
+    """What the tasks mount, each once. Different volumes of one name get different names."""
+    found: dict[str, Manifest] = {}
+    mounts: dict[str, Manifest] = {}
+    for role in job.roles:
+        mounted = tensorflow_container(role.template).get("volumeMounts") or []
+        known = {volume["name"]: volume for volume in role.template["spec"].get("volumes") or []}
+        for mount in mounted:
+            if mount["name"] in known and mount["mountPath"] not in mounts:
+                source = {key: value for key, value in known[mount["name"]].items() if key != "name"}
+                name = podspec.free_name(mount["name"], source, found)
+                found[name] = source
+                mounts[mount["mountPath"]] = {**mount, "name": name}
+    return [{"name": name, **source} for name, source in found.items()], list(mounts.values())
+
+
+def render(server: Server) -> list[RenderedObject]:
+    secret = [] if server.password_secret else [_secret(server)]
+    return [*secret, _script(server), _service(server), _deployment(server)]
 
 
 def how_to_reach(server_name: str, namespace: str, service_type: str) -> list[str]:
-    """The address, on any cloud and on none."""
+    """How to open the server, by type of Service."""
     service = f"kubectl --namespace {namespace} get service {server_name}"
     forward = f"kubectl --namespace {namespace} port-forward service/{server_name} 8888:8888"
     here = f"On any cluster: {forward}, then http://localhost:8888"
     if service_type == "LoadBalancer":
-        return [f"Jupyter's address is the EXTERNAL-IP of: {service} (it may take minutes to appear)", here]
+        return [f"Jupyter's address is the EXTERNAL-IP of: {service} (assigning it may take minutes)", here]
     if service_type == "NodePort":
         return [f"Jupyter's port on every node is the second number in PORT(S) of: {service}", here]
     return [here]
@@ -85,7 +141,7 @@ def _metadata(server: Server, name: str) -> Manifest:
     return {"name": name, "namespace": server.namespace, "labels": _labels(server)}
 
 
-def _secret(server: Server) -> Piece:
+def _secret(server: Server) -> RenderedObject:
     text = json.dumps({"PasswordIdentityProvider": {"hashed_password": server.hashed}})
     manifest = {
         "apiVersion": "v1",
@@ -94,20 +150,22 @@ def _secret(server: Server) -> Piece:
         "type": "Opaque",
         "data": {CONFIG_FILE: base64.b64encode(text.encode()).decode()},
     }
-    return Piece(manifest, "Jupyter's own config with the hash of the password; the password is nowhere.")
+    return RenderedObject(
+        manifest, "Jupyter's config with the hash of the password; the password itself is not written."
+    )
 
 
-def _script(server: Server) -> Piece:
+def _script(server: Server) -> RenderedObject:
     manifest = {
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": _metadata(server, f"{server.name}-start"),
         "data": {"jupyter.sh": scripts.read("jupyter.sh")},
     }
-    return Piece(manifest, "How Jupyter is started.")
+    return RenderedObject(manifest, "The script that starts Jupyter.")
 
 
-def _service(server: Server) -> Piece:
+def _service(server: Server) -> RenderedObject:
     ports = [{"name": "jupyter", "port": PORT}]
     ports += [{"name": "tensorboard", "port": BOARD_PORT}] if server.summaries else []
     ports += [{"name": f"tf-{port}", "port": port} for port in server.ports]
@@ -118,10 +176,12 @@ def _service(server: Server) -> Piece:
         "metadata": _metadata(server, server.name),
         "spec": spec,
     }
-    return Piece(manifest, " ".join(how_to_reach(server.name, server.namespace, server.service_type)))
+    return RenderedObject(
+        manifest, " ".join(how_to_reach(server.name, server.namespace, server.service_type))
+    )
 
 
-def _deployment(server: Server) -> Piece:
+def _deployment(server: Server) -> RenderedObject:
     labels = _labels(server)
     spec = {
         "replicas": 1,
@@ -135,8 +195,9 @@ def _deployment(server: Server) -> Piece:
         "metadata": _metadata(server, server.name),
         "spec": spec,
     }
-    why = "The notebook server. Its notebooks outlive the pod only on a volume that does."
-    return Piece(manifest, why)
+    return RenderedObject(
+        manifest, "The notebook server. Notebooks that are not on a volume are lost with the pod."
+    )
 
 
 def _pod(server: Server) -> Manifest:
@@ -144,17 +205,17 @@ def _pod(server: Server) -> Manifest:
     volumes = [*server.volumes, {"name": "tfyard-start", "configMap": {"name": f"{server.name}-start"}}]
     if not server.password_secret:
         volumes.append({"name": "tfyard-password", "secret": {"secretName": f"{server.name}-password"}})
-    if _needs_room(server, "/notebooks"):
+    if _needs_directory(server, "/notebooks"):
         volumes.append({"name": "tfyard-notebooks", "emptyDir": {}})
     if server.summaries:
         containers.append(_board(server))
-        if _needs_room(server, server.summaries):
+        if _needs_directory(server, server.summaries):
             volumes.append({"name": "tfyard-summaries", "emptyDir": {}})
     return {"containers": containers, "volumes": volumes}
 
 
-def _needs_room(server: Server, path: str) -> bool:
-    """An empty directory there would hide what a mount above it brings."""
+def _needs_directory(server: Server, path: str) -> bool:
+    """Not if a volume is mounted there or above: an empty directory would hide its contents."""
     wanted = PurePosixPath(path)
     return not any(wanted.is_relative_to(mount["mountPath"]) for mount in server.mounts)
 
@@ -162,7 +223,7 @@ def _needs_room(server: Server, path: str) -> bool:
 def _jupyter(server: Server) -> Manifest:
     env: list[Manifest] = [{"name": "NOTEBOOKS", "value": "/notebooks"}]
     mounts = [*_common_mounts(server), {"name": "tfyard-start", "mountPath": _SCRIPTS_AT, "readOnly": True}]
-    if _needs_room(server, "/notebooks"):
+    if _needs_directory(server, "/notebooks"):
         mounts.append({"name": "tfyard-notebooks", "mountPath": "/notebooks"})
     if server.password_secret:
         source = {"secretKeyRef": {"name": server.password_secret, "key": "password"}}
@@ -196,6 +257,6 @@ def _board(server: Server) -> Manifest:
 
 
 def _common_mounts(server: Server) -> list[Manifest]:
-    own = bool(server.summaries) and _needs_room(server, server.summaries)
+    own = bool(server.summaries) and _needs_directory(server, server.summaries)
     extra = [{"name": "tfyard-summaries", "mountPath": server.summaries}] if own else []
     return [*server.mounts, *extra]

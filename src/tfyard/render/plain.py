@@ -1,8 +1,8 @@
 """`--as plain`: objects that any cluster runs without an operator.
 
-Roles with one pod spec become **one** Indexed Job, whose success policy ends every pod, parameter servers
-too, when the deciding task succeeds. Roles that differ become a Job each, and the deciding task's last step
-removes the others. What Kubernetes' own Jobs cannot do is said by `shortfalls`.
+Roles with the same pod spec become **one** Indexed Job, whose success policy ends every pod, parameter servers
+too, when the job's leader succeeds. Roles that differ become a Job each, and the leader's last step deletes the
+others. `unsupported` says what Kubernetes' Jobs cannot do.
 """
 
 from collections.abc import Callable
@@ -10,125 +10,107 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from tfyard.errors import Invalid
-from tfyard.model import (
-    CHIEF,
-    EVALUATOR,
-    MASTER,
-    PS,
-    WORKER,
-    Job,
-    Manifest,
-    Problem,
-    Role,
-    ServiceMode,
-    Task,
-    tensorflow_container,
-)
+from tfyard.model import EVALUATOR, PS, Job, Problem, Role, ServiceMode, Task, tensorflow_container
 from tfyard.model.names import REPLICA_TYPE
-from tfyard.planner.cluster import CLUSTER_VARIABLE, Roster, has_tf_config
+from tfyard.planner.indexes import compress
 from tfyard.planner.job_setup import Setup, addresses
+from tfyard.planner.leaders import leaders, leading_role
+from tfyard.planner.pods import env_names, program_text
+from tfyard.planner.tf_config import Roster, has_tf_config, tf_config
 
-from . import cluster, code, jobs, last_step, podspec, prerequisites
-from .comments import Path
-from .manifests import Piece
-from .options import Setting
+from . import cluster, code, last_step, podspec, prerequisites, scripts
+from .indexed_job import indexed_job, pod_template
+from .objects import Path, RenderedObject
+from .options import RenderOptions
 
 JOB_LABEL = "batch.kubernetes.io/job-name"
 Host = Callable[[Task], str]
 
 
-def plain(job: Job, setting: Setting) -> list[Piece]:
-    job = replace(job, roles=tuple(role for role in job.roles if role.replicas))
-    if not job.roles:
-        raise Invalid([Problem((), "the job has no task: there is nothing to render", "give a role a count")])
+def plain(job: Job, options: RenderOptions) -> list[RenderedObject]:
+    job = prerequisites.without_empty_roles(job)
     one = is_one_job(job)
-    job, carried = code.ship(job, setting)
-    job, before = prerequisites.before(job, setting)
-    job = replace(job, services=_named(setting.services or job.services))
-    made = _one_job(job, setting) if one else _job_per_role(job, setting)
-    return [*before, *carried, *made, *prerequisites.tensorboard(job)]
+    job, code_objects = code.add(job, options)
+    job, before = prerequisites.create(job, options)
+    job = replace(job, services=_service_mode(options.services or job.services))
+    jobs = _one_job(job, options) if one else _job_per_role(job, options)
+    return [*before, *code_objects, *jobs, *prerequisites.tensorboard(job)]
 
 
-def hosts(job: Job, setting: Setting) -> dict[str, list[str]]:
-    """Everybody's address, for those who drive the cluster from outside of it."""
-    job = replace(job, roles=tuple(role for role in job.roles if role.replicas))
-    job = replace(job, services=_named(setting.services or job.services))
-    return (_numbered(job, setting)[0] if is_one_job(job) else _roster(job, setting, None)).hosts
+def hosts(job: Job, options: RenderOptions) -> dict[str, list[str]]:
+    """The address of every task; for programs outside of the job."""
+    job = prerequisites.without_empty_roles(job)
+    job = replace(job, services=_service_mode(options.services or job.services))
+    return (_numbered(job, options)[0] if is_one_job(job) else _roster(job, options, None)).hosts
 
 
-def _numbered(job: Job, setting: Setting) -> tuple[Roster, dict[Task, int]]:
-    """One Job for all: tasks are numbered through, and named by their number."""
+def _numbered(job: Job, options: RenderOptions) -> tuple[Roster, dict[Task, int]]:
+    """In one Job for all roles, pods are numbered consecutively, and named by their number."""
     number = {task: i for i, task in enumerate(job.tasks())}
-    return _roster(job, setting, lambda task: f"{job.name}-{number[task]}"), number
+    return _roster(job, options, lambda task: f"{job.name}-{number[task]}"), number
 
 
-def _named(services: ServiceMode | None) -> ServiceMode:
-    """Tasks of a cluster need names, whatever a run on one machine can do without."""
+def _service_mode(services: ServiceMode | None) -> ServiceMode:
+    """Tasks in a cluster need names; only a local run can do without Services."""
     return "per-replica" if services == "per-replica" else "shared"
 
 
-def shortfalls(job: Job) -> list[str]:
-    """What the job asks for and plain objects cannot do."""
+def unsupported(job: Job) -> list[str]:
+    """What the job says and plain Jobs cannot do."""
     found = []
     if job.run_policy.scheduling is not None:
-        found.append("gang: Jobs start their pods one by one; a queue such as Kueue can hold them together")
+        found.append("gang: Jobs start their pods one by one; Kueue can start them together")
     if job.run_policy.evaluator_grace:
         found.append("evaluator.grace: the evaluator ends with the training")
     if job.dynamic_workers:
         found.append("dynamic: every task lists all workers")
     if job.fails_with == "chief":
-        found.append("a failed worker fails the job; v1alpha1 looked at its chief only")
+        found.append("a failed worker fails the job; with v1alpha1 only the chief does")
     if any(role.restart == "Always" for role in job.roles):
-        found.append("restart always: a Job runs a task again when it fails, not when it succeeds")
+        found.append("restart: always: a Job restarts a task that fails, not one that succeeds")
     return found
 
 
 def is_one_job(job: Job) -> bool:
-    """Whether one pod template can serve all roles. The command must be known, because a step before it
-    finds out the role; `$(TASK_INDEX)` would be filled in before that step, with the wrong number, and
+    """Whether one pod template can serve all roles. The command must be known, because task.sh runs before it
+    and finds out the role; the kubelet would expand `$(TASK_INDEX)` before that, to the wrong number, and
     `$(TF_CONFIG)` not at all."""
     first, *others = job.roles
     if not others or not podspec.command_of(first):
         return False
-    words = podspec.words_of(first)
-    own = podspec.own_env(tensorflow_container(first.template))
-    if any(name in own or f"$({name})" in words for name in ("TF_CONFIG", "TASK_INDEX", "JOB_NAME")):
+    container = tensorflow_container(first.template)
+    own, text = env_names(container), program_text(container)
+    if any(name in own or f"$({name})" in text for name in ("TF_CONFIG", "TASK_INDEX", "JOB_NAME")):
         return False
     same = (first.template, first.restart, first.port)
     return all((role.template, role.restart, role.port) == same for role in others)
 
 
-def _one_job(job: Job, setting: Setting) -> list[Piece]:
-    roster, number = _numbered(job, setting)
+def _one_job(job: Job, options: RenderOptions) -> list[RenderedObject]:
+    roster, number = _numbered(job, options)
     role = job.roles[0]
-    template = cluster.with_variables(role.template, _shared_variables(job, roster, podspec.words_of(role)))
+    template = cluster.with_variables(role.template, cluster.shared_variables(role, roster))
     counts = [f"{roster.type_of(role.name)}:{role.replicas}" for role in job.roles]
     command = ["/bin/sh", f"{cluster.SCRIPTS_AT}/task.sh", *counts, "--", *podspec.command_of(role)]
-    template = podspec.change_container(
-        template, lambda c: {**{k: v for k, v in c.items() if k != "args"}, "command": command}
-    )
-    template = jobs.pod(cluster.with_waiting(template, job), job, role, cluster.labels(job))
-    success = _succeeded(job, number)
-    notes: dict[Path, str] = {
-        ("spec", "completions"): f"Pods by number: {_ranges(job)}.",
-        ("spec", "successPolicy"): "When this task has succeeded, all other pods are ended.",
+    template = podspec.change_container(template, lambda c: podspec.with_command(c, command))
+    template = pod_template(job, role, cluster.with_waiting(template, roster.config_map), cluster.labels(job))
+    success = compress(number[task] for task in _deciding(job))
+    comments: dict[Path, str] = {
+        ("spec", "completions"): f"Pods by index: {_ranges(job)}.",
+        ("spec", "successPolicy"): "When these pods have succeeded, Kubernetes ends all others.",
     }
-    why = "All roles share one pod spec, so one Job runs them all."
+    comment = "All roles have the same pod spec, so one Job runs them all."
     return [
-        cluster.config_map(job, roster, ["wait.sh", "task.sh"]),
+        cluster.config_map(job, roster, {"wait.sh": scripts.read("wait.sh"), "task.sh": _task_script()}),
         *_services(job, {task: (job.name, i) for task, i in number.items()}),
-        Piece(jobs.job(job.name, job, role, template, (job.size, success)), why, notes),
+        RenderedObject(indexed_job(job, role, job.name, template, (job.size, success)), comment, comments),
     ]
 
 
-def _shared_variables(job: Job, roster: Roster, words: str) -> list[Manifest]:
-    own = "evaluator" in roster.config_data()
-    return [
-        cluster.index_variable(),
-        *cluster.host_lists(job, words),
-        cluster.from_config_map(job, CLUSTER_VARIABLE, "cluster"),
-        *([cluster.from_config_map(job, cluster.EVALUATOR_VARIABLE, "evaluator")] if own else []),
-    ]
+def _task_script() -> str:
+    """The script finds out role and index; the planner says how to write TF_CONFIG with them."""
+    text = tf_config("$cluster", "$JOB_NAME", "$TASK_INDEX").replace('"', '\\"')
+    return scripts.read("task.sh").replace("@TF_CONFIG@", text)
 
 
 def _ranges(job: Job) -> str:
@@ -140,85 +122,67 @@ def _ranges(job: Job) -> str:
     return ", ".join(parts)
 
 
-def _succeeded(job: Job, number: dict[Task, int]) -> str:
-    """The indexes whose success is the job's: the chief's, else worker 0's, or all workers'."""
-    if job.chief is not None and job.chief in number:
-        return str(number[job.chief])
-    for name in (CHIEF, MASTER):
-        if Task(name, 0) in number:
-            return str(number[Task(name, 0)])
-    workers = [i for task, i in number.items() if task.role == WORKER]
-    if not workers:
-        return ""
-    if job.success == "AllWorkers" and len(workers) > 1:
-        return f"{workers[0]}-{workers[-1]}"
-    return str(workers[0])
+def _deciding(job: Job) -> list[Task]:
+    """The tasks whose success is the job's."""
+    role, indexes = leading_role(job), leaders(job)
+    return [] if role is None else [task for task in role.tasks() if task.index in indexes]
 
 
-def _job_per_role(job: Job, setting: Setting) -> list[Piece]:
-    roster = _roster(job, setting, None)
-    several = has_tf_config(job)
-    last = last_step.leader(job, list(job.roles))
-    others = [_job_name(job, role) for role in job.roles if last is not None and role.name != last.name]
-    ends = last is not None and bool(others) and _has_endless(job)
-    pieces: list[Piece] = []
-    if several:
-        files = ["wait.sh", *(["last.sh", "end.py"] if ends else [])]
-        pieces += [cluster.config_map(job, roster, files), *_services(job, _places(job))]
-    if ends and last is not None:
-        _require_command(last)
-        pieces += last_step.permissions(job, last, others)
-    for role in job.roles:
-        is_last = ends and last is not None and role.name == last.name
-        pieces.append(_role_job(job, role, roster if several else None, others if is_last else []))
-    return pieces
+def _job_per_role(job: Job, options: RenderOptions) -> list[RenderedObject]:
+    roster = _roster(job, options, None) if has_tf_config(job) else None
+    leader, others = leading_role(job), _jobs_to_delete(job)
+    objects: list[RenderedObject] = []
+    if roster is not None:
+        files = ["wait.sh", *(["last.sh", "end.py"] if others else [])]
+        texts = {name: scripts.read(name) for name in files}
+        objects += [cluster.config_map(job, roster, texts), *_services(job, _pods(job))]
+    if leader is not None and others:
+        _require_command(leader)
+        objects += last_step.permissions(job, leader, others)
+    return [*objects, *(_role_job(job, role, roster, others if role == leader else []) for role in job.roles)]
 
 
-def _has_endless(job: Job) -> bool:
-    """Whether some role would go on after the deciding task: parameter servers and evaluators always do."""
-    return any(role.name in (PS, EVALUATOR) for role in job.roles) or job.success != "AllWorkers"
+def _jobs_to_delete(job: Job) -> list[str]:
+    """Those that would continue after the leader has ended: parameter servers and evaluators always do."""
+    leader = leading_role(job)
+    is_endless = any(role.name in (PS, EVALUATOR) for role in job.roles) or job.success != "AllWorkers"
+    if leader is None or not is_endless:
+        return []
+    return [_job_name(job, role) for role in job.roles if role.name != leader.name]
 
 
 def _require_command(role: Role) -> None:
     if not podspec.command_of(role):
-        text = (
-            "has no command, and a last step must follow it: plain parameter servers never end by themselves"
-        )
-        fix = "say what to run, or render with --as tfjob for a cluster with an operator"
+        text = "has no command, but a step must run after it: plain parameter servers never end by themselves"
+        fix = "set `run`, or render with --as tfjob for a cluster with an operator"
         raise Invalid([Problem((role.name.lower(), "run"), text, fix)])
 
 
-def _role_job(job: Job, role: Role, roster: Roster | None, others: list[str]) -> Piece:
+def _role_job(job: Job, role: Role, roster: Roster | None, others: list[str]) -> RenderedObject:
     template = role.template
     if others:
         template = last_step.with_last_step(template, job, role, others)
     if roster is not None:
-        ours = cluster.variables(job, role, roster, cluster.index_variable())
-        template = cluster.with_waiting(cluster.with_variables(template, ours), job)
-    template = jobs.pod(template, job, role, {**cluster.labels(job), REPLICA_TYPE: role.name.lower()})
-    alone = {Task(role.name, i): i for i in range(role.replicas)}
-    success = _succeeded(job, alone) if role.replicas > 1 and _leads(job, role) else ""
-    if success and job.success == "AllWorkers":
-        success = ""  # all completions are what a Job waits for anyway
-    manifest = jobs.job(_job_name(job, role), job, role, template, (role.replicas, success))
-    return Piece(manifest, f"The role `{role.name.lower()}`: {role.replicas} pods, numbered from 0.")
-
-
-def _leads(job: Job, role: Role) -> bool:
-    found = last_step.leader(job, list(job.roles))
-    return found is not None and found.name == role.name
+        template = cluster.with_variables(template, cluster.variables(role, roster))
+        template = cluster.with_waiting(template, roster.config_map)
+    labels = {**cluster.labels(job), REPLICA_TYPE: role.name.lower()}
+    template = pod_template(job, role, template, labels)
+    deciding = [task.index for task in _deciding(job) if task.role == role.name]
+    success = compress(deciding) if len(deciding) < role.replicas else ""  # all: what a Job waits for anyway
+    manifest = indexed_job(job, role, _job_name(job, role), template, (role.replicas, success))
+    return RenderedObject(manifest, f"The role `{role.name.lower()}`: {role.replicas} pods, numbered from 0.")
 
 
 def _job_name(job: Job, role: Role) -> str:
     return f"{job.name}-{role.name.lower()}"
 
 
-def _places(job: Job) -> dict[Task, tuple[str, int]]:
+def _pods(job: Job) -> dict[Task, tuple[str, int]]:
+    """The Job of each task's pod, and its index there."""
     return {task: (f"{job.name}-{task.role.lower()}", task.index) for task in job.tasks()}
 
 
-def _services(job: Job, places: dict[Task, tuple[str, int]]) -> list[Piece]:
-    """Pods get their names from the shared Service in any case: that is how Indexed Jobs name them."""
+def _services(job: Job, pods: dict[Task, tuple[str, int]]) -> list[RenderedObject]:
     if job.services != "per-replica":
         return [cluster.shared_service(job)]
     roles = {role.name: role for role in job.roles}
@@ -226,18 +190,18 @@ def _services(job: Job, places: dict[Task, tuple[str, int]]) -> list[Piece]:
         cluster.task_service(
             job, roles[task.role], task.index, {JOB_LABEL: name, cluster.INDEX_LABEL: str(index)}
         )
-        for task, (name, index) in places.items()
+        for task, (name, index) in pods.items()
     ]
 
 
-def _roster(job: Job, setting: Setting, host: Host | None) -> Roster:
-    """Everybody's address. Indexed Jobs name their pods JOB-INDEX, which for a Job per role is the planner's
-    own name; in one Job for all it is a number."""
-    setup = Setup(services=job.services or "shared", domain=setting.domain)
+def _roster(job: Job, options: RenderOptions, host: Host | None) -> Roster:
+    """Indexed Jobs name their pods JOB-INDEX: with a Job per role that is the planner's own name; with one Job for
+    all roles it is `host`."""
+    setup = Setup(services=job.services or "shared", domain=options.domain)
     if host is None or job.services == "per-replica":
         hosts = {role.name: addresses(job, role, setup) for role in job.roles}
     else:
-        domain = f".{setting.domain}" if setting.domain else ""
+        domain = f".{options.domain}" if options.domain else ""
         end = f".{job.name}.{job.namespace}.svc{domain}"
         hosts = {role.name: [f"{host(t)}{end}:{role.port}" for t in role.tasks()] for role in job.roles}
-    return Roster(hosts=hosts, dialect=job.dialect)
+    return Roster(hosts=hosts, dialect=job.dialect, config_map=cluster.config_map_name(job))

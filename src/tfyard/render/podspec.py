@@ -1,10 +1,10 @@
-"""Small changes to a role's pod template. Templates are shared, so each returns a new one."""
+"""Small changes to a pod template. Templates are shared, so each function returns a new one."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from tfyard.model import Manifest, Role, tensorflow_container
-from tfyard.model.names import PORT_NAME
+from tfyard.model.names import MAX_LABEL
 
 Change = Callable[[Manifest], Manifest]
 
@@ -16,30 +16,32 @@ def change_container(template: Manifest, change: Change) -> Manifest:
     return {**template, "spec": {**template["spec"], "containers": containers}}
 
 
+def with_command(container: Manifest, command: list[str]) -> Manifest:
+    return {**{key: value for key, value in container.items() if key != "args"}, "command": command}
+
+
 def add_volume(template: Manifest, volume: Manifest, mount: Manifest) -> Manifest:
-    """A volume, mounted where the training is."""
-    template = change_container(template, lambda c: extended(c, "volumeMounts", [mount]))
-    return {**template, "spec": extended(template["spec"], "volumes", [volume])}
+    """A volume, mounted into the container that trains."""
+    template = change_container(template, lambda c: append(c, "volumeMounts", [mount]))
+    return {**template, "spec": append(template["spec"], "volumes", [volume])}
 
 
-def add_init(template: Manifest, container: Manifest, *, first: bool = False) -> Manifest:
+def add_init_container(template: Manifest, container: Manifest, *, first: bool = False) -> Manifest:
     spec: Manifest = template["spec"]
-    there = spec.get("initContainers") or []
-    return {
-        **template,
-        "spec": {**spec, "initContainers": [container, *there] if first else [*there, container]},
-    }
+    present = spec.get("initContainers") or []
+    containers = [container, *present] if first else [*present, container]
+    return {**template, "spec": {**spec, "initContainers": containers}}
 
 
-def extended(owner: Manifest, key: str, items: Sequence[Any]) -> Manifest:
-    return {**owner, key: [*(owner.get(key) or []), *items]} if items else owner
+def append(owner: Manifest, key: str, items: Sequence[Any]) -> Manifest:
+    return {**owner, key: [*(owner.get(key) or []), *items]}
 
 
-def helper(name: str, template: Manifest, command: list[str], mounts: list[Manifest]) -> Manifest:
-    """A short step before the training, in the same image: it is on the node anyway.
+def init_container(name: str, template: Manifest, command: list[str], mounts: list[Manifest]) -> Manifest:
+    """A short step before the training, in the same image, which the node pulls anyway.
 
-    Resources and security are the training's own, since clusters with quotas or policies refuse containers
-    without; a pod's needs are the larger of both, so it costs nothing. A device is not asked for.
+    Resources and security are those of the training, because clusters with quotas or policies refuse containers
+    without; a pod needs the larger of both, so it costs nothing. Devices are not requested.
     """
     trains = tensorflow_container(template)
     kept: Manifest = {key: trains[key] for key in ("imagePullPolicy", "securityContext") if key in trains}
@@ -59,32 +61,22 @@ def helper(name: str, template: Manifest, command: list[str], mounts: list[Manif
     }
 
 
-def with_port(container: Manifest, port: int) -> Manifest:
-    ports = container.get("ports") or []
-    if any(entry.get("name") == PORT_NAME or entry.get("containerPort") == port for entry in ports):
-        return container
-    return extended(container, "ports", [{"name": PORT_NAME, "containerPort": port}])
-
-
-def explained(container: Manifest) -> Manifest:
-    """Without this the reason of a failure stays in a log that goes with the pod."""
-    if "terminationMessagePolicy" in container:
-        return container
-    return {**container, "terminationMessagePolicy": "FallbackToLogsOnError"}
-
-
 def command_of(role: Role) -> list[str]:
-    """What the role runs, in full; empty where the image's own entrypoint does."""
+    """What the role runs, in full; empty if the image's own entrypoint runs."""
     container = tensorflow_container(role.template)
     return [*container["command"], *(container.get("args") or [])] if container.get("command") else []
 
 
-def words_of(role: Role) -> str:
-    """All text in which a program may mention variables."""
-    container = tensorflow_container(role.template)
-    env = [entry.get("value") or "" for entry in container.get("env") or ()]
-    return " ".join(map(str, [*(container.get("command") or []), *(container.get("args") or []), *env]))
+def from_config_map(variable: str, config_map: str, key: str) -> Manifest:
+    return {"name": variable, "valueFrom": {"configMapKeyRef": {"name": config_map, "key": key}}}
 
 
-def own_env(container: Manifest) -> set[str]:
-    return {entry.get("name", "") for entry in container.get("env") or ()}
+def free_name(name: str, owner: Manifest, taken: dict[str, Manifest], limit: int = MAX_LABEL) -> str:
+    """This name, or one with a number appended if it is taken by something else: roles may each call a
+    different volume `data`."""
+    found, number = name, 1
+    while taken.get(found, owner) != owner:
+        number += 1
+        end = f"-{number}"
+        found = f"{name[: limit - len(end)]}{end}"
+    return found

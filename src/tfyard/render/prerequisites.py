@@ -1,81 +1,91 @@
-"""What must exist beside the job: Namespace, Secrets, volumes and claims, TensorBoard."""
+"""What must exist in addition to the job: Namespace, Secrets, volumes and claims, TensorBoard."""
 
 import base64
 from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
-from tfyard.model import Job, Manifest
+from tfyard.errors import Invalid
+from tfyard.model import Job, Manifest, Problem
 
-from .manifests import Piece
-from .naming import name_for
-from .options import SecretFile, Setting
+from . import podspec
+from .objects import RenderedObject
+from .options import RenderOptions, SecretFile
 
 _MAX_NAME = 253
-"""Of a claim, and of most things that are not a label."""
+"""Of a claim, and of most names that are not a label."""
 
 
-def before(job: Job, setting: Setting) -> tuple[Job, list[Piece]]:
-    """What the pods ask for by name, in the order in which a cluster wants it; and the job that asks."""
-    pieces = [namespace(job.namespace)] if setting.namespace else []
-    pieces += secrets(setting.secrets, job.namespace)
-    if setting.nfs_claims:
-        job, made = _claims_for_nfs(job)
-        pieces += made
-    pieces += [Piece(claim, "A volume with a `size`: the claim is created.") for claim in job.objects]
-    return job, pieces
+def without_empty_roles(job: Job) -> Job:
+    job = replace(job, roles=tuple(role for role in job.roles if role.replicas))
+    if not job.roles:
+        raise Invalid([Problem((), "the job has no task: there is nothing to render", "give a role a count")])
+    return job
 
 
-def namespace(name: str) -> Piece:
+def create(job: Job, options: RenderOptions) -> tuple[Job, list[RenderedObject]]:
+    """The objects that pods refer to by name, in the order in which to create them; and the job that refers
+    to them."""
+    objects = [namespace(job.namespace)] if options.create_namespace else []
+    objects += secrets(options.secrets, job.namespace)
+    if options.nfs_claims:
+        job, claims = _claims_for_nfs(job)
+        objects += claims
+    objects += [RenderedObject(claim, "The claim of a volume with a `size`.") for claim in job.objects]
+    return job, objects
+
+
+def namespace(name: str) -> RenderedObject:
     manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
-    return Piece(manifest, "Asked for with --create-namespace.")
+    return RenderedObject(manifest, "Requested with --create-namespace.")
 
 
-def secrets(files: Sequence[SecretFile], where: str) -> list[Piece]:
+def secrets(files: Sequence[SecretFile], namespace: str) -> list[RenderedObject]:
     entries: dict[str, dict[str, str]] = {}
     for file in files:
         entries.setdefault(file.secret, {})[file.key] = base64.b64encode(file.data).decode()
     return [
-        Piece(
+        RenderedObject(
             {
                 "apiVersion": "v1",
                 "kind": "Secret",
-                "metadata": {"name": name, "namespace": where},
+                "metadata": {"name": name, "namespace": namespace},
                 "type": "Opaque",
                 "data": data,
             },
-            "Asked for with --secret; the values are base64, which hides nothing: keep this file private.",
+            "Requested with --secret. The values are encoded (base64), not encrypted: keep this file private.",
         )
         for name, data in entries.items()
     ]
 
 
-def tensorboard(job: Job) -> list[Piece]:
+def tensorboard(job: Job) -> list[RenderedObject]:
     """The same objects that the operator creates."""
     if job.tensorboard is None:
         return []
-    from tfyard.planner import Site, children  # most jobs have none, and importing it takes time
+    from tfyard.planner import Site, children  # slow to import, and most jobs have no TensorBoard
 
-    made = children.tensorboard(job, Site())
-    return [Piece(manifest, f"`tensorboard: {job.tensorboard.log_dir}`.") for manifest in made]
+    created = children.tensorboard(job, Site())
+    comment = f"From `tensorboard: {job.tensorboard.log_dir}`."
+    return [RenderedObject(manifest, comment) for manifest in created]
 
 
-def _claims_for_nfs(job: Job) -> tuple[Job, list[Piece]]:
-    """Every NFS directory as a PersistentVolume and a claim; pods then name the claim."""
-    known: dict[str, Manifest] = {claim["metadata"]["name"]: claim for claim in job.objects}
-    pieces: dict[str, list[Piece]] = {}
+def _claims_for_nfs(job: Job) -> tuple[Job, list[RenderedObject]]:
+    """Every NFS directory as a PersistentVolume and a claim; pods then refer to the claim."""
+    taken: dict[str, Manifest] = {claim["metadata"]["name"]: claim for claim in job.objects}
+    objects: dict[str, list[RenderedObject]] = {}
 
     def claimed(volume: Manifest) -> Manifest:
         if "nfs" not in volume:
             return volume
-        name = name_for(volume["nfs"], f"{job.name}-{volume['name']}", known, _MAX_NAME)
-        known[name] = volume["nfs"]
-        pieces[name] = nfs_claim(name, job.namespace, volume["nfs"])
+        name = podspec.free_name(f"{job.name}-{volume['name']}", volume["nfs"], taken, _MAX_NAME)
+        taken[name] = volume["nfs"]
+        objects[name] = nfs_claim(name, job.namespace, volume["nfs"])
         read_only = {"readOnly": True} if volume["nfs"].get("readOnly") else {}
         return {"name": volume["name"], "persistentVolumeClaim": {"claimName": name, **read_only}}
 
     job = _with_volumes(job, claimed)
-    return job, [piece for made in pieces.values() for piece in made]
+    return job, [one for pair in objects.values() for one in pair]
 
 
 def _with_volumes(job: Job, change: Callable[[Manifest], Manifest]) -> Job:
@@ -92,9 +102,9 @@ def _with_volumes(job: Job, change: Callable[[Manifest], Manifest]) -> Job:
     return replace(job, roles=roles, tensorboard=board)
 
 
-def nfs_claim(name: str, where: str, nfs: Manifest, size: str = "1Gi") -> list[Piece]:
-    """NFS knows no sizes: the number only has to be the same on both sides."""
-    volume_name = f"{where}-{name}"
+def nfs_claim(name: str, namespace: str, nfs: Manifest, size: str = "1Gi") -> list[RenderedObject]:
+    """NFS has no sizes: the number only has to be the same in both."""
+    volume_name = f"{namespace}-{name}"
     common = {"accessModes": ["ReadWriteMany"], "storageClassName": ""}
     volume = {
         "apiVersion": "v1",
@@ -110,11 +120,14 @@ def nfs_claim(name: str, where: str, nfs: Manifest, size: str = "1Gi") -> list[P
     claim = {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
-        "metadata": {"name": name, "namespace": where},
+        "metadata": {"name": name, "namespace": namespace},
         "spec": {**common, "volumeName": volume_name, "resources": {"requests": {"storage": size}}},
     }
-    why = f"The NFS directory {nfs['server']}:{nfs['path']}"
+    directory = f"the NFS directory {nfs['server']}:{nfs['path']}"
+    empty = "Because storageClassName is empty, no other volume is bound."
     return [
-        Piece(volume, f"{why}. Its data stays when the claim goes (Retain)."),
-        Piece(claim, f"{why}, as pods ask for it. An empty storage class: no other volume may be bound."),
+        RenderedObject(
+            volume, f"The volume for {directory}. Its data stays when the claim is deleted (Retain)."
+        ),
+        RenderedObject(claim, f"The claim by which pods mount {directory}. {empty}"),
     ]

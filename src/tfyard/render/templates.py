@@ -1,7 +1,7 @@
-"""Jinja templates as users write them: sandboxed, and strict about names that nobody has given.
+"""Jinja templates of users: sandboxed, and strict about undefined names.
 
-A template is a program, and this one may loop for ever or fill the memory. The caller bounds it
-(`cli.bounded`): only a process of its own can be stopped for sure.
+A template is a program: it may loop forever or fill the memory. `cli.template_process` limits it, because only
+a separate process can be stopped reliably.
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,13 +17,13 @@ from tfyard.errors import Invalid
 from tfyard.model import Position, Problem
 
 MAX_OUTPUT = 16 << 20
-"""As much as we read of a manifest ourselves."""
+"""The most that tfyard reads of a manifest."""
 _NAME = "<template>"
-_FIX = "give it with --set {name}=VALUE, or in the file of --values"
+_FIX = "set it with --set {name}=VALUE, or in the file of --values"
 
 
 def fill(source: str, values: Mapping[str, Any], *, trim: bool) -> str:
-    """The text, or `Invalid` with every problem that can be seen. `trim`: lines of blocks leave no trace."""
+    """The text, or `Invalid` with every problem found. `trim`: lines with only a block are removed."""
     environment = ImmutableSandboxedEnvironment(
         undefined=jinja2.StrictUndefined, trim_blocks=trim, lstrip_blocks=trim, keep_trailing_newline=True
     )
@@ -33,7 +33,7 @@ def fill(source: str, values: Mapping[str, Any], *, trim: bool) -> str:
         tree = environment.parse(source)
         code = environment.compile(tree, filename=_NAME)
         template = jinja2.Template.from_code(environment, code, environment.make_globals(None))
-        return "".join(_bounded(template.generate(dict(values))))
+        return "".join(_limited(template.generate(dict(values))))
     except jinja2.UndefinedError as error:
         _refuse_undefined(error, environment.parse(source), set(values) | set(environment.globals))
     except jinja2.TemplateSyntaxError as error:
@@ -48,12 +48,12 @@ def fill(source: str, values: Mapping[str, Any], *, trim: bool) -> str:
         ValueError,
     ) as error:
         position = _position(error.__traceback__)
-        raise Invalid([Problem((), f"template: {_said(error)}", position=position)]) from None
+        raise Invalid([Problem((), f"template: {_message(error)}", position=position)]) from None
     except RecursionError:
-        raise Invalid([Problem((), "template: a macro calls itself without end")]) from None
+        raise Invalid([Problem((), "template: a macro calls itself endlessly")]) from None
 
 
-def _bounded(parts: Iterator[str]) -> Iterator[str]:
+def _limited(parts: Iterator[str]) -> Iterator[str]:
     size = 0
     for part in parts:
         size += len(part)
@@ -63,12 +63,12 @@ def _bounded(parts: Iterator[str]) -> Iterator[str]:
         yield part
 
 
-def _said(error: Exception) -> str:
+def _message(error: Exception) -> str:
     return f"{error}" if isinstance(error, jinja2.TemplateError) else f"{type(error).__name__}: {error}"
 
 
 def _position(traceback: TracebackType | None) -> Position | None:
-    """The template's line: Jinja rewrites its own frames to it."""
+    """The line in the template: Jinja maps its own frames to it."""
     found = None
     while traceback is not None:
         if traceback.tb_frame.f_code.co_filename == _NAME:
@@ -78,7 +78,7 @@ def _position(traceback: TracebackType | None) -> Position | None:
 
 
 def _refuse_undefined(error: jinja2.UndefinedError, tree: nodes.Template, known: set[str]) -> NoReturn:
-    """All names that are missing, not only the one that was met first."""
+    """All names that are missing, not only the first."""
     missing = _missing(tree, known)
     problems = [
         Problem((), f"template: {name!r} is undefined", _FIX.format(name=name), position=Position(line, 1))
@@ -90,7 +90,7 @@ def _refuse_undefined(error: jinja2.UndefinedError, tree: nodes.Template, known:
 
 
 def _missing(tree: nodes.Template, known: set[str]) -> dict[str, int]:
-    """Names that are used, set nowhere, and not asked for with `is defined` or `default`."""
+    """Names that are used, set nowhere, and not tested with `is defined` or `default`."""
     set_here = {n.name for n in tree.find_all(nodes.Name) if n.ctx in ("store", "param")}
     set_here |= {n.name for n in tree.find_all(nodes.Macro)} | {"loop", "caller", "varargs", "kwargs"}
     guards: list[nodes.Filter | nodes.Test] = [*tree.find_all(nodes.Filter), *tree.find_all(nodes.Test)]

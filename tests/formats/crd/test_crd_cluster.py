@@ -217,7 +217,7 @@ async def test_others_may_add_to_a_pod_that_they_do_not_own(
 def test_kubectl_explains_the_job_down_into_the_pod(control_plane: ControlPlane) -> None:
     explained = control_plane.kubectl("explain", "tfjob.spec.tfReplicaSpecs.template.spec.containers.image")
     assert "Container image name" in explained
-    assert "How many restarts of any kind" in control_plane.kubectl("explain", "tfjob.spec.runPolicy")
+    assert "Number of restarts of any kind" in control_plane.kubectl("explain", "tfjob.spec.runPolicy")
     assert "must remember" in control_plane.kubectl("explain", "tfj.status.tasks")
 
 

@@ -38,36 +38,36 @@ def test_a_full_template_has_no_problems() -> None:
     [("imagge", "image"), ("Image", "image"), ("volumeMount", "volumeMounts"), ("enV", "env")],
 )
 def test_a_misspelt_field_is_a_warning_with_a_guess(field: str, guess: str) -> None:
-    message = f'Kubernetes 1.36 does not know this field here; did you mean "{guess}"?'
+    message = f'unknown field in Kubernetes 1.36; did you mean "{guess}"?'
     assert found(template(**{field: 1})) == [("warning", f"spec.containers[0].{field}", message, "")]
 
 
 def test_a_field_that_resembles_nothing_is_a_warning_without_a_guess() -> None:
-    assert found({"zzz": {}}) == [("warning", "zzz", "Kubernetes 1.36 does not know this field here", "")]
+    assert found({"zzz": {}}) == [("warning", "zzz", "unknown field in Kubernetes 1.36", "")]
 
 
 @pytest.mark.parametrize(
     ("container", "field", "message", "fix"),
     [
-        ({"env": [{"name": "A", "value": True}]}, "env[0].value", "true stands where", "quote it"),
+        ({"env": [{"name": "A", "value": True}]}, "env[0].value", "must be text, not true", "quote it"),
         (
             {"env": [{"name": "A", "value": 8}]},
             "env[0].value",
-            "8 stands where Kubernetes takes text",
+            "must be text, not 8",
             "quote it",
         ),
         (
             {"env": {"A": "1"}},
             "env",
-            "a mapping stands where Kubernetes takes a list",
+            "must be a list, not a mapping",
             "start each item with -",
         ),
-        ({"args": "x"}, "args", '"x" stands where Kubernetes takes a list', "write it as a list: [ ]"),
-        ({"args": [1]}, "args[0]", "1 stands where Kubernetes takes text", "quote it"),
-        ({"image": {"a": "b"}}, "image", "a mapping stands where Kubernetes takes text", ""),
-        ({"image": ["x"]}, "image", "a list stands where Kubernetes takes text", ""),
-        ({"resources": []}, "resources", "a list stands where Kubernetes takes a mapping", ""),
-        ({"resources": {"limits": {"cpu": True}}}, "resources.limits.cpu", "true stands where", ""),
+        ({"args": "x"}, "args", 'must be a list, not "x"', "write it as a list: [ ]"),
+        ({"args": [1]}, "args[0]", "must be text, not 1", "quote it"),
+        ({"image": {"a": "b"}}, "image", "must be text, not a mapping", ""),
+        ({"image": ["x"]}, "image", "must be text, not a list", ""),
+        ({"resources": []}, "resources", "must be a mapping, not a list", ""),
+        ({"resources": {"limits": {"cpu": True}}}, "resources.limits.cpu", "not true", ""),
         (
             {"ports": [{"containerPort": "80"}]},
             "ports[0].containerPort",
@@ -81,7 +81,7 @@ def test_a_field_that_resembles_nothing_is_a_warning_without_a_guess() -> None:
             "write it without quotes",
         ),
         ({"tty": "yes"}, "tty", "true or false", "write true or false, without quotes"),
-        ({"livenessProbe": {"tcpSocket": {"port": 1.5}}}, "livenessProbe.tcpSocket.port", "1.5 stands", ""),
+        ({"livenessProbe": {"tcpSocket": {"port": 1.5}}}, "livenessProbe.tcpSocket.port", "not 1.5", ""),
     ],
 )
 def test_a_value_of_the_wrong_kind_is_an_error(
@@ -95,7 +95,7 @@ def test_a_value_of_the_wrong_kind_is_an_error(
 def test_paths_continue_from_where_the_template_stands_and_values_are_carried() -> None:
     path = ("spec", "tfReplicaSpecs", "Worker", "template")
     (problem,) = checks.unknown_fields({"spec": 3}, path)
-    message = "3 stands where Kubernetes takes a mapping (key: value)"
+    message = "must be a mapping, not 3"
     assert problem == Problem((*path, "spec"), message, value=3)
     assert len(checks.unknown_fields([], path)) == 1
 

@@ -52,10 +52,10 @@ BASE = {
         ({"spec": {"containers": [{"name": None}]}}, "spec.containers[0]", 'merged by "name"'),
         ({"spec": {"containers": [{"name": {}}]}}, "spec.containers[0]", 'merged by "name"'),
         ({"spec": {"containers": ["x"]}}, "spec.containers[0]", "a single value cannot be merged"),
-        ({"spec": {"$patch": "destroy"}}, "spec.$patch", "not one of merge, replace, delete"),
-        ({"spec": {"$frobnicate": 1}}, "spec.$frobnicate", "no directive"),
+        ({"spec": {"$patch": "destroy"}}, "spec.$patch", "must be merge, replace or delete, not 'destroy'"),
+        ({"spec": {"$frobnicate": 1}}, "spec.$frobnicate", "unknown directive $frobnicate"),
         ({"spec": {"$retainKeys": "x"}}, "spec.$retainKeys", "a list of names"),
-        ({"spec": {"$retainKeys": ["os"], "priority": 1}}, "spec.priority", "does not name it"),
+        ({"spec": {"$retainKeys": ["os"], "priority": 1}}, "spec.priority", "does not list it"),
         ({"spec": {"tolerations": [{"$patch": "delete"}]}}, "spec.tolerations[0].$patch", "as a whole"),
         (
             {"spec": {"$setElementOrder/tolerations": [{"key": "k"}]}},
@@ -65,7 +65,7 @@ BASE = {
         (
             {"spec": {"$setElementOrder/containers": [{"name": "a"}], "containers": [{"name": "b"}]}},
             "spec[$setElementOrder/containers]",
-            "does not name",
+            "does not list",
         ),
         (
             {"metadata": {"$deleteFromPrimitiveList/finalizers": "a"}},

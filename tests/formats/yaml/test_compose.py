@@ -30,8 +30,8 @@ DEPTH_BOMB = "a0: &a0 []\n" + "".join(f"a{n}: &a{n} [[[[[[[[*a{n - 1}]]]]]]]]\n"
 
 
 @pytest.mark.parametrize("bomb", [BILLION_LAUGHS, MAP_BOMB, MERGE_BOMB, TEXT_BOMB, DEPTH_BOMB])
-def test_reference_bombs_are_refused_without_being_expanded(bomb: str) -> None:
-    assert any(word in problems(bomb)[0].message for word in ("references", "deep"))
+def test_alias_bombs_are_refused_without_being_expanded(bomb: str) -> None:
+    assert any(word in problems(bomb)[0].message for word in ("aliases", "deep"))
     assert peak_bytes(bomb) < 4_000_000
 
 

@@ -270,4 +270,4 @@ def test_two_escapes_for_one_character_are_joined_unless_a_backslash_is_meant() 
     assert only(r'{"a": "\ud83d\ude00"}').data == {"a": "😀"}
     assert only(r'{"a": "\\\ud83d\ude00"}').data == {"a": "\\😀"}
     assert only(r'{"a": "\\ud83d\\ude00"}').data == {"a": r"\ud83d\ude00"}
-    assert "names no character" in problem(r'{"a": "\ud83d"}').message
+    assert "invalid Unicode escape" in problem(r'{"a": "\ud83d"}').message

@@ -1,1 +1,1 @@
-"""This machine as the place where a job happens, and the directory in which its run is kept."""
+"""This machine as a backend: a job's tasks as pods of a node, and the directory that keeps the run."""

@@ -1,7 +1,7 @@
-"""Run directories: `.tfyard/runs/<job>-<time>/`, where everything about a run stays.
+"""Run directories: `.tfyard/runs/<job>-<time>/`, with everything about a run.
 
 job.yaml         the job as it ran          decisions.jsonl  every decision that changed something
-status.json      its status                 metrics.jsonl    what the log lines told
+status.json      its status                 metrics.jsonl    metrics, read from the logs
 run.json         when, how it ended         logs/            one file per start of a container
 """
 
@@ -9,46 +9,22 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import msgspec
-from msgspec import Struct
 from msgspec.structs import replace
 
 from tfyard.errors import Usage
-from tfyard.model import Create, Decision, Delete, Event, Job, Status
+from tfyard.model import Job
+from tfyard.overview.record import RunRecord
 
 HOME = Path(".tfyard")
 
 
-class TaskRecord(Struct, frozen=True, kw_only=True):
-    """How one task ended."""
-
-    name: str
-    outcome: str
-    exit_code: int | None = None
-    starts: int = 1
-    cpu: float = 0.0
-    peak: int = 0
-
-
-class RunRecord(Struct, frozen=True, kw_only=True):
-    name: str
-    job: str
-    started: datetime
-    ended: datetime | None = None
-    phase: str = "Running"
-    exit_code: int | None = None
-    message: str = ""
-    tasks: tuple[TaskRecord, ...] = ()
-    expires: datetime | None = None
-    pid: int = 0
-
-
 class RunDirectory:
-    """The files of one run. A full disk must not end the training: what cannot be noted is said once."""
+    """The files of one run. A full disk must not end the training: a write that fails is reported once."""
 
     def __init__(self, path: Path, warn: Callable[[str], None] = lambda _text: None) -> None:
         self.path, self._warn = path, warn
@@ -76,7 +52,7 @@ class RunDirectory:
         return self.path.name
 
     def write(self, file: str, text: str) -> None:
-        self._noting(lambda: _replace(self.path / file, text))
+        self._try(lambda: _replace(self.path / file, text))
 
     def append(self, file: str, row: dict[str, Any]) -> None:
         line = msgspec.json.encode(row) + b"\n"
@@ -85,13 +61,13 @@ class RunDirectory:
             with (self.path / file).open("ab") as stream:
                 stream.write(line)
 
-        self._noting(add)
+        self._try(add)
 
     def record(self, record: RunRecord) -> None:
         self.write("run.json", msgspec.json.format(msgspec.json.encode(record)).decode())
 
     def load(self) -> RunRecord | None:
-        """None: not a run, or one that never got as far as noting itself."""
+        """None: not a run, or one that ended before its record was written."""
         try:
             record = msgspec.json.decode((self.path / "run.json").read_bytes(), type=RunRecord)
         except (FileNotFoundError, NotADirectoryError, msgspec.DecodeError):
@@ -99,7 +75,7 @@ class RunDirectory:
         return record if record.ended or _is_alive(record.pid) else self._killed(record)
 
     def _killed(self, record: RunRecord) -> RunRecord:
-        """Its tfyard is gone without having noted an end: it came with the last sign of life."""
+        """Its tfyard was killed before it could record the end: that was when a file was last written."""
         last = max(path.stat().st_mtime for path in (self.path, *self.path.iterdir(), *self.logs()))
         tasks = (replace(t, outcome="Killed") if t.outcome == "Running" else t for t in record.tasks)
         return replace(record, phase="Killed", ended=datetime.fromtimestamp(last, UTC), tasks=tuple(tasks))
@@ -115,33 +91,13 @@ class RunDirectory:
             return []
         return [json.loads(line) for line in lines]
 
-    def _noting(self, write: Callable[[], None]) -> None:
+    def _try(self, write: Callable[[], None]) -> None:
         try:
             write()
         except OSError as error:
             if not self._has_warned:
                 self._has_warned = True
-                self._warn(f"cannot write to {self.path}: {error.strerror}; the run goes on unrecorded")
-
-
-class LocalStore:
-    """The JobStore of a run: status in memory for the next pass, and in the run's directory for later."""
-
-    def __init__(
-        self, directory: RunDirectory, keep: Callable[[Status], None], tell: Callable[[Event], None]
-    ) -> None:
-        self._directory, self._keep, self._tell = directory, keep, tell
-
-    async def report(self, job: Job, before: Status, decision: Decision) -> None:  # noqa: ARG002
-        self._keep(decision.status)
-        if (
-            decision.status.phase != before.phase or decision.status.is_finished
-        ):  # a rename costs milliseconds
-            self._directory.write("status.json", json.dumps(msgspec.to_builtins(decision.status), indent=2))
-        if decision.status != before or decision.actions:
-            self._directory.append("decisions.jsonl", _summary(decision))
-        for event in decision.events:
-            self._tell(event)
+                self._warn(f"cannot write to {self.path}: {error.strerror}; the run continues unrecorded")
 
 
 def all_runs(home: Path = HOME) -> Iterator[RunDirectory]:
@@ -163,7 +119,7 @@ def find_run(name: str, home: Path = HOME) -> RunDirectory:
                 return run
     if (Path(name) / "run.json").exists():
         return RunDirectory(Path(name))
-    raise Usage(f"there is no run {name!r}; `tfyard runs` lists them")
+    raise Usage(f"run {name!r} not found; `tfyard runs` lists them")
 
 
 def _is_called(run: RunDirectory, name: str) -> bool:
@@ -185,7 +141,7 @@ def _is_alive(pid: int) -> bool:
     except ProcessLookupError:
         return False
     except PermissionError:
-        return True  # somebody else's, but there
+        return True  # it exists, and belongs to another user
     return pid > 0
 
 
@@ -200,27 +156,11 @@ def sweep(now: datetime, home: Path = HOME) -> list[str]:
     return gone
 
 
-def expiry(job: Job, ended: datetime) -> datetime | None:
-    return None if job.run_policy.ttl is None else ended + timedelta(seconds=job.run_policy.ttl)
-
-
 def _replace(path: Path, text: str) -> None:
-    """In one step: a reader, or a crash, never sees half a file."""
+    """In one step: a reader never sees half a file, nor does a crash leave one."""
     new = path.with_name(f"{path.name}.new")
     new.write_text(text)
     new.replace(path)
-
-
-def _summary(decision: Decision) -> dict[str, Any]:
-    actions = [
-        f"{type(action).__name__} {action.kind} {action.name}"
-        if isinstance(action, Create | Delete)
-        else "DeleteJob"
-        for action in decision.actions
-    ]
-    events = [f"{event.reason}: {event.message}" for event in decision.events]
-    at = datetime.now(UTC).isoformat()
-    return {"at": at, "phase": decision.status.phase, "actions": actions, "events": events}
 
 
 def _log_key(path: Path) -> tuple[str, int]:

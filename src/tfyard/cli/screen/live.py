@@ -1,4 +1,4 @@
-"""The terminal: log lines flow above, and below them an area shows how each role and the training stand."""
+"""The terminal: log lines above, and below them an area with the state of each role and of the training."""
 
 import time
 from collections import Counter, deque
@@ -9,13 +9,16 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from tfyard.model.run_events import Counts, Ended, Happening, Log, Note, Phase, Skipped, Started, Usage
-from tfyard.overview.progress import Progress, Screen, duration, ending, number, size
+from tfyard.cli.screen.base import Screen
+from tfyard.model.run_events import Counts, Ended, Log, Note, Phase, ResourceUsage, RunEvent, Skipped, Started
+from tfyard.overview.progress import Progress
+from tfyard.overview.wording import duration, ending, size, skipped, starting_again
 
 COLOURS = ("cyan", "green", "yellow", "magenta", "blue", "bright_cyan", "bright_green", "bright_magenta")
 LINES_PER_FLUSH = 200
 FLUSH_EVERY = 0.1
 FEW_TASKS = 4
+MOST_METRICS = 5
 PHASE_COLOURS = {"Running": "green", "Succeeded": "green", "Failed": "red", "Restarting": "yellow"}
 
 
@@ -42,21 +45,21 @@ class LiveScreen(Screen):
         self._flush()
         self._live.stop()
 
-    def show(self, happening: Happening) -> None:
-        match happening:
+    def show(self, event: RunEvent) -> None:
+        match event:
             case Log(task, text):
                 self._lines.append((task, text))
             case Skipped(task, lines):
-                self._lines.append((task, f"… {lines:,} lines not shown; its log has them"))
+                self._lines.append((task, skipped(lines)))
             case Started(task, start, _) if start > 1:
-                self._lines.append((task, f"starts again (start {start})"))
-            case Ended(task, code) if code or happening.stopped:
-                self._lines.append((task, ending(happening)))
+                self._lines.append((task, starting_again(start)))
+            case Ended(task, code) if code or event.stopped:
+                self._lines.append((task, ending(event)))
             case Phase(phase, _):
                 self._phase = phase
             case Counts():
-                self._counts = happening
-            case Usage(tasks):
+                self._counts = event
+            case ResourceUsage(tasks):
                 self._usage = tasks
             case Note(level, text):
                 self._lines.append(("", f"[{level}] {text}"))
@@ -64,11 +67,11 @@ class LiveScreen(Screen):
             self._flush()
 
     def _flush(self) -> None:
-        """Rich draws a line in a tenth of a millisecond: of a flood only the end is drawn."""
+        """Rich needs a tenth of a millisecond per line: of very many lines, only the last are printed."""
         self._flushed = time.monotonic()
         hidden = Counter(self._lines.popleft()[0] for _ in range(len(self._lines) - LINES_PER_FLUSH))
         for task, count in hidden.items():
-            self._print(task, f"… {count:,} lines not shown; its log has them")
+            self._print(task, skipped(count))
         while self._lines:
             self._print(*self._lines.popleft())
 
@@ -114,14 +117,13 @@ class LiveScreen(Screen):
     def _training(self) -> Table:
         progress = self.progress
         table = Table.grid(padding=(0, 2))
-        cells: list[RenderableType] = [f"  step {progress.step or 0:,}"]
+        cells: list[RenderableType] = [f"  {progress.position()}"]
         if progress.total:
-            done = min(progress.step or 0, progress.total)
-            cells = [f"  step {done:,}/{progress.total:,}", ProgressBar(progress.total, done, width=30)]
+            cells.append(ProgressBar(progress.total, min(progress.step or 0, progress.total), width=30))
         if progress.rate:
             cells.append(f"{progress.rate:.3g}/s")
         if progress.seconds_left is not None:
             cells.append(f"{duration(progress.seconds_left)} left")
-        named = [f"{name} {number(value)}" for name, value in list(progress.values.items())[:5]]
-        table.add_row(*cells, Text("  ".join(named), style="bold", no_wrap=True, overflow="ellipsis"))
+        metrics = Text(progress.metrics(MOST_METRICS), style="bold", no_wrap=True, overflow="ellipsis")
+        table.add_row(*cells, metrics)
         return table

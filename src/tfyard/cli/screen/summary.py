@@ -1,43 +1,28 @@
-"""The end of a run, in a few lines: how it went, for whom, why not, and where everything is."""
+"""The end of a run, drawn with characters: a table of its tasks and the curve of its loss."""
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from math import isfinite
 
-from tfyard.backends.local.run_directory import RunRecord, TaskRecord
-from tfyard.overview.progress import Progress, duration, number, size
+from tfyard.overview.progress import Progress
+from tfyard.overview.record import RunRecord
+from tfyard.overview.summary import TASK_COLUMNS, details, headline, task_row
+from tfyard.overview.wording import number
 
 PLOT_WIDTH, PLOT_HEIGHT = 60, 6
 BLOCKS = " ▁▂▃▄▅▆▇█"
 FEWEST_POINTS = 3
-"""Fewer are no curve."""
-MESSAGE_LINES = 12
+"""Fewer do not make a curve."""
 
 
 def summary(record: RunRecord, progress: Progress) -> Iterator[str]:
-    took = duration((record.ended - record.started).total_seconds()) if record.ended else "?"
-    yield f"{record.job}: {record.phase} after {took}"
+    yield headline(record)
     yield ""
-    yield from table(record.tasks)
-    if record.phase == "Failed" and record.message:
-        yield ""
-        yield from record.message.splitlines()[-MESSAGE_LINES - 1 :]
-    if progress.values:
-        yield ""
-        yield "last: " + "  ".join(f"{name} {number(value)}" for name, value in progress.values.items())
+    yield from columns([TASK_COLUMNS, *map(task_row, record.tasks)])
+    yield from details(record, progress)
     curve = progress.loss()
     if curve is not None:
         yield from plot(*curve)
-
-
-def table(tasks: tuple[TaskRecord, ...]) -> Iterator[str]:
-    yield from columns([("TASK", "OUTCOME", "EXIT CODE", "RESTARTS", "CPU", "MEMORY"), *map(_row, tasks)])
-
-
-def _row(task: TaskRecord) -> tuple[str, ...]:
-    code = "" if task.exit_code is None else str(task.exit_code)
-    used = (f"{task.cpu:.1f}s", size(task.peak)) if task.peak else ("", "")
-    return (task.name, task.outcome, code, str(task.starts - 1), *used)
 
 
 def columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
@@ -64,7 +49,7 @@ def plot(name: str, points: list[tuple[int, float]], width: int = PLOT_WIDTH) ->
 
 
 def _extent(points: list[tuple[int, float]]) -> str:
-    """Keras counts the steps anew in every epoch, and what is read is the last of each."""
+    """Keras starts to count at 1 in every epoch, and only the last step of each is read."""
     first, last = points[0][0], points[-1][0]
     return f"steps {first:,} to {last:,}" if first != last else f"{len(points):,} times step {last:,}"
 
@@ -77,6 +62,6 @@ def _columns(values: list[float], width: int) -> list[float]:
 
 
 def _share(value: float, low: float, high: float) -> float:
-    """How far up the value is, from 0 to 1. Halved, since the span of two floats may be too large for one."""
+    """How far up the value is, from 0 to 1. Halved, because the difference of two floats may overflow."""
     span = high / 2 - low / 2
     return (value / 2 - low / 2) / span if span else 0

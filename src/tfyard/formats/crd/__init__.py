@@ -1,7 +1,7 @@
-"""TFJob as a cluster learns it: the CustomResourceDefinitions, generated from what `formats` declares.
+"""The CustomResourceDefinitions of TFJob, generated from the declarations of `formats`.
 
 They replace an admission webhook (rules), a conversion webhook (every version lists the fields of all) and a
-defaulting one (schema defaults). They are data; who installs them is somebody else's choice.
+defaulting one (schema defaults). They are data; installing them is done elsewhere.
 """
 
 from .documents import crds

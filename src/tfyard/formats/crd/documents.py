@@ -1,8 +1,8 @@
-"""The CRDs themselves: which versions are served, what tables show, and what each version fills in.
+"""The CRDs: served versions, printer columns, and the defaults of each version.
 
-Versions are not converted (`conversion: None`): the server changes apiVersion and nothing else, and drops what
-the schema of either version does not list. So every version lists the fields of all. Each one's own defaults
-are filled in at admission and stored: nobody can tell later as what a job was created.
+Versions are not converted (`conversion: None`): the API server changes nothing but apiVersion, and drops fields
+that the schema of either version does not list. So every version lists the fields of all. The defaults of a
+version are set at admission and stored, because later nobody can tell with which version a job was created.
 """
 
 from tfyard.formats.tfjob import v1alpha1
@@ -34,7 +34,7 @@ _SCALE = {
 
 
 def crds() -> tuple[Manifest, ...]:
-    """What a cluster must know before it takes TFJobs. Needs Kubernetes 1.30: rules there can see the past."""
+    """What a cluster needs to accept TFJobs. Requires Kubernetes 1.30, whose rules can use `optionalOldSelf`."""
     kubeflow = [_v1(), *map(_older, ("v1beta2", "v1beta1", "v1alpha2")), _kubeflow_v1alpha1()]
     return _crd("kubeflow.org", _NAMES, kubeflow), _crd(
         "tensorflow.org", _OLD_NAMES, [_tensorflow_v1alpha1()]
@@ -43,8 +43,8 @@ def crds() -> tuple[Manifest, ...]:
 
 _NAMES = {"kind": "TFJob", "listKind": "TFJobList", "shortNames": ["tfj"], "categories": ["all", "ml"]}
 _OLD_NAMES = {"kind": "TfJob", "listKind": "TfJobList"}
-"""No categories: it is deprecated as a whole, and every `kubectl get all` would say so. No short name: kubectl
-would say at each use that it could be either."""
+"""No categories: it is deprecated, and every `kubectl get all` would print the warning. No short name: kubectl
+would warn at each use that it is ambiguous."""
 
 
 def _crd(group: str, names: Manifest, versions: list[Manifest]) -> Manifest:
@@ -126,7 +126,7 @@ def _root(spec: Schema, status_schema: Schema) -> Schema:
         "spec": spec,
         "status": status_schema,
     }
-    text = "A TensorFlow training job: roles, each with a number of tasks and the pod of each."
+    text = "A TensorFlow training job: roles, each with a number of tasks and a pod template."
     return {"type": "object", "description": text, "required": ["spec"], "properties": properties}
 
 
@@ -137,13 +137,13 @@ def _kubeflow_spec(template: Schema) -> Schema:
     queue: Schema = {
         "x-kubernetes-validations": [rules.rule("self == oldSelf", "schedulingPolicy.queue is immutable")]
     }
-    for place in (("schedulingPolicy",), ("runPolicy", "schedulingPolicy")):
-        found = schema.within(found, (*place, "queue"), queue)
+    for path in (("schedulingPolicy",), ("runPolicy", "schedulingPolicy")):
+        found = schema.within(found, (*path, "queue"), queue)
     return schema.within(found, ("tfReplicaSpecs", "*", "replicas"), {"default": 1})
 
 
 def _of_old(part: Schema) -> Schema:
-    return {**part, "description": f"As v1alpha1 had it. {part['description']}"}
+    return {**part, "description": f"Field of v1alpha1. {part['description']}"}
 
 
 def _v1alpha1_spec() -> Schema:

@@ -1,7 +1,7 @@
-"""The pod template in the CRD: once described in full, and once as small as its rules allow.
+"""The schema of a pod template: in full, and with only the fields that rules use.
 
-Unknown fields are kept at every depth: a field that Kubernetes adds next year must reach the pod. The
-descriptions are Kubernetes' own; they are most of the CRD, and a second copy of them would not fit into etcd.
+Unknown fields are kept at every depth, so that fields of later Kubernetes releases reach the pod. The descriptions
+are Kubernetes' own; they are most of the CRD, and a second copy would not fit into etcd.
 """
 
 from typing import Any
@@ -11,7 +11,7 @@ from tfyard.formats.pods.fields import definitions
 from .schema import INT_OR_STRING, KEEP_UNKNOWN, OPEN, QUANTITY, Schema
 
 MAX_CONTAINERS = 64
-"""Without a bound the server refuses rules over containers: they might cost too much."""
+"""Without a bound, the API server rejects rules over containers because of their estimated cost."""
 
 _WORDS = {"description": "description", "type": "type", "format": "format"}
 _LISTS = {
@@ -20,7 +20,7 @@ _LISTS = {
     "mapType": "x-kubernetes-map-type",
 }
 _KEY_DEFAULTS = {"protocol": "TCP"}
-"""Items are told apart by their keys, so a key has a value even where nobody wrote one."""
+"""Items are identified by their keys, so a key that is absent needs a default."""
 
 _TEMPLATE_METADATA: Schema = {
     **OPEN,
@@ -32,7 +32,7 @@ _TEMPLATE_METADATA: Schema = {
         "finalizers": {"type": "array", "items": {"type": "string"}},
     },
 }
-"""Without times: Go clients write `creationTimestamp: null` here, which a described field would refuse."""
+"""Without times: Go clients write `creationTimestamp: null` here, which a declared field would reject."""
 
 _SPECIAL: dict[str, Schema] = {
     "Quantity": QUANTITY,
@@ -42,7 +42,7 @@ _SPECIAL: dict[str, Schema] = {
     "ObjectMeta": OPEN,
     "EphemeralContainer": {**OPEN, "properties": {"name": {"type": "string"}}, "required": ["name"]},
 }
-"""Ephemeral containers belong to running pods: in a template Kubernetes allows none."""
+"""Ephemeral containers belong to running pods; Kubernetes allows none in a template."""
 
 
 _WHOLE: Schema = {"x-kubernetes-map-type": "atomic"}
@@ -53,14 +53,14 @@ for each of them is enough: others add their own, or change what stands beside t
 
 
 def described() -> Schema:
-    """PodTemplateSpec in full, for `kubectl explain` and for types that are checked at admission."""
+    """PodTemplateSpec in full, for `kubectl explain` and for type checks at admission."""
     schema = _definition("PodTemplateSpec", definitions())
     metadata = {**schema["properties"]["metadata"], **_TEMPLATE_METADATA}
     return {**schema, "properties": {**schema["properties"], "metadata": metadata}}
 
 
 def open_template() -> Schema:
-    """Only what the rules look at."""
+    """Only the fields that rules use."""
     text: Schema = {"type": "string"}
     container = {**OPEN, **_WHOLE, "required": ["name"], "properties": {"name": text, "image": text}}
     containers: Schema = {

@@ -5,9 +5,9 @@ Rules (CEL) are for the rest. The server evaluates every one of them again whene
 each field that a rule reads makes the server copy the schemas of all fields beside it. So a rule begins with what
 decides most jobs, reads as little as possible, and shares its evaluation with others of the same object.
 
-The server refuses a CRD whose rules might cost too much, by its own estimate over the largest object that the
-schema allows; hence the bounds on roles and containers. What CEL cannot say (how long TF_CONFIG becomes,
-which port names repeat), the operator says in a condition.
+The API server rejects a CRD whose rules might cost too much, by its own estimate for the largest object that the
+schema allows; hence the bounds on roles and containers. What CEL cannot check (the size of TF_CONFIG, duplicate
+port names) the operator reports in a condition.
 """
 
 import json
@@ -44,7 +44,7 @@ def _count(replica: str) -> str:
 
 
 def _type(replica: str) -> str:
-    """Not with `orValue`: the server would no longer know how long the text can be."""
+    """Not with `orValue`: the server's estimate of the cost would not know how long the text can be."""
     return f"(has({replica}.tfReplicaType) ? {replica}.tfReplicaType : 'MASTER')"
 
 
@@ -71,7 +71,7 @@ def for_kubeflow(schema: Schema, *, describes_pods: bool) -> Schema:
 def for_tensorflow(schema: Schema) -> Schema:
     asked = rule(
         "has(self.replicaSpecs) && size(self.replicaSpecs) > 0",
-        "spec.replicaSpecs must be given: at least one role",
+        "spec.replicaSpecs must be given: add at least one role",
     )
     schema = _ruled(_for_list(schema), ("spec",), asked, *_chief_exists())
     return _ruled(schema, (), *_names(_pods_of_list()))
@@ -85,7 +85,7 @@ def _ruled(schema: Schema, path: Path, *rules: Rule, **bounds: int) -> Schema:
 
 
 def _names(*pods: str) -> list[Rule]:
-    """Asked of what is new only: whatever an old job is called, its status must be written."""
+    """Only for new jobs: the status of an old job must be writable, whatever its name."""
     dns = rule(
         f"oldSelf.hasValue() || self.metadata.name.matches('^{DNS_LABEL.pattern}$')",
         "metadata.name must be lower-case letters, digits and '-', begin with a letter and not end with '-'",
@@ -94,7 +94,7 @@ def _names(*pods: str) -> list[Rule]:
     long = " && ".join(f"({fits})" for fits in pods)
     too_long = rule(
         f"size(self.metadata.name) <= {_ALWAYS_FITS} || ({long})",
-        f"metadata.name is too long: with role and index, a pod's would have more than {MAX_LABEL} letters",
+        f"metadata.name is too long: with role and index, a pod's name has more than {MAX_LABEL} characters",
         optionalOldSelf=True,
     )
     return [dns, too_long]
@@ -103,7 +103,7 @@ def _names(*pods: str) -> list[Rule]:
 _ALWAYS_FITS = MAX_LABEL - max(
     len(tensorboard_name("")), max(map(len, ROLES)) + len(str(MAX_REPLICAS - 1)) + len("--")
 )
-"""Letters of a job's name with which every role and every index fit."""
+"""Characters of a job's name with which every role and every index fit."""
 
 
 def _pods_of_map() -> str:
@@ -114,7 +114,7 @@ def _pods_of_map() -> str:
 
 
 def _pods_of_list() -> str:
-    """At creation only: a list of the past has no bound, so the server lets no rule walk it."""
+    """At creation only: an old list has no bound, so the server rejects rules that iterate over it."""
     now = "self.spec.replicaSpecs"
     room = MAX_LABEL - len(tensorboard_name(""))
     board = f"(!has(self.spec.tensorboard) || size(self.metadata.name) <= {room})"
@@ -131,7 +131,7 @@ def _fits(role: str, count: str) -> str:
 
 
 def _one_form() -> list[Rule]:
-    """Both forms are fields of every version, because the server keeps one set of fields for all of them."""
+    """Both forms are fields of every version, because versions are not converted."""
     old = " || ".join(f"has(self.{name})" for name in _OLD_FIELDS)
     new = " || ".join(f"has(self.{name})" for name in _NEW_FIELDS)
     return [
@@ -141,18 +141,18 @@ def _one_form() -> list[Rule]:
         ),
         rule(
             f"!({old}) || !has(self.tfReplicaSpecs)",
-            f"{', '.join(_OLD_FIELDS)} belong to v1alpha1: tfReplicaSpecs knows none of them",
+            f"{', '.join(_OLD_FIELDS)} must not be used with tfReplicaSpecs: they are fields of v1alpha1",
         ),
         rule(
             f"!has(self.replicaSpecs) || !({new})",
-            "replicaSpecs is v1alpha1, whose only run policy is cleanupPodPolicy; `tfyard convert` rewrites it",
+            "replicaSpecs (v1alpha1) takes no run policy but cleanupPodPolicy; `tfyard convert` rewrites it as v1",
         ),
     ]
 
 
 def _said_once() -> list[Rule]:
-    """Run policy stands under spec (before v1) or under runPolicy (since); a default of false says nothing.
-    To CEL the two scheduling policies are of different types, so they cannot be compared."""
+    """Fields of the run policy are under spec (before v1) or under runPolicy (in v1); a default of false does not
+    count. In CEL the two scheduling policies have different types and cannot be compared."""
     gang = rule(
         "!has(self.schedulingPolicy) || !has(self.runPolicy) || !has(self.runPolicy.schedulingPolicy)",
         "schedulingPolicy is given twice, in spec and in spec.runPolicy: keep one of the two",
@@ -165,13 +165,13 @@ def _agrees(name: str) -> Rule:
     here, there = f"self.{name}", f"self.runPolicy.{name}"
     return rule(
         f"!has({here}) || !has(self.runPolicy) || !has({there}) || {here} == {there}",
-        f"spec.runPolicy.{name} differs from spec.{name}, which says the same thing: keep one of the two",
+        f"spec.runPolicy.{name} must not differ from spec.{name}: keep one of the two",
     )
 
 
 def _managed_by() -> Rule:
-    """From nothing to something is a change, too: two operators would have kept the job for a while."""
-    text = "managedBy cannot be changed: two operators would keep one job"
+    """Setting it later is a change too: two operators would have managed the job for a while."""
+    text = "managedBy is immutable: two operators would manage one job"
     return rule(f"{_manager('self')} == {_manager('oldSelf')}", text)
 
 
@@ -188,7 +188,7 @@ def _gangs() -> list[Rule]:
 def _gang(policy: str) -> Rule:
     roles = "self.tfReplicaSpecs"
     size = f"{roles}.map(role, {_count(f'{roles}[role]')}).sum()"
-    text = "schedulingPolicy.minAvailable: the gang never fits, the job has fewer tasks"
+    text = "schedulingPolicy.minAvailable must be at most the number of tasks: a larger gang never starts"
     wanted = f"{policy}.?minAvailable.orValue(0)"
     return rule(f"{wanted} == 0 || !has({roles}) || {wanted} <= {size}", text)
 
@@ -204,7 +204,7 @@ def _chief_exists() -> list[Rule]:
     )
     beyond = rule(
         f"!({given}) || self.replicaSpecs.all(r, {_type('r')} != {name} || {index} < {_count('r')})",
-        "spec.terminationPolicy.chief.replicaIndex: there is no such replica",
+        "spec.terminationPolicy.chief.replicaIndex must be less than the replicas of the chief's type",
     )
     return [missing, beyond]
 
@@ -232,11 +232,11 @@ def _chiefs() -> list[Rule]:
         ),
         rule(
             f"self.all(role, !(role.lowerAscii() in {_CHIEFS}) || {_count('self[role]')} <= 1)",
-            "there is one Chief or Master, not more: replicas is 1 at most",
+            "replicas of Chief or Master must be at most 1: a job has one",
         ),
         rule(
             "self.all(role, self.exists_one(other, other.lowerAscii() == role.lowerAscii()))",
-            "a role is given twice, in other letters: keep one of the two",
+            "a role is given twice, in different letter case: keep one of the two",
         ),
     ]
 
@@ -249,11 +249,12 @@ def _for_list(schema: Schema) -> Schema:
     )
     schema = _ruled(schema, path, once, maxItems=MAX_ROLES, minItems=1)
     master = rule(
-        f"{_type('self')} != 'MASTER' || {_count('self')} == 1", "a MASTER is exactly one: replicas: 1"
+        f"{_type('self')} != 'MASTER' || {_count('self')} == 1",
+        "replicas of a MASTER must be 1: a job has exactly one",
     )
     given = rule(
         f"{_type('self')} == 'PS' || (has(self.template) && has(self.template.spec))",
-        "template must be given: only a PS may do without a template",
+        "template must be given: only a PS may omit it",
     )
     schema = _ruled(schema, (*path, "*"), master, given)
     return _for_containers(schema, (*path, "*", "template", "spec"))
@@ -265,7 +266,7 @@ def _for_list(schema: Schema) -> Schema:
 def _for_containers(schema: Schema, spec: Path) -> Schema:
     named = rule(
         f"self.exists(c, c.name == '{TENSORFLOW_CONTAINER}')",
-        f"must have at least one container with name {TENSORFLOW_CONTAINER}: it is the one that gets TF_CONFIG",
+        f"must have at least one container with name {TENSORFLOW_CONTAINER}: it gets TF_CONFIG",
     )
     for containers in ("containers", "initContainers"):
         schema = within(schema, (*spec, containers), {"maxItems": MAX_CONTAINERS})
@@ -278,7 +279,7 @@ def _for_gpus(schema: Schema, spec: Path) -> Schema:
     limited = f"has(self.limits) && ('{GPU}' in self.limits || '{OLD_GPU}' in self.limits)"
     alone = rule(
         f"!has(self.requests) || !('{GPU}' in self.requests) || ({limited})",
-        f"{GPU}: a GPU must be a limit, Kubernetes rejects a request alone: move it to resources.limits",
+        f"{GPU} must also be a limit, Kubernetes rejects a GPU request without one: move it to resources.limits",
     )
     schema = _ruled(schema, (*spec, "containers", "*", "resources"), alone)
     ports: Path = (*spec, "containers", "*", "ports", "*", "containerPort")

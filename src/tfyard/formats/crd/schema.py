@@ -67,7 +67,7 @@ def _of_struct(cls: type[Struct], special: Mapping[str, Schema]) -> Schema:
 
 
 def _of_item(annotation: Any, special: Mapping[str, Schema]) -> Schema:
-    """An item of a list; one that nobody describes is at least a mapping."""
+    """An item of a list; one of any type is at least a mapping."""
     schema = of(annotation, special)
     return OPEN if schema == KEEP_UNKNOWN else schema
 
@@ -93,7 +93,7 @@ def _of_int(found: Type) -> Schema:
 
 
 def within(schema: Schema, steps: Path, more: Schema) -> Schema:
-    """The schema with `more` at that place; the step `*` is each item of a list or each value of a mapping."""
+    """The schema with `more` added at that path; the step `*` is each item of a list or value of a mapping."""
     if not steps:
         return {**schema, **more}
     step, rest = str(steps[0]), steps[1:]

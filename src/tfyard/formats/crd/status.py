@@ -1,4 +1,4 @@
-"""The status in the CRD: whatever we remember must be listed, or the server forgets it without a word."""
+"""The schema of the status: every field that we write must be listed, or the API server drops it silently."""
 
 from tfyard.model import Manifest, Status
 
@@ -6,45 +6,45 @@ from . import schema
 from .schema import OPEN, Schema
 
 _TEXTS = {
-    "phase": "How the job goes: Created, Blocked, Running, Restarting, Suspended, Succeeded or Failed.",
-    "conditions": "What became of the job, each with reason and time.",
-    "replicaStatuses": "How many tasks of each role run, succeeded and failed.",
-    "restarts": "Restarts that count against the limit, of all roles.",
-    "tasks": "What the operator must remember of tasks whose pods are gone.",
-    "cluster": "Decided once and kept: how the job's tasks find each other.",
+    "phase": "State of the job: Created, Blocked, Running, Restarting, Suspended, Succeeded or Failed.",
+    "conditions": "Conditions of the job, each with a reason and times.",
+    "replicaStatuses": "Number of tasks of each role that run, have succeeded and have failed.",
+    "restarts": "Restarts of all roles that count against backoffLimit.",
+    "tasks": "What the operator must remember of tasks whose pods are deleted.",
+    "cluster": "How the tasks find each other; decided once and then kept.",
     "failure": "Why the job failed.",
-    "startTime": "When the job was first seen to.",
+    "startTime": "When the operator first reconciled the job.",
     "completionTime": "When the job ended.",
-    "observedGeneration": "The spec that this status speaks of.",
+    "observedGeneration": "Generation of the spec that this status describes.",
 }
 _PARTS = {
     "conditions": {
-        "type": "Created, Running, Restarting, Suspended, Succeeded, Failed, or Blocked by something.",
-        "status": "Whether it holds.",
+        "type": "Created, Running, Restarting, Suspended, Succeeded, Failed or Blocked.",
+        "status": "True or False.",
         "reason": "Why, in one word.",
         "message": "Why, in a sentence.",
-        "lastUpdateTime": "When this was last written.",
-        "lastTransitionTime": "When it began to hold, or no longer to.",
+        "lastUpdateTime": "When the condition was last updated.",
+        "lastTransitionTime": "When the status of the condition last changed.",
     },
     "replicaStatuses": {
         "active": "Tasks that run.",
-        "succeeded": "Tasks that have finished.",
-        "failed": "Tasks that have failed and are not run again.",
-        "restarts": "Restarts that count against the limit.",
-        "ready": "Tasks that are ready or have finished, of all: 1/2.",
-        "selector": "The labels of its pods, for autoscalers.",
+        "succeeded": "Tasks that have succeeded.",
+        "failed": "Tasks that have failed and are not restarted.",
+        "restarts": "Restarts that count against backoffLimit.",
+        "ready": "Tasks that are ready or have finished, of all tasks: 1/2.",
+        "selector": "Label selector of the pods, for autoscalers.",
     },
     "tasks": {
-        "attempts": "Index of a task: how often its pod was given up.",
-        "finished": "Indexes of tasks that need not run again: 0-2,7.",
-        "retries": "Restarts that count against the limit and whose pods are gone.",
+        "attempts": "Number of abandoned pods by index of the task.",
+        "finished": "Indexes of tasks that have finished and need not run again: 0-2,7.",
+        "retries": "Restarts that count against backoffLimit and whose pods are deleted.",
     },
     "cluster": {
-        "services": "shared: one Service for all tasks; per-replica: one for each.",
-        "domain": "The cluster's domain at the end of each address, if it is wanted there.",
-        "dialect": "How TF_CONFIG is written.",
-        "gang": "Who holds the pods until all of them fit.",
-        "queued": "How many pods Kueue was told to wait for.",
+        "services": "Services of the tasks: one for all (shared) or one for each (per-replica).",
+        "domain": "Cluster domain at the end of each address, if any.",
+        "dialect": "Form of TF_CONFIG.",
+        "gang": "Gang scheduler that starts all pods at once.",
+        "queued": "Number of pods in the pod group of Kueue.",
     },
     "failure": {
         "cause": "TaskFailed, BackoffLimitExceeded, DeadlineExceeded or InvalidSpec.",
@@ -61,22 +61,22 @@ _UPSTREAM: dict[str, Schema] = {
     }
 }
 _V1ALPHA1: dict[str, Schema] = {"replicaStatuses": schema.KEEP_UNKNOWN}
-"""It was a list there. Such objects exist, and nobody could change them if a mapping were asked for."""
+"""A list in v1alpha1. Such objects exist, and could not be changed if the schema required a mapping."""
 _ONE_OWNER: Schema = {"x-kubernetes-map-type": "atomic"}
 """One writer, so the server need not list in managedFields who owns which field of the status. That list is read
-and written with every change of the job; it would be a fifth of a stored job."""
+and written with every change of the job; the status would be a fifth of it."""
 
 
 def described() -> Schema:
-    """Also what others wrote stays: upstream's labelSelector, v1alpha1's state, v1alpha2's tfReplicaStatuses."""
+    """Fields of others are kept: upstream's labelSelector, v1alpha1's state, v1alpha2's tfReplicaStatuses."""
     found = _tolerant(schema.of(Status))
-    properties = {name: _told(name, part) for name, part in found["properties"].items()}
+    properties = {name: _described(name, part) for name, part in found["properties"].items()}
     properties["restarts"]["default"] = 0  # we store no zeros, and a table shows one
-    text = "How the job goes; written by the operator."
+    text = "State of the job; written by the operator."
     return {**found, **_ONE_OWNER, "description": text, "properties": {**properties, **_UPSTREAM}}
 
 
-def _told(name: str, part: Schema) -> Schema:
+def _described(name: str, part: Schema) -> Schema:
     for field, text in _PARTS.get(name, {}).items():
         each = ("*",) if "items" in part or "additionalProperties" in part else ()
         part = schema.within(part, (*each, field), {"description": text})
@@ -89,7 +89,7 @@ def for_v1alpha1() -> Schema:
 
 
 def _tolerant(part: Schema) -> Schema:
-    """Old operators wrote fields of their own. Null needs no care: the server drops it."""
+    """Keeps fields that old operators wrote. Null needs no care: the API server drops it."""
     if "properties" in part:
         return {**part, **OPEN, "properties": {name: _tolerant(p) for name, p in part["properties"].items()}}
     below: Schema = {
@@ -99,9 +99,9 @@ def _tolerant(part: Schema) -> Schema:
 
 
 def missing_memory(crd: Manifest) -> list[str]:
-    """What a CRD, as a server hands it out, would drop of a status that we write.
+    """Fields of our status that a CRD, as the API server returns it, would drop.
 
-    Every version counts: whoever changes a job through one that drops fields drops them for all.
+    Every version counts: an update through a version that drops fields drops them for all.
     """
     if crd["spec"].get("preserveUnknownFields"):
         return []

@@ -47,7 +47,7 @@ def explain(path: str) -> Explanation:
 def _explain_tfjob(path: str, steps: list[str]) -> Explanation:
     text = "A TensorFlow training job, kubeflow.org/v1. Its fields: metadata, spec, status."
     if not steps:
-        below = {"spec": ("mapping", "What to train."), "status": ("mapping", "How it goes; read only.")}
+        below = {"spec": ("mapping", "What to train."), "status": ("mapping", "State of the job; read-only.")}
         return Explanation(path="tfjob", type="object", description=text, fields=below)
     if steps[0] != "spec":
         raise Usage(f"{steps[0]}: not explained; try tfjob.spec")
@@ -65,8 +65,8 @@ def _walk(path: str, node: _Node, steps: list[str]) -> Explanation:
         return _walk(path, _pod_template() if step == "template" else below[step], rest)
     if node.entry is not None:
         return _walk(path, node.entry(), rest)
-    hint = did_you_mean(step, below) if below else "nothing stands below this field"
-    raise Usage(f"{path}: there is no {step!r} here; {hint}")
+    hint = did_you_mean(step, below) if below else "this field has no fields of its own"
+    raise Usage(f"{path}: field {step!r} not found; {hint}")
 
 
 def _sentence(text: str) -> str:
@@ -92,7 +92,7 @@ def _of_type(found: Type) -> _Node:
 
 
 def _struct_in(found: Type) -> type[Struct] | None:
-    """The Struct whose fields stand below: the value itself, or each of its items or entries."""
+    """The Struct whose fields are below: the value itself, or each of its items or entries."""
     below = found.args if found.kind is Struct else map(_struct_in, parts(found))
     return next((cls for cls in below if cls is not None), None)
 

@@ -20,7 +20,7 @@ MAX_PROBLEMS = 100
 
 
 class Notes:
-    """Where problems are collected while reading goes on."""
+    """Collects problems while reading goes on."""
 
     def __init__(self) -> None:
         self.problems: list[Problem] = []
@@ -33,7 +33,7 @@ class Notes:
         self.extend([Problem(path, message, fix, severity="warning")])
 
     def unknown(self, path: Path, message: str, known: Iterable[str]) -> None:
-        """A word that is none of the known ones: the last step of the path."""
+        """The last step of the path is none of the known words."""
         if self._room["error"]:
             self.error(path, message, did_you_mean(str(path[-1]), known))
 
@@ -45,7 +45,7 @@ class Notes:
 
 
 def read(cls: type[T], value: object, path: Path, notes: Notes) -> T | None:
-    """The value as `cls`, or None if it is not even of the right kind."""
+    """The value as `cls`, or None if it cannot be read as one."""
     result = _read(cls, value, path, notes)
     return result if isinstance(result, cls) else None
 
@@ -68,7 +68,7 @@ def closest(word: str, known: Iterable[str], likeness: float = 0.6) -> str | Non
 
 
 def name_of(value: object) -> str:
-    """What a value is, in words for people."""
+    """The type of a value, in words."""
     return _NAMES.get(type(value), "nothing")
 
 

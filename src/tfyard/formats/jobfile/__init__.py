@@ -1,4 +1,4 @@
-"""The tfyard job file: what to train and with how many, on one page, written by hand.
+"""The tfyard job file: what to train and with how many tasks, on one page, written by hand.
 
-Its parts are imported by name (`jobfile.load`, `jobfile.dump`): whoever reads a file need not be able to write.
+Its modules are imported by name (`jobfile.load`, `jobfile.dump`), so that reading does not import writing.
 """

@@ -1,4 +1,4 @@
-"""A Job's way back into the short file: what has a word becomes that word (peel.py), the rest an overlay."""
+"""Job -> job file: what has a word becomes that word (shorten.py), the rest an overlay."""
 
 from tfyard.model import EVALUATOR, Code, Job, SchedulingPolicy, TensorBoard
 from tfyard.model.names import QUEUE_NAME
@@ -15,14 +15,14 @@ _MERGED = ("volumes", "labels", "annotations", "nodeSelector")
 
 
 def dump(job: Job) -> tuple[Words, list[str]]:
-    """The file's words, and what could not be said in them."""
+    """The words of the file, and what has no words."""
     roles = {role.name.lower(): role_words(job, role) for role in job.roles}
     if job.run_policy.evaluator_grace and "evaluator" in roles:
         roles["evaluator"]["grace"] = durations.write(job.run_policy.evaluator_grace)
     shared = _shared(list(roles.values()))
     shared.pop("labels", None)
     if all(_labels(job).keys() <= own.get("labels", {}).keys() for own in roles.values()):
-        shared["labels"] = _labels(job)  # at the top the word is about the job as well
+        shared["labels"] = _labels(job)  # at the top, the word sets labels of the job too
     head: Words = {"name": job.name}
     if job.namespace != "default":
         head["namespace"] = job.namespace
@@ -36,7 +36,7 @@ def dump(job: Job) -> tuple[Words, list[str]]:
 
 
 def _shared(roles: list[Words]) -> Words:
-    """What all roles agree on is said once, at the top."""
+    """What is equal in all roles is written once, at the top."""
     first, *others = roles or [{}]
     found: Words = {}
     for key, value in first.items():
@@ -137,13 +137,13 @@ def _lost(job: Job, words: Words, roles: dict[str, Words]) -> list[str]:
     """What the file has no words for."""
     lost = []
     if job.fails_with == "chief":
-        lost.append("a failed worker fails the job now; v1alpha1 looked at its chief only")
+        lost.append("a failed worker fails the job; in v1alpha1 only the chief did")
     if job.chief is not None:
-        lost.append(f"the job ended with {job.chief.name}; now it ends with the chief, else worker 0")
+        lost.append(f"the job ended with {job.chief.name}; now it ends with the chief, else with worker 0")
     if job.run_policy.managed_by:
         lost.append(f"managedBy: {job.run_policy.managed_by}")
     if job.run_policy.evaluator_grace and job.role(EVALUATOR) is None:
-        lost.append("the grace of an evaluator: there is none")
+        lost.append("the grace of an evaluator: the job has none")
     if _labels(job) and "labels" not in words:
         lost.append(f"labels of the job: {', '.join(sorted(_labels(job)))}")
     if job.annotations:
@@ -154,4 +154,4 @@ def _lost(job: Job, words: Words, roles: dict[str, Words]) -> list[str]:
         lost.append("some volumes of tensorboard")
     everywhere = [*shown.values(), *(v for own in roles.values() for v in own.get("volumes", {}).values())]
     unsaid = claims_of(job).keys() - {volume.get("claim") for volume in everywhere}
-    return lost + [f"the claim {name}, which is to be created" for name in sorted(unsaid)]
+    return lost + [f"the creation of the claim {name}" for name in sorted(unsaid)]

@@ -1,4 +1,4 @@
-"""The job file's way into a Job: words become a pod template for each role."""
+"""Job file -> Job: the words become a pod template for each role."""
 
 from collections.abc import Callable
 from typing import Any
@@ -37,7 +37,7 @@ RESTART: dict[str, RestartPolicy] = {
 CLEAN: dict[str, Any] = {"all": "All", "running": "Running", "none": "None"}
 
 Text = Callable[[Path], str | None]
-"""A scalar's text as written in the file: `on`, `010` and `1:30` are text to whoever writes an environment."""
+"""A scalar's text as written in the file: environment variables keep `on`, `010` and `1:30` as text."""
 
 
 def load(data: Manifest, text: Text, notes: Notes) -> Job | None:
@@ -63,12 +63,12 @@ def load(data: Manifest, text: Text, notes: Notes) -> Job | None:
 
 
 def _name(value: object, notes: Notes) -> str:
-    """Always some name: the other problems of the file are told in the same breath."""
+    """Always some name, so that the other problems of the file are reported too."""
     if isinstance(value, str):
         metadata.check_name(value, ("name",), notes)
         return value
     if value is None:
-        notes.error(("name",), "must be given", "a name for the job, such as mnist")
+        notes.error(("name",), "must be given", "give the job a name, such as mnist")
     else:
         notes.error(("name",), "must be text", "quote it", value)
     return "job"
@@ -93,12 +93,12 @@ def _check_volumes(words: JobFile, notes: Notes) -> None:
     for path, volume in _volumes(words).items():
         volumes.check(str(path[-1]), volume, path, notes)
         if volume.size and made.setdefault(volume.claim, claim := volumes.claim(volume, "")) != claim:
-            text = f"the claim {volume.claim} is to be created in two ways"
-            notes.error((*path, "claim"), text, "say its size once", volume.claim)
+            text = f"the claim {volume.claim} is created twice, with different settings"
+            notes.error((*path, "claim"), text, "give its size once", volume.claim)
 
 
 def _volumes(words: JobFile) -> dict[Path, VolumeWords]:
-    """Every volume of the file, by where it stands: at the top, in a role, at TensorBoard."""
+    """Every volume of the file by its path: at the top, in a role, at TensorBoard."""
     board = words.tensorboard.volumes if isinstance(words.tensorboard, BoardWords) else None
     owners: dict[Path, dict[str, VolumeWords]] = {(): words.volumes, ("tensorboard",): board or {}}
     owners |= {(name.lower(),): own.volumes for name, own in role_words(words).items()}
@@ -187,7 +187,7 @@ class _Roles:
         secrets = {**self._secrets(self.words, ()), **self._secrets(own, path)}
         hidden = [{"name": name, "valueFrom": source} for name, source in secrets.items()]
         plain = [{"name": name, "value": value} for name, value in values.items() if name not in secrets]
-        return hidden + plain  # a value may refer to what stands before it, and only to that
+        return hidden + plain  # a value may refer to the variables before it
 
     def _texts(self, words: PodWords, path: Path) -> dict[str, str]:
         return {name: self._as_written((*path, "env", name), value) for name, value in words.env.items()}
@@ -203,7 +203,9 @@ class _Roles:
         for name, source in words.secrets.items():
             secret, _, key = source.partition("/")
             if not secret or not key:
-                self.notes.error((*path, "secrets", name), "must be SECRET/KEY", '"my-secret/token"', source)
+                self.notes.error(
+                    (*path, "secrets", name), "must be SECRET/KEY", 'for example "my-secret/token"', source
+                )
             found[name] = {"secretKeyRef": {"name": secret, "key": key}}
         return found
 
@@ -213,7 +215,7 @@ def _given(**parts: Any) -> Manifest:
 
 
 def _resources(top: PodWords, own: PodWords) -> Manifest:
-    """Limits equal requests: what a task is given is what it may use, so a neighbour cannot starve it."""
+    """Limits equal requests, so that no task takes resources of another one."""
     cpu, memory = own.cpu or top.cpu, own.memory or top.memory
     asked = _given(cpu=cpu and str(cpu), memory=memory and str(memory))
     gpu = own.gpu if own.gpu is not None else top.gpu
@@ -239,9 +241,7 @@ def _run_policy(words: JobFile, notes: Notes) -> RunPolicy:
     grace = getattr(words.evaluator, "grace", None)
     deadline = seconds(words.deadline, "deadline")
     if deadline == 0:
-        notes.error(
-            ("deadline",), "must be at least one second", "leave it out for no deadline", words.deadline
-        )
+        notes.error(("deadline",), "must be at least 1 second", "remove it for no deadline", words.deadline)
     return RunPolicy(
         clean=CLEAN[words.clean],
         ttl=seconds(words.keep_for, "keepFor"),
@@ -270,7 +270,7 @@ def _scheduling(gang: GangWords | bool, notes: Notes) -> SchedulingPolicy | None
 
 
 def _tensorboard(words: JobFile) -> TensorBoard | None:
-    """It sees what the tasks see, the volumes of the whole file, unless it has some of its own."""
+    """It mounts the volumes at the top of the file, as the tasks do, unless it has its own."""
     board = words.tensorboard
     if board is None:
         return None
@@ -305,7 +305,7 @@ def _code(words: JobFile, notes: Notes) -> Code | None:
 
 
 def code_words(text: str) -> CodeWords:
-    """A git address may carry its branch, tag or commit behind a `#`."""
+    """A git URL may end with a branch, tag or commit after a `#`."""
     address, _, ref = text.partition("#")
     if address.startswith(("git+", "git@", "git://", "ssh://")) or address.endswith(".git"):
         return CodeWords(git=address.removeprefix("git+"), ref=ref)
@@ -315,6 +315,6 @@ def code_words(text: str) -> CodeWords:
 
 
 def _claims(words: JobFile, namespace: str) -> tuple[Manifest, ...]:
-    """Each claim that is to be created, once, however many roles mount it."""
+    """The claims to create, each once, even if several roles mount it."""
     sized = [volume for volume in _volumes(words).values() if volume.size is not None]
     return tuple({volume.claim: volumes.claim(volume, namespace) for volume in sized}.values())

@@ -1,5 +1,5 @@
-"""A pod template, peeled: each part that has a word is taken out of a copy and becomes that word, and what is
-left is exactly what the overlay must add. So nothing of a template is lost.
+"""Pod template -> words of a role. Each part that has a word is taken out of a copy of the template, and what is
+left is exactly what the overlay must add, so nothing of a template is lost.
 """
 
 from typing import Any
@@ -21,7 +21,7 @@ _RESTART_WORDS = {policy: word for word, policy in RESTART.items()}
 def role_words(job: Job, role: Role) -> Words:
     rest = given_only(templates.with_port(role.template, role.port))
     spec = rest.setdefault("spec", {})
-    spec.pop("restartPolicy", None)  # the role's own policy rules; this one never had an effect
+    spec.pop("restartPolicy", None)  # without effect: the role has its own policy
     container = tensorflow_container(rest)
     words: Words = {"count": role.replicas, **_program(job, container)}
     words |= {"restart": _RESTART_WORDS[role.restart]} if role.restart != "Never" else {}
@@ -87,7 +87,7 @@ def _is_count(value: object) -> bool:
 
 
 def _volumes(job: Job, spec: Manifest, container: Manifest) -> Words:
-    """Those that have one source of ours and one mount, in the container that trains."""
+    """Volumes with one mount, in the training container, and a source that has a word."""
     claims = claims_of(job)
     mounts = _by_name(container.get("volumeMounts"))
     elsewhere = _mounted_elsewhere(spec, container)
@@ -155,14 +155,16 @@ def _metadata(template: Manifest) -> Words:
 def _remainder(template: Manifest, container: Manifest) -> Manifest:
     """The template after all that has a word was taken out of it."""
     spec = template["spec"]
-    if list(container) == ["name"] and len(spec["containers"]) == 1:  # beside others, it keeps their order
+    if (
+        list(container) == ["name"] and len(spec["containers"]) == 1
+    ):  # with others, it is needed for their order
         del spec["containers"]
     return {key: part for key, part in template.items() if part}
 
 
 def given_only(value: Any) -> Any:
-    """A copy to peel. Null means "not set" to Kubernetes, but to an overlay it means "remove", and a field
-    that begins with $, which Kubernetes would drop, means an order."""
+    """A copy without nulls and $-fields: to Kubernetes they are "not set" and unknown, but in an overlay they
+    would remove a field and give an order."""
     if isinstance(value, dict):
         return {k: given_only(v) for k, v in value.items() if v is not None and not k.startswith("$")}
     return [given_only(item) for item in value] if isinstance(value, list) else value

@@ -25,22 +25,24 @@ SOURCES = {
 def check(name: str, words: VolumeWords, path: Path, notes: Notes) -> None:
     if not VOLUME_NAME.fullmatch(name):
         better = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
-        text = "must be lower-case letters, digits and '-', and not begin or end with '-'"
+        text = "must be lower-case letters, digits and '-', and not start or end with '-'"
         notes.error(path, text, f'for example "{better}"' if better else "")
     given = [word for field, word in SOURCES.items() if getattr(words, field) is not None]
     if len(given) != 1:
         text = f"has {len(given)} sources ({', '.join(given)})" if given else "has no source"
         notes.error(path, f"volume {name} {text}", f"give exactly one of {', '.join(SOURCES.values())}")
     if words.nfs is not None and ":/" not in words.nfs:
-        notes.error((*path, "nfs"), "must be an NFS export", 'as in "10.0.0.5:/exports/data"', words.nfs)
+        notes.error(
+            (*path, "nfs"), "must be an NFS export", 'for example "10.0.0.5:/exports/data"', words.nfs
+        )
     if not words.at.startswith("/"):
         notes.error((*path, "at"), "must be an absolute path", f'for example "/{words.at}"', words.at)
     if words.size is None and (words.storage_class or words.access):
-        notes.error((*path, "size"), "must be given to create the claim", "size: 5Gi")
+        notes.error((*path, "size"), "must be given to create the claim", "for example size: 5Gi")
     if words.size is not None:
         notes.extend(quantities.problems(words.size, (*path, "size")))
     if words.size is not None and words.claim is None:
-        notes.error((*path, "size"), "belongs to a claim", f"claim: {name}")
+        notes.error((*path, "size"), "must be used with a claim", f"add claim: {name}")
 
 
 def source(words: VolumeWords) -> Manifest:
@@ -74,7 +76,7 @@ def mount(name: str, words: VolumeWords) -> Manifest:
 
 
 def claim(words: VolumeWords, namespace: str) -> Manifest:
-    """The claim that the file asks to have created. ReadWriteMany, because the tasks share it."""
+    """The claim to create. ReadWriteMany, because the tasks share it."""
     spec: Manifest = {
         "accessModes": [words.access or "ReadWriteMany"],
         "resources": {"requests": {"storage": words.size}},
@@ -86,7 +88,7 @@ def claim(words: VolumeWords, namespace: str) -> Manifest:
 
 
 def claim_words(spec: Manifest | None) -> dict[str, Any]:
-    """The words that have this claim created; none for a claim that must exist already."""
+    """The words that create this claim; none for a claim that must exist already."""
     if spec is None:
         return {}
     words: dict[str, Any] = {"size": spec["resources"]["requests"]["storage"]}
@@ -95,7 +97,7 @@ def claim_words(spec: Manifest | None) -> dict[str, Any]:
 
 
 def words_for(volume: Manifest, mount: Manifest) -> dict[str, Any] | None:
-    """The words that say the same, or None where there are none for it."""
+    """The words for a volume and its mount, or None if the file has no words for it."""
     extras = set(mount) - {"name", "mountPath", "subPath", "readOnly"}
     is_odd = extras or len(volume) != 2 or not VOLUME_NAME.fullmatch(volume["name"])
     found = None if is_odd else _source_words(volume)

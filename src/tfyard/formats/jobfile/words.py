@@ -1,4 +1,5 @@
-"""The words of the job file. This is their one declaration: reading, the JSON schema and `explain` use it."""
+"""The words of the job file. This is their one declaration: reading, the JSON schema, `tfyard explain` and
+docs/jobfile.md are made from it. How a word becomes part of a Job is in load.py, and back in dump.py."""
 
 from typing import Annotated, Any, Literal
 
@@ -24,39 +25,43 @@ class ShareWords(Struct, frozen=True):
 
 
 class VolumeWords(Struct, frozen=True, rename="camel"):
-    """A directory that outlives the container: exactly one source, and where it appears."""
+    """A volume: exactly one source, and the path where it is mounted."""
 
-    at: Annotated[str, Meta(description="Where it appears in the container: an absolute path.", pattern="^/")]
+    at: Annotated[str, Meta(description="Mount path in the container; must be absolute.", pattern="^/")]
     nfs: Annotated[str | None, Meta(description='An NFS export, "server:/path".')] = None
     claim: Annotated[
         str | None,
-        Meta(description="A PersistentVolumeClaim by name; with `size` it is created, else it must exist."),
+        Meta(
+            description="Name of a PersistentVolumeClaim. With `size` it is created, without it must exist."
+        ),
     ] = None
     size: Annotated[
-        QuantityText | None, Meta(description="Create the claim with this size, such as 5Gi.")
+        QuantityText | None, Meta(description="Creates the claim with this size, such as 5Gi.")
     ] = None
     storage_class: Annotated[
-        str | None, Meta(description="Storage class of the claim; default: the cluster's.")
+        str | None, Meta(description="StorageClass of the created claim; default: the cluster's default.")
     ] = None
     access: Annotated[
         Literal["ReadWriteOnce", "ReadWriteMany", "ReadOnlyMany", "ReadWriteOncePod"] | None,
-        Meta(description="Access mode of the created claim; default ReadWriteMany, as tasks share it."),
+        Meta(description="Access mode of the created claim; default ReadWriteMany, because tasks share it."),
     ] = None
     azure_file: Annotated[ShareWords | None, Meta(description="An Azure Files share: {share, secret}.")] = (
         None
     )
-    host_path: Annotated[str | None, Meta(description="A directory of the node.")] = None
+    host_path: Annotated[str | None, Meta(description="A directory on the node.")] = None
     empty_dir: Annotated[
-        dict[str, Any] | None, Meta(description="Scratch space of the pod's own, gone with it: {}.")
+        dict[str, Any] | None, Meta(description="Temporary space that is deleted with the pod: {}.")
     ] = None
-    config_map: Annotated[str | None, Meta(description="The entries of a ConfigMap, as files.")] = None
-    secret: Annotated[str | None, Meta(description="The entries of a Secret, as files.")] = None
-    sub_path: Annotated[str | None, Meta(description="Only this directory of the source.")] = None
-    read_only: Annotated[bool, Meta(description="Tasks cannot write to it.")] = False
+    config_map: Annotated[str | None, Meta(description="Name of a ConfigMap; each key becomes a file.")] = (
+        None
+    )
+    secret: Annotated[str | None, Meta(description="Name of a Secret; each key becomes a file.")] = None
+    sub_path: Annotated[str | None, Meta(description="Mounts only this directory of the source.")] = None
+    read_only: Annotated[bool, Meta(description="Mounts the volume read-only.")] = False
 
 
 class PodWords(Struct, frozen=True, rename="camel"):
-    """Words for what each task runs. At the top they hold for every role; in a role, for that one."""
+    """Words for what each task runs. At the top they apply to every role; in a role, to that role only."""
 
     image: Annotated[
         str | None, Meta(description="Container image; not used when the job runs on this machine.")
@@ -64,14 +69,16 @@ class PodWords(Struct, frozen=True, rename="camel"):
     run: Annotated[
         str | list[str] | None,
         Meta(
-            description="The program. Text is a shell line, a list is executed as it is. Without it the"
-            " image's own entrypoint runs."
+            description="The command of each task. Text is run by a shell, a list is executed as it is."
+            " Without it, the image's entrypoint runs."
         ),
     ] = None
-    workdir: Annotated[str | None, Meta(description="Working directory; default: where the code is.")] = None
+    workdir: Annotated[
+        str | None, Meta(description="Working directory; default: the directory of the code.")
+    ] = None
     env: Annotated[
         dict[str, Scalar],
-        Meta(description="Environment variables; values keep the very text that is written here."),
+        Meta(description="Environment variables. Values are passed exactly as they are written here."),
     ] = {}
     secrets: Annotated[
         dict[str, str], Meta(description='Environment variables from Secrets: {TOKEN: "my-secret/key"}.')
@@ -79,7 +86,7 @@ class PodWords(Struct, frozen=True, rename="camel"):
     cpu: Annotated[Quantity | None, Meta(description="CPUs of each task: 2, 0.5 or 500m.")] = None
     memory: Annotated[
         Quantity | None,
-        Meta(description="Memory of each task, such as 8Gi; more than that and it is killed."),
+        Meta(description="Memory of each task, such as 8Gi. A task that uses more is killed."),
     ] = None
     gpu: Annotated[
         Count | dict[str, Count] | None,
@@ -88,8 +95,8 @@ class PodWords(Struct, frozen=True, rename="camel"):
     restart: Annotated[
         Literal["never", "on-failure", "always", "exit-code"] | None,
         Meta(
-            description="When a task's program fails: never fails the job; on-failure and always run it again;"
-            " exit-code runs it again if it was killed (codes of 128 and more). Default never."
+            description="When a task's program fails: never fails the job; on-failure and always restart it;"
+            " exit-code restarts it if it was killed (exit codes of 128 and more). Default never."
         ),
     ] = None
     port: Annotated[
@@ -97,80 +104,93 @@ class PodWords(Struct, frozen=True, rename="camel"):
         Meta(description=f"Port of the TensorFlow server; default {DEFAULT_PORT}."),
     ] = None
     volumes: Annotated[
-        dict[str, VolumeWords], Meta(description="Directories that outlive the container, by name.")
+        dict[str, VolumeWords], Meta(description="Volumes by name: storage that outlives the container.")
     ] = {}
     labels: Annotated[
-        dict[str, str], Meta(description="Labels of the pods (at the top: of the job too).")
+        dict[str, str], Meta(description="Labels of the pods; at the top, of the job too.")
     ] = {}
     annotations: Annotated[dict[str, str], Meta(description="Annotations of the pods.")] = {}
     pull_secret: Annotated[
-        str | list[str] | None, Meta(description="Secret(s) for a private image registry.")
+        str | list[str] | None,
+        Meta(description="Name of the image pull Secret for a private registry, or a list of names."),
     ] = None
-    service_account: Annotated[str | None, Meta(description="Service account of the pods.")] = None
+    service_account: Annotated[str | None, Meta(description="ServiceAccount of the pods.")] = None
     node_selector: Annotated[dict[str, str], Meta(description="Labels that a node must have.")] = {}
-    node: Annotated[str | None, Meta(description="Run on this very node.")] = None
-    tolerations: Annotated[list[dict[str, Any]], Meta(description="Tolerated taints, as in Kubernetes.")] = []
+    node: Annotated[str | None, Meta(description="Name of the node to run on.")] = None
+    tolerations: Annotated[
+        list[dict[str, Any]], Meta(description="Tolerations for taints of nodes, as in Kubernetes.")
+    ] = []
     spread: Annotated[
         Literal["prefer", "require"] | None,
-        Meta(description="Keep the tasks of this job on different nodes, if possible or in any case."),
+        Meta(
+            description="Runs the tasks of this job on different nodes: if possible (prefer) or always (require)."
+        ),
     ] = None
     overlay: Annotated[
         dict[str, Any],
         Meta(
-            description="Anything that Kubernetes has and this file has no word for: a strategic merge patch"
-            " on the pod template, such as {spec: {priorityClassName: high}}."
+            description="Any other field of the pod template, as a strategic merge patch:"
+            " {spec: {priorityClassName: high}}."
         ),
     ] = {}
 
 
 class RoleWords(PodWords, frozen=True, rename="camel"):
-    """A role: how many tasks, and what differs from the words at the top."""
+    """A role: the number of tasks, and what differs from the words at the top."""
 
-    count: Annotated[Count, Meta(description="How many tasks; default 1.")] = 1
+    count: Annotated[Count, Meta(description="Number of tasks; default 1.")] = 1
 
 
 class EvaluatorWords(RoleWords, frozen=True, rename="camel"):
-    """The evaluator: judges checkpoints beside the training."""
+    """The evaluator: evaluates checkpoints during the training."""
 
     grace: Annotated[
         Duration | None,
-        Meta(description="How long it may go on after the training, to judge the last checkpoint."),
+        Meta(
+            description="How long it may run after the training has ended, to evaluate the last checkpoint."
+        ),
     ] = None
 
 
 class CodeWords(Struct, frozen=True):
-    """Where the program comes from."""
+    """The source of the program."""
 
-    path: Annotated[str | None, Meta(description="A folder, seen from the job file.")] = None
-    git: Annotated[str | None, Meta(description="A git repository.")] = None
-    url: Annotated[str | None, Meta(description="A .zip or .tar.gz at an http(s) address.")] = None
+    path: Annotated[str | None, Meta(description="A folder, relative to the job file.")] = None
+    git: Annotated[str | None, Meta(description="URL of a git repository.")] = None
+    url: Annotated[str | None, Meta(description="URL of a .zip or .tar.gz archive.")] = None
     ref: Annotated[str, Meta(description="Branch, tag or commit of the git repository.")] = ""
-    at: Annotated[str, Meta(description="Where it appears in the container.")] = "/code"
+    at: Annotated[str, Meta(description="Path of the code in the container.")] = "/code"
 
 
 class BoardWords(Struct, frozen=True, rename="camel"):
-    """TensorBoard beside the job."""
+    """A TensorBoard for the job."""
 
-    logs: Annotated[str, Meta(description="Where the summaries are, as the tasks see it.")]
-    image: Annotated[str, Meta(description="Its image; default: TensorFlow's.")] = ""
+    logs: Annotated[str, Meta(description="Directory of the summaries, as the tasks see it.")]
+    image: Annotated[str, Meta(description="Image of TensorBoard; default: TensorFlow's.")] = ""
     service: Annotated[
-        Literal["ClusterIP", "NodePort", "LoadBalancer"], Meta(description="Type of its Service.")
+        Literal["ClusterIP", "NodePort", "LoadBalancer"],
+        Meta(description="Type of its Service; default ClusterIP."),
     ] = "ClusterIP"
     volumes: Annotated[
         dict[str, VolumeWords] | None,
-        Meta(description="Volumes of its own; default: those at the top of the file."),
+        Meta(description="Volumes of TensorBoard; default: those at the top of the file."),
     ] = None
 
 
 class GangWords(Struct, frozen=True, rename="camel"):
-    """Start all tasks or none."""
+    """Gang scheduling: starts all tasks or none."""
 
-    at_least: Annotated[Count | None, Meta(description="How many tasks must fit; default all.")] = None
-    queue: Annotated[str, Meta(description="The gang scheduler's queue.")] = ""
-    priority_class: Annotated[str, Meta(description="PriorityClass of the group.")] = ""
-    timeout: Annotated[Duration | None, Meta(description="How long the scheduler keeps trying.")] = None
+    at_least: Annotated[
+        Count | None, Meta(description="Number of tasks that must fit at the same time; default: all.")
+    ] = None
+    queue: Annotated[str, Meta(description="Queue of the gang scheduler.")] = ""
+    priority_class: Annotated[str, Meta(description="PriorityClass of the pod group.")] = ""
+    timeout: Annotated[
+        Duration | None, Meta(description="How long the scheduler tries to start the group.")
+    ] = None
     resources: Annotated[
-        dict[str, Quantity] | None, Meta(description="Resources that must be free; default: the tasks' sum.")
+        dict[str, Quantity] | None,
+        Meta(description="Resources that must be free; default: the sum over the tasks."),
     ] = None
 
 
@@ -178,7 +198,7 @@ Words = Count | RoleWords
 
 
 class JobFile(PodWords, frozen=True, rename="camel", kw_only=True):
-    """A training job: what to run, and with how many chiefs, workers, parameter servers and evaluators."""
+    """A training job: what to run, and the number of chiefs, workers, parameter servers and evaluators."""
 
     version: Annotated[Literal[1], Meta(description="Version of this format.")] = 1
     name: Annotated[
@@ -188,51 +208,62 @@ class JobFile(PodWords, frozen=True, rename="camel", kw_only=True):
             pattern="^[a-z]([-a-z0-9]*[a-z0-9])?$",
         ),
     ]
-    namespace: Annotated[str | None, Meta(description="Kubernetes namespace; default: the context's.")] = None
+    namespace: Annotated[
+        str | None, Meta(description="Kubernetes namespace; default: that of the current context.")
+    ] = None
     code: Annotated[
         str | CodeWords | None,
         Meta(
-            description="The program's folder (seen from this file), a git address, or an http(s) address of"
-            " an archive. Without it the code is in the image."
+            description="The program: a folder relative to this file, a git URL, or the http(s) URL of an archive."
+            " Without it, the code is in the image."
         ),
     ] = None
-    chief: Annotated[Words | None, Meta(description="The task that leads: its end is the job's.")] = None
-    master: Annotated[Words | None, Meta(description="A chief by its older name.")] = None
+    chief: Annotated[
+        Words | None, Meta(description="The task that leads the training: the job ends when it ends.")
+    ] = None
+    master: Annotated[Words | None, Meta(description="The older name of chief.")] = None
     worker: Annotated[Words | None, Meta(description="The tasks that train: a number, or a mapping.")] = None
     ps: Annotated[Words | None, Meta(description="Parameter servers: a number, or a mapping.")] = None
     evaluator: Annotated[
-        Count | EvaluatorWords | None, Meta(description="Judges checkpoints beside the training.")
+        Count | EvaluatorWords | None, Meta(description="Evaluates checkpoints during the training.")
     ] = None
     deadline: Annotated[
-        Duration | None, Meta(description="The job fails when it has run this long: 90s, 30m, 2h, 1d.")
+        Duration | None, Meta(description="The job fails if it runs longer than this: 90s, 30m, 2h, 1d.")
     ] = None
     retries: Annotated[
-        Count | None, Meta(description="How many restarts of any kind are allowed; default: unlimited.")
+        Count | None, Meta(description="Number of restarts of any kind that are allowed; default: unlimited.")
     ] = None
     keep_for: Annotated[
-        Duration | None, Meta(description="The job is deleted this long after its end; default: never.")
+        Duration | None, Meta(description="The job is deleted this long after it has ended; default: never.")
     ] = None
     clean: Annotated[
         Literal["all", "running", "none"],
-        Meta(description="Which pods go at the end. Default running: logs stay, parameter servers go."),
+        Meta(
+            description="Which pods are deleted when the job ends. Default running: parameter servers are deleted,"
+            " finished pods and their logs are kept."
+        ),
     ] = "running"
     success: Annotated[
         Literal["chief", "all-workers"],
-        Meta(description="Whose end is the job's: the chief's (without one, worker 0's), or all workers'."),
+        Meta(description="What ends the job: the chief (without one, worker 0), or all workers."),
     ] = "chief"
-    suspend: Annotated[bool, Meta(description="Create it, but run nothing yet.")] = False
-    dynamic: Annotated[bool, Meta(description="Workers may come and go while the job runs.")] = False
-    queue: Annotated[str | None, Meta(description="Kueue's queue for this job.")] = None
-    gang: Annotated[GangWords | bool, Meta(description="Start all tasks or none.")] = False
+    suspend: Annotated[bool, Meta(description="Creates the job without starting it.")] = False
+    dynamic: Annotated[
+        bool, Meta(description="Elastic training: workers may be added and removed while the job runs.")
+    ] = False
+    queue: Annotated[str | None, Meta(description="Name of the Kueue LocalQueue of this job.")] = None
+    gang: Annotated[GangWords | bool, Meta(description="Gang scheduling: starts all tasks or none.")] = False
     tensorboard: Annotated[
         str | BoardWords | None,
-        Meta(description="Show the summaries in this directory with TensorBoard, beside the job."),
+        Meta(description="Runs a TensorBoard for the summaries in this directory."),
     ] = None
     dialect: Annotated[
         Dialect,
-        Meta(description="Form of TF_CONFIG: tf2, kubeflow (the old operator's), or tf1 (keeps `master`)."),
+        Meta(
+            description="Form of TF_CONFIG: tf2, kubeflow (that of the Kubeflow operator) or tf1 (keeps `master`)."
+        ),
     ] = "tf2"
     services: Annotated[
         ServiceMode | None,
-        Meta(description="One Service for all tasks (shared) or one each (per-replica)."),
+        Meta(description="Services of the tasks: one for all (shared), or one for each task (per-replica)."),
     ] = None

@@ -1,1 +1,1 @@
-"""Pod templates: held against what Kubernetes knows, merged, and brought up to date."""
+"""Pod templates: checked against the fields that Kubernetes declares, merged, and brought up to date."""

@@ -1,7 +1,7 @@
-"""Pod templates held against what Kubernetes knows, before a cluster is asked.
+"""Checks of pod templates against the fields that Kubernetes declares.
 
-A field that is unknown is only a warning: Kubernetes adds fields every release, and templates pass through us
-untouched. A list where a mapping belongs is an error in every release.
+An unknown field is only a warning: Kubernetes adds fields in every release, and templates are passed on unchanged.
+A list instead of a mapping is an error in every release.
 """
 
 from collections.abc import Callable
@@ -13,13 +13,13 @@ from tfyard.formats.pods import fields
 from tfyard.formats.pods.fields import Shape
 from tfyard.model.problem import FieldPath, Problem
 
-# A hostile or wholly misplaced file would otherwise be compared name by name without end.
+# Otherwise, every name in a hostile file would be compared with all known names.
 MAX_PROBLEMS = 100
 _LONGEST_GUESS = 64
 
 
 def unknown_fields(value: object, path: FieldPath = (), definition: str = fields.ROOT) -> list[Problem]:
-    """Warnings for fields that Kubernetes does not know, errors for values of a kind that it cannot take."""
+    """Warnings for unknown fields, errors for values of the wrong type."""
     found: list[Problem] = []
     _check(value, fields.shape(definition), path, found)
     return found[:MAX_PROBLEMS]
@@ -33,7 +33,7 @@ def _check(value: Any, shape: Shape, path: FieldPath, found: list[Problem]) -> N
     elif shape.form == "list":
         _check_list(value, shape, path, found)
     elif not isinstance(value, dict):
-        found.append(_clash(path, value, "a mapping (key: value)"))
+        found.append(_clash(path, value, "a mapping"))
     elif shape.form == "map":
         for key, inner in value.items():
             _check(inner, fields.shape(shape.of), (*path, key), found)
@@ -48,10 +48,12 @@ def _check_list(value: Any, shape: Shape, path: FieldPath, found: list[Problem])
         return
     for index, item in enumerate(value):
         if item is None and len(found) < MAX_PROBLEMS:  # "not set" has no meaning inside a list
-            found.append(_clash((*path, index), item, "an item", "remove it, or fill it in"))
+            found.append(Problem((*path, index), "must not be null", "remove the item, or fill it in", None))
         elif shape.merge_key and isinstance(item, dict) and item.get(shape.merge_key) in (None, ""):
             found.append(
-                Problem((*path, index, shape.merge_key), "must be given", "items are told apart by it")
+                Problem(
+                    (*path, index, shape.merge_key), "must be given", "it identifies the items of this list"
+                )
             )
         _check(item, fields.shape(shape.of), (*path, index), found)
 
@@ -66,7 +68,7 @@ def _check_object(value: dict[str, Any], definition: str, path: FieldPath, found
 
 
 def _unknown(key: str, known: Any, path: FieldPath) -> Problem:
-    message = f"Kubernetes {fields.release()} does not know this field here"
+    message = f"unknown field in Kubernetes {fields.release()}"
     guess = closest(key, known, 0.7) if len(key) <= _LONGEST_GUESS else None
     if guess:
         message += f'; did you mean "{guess}"?'
@@ -83,7 +85,7 @@ def _check_scalar(value: Any, kind: str, path: FieldPath, found: list[Problem]) 
 
 
 def _clash(path: FieldPath, value: Any, wanted: str, fix: str = "") -> Problem:
-    return Problem(path, f"{_name(value)} stands where Kubernetes takes {wanted}", fix, value=value)
+    return Problem(path, f"must be {wanted}, not {_name(value)}", fix, value=value)
 
 
 def _name(value: Any) -> str:
@@ -91,7 +93,7 @@ def _name(value: Any) -> str:
         return "a mapping"
     if isinstance(value, list):
         return "a list"
-    import json  # only ever needed where something is wrong
+    import json  # imported only when there is a problem to report
 
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= 60 else text[:60] + "…"
@@ -128,5 +130,5 @@ _SCALARS: dict[str, _Rule] = {
     "integer": (_is_whole, "a whole number", "write it without quotes"),
     "boolean": (_is_bool, "true or false", "write true or false, without quotes"),
     "int-or-string": (_is_text_or_whole, "a whole number or text", ""),
-    "quantity": (_is_text_or_number, 'an amount such as 500m, 2 or "8Gi"', ""),
+    "quantity": (_is_text_or_number, 'a quantity such as 500m, 2 or "8Gi"', ""),
 }

@@ -10,17 +10,17 @@ from typing import Any, Literal
 
 import msgspec
 
-# No pathlib on the way to `tfyard validate`: with what it imports, it takes as long as reading a job.
+# No pathlib: importing it takes `tfyard validate` as long as reading a job.
 ROOT = "PodTemplateSpec"
 _DATA = __file__.removesuffix("fields.py") + "data/"
 
 
 class Shape(msgspec.Struct, frozen=True):
-    """What a field holds. `of` is the scalar's or definition's name, or the shape of each item or value."""
+    """What a field holds. `of`: name of the scalar or definition, or the shape of each item or value."""
 
     form: Literal["scalar", "object", "list", "map"]
     of: str
-    # How a patch treats a list: None replaces it, "" unites scalars, a name merges items by that key.
+    # What a patch does with a list: None replaces it, "" unites scalars, a name merges items by that key.
     merge_key: str | None = None
 
 
@@ -41,7 +41,7 @@ def fields(definition: str) -> Mapping[str, str]:
 
 @cache
 def shape(words: str) -> Shape:
-    """Read one word of the table's little grammar (tools/podschema.py draws it)."""
+    """Parse a shape of the table; tools/podschema.py documents the grammar."""
     if words.startswith("["):
         item, _, key = words[1:].rpartition("]")
         return Shape("list", item, key[1:] if key else None)
@@ -53,7 +53,7 @@ def shape(words: str) -> Shape:
 
 
 def definitions() -> dict[str, Any]:
-    """Everything that can stand in a pod template, with descriptions, by the names of Kubernetes' types."""
+    """Everything that a pod template can contain, with descriptions, by the names of Kubernetes' types."""
     found: dict[str, Any] = msgspec.json.decode(_read("podschema.json"))["definitions"]
     return found
 

@@ -1,11 +1,10 @@
 """Kubernetes' strategic merge patch, for pod templates.
 
-Mappings merge, null deletes, and a list merges by its key or is replaced, as Kubernetes' own schema says for
-each list. Two habits of kubectl surprise people and are kept, so that a patch gives the same pod here and
-there: items that are new to a list come *before* those that only the base has, and `$patch: delete` on a
-mapping leaves an empty mapping. Three are not kept: a null or a directive inside of something new is obeyed
-instead of being stored, `$patch: replace` also works where there is nothing to replace yet, and
-`$patch: merge`, which says what happens anyway, is accepted.
+Mappings merge, null deletes, and a list merges by its key or is replaced, as Kubernetes' schema says for each
+list. Two habits of kubectl are surprising and are kept, so that a patch gives the same pod with both: new items
+of a list come *before* those that only the base has, and `$patch: delete` on a mapping leaves an empty mapping.
+Three are not kept: a null or a directive inside a new value is executed instead of stored, `$patch: replace` also
+works where there is nothing to replace, and `$patch: merge`, the default, is accepted.
 """
 
 from collections.abc import Hashable
@@ -21,14 +20,14 @@ RETAIN = "$retainKeys"
 ORDER = "$setElementOrder"
 REMOVE = "$deleteFromPrimitiveList"
 
-# Fields that Kubernetes does not know (yet): mappings merge, all else is replaced.
+# Fields unknown to this Kubernetes release: mappings merge, everything else is replaced.
 _UNKNOWN = Shape("scalar", "any")
 
 Map = dict[str, Any]
 
 
 def merge(base: Map, patch: Map, definition: str = fields.ROOT) -> Map:
-    """A new value; base and patch stay as they are. Raises `errors.Invalid`, its paths inside the patch."""
+    """A new value; base and patch are not changed. Raises `errors.Invalid`, with paths inside the patch."""
     merger = _Merger()
     merged = merger.map(base, patch, fields.shape(definition), ())
     if merger.problems:
@@ -37,7 +36,7 @@ def merge(base: Map, patch: Map, definition: str = fields.ROOT) -> Map:
 
 
 class _Merger:
-    """Carries nothing but the problems, so that all of them are told at once."""
+    """Collects the problems, so that all of them are reported at once."""
 
     def __init__(self) -> None:
         self.problems: list[Problem] = []
@@ -45,7 +44,7 @@ class _Merger:
     def map(self, base: Map, patch: Map, shape: Shape, path: FieldPath) -> Map:
         how = patch.get(PATCH, "merge")
         if how not in ("merge", "replace", "delete"):
-            self._refuse((*path, PATCH), f"{how!r} is not one of merge, replace, delete")
+            self._refuse((*path, PATCH), f"must be merge, replace or delete, not {how!r}")
         if how == "delete":
             return {}
         result = {} if how == "replace" else dict(base)
@@ -112,7 +111,7 @@ class _Merger:
     def _merge_items(
         self, kept: list[Any], changes: list[tuple[int, Map]], shape: Shape, path: FieldPath
     ) -> list[Any]:
-        """Into an empty list everything is new, also two ports that differ only in their protocol."""
+        """In an empty list every item is new, even two ports that differ only in their protocol."""
         key, result = shape.merge_key or "", list(kept)
         position = {_identity(item, key): index for index, item in reversed(list(enumerate(kept)))}
         for index, item in changes:
@@ -143,7 +142,7 @@ class _Merger:
         names = self._names(patch[RETAIN], (*path, RETAIN))
         for key, value in patch.items():
             if value is not None and not key.startswith("$") and key not in names:
-                self._refuse((*path, key), f"it is set, but {RETAIN} does not name it", f"add it to {RETAIN}")
+                self._refuse((*path, key), f"is set, but {RETAIN} does not list it", f"add it to {RETAIN}")
         for key in [key for key in result if key not in names]:
             del result[key]
 
@@ -157,24 +156,24 @@ class _Merger:
             elif directive == ORDER and name:
                 self._reorder(base, result, name, value, _inner(shape, name), (*path, key))
             elif key.startswith("$") and key not in (PATCH, RETAIN):
-                self._refuse((*path, key), f"there is no directive {key}")
+                self._refuse((*path, key), f"unknown directive {key}")
 
     def _reorder(self, base: Map, result: Map, name: str, order: Any, shape: Shape, path: FieldPath) -> None:
         key = shape.merge_key
         if key is None or not isinstance(order, list):
-            self._refuse(path, "an order is a list, and only for lists that are merged")
+            self._refuse(path, "must be a list, and is allowed only for lists that are merged")
         elif isinstance(result.get(name), list):
             wanted = [_identity(item, key) for item in order]
             before = _if_type(base.get(name), list)
             known = {*wanted, *(_identity(item, key) for item in before)}
             if any(_identity(item, key) not in known for item in result[name]):
-                self._refuse(path, f"{name} gets items that this order does not name", "name every item")
+                self._refuse(path, f"{name} has items that this order does not list", "list every item")
             result[name] = _arrange(result[name], wanted, before, key)
 
     def _names(self, value: Any, path: FieldPath) -> list[Any]:
         if isinstance(value, list) and not any(_is_nested(item) for item in value):
             return value
-        self._refuse(path, "this directive takes a list of names")
+        self._refuse(path, "must be a list of names")
         return []
 
     def _refuse(self, path: FieldPath, message: str, fix: str = "") -> None:
@@ -182,8 +181,8 @@ class _Merger:
 
 
 def _arrange(items: list[Any], order: list[Hashable], base: list[Any], key: str) -> list[Any]:
-    """kubectl's order: items of the patch as the patch has them, the others as the base has them, and of two
-    such neighbours the base's item goes first only if the base knew both and had it first."""
+    """kubectl's order: items of the patch in the patch's order, the others in the base's order. An item that only
+    the base has comes before one of the patch only if the base has both in this order."""
     rank = {identity: index for index, identity in reversed(list(enumerate(order)))}
     old = {_identity(item, key): index for index, item in reversed(list(enumerate(base)))}
     ours = sorted(
@@ -208,7 +207,7 @@ def _unite(base: list[Any], patch: list[Any]) -> list[Any]:
 
 
 def _identity(item: Any, key: str) -> Hashable:
-    """What makes two items the same. In JSON true is not 1, and something without a key is only itself."""
+    """What makes two items the same. In JSON true is not 1, and an item without the key equals no other."""
     value = item.get(key) if key and isinstance(item, dict) else item
     return id(item) if value is None or _is_nested(value) else (type(value), value)
 

@@ -1,7 +1,6 @@
-"""Pod templates: what must be right in them, and what old ones need to run on today's nodes.
+"""Pod templates: rules for their containers, and changes that old ones need to run on today's nodes.
 
-They stay plain data. Fields that this Kubernetes does not know are warned about and kept: they may be next
-year's.
+They stay plain data. Unknown fields are kept, with a warning: they may be of a later Kubernetes release.
 """
 
 from typing import Any
@@ -21,7 +20,7 @@ def load(template: Manifest, path: Path, notes: Notes) -> Manifest:
     found = checks.unknown_fields(template, path)
     notes.extend(found)
     if any(problem.severity == "error" and problem.message not in quantities.MESSAGES for problem in found):
-        return {}  # of the wrong shape: nobody can look further inside
+        return {}  # of the wrong types: no further check is possible
     spec: Manifest = template.get("spec") or {}
     containers = _containers(template)
     _check_containers(containers, (*path, "spec", "containers"), notes)
@@ -32,7 +31,7 @@ def load(template: Manifest, path: Path, notes: Notes) -> Manifest:
 
 
 def _modern_gpus(spec: Manifest) -> Manifest:
-    """The containers of a pod some of which ask for a GPU by its name of 2017, which no node offers any more."""
+    """Containers that request a GPU by its name of 2017, which no node offers any more, with today's name."""
     return {
         kind: [_with_modern_gpu(c) for c in spec[kind]]
         for kind in ("initContainers", "containers")
@@ -41,7 +40,7 @@ def _modern_gpus(spec: Manifest) -> Manifest:
 
 
 def port(template: Manifest) -> int:
-    """The port that other tasks reach: the one named tfjob-port, else 2222."""
+    """The port of the TensorFlow server: the one named tfjob-port, else 2222."""
     for container in _containers(template):
         if container.get("name") == TENSORFLOW_CONTAINER:
             for entry in container.get("ports") or []:
@@ -52,7 +51,7 @@ def port(template: Manifest) -> int:
 
 
 def with_port(template: Manifest, port_number: int) -> Manifest:
-    """v1 knows a role's port by the name of a container port."""
+    """v1 finds a role's port by the name of a container port."""
     if port(template) == port_number:
         return template
     named = {"name": PORT_NAME, "containerPort": port_number}
@@ -77,17 +76,24 @@ def _containers(template: Manifest) -> list[Manifest]:
 
 def _check_containers(containers: list[Manifest], path: Path, notes: Notes) -> None:
     if not containers:
-        notes.error(path, "must be specified", f"one container named {TENSORFLOW_CONTAINER}, with its image")
+        notes.error(
+            path, "must be specified", f"add a container named {TENSORFLOW_CONTAINER}, with its image"
+        )
         return
     names = [container.get("name") for container in containers]
     if TENSORFLOW_CONTAINER not in names:
         text = f"must have at least one container with name {TENSORFLOW_CONTAINER}"
-        fix = f"name the container that trains {TENSORFLOW_CONTAINER}: it is the one that gets TF_CONFIG"
+        fix = f"name the training container {TENSORFLOW_CONTAINER}: it gets TF_CONFIG"
         notes.error((*path, 0, "name"), text, fix, names[0])
     seen: set[Any] = set()
     for i, container in enumerate(containers):
         if names[i] in seen:
-            notes.error((*path, i, "name"), "is the name of another container too", "", names[i])
+            notes.error(
+                (*path, i, "name"),
+                "must be unique: another container has this name",
+                "rename one of the two",
+                names[i],
+            )
         seen.add(names[i])
         _check_image(container, (*path, i), notes)
         _check_ports(container.get("ports") or [], (*path, i, "ports"), notes)
@@ -99,7 +105,7 @@ def _check_containers(containers: list[Manifest], path: Path, notes: Notes) -> N
 def _check_image(container: Manifest, path: Path, notes: Notes) -> None:
     if not container.get("image"):
         given = {"value": container["image"]} if "image" in container else {}
-        notes.error((*path, "image"), "must be required", "the image to run", **given)
+        notes.error((*path, "image"), "must be required", "add the image to run", **given)
 
 
 def _check_ports(ports: list[Manifest], path: Path, notes: Notes) -> None:
@@ -111,21 +117,21 @@ def _check_ports(ports: list[Manifest], path: Path, notes: Notes) -> None:
             continue
         keys: list[Any] = [(number, protocol)] + ([entry["name"]] if entry.get("name") else [])
         if any(key in seen for key in keys):
-            notes.error((*path, i), "is given twice", "keep one of the two", number)
+            notes.error((*path, i), "must be unique: the port is given twice", "keep one of the two", number)
         seen.update(dict.fromkeys(keys, i))
 
 
 def _check_env(env: list[Manifest], path: Path, notes: Notes) -> None:
     for i, entry in enumerate(env):
         if entry.get("name") == "TF_CONFIG":
-            text = "TF_CONFIG is set by hand: it is kept, and tfyard sets none"
-            notes.warn((*path, i), text, "remove it to have every task told about the others")
+            text = "TF_CONFIG is set here, so tfyard does not set it"
+            notes.warn((*path, i), text, "remove it: tfyard then sets it for every task")
 
 
 def _check_gpu(container: Manifest, path: Path, notes: Notes) -> None:
     limits, requests = _resources(container)
     if GPU in requests and GPU not in limits and OLD_GPU not in limits:
-        text = "a GPU must be a limit: Kubernetes rejects a request alone"
+        text = "must also be a limit: Kubernetes rejects a GPU request without a limit"
         notes.error((*path, "requests", GPU), text, "move it to resources.limits")
 
 

@@ -31,7 +31,7 @@ def dump(job: Job) -> tuple[Manifest, list[str]]:
 
 
 def _annotations(job: Job) -> dict[str, str]:
-    """What v1 has no field for, and we have an annotation for."""
+    """Annotations for what v1 has no field for."""
     grace = job.run_policy.evaluator_grace
     found = {
         label.DIALECT: job.dialect if job.dialect != DEFAULTS.dialect else None,
@@ -78,18 +78,21 @@ def _replica_spec(role: Role) -> Manifest:
 def _lost(job: Job) -> list[str]:
     lost = []
     if job.fails_with == "chief":
-        lost.append("a failed worker fails the job in v1; v1alpha1 looked at its chief only")
+        lost.append("a failed worker fails the job in v1; in v1alpha1 only the chief did")
     if job.chief is not None:
         lost.append(
-            f"terminationPolicy: the job ended with {job.chief.name}; v1 ends with Chief or Master,"
-            " else worker 0"
+            f"terminationPolicy: the job ended with {job.chief.name}; in v1 it ends with Chief or Master,"
+            " else with worker 0"
         )
     if job.tensorboard is not None:
-        lost.append(f"tensorboard ({job.tensorboard.log_dir}): `tfyard render` writes it beside the job")
+        lost.append(
+            f"tensorboard ({job.tensorboard.log_dir}): `tfyard render` writes it as a manifest of its own"
+        )
     if job.code is not None:
         lost.append(f"code ({job.code.source}): `tfyard render` ships it with the job")
     lost += [
-        f"{o['kind']} {o['metadata']['name']}: `tfyard render` writes it beside the job" for o in job.objects
+        f"{o['kind']} {o['metadata']['name']}: `tfyard render` writes it as a manifest of its own"
+        for o in job.objects
     ]
     return lost
 

@@ -18,93 +18,100 @@ Seconds = Annotated[int, Meta(ge=0, le=durations.LONGEST)]
 
 
 class ReplicaSpec(Struct, frozen=True, rename="camel"):
-    """One role of the job: how many tasks, and the pod of each."""
+    """One role of the job: the number of tasks, and the pod of each."""
 
-    replicas: Annotated[Count, Meta(description="How many tasks this role has; default 1.")] = 1
+    replicas: Annotated[Count, Meta(description="Number of tasks of this role; default 1.")] = 1
     restart_policy: Annotated[
         RestartPolicy,
         Meta(
             description="What happens when a task's program fails: Never fails the job, OnFailure and Always"
-            " run it again, ExitCode runs it again after exit codes of 128 and more (death by a signal)."
+            " restart it, ExitCode restarts it after exit codes of 128 and more (killed by a signal)."
         ),
     ] = "Never"
     template: Annotated[
         dict[str, Any],
-        Meta(description="The pod of each task; its container `tensorflow` is the one that trains."),
+        Meta(description="Pod template of each task; the container named `tensorflow` trains."),
     ] = {}
 
 
 class SchedulingSpec(Struct, frozen=True, rename="camel"):
-    """Gang scheduling: start all tasks or none."""
+    """Gang scheduling: starts all tasks or none."""
 
-    min_available: Annotated[Count | None, Meta(description="How many pods must fit; default: all.")] = None
-    queue: Annotated[str, Meta(description="The scheduler's queue; cannot be changed later.")] = ""
+    min_available: Annotated[
+        Count | None, Meta(description="Number of pods that must fit at the same time; default: all.")
+    ] = None
+    queue: Annotated[str, Meta(description="Queue of the scheduler; immutable.")] = ""
     min_resources: Annotated[
         dict[str, str | int | float] | None, Meta(description="Resources that must be free.")
     ] = None
-    priority_class: Annotated[str, Meta(description="PriorityClass of the group.")] = ""
+    priority_class: Annotated[str, Meta(description="PriorityClass of the pod group.")] = ""
     schedule_timeout_seconds: Annotated[
-        Seconds | None, Meta(description="How long the scheduler keeps trying.")
+        Seconds | None, Meta(description="How long the scheduler tries to start the group.")
     ] = None
 
 
 class RunPolicySpec(Struct, frozen=True, rename="camel"):
-    """When the job ends, and what remains of it."""
+    """When the job ends, and what is kept of it."""
 
     clean_pod_policy: Annotated[
         CleanPolicy | None,
         Meta(
-            description="Which pods go when the job has finished: All, Running or None. Default None in v1."
+            description="Which pods are deleted when the job has finished: All, Running or None (default in v1)."
         ),
     ] = None
     ttl_seconds_after_finished: Annotated[
-        Seconds | None, Meta(description="Delete the job this long after it finished; default: never.")
+        Seconds | None,
+        Meta(description="The job is deleted this long after it has finished; default: never."),
     ] = None
     active_deadline_seconds: Annotated[
         Annotated[int, Meta(ge=1)] | None,
-        Meta(description="Fail the job when it has run this long."),
+        Meta(description="The job fails if it runs longer than this."),
     ] = None
     backoff_limit: Annotated[
-        Count | None, Meta(description="How many restarts of any kind are allowed; default: unlimited.")
+        Count | None, Meta(description="Number of restarts of any kind that are allowed; default: unlimited.")
     ] = None
     suspend: Annotated[
-        bool, Meta(description="True: no pods; the job goes on when it is set to false again.")
+        bool, Meta(description="If true, the job has no pods; it continues when this is set to false.")
     ] = False
     managed_by: Annotated[
         Literal["kubeflow.org/training-operator", "kueue.x-k8s.io/multikueue"] | None,
-        Meta(description="Who keeps this job; any other than the operator makes it keep its hands off."),
+        Meta(description="The controller that manages this job; the operator ignores jobs of another one."),
     ] = None
     scheduling_policy: Annotated[SchedulingSpec | None, Meta(description="Gang scheduling.")] = None
 
 
 class TFJobSpec(RunPolicySpec, frozen=True, rename="camel"):
-    """The job. Run-policy fields may stand here (as before v1) or under runPolicy (as since)."""
+    """The job. Fields of the run policy may be here, as before v1, or under runPolicy, as in v1."""
 
     tf_replica_specs: Annotated[
         dict[str, ReplicaSpec],
-        Meta(description="The roles: Chief or Master, Worker, PS, Evaluator, in any letter case."),
+        Meta(description="The roles: Chief or Master, Worker, PS, Evaluator; letter case does not matter."),
     ] = {}
     run_policy: Annotated[
-        RunPolicySpec | None, Meta(description="When the job ends, and what remains of it.")
+        RunPolicySpec | None, Meta(description="When the job ends, and what is kept of it.")
     ] = None
     success_policy: Annotated[
         SuccessPolicy,
-        Meta(description='Without a chief: "" ends the job with worker 0, AllWorkers with the last worker.'),
+        Meta(description='What ends a job without a chief: worker 0 ("") or all workers (AllWorkers).'),
     ] = ""
     enable_dynamic_worker: Annotated[
-        bool, Meta(description="Workers may come and go: each knows only itself and the parameter servers.")
+        bool,
+        Meta(
+            description="Elastic training: workers may be added and removed; each knows only itself and the"
+            " parameter servers."
+        ),
     ] = False
     dialect: Annotated[
         Dialect | None,
         Meta(
-            description="How TF_CONFIG is written: tf2 (default of v1), kubeflow (as its operator does) or tf1"
-            " (default before v1: a master stays a master). The annotation tfyard.dev/dialect wins."
+            description="Form of TF_CONFIG: tf2 (default in v1), kubeflow (that of the Kubeflow operator) or"
+            " tf1 (default before v1; keeps the master). The annotation tfyard.dev/dialect takes precedence."
         ),
     ] = None
 
 
 def canonical(name: str) -> str | None:
-    """`WORKER` and `worker` are Worker: upstream folds the case, and old manifests rely on it."""
+    """`WORKER` and `worker` are Worker: upstream ignores the letter case, and old manifests rely on that."""
     return next((role for role in ROLES if role.lower() == name.lower()), None)
 
 

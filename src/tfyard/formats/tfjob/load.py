@@ -18,7 +18,7 @@ def load(document: Manifest, notes: Notes) -> Job | None:
     defaults = VERSIONS[version]
     meta = metadata.load(document, notes)
     if document.get("spec") is None:
-        notes.error(("spec",), "must be given", "the job itself: spec.tfReplicaSpecs")
+        notes.error(("spec",), "must be given", "add spec.tfReplicaSpecs")
         return None
     spec = read(TFJobSpec, document["spec"], ("spec",), notes)
     if spec is None:
@@ -52,7 +52,7 @@ def _roles(spec: TFJobSpec, raw: Manifest, notes: Notes) -> tuple[Role, ...]:
     path: Path = ("spec", "tfReplicaSpecs")
     if not spec.tf_replica_specs:
         if not isinstance(raw.get("tfReplicaSpecs"), dict) or not raw["tfReplicaSpecs"]:
-            notes.error(path, "must be given", "at least one role, Worker say")
+            notes.error(path, "must be given", "add at least one role, such as Worker")
         return ()
     roles: dict[str, Role] = {}
     for key, replica in spec.tf_replica_specs.items():
@@ -85,7 +85,7 @@ def _run_policy(spec: TFJobSpec, meta: metadata.Metadata, defaults: Defaults, no
     for key, field in fields(RunPolicySpec).items():
         here, there = getattr(flat, field.name), getattr(nested, field.name)
         if _is_given(here) and _is_given(there) and here != there:
-            text = f"differs from spec.{key}, which says the same thing"
+            text = f"must not differ from spec.{key}: both set the same policy"
             notes.error(("spec", "runPolicy", key), text, "keep one of the two")
         chosen[field.name] = there if _is_given(there) else here
     return RunPolicy(
@@ -139,5 +139,5 @@ def _choice(meta: metadata.Metadata, name: str, words: tuple[str, ...], notes: N
 
 
 def _limited(seconds: int | None) -> int | None:
-    """A deadline may be any number of 64 bits; beyond this it is none."""
+    """A deadline may be any 64-bit number; beyond this limit it has no effect."""
     return None if seconds is None else min(seconds, durations.LONGEST)

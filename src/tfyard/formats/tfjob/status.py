@@ -11,12 +11,12 @@ from tfyard.model import Condition, Manifest, Problem, Status
 
 _INDEX = r"[0-9]{1,9}"
 _INDEXES = re.compile(rf"({_INDEX}(-{_INDEX})?(,{_INDEX}(-{_INDEX})?)*)?")
-_PLACE = re.compile(r"(.*) - at `\$(.*)`", re.DOTALL)
+_ERROR = re.compile(r"(.*) - at `\$(.*)`", re.DOTALL)
 
 
 def load_status(document: Manifest) -> Status:
-    """What is remembered of a job. Fields that other operators wrote and we do not know are passed over;
-    Invalid, with every place, if it is not what we could have written: half a memory is worse than none."""
+    """Unknown fields, written by other operators, are ignored. Raises `Invalid` with every problem if a known
+    field is not as we write it: to continue with a part of the status would be worse than to stop."""
     raw = document.get("status") or {}
     if isinstance(raw, dict):
         if "state" in raw:
@@ -24,14 +24,14 @@ def load_status(document: Manifest) -> Status:
         raw = {key: value for key, value in raw.items() if value is not None}
     status = _convert(raw)
     if isinstance(status, str):
-        raise Invalid(list(_misshapen(raw)))
-    if problems := list(_nonsense(status)):
+        raise Invalid(list(_type_problems(raw)))
+    if problems := list(_value_problems(status)):
         raise Invalid(problems)
     return status
 
 
 def dump_status(status: Status) -> dict[str, Any]:
-    """What was decided once is written in full: an empty mapping would mean whatever is the default later."""
+    """`cluster` is written in full: an omitted default would change its meaning if the default changes."""
     plain: dict[str, Any] = msgspec.to_builtins(status)
     if status.cluster is not None:
         kept = status.cluster
@@ -40,7 +40,7 @@ def dump_status(status: Status) -> dict[str, Any]:
 
 
 def _from_v1alpha1(raw: Manifest) -> Status:
-    """It had a state and no conditions. What was finished then must not be run again now."""
+    """It had a state and no conditions. A job that finished must not run again."""
     state = "Failed" if raw.get("phase") == "Failed" else raw["state"]
     if state not in ("Succeeded", "Failed"):
         return Status()
@@ -49,23 +49,23 @@ def _from_v1alpha1(raw: Manifest) -> Status:
 
 
 def _convert(raw: Any) -> Status | str:
-    """Or what msgspec has against it."""
+    """The status, or the message of msgspec's error."""
     try:
         return msgspec.convert(raw, Status)
     except msgspec.ValidationError as error:
         return str(error)
 
 
-def _misshapen(raw: Any) -> Iterator[Problem]:
-    """msgspec stops at the first error, so each part is asked on its own."""
+def _type_problems(raw: Any) -> Iterator[Problem]:
+    """msgspec stops at the first error, so each part is converted on its own."""
     for part in _parts(raw):
-        told = _convert(part)
-        if isinstance(told, str):
-            yield _place(told, part)
+        error = _convert(part)
+        if isinstance(error, str):
+            yield _problem(error, part)
 
 
 def _parts(raw: Any) -> Iterator[Any]:
-    """Statuses of a single field each, and of a single role in it: whose fault it is shows itself then."""
+    """Statuses of a single field each, and of a single role in it, so that an error belongs to one role."""
     if not isinstance(raw, dict):
         yield raw
         return
@@ -76,11 +76,11 @@ def _parts(raw: Any) -> Iterator[Any]:
             yield {name: value}
 
 
-def _place(told: str, part: Any) -> Problem:
-    """msgspec calls each key of a mapping `[...]`; the first one is the role, of which there is but one."""
-    found = _PLACE.fullmatch(told)
+def _problem(error: str, part: Any) -> Problem:
+    """msgspec calls each key of a mapping `[...]`; the first one is the role, and a part has only one role."""
+    found = _ERROR.fullmatch(error)
     if found is None:
-        return Problem(("status",), told)
+        return Problem(("status",), error)
     message, where = found.groups()
     roles = [role for value in part.values() if isinstance(value, dict) for role in value]
     steps: list[str | int] = ["status"]
@@ -90,8 +90,8 @@ def _place(told: str, part: Any) -> Problem:
     return Problem(tuple(steps), message)
 
 
-def _nonsense(status: Status) -> Iterator[Problem]:
-    """Of the right types, and still no memory: a schema cannot look into texts and keys."""
+def _value_problems(status: Status) -> Iterator[Problem]:
+    """Values of the right type that we never write: a type says nothing about texts and keys."""
     for role, memory in status.tasks.items():
         path = ("status", "tasks", role)
         for index in memory.attempts:

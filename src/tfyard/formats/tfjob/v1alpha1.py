@@ -1,7 +1,7 @@
 """v1alpha1, of tensorflow.org (`TfJob`, 2017) and of kubeflow.org (`TFJob`, 2018): a list of replica specs.
 
-Only the chief's end decided: a worker that failed was simply run again. Restart policies stood in the pod
-template. A PS without a template was, and is, a parameter server that comes with the operator.
+Only the chief ended a job: a worker that failed was restarted. The restart policy was that of the pod template.
+A PS without a template was, and is, a parameter server that comes with the operator.
 """
 
 from typing import Annotated, Any, Literal
@@ -44,72 +44,74 @@ runs on TensorFlow 2 and on the last releases of TensorFlow 1."""
 
 
 class ReplicaSpec(Struct, frozen=True, rename="camel"):
-    """One role: its type, how many, and the pod of each."""
+    """One role: its type, the number of tasks, and the pod of each."""
 
     tf_replica_type: Annotated[ReplicaType, Meta(description="MASTER (default), WORKER or PS.")] = "MASTER"
-    replicas: Annotated[Count, Meta(description="How many; a MASTER is exactly one. Default 1.")] = 1
+    replicas: Annotated[
+        Count, Meta(description="Number of tasks; default 1. A MASTER must have exactly 1.")
+    ] = 1
     tf_port: Annotated[
-        Annotated[int, Meta(ge=1, le=65_535)], Meta(description="The port of the TensorFlow server.")
+        Annotated[int, Meta(ge=1, le=65_535)], Meta(description="Port of the TensorFlow server.")
     ] = DEFAULT_PORT
     template: Annotated[
-        dict[str, Any] | None, Meta(description="The pod; a PS may do without and gets a default server.")
+        dict[str, Any] | None,
+        Meta(description="Pod template of each task; a PS without one gets a default server."),
     ] = None
-    is_default_ps: Annotated[bool, Meta(description="Set by the old operator; derived here.")] = field(
+    # The old operator gave this field and RuntimeId no JSON name, so Go's own names are stored in clusters.
+    is_default_ps: Annotated[bool, Meta(description="Set by the old operator; not used.")] = field(
         default=False, name="IsDefaultPS"
     )
 
 
 class TensorBoardSpec(Struct, frozen=True, rename="camel"):
-    """A TensorBoard beside the job; it stays until the job is deleted."""
+    """A TensorBoard for the job; it runs until the job is deleted."""
 
-    log_dir: Annotated[str, Meta(description="Where the summaries are, as the containers see it.")]
+    log_dir: Annotated[str, Meta(description="Directory of the summaries, as the containers see it.")]
     service_type: Annotated[
         Literal["ClusterIP", "NodePort", "LoadBalancer"],
         Meta(description="Type of its Service; default ClusterIP."),
     ] = "ClusterIP"
     volumes: Annotated[list[dict[str, Any]], Meta(description="Volumes of its pod.")] = []
-    volume_mounts: Annotated[list[dict[str, Any]], Meta(description="Where they are mounted.")] = []
+    volume_mounts: Annotated[list[dict[str, Any]], Meta(description="Mount paths of the volumes.")] = []
 
 
 class ChiefSpec(Struct, frozen=True, rename="camel"):
-    """The task whose end is the job's end."""
+    """The task that ends the job."""
 
-    replica_name: Annotated[ReplicaType, Meta(description="Its replica type.")] = "MASTER"
-    replica_index: Annotated[Count, Meta(description="Its index.")] = 0
+    replica_name: Annotated[ReplicaType, Meta(description="Replica type of the task.")] = "MASTER"
+    replica_index: Annotated[Count, Meta(description="Index of the task.")] = 0
 
 
 class TerminationSpec(Struct, frozen=True):
     """What ends the job."""
 
-    chief: Annotated[ChiefSpec | None, Meta(description="The task whose end counts; default MASTER 0.")] = (
+    chief: Annotated[ChiefSpec | None, Meta(description="The task that ends the job; default MASTER 0.")] = (
         None
     )
 
 
 class TfJobSpec(Struct, frozen=True, rename="camel"):
-    """The job as tensorflow/k8s knew it."""
+    """The job as tensorflow/k8s declared it."""
 
     replica_specs: Annotated[list[ReplicaSpec], Meta(description="The roles of the job.")] = []
-    tf_image: Annotated[str, Meta(description="Image of TensorBoard and of a default PS.")] = ""
-    tensorboard: Annotated[TensorBoardSpec | None, Meta(description="TensorBoard beside the job.")] = None
+    tf_image: Annotated[str, Meta(description="Image of TensorBoard and of a PS without a template.")] = ""
+    tensorboard: Annotated[TensorBoardSpec | None, Meta(description="A TensorBoard for the job.")] = None
     termination_policy: Annotated[TerminationSpec | None, Meta(description="What ends the job.")] = None
     scheduler_name: Annotated[str, Meta(description="Scheduler of every pod.")] = ""
     cleanup_pod_policy: Annotated[
         Literal["", "All", "Running", "None"],
-        Meta(description="Which pods go at the end: All (default), Running, None."),
+        Meta(description="Which pods are deleted when the job has finished: All (default), Running or None."),
     ] = ""
     runtime_id: Annotated[str, Meta(description="Written by the old operator; not used.")] = field(
         default="", name="RuntimeId"
     )
-    dialect: Annotated[
-        Dialect | None, Meta(description="How TF_CONFIG is written; default tf1, as it was then.")
-    ] = None
+    dialect: Annotated[Dialect | None, Meta(description="Form of TF_CONFIG; default tf1.")] = None
 
 
 def load(document: Manifest, notes: Notes) -> Job | None:
     meta = metadata.load(document, notes)
     if document.get("spec") is None:
-        notes.error(("spec",), "must be given", "the job itself: spec.replicaSpecs")
+        notes.error(("spec",), "must be given", "add spec.replicaSpecs")
         return None
     spec = read(TfJobSpec, document["spec"], ("spec",), notes)
     if spec is None:
@@ -142,7 +144,7 @@ def where(spec: Manifest) -> limits.Where:
 def _roles(spec: TfJobSpec, raw: Manifest, notes: Notes) -> tuple[Role, ...]:
     given = raw.get("replicaSpecs")
     if given in (None, []):
-        notes.error(("spec", "replicaSpecs"), "must be given", "at least one role")
+        notes.error(("spec", "replicaSpecs"), "must be given", "add at least one role")
     roles: dict[str, Role] = {}
     places = [
         i for i, replica in enumerate(given if isinstance(given, list) else []) if isinstance(replica, dict)
@@ -155,8 +157,13 @@ def _roles(spec: TfJobSpec, raw: Manifest, notes: Notes) -> tuple[Role, ...]:
                 (*path, "tfReplicaType"), f"{replica.tf_replica_type} is given twice", "merge the two"
             )
             continue
-        if name == MASTER and replica.replicas == 0:  # of more than one, every format complains
-            notes.error((*path, "replicas"), "a MASTER is exactly one", "replicas: 1", replica.replicas)
+        if name == MASTER and replica.replicas == 0:  # more than one is an error in every format
+            notes.error(
+                (*path, "replicas"),
+                "must be 1: a job has exactly one MASTER",
+                "replicas: 1",
+                replica.replicas,
+            )
         roles[name] = _role(name, replica, spec, path, notes)
     return in_order(roles)
 
@@ -164,7 +171,7 @@ def _roles(spec: TfJobSpec, raw: Manifest, notes: Notes) -> tuple[Role, ...]:
 def _role(name: str, replica: ReplicaSpec, spec: TfJobSpec, path: Path, notes: Notes) -> Role:
     template = replica.template
     if template is None and name != PS:
-        notes.error((*path, "template"), "must be given", "only a PS may do without a template")
+        notes.error((*path, "template"), "must be given", "add a pod template: only a PS may omit it")
     is_default = template is None and name == PS
     if template is None:
         template = _default_server(spec.tf_image or DEFAULT_IMAGE)
@@ -188,15 +195,15 @@ def _default_server(image: str) -> Manifest:
 
 
 def _restart(role: str, inside: object) -> Any:
-    """The template's own policy. Without one, as the old operator did: it retried a chief that was killed,
-    failed a job whose chief gave up, and ran everybody else again."""
+    """The template's own policy. Without one, as the old operator did: it restarted a chief that was killed,
+    failed the job of a chief that exited with an error, and restarted every other task."""
     if inside in ("Always", "OnFailure", "Never"):
         return inside
     return "ExitCode" if role in (MASTER, CHIEF) else "OnFailure"
 
 
 def _chief(spec: TfJobSpec, roles: tuple[Role, ...], notes: Notes) -> Task | None:
-    """None where the usual rule finds the same task."""
+    """None if the usual rule finds the same task."""
     chosen = spec.termination_policy.chief if spec.termination_policy else None
     if chosen is None:
         return None
@@ -207,7 +214,7 @@ def _chief(spec: TfJobSpec, roles: tuple[Role, ...], notes: Notes) -> Task | Non
         notes.error((*path, "replicaName"), "Missing ReplicaSpec for chief", fix, chosen.replica_name)
         return None
     if chosen.replica_index >= role.replicas:
-        text = f"there is no such replica: {role.name} has {role.replicas}"
+        text = f"must be less than {role.replicas}, the replicas of {role.name}"
         notes.error((*path, "replicaIndex"), text, "", chosen.replica_index)
         return None
     is_usual = role.name == MASTER or (MASTER not in {r.name for r in roles} and chosen.replica_index == 0)

@@ -1,1 +1,1 @@
-"""YAML as the loader inside kubectl reads it, with the position of every value."""
+"""YAML as kubectl reads it, with the position of every value."""

@@ -1,8 +1,8 @@
 """YAML events -> plain values, each with the position where it was written.
 
-PyYAML can compose too, but recursively and in C, so a deeply nested file ends the interpreter; it expands
-nothing lazily, forgets the source text, and lets the last of two equal keys win. This composer keeps its own
-stack and counts what aliases *would* expand to, so a bomb is refused before it costs anything.
+PyYAML's own composer is recursive C code that crashes the interpreter on a deeply nested file, forgets the source
+text, and lets the last of two equal keys win. This composer has its own stack and counts what aliases *would*
+expand to, so that an alias bomb is rejected before it uses memory.
 """
 
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ MAX_KEY = 1_024
 MAX_EXPANDED_TEXT = 32 << 20
 MAX_PROBLEMS = 50
 
-_SPLIT = "split the file, or check whether it is what you meant to give"
+_SPLIT = "split the file, or check that it is the right one"
 _TAGS = frozenset(scalars.STANDARD + kind for kind in ("str", "int", "float", "bool", "null"))
 _TAG_OF: dict[type, str] = {dict: scalars.STANDARD + "map", list: scalars.STANDARD + "seq"}
 _CUT = 60
@@ -30,7 +30,7 @@ _KEY_FIX = "write the key as text; a template such as {{ name }} must be quoted"
 
 
 class Node:
-    """A value with its position. Aliased values share their children: data are never changed after reading."""
+    """A value with its position. Aliases share the children of their anchor, so data must not be changed."""
 
     __slots__ = ("children", "key_mark", "mark", "text", "value")
 
@@ -45,7 +45,7 @@ class Node:
         return _position(self.mark)
 
     def key_position(self) -> Position:
-        """List items and roots have no key; their own position is the best that can be shown."""
+        """List items and roots have no key; their own position is used."""
         return _position(self.key_mark or self.mark)
 
 
@@ -57,7 +57,7 @@ class _Anchor:
 
 
 class _Frame:
-    """One collection that is still open."""
+    """A collection that is still open."""
 
     __slots__ = (
         *("node", "is_map", "key", "key_mark", "merging", "merge_mark", "merges"),
@@ -109,12 +109,12 @@ class Composer:
             raise errors.Invalid(self.problems)
 
     def refuse(self, message: str, fix: str, mark: Any) -> None:
-        """For limits: going on would be the very work that the limit forbids."""
+        """For limits: to continue would be the work that the limit forbids."""
         self.report(message, fix, mark)
         raise errors.Invalid(self.problems)
 
     def path(self) -> FieldPath:
-        """Where the composer stands: the path of the value that it reads now."""
+        """The path of the value that is being read."""
         steps: list[str | int] = []
         for frame in self._stack:
             if not frame.is_map:
@@ -134,7 +134,7 @@ class Composer:
         text: str = event.value
         self._count(1, len(text), event.start_mark)
         if len(text) > MAX_SCALAR:
-            message = f"a value of {len(text):,} characters; at most {MAX_SCALAR:,} are read"
+            message = f"a value has {len(text):,} characters; at most {MAX_SCALAR:,} are allowed"
             self.refuse(
                 message, "keep large data in a file or an image, not in the manifest", event.start_mark
             )
@@ -166,7 +166,7 @@ class Composer:
     def _bad_tag(self, event: Any) -> None:
         tag = event.tag.replace(scalars.STANDARD, "!!")
         fix = f"remove {_cut(tag)}; if it is part of the text, quote the value"
-        self.report(f"the tag {_cut(tag)} is not supported here", fix, event.start_mark)
+        self.report(f"the tag {_cut(tag)} is not supported", fix, event.start_mark)
 
     def _alias(self, event: Any) -> None:
         anchor = self._anchors.get(event.anchor)
@@ -182,9 +182,9 @@ class Composer:
     def _bad_alias(self, event: Any) -> None:
         name = _cut(event.anchor)
         if event.anchor in self._anchors:
-            self.report(f"*{name} refers to itself", "write the value out", event.start_mark)
+            self.report(f"the alias *{name} refers to itself", "write the value out", event.start_mark)
         else:
-            message = f"*{name} is a reference in YAML, and nothing above is marked &{name}"
+            message = f"the alias *{name} has no anchor &{name} above it"
             self.report(message, "quote the value or remove the line", event.start_mark)
         self._take(Node("", event.start_mark, ""))
 
@@ -216,7 +216,7 @@ class Composer:
         self._take(frame.node)
 
     def _take(self, node: Node, is_merge: bool = False) -> None:
-        """Hand a finished value to the collection it stands in."""
+        """Hand a complete value to the collection that contains it."""
         if not self._stack:
             self._root = node
             return
@@ -239,13 +239,13 @@ class Composer:
         frame.key, frame.key_mark, frame.merging = key, node.mark, is_merge
         if first is not None:
             at = _position(first)
-            message = f'"{_cut(key)}" appears twice; the first is at line {at.line}, column {at.column}'
+            message = f'duplicate key "{_cut(key)}"; the first is at line {at.line}, column {at.column}'
             self.report(message, "remove one of the two", node.mark)
 
     def _key(self, node: Node) -> str:
         if type(node.value) is str:
             if len(node.value) > MAX_KEY:
-                message = f"a key of {len(node.value):,} characters; at most {MAX_KEY:,} are read"
+                message = f"a key has {len(node.value):,} characters; at most {MAX_KEY:,} are allowed"
                 self.refuse(message, "shorten it", node.mark)
             return node.value
         if node.text is None:
@@ -273,15 +273,17 @@ class Composer:
         if all(type(source.value) is dict for source in sources):
             frame.merges.extend(sources)
         else:
-            self.report('"<<" takes a mapping or a list of mappings', 'quote "<<" if it is a name', node.mark)
+            self.report(
+                '"<<" must be a mapping or a list of mappings', 'quote "<<" if it is a name', node.mark
+            )
 
     def _count(self, nodes: int, letters: int, mark: Any) -> None:
         self.nodes += nodes
         self.letters += letters
         if self.nodes > MAX_NODES:
-            self.refuse(f"more than {MAX_NODES:,} values, references (*name) counted in full", _SPLIT, mark)
+            self.refuse(f"more than {MAX_NODES:,} values, with aliases (*name) expanded", _SPLIT, mark)
         if self.letters > MAX_EXPANDED_TEXT:
-            message = f"more than {MAX_EXPANDED_TEXT:,} characters, references (*name) counted in full"
+            message = f"more than {MAX_EXPANDED_TEXT:,} characters, with aliases (*name) expanded"
             self.refuse(message, _SPLIT, mark)
 
     def _check_depth(self, height: int, mark: Any) -> None:

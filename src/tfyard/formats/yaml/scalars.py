@@ -1,7 +1,7 @@
-"""Plain YAML text -> value, by the rules of the loader inside kubectl.
+"""Plain YAML text -> value, by the rules of kubectl's own YAML loader.
 
-A file must mean the same here and under `kubectl apply`, and that loader is neither PyYAML nor YAML 1.2:
-`1e3` is a number and `010` is eight, but `1:30` and `2020-01-01` stay text.
+A file must mean the same here and with `kubectl apply`, and that loader follows neither PyYAML nor YAML 1.2: `1e3`
+is a number and `010` is eight, but `1:30` and `2020-01-01` are text.
 """
 
 import math
@@ -24,9 +24,9 @@ _INT = re.compile(r"[-+]?(?:0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO]?[0-7]+|[1-9][0-9]
 _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?\Z")
 _BASES = {"0x": 16, "0b": 2, "0o": 8}
 
-# What fits an int64 or a uint64; anything wider would silently lose digits on its way through JSON.
+# What fits an int64 or a uint64; a larger number would silently lose digits in JSON.
 _SMALLEST, _LARGEST = -(2**63), 2**64 - 1
-# No number of 64 bits is longer, and int() refuses or crawls on thousands of digits.
+# No 64-bit number is longer, and int() is slow or fails on thousands of digits.
 _MOST_DIGITS = 128
 
 
@@ -49,7 +49,7 @@ def resolve(text: str) -> Scalar:
 
 
 def as_tagged(text: str, tag: str) -> Scalar:
-    """What `!!int "3"` and its kin mean; ValueError where text and tag disagree."""
+    """The value of `!!int "3"` and the like; ValueError if text and tag do not match."""
     kind = tag.removeprefix(STANDARD)
     if kind == "str" or tag == "!":
         return text
@@ -76,6 +76,6 @@ def _integer(digits: str) -> int:
 
 
 def _float(text: str, digits: str) -> Scalar:
-    """Text stays text where the exponent overflows: `12e4567` is a commit, not infinity."""
+    """Text stays text if the exponent overflows: `12e4567` is a commit, not infinity."""
     value = float(digits)
     return text if math.isinf(value) else value

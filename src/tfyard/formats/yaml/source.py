@@ -1,9 +1,9 @@
-"""Text -> documents that remember where everything was written.
+"""Text -> documents that know the position of every value.
 
     for document in source.read(text, "job.yaml"): …
 
-What stands in a file is not trusted: size, depth, number of values and what references expand to are all
-limited, and the only thing that `read` raises is `errors.Invalid`, with every problem that could be found.
+The content of a file is not trusted: its size, depth, number of values and expanded aliases are limited, and
+`read` raises only `errors.Invalid`, with every problem that could be found.
 JSON is YAML, so the output of `kubectl get -o json` can be read as it is.
 """
 
@@ -20,15 +20,15 @@ from tfyard.model.problem import FieldPath, Position, Problem
 
 MAX_INPUT = 16 << 20
 
-# The Python parser reads the same language, ten times slower; some platforms have no other.
+# Some platforms have only the Python parser: the same language, ten times slower.
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _AS_UTF8 = "save the file as UTF-8"
-# JSON writes characters beyond 16 bits as two escapes, which YAML refuses; a backslash before them is text.
+# JSON writes characters beyond 16 bits as two escapes, which YAML rejects; after a backslash they are text.
 _PAIR = re.compile(r"(?<!\\)((?:\\\\)*)\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})")
 
 
 class _Lines:
-    """Lines are wanted only when something is wrong: split on first use, shared by all documents."""
+    """The lines of the text, shared by all documents. They are needed only for problems, so split on first use."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -43,7 +43,7 @@ class _Lines:
 class Document:
     """One YAML document: plain data and a map back to the text.
 
-    Two references to one value share it in memory, so data must not be changed in place.
+    Two aliases of one value share it in memory, so data must not be changed.
     """
 
     __slots__ = ("_lines", "_root", "data", "index", "name")
@@ -56,7 +56,7 @@ class Document:
         self._lines = lines
 
     def position(self, path: FieldPath, *, key: bool = False) -> Position:
-        """Where the value at `path` (or its key) stands; for a path that is not there, its nearest parent."""
+        """The position of the value at `path`, or of its key; if it is absent, that of its nearest parent."""
         node, _ = self._walk(path)
         return node.key_position() if key else node.position()
 
@@ -69,7 +69,7 @@ class Document:
         return self._lines.get(line)
 
     def part(self, path: FieldPath) -> "Document":
-        """What stands at `path`, as a document of its own that still knows its places in the text."""
+        """The value at `path` as a document of its own, with its positions in the text."""
         node, _ = self._walk(path)
         return Document(node, self.name, self.index, self._lines)
 
@@ -84,7 +84,7 @@ class Document:
 
 
 def read(text: str | bytes, name: str = "<stdin>") -> tuple[Document, ...]:
-    """All documents of a text, empty ones left out. Raises `errors.Invalid`, and nothing else."""
+    """All documents of a text except empty ones. Raises `errors.Invalid` and nothing else."""
     source = _decode(text)
     composer = Composer()
     roots: list[Node] = []
@@ -106,7 +106,7 @@ def locate(problems: tuple[Problem, ...] | list[Problem], document: Document) ->
 
 
 def split_lines(text: str | bytes) -> list[str]:
-    """Lines as the YAML parser counts them, also of text that `read` refused: they are shown to people."""
+    """Lines as the YAML parser counts them, also of text that `read` rejected."""
     if isinstance(text, bytes):
         text = text.decode("utf-8", errors="replace")
     return syntax_errors.LINE_BREAK.split(text.removeprefix("\ufeff"))
@@ -133,7 +133,7 @@ def _child(node: Node, step: str | int) -> Node | None:
 
 def _decode(text: str | bytes) -> str:
     if len(text) > MAX_INPUT:
-        _refuse(f"the input has {len(text):,} bytes; at most {MAX_INPUT:,} are read", "split the file")
+        _refuse(f"the input has {len(text):,} bytes; at most {MAX_INPUT:,} are allowed", "split the file")
     if isinstance(text, bytes):
         text = _from_utf8(text)
     text = text.removeprefix("\ufeff")
@@ -141,9 +141,9 @@ def _decode(text: str | bytes) -> str:
         size = len(text.encode())
     except UnicodeEncodeError as error:
         position = syntax_errors.position_of(text, error.start)
-        _refuse(f"half a surrogate pair, U+{ord(text[error.start]):04X}", _AS_UTF8, position)
+        _refuse(f"unpaired surrogate U+{ord(text[error.start]):04X}", _AS_UTF8, position)
     if size > MAX_INPUT:
-        _refuse(f"the input has {size:,} bytes; at most {MAX_INPUT:,} are read", "split the file")
+        _refuse(f"the input has {size:,} bytes; at most {MAX_INPUT:,} are allowed", "split the file")
     return text
 
 
@@ -158,7 +158,7 @@ def _joined(pair: re.Match[str]) -> str:
 
 def _from_utf8(data: bytes) -> str:
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        _refuse("the text is UTF-16; at offset 0 stands its byte order mark", _AS_UTF8)
+        _refuse("the text is UTF-16: it starts with that byte order mark", _AS_UTF8)
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:

@@ -1,7 +1,7 @@
-"""What the YAML parser complains about, in words that help.
+"""Errors of the YAML parser in words that help.
 
-The parser knows its grammar, not what people do wrong: tabs, secrets masked with stars, templates that were
-never rendered. Both PyYAML parsers are read here, so needles are the part that their messages share.
+The parser knows its grammar, not the mistakes that people make: tabs, secrets masked with stars, templates that
+were not rendered. Needles are the parts that the messages of both PyYAML parsers share.
 """
 
 import re
@@ -15,7 +15,7 @@ QUOTE = "quote the value"
 QUOTE_OR_REMOVE = "quote the value or remove the line"
 TEMPLATE_FIX = 'quote the template: "{{ name }}", or render the file first'
 
-# Everything that YAML lets stand in a text; the parser names a byte offset, people need a line.
+# Any character that YAML does not allow; the parser reports a byte offset, people need a line.
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 LINE_BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 
@@ -29,29 +29,29 @@ class _Known(NamedTuple):
 
 _KNOWN = (
     _Known("tab character", "a tab is used for indentation, which YAML forbids", "use spaces"),
-    _Known("an alias", "a value that begins with * is a reference in YAML", QUOTE_OR_REMOVE, True),
-    _Known("an anchor", "a value that begins with & is a marker in YAML", QUOTE_OR_REMOVE, True),
+    _Known("an alias", "a value that starts with * is a YAML alias", QUOTE_OR_REMOVE, True),
+    _Known("an anchor", "a value that starts with & is a YAML anchor", QUOTE_OR_REMOVE, True),
     _Known(
         "mapping values are not allowed",
-        'a ":" where no key may stand',
+        'unexpected ":"',
         "quote the value that contains it, or correct the indentation",
     ),
-    _Known("quoted scalar found unexpected", "a quote is opened here and never closed", "close it", True),
-    _Known("Unicode character escape", "an escape that names no character", "write the character itself"),
+    _Known("quoted scalar found unexpected", "the quote opened here is never closed", "close it", True),
+    _Known("Unicode character escape", "invalid Unicode escape", "write the character itself"),
     _Known(
         "quoted scalar",
-        "a backslash in double quotes that means nothing",
+        "invalid escape sequence in double quotes",
         "double the backslash, or use single quotes",
     ),
     _Known(
         "expected key",
         "this line does not belong to the mapping above it",
-        "align it with the keys that it stands beside",
+        "align it with the keys of that mapping",
     ),
     _Known(
         "<block end>",
-        "this line does not belong to what stands above it",
-        "align it with the lines that it stands beside",
+        "this line does not belong to the lines above it",
+        "align it with those lines",
     ),
     _Known(
         "'-' indicator",
@@ -60,13 +60,13 @@ _KNOWN = (
     ),
     _Known(
         "flow sequence",
-        "a [ is opened here and the list goes wrong",
+        "the list opened with [ here is malformed",
         "close it with ], separate items with commas",
         True,
     ),
     _Known(
         "flow mapping",
-        "a { is opened here and the mapping goes wrong",
+        "the mapping opened with { here is malformed",
         "close it with }, separate pairs with commas",
         True,
     ),
@@ -79,9 +79,9 @@ _KNOWN = (
         "write `key: value`, or quote the text",
         True,
     ),
-    _Known("a flow node", "a value is missing inside of [ ] or { }", "write it, or close the bracket"),
-    _Known("node content", "a value is missing here, or begins with a bracket", QUOTE),
-    _Known("undefined tag handle", "a value that begins with ! is a tag in YAML", QUOTE, True),
+    _Known("a flow node", "a value is missing inside [ ] or { }", "write it, or close the bracket"),
+    _Known("node content", "a value is missing here, or starts with a bracket", QUOTE),
+    _Known("undefined tag handle", "a value that starts with ! is a YAML tag", QUOTE, True),
 )
 
 
@@ -91,7 +91,7 @@ def explain(error: yaml.YAMLError, text: str, path: FieldPath) -> Problem:
     found = _FORBIDDEN.search(text)
     if found is None:
         return Problem(path, str(error))
-    message = f"the character U+{ord(found[0]):04X} may not stand in YAML"
+    message = f"the character U+{ord(found[0]):04X} is not allowed in YAML"
     fix = (
         "save the file as UTF-8 text"
         if found[0] == "\0"
@@ -121,7 +121,7 @@ def _marked(error: yaml.MarkedYAMLError, text: str, path: FieldPath) -> Problem:
 
 
 def _at_character(character: str) -> _Known:
-    return _KNOWN[0] if character == "\t" else _Known("", f"a value cannot begin with {character}", QUOTE)
+    return _KNOWN[0] if character == "\t" else _Known("", f"a value cannot start with {character}", QUOTE)
 
 
 def _line_at(text: str, offset: int) -> str:

@@ -1,4 +1,4 @@
-"""What rendered pods run beside the user's program. Files, so that they can be read, linted and tried."""
+"""Scripts that rendered pods run around the user's program. Files, so that they can be linted and tested."""
 
 from functools import cache
 from pathlib import Path

@@ -1,4 +1,4 @@
-# The job's last step: end what would run for ever. Any Python 3 runs it; told by TFYARD_END (JSON).
+# Runs after the training: deletes the Jobs that would run forever. TFYARD_END (JSON) says which, and when.
 #   end.py EXIT_CODE
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import urllib.error
 import urllib.request
 from typing import Any
 
-told = json.loads(os.environ["TFYARD_END"])
+instructions = json.loads(os.environ["TFYARD_END"])
 code = int(sys.argv[1])
 account = os.environ.get("TFYARD_ACCOUNT", "/var/run/secrets/kubernetes.io/serviceaccount")
 server = os.environ.get("TFYARD_SERVER") or "https://{}:{}".format(
@@ -22,7 +22,7 @@ server = os.environ.get("TFYARD_SERVER") or "https://{}:{}".format(
 def ask(method: str, job: str, body: Any = None) -> Any:
     with open(account + "/token") as file:
         headers = {"Authorization": "Bearer " + file.read(), "Content-Type": "application/json"}
-    address = "{}/apis/batch/v1/namespaces/{}/jobs/{}".format(server, told["namespace"], job)
+    address = "{}/apis/batch/v1/namespaces/{}/jobs/{}".format(server, instructions["namespace"], job)
     request = urllib.request.Request(
         address, json.dumps(body).encode() if body else None, headers, method=method
     )
@@ -48,26 +48,30 @@ def is_finished(job: Any) -> bool:
     return any(c["type"] in ("Complete", "Failed") and c["status"] == "True" for c in conditions)
 
 
-if os.environ["TASK_INDEX"] != str(told["index"]):
-    sys.exit(0)  # the job ends with another task
+def is_permanent(code: int) -> bool:
+    spans = [part.partition("-") for part in instructions["permanent"].split(",") if part]
+    return any(int(first) <= code <= int(last or first) for first, _, last in spans)
 
-if code != 0 and not (told["restart"] == "Never" or (told["restart"] == "ExitCode" and code < 128)):
-    sys.exit(0)  # this task will be run again
 
-while code == 0 and told.get("wait"):
-    job = ask("GET", told["wait"]["job"]) or {}
-    if (job.get("status") or {}).get("succeeded", 0) >= told["wait"]["others"] or is_finished(job):
+if os.environ["TASK_INDEX"] != str(instructions["index"]):
+    sys.exit(0)  # another task ends the job
+
+if code != 0 and not is_permanent(code):
+    sys.exit(0)  # this task will be restarted
+
+while code == 0 and instructions.get("wait"):
+    job = ask("GET", instructions["wait"]["job"]) or {}
+    if (job.get("status") or {}).get("succeeded", 0) >= instructions["wait"]["others"] or is_finished(job):
         break
     time.sleep(5)
 
-for name in told["jobs"]:
+for name in instructions["jobs"]:
     try:
         found = ask("GET", name)
-        if found is None or (is_finished(found) and not told["all"]):
+        if found is None or (is_finished(found) and not instructions["all"]):
             continue
         ask("DELETE", name, {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background"})
-        print("the training has ended: removed", name, flush=True)
+        print("the training has ended: deleted", name, flush=True)
     except OSError as error:
-        print(
-            "the training has ended, but", name, "could not be removed:", error, file=sys.stderr, flush=True
-        )
+        message = "the training has ended, but {} could not be deleted: {}".format(name, error)
+        print(message, file=sys.stderr, flush=True)

@@ -1,4 +1,5 @@
-# Fetches the job's code: address of a .zip or .tar archive, folder. Runs on any Python, as images are old.
+# Fetches the job's code.  fetch.py ADDRESS_OF_ARCHIVE FOLDER
+# Works with Python 2 and 3, because images may be old.
 import contextlib
 import os
 import shutil
@@ -24,7 +25,7 @@ for attempt in range(1, 6):
     except EnvironmentError as error:
         sys.stderr.write("attempt {} to fetch {} failed: {}\n".format(attempt, address, error))
         if attempt == 5:
-            sys.exit("the code did not arrive: can this cluster reach {}?".format(address))
+            sys.exit("the code could not be fetched: can this cluster reach {}?".format(address))
         time.sleep(2**attempt)
 
 os.mkdir(unpacked)
@@ -36,7 +37,7 @@ else:
         safely = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
         found.extractall(unpacked, **safely)
 
-# Archives of repositories have one folder in which everything is.
+# Archives of repositories contain one folder with everything in it.
 inside = os.listdir(unpacked)
 if len(inside) == 1 and os.path.isdir(os.path.join(unpacked, inside[0])):
     unpacked = os.path.join(unpacked, inside[0])

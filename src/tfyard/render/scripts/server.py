@@ -1,4 +1,4 @@
-# One task of a TensorFlow cluster: serves until it is stopped, for whoever drives it from a notebook.
+# One task of a TensorFlow cluster: a server for notebooks, until it is stopped.
 # CLUSTER_CONFIG lists all tasks ({"ps": ["host:port", …], …}); POD_NAME ends with this task's number.
 import json
 import os
@@ -9,7 +9,7 @@ import time
 cluster = json.loads(os.environ["CLUSTER_CONFIG"])
 job, _, index = os.environ["POD_NAME"].rpartition("-")
 if job not in cluster or not index.isdigit() or int(index) >= len(cluster[job]):
-    sys.exit("{} is no task of the cluster: {}".format(os.environ["POD_NAME"], ", ".join(sorted(cluster))))
+    sys.exit("{} is not a task of the cluster: {}".format(os.environ["POD_NAME"], ", ".join(sorted(cluster))))
 
 own = cluster[job][int(index)].rpartition(":")[0]
 for second in range(600):
@@ -18,7 +18,7 @@ for second in range(600):
         break
     except OSError:
         if second % 30 == 0:
-            print("waiting for the name", own, "- is the cluster's DNS well?", flush=True)
+            print("waiting for the name", own, "- does the cluster's DNS work?", flush=True)
         time.sleep(1)
 
 import tensorflow as tf

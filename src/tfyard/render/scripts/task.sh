@@ -1,4 +1,4 @@
-# One pod template serves all roles: from the number of this pod, find its role and its index in the role.
+# One pod template serves all roles: finds the role and the index in it from the index of this pod.
 #   task.sh ROLE:COUNT ... -- COMMAND ...
 number=$TASK_INDEX
 JOB_NAME=
@@ -18,5 +18,5 @@ if [ "$JOB_NAME" = evaluator ] && [ -n "$TFYARD_EVALUATOR" ]; then
   cluster=$TFYARD_EVALUATOR
 fi
 export JOB_NAME TASK_INDEX
-export TF_CONFIG="{\"cluster\":$cluster,\"task\":{\"type\":\"$JOB_NAME\",\"index\":$TASK_INDEX},\"environment\":\"cloud\"}"
+export TF_CONFIG="@TF_CONFIG@"
 exec "$@"

@@ -1,4 +1,5 @@
-# Unpacks the job's code: archive, folder. Runs on any Python, as images are old.
+# Unpacks the job's code.  unpack.py ARCHIVE FOLDER
+# Works with Python 2 and 3, because images may be old.
 import sys
 import tarfile
 

@@ -1,0 +1,38 @@
+"""`--attach`: a task that the user starts, under a debugger for example, while the run waits for its end."""
+
+import sys
+from pathlib import Path
+from shlex import join, quote
+
+from tfyard.model import Manifest
+from tfyard.node.processes import Command
+
+_WAIT = """\
+import pathlib, sys, time
+result = pathlib.Path(sys.argv[1])
+while not result.exists():
+    time.sleep(.2)
+sys.exit(int(result.read_text()))
+"""
+
+
+def script_path(directory: Path, task: str) -> Path:
+    return directory / f"attach-{task}.sh"
+
+
+def waiting(container: Manifest, command: Command, directory: Path, task: str) -> Manifest:
+    """Write the script that is the task; the container then waits until the user has run it, and ends with the
+    same exit code."""
+    script, result = script_path(directory, task), directory / f"attach-{task}.exit"
+    script.write_text(_script(command, result))
+    script.chmod(0o700)  # it holds everything that is in the environment
+    return {**container, "command": [sys.executable, "-c", _WAIT, str(result)], "args": []}
+
+
+def _script(command: Command, result: Path) -> str:
+    """Environment, directory, program. Arguments given to it come before the program, so that
+    `attach.sh gdb --args` debugs it."""
+    own = {name: value for name, value in command.env.items() if name.isidentifier()}
+    exports = "".join(f"export {name}={quote(value)}\n" for name, value in sorted(own.items()))
+    end = f'code=$?\necho "$code" > {quote(str(result))}.new && mv {quote(str(result))}.new {quote(str(result))}\n'
+    return f'#!/bin/sh\n{exports}cd {quote(command.cwd)} || exit 1\n"$@" {join(command.argv)}\n{end}exit "$code"\n'

@@ -1,0 +1,141 @@
+"""A job on this machine from its start to its end: the spine in a loop, with an event for all that happens."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+
+from tfyard.backends.local.run_directory import RunDirectory
+from tfyard.backends.local.runner import PREEMPTED, LocalRunner
+from tfyard.backends.local.store import LocalStore
+from tfyard.local.log_reader import LogReader
+from tfyard.local.machine import Machine
+from tfyard.local.prepared import Prepared
+from tfyard.model import Decision, Event, Manifest, Status, Task, run_events
+from tfyard.node.node import ContainerEnded, ContainerStarted, NodeEvent
+from tfyard.node.processes import Command
+from tfyard.planner import cleanup
+from tfyard.spine import reconcile
+
+READ_LOGS_EVERY = 0.1
+
+Watch = Callable[[run_events.RunEvent], None]
+
+
+class Loop:
+    def __init__(self, prepared: Prepared, machine: Machine, directory: RunDirectory, watch: Watch) -> None:
+        self.job, self._prepared, self._directory, self._watch = prepared.job, prepared, directory, watch
+        self._machine, self.node = machine, machine.node(self._on_node_event)
+        self._store = LocalStore(directory, self._on_job_event)
+        self._runner = LocalRunner(self.node, self._store, machine.volumes, self._adapt)
+        self._logs = LogReader(directory, watch, prepared.pattern)
+        self.interrupts = 0
+        self._phase = ""
+        self._has_reported_rewriting = False
+
+    @property
+    def status(self) -> Status:
+        return self._store.status
+
+    def interrupt(self) -> None:
+        """The first call asks every task to stop, the second kills them."""
+        self.interrupts += 1
+        self._runner.stop_all(force=self.interrupts > 1)
+        self.node.changed()
+
+    async def run(self, helpers: Mapping[str, Command]) -> None:
+        """Until the job has ended and no process is left. Helpers are processes that are not tasks: they end
+        with the run, and the run does not wait for them."""
+        async with self.node:
+            for rehearsal in self._prepared.rehearsals:
+                self.node.later(rehearsal.after, lambda task=rehearsal.task: self._evict(task))  # type: ignore[misc]
+            for name, command in helpers.items():
+                self.node.processes.start(name, command, self._machine.directory / f"{name}.log")
+            reading = asyncio.create_task(self._read_logs())
+            try:
+                await self._keep_going()
+                await self._stop_all()
+            finally:
+                reading.cancel()
+                await asyncio.gather(reading, return_exceptions=True)
+                self._logs.read()
+
+    async def _keep_going(self) -> None:
+        while not self.interrupts:
+            self.node.change.clear()
+            decision, _ = await reconcile(
+                self.job, self._store, self._runner, self._prepared.site, datetime.now(UTC)
+            )
+            self._report(decision)
+            if self._runner.is_deleted or (decision.status.is_finished and not await self._is_evaluating()):
+                return
+            self.node.processes.check()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self.node.change.wait(), decision.wake_after)
+
+    async def _is_evaluating(self) -> bool:
+        observed = await self._runner.observe(self.job)
+        return cleanup.grace_remaining(self.job, observed, self.status, datetime.now(UTC)) > 0
+
+    async def _stop_all(self) -> None:
+        """Whatever the clean-up policy keeps on a cluster, no process outlives the command here."""
+        if not self.interrupts:
+            self._runner.stop_all(force=False)
+        while self.node.states():
+            self.node.change.clear()
+            await self.node.change.wait()
+
+    async def _read_logs(self) -> None:
+        while True:
+            self._logs.read()
+            await asyncio.sleep(READ_LOGS_EVERY)
+
+    def _adapt(self, pod: Manifest, task: Task) -> Manifest:
+        return self._machine.attach(self._machine.adapted(pod, task), task, self.node)
+
+    def _evict(self, task: str) -> None:
+        text = "is preempted" if self._runner.evict(task) else "is not running"
+        self._watch(run_events.Note("warning", f"--kill: {task} {text}"))
+
+    # Events.
+
+    def _report(self, decision: Decision) -> None:
+        status = decision.status
+        if status.phase != self._phase:
+            self._phase = status.phase
+            condition = status.condition(status.phase)
+            self._watch(run_events.Phase(status.phase, condition.message if condition else ""))
+        if self.node.rewritten and not self._has_reported_rewriting:
+            self._has_reported_rewriting = True
+            pairs = ", ".join(f"{path} is {directory}" for path, directory in self.node.rewritten.items())
+            text = f"mount paths in arguments and environment are rewritten: {pairs}"
+            self._watch(run_events.Note("info", text))
+        roles = status.replica_statuses.items()
+        ready = {name: role.ready for name, role in roles}
+        self._watch(run_events.Counts(ready, {name: role.restarts for name, role in roles}))
+
+    def _on_job_event(self, event: Event) -> None:
+        if event.type == "Warning" and not self.status.is_finished:
+            self._watch(run_events.Note("warning", event.message))
+
+    def _on_node_event(self, event: NodeEvent) -> None:
+        if isinstance(event, ContainerStarted):
+            self._logs.open(event)
+            self._watch(run_events.Started(event.log_name, event.start, str(event.log)))
+        elif isinstance(event, ContainerEnded):
+            self._logs.close(event.started)
+            name, exit, why = event.started.log_name, event.exit, self._why_stopped(event)
+            self._watch(run_events.Ended(name, exit.code, event.reason, exit.cpu, exit.peak, why))
+        else:
+            tasks = self._runner.tasks()
+            uses = {tasks[uid]: (use.cpus, use.memory) for uid, use in event.uses.items() if uid in tasks}
+            self._watch(run_events.ResourceUsage(uses))
+
+    def _why_stopped(self, event: ContainerEnded) -> str:
+        if not event.is_stopped:
+            return ""
+        if self.status.is_finished:
+            return "the job has ended"
+        if self.interrupts:
+            return "the run was interrupted"
+        return "it was preempted" if event.reason == PREEMPTED else "its task has ended"

@@ -1,0 +1,29 @@
+"""All that is known of a run before it starts."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from tfyard import formats, planner
+from tfyard.local.ports import Ports
+from tfyard.local.settings import Rehearsal, Settings
+from tfyard.model import Job, Problem
+from tfyard.node.containers import Objects
+
+
+class Prepared(Struct, frozen=True, kw_only=True):
+    settings: Settings
+    job: Job
+    file: Path
+    """The job file; `code` is relative to its folder."""
+    objects: Objects
+    mounts: dict[str, Path]
+    rehearsals: list[Rehearsal]
+    pattern: re.Pattern[str] | None
+    ports: Ports
+    site: planner.Site
+    warnings: tuple[Problem, ...] = ()
+    text: formats.Document | Sequence[str] = ()
+    """What the warnings are about."""

@@ -1,0 +1,43 @@
+"""The end of a run as text: how it went, for each task, why it failed, and the last metrics."""
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from tfyard.overview.progress import Progress
+from tfyard.overview.record import RunRecord, TaskRecord
+from tfyard.overview.wording import duration, size
+
+MESSAGE_LINES = 12
+TASK_COLUMNS = ("TASK", "OUTCOME", "EXIT CODE", "RESTARTS", "CPU", "MEMORY")
+RUN_COLUMNS = ("RUN", "PHASE", "TASKS", "TOOK", "EXIT CODE")
+
+
+def headline(record: RunRecord) -> str:
+    took = duration((record.ended - record.started).total_seconds()) if record.ended else "?"
+    return f"{record.job}: {record.phase} after {took}"
+
+
+def task_row(task: TaskRecord) -> tuple[str, ...]:
+    """By TASK_COLUMNS."""
+    used = (f"{task.cpu:.1f}s", size(task.peak)) if task.peak else ("", "")
+    return (task.name, task.outcome, _code(task.exit_code), str(task.starts - 1), *used)
+
+
+def run_row(record: RunRecord, now: datetime) -> tuple[str, ...]:
+    """By RUN_COLUMNS."""
+    took = duration(((record.ended or now) - record.started).total_seconds())
+    return (record.name, record.phase, str(len(record.tasks)), took, _code(record.exit_code))
+
+
+def details(record: RunRecord, progress: Progress) -> Iterator[str]:
+    """Why it failed, and the last metrics; an empty line before each."""
+    if record.phase == "Failed" and record.message:
+        yield ""
+        yield from record.message.splitlines()[-MESSAGE_LINES - 1 :]
+    if progress.values:
+        yield ""
+        yield f"last: {progress.metrics()}"
+
+
+def _code(code: int | None) -> str:
+    return "" if code is None else str(code)

@@ -1,0 +1,21 @@
+"""Runs, found again by their names."""
+
+import json
+from pathlib import Path
+
+from tfyard.backends.local import run_directory
+
+
+def make_run(home: Path, name: str, job: str, **fields: object) -> None:
+    folder = home / "runs" / name
+    (folder / "logs").mkdir(parents=True)
+    record = {"name": name, "job": job, "started": "2026-01-01T00:00:00Z", **fields}
+    (folder / "run.json").write_text(json.dumps({"ended": "2026-01-01T00:00:09Z", **record}))
+
+
+def test_a_run_is_found_by_its_name_before_its_jobs_before_a_beginning(tmp_path: Path) -> None:
+    for name, job in (("tra-1", "tra"), ("tra-1-2", "tra"), ("tra-eval-1", "tra-eval")):
+        make_run(tmp_path, name, job)
+    assert run_directory.find_run("tra-1", tmp_path).name == "tra-1"
+    assert run_directory.find_run("tra", tmp_path).name == "tra-1-2"
+    assert run_directory.find_run("tra-e", tmp_path).name == "tra-eval-1"

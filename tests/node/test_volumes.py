@@ -1,0 +1,36 @@
+"""Volumes as directories."""
+
+from pathlib import Path
+
+import pytest
+
+from tfyard.errors import Usage
+from tfyard.node.containers import Objects
+from tfyard.node.volumes import Volumes, lasting_name
+
+
+def test_storage_of_the_cluster_is_a_directory_that_stays(tmp_path: Path) -> None:
+    volumes = Volumes(tmp_path / "lasting", {"given": tmp_path / "mine"}, Objects())
+    scratch = tmp_path / "scratch"
+    found = {
+        "claim": volumes.directory({"name": "a", "persistentVolumeClaim": {"claimName": "c"}}, scratch),
+        "nfs": volumes.directory({"name": "b", "nfs": {"server": "10.0.0.5", "path": "/exports/x"}}, scratch),
+        "host": volumes.directory({"name": "c", "hostPath": {"path": "/data"}}, scratch),
+        "empty": volumes.directory({"name": "d", "emptyDir": {}}, scratch),
+        "given": volumes.directory({"name": "given", "emptyDir": {}}, scratch),
+    }
+    assert found == {
+        "claim": tmp_path / "lasting" / "c",
+        "nfs": tmp_path / "lasting" / "nfs-10.0.0.5-exports-x",
+        "host": Path("/data"),
+        "empty": scratch / "d",
+        "given": tmp_path / "mine",
+    }
+    assert lasting_name("azureFile", {"shareName": "tensorflow"}) == "azureFile-tensorflow"
+
+
+def test_a_mount_of_an_undeclared_volume_is_refused(tmp_path: Path) -> None:
+    volumes = Volumes(tmp_path, {}, Objects())
+    container = {"volumeMounts": [{"name": "ghost", "mountPath": "/g"}]}
+    with pytest.raises(Usage, match="ghost, which is not declared"):
+        volumes.mounts({"spec": {}}, container, tmp_path)

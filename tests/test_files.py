@@ -1,0 +1,51 @@
+"""Files by the names that users give: errors carry what any interface needs to show them."""
+
+from pathlib import Path
+
+import pytest
+
+from tfyard import files, formats
+from tfyard.errors import Invalid, Usage
+
+
+def test_a_file_that_cannot_be_parsed_comes_with_its_lines_and_its_name(tmp_path: Path) -> None:
+    (tmp_path / "job.yaml").write_text("name: a\nimage: [\n")
+    with pytest.raises(Invalid) as caught:
+        files.read_documents(str(tmp_path / "job.yaml"))
+    assert caught.value.text == ["name: a", "image: [", ""]
+    assert caught.value.name == str(tmp_path / "job.yaml")
+
+
+def test_a_job_with_errors_comes_with_its_document() -> None:
+    (document,) = files.parse(b"name: a\nimage: b\nwroker: 2\n", "job.yaml")
+    with pytest.raises(Invalid) as caught:
+        files.load(document)
+    (problem,) = caught.value.problems
+    shown = formats.format_problem(problem, caught.value.text, caught.value.name)
+    assert shown.splitlines()[:2] == ["job.yaml:3:1: error: wroker: unknown field 'wroker'", "    wroker: 2"]
+
+
+def test_the_items_of_a_list_are_documents() -> None:
+    text = b'{"kind": "List", "items": [{"kind": "TFJob"}, {"kind": "Service"}]}'
+    assert [document.data["kind"] for document in files.parse(text, "-")] == ["TFJob", "Service"]
+
+
+@pytest.mark.parametrize(
+    ("name", "message"), [("absent.yaml", "absent.yaml: file not found"), (".", ". is a folder")]
+)
+def test_what_cannot_be_read_is_a_usage_error(name: str, message: str) -> None:
+    with pytest.raises(Usage, match=message):
+        files.read_bytes(name)
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
+    files.write_text(str(tmp_path / "a"), "old")
+    with pytest.raises(UnicodeEncodeError):
+        files.write_text(str(tmp_path / "a"), "\ud800")
+    assert (tmp_path / "a").read_text() == "old"
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+def test_a_name_that_is_not_utf8_can_be_shown() -> None:
+    assert files.display_name("a\udcff.yaml") == "a\ufffd.yaml"
+    assert files.display_name("-") == "<stdin>"

@@ -1,0 +1,81 @@
+"""A newcomer finds things by file name, and reads a function in one breath."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.running import ROOT
+
+SOURCE = ROOT / "src" / "tfyard"
+MODULES = sorted(SOURCE.rglob("*.py"))
+BESIDE = {"golden", "e2e", "tools"}
+LONGEST_FUNCTION, LONGEST_FILE, MOST_PARAMETERS = 45, 400, 7
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def functions() -> Iterator[tuple[Path, Function]]:
+    for module in MODULES:
+        for node in ast.walk(ast.parse(module.read_text())):
+            if isinstance(node, Function):
+                yield module, node
+
+
+def lines(function: Function) -> int:
+    return (function.end_lineno or function.lineno) - function.lineno + 1
+
+
+def named_files() -> list[str]:
+    table = (ROOT / "CONTRIBUTING.md").read_text().split("## Where to change what")[1].split("\n## ")[0]
+    return re.findall(r"`([\w/]+\.py|[\w/]+/)`", table.replace("src/tfyard/", ""))
+
+
+def test_the_ten_questions_of_a_newcomer_are_answered() -> None:
+    assert len(set(named_files())) >= 10
+
+
+@pytest.mark.parametrize("name", named_files())
+def test_every_file_that_contributing_names_exists(name: str) -> None:
+    assert (SOURCE / name).exists()
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in SOURCE.iterdir() if path.suffix in ("", ".py")))
+def test_the_architecture_page_names_every_room(name: str) -> None:
+    shown = f"{name}/" if (SOURCE / name).is_dir() else name
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    assert name.startswith("__") or re.search(rf"(^|\s){re.escape(shown)}\s", page, re.MULTILINE)
+
+
+def test_every_file_that_the_architecture_page_names_exists() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    named = re.findall(r"`([\w/]+/\w+\.py)`", page)
+    known = {path.relative_to(SOURCE).as_posix() for path in MODULES}
+    known |= {path.relative_to(ROOT).as_posix() for path in (ROOT / "tests").rglob("*.py")}
+    known |= {path.relative_to(ROOT).as_posix() for path in (ROOT / "tools").rglob("*.py")}
+    missing = [name for name in named if not any(path == name or path.endswith(f"/{name}") for path in known)]
+    assert missing == []
+
+
+def test_functions_are_short_and_take_few_parameters() -> None:
+    found = list(functions())
+    sizes = sorted(lines(function) for _, function in found)
+    assert sizes[len(sizes) * 9 // 10] <= 20
+    too_long = [f"{module}:{f.lineno} {f.name}" for module, f in found if lines(f) > LONGEST_FUNCTION]
+    too_wide = [
+        f"{module}:{f.lineno} {f.name}"
+        for module, f in found
+        if len(f.args.args) + len(f.args.kwonlyargs) > MOST_PARAMETERS
+    ]
+    assert (too_long, too_wide) == ([], [])
+
+
+def test_no_file_is_longer_than_a_reader_can_bear() -> None:
+    assert [str(module) for module in MODULES if module.read_text().count("\n") > LONGEST_FILE] == []
+
+
+def test_the_tests_mirror_the_rooms() -> None:
+    rooms = {path.name for path in SOURCE.iterdir() if path.is_dir()} | BESIDE
+    folders = {path.parent.relative_to(ROOT / "tests").parts[:1] for path in ROOT.glob("tests/**/test_*.py")}
+    assert {folder[0] for folder in folders if folder} <= rooms
