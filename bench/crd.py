@@ -105,9 +105,7 @@ def status(name: str) -> Manifest:
 
 
 def serving(versions: tuple[str, ...]) -> Manifest:
-    kubeflow = crds()[0]
-    kept = [version for version in kubeflow["spec"]["versions"] if version["name"] in versions]
-    return {**kubeflow, "spec": {**kubeflow["spec"], "versions": kept}}
+    return crds([f"kubeflow.org/{version}" for version in versions])[0]
 
 
 def definitions(given: argparse.Namespace) -> dict[str, Manifest]:

@@ -25,3 +25,13 @@ VERSIONS = {
     "kubeflow.org/v1alpha1": Defaults(clean="All", dialect="tf1"),
     "tensorflow.org/v1alpha1": Defaults(clean="All", dialect="tf1"),
 }
+SERVED = (V1, "kubeflow.org/v1beta1")
+"""What a cluster serves unless more is asked for. The API server decodes every change of a job once for each
+version that it serves."""
+
+
+def why_not_served(api_version: str) -> str:
+    """A sentence for a version that clusters do not serve by default; empty for the others."""
+    if api_version not in VERSIONS or api_version in SERVED:
+        return ""
+    return f"{api_version} is served only by clusters with `tfyard crds --versions all`"
