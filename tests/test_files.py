@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tfyard import files, formats
+from tfyard import files
+from tfyard.cli import problems
 from tfyard.errors import Invalid, Usage
 
 
@@ -21,7 +22,7 @@ def test_a_job_with_errors_comes_with_its_document() -> None:
     with pytest.raises(Invalid) as caught:
         files.load(document)
     (problem,) = caught.value.problems
-    shown = formats.format_problem(problem, caught.value.text, caught.value.name)
+    shown = problems.format_problem(problem, caught.value.text, caught.value.name)
     assert shown.splitlines()[:2] == ["job.yaml:3:1: error: wroker: unknown field 'wroker'", "    wroker: 2"]
 
 

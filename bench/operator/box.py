@@ -8,7 +8,8 @@ from typing import Any, TypeVar
 import msgspec
 from process import Measured
 
-from tests.controller.cluster import Manifest, install, tfjob
+from tests.controller.cluster import Manifest, tfjob
+from tfyard.controller import crds
 from tfyard.testing import ControlPlane, builders
 
 PARALLEL = 32
@@ -20,7 +21,7 @@ T = TypeVar("T")
 @asynccontextmanager
 async def box() -> AsyncIterator[tuple[ControlPlane, str]]:
     async with ControlPlane() as plane, plane.client() as client:
-        await install(client)
+        await crds.ready(client, install=True)  # as users have it
         namespace = await builders.create_namespace(client, "bench")
         await settled(Measured(plane.apiserver.pid))
         yield plane, namespace

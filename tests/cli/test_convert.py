@@ -18,6 +18,13 @@ def test_what_is_converted_is_valid_and_converts_to_itself(version: str) -> None
     assert bodies[0] == bodies[1]
 
 
+def test_a_version_that_clusters_do_not_serve_by_default_is_told() -> None:
+    done = tfyard("convert", DATA / "seeds/004-example-tfjob.yaml")
+    assert done.code == 0
+    assert "note: tensorflow.org/v1alpha1 is served only by clusters with" in done.err
+    assert "note:" not in tfyard("convert", DATA / "seeds/001-example-tfjob.yaml").err
+
+
 def test_the_old_tfjob_of_the_labs_as_v1() -> None:
     done = tfyard("convert", DATA / "seeds/004-example-tfjob.yaml")
     assert done.out == (
@@ -29,8 +36,6 @@ def test_the_old_tfjob_of_the_labs_as_v1() -> None:
         "  annotations:\n"
         "    tfyard.dev/dialect: tf1\n"
         "spec:\n"
-        "  runPolicy:\n"
-        "    cleanPodPolicy: All\n"
         "  tfReplicaSpecs:\n"
         "    Master:\n"
         "      replicas: 1\n"

@@ -35,6 +35,17 @@ HOSTILE: dict[str, bytes] = {
 }
 
 
+def test_a_version_that_clusters_do_not_serve_by_default_is_told_and_valid() -> None:
+    done = tfyard("validate", DATA / "seeds/004-example-tfjob.yaml")
+    assert done.code == 0
+    assert (
+        "note: tensorflow.org/v1alpha1 is served only by clusters with `tfyard crds --versions all`"
+        in done.err
+    )
+    assert "`tfyard convert` writes v1" in done.err
+    assert tfyard("validate", DATA / "manifests/v1-dist-mnist.yaml").err == ""
+
+
 def test_a_valid_file_is_said_to_be_valid() -> None:
     done = tfyard("validate", DATA / "manifests/v1-dist-mnist.yaml")
     assert done.code == 0

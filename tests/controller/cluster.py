@@ -10,7 +10,7 @@ from tfyard.controller import crds
 from tfyard.controller.operator import Operator, Settings
 from tfyard.kube import Client, requests
 from tfyard.kubelet.script import Scripts
-from tfyard.testing import ControlPlane, ScriptedKubelet, eventually
+from tfyard.testing import ControlPlane, ScriptedKubelet, builders, eventually
 
 Manifest = dict[str, Any]
 
@@ -105,5 +105,14 @@ async def bench(
 
 
 async def install(client: Client) -> None:
-    """Our definitions, as `tfyard operator --install-crds` does it; where they are already, nothing changes."""
-    await crds.ready(client, install=True)
+    """Our definitions in all versions; where they are already, nothing changes."""
+    await builders.install_crds(client)
+    await eventually(lambda: _published(client))
+
+
+async def _published(client: Client) -> None:
+    try:
+        found = await crds.ready(client, install=False)
+    except crds.CrdNotUsable as problem:
+        raise AssertionError(problem) from problem
+    assert found == [TFJOBS, OLD_TFJOBS]

@@ -1,17 +1,22 @@
 """The operator never acts on a definition that cannot remember."""
 
 import re
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
 
+from tests.controller.cluster import install
+from tfyard.backends.kubernetes import OLD_TFJOBS, TFJOBS
 from tfyard.controller import crds
+from tfyard.formats.crd import served_by
+from tfyard.formats.tfjob.versions import SERVED, VERSIONS
 from tfyard.kube import Client, NotFound, requests
 from tfyard.testing import ControlPlane, eventually
 
 pytestmark = pytest.mark.cluster
 
-NAME = "tfjobs.kubeflow.org"
+NAME, OLD_NAME = "tfjobs.kubeflow.org", "tfjobs.tensorflow.org"
 
 
 def upstreams_definition() -> dict[str, Any]:
@@ -35,15 +40,15 @@ def upstreams_definition() -> dict[str, Any]:
     }
 
 
-async def remove(client: Client) -> None:
+async def remove(client: Client, name: str) -> None:
     try:
-        await client.send(requests.delete(requests.CRDS.path(name=NAME)))
+        await client.send(requests.delete(requests.CRDS.path(name=name)))
     except NotFound:
         return
 
     async def gone() -> None:
         try:
-            await client.send(requests.get(requests.CRDS.path(name=NAME)))
+            await client.send(requests.get(requests.CRDS.path(name=name)))
         except NotFound:
             return
         raise AssertionError("its jobs are still being deleted")
@@ -65,10 +70,29 @@ async def test_a_cluster_without_tfjobs_or_with_forgetful_ones_is_refused_until_
     control_plane: ControlPlane,
 ) -> None:
     async with control_plane.client() as client:
-        await remove(client)
+        for name in (NAME, OLD_NAME):
+            await remove(client, name)
 
         await eventually(lambda: objects(client, "no TFJobs; run tfyard operator --install-crds"))
         await client.send(requests.create(requests.CRDS.path(), upstreams_definition()))
 
         await eventually(lambda: objects(client, r"would drop .*tasks"))
-        assert len(await crds.ready(client, install=True)) == 2
+        await crds.ready(client, install=True)
+        await eventually(lambda: serves(client, SERVED))
+        await install(client)  # other tests use the older versions
+
+
+async def serves(client: Client, versions: Iterable[str]) -> None:
+    """What is installed, and what the operator would watch."""
+    found: list[str] = []
+    for resource in await crds.ready(client, install=False):
+        path = requests.CRDS.path(name=f"{resource.plural}.{resource.group}")
+        found += served_by(await client.send(requests.get(path)))
+    assert found == list(versions)
+
+
+async def test_versions_that_a_cluster_serves_already_stay(control_plane: ControlPlane) -> None:
+    async with control_plane.client() as client:
+        await install(client)
+        assert await crds.ready(client, install=True) == [TFJOBS, OLD_TFJOBS]
+        await serves(client, VERSIONS)

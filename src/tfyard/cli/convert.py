@@ -9,6 +9,7 @@ from tfyard import formats
 from tfyard.cli import editor, files, problems
 from tfyard.errors import Invalid, Usage
 from tfyard.formats import replication_controllers
+from tfyard.formats.tfjob.versions import why_not_served
 from tfyard.formats.yaml.source import locate
 
 
@@ -28,7 +29,7 @@ def command(names: tuple[str, ...], to: formats.Version, output: str | None, for
     if not force:
         files.refuse_input(output, names, "--force overwrites it")
     documents = _read(names)
-    texts = [formats.dump(files.load(one), to).text() for one in documents if formats.is_job(one.data)]
+    texts = [_convert(one, to) for one in documents if formats.is_job(one.data)]
     others = [one for one in documents if not formats.is_job(one.data)]
     if any(replication_controllers.is_controller(one.data) for one in others):
         texts.append(_by_hand(others, to))
@@ -38,6 +39,13 @@ def command(names: tuple[str, ...], to: formats.Version, output: str | None, for
         for document in others:
             click.echo(files.passed_over(document), err=True)
     _write("---\n".join(texts), to, output)
+
+
+def _convert(document: formats.Document, to: formats.Version) -> str:
+    job = files.load(document)
+    if note := why_not_served(job.api_version):
+        click.echo(f"{document.name}: note: {note}", err=True)
+    return formats.dump(job, to).text()
 
 
 def _write(text: str, to: formats.Version, output: str | None) -> None:

@@ -1,16 +1,38 @@
-"""`tfyard crds`: the CustomResourceDefinitions that a cluster needs to accept TFJobs."""
+"""`tfyard crds`: what a cluster must know before it takes TFJobs."""
 
 import click
 
 from tfyard import formats
+from tfyard.errors import Usage
 from tfyard.formats.crd import crds
+from tfyard.formats.tfjob.versions import SERVED, VERSIONS
+
+DEFAULT = ",".join(name.removeprefix("kubeflow.org/") for name in SERVED)
 
 
 @click.command("crds")
-def command() -> None:
-    """Print the CustomResourceDefinitions of TFJob, in all its versions.
+@click.option(
+    "--versions",
+    default=DEFAULT,
+    show_default=True,
+    metavar="A,B",
+    help="Which versions the cluster serves, such as v1,v1alpha2,tensorflow.org/v1alpha1; or all.",
+)
+def command(versions: str) -> None:
+    """Print the CustomResourceDefinitions of TFJob.
 
-    `tfyard crds | kubectl apply --server-side -f -` installs them. Without --server-side, kubectl would store
-    a copy in an annotation, for which they are too large.
+    `tfyard crds | kubectl apply --server-side -f -` installs them; without --server-side, kubectl would keep
+    a copy in an annotation, for which they are too large. Each version more makes every change of a job more
+    expensive for the API server; v1 is always served.
     """
-    click.echo(formats.to_yaml(*crds()).encode(), nl=False)
+    click.echo(formats.to_yaml(*crds(_chosen(versions))).encode(), nl=False)
+
+
+def _chosen(text: str) -> list[str]:
+    if text == "all":
+        return list(VERSIONS)
+    words = [word.strip() for word in text.split(",") if word.strip()]
+    names = [word if "/" in word else f"kubeflow.org/{word}" for word in words]
+    if unknown := [name for name in names if name not in VERSIONS]:
+        raise Usage(f"--versions: {', '.join(unknown)} not found; one of: {', '.join(VERSIONS)}, or all")
+    return names

@@ -7,6 +7,7 @@ import click
 from tfyard import formats
 from tfyard.cli import files, problems
 from tfyard.errors import Invalid
+from tfyard.formats.tfjob.versions import why_not_served
 from tfyard.model import Job, Problem
 
 
@@ -53,6 +54,8 @@ def _check(document: formats.Document, *, quiet: bool) -> tuple[Problem, ...]:
         problems.report(checked.problems, document, document.name)
         if not checked.errors and checked.job is not None:
             click.echo(f"{document.name}: {_summary(checked.job)}")
+            if note := why_not_served(checked.job.api_version):
+                click.echo(f"{document.name}: note: {note}; `tfyard convert` writes v1", err=True)
     return checked.problems
 
 

@@ -13,6 +13,7 @@ from tfyard import kube
 from tfyard.backends.kubernetes import OLD_TFJOBS, TFJOBS
 from tfyard.errors import TfyardError
 from tfyard.formats import crd
+from tfyard.formats.tfjob.versions import SERVED
 from tfyard.kube import requests
 from tfyard.model import Manifest
 
@@ -45,20 +46,32 @@ async def ready(client: kube.Client, *, install: bool) -> list[kube.Resource]:
 
 async def _ready(client: kube.Client, install: bool) -> list[kube.Resource]:
     if install:
-        await _install(client)
-        await asyncio.wait_for(_published(client), ESTABLISH_TIMEOUT)
+        installed = await _install(client)
+        await asyncio.wait_for(_published(client, installed), ESTABLISH_TIMEOUT)
     found = [resource for resource in (TFJOBS, OLD_TFJOBS) if await _is_usable(client, resource)]
     if TFJOBS not in found:
         raise CrdNotUsable(f"this cluster has no TFJobs; run {REMEDY}")
     return found
 
 
-async def _install(client: kube.Client) -> None:
-    for definition in crd.crds():
-        name = definition["metadata"]["name"]
+async def _install(client: kube.Client) -> list[kube.Resource]:
+    """With every version that the cluster serves already: there may be jobs and manifests of it."""
+    resources = {f"{resource.plural}.{resource.group}": resource for resource in (TFJOBS, OLD_TFJOBS)}
+    served = {*SERVED, *[version for name in resources for version in await _served(client, name)]}
+    definitions = {definition["metadata"]["name"]: definition for definition in crd.crds(served)}
+    for name, definition in definitions.items():
         await client.send(requests.apply(requests.CRDS.path(name=name), definition))
         await asyncio.wait_for(_established(client, name), ESTABLISH_TIMEOUT)
-        log.info("installed the CRD %s", name)
+        versions = ", ".join(version["name"] for version in definition["spec"]["versions"])
+        log.info("installed the CRD %s: %s", name, versions)
+    return [resources[name] for name in definitions]
+
+
+async def _served(client: kube.Client, name: str) -> tuple[str, ...]:
+    try:
+        return crd.served_by(await client.send(requests.get(requests.CRDS.path(name=name))))
+    except kube.NotFound:
+        return ()
 
 
 async def _established(client: kube.Client, name: str) -> None:
@@ -70,11 +83,11 @@ async def _established(client: kube.Client, name: str) -> None:
         await asyncio.sleep(0.2)
 
 
-async def _published(client: kube.Client) -> None:
+async def _published(client: kube.Client, resources: list[kube.Resource]) -> None:
     """Servers publish a new definition a moment after they serve it."""
     while True:
         try:
-            if await _is_usable(client, TFJOBS) and await _is_usable(client, OLD_TFJOBS):
+            if all([await _is_usable(client, resource) for resource in resources]):
                 return
         except CrdNotUsable:
             log.debug("the older definition is still published")

@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any
 
 from tfyard.formats.crd import crds
+from tfyard.formats.tfjob.versions import VERSIONS
 from tfyard.kube import AlreadyExists, Client, Resource, requests
 from tfyard.testing.waiting import eventually
 
@@ -51,7 +52,7 @@ def config_map(name: str, data: dict[str, str] | None = None) -> dict[str, Any]:
 
 async def install_crds(client: Client, *definitions: dict[str, Any]) -> None:
     """TFJob in all its versions, unless others are given; until every version is served."""
-    for definition in definitions or crds():
+    for definition in definitions or crds(VERSIONS):
         name, spec = definition["metadata"]["name"], definition["spec"]
         await client.send(requests.apply(requests.CRDS.path(name=name), definition))
         for version in spec["versions"]:

@@ -11,14 +11,15 @@ from msgspec import inspect as mi
 
 from tests.formats.test_validation import container, old, replica, tfjob
 from tfyard import formats
-from tfyard.formats.crd import crds, missing_memory
+from tfyard.formats.crd import crds, missing_memory, served_by
 from tfyard.formats.pods.fields import fields as pod_fields
 from tfyard.formats.tfjob import v1alpha1
 from tfyard.formats.tfjob.fields import TFJobSpec
-from tfyard.formats.tfjob.versions import VERSIONS
+from tfyard.formats.tfjob.versions import SERVED, VERSIONS
 from tfyard.model import Manifest, Status
 
-KUBEFLOW, TENSORFLOW = crds()
+ALL = crds(VERSIONS)
+KUBEFLOW, TENSORFLOW = ALL
 LARGEST = 400_000
 """Bytes as JSON. etcd takes 1.5 MB; an upgrade keeps two copies, and each watcher of CRDs gets it."""
 
@@ -76,6 +77,30 @@ def test_all_versions_that_we_read_are_served_and_v1_is_stored() -> None:
     assert [name for crd, name in EVERY if versions(crd)[name]["storage"]] == ["v1", "v1alpha1"]
 
 
+def test_v1_and_v1beta1_are_served_unless_more_are_asked_for() -> None:
+    (kubeflow,) = crds()
+    assert list(versions(kubeflow)) == ["v1", "v1beta1"]
+    assert served_by(kubeflow) == SERVED
+    (only,) = crds(())
+    assert list(versions(only)) == ["v1"], "v1 is stored"
+
+
+def test_what_one_version_says_does_not_depend_on_which_others_are_served() -> None:
+    (some,) = crds(["kubeflow.org/v1alpha2"])
+    assert versions(some)["v1"] == versions(KUBEFLOW)["v1"]
+    assert versions(some)["v1alpha2"] == versions(KUBEFLOW)["v1alpha2"]
+
+
+def test_a_version_that_is_served_or_stored_is_known_from_the_definition() -> None:
+    stored = {**crds(())[0], "status": {"storedVersions": ["v1beta2", "v1"]}}
+    assert served_by(stored) == ("kubeflow.org/v1", "kubeflow.org/v1beta2")
+    assert served_by(KUBEFLOW) == tuple(VERSIONS)[:-1]
+    assert served_by(TENSORFLOW) == ("tensorflow.org/v1alpha1",)
+    theirs = upstream({"type": "object"})
+    theirs["spec"]["group"] = "kubeflow.org"
+    assert served_by({**theirs, "status": None}) == ("kubeflow.org/v1",)
+
+
 def test_the_names_are_those_that_kubectl_users_type() -> None:
     assert KUBEFLOW["spec"]["names"] == {
         "plural": "tfjobs",
@@ -92,7 +117,7 @@ def test_the_names_are_those_that_kubectl_users_type() -> None:
 
 
 def test_both_fit_well_into_etcd() -> None:
-    assert [len(json.dumps(crd, separators=(",", ":"))) < LARGEST for crd in crds()] == [True, True]
+    assert [len(json.dumps(crd, separators=(",", ":"))) < LARGEST for crd in ALL] == [True, True]
 
 
 def test_every_old_version_says_what_to_do_about_it() -> None:
@@ -160,7 +185,7 @@ def test_each_old_version_stores_its_own_defaults() -> None:
         defaults = VERSIONS[f"kubeflow.org/{name}"]
         assert schema(KUBEFLOW, name, "spec", "cleanPodPolicy")["default"] == defaults.clean
         assert schema(KUBEFLOW, name, "spec", "dialect")["default"] == defaults.dialect
-    for crd in crds():
+    for crd in ALL:
         defaults = VERSIONS[f"{crd['spec']['group']}/v1alpha1"]
         assert schema(crd, "v1alpha1", "spec", "cleanupPodPolicy")["default"] == defaults.clean
         assert schema(crd, "v1alpha1", "spec", "dialect")["default"] == "tf1"
@@ -168,8 +193,8 @@ def test_each_old_version_stores_its_own_defaults() -> None:
 
 
 def test_the_text_is_the_data() -> None:
-    text = formats.to_yaml(*crds())
-    assert tuple(yaml.load_all(text, Loader=yaml.CSafeLoader)) == crds()
+    text = formats.to_yaml(*ALL)
+    assert tuple(yaml.load_all(text, Loader=yaml.CSafeLoader)) == ALL
 
 
 # --- what a v1 object may be
@@ -227,7 +252,7 @@ UPSTREAM = upstream(
 )
 
 
-@pytest.mark.parametrize("crd", crds(), ids=["kubeflow", "tensorflow"])
+@pytest.mark.parametrize("crd", ALL, ids=["kubeflow", "tensorflow"])
 def test_ours_forget_nothing(crd: Manifest) -> None:
     assert missing_memory(crd) == []
 

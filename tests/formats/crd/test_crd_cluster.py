@@ -24,7 +24,8 @@ from tests.formats.test_validation import container, old, replica, tfjob
 from tfyard import formats
 from tfyard.controlplane.process import ProcessFailed
 from tfyard.formats import crd
-from tfyard.kube import Resource, requests
+from tfyard.formats.tfjob.versions import VERSIONS
+from tfyard.kube import Patch, Request, Resource, requests
 from tfyard.model import Manifest, RoleStatus, Status
 from tfyard.testing import ControlPlane
 
@@ -166,12 +167,49 @@ async def test_v1alpha1s_list_of_statuses_stays_until_we_write_our_own(
 
 async def test_what_is_served_is_what_missing_memory_judges(control_plane: ControlPlane) -> None:
     async with control_plane.client() as client:
-        for definition in crd.crds():
+        for definition in crd.crds(VERSIONS):
             path = requests.CRDS.path(name=definition["metadata"]["name"])
             served = await client.send(requests.get(path))
             assert crd.missing_memory(served) == []
             conditions = {c["type"]: c["status"] for c in served["status"]["conditions"]}
             assert conditions == {"NamesAccepted": "True", "Established": "True"}
+
+
+# --- who owns what: the server's notes are read and written with every change of a job
+
+
+def apply(path: str, manager: str, spec: Manifest) -> Request:
+    body = {"apiVersion": "kubeflow.org/v1", "kind": "TFJob", "metadata": {"name": "mnist"}, "spec": spec}
+    return requests.patch(path, body, Patch.APPLY, {"fieldManager": manager})
+
+
+async def test_a_status_and_a_container_are_one_note_each(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    async with control_plane.client() as client:
+        made = await create(client, namespace, tfjob())
+        status = {**made, "status": formats.dump_status(EVERYTHING)}
+        read = await client.send(requests.replace(V1.path(namespace, "mnist", "status"), status))
+    notes = json.dumps([entry["fieldsV1"] for entry in read["metadata"]["managedFields"]])
+    assert '"f:status": {}' in notes
+    assert """"k:{\\"name\\":\\"tensorflow\\"}": {}""" in notes
+
+
+async def test_others_may_add_to_a_pod_that_they_do_not_own(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    """As queues and injectors do: a node selector, and a container of their own."""
+    side = {"name": "side", "image": "example/b:1"}
+    theirs = {"template": {"spec": {"nodeSelector": {"pool": "gpu"}, "containers": [side]}}}
+    path = V1.path(namespace, "mnist")
+    async with control_plane.client() as client:
+        await client.send(apply(path, "user", tfjob()["spec"]))
+        await client.send(apply(path, "queue", {"tfReplicaSpecs": {"Worker": theirs}}))
+        read = await client.send(apply(path, "user", tfjob({"Worker": replica(replicas=3)})["spec"]))
+    worker = read["spec"]["tfReplicaSpecs"]["Worker"]
+    assert worker["replicas"] == 3
+    assert worker["template"]["spec"]["nodeSelector"] == {"pool": "gpu"}
+    assert [one["name"] for one in worker["template"]["spec"]["containers"]] == ["tensorflow", "side"]
 
 
 # --- kubectl

@@ -6,6 +6,7 @@ from tests.formats.serving import ALPHA1, EVERYTHING, LIST_STATUS, lost
 from tests.formats.test_validation import container, replica, tfjob
 from tfyard import formats, kube
 from tfyard.formats import crd
+from tfyard.formats.tfjob.versions import VERSIONS
 from tfyard.kube import Client, Resource, requests
 from tfyard.model import Manifest
 from tfyard.testing import ControlPlane, builders
@@ -36,7 +37,7 @@ def minimal() -> Manifest:
 
 
 def ours() -> Manifest:
-    kubeflow, _ = crd.crds()
+    kubeflow, _ = crd.crds(VERSIONS)
     spec = {**kubeflow["spec"], "group": OLD_GROUP}
     return {**kubeflow, "metadata": {"name": f"tfjobs.{OLD_GROUP}"}, "spec": spec}
 

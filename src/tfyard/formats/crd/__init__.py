@@ -4,7 +4,7 @@ They replace an admission webhook (rules), a conversion webhook (every version l
 defaulting one (schema defaults). They are data; installing them is done elsewhere.
 """
 
-from .documents import crds
+from .documents import crds, served_by
 from .status import missing_memory
 
-__all__ = ["crds", "missing_memory"]
+__all__ = ["crds", "missing_memory", "served_by"]

@@ -5,9 +5,11 @@ that the schema of either version does not list. So every version lists the fiel
 version are set at admission and stored, because later nobody can tell with which version a job was created.
 """
 
+from collections.abc import Collection
+
 from tfyard.formats.tfjob import v1alpha1
 from tfyard.formats.tfjob.fields import TFJobSpec
-from tfyard.formats.tfjob.versions import VERSIONS
+from tfyard.formats.tfjob.versions import SERVED, V1, VERSIONS
 from tfyard.model import Manifest
 
 from . import pods, rules, schema, status
@@ -33,12 +35,25 @@ _SCALE = {
 }
 
 
-def crds() -> tuple[Manifest, ...]:
-    """What a cluster needs to accept TFJobs. Requires Kubernetes 1.30, whose rules can use `optionalOldSelf`."""
-    kubeflow = [_v1(), *map(_older, ("v1beta2", "v1beta1", "v1alpha2")), _kubeflow_v1alpha1()]
-    return _crd("kubeflow.org", _NAMES, kubeflow), _crd(
-        "tensorflow.org", _OLD_NAMES, [_tensorflow_v1alpha1()]
-    )
+_V1ALPHA1, _TENSORFLOW = "kubeflow.org/v1alpha1", "tensorflow.org/v1alpha1"
+
+
+def crds(served: Collection[str] = SERVED) -> tuple[Manifest, ...]:
+    """What a cluster needs to accept TFJobs of these versions; v1, which is stored, is always one of them.
+    Requires Kubernetes 1.30, whose rules can use `optionalOldSelf`."""
+    older = [name for name in VERSIONS if name in served and name not in (V1, _V1ALPHA1, _TENSORFLOW)]
+    versions = [_v1(), *map(_older, older), *([_kubeflow_v1alpha1()] if _V1ALPHA1 in served else [])]
+    kubeflow = _crd("kubeflow.org", _NAMES, versions)
+    if _TENSORFLOW not in served:
+        return (kubeflow,)
+    return kubeflow, _crd("tensorflow.org", _OLD_NAMES, [_tensorflow_v1alpha1()])
+
+
+def served_by(definition: Manifest) -> tuple[str, ...]:
+    """The versions of TFJob that an installed CRD serves, or in which the cluster has stored jobs."""
+    spec, stored = definition["spec"], (definition.get("status") or {}).get("storedVersions") or []
+    names = {version["name"] for version in spec["versions"] if version.get("served")} | {*stored}
+    return tuple(name for name in VERSIONS if name in {f"{spec['group']}/{each}" for each in names})
 
 
 _NAMES = {
@@ -99,25 +114,22 @@ def _v1() -> Manifest:
     return _version("v1", rules.for_kubeflow(root, describes_pods=True), storage=True)
 
 
-def _older(name: str) -> Manifest:
-    api_version = f"kubeflow.org/{name}"
+def _older(api_version: str) -> Manifest:
     spec = _with_defaults(_kubeflow_spec(pods.open_template()), "cleanPodPolicy", api_version)
     root = rules.for_kubeflow(_root(spec, status.described()), describes_pods=False)
-    return _version(name, root, **_deprecated(api_version))
+    return _version(api_version.split("/")[1], root, **_deprecated(api_version))
 
 
 def _kubeflow_v1alpha1() -> Manifest:
-    api_version = "kubeflow.org/v1alpha1"
-    spec = _with_defaults(_kubeflow_spec(pods.open_template()), "cleanupPodPolicy", api_version)
+    spec = _with_defaults(_kubeflow_spec(pods.open_template()), "cleanupPodPolicy", _V1ALPHA1)
     root = rules.for_kubeflow(_root(spec, status.for_v1alpha1()), describes_pods=False)
-    return _version("v1alpha1", root, **_deprecated(api_version))
+    return _version("v1alpha1", root, **_deprecated(_V1ALPHA1))
 
 
 def _tensorflow_v1alpha1() -> Manifest:
-    api_version = "tensorflow.org/v1alpha1"
-    spec = _with_defaults(_v1alpha1_spec(), "cleanupPodPolicy", api_version)
+    spec = _with_defaults(_v1alpha1_spec(), "cleanupPodPolicy", _TENSORFLOW)
     root = rules.for_tensorflow(_root(spec, status.for_v1alpha1()))
-    return _version("v1alpha1", root, storage=True, **_deprecated(api_version, "TfJob"))
+    return _version("v1alpha1", root, storage=True, **_deprecated(_TENSORFLOW, "TfJob"))
 
 
 # --- their parts

@@ -45,6 +45,13 @@ _SPECIAL: dict[str, Schema] = {
 """Ephemeral containers belong to running pods; Kubernetes allows none in a template."""
 
 
+_WHOLE: Schema = {"x-kubernetes-map-type": "atomic"}
+_OWNED_AS_A_WHOLE = ("Container", "Volume")
+"""For each field of a job the server notes who owns it, and reads and writes these notes with every change of the
+job, its status included. Containers and volumes, with all that is in them, would be most of the notes. One owner
+for each of them is enough: others add their own, or change what stands beside them, such as a node selector."""
+
+
 def described() -> Schema:
     """PodTemplateSpec in full, for `kubectl explain` and for type checks at admission."""
     schema = _definition("PodTemplateSpec", definitions())
@@ -55,7 +62,7 @@ def described() -> Schema:
 def open_template() -> Schema:
     """Only the fields that rules use."""
     text: Schema = {"type": "string"}
-    container = {**OPEN, "required": ["name"], "properties": {"name": text, "image": text}}
+    container = {**OPEN, **_WHOLE, "required": ["name"], "properties": {"name": text, "image": text}}
     containers: Schema = {
         "type": "array",
         "items": container,
@@ -72,7 +79,8 @@ def _definition(name: str, known: dict[str, Any]) -> Schema:
         return _SPECIAL[name]
     definition = known[name]
     fields = {key: _field(field, known) for key, field in definition.get("fields", {}).items()}
-    schema: Schema = {**OPEN, **({"properties": fields} if fields else {})}
+    whole = _WHOLE if name in _OWNED_AS_A_WHOLE else {}
+    schema: Schema = {**OPEN, **whole, **({"properties": fields} if fields else {})}
     for word in ("description", "required"):
         if word in definition:
             schema[word] = definition[word]

@@ -1,15 +1,22 @@
-"""Admission without a webhook: the checks of `formats` that can be written as CEL rules.
+"""Admission without a webhook: the checks of `formats` that the server can do itself.
+
+Words of the schema (required, minLength, maximum) come first: the server checks them when the spec is written.
+Rules (CEL) are for the rest. The server evaluates every one of them again whenever the status is written, and
+each field that a rule reads makes the server copy the schemas of all fields beside it. So a rule begins with what
+decides most jobs, reads as little as possible, and shares its evaluation with others of the same object.
 
 The API server rejects a CRD whose rules might cost too much, by its own estimate for the largest object that the
 schema allows; hence the bounds on roles and containers. What CEL cannot check (the size of TF_CONFIG, duplicate
 port names) the operator reports in a condition.
 """
 
+import json
+
 from tfyard.formats.declarations.reading import Path
 from tfyard.formats.declarations.structs import fields
 from tfyard.formats.metadata import DNS_LABEL
 from tfyard.formats.pods.templates import GPU, OLD_GPU
-from tfyard.formats.tfjob.fields import RunPolicySpec
+from tfyard.formats.tfjob.fields import MAX_REPLICAS, RunPolicySpec
 from tfyard.model import ROLES, TENSORFLOW_CONTAINER
 from tfyard.model.names import MAX_LABEL, tensorboard_name
 
@@ -33,10 +40,11 @@ _NEW_FIELDS = ("runPolicy", "successPolicy", "enableDynamicWorker", *fields(RunP
 
 
 def _count(replica: str) -> str:
-    return f"(has({replica}.replicas) ? {replica}.replicas : 1)"
+    return f"{replica}.?replicas.orValue(1)"
 
 
 def _type(replica: str) -> str:
+    """Not with `orValue`: the server's estimate of the cost would not know how long the text can be."""
     return f"(has({replica}.tfReplicaType) ? {replica}.tfReplicaType : 'MASTER')"
 
 
@@ -44,10 +52,19 @@ def rule(expression: str, message: str, **more: object) -> Rule:
     return {"rule": expression, "message": message, **more}
 
 
+def _together(*rules: Rule) -> Rule:
+    """Several rules of one object as one, with the message of the first that is broken."""
+    text = json.dumps(rules[-1]["message"])
+    for one in reversed(rules[:-1]):
+        text = f"!({one['rule']}) ? {json.dumps(one['message'])} : {text}"
+    expression = " && ".join(f"({one['rule']})" for one in rules)
+    return rule(expression, "the spec breaks a rule of TFJobs", messageExpression=text)
+
+
 def for_kubeflow(schema: Schema, *, describes_pods: bool) -> Schema:
     """The rules of a version that takes both forms: a map of roles, and v1alpha1's list."""
     schema = _for_list(_for_map(schema, describes_pods=describes_pods))
-    spec = [*_one_form(), *_chief_exists(), *_said_once(), _managed_by(), *_gangs()]
+    spec = [_together(*_one_form(), *_said_once(), *_chief_exists(), *_gangs()), _managed_by()]
     return _ruled(_ruled(schema, ("spec",), *spec), (), *_names(_pods_of_map(), _pods_of_list()))
 
 
@@ -67,42 +84,47 @@ def _ruled(schema: Schema, path: Path, *rules: Rule, **bounds: int) -> Schema:
 # --- the whole object
 
 
-def _names(*pods: Rule) -> list[Rule]:
+def _names(*pods: str) -> list[Rule]:
+    """Only for new jobs: the status of an old job must be writable, whatever its name."""
     dns = rule(
         f"oldSelf.hasValue() || self.metadata.name.matches('^{DNS_LABEL.pattern}$')",
         "metadata.name must be lower-case letters, digits and '-', begin with a letter and not end with '-'",
         optionalOldSelf=True,
     )
-    return [dns, *pods]
+    long = " && ".join(f"({fits})" for fits in pods)
+    too_long = rule(
+        f"size(self.metadata.name) <= {_ALWAYS_FITS} || ({long})",
+        f"metadata.name is too long: with role and index, a pod's name has more than {MAX_LABEL} characters",
+        optionalOldSelf=True,
+    )
+    return [dns, too_long]
 
 
-def _pods_of_map() -> Rule:
+_ALWAYS_FITS = MAX_LABEL - max(
+    len(tensorboard_name("")), max(map(len, ROLES)) + len(str(MAX_REPLICAS - 1)) + len("--")
+)
+"""Characters of a job's name with which every role and every index fit."""
+
+
+def _pods_of_map() -> str:
     now, before = "self.spec.tfReplicaSpecs", "oldSelf.value().spec.tfReplicaSpecs"
     kept = f"has({before}) && role in {before} && {_count(f'{before}[role]')} >= {_count(f'{now}[role]')}"
     fits = _fits("role", _count(f"{now}[role]"))
-    return _too_long(f"!has({now}) || {now}.all(role, {fits} || (oldSelf.hasValue() && {kept}))")
+    return f"!has({now}) || {now}.all(role, {fits} || (oldSelf.hasValue() && {kept}))"
 
 
-def _pods_of_list() -> Rule:
+def _pods_of_list() -> str:
     """At creation only: an old list has no bound, so the server rejects rules that iterate over it."""
     now = "self.spec.replicaSpecs"
     room = MAX_LABEL - len(tensorboard_name(""))
     board = f"(!has(self.spec.tensorboard) || size(self.metadata.name) <= {room})"
     fits = f"{now}.all(r, {_fits(_type('r'), _count('r'))})"
-    return _too_long(f"!has({now}) || oldSelf.hasValue() || ({board} && {fits})")
+    return f"oldSelf.hasValue() || !has({now}) || ({board} && {fits})"
 
 
 def _fits(role: str, count: str) -> str:
     letters = f"size(self.metadata.name) + size({role}) + size(string({count} > 1 ? {count} - 1 : 0)) + 2"
     return f"{letters} <= {MAX_LABEL}"
-
-
-def _too_long(expression: str) -> Rule:
-    """Only for new jobs: the status of an old job must be writable, whatever its name."""
-    text = (
-        f"metadata.name is too long: with role and index, a pod's name has more than {MAX_LABEL} characters"
-    )
-    return rule(expression, text, optionalOldSelf=True)
 
 
 # --- the spec
@@ -118,7 +140,7 @@ def _one_form() -> list[Rule]:
             "spec must have roles: tfReplicaSpecs, or replicaSpecs as in v1alpha1, and not both",
         ),
         rule(
-            f"!has(self.tfReplicaSpecs) || !({old})",
+            f"!({old}) || !has(self.tfReplicaSpecs)",
             f"{', '.join(_OLD_FIELDS)} must not be used with tfReplicaSpecs: they are fields of v1alpha1",
         ),
         rule(
@@ -160,35 +182,31 @@ def _manager(spec: str) -> str:
 
 
 def _gangs() -> list[Rule]:
-    return [
-        _gang("self.schedulingPolicy", ""),
-        _gang("self.runPolicy.schedulingPolicy", "has(self.runPolicy) && "),
-    ]
+    return [_gang("self.?schedulingPolicy"), _gang("self.?runPolicy.?schedulingPolicy")]
 
 
-def _gang(policy: str, parent: str) -> Rule:
+def _gang(policy: str) -> Rule:
     roles = "self.tfReplicaSpecs"
     size = f"{roles}.map(role, {_count(f'{roles}[role]')}).sum()"
-    given = f"{parent}has({policy}) && has({policy}.minAvailable) && has({roles})"
     text = "schedulingPolicy.minAvailable must be at most the number of tasks: a larger gang never starts"
-    return rule(f"!({given}) || {policy}.minAvailable <= {size}", text)
+    wanted = f"{policy}.?minAvailable.orValue(0)"
+    return rule(f"{wanted} == 0 || !has({roles}) || {wanted} <= {size}", text)
 
 
 def _chief_exists() -> list[Rule]:
     chief = "self.terminationPolicy.chief"
     given = f"has(self.terminationPolicy) && has({chief}) && has(self.replicaSpecs)"
     name = f"(has({chief}.replicaName) ? {chief}.replicaName : 'MASTER')"
-    index = f"(has({chief}.replicaIndex) ? {chief}.replicaIndex : 0)"
-    return [
-        rule(
-            f"!({given}) || self.replicaSpecs.exists(r, {_type('r')} == {name})",
-            "spec.terminationPolicy.chief.replicaName: Missing ReplicaSpec for chief",
-        ),
-        rule(
-            f"!({given}) || self.replicaSpecs.all(r, {_type('r')} != {name} || {index} < {_count('r')})",
-            "spec.terminationPolicy.chief.replicaIndex must be less than the replicas of the chief's type",
-        ),
-    ]
+    index = f"{chief}.?replicaIndex.orValue(0)"
+    missing = rule(
+        f"!({given}) || self.replicaSpecs.exists(r, {_type('r')} == {name})",
+        "spec.terminationPolicy.chief.replicaName: Missing ReplicaSpec for chief",
+    )
+    beyond = rule(
+        f"!({given}) || self.replicaSpecs.all(r, {_type('r')} != {name} || {index} < {_count('r')})",
+        "spec.terminationPolicy.chief.replicaIndex must be less than the replicas of the chief's type",
+    )
+    return [missing, beyond]
 
 
 # --- the roles
@@ -199,12 +217,9 @@ def _for_map(schema: Schema, *, describes_pods: bool) -> Schema:
     known = rule(
         f"self.all(role, role.lowerAscii() in {_KNOWN})", f"unknown replica type; one of: {', '.join(ROLES)}"
     )
-    schema = _ruled(schema, path, known, *_chiefs(), maxProperties=MAX_ROLES, minProperties=1)
-    given = rule(
-        "has(self.template) && has(self.template.spec)",
-        f"template.spec.containers must be specified: add a container named {TENSORFLOW_CONTAINER}",
-    )
-    schema = _ruled(schema, (*path, "*"), given)
+    schema = _ruled(schema, path, _together(known, *_chiefs()), maxProperties=MAX_ROLES, minProperties=1)
+    schema = within(schema, (*path, "*"), {"required": ["template"]})
+    schema = within(schema, (*path, "*", "template"), {"required": ["spec"]})
     schema = _for_containers(schema, (*path, "*", "template", "spec"))
     return _for_gpus(schema, (*path, "*", "template", "spec")) if describes_pods else schema
 
@@ -253,12 +268,11 @@ def _for_containers(schema: Schema, spec: Path) -> Schema:
         f"self.exists(c, c.name == '{TENSORFLOW_CONTAINER}')",
         f"must have at least one container with name {TENSORFLOW_CONTAINER}: it gets TF_CONFIG",
     )
-    image = rule("has(self.image) && self.image != ''", "image must be required: add the image to run")
-    schema = _ruled(schema, (*spec, "containers"), named, maxItems=MAX_CONTAINERS)
-    schema = within(schema, (*spec, "initContainers"), {"maxItems": MAX_CONTAINERS})
     for containers in ("containers", "initContainers"):
-        schema = _ruled(schema, (*spec, containers, "*"), image)
-    return schema
+        schema = within(schema, (*spec, containers), {"maxItems": MAX_CONTAINERS})
+        schema = within(schema, (*spec, containers, "*"), {"required": ["name", "image"]})
+        schema = within(schema, (*spec, containers, "*", "image"), {"minLength": 1})
+    return _ruled(schema, (*spec, "containers"), named)
 
 
 def _for_gpus(schema: Schema, spec: Path) -> Schema:

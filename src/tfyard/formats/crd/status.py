@@ -65,6 +65,9 @@ _UPSTREAM: dict[str, Schema] = {
 }
 _V1ALPHA1: dict[str, Schema] = {"replicaStatuses": schema.KEEP_UNKNOWN}
 """A list in v1alpha1. Such objects exist, and could not be changed if the schema required a mapping."""
+_ONE_OWNER: Schema = {"x-kubernetes-map-type": "atomic"}
+"""One writer, so the server need not list in managedFields who owns which field of the status. That list is read
+and written with every change of the job; the status would be a fifth of it."""
 
 
 def described() -> Schema:
@@ -73,7 +76,7 @@ def described() -> Schema:
     properties = {name: _described(name, part) for name, part in found["properties"].items()}
     properties["restarts"]["default"] = 0  # we store no zeros, and a table shows one
     text = "State of the job; written by the operator."
-    return {**found, "description": text, "properties": {**properties, **_UPSTREAM}}
+    return {**found, **_ONE_OWNER, "description": text, "properties": {**properties, **_UPSTREAM}}
 
 
 def _described(name: str, part: Schema) -> Schema:

@@ -26,3 +26,13 @@ VERSIONS = {
     # The first operator (2017) deleted nothing at the end, so that `kubectl logs` answered.
     "tensorflow.org/v1alpha1": Defaults(clean="None", dialect="tf1"),
 }
+SERVED = (V1, "kubeflow.org/v1beta1")
+"""What a cluster serves unless more is asked for. The API server decodes every change of a job once for each
+version that it serves."""
+
+
+def why_not_served(api_version: str) -> str:
+    """A sentence for a version that clusters do not serve by default; empty for the others."""
+    if api_version not in VERSIONS or api_version in SERVED:
+        return ""
+    return f"{api_version} is served only by clusters with `tfyard crds --versions all`"
