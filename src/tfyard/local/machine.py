@@ -15,6 +15,7 @@ from tfyard.errors import Usage
 from tfyard.local import attach, code, gpus
 from tfyard.local.prepared import Prepared
 from tfyard.model import TENSORFLOW_CONTAINER, Create, Manifest, Observed, Task
+from tfyard.model.expansion import escape
 from tfyard.node.containers import ContainerConfigError, MissingObject, NoCommand
 from tfyard.node.node import Node, NodeEvent
 from tfyard.node.processes import Command
@@ -82,9 +83,8 @@ class Machine(Struct, frozen=True, kw_only=True):
 
 
 def _with(entries: list[Manifest], env: Mapping[str, str]) -> list[Manifest]:
-    """The values win over a container's own, also for the variables that refer to them; `$$` is a `$`, because
-    they are not expanded themselves."""
-    added = {name: {"name": name, "value": value.replace("$", "$$")} for name, value in env.items()}
+    """The values win over a container's own, also for the variables that refer to them, and are not expanded."""
+    added = {name: {"name": name, "value": escape(value)} for name, value in env.items()}
     own = [added.get(entry["name"], entry) for entry in entries]
     return own + [entry for entry in added.values() if entry not in own]
 
