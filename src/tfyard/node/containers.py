@@ -140,6 +140,14 @@ def _decode(key: str, text: str) -> str:
 def rewrite(text: str, mapping: Mapping[str, str]) -> str:
     """Replace mount paths in a text by the directories that are mounted there, at path boundaries only."""
     for path in sorted(mapping, key=len, reverse=True):
-        pattern = rf"(?<![\w./-]){re.escape(path.rstrip('/'))}(?=$|[/\s:;,=\"')&|>])"
-        text = re.sub(pattern, lambda _match, path=path: mapping[path], text)  # type: ignore[misc]
+        text = re.sub(_pattern(path), lambda _match, path=path: mapping[path], text)  # type: ignore[misc]
     return text
+
+
+def mentions(text: str, path: str) -> bool:
+    """Whether the text has this path, or one below it."""
+    return re.search(_pattern(path), text) is not None
+
+
+def _pattern(path: str) -> str:
+    return rf"(?<![\w./-]){re.escape(path.rstrip('/'))}(?=$|[/\s:;,=\"')&|>])"
