@@ -13,7 +13,7 @@ from tfyard.local.loop import Loop, Watch
 from tfyard.local.machine import machine, shims
 from tfyard.local.prepared import Prepared
 from tfyard.local.shortfalls import excess, shortfalls, stand_ins
-from tfyard.model.run_events import Note, Over, Phase, RunEvent
+from tfyard.model.run_events import Note, Over, Phase, ResourceUsage, RunEvent
 from tfyard.node.processes import Command
 from tfyard.overview.record import Recorder, RunRecord
 
@@ -88,6 +88,8 @@ class Run:
         self._recorder.note(event)
         if isinstance(event, Phase):
             self._record()
+        elif isinstance(event, ResourceUsage):  # once a second
+            self.directory.touch()
         self._watch(event)
 
     def _record(self, ended: datetime | None = None) -> RunRecord:
