@@ -24,7 +24,11 @@ def test_what_is_about_a_queue_is_said_to_be_ignored() -> None:
 @pytest.mark.parametrize(
     ("limits", "distributed", "told"),
     [
-        ({"memory": "450Gi"}, False, ["the tasks may use 900 GiB of memory, and this machine has 23 GiB"]),
+        (
+            {"memory": "450Gi"},
+            False,
+            ["the tasks may use 900.0 GiB of memory, and this machine has 23.0 GiB"],
+        ),
         ({"memory": "10Gi"}, False, []),
         ({"nvidia.com/gpu": 2}, True, ["the tasks request 4 GPUs, and this machine has 2"]),
         ({"nvidia.com/gpu": 1}, True, []),

@@ -48,9 +48,9 @@ def excess(job: Job, memory: int, devices: int, *, gpus_distributed: bool) -> It
         yield f"the tasks may use {_gib(asked)} of memory, and this machine has {_gib(memory)}"
     wanted = sum(gpus.requested(role.template) * role.replicas for role in job.roles)
     if wanted > devices:
-        yield f"the tasks request {wanted} GPUs, and this machine has {devices or 'none'}"
+        yield f"the tasks request {_gpus(wanted)}, and this machine has {devices or 'none'}"
     elif wanted and not gpus_distributed:
-        yield f"the tasks request {wanted} GPUs, and each task sees all {devices}; --gpus distributes them"
+        yield f"the tasks request {_gpus(wanted)}, and each task sees all {devices}; --gpus distributes them"
 
 
 def shortfalls(job: Job) -> list[str]:
@@ -81,8 +81,12 @@ def _memory(template: Manifest) -> float:
     )
 
 
+def _gpus(count: int) -> str:
+    return f"{count} GPU" if count == 1 else f"{count} GPUs"
+
+
 def _gib(count: float) -> str:
-    return f"{count / (1 << 30):.3g} GiB"
+    return f"{count / (1 << 30):,.1f} GiB"
 
 
 def _in_template(template: Manifest) -> Iterator[str]:
