@@ -2,6 +2,7 @@
 
 import asyncio
 import inspect
+import os
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -11,6 +12,9 @@ pytest_plugins = ["tfyard.testing.fixtures"]
 LONGEST_ASYNC_TEST, LONGEST_LONG_ONE = 120, 600
 LATER = ("processes", "tensorflow", "cluster")
 """Markers in the order in which their tests run, after the pure ones: what is cheap fails first."""
+
+for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
+    os.environ.pop(variable, None)  # `tfyard run` would take its Python from there
 
 # Hypothesis judges examples by the clock unless told not to; a busy machine is no bug.
 settings.register_profile("tfyard", deadline=None, suppress_health_check=[HealthCheck.too_slow])

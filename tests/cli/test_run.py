@@ -50,6 +50,7 @@ def test_a_name_that_no_job_may_have_is_refused_and_leaves_nothing(
         (["train.py", "--steps=100", "--worker", "2"], "train.py -- --steps=100"),
         (["train.py", "--worker", "2", "-n", "3"], "train.py -- -n 3"),
         (["--steps", "100", "train.py"], "train.py -- --steps 100"),
+        (["-m", "train", "--steps", "100"], "-m train -- --steps 100"),
     ],
 )
 def test_an_option_of_the_script_is_told_where_it_belongs(
@@ -90,6 +91,21 @@ def test_a_wrong_option_is_one_line_that_says_what_to_write(
     assert (done.code, done.err) == (2, f"tfyard: {words}\n")
 
 
-@pytest.mark.parametrize("args", [["--set", "Worker=3"], ["--kill", "worker-1@0s"], ["--set", "PS=1"]])
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["job.yaml", "--set", "Worker=3"],
+        ["job.yaml", "--kill", "worker-1@0s"],
+        ["job.yaml", "--set", "PS=1"],
+        ["--tensorboard", "job.yaml"],
+        ["--tensorboard", "logs", "job.yaml"],
+        ["job.yaml", "--tensorboard"],
+    ],
+)
 def test_a_right_option_is_taken(args: list[str], folder: Path) -> None:
-    assert tfyard("run", "job.yaml", *args, "--dry-run", cwd=folder).code == 0
+    assert tfyard("run", "--dry-run", *args, cwd=folder).code == 0
+
+
+def test_a_file_or_a_module_must_be_named(folder: Path) -> None:
+    done = tfyard("run", "--worker", "2", cwd=folder)
+    assert (done.code, done.err.endswith("Error: Missing argument 'FILE'.\n")) == (2, True)

@@ -3,6 +3,8 @@
 import signal
 import subprocess
 import sys
+import time
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -22,11 +24,14 @@ stringData: {token: hunter2}
 
 
 def test_a_killed_run_says_so_and_how_long_it_was_alive(yard: Yard) -> None:
-    yard.job("import time; print('up', flush=True); time.sleep(600)", worker=2)
+    yard.job("import time; time.sleep(600)", worker=2)
     process = yard.start("run", "job.yaml")
     wait_until(lambda: "Running" in yard.tfyard("runs").stdout, "the run is listed")
     shown = yard.tfyard("runs", "show", "t").stdout
     assert "worker-1  Running" in shown
+    refused = yard.tfyard("runs", "rm", "t")
+    assert (refused.returncode, "is still running" in refused.stderr) == (2, True)
+    time.sleep(3)  # in which it writes nothing
     process.kill()
     process.wait()
     assert "Killed" in yard.tfyard("runs").stdout
@@ -36,6 +41,7 @@ def test_a_killed_run_says_so_and_how_long_it_was_alive(yard: Yard) -> None:
     record = run_directory.RunDirectory(directory).load()
     assert record is not None
     assert record.ended is not None
+    assert record.ended - record.started > timedelta(seconds=2)
     assert run_directory.RunDirectory(directory).load() == record, "it does not go on"
 
 
@@ -103,3 +109,16 @@ tfyard.__main__.main()
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (-signal.SIGINT, "")
+
+
+def test_a_folder_that_cannot_be_written_to_is_told_with_the_fix(yard: Yard) -> None:
+    yard.job("print('x')")
+    done = yard.tfyard("run", "job.yaml", TFYARD_HOME="/proc/nowhere")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("tfyard: /proc/nowhere")
+    assert done.stderr.endswith(
+        "; set TFYARD_HOME to a folder that can be written to, or run from another folder\n"
+    )
+    assert yard.tfyard("run", "job.yaml", TFYARD_HOME="elsewhere").returncode == 0
+    assert sorted(path.name for path in yard.folder.iterdir()) == ["elsewhere", "job.yaml", "task.py"]
+    assert "Succeeded" in yard.tfyard("runs", TFYARD_HOME="elsewhere").stdout

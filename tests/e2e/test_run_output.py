@@ -112,16 +112,22 @@ def test_a_job_that_has_succeeded_is_shown_the_way_to_a_cluster(yard: Yard) -> N
     assert "kubectl" not in yard.tfyard("run", "my job.yaml", "-q").stdout
 
 
-def test_past_runs_are_listed_shown_and_their_logs_printed(yard: Yard) -> None:
-    yard.job("print('said before')", worker=2, success="all-workers")
+def test_past_runs_are_listed_shown_removed_and_their_logs_printed(yard: Yard) -> None:
+    yard.job("print('Step: 1, loss: 2')", worker=2, success="all-workers")
     yard.tfyard("run", "job.yaml", "-q")
     listed = yard.tfyard("runs").stdout
     assert "Succeeded" in listed
     name = listed.splitlines()[1].split()[0]
     assert "worker-1  Succeeded" in yard.tfyard("runs", "show", name).stdout
-    assert yard.tfyard("runs", "logs", name, "worker-1").stdout == "said before\n"
-    assert "worker-0.1 │ said before" in yard.tfyard("runs", "logs", "t").stdout
+    assert yard.tfyard("runs", "logs", name, "worker-1").stdout == "Step: 1, loss: 2\n"
+    assert "worker-0.1 │ Step: 1, loss: 2" in yard.tfyard("runs", "logs", "t").stdout
     assert yard.tfyard("runs", "show", "nobody").returncode == 2
+    told = json.loads(yard.tfyard("runs", "show", name, "-o", "json").stdout)
+    assert [task["outcome"] for task in told["tasks"]] == ["Succeeded"] * 2
+    assert (told["phase"], told["metrics"]) == ("Succeeded", {"loss": 2.0})
+    assert yard.tfyard("runs", "rm", name).stdout == f"removed {name}\n"
+    assert not (yard.folder / told["directory"]).exists()
+    assert yard.tfyard("runs", "rm", name).returncode == 2
 
 
 def test_every_attempt_has_a_log_of_its_own(yard: Yard) -> None:
@@ -145,25 +151,30 @@ def test_a_restart_is_told_once(yard: Yard) -> None:
     assert "warning: job t is restarting because Worker replica(s) failed." in out
 
 
-def test_a_full_disk_does_not_end_the_training(yard: Yard, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("code", "phase"), [(0, "Succeeded"), (3, "Failed")])
+def test_a_full_disk_does_not_end_the_training_and_its_end_is_known(
+    yard: Yard, code: int, phase: str
+) -> None:
     disk = yard.folder / ".tfyard"
     disk.mkdir()
     mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(disk)], check=False)
     if mounted.returncode:
         pytest.skip("a small disk can be mounted by root only")
     try:
-        script = """
-import time
+        script = f"""
+import os, time
 try: print('z' * 1_000_000, flush=True)
 except OSError: pass
-time.sleep(1); open('done', 'w')
+time.sleep(1); open('done', 'w'); os._exit({code})
 """
         yard.job(script)
         done = yard.tfyard("run", "job.yaml")
         assert (yard.folder / "done").exists()
-        assert done.returncode == 0, done.stderr
+        assert done.returncode == code, done.stderr
         assert "the run continues unrecorded" in done.stdout
         assert "Traceback" not in done.stderr
+        _, *told = yard.tfyard("runs").stdout.splitlines()[1].split()
+        assert (told[0], told[-1]) == (phase, str(code))
     finally:
         subprocess.run(["umount", str(disk)], check=True)
 

@@ -223,12 +223,15 @@ def test_env_and_set_change_the_job_from_the_command_line(yard: Yard) -> None:
 
 
 def test_what_a_process_cannot_honour_is_named_once(yard: Yard) -> None:
-    yard.job("pass", worker=2, nodeSelector={"gpu": "a100"}, cpu=2, serviceAccount="trainer")
+    words = {"nodeSelector": {"gpu": "a100"}, "cpu": 2, "serviceAccount": "trainer", "suspend": True}
+    yard.job("pass", worker={"count": 2, "memory": "900Ti"}, **words)
     notes = [event["text"] for event in yard.run().of("note")]
     (told,) = [text for text in notes if text.startswith("not supported here")]
     assert "node selection" in told
     assert "CPU limits" in told
     assert "the service account" in told
+    assert "suspend (the job starts at once)" in told
+    assert any(text.startswith("the tasks may use 1,843,200.0 GiB of memory, and") for text in notes)
 
 
 def test_code_from_git_is_fetched_for_the_run(yard: Yard) -> None:

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tfyard.formats import shell
+from tfyard.model.expansion import expand
 
 
 @pytest.mark.parametrize(
@@ -36,7 +37,14 @@ def test_variables_before_the_program_stay_before_it() -> None:
     ],
 )  # fmt: skip
 def test_any_other_line_runs_as_it_stands(line: str) -> None:
-    assert shell.command(line) == ["/bin/sh", "-c", line]
+    assert shell.with_exec(line) == line
+
+
+@pytest.mark.parametrize("line", ["echo $$", "kill -9 $$; echo $(date) $((1 + 2))", "python a.py $(A) $$(A)"])
+def test_the_kubelet_hands_the_line_to_the_shell_as_it_is_written(line: str) -> None:
+    command, arguments, text = shell.command(line)
+    assert (command, arguments, expand(text, {"A": "1"})) == ("/bin/sh", "-c", shell.with_exec(line))
+    assert shell.line_of(shell.command(line)) == line
 
 
 @pytest.mark.parametrize(
@@ -61,7 +69,13 @@ def test_a_line_is_found_again_from_its_command(line: str) -> None:
 
 @pytest.mark.parametrize(
     "command",
-    [["/bin/sh", "-c", "python a.py"], ["/bin/sh", "-c", "exec", "a"], ["python"], ["bash", "-c", "exec a"]],
+    [
+        ["/bin/sh", "-c", "python a.py"],
+        ["/bin/sh", "-c", "echo $(A)"],
+        ["/bin/sh", "-c", "exec", "a"],
+        ["python"],
+        ["bash", "-c", "exec a"],
+    ],
 )
 def test_a_command_that_no_line_becomes_has_none(command: list[str]) -> None:
     assert shell.line_of(command) is None

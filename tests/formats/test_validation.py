@@ -601,6 +601,10 @@ WARNINGS: dict[str, tuple[Any, str, str, str]] = {
         f"{INSIDE}[0].resources.limits.memory",
         "100m is 100 thousandths of a byte; M was probably meant", "100M or 100Mi",
     ),
+    "Kubernetes' way to name a variable, in a shell line": (
+        jobfile(run="python a.py --steps $(STEPS) $(date) $$(A)", worker={"run": "echo $(B) $C"}),
+        "worker.run", "the shell takes $(B) for a program to run", "for the variable, write $B",
+    ),
     "no task at all": (
         tfjob({"Worker": replica(replicas=0)}), "spec.tfReplicaSpecs",
         "the job has no tasks: nothing will run", "give a role at least 1 task",

@@ -2,7 +2,9 @@
 
 from pathlib import Path
 
-from tfyard.local.machine import Machine
+import pytest
+
+from tfyard.local.machine import CodeMount, Machine
 from tfyard.model import Task
 from tfyard.node.containers import Objects, environment
 from tfyard.node.volumes import Volumes
@@ -32,8 +34,8 @@ def test_a_task_sees_its_gpus(tmp_path: Path) -> None:
     assert "CUDA_VISIBLE_DEVICES" not in env(here(tmp_path, gpus={Task("Worker", 1): "2"}))
 
 
-def test_the_code_is_mounted_and_the_working_directory(tmp_path: Path) -> None:
-    machine = here(tmp_path, code=(tmp_path / "mine", "/code"))
+def test_the_code_keeps_its_own_path_and_is_mounted_too(tmp_path: Path) -> None:
+    machine = here(tmp_path, code=CodeMount(tmp_path / "mine", "/code"))
     pod = machine.adapted(POD, TASK)
     (container,) = pod["spec"]["containers"]
     assert container["workingDir"] == str(tmp_path / "mine")
@@ -41,7 +43,39 @@ def test_the_code_is_mounted_and_the_working_directory(tmp_path: Path) -> None:
     assert mounts == ((str(tmp_path / "mine"), "/code", False),)
 
 
+@pytest.mark.parametrize(
+    ("container", "expected"),
+    [
+        pytest.param({"workingDir": "/code"}, "{}", id="its folder"),
+        pytest.param({"workingDir": "/code/src"}, "{}/src", id="a folder in it"),
+        pytest.param({"workingDir": "/data"}, "/data", id="another folder"),
+        pytest.param({"workingDir": "/code", "command": ["python", "/codes/a"]}, "{}", id="another path"),
+        pytest.param({"workingDir": "/code", "command": ["python", "/code/a"]}, "/code", id="in the command"),
+        pytest.param({"workingDir": "/code", "args": ["--in=/code/x"]}, "/code", id="in an argument"),
+        pytest.param(
+            {"workingDir": "/code", "env": [{"name": "PYTHONPATH", "value": "/lib:/code"}]},
+            "/code",
+            id="in a variable",
+        ),
+        pytest.param(
+            {"workingDir": "/code", "volumeMounts": [{"name": "d", "mountPath": "/code/d"}]},
+            "/code",
+            id="by a mount",
+        ),
+    ],
+)
+def test_the_mount_path_is_used_where_the_pod_mentions_it(
+    tmp_path: Path, container: dict[str, object], expected: str
+) -> None:
+    code = CodeMount(tmp_path, "/code")
+    assert code.working_directory(str(container["workingDir"]), [{}, container]) == expected.format(tmp_path)
+
+
+def test_a_folder_that_its_own_mount_would_hide_is_used_by_the_mount_path() -> None:
+    assert CodeMount(Path("/code/mine"), "/code").working_directory("/code", []) == "/code"
+
+
 def test_the_planners_pod_itself_is_not_changed(tmp_path: Path) -> None:
-    here(tmp_path, variables={"A": "1"}, code=(tmp_path, "/code")).adapted(POD, TASK)
+    here(tmp_path, variables={"A": "1"}, code=CodeMount(tmp_path, "/code")).adapted(POD, TASK)
     assert POD["spec"] == {"containers": [{"name": "tensorflow", "env": ENV}]}
     assert ENV[0] == {"name": "A", "value": "job"}

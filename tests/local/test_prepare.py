@@ -4,7 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from tfyard import formats
 from tfyard.errors import Invalid, Usage
+from tfyard.local import script
+from tfyard.local.commands import planned
 from tfyard.local.prepare import prepare
 from tfyard.local.settings import Settings
 
@@ -44,15 +47,51 @@ def test_options_change_the_job_and_a_new_role_runs_what_the_others_run(folder: 
     assert len(set(prepared.site.ports.values())) == 4
 
 
-def test_a_script_is_a_job_whose_code_is_its_folder(folder: Path) -> None:
+@pytest.mark.parametrize(
+    ("options", "name", "program"),
+    [
+        ({"target": "code/train.py"}, "train", ["code/train.py"]),
+        ({"target": "./code/train.py"}, "train", ["code/train.py"]),
+        ({"module": "code.train"}, "train", ["-m", "code.train"]),
+    ],
+)
+def test_a_script_or_module_runs_in_the_callers_folder_and_its_saved_job_too(
+    folder: Path, options: dict[str, str], name: str, program: list[str]
+) -> None:
     (folder / "code").mkdir()
     (folder / "code" / "train.py").touch()
-    prepared = prepare(Settings(target="code/train.py", args=("--steps", "3"), ps=1))
+    settings = Settings(
+        **options, args=("--rate", "$(A)$$"), ps=1, env=("B=$$",), save="deploy/job.yaml", memory="1Gi"
+    )
+    prepared = prepare(settings)
     prepared.ports.release()
-    assert prepared.job.code is not None
-    assert (prepared.job.code.source, prepared.file.parent) == ("code", folder)
+    (process,) = planned(prepared)
+    assert (process.directory, process.command) == (str(folder), ["python", *program, "--rate", "$(A)$$"])
+    assert process.env["B"] == "$$"
     assert [task.name for task in prepared.job.tasks()] == ["ps-0"]
-    assert list(folder.iterdir()) == [folder / "code"]
+    words = script.saved_words(settings)
+    assert (words["name"], words["code"], words["memory"]) == (name, "..", "1Gi")
+    (folder / "deploy").mkdir()
+    (folder / "deploy" / "job.yaml").write_text(formats.to_yaml(words))
+    again = prepare(Settings(target="deploy/job.yaml"))
+    again.ports.release()
+    (saved,) = planned(again)
+    assert (saved.directory, saved.command) == (process.directory, process.command)
+    assert saved.env["B"] == "$$"
+
+
+def test_a_script_elsewhere_is_run_from_here_and_cannot_be_saved(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "here").mkdir()
+    (folder / "train.py").touch()
+    monkeypatch.chdir(folder / "here")
+    prepared = prepare(Settings(target="../train.py"))
+    prepared.ports.release()
+    (process,) = planned(prepared)
+    assert (process.directory, process.command) == (str(folder / "here"), ["python", "../train.py"])
+    with pytest.raises(Usage, match="outside of this folder"):
+        script.saved_words(Settings(target="../train.py", save="job.yaml"))
 
 
 @pytest.mark.parametrize(
@@ -61,6 +100,13 @@ def test_a_script_is_a_job_whose_code_is_its_folder(folder: Path) -> None:
         ({"target": "job.yaml", "args": ("--steps",)}, "are for a script"),
         ({"target": "job.yaml", "save": "x.yaml"}, "--save is for scripts"),
         ({"target": "train.py", "save": "x.yaml", "sets": ("ps=1",)}, "instead of --set"),
+        (
+            {"target": "job.yaml", "deadline": "1h"},
+            "--deadline is for scripts; a job file has the word deadline",
+        ),
+        ({"target": "train.py", "deadline": "soon"}, "--deadline: must be a duration; for example 90s"),
+        ({"target": "train.py", "memory": "4GB"}, "--memory: .*; 4G or 4Gi"),
+        ({"target": "train.py", "python": "python9"}, "--python python9: not found"),
         ({"target": "absent.py"}, "absent.py: file not found"),
         ({"target": "job.yaml", "worker": 0}, "has no tasks"),
         ({"target": "job.yaml", "mount": ("out=.",)}, "no volume of this name"),

@@ -3,24 +3,9 @@
 import pytest
 
 from tfyard.errors import Usage
-from tfyard.node.containers import Objects, argv, collect, environment, expand, rewrite
+from tfyard.node.containers import Objects, argv, collect, environment, rewrite
 
 POD = {"metadata": {"name": "p", "namespace": "n", "labels": {}, "annotations": {}}, "spec": {}}
-
-EXPANSIONS = {
-    "a known name is replaced": ("$(A)", "1"),
-    "inside of other text": ("x$(A)y$(A)", "x1y1"),
-    "an unknown name stays": ("$(NO)", "$(NO)"),
-    "two dollars are one": ("$$(A)", "$(A)"),
-    "a lone dollar stays": ("$A costs $5", "$A costs $5"),
-    "an open bracket stays": ("$(A", "$(A"),
-}
-
-
-@pytest.mark.parametrize(("text", "expected"), EXPANSIONS.values(), ids=EXPANSIONS.keys())
-def test_variables_are_expanded(text: str, expected: str) -> None:
-    assert expand(text, {"A": "1"}) == expected
-
 
 REWRITES = {
     "the path itself": ("/out", "/here/o"),

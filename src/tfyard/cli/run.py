@@ -9,6 +9,7 @@ import click
 from tfyard.errors import TfyardError, Usage
 
 if TYPE_CHECKING:
+    from tfyard.local.commands import Planned
     from tfyard.local.prepared import Prepared
     from tfyard.local.settings import Settings
 
@@ -19,14 +20,21 @@ class _Run(click.Command):
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
-            script = next((word for word in given if word.endswith(".py")), None)
-            if script is None:
+            program = _program(given)
+            if not program:
                 raise
             from shlex import join
 
-            example = join([script, "--", *_with_value(given, error.option_name)])
+            example = join([*program, "--", *_with_value(given, error.option_name)])
             hint = f"Arguments of the script go after `--`, as in: tfyard run {example}"
             raise click.UsageError(f"{error.format_message()}\n{hint}", ctx) from None
+
+
+def _program(words: list[str]) -> list[str]:
+    """The script or `-m MODULE` among the words of a command line."""
+    if "-m" in words[:-1]:
+        return words[words.index("-m") :][:2]
+    return [word for word in words if word.endswith(".py")][:1]
 
 
 def _with_value(words: list[str], option: str) -> list[str]:
@@ -37,20 +45,38 @@ def _with_value(words: list[str], option: str) -> list[str]:
 
 
 @click.command("run", cls=_Run)
-@click.argument("target", metavar="FILE")
+@click.argument("target", metavar="FILE", required=False)
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
+@click.option("-m", "--module", metavar="MODULE", help="Run this Python module instead of a FILE.")
+@click.option(
+    "--python", metavar="PATH", help="The tasks' Python interpreter; default: the active environment's."
+)
 @click.option("--chief", type=click.IntRange(0), help="How many chiefs (0 or 1).")
 @click.option("--worker", type=click.IntRange(0), help="How many workers.")
 @click.option("--ps", type=click.IntRange(0), help="How many parameter servers.")
 @click.option("--evaluator", type=click.IntRange(0), help="How many evaluators.")
 @click.option("--set", "sets", multiple=True, metavar="ROLE=N", help="Set how many tasks a role has.")
 @click.option("--env", multiple=True, metavar="K=V", help="Set a variable for every task.")
+@click.option(
+    "--restart",
+    type=click.Choice(["never", "on-failure", "always", "exit-code"]),
+    help="When a task of the script is restarted.",
+)
+@click.option("--retries", type=click.IntRange(0), help="How many restarts the script may have.")
+@click.option("--deadline", metavar="TIME", help="The script fails if it runs longer than this: 90s, 2h.")
+@click.option("--memory", metavar="SIZE", help="Memory limit of each task of the script, as in 4Gi.")
 @click.option("--mount", multiple=True, metavar="NAME=DIR", help="Use this directory for that volume.")
 @click.option("--save", metavar="FILE", help="Write a job file that does the same, and run it.")
 @click.option("--name", help="Name of the job; default: the file's.")
-@click.option("--dry-run", is_flag=True, help="Print the processes and their TF_CONFIG; start nothing.")
+@click.option("--dry-run", is_flag=True, help="Print every process and its environment; start nothing.")
 @click.option("--gpus", is_flag=True, help="Distribute this machine's GPUs over the tasks.")
-@click.option("--tensorboard", is_flag=True, help="Start TensorBoard on the job's log directory.")
+@click.option(
+    "--tensorboard",
+    is_flag=False,
+    flag_value="",
+    metavar="[DIR]",
+    help="Start TensorBoard on this directory; default: the one that the job names.",
+)
 @click.option(
     "--kill", multiple=True, metavar="TASK@TIME", help="Evict a task after that time, as a preemption does."
 )
@@ -65,8 +91,8 @@ def _with_value(words: list[str], option: str) -> list[str]:
 def command(dry_run: bool, quiet: bool, output: str, **options: Any) -> None:
     """Run a job on this machine: every task is a real process with a real TF_CONFIG; no cluster, no containers.
 
-    FILE is a tfyard job file, a TFJob of any version, or a Python script. For a script, options set the
-    roles, and what follows `--` goes to the script:
+    FILE is a tfyard job file, a TFJob of any version, or a Python script. For a script or module, options set
+    the roles, and what follows `--` goes to it:
 
         tfyard run train.py --worker 2 --ps 1 -- --steps 100
 
@@ -77,14 +103,27 @@ def command(dry_run: bool, quiet: bool, output: str, **options: Any) -> None:
     from tfyard.local.prepare import prepare
     from tfyard.local.settings import Settings
 
-    prepared = prepare(Settings(**options))
+    prepared = prepare(Settings(**_with_target(options)))
     problems.report(prepared.warnings, prepared.text)
     if prepared.settings.save is not None:
         _save(prepared.settings.save, prepared.settings, dry_run=dry_run)
     if dry_run:
-        _print_commands(prepared)
+        _print_commands(prepared, output)
     else:
         sys.exit(_follow(prepared, output, quiet=quiet))
+
+
+def _with_target(options: dict[str, Any]) -> dict[str, Any]:
+    """With `-m MODULE` there is no FILE, and all words are the module's. DIR of --tensorboard may be left out, so
+    what follows it may be the FILE."""
+    target, words = options["target"], options["args"]
+    if options["module"] is not None:
+        return {**options, "target": "", "args": words if target is None else (target, *words)}
+    if target is None and options["tensorboard"]:
+        return {**options, "target": options["tensorboard"], "tensorboard": ""}
+    if target is None:
+        raise click.UsageError("Missing argument 'FILE'.", click.get_current_context())
+    return options
 
 
 def _save(name: str, settings: "Settings", *, dry_run: bool) -> None:
@@ -99,24 +138,39 @@ def _save(name: str, settings: "Settings", *, dry_run: bool) -> None:
     elif script.job_file(settings).exists():
         raise Usage(f"--save: {name} exists; choose another name")
     else:
-        files.write_text(name, SCHEMA_LINE + formats.to_yaml(script.words(settings)))
+        files.write_text(name, SCHEMA_LINE + formats.to_yaml(script.saved_words(settings)))
         editor.write_schema(name)
 
 
-def _print_commands(prepared: "Prepared") -> None:
-    """What would be started: directory, environment of its own, command; copied into a shell, it runs."""
+def _print_commands(prepared: "Prepared", output: str) -> None:
+    """What would be started: directory, environment of its own, mounts, command."""
+    from tfyard.local.commands import planned
+
+    processes = planned(prepared)
+    if output == "json":
+        import msgspec
+
+        click.echo(msgspec.json.format(msgspec.json.encode(processes)).decode())
+        return
+    click.echo(f"python is {prepared.python}")
+    for process in processes:
+        _print_process(process)
+
+
+def _print_process(process: "Planned") -> None:
     from shlex import join, quote
 
-    from tfyard.local.machine import base_env, commands
+    from tfyard.model import TENSORFLOW_CONTAINER
 
-    inherited = base_env()
-    for task, process in commands(prepared).items():
-        click.echo(f"{task.name}:")
-        click.echo(f"  cd {quote(process.cwd)}")
-        for name, value in process.env.items():
-            if inherited.get(name) != value:
-                click.echo(f"  {name}={quote(value)}")
-        click.echo(f"  {join(process.argv)}")
+    kind = "init container" if process.is_init else "container"
+    is_main = process.container == TENSORFLOW_CONTAINER
+    click.echo(f"{process.task}:" if is_main else f"{process.task}, {kind} {process.container}:")
+    for path, directory in process.mounts.items():
+        click.echo(f"  # {path} is {directory}")
+    click.echo(f"  cd {quote(process.directory)}")
+    for name, value in process.env.items():
+        click.echo(f"  {name}={quote(value)}")
+    click.echo(f"  {join(process.command)}")
 
 
 def _follow(prepared: "Prepared", output: str, *, quiet: bool) -> int:

@@ -5,8 +5,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import click
+import msgspec
 
 from tfyard.cli.screen.summary import columns, summary
+from tfyard.formats.loglines import storable
 from tfyard.local import runs
 from tfyard.node.logs import clean
 from tfyard.overview.summary import RUN_COLUMNS, run_row
@@ -16,15 +18,13 @@ from tfyard.overview.summary import RUN_COLUMNS, run_row
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", help="A table, or JSON.")
 @click.pass_context
 def command(context: click.Context, output: str) -> None:
-    """List past runs, show one, or print its logs."""
+    """List past runs, show one, print its logs, or remove it."""
     if context.invoked_subcommand is not None:
         return
     now = datetime.now(UTC)
     found = runs.records(now)
     if output == "json":
-        import msgspec
-
-        click.echo(msgspec.json.format(msgspec.json.encode(found)).decode())
+        _print_json(found)
     elif not found:
         click.echo("no runs yet; start one with `tfyard run FILE`")
     else:
@@ -34,14 +34,31 @@ def command(context: click.Context, output: str) -> None:
 
 @command.command("show")
 @click.argument("name", metavar="RUN")
-def show(name: str) -> None:
+@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", help="Text, or JSON.")
+def show(name: str, output: str) -> None:
     """Show how a run went: outcome per task, why it failed, the loss. RUN is the name of the run or of its job,
     or the beginning of its name."""
     run, record = runs.find(name)
+    if output == "json":
+        last = storable(runs.progress(run).values)
+        _print_json({**msgspec.to_builtins(record), "metrics": last, "directory": str(run.path)})
+        return
     click.echo(run.name)
     for line in summary(record, runs.progress(run)):
         click.echo(line)
     click.echo(f"\nlogs: {run.path}/logs")
+
+
+def _print_json(value: object) -> None:
+    click.echo(msgspec.json.format(msgspec.json.encode(value)).decode())
+
+
+@command.command("rm")
+@click.argument("names", metavar="RUN...", nargs=-1, required=True)
+def remove(names: tuple[str, ...]) -> None:
+    """Remove runs and their logs. The volumes of their jobs stay."""
+    for name in names:
+        click.echo(f"removed {runs.remove(name)}")
 
 
 @command.command("logs")

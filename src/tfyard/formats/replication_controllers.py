@@ -213,7 +213,7 @@ def _modern(container: Manifest, words: list[str], result: Converted) -> tuple[M
     code = None
     if len(words) == 3 and words[1] == "-c" and words[0].rpartition("/")[2] in _SHELLS:
         line, code, workdir = _line(words[2], result)
-        command = shell.command(line) if words[0] in _PLAIN_SHELL else [*words[:2], line]
+        command = [*shell.SHELL, shell.with_exec(line)] if words[0] in _PLAIN_SHELL else [*words[:2], line]
         kept |= {"command": command, **({"workingDir": workdir} if workdir else {})}
     elif words:
         kept["command"] = [_with_variables(word, "$({})") for word in words]

@@ -7,6 +7,8 @@ grace period, without time to write its last checkpoint.
 import re
 import shlex
 
+from tfyard.model.expansion import escape, expand
+
 SHELL = ["/bin/sh", "-c"]
 
 _ASSIGNMENTS = re.compile(r"""\s*(?:[A-Za-z_]\w*=(?:"[^"$`]*"|'[^']*'|[\w./:,=+%@-])*\s+)*""")
@@ -26,16 +28,21 @@ _BUILTINS = {
 
 
 def command(line: str) -> list[str]:
+    """Of a container: escaped for the kubelet, so that the shell gets the line as it is written."""
+    return [*SHELL, escape(with_exec(line))]
+
+
+def with_exec(line: str) -> str:
     start = _ASSIGNMENTS.match(line)
     at = start.end() if start else 0
-    return [*SHELL, f"{line[:at]}exec {line[at:]}" if _is_one_program(line[at:]) else line]
+    return f"{line[:at]}exec {line[at:]}" if _is_one_program(line[at:]) else line
 
 
 def line_of(command_line: list[str]) -> str | None:
     """The text of `run` that becomes exactly this command, or None."""
     if command_line[:2] != SHELL or len(command_line) != 3:
         return None
-    text = command_line[2]
+    text = expand(command_line[2], {})
     lines = (re.sub(r"\bexec ", "", text, count=1), text)
     return next((line for line in lines if command(line) == command_line), None)
 

@@ -22,7 +22,7 @@ def visible(env: Mapping[str, str] = os.environ) -> list[str]:
 def share(job: Job, devices: list[str]) -> dict[Task, str]:
     """Task -> its CUDA_VISIBLE_DEVICES. A task that requests GPUs gets that many, as long as there are any; if no
     task requests any, all but parameter servers get an equal number."""
-    counts = {task: _requested(role.template) for role in job.roles for task in role.tasks()}
+    counts = {task: requested(role.template) for role in job.roles for task in role.tasks()}
     if not any(counts.values()):
         trainers = [task for task in counts if task.role != PS]
         each = len(devices) // max(1, len(trainers))
@@ -34,6 +34,6 @@ def share(job: Job, devices: list[str]) -> dict[Task, str]:
     return parts
 
 
-def _requested(template: Manifest) -> int:
+def requested(template: Manifest) -> int:
     limits = (tensorflow_container(template).get("resources") or {}).get("limits") or {}
     return sum(int(count) for name, count in limits.items() if str(name).endswith("/gpu"))

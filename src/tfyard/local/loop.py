@@ -8,10 +8,12 @@ from datetime import UTC, datetime
 from tfyard.backends.local.run_directory import RunDirectory
 from tfyard.backends.local.runner import PREEMPTED, LocalRunner
 from tfyard.backends.local.store import LocalStore
+from tfyard.local.interpreter import hint
 from tfyard.local.log_reader import LogReader
 from tfyard.local.machine import Machine
 from tfyard.local.prepared import Prepared
 from tfyard.model import Decision, Event, Manifest, Status, Task, run_events
+from tfyard.node.logs import tail
 from tfyard.node.node import ContainerEnded, ContainerStarted, NodeEvent
 from tfyard.node.processes import Command
 from tfyard.planner import cleanup
@@ -31,7 +33,7 @@ class Loop:
         self._logs = LogReader(directory, watch, prepared.pattern)
         self.interrupts = 0
         self._phase = ""
-        self._has_reported_rewriting = False
+        self._has_reported_rewriting = self._has_hinted = False
 
     @property
     def status(self) -> Status:
@@ -126,10 +128,19 @@ class Loop:
             self._logs.close(event.started)
             name, exit, why = event.started.log_name, event.exit, self._why_stopped(event)
             self._watch(run_events.Ended(name, exit.code, event.reason, exit.cpu, exit.peak, why))
+            self._hint(event)
         else:
             tasks = self._runner.tasks()
             uses = {tasks[uid]: (use.cpus, use.memory) for uid, use in event.uses.items() if uid in tasks}
             self._watch(run_events.ResourceUsage(uses))
+
+    def _hint(self, event: ContainerEnded) -> None:
+        """Once: every task has the same interpreter."""
+        if event.exit.code and not self._has_hinted:
+            text = hint(self._prepared.python, tail(event.started.log))
+            self._has_hinted = bool(text)
+            if text:
+                self._watch(run_events.Note("warning", text))
 
     def _why_stopped(self, event: ContainerEnded) -> str:
         if not event.is_stopped:

@@ -1,27 +1,49 @@
-"""This machine as the node of a run: its directories, environment and GPUs, and the process of each task."""
+"""This machine as the node of a run: directories, environment, GPUs, and the planner's pods as they run here."""
 
 import os
-import sys
-from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
 
-from tfyard import planner
 from tfyard.backends.local import run_directory
-from tfyard.backends.local.runner import task_of
-from tfyard.errors import Usage
-from tfyard.local import attach, code, gpus
+from tfyard.local import attach, code, gpus, interpreter
+from tfyard.local.interpreter import Interpreter
 from tfyard.local.prepared import Prepared
-from tfyard.model import TENSORFLOW_CONTAINER, Create, Manifest, Observed, Task
-from tfyard.node.containers import ContainerConfigError, MissingObject, NoCommand
+from tfyard.model import TENSORFLOW_CONTAINER, Manifest, Task
+from tfyard.model.expansion import escape
+from tfyard.node.containers import mentions, rewrite
 from tfyard.node.node import Node, NodeEvent
-from tfyard.node.processes import Command
 from tfyard.node.volumes import Volumes
+from tfyard.planner.pods import program_text
 
 CODE_VOLUME = "tfyard-code"
 _KINDS = ("initContainers", "containers")
+
+
+class CodeMount(Struct, frozen=True):
+    """The code keeps its own path here, so that tracebacks name files that exist, and relative paths are those of
+    its folder. It is mounted too, because a program may have the cluster's path in it."""
+
+    folder: Path
+    at: str
+
+    def working_directory(self, asked: str | None, containers: Sequence[Manifest]) -> str:
+        """Of one of the pod's containers."""
+        if self._is_hidden or self._is_mentioned(containers):
+            return asked or str(self.folder)
+        return rewrite(asked or self.at, {self.at: str(self.folder)})
+
+    @property
+    def _is_hidden(self) -> bool:
+        """The mount would cover the folder itself."""
+        return self.folder.is_relative_to(self.at)
+
+    def _is_mentioned(self, containers: Sequence[Manifest]) -> bool:
+        """By a command, a variable, or a volume that is mounted inside of it."""
+        mounts = [mount for container in containers for mount in container.get("volumeMounts") or ()]
+        texts = [*map(program_text, containers), *(str(mount.get("mountPath")) for mount in mounts)]
+        return any(mentions(text, self.at) for text in texts)
 
 
 class Machine(Struct, frozen=True, kw_only=True):
@@ -33,8 +55,7 @@ class Machine(Struct, frozen=True, kw_only=True):
     """`--env`."""
     gpus: dict[Task, str] = {}
     """Task -> CUDA_VISIBLE_DEVICES."""
-    code: tuple[Path, str] | None = None
-    """(folder, mount path)."""
+    code: CodeMount | None = None
     attached: frozenset[str] = frozenset()
     """Tasks that the user starts."""
     use_cgroups: bool = True
@@ -47,7 +68,8 @@ class Machine(Struct, frozen=True, kw_only=True):
         env = {**({gpus.VARIABLE: self.gpus[task]} if task in self.gpus else {}), **self.variables}
         spec = pod["spec"]
         volumes = [*(spec.get("volumes") or ()), *self._code_volume()]
-        parts = {key: [self._container(c, env) for c in spec.get(key) or ()] for key in _KINDS}
+        everyone = [container for kind in _KINDS for container in spec.get(kind) or ()]
+        parts = {kind: [self._container(c, env, everyone) for c in spec.get(kind) or ()] for kind in _KINDS}
         return {**pod, "spec": {**spec, "volumes": volumes, **parts}}
 
     def attach(self, pod: Manifest, task: Task, node: Node) -> Manifest:
@@ -69,22 +91,27 @@ class Machine(Struct, frozen=True, kw_only=True):
         return {**pod, "spec": {**pod["spec"], "containers": containers}}
 
     def _code_volume(self) -> list[Manifest]:
-        return [{"name": CODE_VOLUME, "hostPath": {"path": str(self.code[0])}}] if self.code else []
+        return [{"name": CODE_VOLUME, "hostPath": {"path": str(self.code.folder)}}] if self.code else []
 
-    def _container(self, container: Manifest, env: Mapping[str, str]) -> Manifest:
-        mount = [{"name": CODE_VOLUME, "mountPath": self.code[1]}] if self.code else []
+    def _container(
+        self, container: Manifest, env: Mapping[str, str], everyone: Sequence[Manifest]
+    ) -> Manifest:
+        """`everyone`: all containers of the pod."""
+        asked = container.get("workingDir")
+        mount = [{"name": CODE_VOLUME, "mountPath": self.code.at}] if self.code else []
         return {
             **container,
             "env": _with(container.get("env") or [], env),
             "volumeMounts": [*(container.get("volumeMounts") or ()), *mount],
-            "workingDir": container.get("workingDir") or str(self.code[0] if self.code else Path.cwd()),
+            "workingDir": self.code.working_directory(asked, everyone)
+            if self.code
+            else asked or str(Path.cwd()),
         }
 
 
 def _with(entries: list[Manifest], env: Mapping[str, str]) -> list[Manifest]:
-    """The values win over a container's own, also for the variables that refer to them; `$$` is a `$`, because
-    they are not expanded themselves."""
-    added = {name: {"name": name, "value": value.replace("$", "$$")} for name, value in env.items()}
+    """The values win over a container's own, also for the variables that refer to them, and are not expanded."""
+    added = {name: {"name": name, "value": escape(value)} for name, value in env.items()}
     own = [added.get(entry["name"], entry) for entry in entries]
     return own + [entry for entry in added.values() if entry not in own]
 
@@ -95,60 +122,22 @@ def machine(prepared: Prepared, directory: Path) -> Machine:
     return Machine(
         directory=directory,
         volumes=Volumes(Path.cwd() / run_directory.HOME / "volumes", prepared.mounts, prepared.objects),
-        base_env=base_env(),
+        base_env=base_env(prepared.python, directory),
         variables=settings.variables,
         gpus=gpus.share(job, gpus.visible()) if settings.gpus else {},
-        code=(found, job.code.at) if job.code and found else None,
+        code=CodeMount(found, job.code.at) if job.code and found else None,
         attached=frozenset(settings.attach),
     )
 
 
-def base_env() -> dict[str, str]:
-    """Ours, as a shell would pass it on; `python` is the interpreter that runs tfyard, and its output is not
-    buffered, because log lines should appear at once."""
+def base_env(python: Interpreter, directory: Path) -> dict[str, str]:
+    """Ours, as a shell would pass it on, with this `python`. Its output is not buffered, because log lines should
+    appear at once. `directory`: of the run."""
     own = {name: value for name, value in os.environ.items() if name != "TF_CONFIG"}
-    path = f"{Path(sys.executable).parent}{os.pathsep}{own.get('PATH', os.defpath)}"
+    path = interpreter.search_path(python, own.get("PATH", os.defpath), shims(directory))
     return {"PYTHONUNBUFFERED": "1", **own, "PATH": path}
 
 
-def commands(prepared: Prepared) -> dict[Task, Command]:
-    """The process of every task, made by the same code that starts it; Usage if one cannot be made."""
-    here = machine(prepared, Path.cwd() / run_directory.HOME / "runs" / "RUN")
-    decision = planner.decide(prepared.job, Observed(), prepared.site, datetime.now(UTC))
-    pods = [a.manifest for a in decision.actions if isinstance(a, Create) and a.kind == "Pod"]
-    return {task_of(pod): _commands(here, pod)[-1] for pod in pods}
-
-
-def _commands(here: Machine, pod: Manifest) -> list[Command]:
-    node, task = here.node(lambda _event: None), task_of(pod)
-    adapted = here.adapted(pod, task)
-    try:
-        here.volumes.check(pod)
-        made = [
-            (container, node.command(adapted, container, here.volumes))
-            for container in (*adapted["spec"]["initContainers"], *adapted["spec"]["containers"])
-        ]
-    except ContainerConfigError as error:
-        raise Usage(f"{error}{_fix(error)}") from None
-    for container, command in made:
-        _check_directory(here, task, container, command)
-    return [command for _, command in made]
-
-
-def _check_directory(here: Machine, task: Task, container: Manifest, command: Command) -> None:
-    asked = container["workingDir"]
-    is_code = here.code is not None and asked == str(here.code[0])  # it may not be fetched yet
-    if command.cwd == asked and not is_code and not Path(asked).is_dir():  # volumes are made later
-        text = f"{task.name}: the working directory {asked} is in the image, and images are not used here"
-        raise Usage(f"{text}; say where your code is (job file: code, see `tfyard convert`), or remove it")
-
-
-def _fix(error: ContainerConfigError) -> str:
-    match error:
-        case NoCommand():
-            return "; give one (job file: run, TFJob: command)"
-        case MissingObject(variable=""):
-            return "; put it into the same file"
-        case MissingObject(variable=name):
-            return f"; put it into the same file, or give --env {name}=VALUE"
-    return ""
+def shims(directory: Path) -> Path:
+    """Where a run has programs called `python`, if the chosen interpreter has another name."""
+    return directory / "bin"

@@ -1,5 +1,6 @@
 """Reads the job and the options, and checks everything before a run starts. Nothing here prints or writes."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -7,8 +8,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tfyard import files, formats, planner
-from tfyard.errors import TfyardError, Usage
-from tfyard.local import machine, script, settings
+from tfyard.errors import Invalid, TfyardError, Usage
+from tfyard.local import commands, interpreter, script, settings, shortfalls
 from tfyard.local.ports import Ports
 from tfyard.local.prepared import Prepared
 from tfyard.local.settings import Settings
@@ -44,17 +45,19 @@ def prepare(asked: Settings) -> Prepared:
         settings=asked,
         job=job,
         file=loaded.file,
+        python=interpreter.find(asked.python, os.environ),
         objects=collect(loaded.others),
         mounts=dict(settings.mount(text, job) for text in asked.mount),
         rehearsals=[settings.rehearsal(text, job) for text in asked.kill],
         pattern=settings.pattern(asked.metric),
         ports=ports,
         site=planner.Site(services="none", ports=ports.take(job.tasks()), backoff=BACKOFF),
+        ignored=tuple(shortfalls.ignored(loaded.job)),
         warnings=loaded.warnings,
         text=loaded.text,
     )
     try:
-        machine.commands(prepared)
+        commands.check(prepared)
     except TfyardError:
         ports.release()
         raise
@@ -62,7 +65,12 @@ def prepare(asked: Settings) -> Prepared:
 
 
 def _from_script(asked: Settings) -> _Loaded:
-    return _Loaded(job=formats.load(script.words(asked)), file=script.job_file(asked))
+    try:
+        job = formats.load(script.words(asked))
+    except Invalid as error:
+        problem = error.problems[0]  # each word is an option of that name
+        raise Usage(f"--{problem.path[0]}: {problem.message}; {problem.fix}") from None
+    return _Loaded(job=job, file=script.job_file(asked))
 
 
 def _from_file(asked: Settings) -> _Loaded:
@@ -79,7 +87,7 @@ def _from_file(asked: Settings) -> _Loaded:
 
 
 def _adjusted(job: Job, asked: Settings) -> Job:
-    """The options win; what makes no sense on one machine (a queue's suspension) is ignored."""
+    """The options win; what makes no sense on one machine (a queue's suspension) is removed."""
     counts = [*asked.sets, *(f"{role}={count}" for role, count in asked.roles.items())]
     roles = {role.name: role for role in job.roles}
     for name, count in map(settings.replicas, counts):

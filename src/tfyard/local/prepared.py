@@ -7,6 +7,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from tfyard import formats, planner
+from tfyard.local.interpreter import Interpreter
 from tfyard.local.ports import Ports
 from tfyard.local.settings import Rehearsal, Settings
 from tfyard.model import Job, Problem
@@ -18,12 +19,15 @@ class Prepared(Struct, frozen=True, kw_only=True):
     job: Job
     file: Path
     """The job file; `code` is relative to its folder."""
+    python: Interpreter
     objects: Objects
     mounts: dict[str, Path]
     rehearsals: list[Rehearsal]
     pattern: re.Pattern[str] | None
     ports: Ports
     site: planner.Site
+    ignored: tuple[str, ...] = ()
+    """What the job says and no single machine can do."""
     warnings: tuple[Problem, ...] = ()
     text: formats.Document | Sequence[str] = ()
     """What the warnings are about."""

@@ -7,13 +7,13 @@ from datetime import UTC, datetime
 from tfyard import formats
 from tfyard.backends.local import run_directory
 from tfyard.backends.local.run_directory import RunDirectory
-from tfyard.local import code, tensorboard
+from tfyard.local import code, gpus, interpreter, tensorboard
 from tfyard.local.attach import script_path
 from tfyard.local.loop import Loop, Watch
-from tfyard.local.machine import machine
+from tfyard.local.machine import machine, shims
 from tfyard.local.prepared import Prepared
-from tfyard.local.shortfalls import shortfalls, stand_ins
-from tfyard.model.run_events import Note, Over, Phase, RunEvent
+from tfyard.local.shortfalls import excess, shortfalls, stand_ins
+from tfyard.model.run_events import Note, Over, Phase, ResourceUsage, RunEvent
 from tfyard.node.processes import Command
 from tfyard.overview.record import Recorder, RunRecord
 
@@ -22,7 +22,7 @@ class Run:
     """`watch` is called with each event; what it raises ends the run."""
 
     def __init__(self, prepared: Prepared, watch: Watch) -> None:
-        if prepared.settings.tensorboard:
+        if prepared.settings.tensorboard is not None:
             tensorboard.check(prepared)
         self.prepared, self._watch, now = prepared, watch, datetime.now(UTC)
         run_directory.sweep(now)
@@ -34,6 +34,7 @@ class Run:
         if prepared.job.code is not None:
             code.fetch(prepared.job.code, self.directory.path / "code")
         here = machine(prepared, self.directory.path.resolve())
+        interpreter.write_shims(prepared.python, shims(here.directory))
         self._loop = Loop(prepared, here, self.directory, self._emit)
 
     async def execute(self) -> RunRecord:
@@ -60,10 +61,13 @@ class Run:
     def _announce(self) -> None:
         job, path = self.prepared.job, self.directory.path
         roles = ", ".join(f"{role.replicas} {role.name}" for role in job.roles if role.replicas)
-        self._note("info", f"{job.name}: {roles}; logs in {path}/logs")
+        self._note("info", f"{job.name}: {roles}; python is {self.prepared.python}; logs in {path}/logs")
         self._note("info", "images are not used here: every task is a process of this machine")
-        if missing := shortfalls(job):
+        if missing := [*self.prepared.ignored, *shortfalls(job)]:
             self._note("warning", f"not supported here: {', '.join(missing)}")
+        devices, distributed = len(gpus.visible()), self.prepared.settings.gpus
+        for text in excess(job, _memory(), devices, gpus_distributed=distributed):
+            self._note("warning", text)
         for name, directory in stand_ins(job, set(self.prepared.mounts)):
             volume = f"{run_directory.HOME}/volumes/{directory}"
             self._note("info", f"volume {name} is {volume}; --mount {name}=DIR uses another directory")
@@ -71,7 +75,7 @@ class Run:
             self._note("info", f"start {task} yourself, with its environment: sh {script_path(path, task)}")
 
     def _helpers(self) -> dict[str, Command]:
-        if not self.prepared.settings.tensorboard:
+        if self.prepared.settings.tensorboard is None:
             return {}
         port = self.prepared.ports.one()
         self._note("info", f"TensorBoard: http://127.0.0.1:{port}/")
@@ -84,9 +88,16 @@ class Run:
         self._recorder.note(event)
         if isinstance(event, Phase):
             self._record()
+        elif isinstance(event, ResourceUsage):  # once a second
+            self.directory.touch()
         self._watch(event)
 
     def _record(self, ended: datetime | None = None) -> RunRecord:
         record = self._recorder.record(self._loop.status, self.interrupts, ended)
         self.directory.record(record)
         return record
+
+
+def _memory() -> int:
+    """Bytes that this machine has."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -1,5 +1,6 @@
 """Past runs of this folder: list them, find one, read its metrics and logs."""
 
+import shutil
 from datetime import datetime
 from pathlib import Path
 
@@ -24,6 +25,16 @@ def find(name: str) -> tuple[RunDirectory, RunRecord]:
     if record is None:
         raise Usage(f"{run.name} has no record: it never started")
     return run, record
+
+
+def remove(name: str) -> str:
+    """Remove a run and its logs; returns its name. Volumes stay: other runs use them too."""
+    run = run_directory.find_run(name)
+    record = run.load()
+    if record is not None and record.ended is None:
+        raise Usage(f"{run.name} is still running; stop it first (process {record.pid})")
+    shutil.rmtree(run.path)
+    return run.name
 
 
 def progress(run: RunDirectory) -> Progress:

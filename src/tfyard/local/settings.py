@@ -16,10 +16,14 @@ from tfyard.model import ROLES, Job
 class Settings(Struct, frozen=True, kw_only=True):
     """The options as given: text that is read by `prepare`, so that every interface reports the same errors."""
 
-    target: str
+    target: str = ""
     """A job file, a TFJob of any version, or a Python script."""
+    module: str | None = None
+    """A Python module, instead of a target: `python -m`."""
     args: tuple[str, ...] = ()
-    """For a script."""
+    """For a script or module."""
+    python: str | None = None
+    """The interpreter of the tasks, if not that of the active environment."""
     chief: int | None = None
     worker: int | None = None
     ps: int | None = None
@@ -31,20 +35,31 @@ class Settings(Struct, frozen=True, kw_only=True):
     """The job file that will be written for a script; its `code` is relative to that file."""
     name: str | None = None
     gpus: bool = False
-    tensorboard: bool = False
+    tensorboard: str | None = None
+    """The directory of the summaries; empty: the one that the job names."""
+    restart: str | None = None
+    retries: int | None = None
+    deadline: str | None = None
+    memory: str | None = None
     kill: tuple[str, ...] = ()
     attach: tuple[str, ...] = ()
     metric: str | None = None
 
     @property
     def is_script(self) -> bool:
-        return self.target.endswith(".py")
+        return self.module is not None or self.target.endswith(".py")
 
     @property
     def roles(self) -> dict[str, int]:
         """Role -> how many tasks, for the roles that have an option of their own."""
         given = {"chief": self.chief, "worker": self.worker, "ps": self.ps, "evaluator": self.evaluator}
         return {role: count for role, count in given.items() if count is not None}
+
+    @property
+    def policies(self) -> dict[str, str | int]:
+        """Words of the job file that a script has as options."""
+        names = ("restart", "retries", "deadline", "memory")
+        return {name: value for name in names if (value := getattr(self, name)) is not None}
 
     @property
     def variables(self) -> dict[str, str]:
@@ -68,6 +83,8 @@ def check(settings: Settings) -> None:
         raise Usage("--save: give the roles by --worker, --ps and so on instead of --set")
     if settings.save is not None and not settings.is_script:
         raise Usage(f"--save is for scripts; `tfyard convert {settings.target}` rewrites a job")
+    for name in () if settings.is_script else settings.policies:
+        raise Usage(f"--{name} is for scripts; a job file has the word {name}")
     if settings.args and not settings.is_script:
         raise Usage("arguments after `--` are for a script; a job file has its own in `run`")
 

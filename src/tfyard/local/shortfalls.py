@@ -4,7 +4,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tfyard.backends.local import run_directory
+from tfyard.local import gpus
 from tfyard.model import Job, Manifest
+from tfyard.model.quantity import amount
 from tfyard.node.volumes import LASTING, is_known, lasting_name
 
 _OF_PODS = {
@@ -31,6 +33,26 @@ _OF_CONTAINERS = {
 }
 
 
+def ignored(job: Job) -> Iterator[str]:
+    """What is about a queue or another controller: here the job starts at once."""
+    if job.run_policy.suspend:
+        yield "suspend (the job starts at once)"
+    if job.run_policy.managed_by:
+        yield f"managedBy {job.run_policy.managed_by}"
+
+
+def excess(job: Job, memory: int, devices: int, *, gpus_distributed: bool) -> Iterator[str]:
+    """What the tasks ask for together, where it is more than this machine has or gives them."""
+    asked = sum(_memory(role.template) * role.replicas for role in job.roles)
+    if asked > memory:
+        yield f"the tasks may use {_gib(asked)} of memory, and this machine has {_gib(memory)}"
+    wanted = sum(gpus.requested(role.template) * role.replicas for role in job.roles)
+    if wanted > devices:
+        yield f"the tasks request {_gpus(wanted)}, and this machine has {devices or 'none'}"
+    elif wanted and not gpus_distributed:
+        yield f"the tasks request {_gpus(wanted)}, and each task sees all {devices}; --gpus distributes them"
+
+
 def shortfalls(job: Job) -> list[str]:
     """Names of what is not supported here, each once."""
     found = [name for role in job.roles for name in _in_template(role.template)]
@@ -49,6 +71,22 @@ def outputs(job: Job, given: dict[str, Path]) -> Iterator[tuple[str, Path]]:
     yield from given.items()
     for name, directory in stand_ins(job, set(given)):
         yield name, run_directory.HOME / "volumes" / directory
+
+
+def _memory(template: Manifest) -> float:
+    """Bytes that the containers of a pod may use."""
+    return sum(
+        float(amount((container.get("resources") or {}).get("limits", {}).get("memory")) or 0)
+        for container in (template.get("spec") or {}).get("containers") or []
+    )
+
+
+def _gpus(count: int) -> str:
+    return f"{count} GPU" if count == 1 else f"{count} GPUs"
+
+
+def _gib(count: float) -> str:
+    return f"{count / (1 << 30):,.1f} GiB"
 
 
 def _in_template(template: Manifest) -> Iterator[str]:

@@ -10,8 +10,8 @@ from msgspec import Struct
 
 from tfyard.errors import Usage
 from tfyard.model import Manifest
+from tfyard.model.expansion import expand
 
-REFERENCE = re.compile(r"\$\$|\$\(([-._a-zA-Z][-._a-zA-Z0-9]*)\)")
 LOOPBACK = "127.0.0.1"
 
 
@@ -48,15 +48,6 @@ def collect(documents: list[Manifest]) -> Objects:
         elif document.get("kind") == "Secret":
             found.secrets[name] = {**_decoded(document.get("data")), **(document.get("stringData") or {})}
     return found
-
-
-def expand(text: str, env: Mapping[str, str]) -> str:
-    """`$(NAME)` by the kubelet's rules: unknown names stay as they are, and `$$` is a `$`."""
-
-    def value(match: re.Match[str]) -> str:
-        return "$" if match[0] == "$$" else env.get(match[1], match[0])
-
-    return REFERENCE.sub(value, text)
 
 
 def argv(container: Manifest, env: Mapping[str, str]) -> list[str]:
@@ -149,6 +140,14 @@ def _decode(key: str, text: str) -> str:
 def rewrite(text: str, mapping: Mapping[str, str]) -> str:
     """Replace mount paths in a text by the directories that are mounted there, at path boundaries only."""
     for path in sorted(mapping, key=len, reverse=True):
-        pattern = rf"(?<![\w./-]){re.escape(path.rstrip('/'))}(?=$|[/\s:;,=\"')&|>])"
-        text = re.sub(pattern, lambda _match, path=path: mapping[path], text)  # type: ignore[misc]
+        text = re.sub(_pattern(path), lambda _match, path=path: mapping[path], text)  # type: ignore[misc]
     return text
+
+
+def mentions(text: str, path: str) -> bool:
+    """Whether the text has this path, or one below it."""
+    return re.search(_pattern(path), text) is not None
+
+
+def _pattern(path: str) -> str:
+    return rf"(?<![\w./-]){re.escape(path.rstrip('/'))}(?=$|[/\s:;,=\"')&|>])"

@@ -126,17 +126,26 @@ class Node:
     ) -> Command:
         """The process that this container is here: the kubelet's rules, then this machine's ways."""
         env = containers.environment(pod, container, volumes.objects)
-        argv = containers.argv(container, env)
-        mounts = volumes.mounts(pod, container, self._scratch(pod))
-        cwd = str(container.get("workingDir") or "/")
-        if mounts and not (self.processes.namespaces if private_view is None else private_view):
-            mapping = {target: source for source, target, _ in mounts}
-            self.rewritten |= mapping
-            argv = [containers.rewrite(part, mapping) for part in argv]
-            cwd = containers.rewrite(cwd, mapping)
-            env = {name: containers.rewrite(value, mapping) for name, value in env.items()}
-            mounts = ()
-        return Command(argv=argv, env={**self._base_env, **env}, cwd=cwd, mounts=mounts)
+        command = Command(
+            argv=containers.argv(container, env),
+            env=env,
+            cwd=str(container.get("workingDir") or "/"),
+            mounts=volumes.mounts(pod, container, self._scratch(pod)),
+        )
+        if not (self.processes.namespaces if private_view is None else private_view):
+            command = self._without_mounts(command)
+        return replace(command, env={**self._base_env, **command.env})
+
+    def _without_mounts(self, command: Command) -> Command:
+        """With directories of this machine instead of mount paths, wherever those are mentioned."""
+        mapping = {target: source for source, target, _ in command.mounts}
+        text = "\n".join((*command.argv, command.cwd, *command.env.values()))
+        self.rewritten |= {path: at for path, at in mapping.items() if containers.mentions(text, path)}
+        return Command(
+            argv=[containers.rewrite(part, mapping) for part in command.argv],
+            env={name: containers.rewrite(value, mapping) for name, value in command.env.items()},
+            cwd=containers.rewrite(command.cwd, mapping),
+        )
 
     # For pods (pod.Host).
 

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from tfyard.errors import Invalid
 from tfyard.model import EVALUATOR, PS, Job, Problem, Role, ServiceMode, Task, tensorflow_container
+from tfyard.model.expansion import references
 from tfyard.model.names import REPLICA_TYPE
 from tfyard.planner.indexes import compress
 from tfyard.planner.job_setup import Setup, addresses
@@ -79,8 +80,8 @@ def is_one_job(job: Job) -> bool:
     if not others or not podspec.command_of(first):
         return False
     container = tensorflow_container(first.template)
-    own, text = env_names(container), program_text(container)
-    if any(name in own or f"$({name})" in text for name in ("TF_CONFIG", "TASK_INDEX", "JOB_NAME")):
+    used = env_names(container) | references(program_text(container))
+    if used & {"TF_CONFIG", "TASK_INDEX", "JOB_NAME"}:
         return False
     same = (first.template, first.restart, first.port)
     return all((role.template, role.restart, role.port) == same for role in others)

@@ -1,9 +1,17 @@
 """Runs, found again by their names."""
 
 import json
+import os
+from datetime import UTC, datetime
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from tfyard.backends.local import run_directory
+from tfyard.model import Job
+from tfyard.overview.record import RunRecord
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def make_run(home: Path, name: str, job: str, **fields: object) -> None:
@@ -19,3 +27,14 @@ def test_a_run_is_found_by_its_name_before_its_jobs_before_a_beginning(tmp_path:
     assert run_directory.find_run("tra-1", tmp_path).name == "tra-1"
     assert run_directory.find_run("tra", tmp_path).name == "tra-1-2"
     assert run_directory.find_run("tra-e", tmp_path).name == "tra-eval-1"
+
+
+def test_a_record_has_room_for_its_end_on_a_full_disk(tmp_path: Path) -> None:
+    run = run_directory.RunDirectory.make(tmp_path, Job(name="t"), NOW, lambda _text: None)
+    running = RunRecord(name=run.name, job="t", started=NOW, pid=os.getpid())
+    run.record(running)
+    assert run.load() == running
+    (run.path / "run.json.new").mkdir()  # stands for a disk that takes no new file
+    ended = replace(running, ended=NOW, phase="Failed", message="x" * 3_000, pid=0)
+    run.record(ended)
+    assert run.load() == ended

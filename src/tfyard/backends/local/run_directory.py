@@ -9,6 +9,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -16,11 +17,15 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from tfyard.errors import Usage
+from tfyard.errors import TfyardError, Usage
 from tfyard.model import Job
 from tfyard.overview.record import RunRecord
 
-HOME = Path(".tfyard")
+HOME = Path(os.environ.get("TFYARD_HOME") or ".tfyard")
+"""Of runs and volumes; another one where the working directory cannot be written to."""
+RESERVE = 4096
+"""Bytes that a record may grow by until the end of its run."""
+RESERVE_PER_TASK = 64
 
 
 class RunDirectory:
@@ -32,20 +37,11 @@ class RunDirectory:
 
     @classmethod
     def make(cls, home: Path, job: Job, now: datetime, warn: Callable[[str], None]) -> "RunDirectory":
-        runs = home / "runs"
-        runs.mkdir(parents=True, exist_ok=True)
-        ignore = home / ".gitignore"
-        if not ignore.exists():
-            ignore.write_text("*\n")
-        stem = f"{job.name}-{now.astimezone():%Y%m%d-%H%M%S}"
-        for name in [stem, *(f"{stem}-{number}" for number in range(2, 1000))]:
-            try:
-                (runs / name).mkdir()
-            except FileExistsError:
-                continue
-            (runs / name / "logs").mkdir()
-            return cls(runs / name, warn)
-        raise Usage(f"too many runs named {stem}")
+        try:
+            return cls(_new(home, f"{job.name}-{now.astimezone():%Y%m%d-%H%M%S}"), warn)
+        except OSError as error:
+            fix = "set TFYARD_HOME to a folder that can be written to, or run from another folder"
+            raise TfyardError(f"{error.filename or home}: {error.strerror}; {fix}") from None
 
     @property
     def name(self) -> str:
@@ -64,7 +60,17 @@ class RunDirectory:
         self._try(add)
 
     def record(self, record: RunRecord) -> None:
-        self.write("run.json", msgspec.json.format(msgspec.json.encode(record)).decode())
+        """While the run goes on, with room for its end: on a disk that is full by then, the file is overwritten
+        where it is."""
+        text = msgspec.json.format(msgspec.json.encode(record)).decode()
+        room = 0 if record.ended else RESERVE + RESERVE_PER_TASK * len(record.tasks)
+        path = self.path / "run.json"
+        self._try(lambda: _replace(path, text + " " * room), lambda: _overwrite(path, text))
+
+    def touch(self) -> None:
+        """Say that the run is alive: if it is killed, this is how long it lived."""
+        with suppress(OSError):
+            os.utime(self.path / "run.json")
 
     def load(self) -> RunRecord | None:
         """None: not a run, or one that ended before its record was written."""
@@ -91,13 +97,31 @@ class RunDirectory:
             return []
         return [json.loads(line) for line in lines]
 
-    def _try(self, write: Callable[[], None]) -> None:
+    def _try(self, write: Callable[[], None], instead: Callable[[], None] = lambda: None) -> None:
         try:
             write()
         except OSError as error:
+            with suppress(OSError):
+                instead()
             if not self._has_warned:
                 self._has_warned = True
                 self._warn(f"cannot write to {self.path}: {error.strerror}; the run continues unrecorded")
+
+
+def _new(home: Path, stem: str) -> Path:
+    """The directory of a run that begins now."""
+    runs, ignore = home / "runs", home / ".gitignore"
+    runs.mkdir(parents=True, exist_ok=True)
+    if not ignore.exists():
+        ignore.write_text("*\n")
+    for name in [stem, *(f"{stem}-{number}" for number in range(2, 1000))]:
+        try:
+            (runs / name).mkdir()
+        except FileExistsError:
+            continue
+        (runs / name / "logs").mkdir()
+        return runs / name
+    raise Usage(f"too many runs named {stem}")
 
 
 def all_runs(home: Path = HOME) -> Iterator[RunDirectory]:
@@ -159,8 +183,20 @@ def sweep(now: datetime, home: Path = HOME) -> list[str]:
 def _replace(path: Path, text: str) -> None:
     """In one step: a reader never sees half a file, nor does a crash leave one."""
     new = path.with_name(f"{path.name}.new")
-    new.write_text(text)
-    new.replace(path)
+    try:
+        new.write_text(text)
+        new.replace(path)
+    finally:
+        new.unlink(missing_ok=True)
+
+
+def _overwrite(path: Path, text: str) -> None:
+    """In the space that the file has already."""
+    data = text.encode()
+    with path.open("r+b") as file:
+        size = os.fstat(file.fileno()).st_size
+        if len(data) <= size:
+            file.write(data.ljust(size))
 
 
 def _log_key(path: Path) -> tuple[str, int]:

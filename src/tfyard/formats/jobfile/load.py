@@ -23,6 +23,7 @@ from tfyard.model import (
     SchedulingPolicy,
     TensorBoard,
 )
+from tfyard.model.expansion import references
 from tfyard.model.names import JOB_NAME, PORT_NAME, QUEUE_NAME
 
 from . import blame, volumes
@@ -167,6 +168,7 @@ class _Roles:
     def _container(self, own: PodWords, path: Path, found: dict[str, VolumeWords]) -> Manifest:
         top = self.words
         run = own.run if own.run is not None else top.run
+        self._warn_of_references(run, (*path, "run") if own.run is not None else ("run",))
         port = own.port or top.port
         workdir = own.workdir or top.workdir or (_code_at(top) if top.code else None)
         return {
@@ -181,6 +183,14 @@ class _Roles:
                 volumeMounts=[volumes.mount(name, words) for name, words in found.items()],
             ),
         }
+
+    def _warn_of_references(self, run: str | list[str] | None, path: Path) -> None:
+        """Kubernetes' `$(NAME)` has another meaning in a shell, and no program is called in capitals."""
+        names = [name for name in sorted(references(run)) if name.isupper()] if isinstance(run, str) else []
+        for name in names:
+            self.notes.warn(
+                path, f"the shell takes $({name}) for a program to run", f"for the variable, write ${name}"
+            )
 
     def _env(self, own: PodWords, path: Path) -> list[Manifest]:
         values = {**self._texts(self.words, ()), **self._texts(own, path)}

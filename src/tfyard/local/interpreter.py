@@ -1,0 +1,100 @@
+"""Which `python` the tasks have: the one that the user's shell has, not necessarily the one that runs tfyard."""
+
+import os
+import re
+import sys
+from collections.abc import Callable, Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from shlex import quote
+
+from msgspec import Struct
+
+from tfyard.errors import Usage
+
+NAMES = ("python", "python3")
+_MISSING = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
+
+
+class Interpreter(Struct, frozen=True):
+    path: str
+    chosen_by: str
+
+    def __str__(self) -> str:
+        return f"{self.path} ({self.chosen_by})"
+
+
+def _own_with_tensorflow() -> str | None:
+    """The interpreter that runs tfyard, if TensorFlow is in its environment."""
+    return sys.executable if find_spec("tensorflow") else None
+
+
+def find(
+    asked: str | None, env: Mapping[str, str], own: Callable[[], str | None] = _own_with_tensorflow
+) -> Interpreter:
+    """An active environment wins. Without one, tfyard may have been started by its path from an environment that
+    was not activated (`.venv/bin/tfyard`): that one is meant if TensorFlow is in it."""
+    if asked is not None:
+        return Interpreter(_asked(asked, env), "--python")
+    for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
+        if env.get(variable) and (found := _which("python", f"{env[variable]}/bin")):
+            return Interpreter(found, variable)
+    if (found := own()) is not None:
+        return Interpreter(found, "tfyard's own")
+    for name in NAMES:
+        if found := _which(name, env.get("PATH", os.defpath)):
+            return Interpreter(found, "the first on PATH")
+    return Interpreter(sys.executable, "tfyard's own")
+
+
+def _asked(text: str, env: Mapping[str, str]) -> str:
+    """A path, the folder of an environment, or a name on PATH."""
+    expanded = Path(text).expanduser()
+    name = str(expanded / "bin" / "python" if expanded.is_dir() else expanded)
+    found = _which(name, env.get("PATH", os.defpath))
+    if found is None:
+        raise Usage(
+            f"--python {text}: not found; give the path of an interpreter, or the folder of its environment"
+        )
+    return found
+
+
+def _which(name: str, path: str) -> str | None:
+    """As shutil.which, which is slow to import: the absolute path of a program."""
+    for folder in [""] if os.sep in name else path.split(os.pathsep):
+        found = Path(folder, name).absolute()
+        if found.is_file() and os.access(found, os.X_OK):
+            return str(found)
+    return None
+
+
+def search_path(interpreter: Interpreter, path: str, shims: Path) -> str:
+    """The PATH on which `python` is this interpreter. `shims`: where `write_shims` will put programs of that name,
+    if no folder has it under this name."""
+    if _which("python", path) == interpreter.path:
+        return path
+    return f"{shims if _needs_shims(interpreter) else Path(interpreter.path).parent}{os.pathsep}{path}"
+
+
+def write_shims(interpreter: Interpreter, shims: Path) -> None:
+    """Shell scripts, because Python would not find its environment through a link."""
+    if _needs_shims(interpreter):
+        shims.mkdir(parents=True)
+        for name in NAMES:
+            (shims / name).write_text(f'#!/bin/sh\nexec {quote(interpreter.path)} "$@"\n')
+            (shims / name).chmod(0o755)
+
+
+def _needs_shims(interpreter: Interpreter) -> bool:
+    """`/usr/bin/python3` where there is no `/usr/bin/python`, or another one."""
+    beside = Path(interpreter.path).with_name("python")
+    return not (beside.exists() and beside.samefile(interpreter.path))
+
+
+def hint(interpreter: Interpreter, log: str) -> str:
+    """What to do about a module that was not found; empty if the log has no such error."""
+    missing = _MISSING.search(log)
+    if missing is None:
+        return ""
+    way_out = "activate the environment that has it, or name its interpreter with --python"
+    return f"python is {interpreter}, which does not find {missing[1]}; {way_out}"
