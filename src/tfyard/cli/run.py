@@ -57,12 +57,15 @@ def _with_value(words: list[str], option: str) -> list[str]:
 @click.option(
     "--attach", multiple=True, metavar="TASK", help="Start this task yourself, for example in a debugger."
 )
-@click.option("--metric", metavar="REGEX", help="Regex for metrics; named groups: step, total, others.")
+@click.option(
+    "--metric", metavar="REGEX", help="Regex for metrics; named groups: step, total, epoch, epochs, others."
+)
 @click.option("-q", "--quiet", is_flag=True, help="No log lines; only problems and the summary.")
+@click.option("-v", "--verbose", is_flag=True, help="Show the messages of TensorFlow's runtime, too.")
 @click.option(
     "-o", "--output", type=click.Choice(["text", "json"]), default="text", help="Lines, or JSON events."
 )
-def command(dry_run: bool, quiet: bool, output: str, **options: Any) -> None:
+def command(dry_run: bool, quiet: bool, verbose: bool, output: str, **options: Any) -> None:
     """Run a job on this machine: every task is a real process with a real TF_CONFIG; no cluster, no containers.
 
     FILE is a tfyard job file, a TFJob of any version, or a Python script. For a script, options set the
@@ -84,7 +87,7 @@ def command(dry_run: bool, quiet: bool, output: str, **options: Any) -> None:
     if dry_run:
         _print_commands(prepared)
     else:
-        sys.exit(_follow(prepared, output, quiet=quiet))
+        sys.exit(_follow(prepared, output, quiet=quiet, verbose=verbose))
 
 
 def _save(name: str, settings: "Settings", *, dry_run: bool) -> None:
@@ -119,13 +122,13 @@ def _print_commands(prepared: "Prepared") -> None:
         click.echo(f"  {join(process.argv)}")
 
 
-def _follow(prepared: "Prepared", output: str, *, quiet: bool) -> int:
+def _follow(prepared: "Prepared", output: str, *, quiet: bool, verbose: bool) -> int:
     import asyncio
 
     from tfyard.cli.screen.follow import Follower
 
     try:
-        record = asyncio.run(Follower(prepared, output, quiet=quiet).follow())
+        record = asyncio.run(Follower(prepared, output, quiet=quiet, verbose=verbose).follow())
     except OSError as error:
         raise TfyardError(f"{error.filename or 'the run directory'}: {error.strerror}") from error
     return record.exit_code or 0

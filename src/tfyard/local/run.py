@@ -19,9 +19,10 @@ from tfyard.overview.record import Recorder, RunRecord
 
 
 class Run:
-    """`watch` is called with each event; what it raises ends the run."""
+    """`watch` is called with each event; what it raises ends the run. `for_screen`: it need not be called with
+    every log line, if there are more than a person could read."""
 
-    def __init__(self, prepared: Prepared, watch: Watch) -> None:
+    def __init__(self, prepared: Prepared, watch: Watch, *, for_screen: bool = False) -> None:
         if prepared.settings.tensorboard:
             tensorboard.check(prepared)
         self.prepared, self._watch, now = prepared, watch, datetime.now(UTC)
@@ -34,7 +35,7 @@ class Run:
         if prepared.job.code is not None:
             code.fetch(prepared.job.code, self.directory.path / "code")
         here = machine(prepared, self.directory.path.resolve())
-        self._loop = Loop(prepared, here, self.directory, self._emit)
+        self._loop = Loop(prepared, here, self.directory, self._emit, for_screen=for_screen)
 
     async def execute(self) -> RunRecord:
         """Until the job has ended and no process is left."""

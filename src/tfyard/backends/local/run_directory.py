@@ -54,14 +54,13 @@ class RunDirectory:
     def write(self, file: str, text: str) -> None:
         self._try(lambda: _replace(self.path / file, text))
 
-    def append(self, file: str, row: dict[str, Any]) -> None:
-        line = msgspec.json.encode(row) + b"\n"
-
+    def append(self, file: str, *rows: dict[str, Any]) -> None:
         def add() -> None:
             with (self.path / file).open("ab") as stream:
-                stream.write(line)
+                stream.write(b"".join(msgspec.json.encode(row) + b"\n" for row in rows))
 
-        self._try(add)
+        if rows:
+            self._try(add)
 
     def record(self, record: RunRecord) -> None:
         self.write("run.json", msgspec.json.format(msgspec.json.encode(record)).decode())
