@@ -76,6 +76,10 @@ def command(dry_run: bool, quiet: bool, verbose: bool, output: str, **options: A
     Exits with 0 if the job succeeded, else with the failed task's code, 124 if it missed its deadline,
     130 after Ctrl-C.
     """
+    if not dry_run:
+        from tfyard.node import launch
+
+        launch.ahead()
     from tfyard.cli import problems
     from tfyard.local.prepare import prepare
     from tfyard.local.settings import Settings

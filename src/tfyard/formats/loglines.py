@@ -15,18 +15,16 @@ from msgspec.structs import replace
 
 NUMBER = r"[-+]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|(?i:nan|inf(?:inity)?))"
 
-_STEP = re.compile(r"\b(?:global[_ ])?step[:= ]\s*(\d+)\b", re.IGNORECASE)
-_PAIR = re.compile(rf"([A-Za-z][\w ./-]*?)\s*[:=]\s*({NUMBER})(%?)(?=$|[\s,;)\]])")
-_EPOCH = re.compile(r"^\s*Epoch (\d+)/(\d+)")
-_KERAS = re.compile(rf"^\s*(\d+)/(?:(\d+)|Unknown)\s.*?\b\w+: (?:{NUMBER})")
-_TQDM = re.compile(r"\| *(\d+)/(\d+) \[[\d:]+<(.*)")
-_FINAL = re.compile(r"\b(?:final|held-out|test)\b", re.IGNORECASE)
-_KNOWN = re.compile(
-    r"loss|entropy|accuracy|acc$|auc|error|precision|recall|mae|mse|perplexity|reward|f1", re.IGNORECASE
-)
-
+# Compiled on first use: many runs need none of them.
+_STEP = r"(?i)\b(?:global[_ ])?step[:= ]\s*(\d+)\b"
+_PAIR = rf"([A-Za-z][\w ./-]*?)\s*[:=]\s*({NUMBER})(%?)(?=$|[\s,;)\]])"
+_EPOCH = r"\s*Epoch (\d+)/(\d+)"
+_KERAS = rf"\s*(\d+)/(?:(\d+)|Unknown)\s.*?\b\w+: (?:{NUMBER})"
+_TQDM = r"\| *(\d+)/(\d+) \[[\d:]+<(.*)"
+_FINAL = r"(?i)\b(?:final|held-out|test)\b"
+_KNOWN = r"(?i)loss|entropy|accuracy|acc$|auc|error|precision|recall|mae|mse|perplexity|reward|f1"
 # Keras 3 colours its progress bar even without a terminal.
-_COLOUR = re.compile(r"\x1b(?:\[[0-9;:]*m)?")
+_COLOUR = r"\x1b(?:\[[0-9;:]*m)?"
 
 LONGEST = 2_000
 """Longer lines are data, not a report."""
@@ -81,28 +79,28 @@ def read_line(line: str, pattern: re.Pattern[str] | None = None) -> Reading | No
 
 def _from_bar(line: str) -> Reading | None:
     """Of tqdm or Keras."""
-    epoch = _EPOCH.match(line)
+    epoch = re.match(_EPOCH, line)
     header = Reading(epoch=int(epoch[1]), epochs=int(epoch[2])) if epoch else None
-    if tqdm := _TQDM.search(line):
+    if tqdm := re.search(_TQDM, line):
         step, total, values = int(tqdm[1]), int(tqdm[2]), _pairs(tqdm[3])
         return replace(header or Reading(), step=step, total=total, values=values)
     if header:
         return header
-    if keras := _KERAS.match(line):
+    if keras := re.match(_KERAS, line):
         return Reading(step=int(keras[1]), total=int(keras[2]) if keras[2] else None, values=_pairs(line))
     return None
 
 
 def _from_text(line: str) -> Reading | None:
-    step = _STEP.search(line)
-    if step is None and not _FINAL.search(line):
+    step = re.search(_STEP, line)
+    if step is None and not re.search(_FINAL, line):
         return None
     values = _pairs(line[step.end() :] if step else line)
     return Reading(values=values, step=int(step[1]) if step else None) if values else None
 
 
 def without_colours(line: str) -> str:
-    return _COLOUR.sub("", line) if "\x1b" in line else line
+    return re.sub(_COLOUR, "", line) if "\x1b" in line else line
 
 
 def storable(values: dict[str, float]) -> dict[str, float | str]:
@@ -118,9 +116,9 @@ def stored(row: dict[str, object]) -> dict[str, float]:
 
 def _pairs(text: str) -> dict[str, float]:
     found = {}
-    for name, number, percent in _PAIR.findall(text):
+    for name, number, percent in re.findall(_PAIR, text):
         key = _name(name)
-        if _KNOWN.search(key):
+        if re.search(_KNOWN, key):
             found[key] = float(number) / (100 if percent else 1)
     return found
 

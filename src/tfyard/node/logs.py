@@ -19,12 +19,12 @@ TAIL_BYTES, TAIL_LINES = 2_048, 80
 """As much as the kubelet keeps of a failed container's log."""
 
 # Whatever moves the cursor, changes the terminal or talks to it is taken out whole; colours (CSI … m) stay.
-_CONTROL = re.compile(
-    r"(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f]).*?(?:\x07|\x1b\\|\x9c|$)"  # OSC, DCS, SOS, PM, APC and their text
+# It is compiled on first use, because that takes a while.
+_CONTROL = (
+    r"(?s)(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f]).*?(?:\x07|\x1b\\|\x9c|$)"  # OSC, DCS, SOS, PM, APC and their text
     r"|(?!\x1b\[[0-9;:]*m)(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?"  # CSI, except colours
     r"|\x1b(?!\[)[ -/]*[0-~]?"  # other escapes, with their parameters
-    r"|[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f-\x9f]",
-    re.DOTALL,
+    r"|[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f-\x9f]"
 )
 _CONTROL_BYTES = bytes({*range(32), 127} - {ord("\t"), ord("\n")})
 
@@ -145,7 +145,7 @@ def clean_lines(data: bytes, longest: int) -> str:
 def clean(line: bytes, longest: int = SCREEN_LINE) -> str:
     """A line as a terminal may show it. A progress bar rewrites its line by `\\r`: the last state is shown."""
     text = _last_state(line)[: 4 * longest].decode("utf-8", "replace")
-    text = text if text.isprintable() else _CONTROL.sub("", text)
+    text = text if text.isprintable() else re.sub(_CONTROL, "", text)
     return text if len(text) <= longest else f"{text[:longest]}… (the line goes on)"
 
 

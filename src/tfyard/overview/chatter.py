@@ -10,16 +10,16 @@ Errors stay, except those that every machine without a GPU prints. So do lines o
 import re
 from collections import Counter
 
-_PREFIX = re.compile(
+# Compiled on first use: most runs need none of them.
+_PREFIX = (
     r"(?:\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+: (?P<level>[IWEF]) \S+|"
     r"(?P<short>[IWEF])\d{4} \d\d:\d\d:\d+\.\d+ +\d+ \S+)\.(?:cc|cpp|cu|h|hpp|inc):\d+\] ?"
 )
-_HARMLESS = re.compile(
-    r"Unable to register cu\w+ (?:factory|plugin)|Unable to register \w+ factory|failed call to cuInit"
-    r"|could not retrieve CUDA device count|CUDA_ERROR_NO_DEVICE",
-    re.IGNORECASE,
+_HARMLESS = (
+    r"(?i)Unable to register cu\w+ (?:factory|plugin)|Unable to register \w+ factory|failed call to cuInit"
+    r"|could not retrieve CUDA device count|CUDA_ERROR_NO_DEVICE"
 )
-_NOTICE = re.compile(
+_NOTICE = (
     r"WARNING: All log messages before absl::InitializeLog\(\) is called"
     r"|To enable the following instructions: "
     r"|Skipping registering GPU devices"
@@ -28,9 +28,9 @@ _NOTICE = re.compile(
 
 def split(line: str) -> tuple[str, bool]:
     """(what is not chatter, whether some was). A notice may follow a progress bar that was not finished."""
-    if _NOTICE.match(line):
+    if re.match(_NOTICE, line):
         return "", True
-    found = _PREFIX.search(line)
+    found = re.search(_PREFIX, line)
     if found is None or not _is_notice(found, line):
         return line, False
     return line[: found.start()], True
@@ -38,7 +38,7 @@ def split(line: str) -> tuple[str, bool]:
 
 def _is_notice(found: re.Match[str], line: str) -> bool:
     level = found["level"] or found["short"]
-    return level in "IW" or (level == "E" and _HARMLESS.search(line, found.end()) is not None)
+    return level in "IW" or (level == "E" and re.search(_HARMLESS, line[found.end() :]) is not None)
 
 
 class Fold:

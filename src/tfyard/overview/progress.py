@@ -14,7 +14,7 @@ from tfyard.planner.leaders import LEADING_ROLES
 KEPT_POINTS = 2_000
 RATE_WINDOW = 30.0
 LEADING = tuple(role.lower() for role in LEADING_ROLES)
-_STEPS = re.compile(r"--?(?:max[_-]|train[_-]|num[_-])?steps[= ](\d+)")
+_STEPS = r"--?(?:max[_-]|train[_-]|num[_-])?steps[= ](\d+)"
 
 
 class Curve(Struct, frozen=True):
@@ -159,6 +159,6 @@ def total_steps(job: Job) -> int | None:
     for role in job.roles:
         container = tensorflow_container(role.template)
         line = " ".join(str(p) for p in [*(container.get("command") or []), *(container.get("args") or [])])
-        if found := _STEPS.search(line):
+        if "steps" in line and (found := re.search(_STEPS, line)):
             return int(found[1])
     return None
