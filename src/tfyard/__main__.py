@@ -1,7 +1,10 @@
 """The entry point of `tfyard` and `python -m tfyard`."""
 
+import atexit
 import gc
+import os
 import signal
+import sys
 
 
 def main() -> None:
@@ -12,7 +15,30 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     from tfyard.cli.main import main as run
 
-    run()
+    try:
+        run()
+    except SystemExit as end:
+        if isinstance(end.code, int | None) and _is_plain():
+            _leave(end.code or 0)
+        raise
+
+
+def _is_plain() -> bool:
+    """Nobody waits for the interpreter's own end: no thread, no profiler, no debugger."""
+    threading = sys.modules.get("threading")
+    is_alone = threading is None or threading.active_count() == 1
+    return is_alone and sys.getprofile() is None and sys.gettrace() is None
+
+
+def _leave(code: int) -> None:
+    """Without taking down every module, which takes as long as a small task."""
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            return  # Python reports it
+    os._exit(code)
 
 
 if __name__ == "__main__":

@@ -72,6 +72,66 @@ def test_validate_imports_only_what_reading_needs(name: str) -> None:
     assert {name for name in foreign if not name.startswith(("_", "sitecustomize", "cython"))} == set()
 
 
+@pytest.mark.processes
+def test_a_run_in_a_pipe_imports_only_what_it_needs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("train.py").write_text("print('hello')")
+    modules = imported("run", "train.py")
+    assert "tfyard.local.run" in modules
+    never = {
+        "rich",
+        "jinja2",
+        "aiohttp",
+        "difflib",
+        "json",
+        "shutil",
+        "hashlib",
+        "importlib.util",
+        "tempfile",
+    }
+    assert not (never | {"urllib.request", "concurrent.futures.thread", "tfyard.kube"}) & modules
+
+
+@pytest.mark.processes
+def test_tasks_are_started_before_anything_that_they_do_not_need_is_imported(tmp_path: Path) -> None:
+    script = """
+import asyncio, sys
+from tfyard.local.prepare import prepare
+from tfyard.local.run import Run
+from tfyard.local.settings import Settings
+from tfyard.model.run_events import Started
+
+def watch(event):
+    if isinstance(event, Started):
+        print("yaml" in sys.modules)
+
+async def main():
+    return await Run(prepare(Settings(target="train.py")), watch).execute()
+
+asyncio.run(main())
+"""
+    (tmp_path / "train.py").touch()
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "False\n"
+    (job,) = tmp_path.glob(".tfyard/runs/*/job.yaml")
+    assert "- train.py\n" in job.read_text()
+
+
+def test_a_supervisor_imports_next_to_nothing() -> None:
+    code = "import sys, tfyard.node.supervisor\nprint(*sys.modules)"
+    command = [sys.executable, "-S", "-c", code]
+    source = str(Path(__file__).parents[2] / "src")
+    done = subprocess.run(command, env={"PYTHONPATH": source}, capture_output=True, text=True, check=True)
+    modules = set(done.stdout.split())
+    assert not {"re", "json", "typing", "pathlib", "subprocess", "logging", "contextlib"} & modules
+    ours = {"anchor", "linux_namespaces", "messages", "orphans", "supervisor", "usage"}
+    assert {name for name in modules if name.startswith("tfyard.node.")} == {
+        f"tfyard.node.{name}" for name in ours
+    }
+
+
 def test_a_typo_is_worth_an_import(tmp_path: Path) -> None:
     (tmp_path / "job.yaml").write_text("name: a\nimage: b\nwroker: 1\n")
     assert "difflib" in imported("validate", tmp_path / "job.yaml")

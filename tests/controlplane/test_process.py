@@ -65,7 +65,7 @@ folder, command = Path(sys.argv[1]), sys.argv[2]
 (folder / "scratch").mkdir()
 processes = SyncProcesses(folder / "scratch")
 Process("x", ["sh", "-c", command], folder / "log", processes).start()
-(folder / "supervisor").write_text(str(processes._supervisor.pid))
+(folder / "supervisor").write_text(str(processes._supervisor.process.pid))
 time.sleep(1000)
 """
 
@@ -93,7 +93,7 @@ def test_killing_the_asker_and_the_supervisor_at_once_kills_the_command(tmp_path
 def test_killing_the_supervisor_itself_kills_the_command(processes: SyncProcesses) -> None:
     process = supervised(processes, "exec sleep 1000")
     process.start()
-    os.kill(processes._supervisor.pid, signal.SIGKILL)
+    os.kill(processes._supervisor.process.pid, signal.SIGKILL)
     assert gone(process.pid)
     process.kill()
     with pytest.raises(ProcessFailed, match="sleeper did not start: its supervisor has ended"):

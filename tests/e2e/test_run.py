@@ -220,8 +220,8 @@ def test_who_is_stopped_since_the_job_is_over_is_told_so(yard: Yard) -> None:
     yard.job(script, worker=2, env={"I": "$(TASK_INDEX)"})
     done = yard.tfyard("run", "job.yaml")
     assert done.returncode == 0
-    assert "worker-1 │ stopped: the job has ended\n" in done.stdout
-    assert "worker-0 │ ended with code 0\n" in done.stdout
+    assert "worker-1 ── stopped: the job has ended\n" in done.stdout
+    assert "worker-0 ── ended with code 0\n" in done.stdout
     assert [outcome_of(done.stdout, f"worker-{i}") for i in (0, 1)] == ["Succeeded", "Stopped"]
 
 
@@ -230,7 +230,7 @@ def test_who_has_ended_before_ctrl_c_keeps_its_outcome(yard: Yard) -> None:
     yard.job(script, worker=2, env={"I": "$(TASK_INDEX)"})
     process = yard.start("run", "job.yaml")
     assert process.stdout is not None
-    while "worker-1 │ ended with code 0" not in process.stdout.readline():
+    while "worker-1 ── ended with code 0" not in process.stdout.readline():
         pass
     process.send_signal(signal.SIGINT)
     out, _ = process.communicate(timeout=30)
@@ -247,7 +247,7 @@ def test_ctrl_c_stops_the_tasks_and_exits_with_130(yard: Yard) -> None:
     out, _ = process.communicate(timeout=30)
     assert process.returncode == 130
     assert "Interrupted" in out
-    assert "worker-1 │ stopped: the run was interrupted\n" in out
+    assert "worker-1 ── stopped: the run was interrupted\n" in out
     assert [outcome_of(out, task) for task in ("worker-0", "worker-1")] == ["Stopped", "Stopped"]
     assert not survivors(str(yard.folder / "task.py"))
 

@@ -127,7 +127,7 @@ def test_a_script_can_be_given_what_a_job_file_says(yard: Yard) -> None:
     yard.write("train.py", "import sys; sys.exit(200)")
     done = yard.tfyard("run", "train.py", "--restart", "exit-code", "--retries", "2", "--save", "job.yaml")
     assert done.returncode == 200
-    assert done.stdout.count("worker-0 │ ended with code 200") == 3
+    assert done.stdout.count("worker-0 ── ended with code 200") == 3
     assert "restart: exit-code\nretries: 2\n" in (yard.folder / "job.yaml").read_text()
     yard.write("slow.py", "import time; time.sleep(1000)")
     assert yard.tfyard("run", "slow.py", "--deadline", "1s").returncode == 124

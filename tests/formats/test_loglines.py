@@ -5,7 +5,16 @@ import re
 
 import pytest
 
-from tfyard.formats.loglines import LONGEST, Reading, read_line, storable, stored
+from tfyard.formats.loglines import (
+    FLOOD,
+    LONGEST,
+    MOST_LINES,
+    Reading,
+    read_line,
+    read_lines,
+    storable,
+    stored,
+)
 
 CASES = {
     "the tutorial's form": (
@@ -42,6 +51,28 @@ CASES = {
         "1875/1875 [==============================] - 3s 2ms/step - loss: 0.2946 - accuracy: 0.9146",
         Reading(step=1875, total=1875, values={"loss": 0.2946, "accuracy": 0.9146}),
     ),
+    "a bar of Keras over data of unknown length": (
+        "     10/Unknown \x1b[1m1s\x1b[0m 18ms/step - loss: 0.0947 - mae: 0.2766",
+        Reading(step=10, values={"loss": 0.0947, "mae": 0.2766}),
+    ),
+    "a bar of Keras 2 that goes on": (
+        "  12/1875 [..............................] - ETA: 9s - loss: 2.2946 - accuracy: 0.1146",
+        Reading(step=12, total=1875, values={"loss": 2.2946, "accuracy": 0.1146}),
+    ),
+    "one line per epoch of Keras": (
+        "32/32 - 1s - 20ms/step - accuracy: 0.9100 - loss: 0.3012",
+        Reading(step=32, total=32, values={"accuracy": 0.91, "loss": 0.3012}),
+    ),
+    "a download with a bar of Keras": ("11490434/11490434 ━━━━━━━━━━━━━━━━━━━━ 0s 0us/step", None),
+    "a bar of tqdm": (
+        " 45%|████▌     | 45/100 [00:02<00:02, 20.00it/s, loss=0.3]",
+        Reading(step=45, total=100, values={"loss": 0.3}),
+    ),
+    "a bar of tqdm with an epoch": (
+        "Epoch 2/5:   9%|▉         | 9/100 [00:02<1:02:03,  1.50s/batch, loss=0.3, acc=0.9]",
+        Reading(step=9, total=100, epoch=2, epochs=5, values={"loss": 0.3, "acc": 0.9}),
+    ),
+    "a download with a bar of tqdm": ("x.bin:  45%|████▌     | 4.50M/10.0M [00:02<00:02, 2.0MB/s]", None),
     "a global step": ("global_step: 7, loss = 1e-3", Reading(step=7, values={"loss": 0.001})),
     "a plain sentence": ("Serving as worker 0", None),
     "a number that is no metric": ("listening on port: 2222", None),
@@ -60,6 +91,30 @@ def test_a_regex_of_the_users_goes_first() -> None:
     assert read_line("it 5 of 10: cost 3.2", pattern) == Reading(step=5, total=10, values={"cost": 3.2})
     assert read_line("it 5 of 10: cost unknown", pattern) == Reading(step=5, total=10)
     assert read_line("Step: 5, loss: 1", pattern) == Reading(step=5, values={"loss": 1.0})
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+def test_a_block_is_read_as_its_lines_are(case: tuple[str, Reading | None]) -> None:
+    line, expected = case
+    assert list(read_lines(f"before\n{line}\nafter")) == ([expected] if expected else [])
+
+
+def test_a_block_is_searched_for_the_regex_of_the_user() -> None:
+    pattern = re.compile(r"cost (?P<cost>\S+) in epoch (?P<epoch>\d+)")
+    block = "\n".join(["x"] * 5_000 + ["cost 3.2 in epoch 7", "Step: 5, loss: 1"])
+    assert list(read_lines(block, pattern)) == [
+        Reading(epoch=7, values={"cost": 3.2}),
+        Reading(step=5, values={"loss": 1.0}),
+    ]
+
+
+def test_a_flood_of_reports_is_sampled_up_to_the_last() -> None:
+    reports = [f"Step: {step}, loss: {step}" for step in range(3 * MOST_LINES)]
+    steps = [reading.step for reading in read_lines("\n".join(reports))]
+    assert len(steps) <= MOST_LINES
+    assert (steps, steps[-1]) == (sorted(steps, key=lambda step: step or 0), 3 * MOST_LINES - 1)
+    flood = "\n".join(["12/99 0s 1ms/step - loss: 1"] * (FLOOD // 10))
+    assert {reading.step for reading in read_lines(flood)} == {12}
 
 
 def test_a_loss_that_is_not_a_number_any_more_is_still_a_loss() -> None:

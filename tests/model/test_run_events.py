@@ -7,6 +7,7 @@ from tfyard.model import run_events
 from tfyard.model.run_events import RunEvent
 
 NAMES = {"log", "skipped", "started", "ended", "metric", "phase", "over", "counts", "usage", "note"}
+NAMES |= {"unfinished"}
 
 
 def test_the_names_of_events_are_those_that_scripts_know() -> None:

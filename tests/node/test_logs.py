@@ -2,7 +2,20 @@
 
 from pathlib import Path
 
-from tfyard.node.logs import BEHIND, LONGEST_LINE, Follower, Line, Skipped, clean, tail
+import pytest
+
+from tfyard.node.logs import (
+    BEHIND,
+    LONGEST_LINE,
+    SCREEN_LINE,
+    Follower,
+    Lines,
+    Skipped,
+    Unfinished,
+    clean,
+    clean_lines,
+    tail,
+)
 
 
 def test_lines_come_once_and_whole(tmp_path: Path) -> None:
@@ -10,49 +23,91 @@ def test_lines_come_once_and_whole(tmp_path: Path) -> None:
     follower = Follower("w", path)
     assert list(follower.read()) == []
     path.write_bytes(b"one\ntw")
-    assert list(follower.read()) == [Line("w", "one")]
+    assert list(follower.read()) == [Lines("w", "one"), Unfinished("w", "tw", is_rewritten=False)]
     with path.open("ab") as file:
-        file.write(b"o\nlast")
-    assert list(follower.read()) == [Line("w", "two")]
-    assert list(follower.close()) == [Line("w", "last")]
+        file.write(b"o\nthree\nlast")
+    assert list(follower.read()) == [Lines("w", "two\nthree"), Unfinished("w", "last", is_rewritten=False)]
+    assert list(follower.read()) == []
+    assert list(follower.close()) == [Lines("w", "last")]
 
 
-def test_whoever_is_far_behind_jumps_and_says_over_how_many_lines(tmp_path: Path) -> None:
+def count(found: list[object]) -> int:
+    return sum(item.text.count("\n") + 1 for item in found if isinstance(item, Lines))
+
+
+def test_a_screen_that_is_far_behind_jumps_and_says_over_how_many_lines(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    total = 3 * BEHIND // 10
+    path.write_bytes(b"123456789\n" * total)
+    follower = Follower("w", path, for_screen=True)
+    told: list[object] = [*follower.read(), *follower.close()]
+    assert isinstance(told[0], Skipped)
+    assert told[0].lines + count(told) == total
+
+
+def test_whoever_is_no_screen_gets_every_line(tmp_path: Path) -> None:
     path = tmp_path / "log"
     total = 3 * BEHIND // 10
     path.write_bytes(b"123456789\n" * total)
     follower = Follower("w", path)
-    told = [*follower.read(), *follower.close()]
-    assert isinstance(told[0], Skipped)
-    assert told[0].lines + sum(isinstance(line, Line) for line in told) == total
+    first = list(follower.read())
+    assert follower.is_behind
+    assert count([*first, *follower.close()]) == total
 
 
-def test_a_line_without_end_is_not_held_in_memory(tmp_path: Path) -> None:
+def test_nobody_is_told_of_no_lines(tmp_path: Path) -> None:
     path = tmp_path / "log"
-    path.write_bytes(b"x" * (BEHIND - 1))
-    follower = Follower("w", path)
-    for _ in range(10):
-        assert list(follower.read()) == []
-    assert len(follower._partial) <= 4 * LONGEST_LINE
+    path.write_bytes(b"x" * (3 * BEHIND))
+    follower = Follower("w", path, for_screen=True)
+    assert not [item for item in follower.close() if isinstance(item, Skipped)]
+
+
+@pytest.mark.parametrize(("for_screen", "longest"), [(True, SCREEN_LINE), (False, LONGEST_LINE)])
+def test_a_line_without_end_is_not_held_in_memory(tmp_path: Path, for_screen: bool, longest: int) -> None:
+    path = tmp_path / "log"
+    path.write_bytes(b"x" * (5 * LONGEST_LINE))
+    follower = Follower("w", path, for_screen=for_screen)
+    for _ in range(30):
+        assert not [item for item in follower.read() if isinstance(item, Lines)]
+    assert len(follower._partial) <= 4 * longest
     (line,) = follower.close()
-    assert isinstance(line, Line)
+    assert isinstance(line, Lines)
     assert line.text.endswith("(the line goes on)")
+    assert len(line.text) < longest + 50
 
 
-def test_of_a_progress_bar_the_last_state_is_kept_however_its_bytes_arrive(tmp_path: Path) -> None:
+def test_of_a_progress_bar_every_state_is_told_and_the_last_is_the_line(tmp_path: Path) -> None:
     path = tmp_path / "log"
-    follower = Follower("w", path)
-    for piece in (b"\rold " + b"x" * (4 * LONGEST_LINE - 10), b"yyy", b"\rnew", b" state", b"\r\n"):
+    follower = Follower("w", path, for_screen=True)
+    states = []
+    for piece in (b"\rold " + b"x" * (4 * SCREEN_LINE - 10), b"yyy", b"\rnew", b" state", b"\r\n"):
         with path.open("ab") as file:
             file.write(piece)
         found = list(follower.read())
-    assert found == [Line("w", "new state")]
+        states += [item.text[:9] for item in found if isinstance(item, Unfinished) and item.is_rewritten]
+    assert states == ["old xxxxx", "old xxxxx", "new", "new state"]
+    assert found == [Lines("w", "new state")]
 
 
-def test_what_would_tear_up_the_screen_is_taken_out_and_colours_stay() -> None:
-    assert clean(b"\x1b[2J\x1b[31mred\x1b[0m\x07\x1b[5;3H") == "\x1b[31mred\x1b[0m"
-    assert clean(b"\xff\xfe caf\xc3\xa9") == "\ufffd\ufffd café"
-    assert clean(b"10%\r50%\r100%\r") == "100%"
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        (b"\x1b[2J\x1b[31mred\x1b[0m\x07\x1b[5;3H", "\x1b[31mred\x1b[0m"),
+        (b"\xff\xfe caf\xc3\xa9", "\ufffd\ufffd café"),
+        (b"10%\r50%\r100%\r", "100%"),
+        (b"\x1b]0;a title\x07text", "text"),
+        (b"\x1b]8;;http://a\x1b\\a link\x1b]8;;\x1b\\.", "a link."),
+        (b"before\x1b]52;c;aGk=", "before"),
+        (b"\x1bPq#0\x1b\\\x1b_G;x\x1b\\pictures", "pictures"),
+        ("\x9b2J\x9d0;title\x9ceight bits".encode(), "eight bits"),
+        (b"\x1b(0lines\x1b(B", "lines"),
+        (b"\x1b[>4;2mkeys\x1b[?25l\x1b", "keys"),
+        (b"a\tb \x1b[38:2:1:2:3mc", "a\tb \x1b[38:2:1:2:3mc"),
+    ],
+)
+def test_what_would_change_the_terminal_is_taken_out_whole_and_colours_stay(line: bytes, shown: str) -> None:
+    assert clean(line) == shown
+    assert clean_lines(b"plain\n" + line + b"\nplain", LONGEST_LINE) == f"plain\n{shown}\nplain"
 
 
 def test_the_tail_is_as_short_as_the_kubelets(tmp_path: Path) -> None:
@@ -63,3 +118,8 @@ def test_the_tail_is_as_short_as_the_kubelets(tmp_path: Path) -> None:
     assert len(text) <= 2048
     assert len(text.splitlines()) <= 80
     assert tail(tmp_path / "absent") == ""
+
+
+def test_the_tail_has_the_final_state_of_a_progress_bar_and_no_colours(tmp_path: Path) -> None:
+    (tmp_path / "log").write_bytes(b"\r1/2\r\x1b[1m2/2\x1b[0m\nTraceback\n")
+    assert tail(tmp_path / "log") == "2/2\nTraceback"

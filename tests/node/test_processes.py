@@ -18,9 +18,9 @@ async def test_a_start_that_a_killed_supervisor_never_came_to_is_told_as_an_end(
     ended: asyncio.Queue[tuple[str, int]] = asyncio.Queue()
     log = tmp_path / "supervisor.log"
     async with Processes(log, lambda id, exit: ended.put_nowait((id, exit.code))) as processes:
-        os.kill(processes._supervisor.pid, signal.SIGSTOP)
+        os.kill(processes._supervisor.process.pid, signal.SIGSTOP)
         processes.start("one", Command(argv=["true"], env={}, cwd="/"), tmp_path / "one.log")
-        os.kill(processes._supervisor.pid, signal.SIGKILL)
+        os.kill(processes._supervisor.process.pid, signal.SIGKILL)
         assert await asyncio.wait_for(ended.get(), 30) == ("one", 137)
 
 
@@ -56,12 +56,12 @@ async def test_a_signal_is_told_to_have_come_first(tmp_path: Path, ends_first: b
         processes.start("one", command, tmp_path / "task.log")
         while "one" not in processes.pids:
             await asyncio.sleep(0.05)
-        os.kill(processes._supervisor.pid, signal.SIGSTOP)
+        os.kill(processes._supervisor.process.pid, signal.SIGSTOP)
         if ends_first:
             (tmp_path / "go").touch()
             while not is_exiting(processes.pids["one"]):
                 await asyncio.sleep(0.05)
         processes.signal("one", signal.SIGTERM)
-        os.kill(processes._supervisor.pid, signal.SIGCONT)
+        os.kill(processes._supervisor.process.pid, signal.SIGCONT)
         exit = await asyncio.wait_for(ended.get(), 30)
     assert (exit.code, exit.signalled) == ((3, False) if ends_first else (143, True))

@@ -4,7 +4,7 @@ import pytest
 
 from tfyard.model import Job, Role
 from tfyard.model.run_events import Metric
-from tfyard.overview.progress import KEPT_POINTS, RATE_WINDOW, Progress, total_steps
+from tfyard.overview.progress import KEPT_POINTS, RATE_WINDOW, Curve, Progress, total_steps
 
 
 def progress(*steps: int, total: int | None = None, task: str = "worker-0") -> Progress:
@@ -35,6 +35,47 @@ def test_a_new_epoch_starts_a_new_rate() -> None:
     assert (made.rate, made.position()) == (2.0, "step 3/300")
 
 
+def bar(epoch: int | None, step: int, loss: float, task: str = "worker-0", *, going: bool = False) -> Metric:
+    epochs = None if epoch is None else 3
+    values = {"loss": loss}
+    return Metric(task=task, values=values, step=step, total=10, epoch=epoch, epochs=epochs, unfinished=going)
+
+
+def test_the_curve_of_a_program_that_counts_epochs_has_a_point_for_each() -> None:
+    made = Progress()
+    made.note(bar(None, 10, 9.0), 0.0)  # an evaluation before the training
+    for epoch in (1, 2, 3):
+        made.note(bar(epoch, 5, 7.0, going=True), epoch)
+        made.note(bar(epoch, 10, 6.0), epoch + 0.4)
+        made.note(bar(epoch, 10, 1 / epoch), epoch + 0.5)  # the same line again, with val_loss
+    made.note(bar(None, 10, 8.0), 5.0)  # an evaluation after it
+    assert made.loss() == Curve("loss worker-0", "epoch", [(1, 1.0), (2, 1 / 2), (3, 1 / 3)])
+
+
+def test_the_time_left_is_that_of_all_epochs_and_a_bar_counts_before_it_is_finished() -> None:
+    made = Progress()
+    made.note(bar(1, 2, 1.0, going=True), 0.0)
+    made.note(bar(1, 4, 0.5, going=True), 1.0)
+    assert made.position() == "epoch 1/3, step 4/10"
+    assert made.seconds_left == pytest.approx((6 + 20) / 2)
+    assert (made.values, made.loss()) == ({"loss": 0.5}, None)
+
+
+def test_a_worker_that_is_behind_does_not_turn_back_the_position() -> None:
+    made = Progress()
+    made.note(bar(2, 3, 1.0, "chief-0"), 0.0)
+    made.note(bar(1, 9, 1.0, "worker-0"), 1.0)
+    assert made.position() == "epoch 2/3, step 3/10"
+    made.note(bar(3, 1, 1.0, "chief-0"), 2.0)
+    assert made.position() == "epoch 3/3, step 1/10"
+
+
+def test_an_epoch_of_unknown_length_has_no_total() -> None:
+    made = progress(80, total=80)
+    made.note(Metric(task="worker-0", values={}, step=7, epoch=1, epochs=2), 9.0)
+    assert made.position() == "epoch 1/2, step 7"
+
+
 @pytest.mark.parametrize(
     ("steps", "total", "text"),
     [((), None, "step 0"), ((1234,), None, "step 1,234"), ((1234,), 1000, "step 1,000/1,000")],
@@ -49,12 +90,14 @@ def test_the_chief_speaks_for_the_training_whoever_is_last() -> None:
         made.note(Metric(task=task, values={"loss": float(at), task: 7.0}, step=at), float(at))
     assert made.values["loss"] == 0
     assert made.metrics(2) == "loss 0  chief-0 7"
-    assert made.loss() == ("loss chief-0", [(0, 0.0)])
+    assert made.loss() == Curve("loss chief-0", "step", [(0, 0.0)])
 
 
 def test_a_long_curve_is_thinned_and_keeps_its_ends_in_order() -> None:
-    name, points = progress(*range(3 * KEPT_POINTS)).loss() or ("", [])
-    assert name == "loss worker-0"
+    curve = progress(*range(3 * KEPT_POINTS)).loss()
+    assert curve is not None
+    assert curve.name == "loss worker-0"
+    points = curve.points
     assert len(points) <= KEPT_POINTS
     assert points == sorted(points)
     assert points[-1][0] == 3 * KEPT_POINTS - 1

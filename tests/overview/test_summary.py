@@ -42,5 +42,6 @@ def test_details_are_the_end_of_the_message_and_the_last_metrics() -> None:
     progress.note(Metric(task="worker-0", values={"loss": 0.123456}, step=1), 0.0)
     lines = [f"line {i}" for i in range(100)]
     record = RunRecord(name="a", job="a", started=START, phase="Failed", message="\n".join(lines))
-    assert list(details(record, progress)) == ["", *lines[-MESSAGE_LINES - 1 :], "", "last: loss 0.1235"]
+    message = "\n".join(["line 0", *lines[-MESSAGE_LINES:]])
+    assert list(details(record, progress)) == ["", message, "", "last: loss 0.1235"]
     assert list(details(RUN, Progress())) == []

@@ -30,3 +30,8 @@ def test_sizes(count: float, text: str) -> None:
 )
 def test_the_end_of_a_task(ended: Ended, text: str) -> None:
     assert wording.ending(ended) == text
+
+
+def test_lines_that_are_not_shown_are_counted() -> None:
+    assert wording.skipped(1) == "… 1 line not shown; see its log"
+    assert wording.folded(1_234) == "… 1,234 lines of TensorFlow's runtime; --verbose shows them"

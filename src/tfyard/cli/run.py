@@ -83,12 +83,15 @@ def _with_value(words: list[str], option: str) -> list[str]:
 @click.option(
     "--attach", multiple=True, metavar="TASK", help="Start this task yourself, for example in a debugger."
 )
-@click.option("--metric", metavar="REGEX", help="Regex for metrics; named groups: step, total, others.")
+@click.option(
+    "--metric", metavar="REGEX", help="Regex for metrics; named groups: step, total, epoch, epochs, others."
+)
 @click.option("-q", "--quiet", is_flag=True, help="No log lines; only problems and the summary.")
+@click.option("-v", "--verbose", is_flag=True, help="Show the messages of TensorFlow's runtime, too.")
 @click.option(
     "-o", "--output", type=click.Choice(["text", "json"]), default="text", help="Lines, or JSON events."
 )
-def command(dry_run: bool, quiet: bool, output: str, **options: Any) -> None:
+def command(dry_run: bool, quiet: bool, verbose: bool, output: str, **options: Any) -> None:
     """Run a job on this machine: every task is a real process with a real TF_CONFIG; no cluster, no containers.
 
     FILE is a tfyard job file, a TFJob of any version, or a Python script. For a script or module, options set
@@ -99,6 +102,10 @@ def command(dry_run: bool, quiet: bool, output: str, **options: Any) -> None:
     Exits with 0 if the job succeeded, else with the failed task's code, 124 if it missed its deadline,
     130 after Ctrl-C.
     """
+    if not dry_run:
+        from tfyard.node import launch
+
+        launch.ahead()
     from tfyard.cli import problems
     from tfyard.local.prepare import prepare
     from tfyard.local.settings import Settings
@@ -110,7 +117,7 @@ def command(dry_run: bool, quiet: bool, output: str, **options: Any) -> None:
     if dry_run:
         _print_commands(prepared, output)
     else:
-        sys.exit(_follow(prepared, output, quiet=quiet))
+        sys.exit(_follow(prepared, output, quiet=quiet, verbose=verbose))
 
 
 def _with_target(options: dict[str, Any]) -> dict[str, Any]:
@@ -173,13 +180,13 @@ def _print_process(process: "Planned") -> None:
     click.echo(f"  {join(process.command)}")
 
 
-def _follow(prepared: "Prepared", output: str, *, quiet: bool) -> int:
+def _follow(prepared: "Prepared", output: str, *, quiet: bool, verbose: bool) -> int:
     import asyncio
 
     from tfyard.cli.screen.follow import Follower
 
     try:
-        record = asyncio.run(Follower(prepared, output, quiet=quiet).follow())
+        record = asyncio.run(Follower(prepared, output, quiet=quiet, verbose=verbose).follow())
     except OSError as error:
         raise TfyardError(f"{error.filename or 'the run directory'}: {error.strerror}") from error
     return record.exit_code or 0

@@ -1,5 +1,6 @@
 """`tfyard runs`: past runs, how they went, and their logs."""
 
+import os
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
@@ -8,10 +9,11 @@ import click
 import msgspec
 
 from tfyard.cli.screen.summary import columns, summary
-from tfyard.formats.loglines import storable
+from tfyard.formats.loglines import storable, without_colours
 from tfyard.local import runs
-from tfyard.node.logs import clean
+from tfyard.node.logs import Follower, Lines
 from tfyard.overview.summary import RUN_COLUMNS, run_row
+from tfyard.overview.wording import PROGRAM
 
 
 @click.group("runs", invoke_without_command=True)
@@ -64,20 +66,39 @@ def remove(names: tuple[str, ...]) -> None:
 @command.command("logs")
 @click.argument("name", metavar="RUN")
 @click.argument("task", required=False)
-def logs(name: str, task: str | None) -> None:
-    """Print the logs of a run: every start of every task, or of one TASK."""
+@click.option(
+    "--raw", is_flag=True, help="The bytes that the tasks wrote, with whatever they do to a terminal."
+)
+def logs(name: str, task: str | None, raw: bool) -> None:
+    """Print the logs of a run: every start of every task, or of one TASK. Of a line that was rewritten, such as a
+    progress bar, the final state is printed."""
     found = runs.logs(name, task)
     for path in found:
-        _print_log(path, alone=len(found) == 1)
-
-
-def _print_log(path: Path, *, alone: bool) -> None:
-    """One log as it is; several with their task in front of each line."""
-    label = path.name.removesuffix(".log")
-    with path.open("rb") as file:
-        for line in file:
-            if alone:
-                sys.stdout.buffer.write(line)
-            else:
-                click.echo(f"{label} │ {clean(line.rstrip(bytes((10,))))}")
+        if raw:
+            _copy(path)
+        else:
+            _print_log(path, f"{path.name.removesuffix('.log')} {PROGRAM} " if len(found) > 1 else "")
     sys.stdout.flush()
+
+
+def _copy(path: Path) -> None:
+    import shutil
+
+    with path.open("rb") as file:
+        shutil.copyfileobj(file, sys.stdout.buffer)
+
+
+def _print_log(path: Path, label: str) -> None:
+    """As `run` prints it: with colours on a terminal, and in front of each line its task if there are several."""
+    has_colours = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    for item in Follower("", path).close():
+        if isinstance(item, Lines):
+            text = (
+                "\n".join(map(_ended, item.text.split("\n"))) if has_colours else without_colours(item.text)
+            )
+            sys.stdout.write(label + text.replace("\n", f"\n{label}") + "\n")
+
+
+def _ended(line: str) -> str:
+    """A colour ends with its line."""
+    return f"{line}\x1b[0m" if "\x1b" in line else line

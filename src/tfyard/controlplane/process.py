@@ -1,7 +1,6 @@
 """Processes that end with whoever started them, for code without an event loop."""
 
 import errno
-import json
 import os
 import shutil
 import signal
@@ -12,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from tfyard.errors import TfyardError
-from tfyard.node.processes import Command, encode, start_message, start_supervisor
+from tfyard.node.launch import Supervisor
+from tfyard.node.messages import Decoder, encode
+from tfyard.node.processes import Command, start_message
 
 ANSWER_TIMEOUT = 60.0
 KILL_TIMEOUT = 10.0
@@ -35,17 +36,16 @@ class SyncProcesses:
         self.pids: dict[str, int] = {}
         self._ended: set[str] = set()
         self._reached: dict[str, bool] = {}
-        self._buffer = b""
+        self._decoder = Decoder()
         self._is_lost = False
         self._lock = threading.Lock()
-        log = scratch / "supervisor.log"
-        self._supervisor, self._channel = start_supervisor(log, namespaces=False, scratch=str(scratch))
+        self._supervisor = Supervisor(namespaces=False, scratch=str(scratch))
+        self._channel = self._supervisor.channel
 
     def close(self) -> None:
         with self._lock:
             self._is_lost = True
-            self._channel.close()  # the supervisor takes this for our end
-        self._supervisor.wait()
+            self._supervisor.close()
         # A supervisor that was killed could not do it.
         shutil.rmtree(self.scratch, ignore_errors=True)
 
@@ -99,9 +99,8 @@ class SyncProcesses:
             except OSError:
                 data = b""
             self._is_lost = not data
-            *lines, self._buffer = (self._buffer + data).split(b"\n")
-            for line in lines:
-                self._handle(json.loads(line))
+            for message in self._decoder.feed(data):
+                self._handle(message)
 
     def _handle(self, message: dict[str, Any]) -> None:
         match message:

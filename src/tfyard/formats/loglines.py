@@ -2,30 +2,38 @@
 
 Understood: `Step: 2520, loss: 0.027, accuracy: 0.95, auc: 0.976`; `Step 480: Cross entropy = 0.142`,
 `Step 480: Validation accuracy = 85.0% (N=100)`, `Final test accuracy = 88.4% (N=353)`; Keras's own
-`Epoch 2/5` and `120/500 ━━━ 1s 2ms/step - accuracy: 0.91 - loss: 0.3`; and the user's own regex.
+`Epoch 2/5` and `120/500 ━━━ 1s 2ms/step - accuracy: 0.91 - loss: 0.3`, also `120/Unknown`; tqdm's
+`Epoch 2/5:  45%|████▌     | 45/100 [00:02<00:02, 20.00it/s, loss=0.3]`; and the user's own regex.
 """
 
 import math
 import re
+from collections.abc import Iterator
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 NUMBER = r"[-+]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|(?i:nan|inf(?:inity)?))"
 
-_STEP = re.compile(r"\b(?:global[_ ])?step[:= ]\s*(\d+)\b", re.IGNORECASE)
-_PAIR = re.compile(rf"([A-Za-z][\w ./-]*?)\s*[:=]\s*({NUMBER})(%?)(?=$|[\s,;)\]])")
-_EPOCH = re.compile(r"^\s*Epoch (\d+)/(\d+)")
-_KERAS = re.compile(rf"^\s*(\d+)/(\d+)\s.*?\b\w+: (?:{NUMBER})")
-_FINAL = re.compile(r"\b(?:final|held-out|test)\b", re.IGNORECASE)
-_KNOWN = re.compile(
-    r"loss|entropy|accuracy|acc$|auc|error|precision|recall|mae|mse|perplexity|reward|f1", re.IGNORECASE
-)
-
+# Compiled on first use: many runs need none of them.
+_STEP = r"(?i)\b(?:global[_ ])?step[:= ]\s*(\d+)\b"
+_PAIR = rf"([A-Za-z][\w ./-]*?)\s*[:=]\s*({NUMBER})(%?)(?=$|[\s,;)\]])"
+_EPOCH = r"\s*Epoch (\d+)/(\d+)"
+_KERAS = rf"\s*(\d+)/(?:(\d+)|Unknown)\s.*?\b\w+: (?:{NUMBER})"
+_TQDM = r"\| *(\d+)/(\d+) \[[\d:]+<(.*)"
+_FINAL = r"(?i)\b(?:final|held-out|test)\b"
+_KNOWN = r"(?i)loss|entropy|accuracy|acc$|auc|error|precision|recall|mae|mse|perplexity|reward|f1"
 # Keras 3 colours its progress bar even without a terminal.
-_COLOUR = re.compile(r"\x1b(?:\[[0-9;:]*m)?")
+_COLOUR = r"\x1b(?:\[[0-9;:]*m)?"
 
 LONGEST = 2_000
 """Longer lines are data, not a report."""
+FLOOD, MOST_LINES = 200_000, 1_000
+"""Characters, reports: a program that writes more at once is sampled."""
+_WORDS = ("step", "epoch", "eta:", "%|", "final", "held-out", "test")
+"""Every line that is understood has one of them."""
+COUNTS = ("step", "total", "epoch", "epochs")
+"""What a reading has besides metrics, and what a group of the user's regex may be named."""
 
 
 class Reading(Struct, frozen=True, kw_only=True):
@@ -38,6 +46,27 @@ class Reading(Struct, frozen=True, kw_only=True):
     epochs: int | None = None
 
 
+def read_lines(text: str, pattern: re.Pattern[str] | None = None) -> Iterator[Reading]:
+    """The metrics of a block of lines. Most blocks have none, and this is seen without looking at their lines."""
+    if len(text) > FLOOD:
+        text = text[text.find("\n", -FLOOD // 4) + 1 :]
+    lines = list(_candidates(without_colours(text), pattern))
+    sampled = lines[:: -(len(lines) // MOST_LINES + 1)]  # from the end: the last is always among them
+    for line in reversed(sampled):
+        if reading := read_line(line, pattern):
+            yield reading
+
+
+def _candidates(text: str, pattern: re.Pattern[str] | None) -> Iterator[str]:
+    lower = text.lower() if any(sign in text for sign in ":=/") else ""
+    words = [word for word in _WORDS if word in lower]
+    if words or pattern is not None:
+        for line in text.split("\n"):
+            lower = line.lower()
+            if any(word in lower for word in words) or (pattern is not None and pattern.search(line)):
+                yield line
+
+
 def read_line(line: str, pattern: re.Pattern[str] | None = None) -> Reading | None:
     """The metrics in a line, or None if it has none."""
     line = without_colours(line)
@@ -45,19 +74,33 @@ def read_line(line: str, pattern: re.Pattern[str] | None = None) -> Reading | No
         return None
     if pattern is not None and (found := pattern.search(line)):
         return _from_groups(found.groupdict())
-    if epoch := _EPOCH.match(line):
-        return Reading(epoch=int(epoch[1]), epochs=int(epoch[2]))
-    if keras := _KERAS.match(line):
-        return Reading(step=int(keras[1]), total=int(keras[2]), values=_pairs(line))
-    step = _STEP.search(line)
-    if step is None and not _FINAL.search(line):
+    return _from_bar(line) or _from_text(line)
+
+
+def _from_bar(line: str) -> Reading | None:
+    """Of tqdm or Keras."""
+    epoch = re.match(_EPOCH, line)
+    header = Reading(epoch=int(epoch[1]), epochs=int(epoch[2])) if epoch else None
+    if tqdm := re.search(_TQDM, line):
+        step, total, values = int(tqdm[1]), int(tqdm[2]), _pairs(tqdm[3])
+        return replace(header or Reading(), step=step, total=total, values=values)
+    if header:
+        return header
+    if keras := re.match(_KERAS, line):
+        return Reading(step=int(keras[1]), total=int(keras[2]) if keras[2] else None, values=_pairs(line))
+    return None
+
+
+def _from_text(line: str) -> Reading | None:
+    step = re.search(_STEP, line)
+    if step is None and not re.search(_FINAL, line):
         return None
     values = _pairs(line[step.end() :] if step else line)
     return Reading(values=values, step=int(step[1]) if step else None) if values else None
 
 
 def without_colours(line: str) -> str:
-    return _COLOUR.sub("", line)
+    return re.sub(_COLOUR, "", line) if "\x1b" in line else line
 
 
 def storable(values: dict[str, float]) -> dict[str, float | str]:
@@ -73,9 +116,9 @@ def stored(row: dict[str, object]) -> dict[str, float]:
 
 def _pairs(text: str) -> dict[str, float]:
     found = {}
-    for name, number, percent in _PAIR.findall(text):
+    for name, number, percent in re.findall(_PAIR, text):
         key = _name(name)
-        if _KNOWN.search(key):
+        if re.search(_KNOWN, key):
             found[key] = float(number) / (100 if percent else 1)
     return found
 
@@ -86,13 +129,13 @@ def _name(text: str) -> str:
 
 
 def _from_groups(groups: dict[str, str | None]) -> Reading | None:
-    """The groups of a user's regex: `step`, `total`, and any others are metrics."""
+    """The groups of a user's regex: those of COUNTS; any others are metrics."""
     numbers = {name: _float(text) for name, text in groups.items() if text is not None}
     values = {name: number for name, number in numbers.items() if number is not None}
-    step, total = _count(values.pop("step", None)), _count(values.pop("total", None))
-    if not values and step is None:
+    counts = {name: _count(values.pop(name, None)) for name in COUNTS}
+    if not values and counts["step"] is None and counts["epoch"] is None:
         return None
-    return Reading(values=values, step=step, total=total)
+    return Reading(values=values, **counts)
 
 
 def _count(number: float | None) -> int | None:

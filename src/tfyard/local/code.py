@@ -1,6 +1,5 @@
 """The job's code on this machine: a folder is used where it is, a git or http address is fetched for the run."""
 
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -44,7 +43,8 @@ def _clone(code: Code, target: Path) -> None:
 
 
 def _download(address: str, target: Path) -> None:
-    from urllib.request import urlopen  # slow to import, and rarely needed
+    import shutil  # both are slow to import, and rarely needed
+    from urllib.request import urlopen
 
     archive, folder = target.with_suffix(".archive"), target.with_suffix(".new")
     try:

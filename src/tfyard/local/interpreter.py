@@ -4,7 +4,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Mapping
-from importlib.util import find_spec
+from importlib.machinery import PathFinder
 from pathlib import Path
 from shlex import quote
 
@@ -26,7 +26,7 @@ class Interpreter(Struct, frozen=True):
 
 def _own_with_tensorflow() -> str | None:
     """The interpreter that runs tfyard, if TensorFlow is in its environment."""
-    return sys.executable if find_spec("tensorflow") else None
+    return sys.executable if PathFinder.find_spec("tensorflow") else None
 
 
 def find(

@@ -4,10 +4,12 @@ import time
 from collections.abc import Callable, Iterable
 from re import Pattern
 
+from msgspec.structs import asdict, replace
+
 from tfyard.backends.local.run_directory import RunDirectory
-from tfyard.formats.loglines import Reading, read_line, storable
+from tfyard.formats.loglines import COUNTS, Reading, read_line, read_lines, storable
 from tfyard.model import run_events
-from tfyard.node.logs import Follower, Line, Skipped
+from tfyard.node.logs import Follower, Found, Lines, Skipped
 from tfyard.node.node import ContainerStarted
 
 
@@ -19,40 +21,68 @@ class LogReader:
         directory: RunDirectory,
         watch: Callable[[run_events.RunEvent], None],
         pattern: Pattern[str] | None,
+        *,
+        for_screen: bool,
     ) -> None:
         self._directory, self._watch, self._pattern = directory, watch, pattern
+        self._for_screen = for_screen
         self._followers: dict[ContainerStarted, Follower] = {}
+        self._epochs: dict[str, Reading] = {}
+        """Log name -> where in which epoch it is."""
 
     def open(self, started: ContainerStarted) -> None:
-        self._followers[started] = Follower(started.log_name, started.log)
+        self._epochs.pop(started.log_name, None)
+        self._followers[started] = Follower(started.log_name, started.log, for_screen=self._for_screen)
 
     def close(self, started: ContainerStarted) -> None:
         self._emit(self._followers.pop(started).close())
 
-    def read(self) -> None:
+    def read(self) -> bool:
+        """Some of what is new; whether there is more."""
         for follower in list(self._followers.values()):
             self._emit(follower.read())
+        return any(follower.is_behind for follower in self._followers.values())
 
-    def _emit(self, lines: Iterable[Line | Skipped]) -> None:
-        for line in lines:
-            if isinstance(line, Skipped):
-                self._watch(run_events.Skipped(line.source, line.lines))
-                continue
-            self._watch(run_events.Log(line.source, line.text))
-            reading = read_line(line.text, self._pattern)
-            if reading is not None:
-                self._emit_metric(line.source, reading)
+    def _emit(self, found: Iterable[Found]) -> None:
+        for item in found:
+            if isinstance(item, Lines):
+                self._emit_lines(item)
+            elif isinstance(item, Skipped):
+                self._watch(run_events.Skipped(item.source, item.lines))
+            else:
+                self._watch(run_events.Unfinished(item.source, item.text))
+                if item.is_rewritten and (reading := read_line(item.text, self._pattern)):
+                    self._emit_metric(item.source, self._in_epoch(item.source, reading), unfinished=True)
 
-    def _emit_metric(self, task: str, reading: Reading) -> None:
-        row = {**storable(reading.values), "at": time.time(), "task": task, "step": reading.step}
-        self._directory.append("metrics.jsonl", row)
-        self._watch(
-            run_events.Metric(
-                task=task,
-                values=reading.values,
-                step=reading.step,
-                total=reading.total,
-                epoch=reading.epoch,
-                epochs=reading.epochs,
-            )
-        )
+    def _emit_lines(self, lines: Lines) -> None:
+        self._watch(run_events.Log(lines.source, lines.text))
+        readings = [self._in_epoch(lines.source, r) for r in read_lines(lines.text, self._pattern)]
+        self._directory.append("metrics.jsonl", *(_row(lines.source, reading) for reading in readings))
+        for reading in readings:
+            self._emit_metric(lines.source, reading)
+
+    def _emit_metric(self, task: str, reading: Reading, *, unfinished: bool = False) -> None:
+        self._watch(run_events.Metric(task=task, **asdict(reading), unfinished=unfinished))
+
+    def _in_epoch(self, source: str, reading: Reading) -> Reading:
+        """Keras names the epoch once, in the line before its progress bar. A bar that starts again or has another
+        length without a new epoch is not of the training: it evaluates or predicts."""
+        before = self._epochs.get(source)
+        if reading.epoch is None and before is not None and _continues(before, reading):
+            reading = replace(reading, epoch=before.epoch, epochs=before.epochs)
+        if reading.epoch is not None:
+            self._epochs[source] = reading
+        elif reading.total is not None:
+            self._epochs.pop(source, None)
+        return reading
+
+
+def _continues(before: Reading, after: Reading) -> bool:
+    if after.step is None or before.step is None:
+        return after.step is not None
+    return after.step >= before.step and (before.total is None or after.total == before.total)
+
+
+def _row(task: str, reading: Reading) -> dict[str, object]:
+    counts = {name: count for name in COUNTS if (count := getattr(reading, name)) is not None}
+    return {**storable(reading.values), "at": time.time(), "task": task, "step": None, **counts}

@@ -25,12 +25,20 @@ Watch = Callable[[run_events.RunEvent], None]
 
 
 class Loop:
-    def __init__(self, prepared: Prepared, machine: Machine, directory: RunDirectory, watch: Watch) -> None:
+    def __init__(
+        self,
+        prepared: Prepared,
+        machine: Machine,
+        directory: RunDirectory,
+        watch: Watch,
+        *,
+        for_screen: bool = False,
+    ) -> None:
         self.job, self._prepared, self._directory, self._watch = prepared.job, prepared, directory, watch
         self._machine, self.node = machine, machine.node(self._on_node_event)
         self._store = LocalStore(directory, self._on_job_event)
         self._runner = LocalRunner(self.node, self._store, machine.volumes, self._adapt)
-        self._logs = LogReader(directory, watch, prepared.pattern)
+        self._logs = LogReader(directory, watch, prepared.pattern, for_screen=for_screen)
         self.interrupts = 0
         self._phase = ""
         self._has_reported_rewriting = self._has_hinted = False
@@ -60,7 +68,8 @@ class Loop:
             finally:
                 reading.cancel()
                 await asyncio.gather(reading, return_exceptions=True)
-                self._logs.read()
+                while self._logs.read():
+                    pass
 
     async def _keep_going(self) -> None:
         while not self.interrupts:
@@ -89,8 +98,8 @@ class Loop:
 
     async def _read_logs(self) -> None:
         while True:
-            self._logs.read()
-            await asyncio.sleep(READ_LOGS_EVERY)
+            is_behind = self._logs.read()
+            await asyncio.sleep(0 if is_behind else READ_LOGS_EVERY)
 
     def _adapt(self, pod: Manifest, task: Task) -> Manifest:
         return self._machine.attach(self._machine.adapted(pod, task), task, self.node)

@@ -1,41 +1,45 @@
 """A prepared run: makes its directory, runs its tasks, reports every event, and returns its record."""
 
+import asyncio
 import os
-import shutil
+from contextlib import suppress
 from datetime import UTC, datetime
+from pathlib import Path
 
 from tfyard import formats
 from tfyard.backends.local import run_directory
 from tfyard.backends.local.run_directory import RunDirectory
-from tfyard.local import code, gpus, interpreter, tensorboard
+from tfyard.local import code, gpus, interpreter
 from tfyard.local.attach import script_path
 from tfyard.local.loop import Loop, Watch
 from tfyard.local.machine import machine, shims
 from tfyard.local.prepared import Prepared
 from tfyard.local.shortfalls import excess, shortfalls, stand_ins
-from tfyard.model.run_events import Note, Over, Phase, ResourceUsage, RunEvent
+from tfyard.model.run_events import Note, Over, Phase, ResourceUsage, RunEvent, Started
 from tfyard.node.processes import Command
 from tfyard.overview.record import Recorder, RunRecord
 
 
 class Run:
-    """`watch` is called with each event; what it raises ends the run."""
+    """`watch` is called with each event; what it raises ends the run. `for_screen`: it need not be called with
+    every log line, if there are more than a person could read."""
 
-    def __init__(self, prepared: Prepared, watch: Watch) -> None:
+    def __init__(self, prepared: Prepared, watch: Watch, *, for_screen: bool = False) -> None:
         if prepared.settings.tensorboard is not None:
+            from tfyard.local import tensorboard
+
             tensorboard.check(prepared)
         self.prepared, self._watch, now = prepared, watch, datetime.now(UTC)
-        run_directory.sweep(now)
         self.directory = RunDirectory.make(
             run_directory.HOME, prepared.job, now, lambda text: self._note("warning", text)
         )
         self._recorder = Recorder(self.directory.name, prepared.job, now, os.getpid())
-        self.directory.write("job.yaml", formats.dump(prepared.job, "jobfile").text())
+        self._is_tidy = False
         if prepared.job.code is not None:
             code.fetch(prepared.job.code, self.directory.path / "code")
         here = machine(prepared, self.directory.path.resolve())
         interpreter.write_shims(prepared.python, shims(here.directory))
-        self._loop = Loop(prepared, here, self.directory, self._emit)
+        self._loop = Loop(prepared, here, self.directory, self._emit, for_screen=for_screen)
 
     async def execute(self) -> RunRecord:
         """Until the job has ended and no process is left."""
@@ -43,7 +47,8 @@ class Run:
         self._announce()
         await self._loop.run(self._helpers())
         self.prepared.ports.release()
-        shutil.rmtree(self._loop.node.scratch, ignore_errors=True)
+        _remove(self._loop.node.scratch)
+        self._tidy()
         record = self._record(ended=datetime.now(UTC))
         self._emit(Over(record.phase, record.exit_code or 0, record.message, str(self.directory.path)))
         if record.expires is not None and record.ended is not None and record.expires <= record.ended:
@@ -77,6 +82,8 @@ class Run:
     def _helpers(self) -> dict[str, Command]:
         if self.prepared.settings.tensorboard is None:
             return {}
+        from tfyard.local import tensorboard
+
         port = self.prepared.ports.one()
         self._note("info", f"TensorBoard: http://127.0.0.1:{port}/")
         return {"tensorboard": tensorboard.command(self.prepared, port)}
@@ -90,7 +97,17 @@ class Run:
             self._record()
         elif isinstance(event, ResourceUsage):  # once a second
             self.directory.touch()
+        elif isinstance(event, Started) and not self._is_tidy:
+            asyncio.get_running_loop().call_soon(self._tidy)
         self._watch(event)
+
+    def _tidy(self) -> None:
+        """What no task needs is done while the first ones are starting."""
+        if not self._is_tidy:
+            self._is_tidy = True
+            self.directory.write("job.yaml", formats.dump(self.prepared.job, "jobfile").text())
+            with suppress(OSError):  # what cannot be removed now is tried again by the next run
+                run_directory.sweep(self._recorder.started)
 
     def _record(self, ended: datetime | None = None) -> RunRecord:
         record = self._recorder.record(self._loop.status, self.interrupts, ended)
@@ -101,3 +118,12 @@ class Run:
 def _memory() -> int:
     """Bytes that this machine has."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def _remove(scratch: Path) -> None:
+    try:
+        scratch.rmdir()
+    except OSError:  # it is not empty
+        from shutil import rmtree  # slow to import, and rarely needed
+
+        rmtree(scratch, ignore_errors=True)

@@ -3,11 +3,12 @@
 import shutil
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from tfyard.backends.local import run_directory
 from tfyard.backends.local.run_directory import RunDirectory
 from tfyard.errors import Usage
-from tfyard.formats.loglines import stored
+from tfyard.formats.loglines import COUNTS, stored
 from tfyard.model.run_events import Metric
 from tfyard.overview.progress import Progress
 from tfyard.overview.record import RunRecord
@@ -41,8 +42,9 @@ def progress(run: RunDirectory) -> Progress:
     """As its metrics tell."""
     found = Progress()
     for row in run.metrics():
-        values = stored({name: value for name, value in row.items() if name not in ("at", "task", "step")})
-        found.note(Metric(task=row["task"], values=values, step=row["step"]), row["at"])
+        values = stored({name: value for name, value in row.items() if name not in ("at", "task", *COUNTS)})
+        counts: dict[str, Any] = {name: row.get(name) for name in COUNTS}
+        found.note(Metric(task=row["task"], values=values, **counts), row["at"])
     return found
 
 

@@ -8,12 +8,21 @@ class RunEvent(Struct, frozen=True, tag_field="event", tag=str.lower):
 
 
 class Log(RunEvent, frozen=True):
+    """One or more whole lines, as they were read: as text without the last line break."""
+
+    task: str
+    text: str
+
+
+class Unfinished(RunEvent, frozen=True):
+    """The latest state of a line that has no end yet, such as a progress bar; `Log` has its final one."""
+
     task: str
     text: str
 
 
 class Skipped(RunEvent, frozen=True):
-    """Lines that came too fast to be shown; the log file has them."""
+    """Lines that came too fast for a screen; the log file has them."""
 
     task: str
     lines: int
@@ -43,7 +52,10 @@ class Metric(RunEvent, frozen=True, kw_only=True):
     step: int | None = None
     total: int | None = None
     epoch: int | None = None
+    """If it is known, `step` and `total` are those of this epoch."""
     epochs: int | None = None
+    unfinished: bool = False
+    """Read from a progress bar that goes on; its last state is in a metric that is not."""
 
 
 class Phase(RunEvent, frozen=True):

@@ -7,7 +7,6 @@ ids that it reports are the ones that everybody else sees. Standard library only
 exec.
 """
 
-import contextlib
 import os
 import signal
 import socket
@@ -57,15 +56,21 @@ def _reap_orphans(wake: socket.socket, supervisor: int) -> None:
         while True:
             signal.sigwait([signal.SIGCHLD])
             _reap()
-            with contextlib.suppress(
-                BlockingIOError
-            ):  # full: the supervisor has not read the earlier ones yet
-                wake.send(ORPHAN_ENDED)
+            _tell(wake)
     finally:
         os._exit(0)
 
 
 def _reap() -> None:
-    with contextlib.suppress(ChildProcessError):
+    try:
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
+    except ChildProcessError:
+        return
+
+
+def _tell(wake: socket.socket) -> None:
+    try:
+        wake.send(ORPHAN_ENDED)
+    except BlockingIOError:
+        return  # full: the supervisor has not read the earlier ones yet

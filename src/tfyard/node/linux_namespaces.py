@@ -10,7 +10,6 @@ between fork and exec, so it uses nothing but the standard library and the C lib
 import ctypes
 import os
 from collections.abc import Sequence
-from pathlib import Path
 
 CLONE_NEWNS, CLONE_NEWUSER, CLONE_NEWPID = 0x00020000, 0x10000000, 0x20000000
 MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REMOUNT, MS_BIND, MS_REC = 1, 2, 4, 8, 32, 4096, 16384
@@ -22,6 +21,8 @@ Mount = tuple[str, str, bool]
 """(directory here, path there, read only)."""
 PROBE: Sequence[Mount] = [("/", "/tfyard-probe/a", True)]
 """A view that needs every permission that any view needs."""
+
+_MARK = ".tfyard-private"
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -78,9 +79,9 @@ def unshare(kind: int) -> None:
         return
     uid, gid = os.getuid(), os.getgid()
     _check(_libc.unshare(CLONE_NEWUSER | kind), "unshare")
-    Path("/proc/self/setgroups").write_text("deny")
-    Path("/proc/self/uid_map").write_text(f"{uid} {uid} 1")
-    Path("/proc/self/gid_map").write_text(f"{gid} {gid} 1")
+    for name, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
+        with open(f"/proc/self/{name}", "w") as file:
+            file.write(text)
 
 
 def _make_and_wait(mounts: Sequence[Mount], own_proc: bool, answer: int, waits: int) -> None:
@@ -119,54 +120,59 @@ def _change_root(mounts: Sequence[Mount]) -> None:
     keep = os.open(NEW_ROOT, os.O_PATH | os.O_CLOEXEC)
     _mount("tmpfs", NEW_ROOT, "tmpfs", 0)
     _mount("none", NEW_ROOT, "", MS_UNBINDABLE)  # else it would be bound into itself with all that is below /
-    _bind_entries(f"/proc/self/fd/{old}", Path(NEW_ROOT), {NEW_ROOT[1:]: f"/proc/self/fd/{keep}"})
+    _bind_entries(f"/proc/self/fd/{old}", NEW_ROOT, {NEW_ROOT[1:]: f"/proc/self/fd/{keep}"})
     for source, (_, target, read_only) in zip(sources, mounts, strict=True):
-        directory = _make_mount_point(Path(NEW_ROOT), target)
-        _mount(f"/proc/self/fd/{source}", str(directory), "", MS_BIND | MS_REC)
+        directory = _make_mount_point(NEW_ROOT, target)
+        _mount(f"/proc/self/fd/{source}", directory, "", MS_BIND | MS_REC)
         if read_only:
-            _mount("none", str(directory), "", MS_REMOUNT | MS_BIND | MS_RDONLY)
+            _mount("none", directory, "", MS_REMOUNT | MS_BIND | MS_RDONLY)
     os.chroot(NEW_ROOT)
     os.chdir("/")
 
 
-def _bind_entries(source: str, target: Path, instead: dict[str, str] | None = None) -> None:
+def _bind_entries(source: str, target: str, instead: dict[str, str] | None = None) -> None:
     """Everything in a directory, bound into another: directories as mounts, links as links."""
     for name in os.listdir(source):
-        origin, entry = (instead or {}).get(name, f"{source}/{name}"), target / name
+        origin, entry = (instead or {}).get(name, f"{source}/{name}"), f"{target}/{name}"
         if os.path.islink(origin) and name not in (instead or {}):
-            entry.symlink_to(os.readlink(origin))
+            os.symlink(os.readlink(origin), entry)
         elif os.path.isdir(origin):
-            entry.mkdir()
-            _mount(origin, str(entry), "", MS_BIND | MS_REC)
+            os.mkdir(entry)
+            _mount(origin, entry, "", MS_BIND | MS_REC)
         elif os.path.isfile(origin):
-            entry.touch()
-            _mount(origin, str(entry), "", MS_BIND)
+            _touch(entry)
+            _mount(origin, entry, "", MS_BIND)
 
 
-def _make_mount_point(root: Path, target: str) -> Path:
+def _make_mount_point(root: str, target: str) -> str:
     """A directory to mount on. Where it is missing inside a directory of the real disk, that directory is
     replaced by a private copy of its entries, so nothing is left behind on the disk."""
     directory = root
-    for part in Path(target).parts[1:]:
-        child = directory / part
-        if not child.exists():
+    for part in filter(None, target.split("/")):
+        child = f"{directory}/{part}"
+        if not os.path.exists(child):
             if directory != root and not _is_private(directory):
                 _make_private(directory)
-            child.mkdir()
+            os.mkdir(child)
         directory = child
     return directory
 
 
-def _is_private(directory: Path) -> bool:
+def _is_private(directory: str) -> bool:
     """Whether we made this directory: then it is on the tmpfs of the new root, or on one of our own."""
-    return (directory / ".tfyard-private").exists() or directory.stat().st_dev == Path(NEW_ROOT).stat().st_dev
+    is_marked = os.path.exists(f"{directory}/{_MARK}")
+    return is_marked or os.stat(directory).st_dev == os.stat(NEW_ROOT).st_dev
 
 
-def _make_private(directory: Path) -> None:
+def _make_private(directory: str) -> None:
     origin = os.open(directory, os.O_PATH | os.O_CLOEXEC)
-    _mount("tmpfs", str(directory), "tmpfs", 0)
+    _mount("tmpfs", directory, "tmpfs", 0)
     _bind_entries(f"/proc/self/fd/{origin}", directory)
-    (directory / ".tfyard-private").touch()
+    _touch(f"{directory}/{_MARK}")
+
+
+def _touch(path: str) -> None:
+    os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o644))
 
 
 def _mount(source: str, target: str, kind: str, flags: int) -> None:

@@ -1,5 +1,5 @@
 """Log files, followed. Containers write to them directly, so nothing is lost if we die, and they never wait for
-us: a follower that is too slow skips lines, and says how many; the file has them all."""
+us. A follower for a screen that is too slow skips lines, and says how many; the file has them all."""
 
 import os
 import re
@@ -8,20 +8,41 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from tfyard.formats.loglines import without_colours
+
 CHUNK = 1 << 18
 BEHIND = 1 << 20
-"""Bytes; a follower that is further behind jumps to the end: nobody reads that fast."""
-LONGEST_LINE = 4_000
+"""Bytes; a screen's follower that is further behind jumps to the end: nobody reads that fast."""
+SCREEN_LINE, LONGEST_LINE = 4_000, 1 << 20
+"""Characters of a line that are kept, for a screen and for everybody else."""
 TAIL_BYTES, TAIL_LINES = 2_048, 80
 """As much as the kubelet keeps of a failed container's log."""
 
-# Cursor movements and the like would garble the screen; colours (…m) stay.
-_CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-ln-z]|\x1b[^\[]|[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f\x80-\x9f]")
+# Whatever moves the cursor, changes the terminal or talks to it is taken out whole; colours (CSI … m) stay.
+# It is compiled on first use, because that takes a while.
+_CONTROL = (
+    r"(?s)(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f]).*?(?:\x07|\x1b\\|\x9c|$)"  # OSC, DCS, SOS, PM, APC and their text
+    r"|(?!\x1b\[[0-9;:]*m)(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?"  # CSI, except colours
+    r"|\x1b(?!\[)[ -/]*[0-~]?"  # other escapes, with their parameters
+    r"|[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f-\x9f]"
+)
+_CONTROL_BYTES = bytes({*range(32), 127} - {ord("\t"), ord("\n")})
 
 
-class Line(Struct, frozen=True):
+class Lines(Struct, frozen=True):
+    """One or more whole lines, without the last line break."""
+
     source: str
     text: str
+
+
+class Unfinished(Struct, frozen=True):
+    """A line that has no end yet, as a terminal would show it now: a progress bar, for example."""
+
+    source: str
+    text: str
+    is_rewritten: bool
+    """By `\\r`: what is there is a whole state, not the beginning of one."""
 
 
 class Skipped(Struct, frozen=True):
@@ -29,32 +50,47 @@ class Skipped(Struct, frozen=True):
     lines: int
 
 
-class Follower:
-    """One file, read as it grows, in bounded steps and with a bounded memory."""
+Found = Lines | Unfinished | Skipped
 
-    def __init__(self, source: str, path: Path) -> None:
+
+class Follower:
+    """One file, read as it grows, in bounded steps and with a bounded memory. `for_screen`: lines may be skipped
+    if there are more than a person could read, and long ones are cut."""
+
+    def __init__(self, source: str, path: Path, *, for_screen: bool = False) -> None:
         self.source, self.path = source, path
+        self._for_screen = for_screen
+        self._longest = SCREEN_LINE if for_screen else LONGEST_LINE
         self._offset = 0
         self._partial = b""
+        self._is_rewritten = False
+        self._shown = b""
         self._descriptor: int | None = None
 
-    def read(self) -> Iterator[Line | Skipped]:
+    def read(self) -> Iterator[Found]:
         """What is new since the last call, up to one chunk, so that other logs are read in between."""
         behind = self._behind()
-        if behind > BEHIND:
-            yield Skipped(self.source, self._skip(behind - CHUNK))
+        if behind > BEHIND and self._for_screen and (count := self._skip(behind - CHUNK)):
+            yield Skipped(self.source, count)
         if behind:
             assert self._descriptor is not None
             data = os.pread(self._descriptor, CHUNK, self._offset)
             self._offset += len(data)
-            yield from self._lines(data)
+            yield from self._split(data)
+        if self._partial != self._shown:
+            self._shown = self._partial
+            yield Unfinished(self.source, clean(self._partial, self._longest), self._is_rewritten)
 
-    def close(self) -> Iterator[Line | Skipped]:
+    @property
+    def is_behind(self) -> bool:
+        return self._behind() > 0
+
+    def close(self) -> Iterator[Found]:
         """The rest, including a last line without a line break."""
         while self._behind():
             yield from self.read()
         if self._partial:
-            yield Line(self.source, clean(self._partial))
+            yield Lines(self.source, clean(self._partial, self._longest))
         if self._descriptor is not None:
             os.close(self._descriptor)
         self._partial, self._descriptor = b"", None
@@ -83,22 +119,34 @@ class Follower:
         data = os.pread(self._descriptor, CHUNK, self._offset)
         rest = data.find(b"\n") + 1
         self._offset += rest
-        self._partial = b""
+        self._partial, self._is_rewritten = b"", False
         return count + (1 if rest else 0)
 
-    def _lines(self, data: bytes) -> Iterator[Line]:
-        *lines, rest = data.split(b"\n")
-        for line in lines:
-            yield Line(self.source, clean(self._partial + line))
-            self._partial = b""
+    def _split(self, data: bytes) -> Iterator[Lines]:
+        end = data.rfind(b"\n")
+        rest = data[end + 1 :]
+        if end >= 0:
+            yield Lines(self.source, clean_lines(self._partial + data[:end], self._longest))
+            self._is_rewritten, self._shown = False, b""
+        else:
+            rest = self._partial + rest
+        self._is_rewritten = self._is_rewritten or b"\r" in rest
         # What is never shown is not kept: what is beyond the longest line, and earlier states of a progress bar.
-        self._partial = _last_state(self._partial + rest)[: 4 * LONGEST_LINE]
+        self._partial = _last_state(rest)[: 4 * self._longest]
 
 
-def clean(line: bytes) -> str:
+def clean_lines(data: bytes, longest: int) -> str:
+    """Lines as a terminal may show them. Nearly all are plain text, which is recognized at once."""
+    if data.isascii() and len(data) <= longest and len(data.translate(None, _CONTROL_BYTES)) == len(data):
+        return data.decode("ascii")
+    return "\n".join(clean(line, longest) for line in data.split(b"\n"))
+
+
+def clean(line: bytes, longest: int = SCREEN_LINE) -> str:
     """A line as a terminal may show it. A progress bar rewrites its line by `\\r`: the last state is shown."""
-    text = _CONTROL.sub("", _last_state(line)[: 4 * LONGEST_LINE].decode("utf-8", "replace"))
-    return text if len(text) <= LONGEST_LINE else f"{text[:LONGEST_LINE]}… (the line goes on)"
+    text = _last_state(line)[: 4 * longest].decode("utf-8", "replace")
+    text = text if text.isprintable() else re.sub(_CONTROL, "", text)
+    return text if len(text) <= longest else f"{text[:longest]}… (the line goes on)"
 
 
 def _last_state(line: bytes) -> bytes:
@@ -113,5 +161,5 @@ def tail(path: Path) -> str:
             data = file.read()
     except FileNotFoundError:
         return ""
-    lines = [clean(line) for line in data.splitlines()]
+    lines = without_colours(clean_lines(data, SCREEN_LINE)).split("\n")
     return "\n".join(lines[-TAIL_LINES:]).strip()

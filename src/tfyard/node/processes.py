@@ -2,12 +2,8 @@
 
 import asyncio
 import contextlib
-import json
 import os
 import signal
-import socket
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,15 +11,12 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import asdict
 
-import tfyard
 from tfyard.errors import TfyardError
 
+from . import launch
 from .linux_namespaces import Mount
-from .orphans import MARK, adopt_orphans, kill_adopted
-
-PACKAGES = str(Path(tfyard.__file__).parents[1])
-START = """import sys; sys.path.append({packages!r})
-from tfyard.node.supervisor import main; main({fd}, **{options})"""
+from .messages import Decoder, encode
+from .orphans import adopt_orphans, kill_adopted
 
 
 class Command(Struct, frozen=True, kw_only=True):
@@ -51,39 +44,13 @@ class SupervisorLost(TfyardError):
     """The supervisor died; its containers died with it."""
 
 
-def start_supervisor(
-    log: Path, *, namespaces: bool, scratch: str = ""
-) -> tuple[subprocess.Popen[bytes], socket.socket]:
-    """The supervisor and our end of its socket. When that end closes, it kills its containers, removes the
-    directory `scratch` and ends. `namespaces`: keep containers in a PID namespace where the system allows it."""
-    ours, theirs = socket.socketpair()
-    options = {"namespaces": namespaces, "scratch": scratch}
-    start = START.format(packages=PACKAGES, fd=theirs.fileno(), options=options)
-    with theirs, log.open("ab") as output:
-        # -I -S: no site packages, no PYTHON* variables; it is up in some 30 ms. File names are encoded as here.
-        supervisor = subprocess.Popen(
-            [sys.executable, "-I", "-S", "-X", f"utf8={sys.flags.utf8_mode}", "-c", start],
-            pass_fds=[theirs.fileno()],
-            # It belongs to no container, even if we run in one ourselves.
-            env={name: value for name, value in os.environ.items() if name != MARK},
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            start_new_session=True,
-        )
-    return supervisor, ours
-
-
 def start_message(id: str, command: Command, log: Path) -> dict[str, Any]:
     return {"op": "start", "id": id, "log": str(log), **asdict(command)}
 
 
-def encode(message: dict[str, Any]) -> bytes:
-    return json.dumps(message).encode() + b"\n"
-
-
 class Processes:
-    """All processes of one run. `async with` starts the supervisor; leaving ends every one of them."""
+    """All processes of one run. `async with` starts the supervisor; leaving ends every one of them. `log`: written
+    if the supervisor breaks."""
 
     def __init__(self, log: Path, on_exit: Callable[[str, Exit], None]) -> None:
         self.pids: dict[str, int] = {}
@@ -96,8 +63,9 @@ class Processes:
 
     async def __aenter__(self) -> "Processes":
         adopt_orphans()  # were the supervisor killed, they would otherwise escape to process 1
-        self._supervisor, channel = start_supervisor(self._log, namespaces=True)
-        self._reader, self._writer = await asyncio.open_connection(sock=channel, limit=1 << 20)
+        self._supervisor = launch.take()
+        channel = self._supervisor.channel
+        self._reader, self._writer = await asyncio.open_connection(sock=channel)
         self._ready = asyncio.get_running_loop().create_future()
         self._listening = asyncio.create_task(self._listen())
         await self._ready
@@ -109,7 +77,9 @@ class Processes:
         with contextlib.suppress(OSError):
             await self._writer.wait_closed()
         self._listening.cancel()
-        await asyncio.get_running_loop().run_in_executor(None, self._supervisor.wait)
+        if not self._is_lost:
+            await _end_of(self._supervisor.process.pid)
+        self._supervisor.close()
         adopt_orphans(False)
 
     def start(self, id: str, command: Command, log: Path) -> None:
@@ -129,9 +99,11 @@ class Processes:
             self._writer.write(encode(message))
 
     async def _listen(self) -> None:
+        decoder = Decoder()
         with contextlib.suppress(ConnectionResetError):  # its end, if something was left unread
-            async for line in self._reader:
-                self._handle(json.loads(line))
+            while data := await self._reader.read(1 << 16):
+                for message in decoder.feed(data):
+                    self._handle(message)
         if not self._leaving:
             self._lose_supervisor()
 
@@ -153,11 +125,25 @@ class Processes:
 
     def _lose_supervisor(self) -> None:
         """It was killed or broke: no container may go on without it."""
-        self._supervisor.wait()
+        self._supervisor.process.wait()
         kill_adopted(self.pids.values())
         self._is_lost = True
+        output = self._supervisor.output().strip()
+        self._log.write_text(output)
         for id in list(self._pending):
             self._exited(id, Exit(128 + signal.SIGKILL))
         if self._ready is not None and not self._ready.done():
-            text = self._log.read_text(errors="replace").strip().splitlines()
-            self._ready.set_exception(SupervisorLost(f"the supervisor did not start: {' '.join(text[-1:])}"))
+            last = " ".join(output.splitlines()[-1:])
+            self._ready.set_exception(SupervisorLost(f"the supervisor did not start: {last}"))
+
+
+async def _end_of(pid: int) -> None:
+    """Without a thread: the kernel tells it by a descriptor."""
+    loop, ended = asyncio.get_running_loop(), asyncio.Event()
+    descriptor = os.pidfd_open(pid)
+    loop.add_reader(descriptor, ended.set)
+    try:
+        await ended.wait()
+    finally:
+        loop.remove_reader(descriptor)
+        os.close(descriptor)

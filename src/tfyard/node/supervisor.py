@@ -6,7 +6,7 @@ process is not enough: grandchildren survive it, and in an asker with threads it
 ends. Here, with a single thread, it is set as well, in case this supervisor is killed.) With `namespaces`, where
 the system allows them, the processes are in a PID namespace that ends with this process: see anchor.py.
 
-`main(fd, ...)` exchanges JSON lines over the socket `fd`:
+`main(fd, ...)` exchanges messages (see messages.py) over the socket `fd`:
     in   {"op": "start", "id", "argv", "env", "cwd", "log", "mounts", "cgroup"}  {"op": "signal", "id", "signal"}
     out  {"event": "ready", "namespaces"}   {"event": "started", "id", "pid"}
          {"event": "signalled", "id", "reached"}          reached: it was still running
@@ -14,25 +14,28 @@ the system allows them, the processes are in a PID namespace that ends with this
                                                           code: exit code, or 128 + signal; cpu: s; peak: bytes
                                                           signalled: it was still running when a signal was sent
 
-Standard library only, and started without site packages (see `processes.start_supervisor`): it must be up in
+Standard library only, and started without site packages (see launch.py): it must be up in
 milliseconds and stay small.
 """
 
-import json
 import os
 import select
 import signal
 import socket
 import sys
-from typing import Any
 
 from tfyard.node import anchor, linux_namespaces, usage
+from tfyard.node.messages import Decoder, encode
 from tfyard.node.orphans import MARK, adopt_orphans, children, die_with, is_exiting, kill_group, owner
 
 NOT_FOUND, NOT_STARTED = 127, 126
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
-Message = dict[str, Any]
+TYPE_CHECKING = False  # `typing` is slow to import
+if TYPE_CHECKING:
+    from typing import Any
+
+    Message = dict[str, Any]
 
 
 class Supervisor:
@@ -43,7 +46,7 @@ class Supervisor:
         self._signalled: set[int] = set()
         self._cgroups: set[str] = set()
         self._views: dict[tuple[linux_namespaces.Mount, ...], linux_namespaces.View | OSError] = {}
-        self._buffer = b""
+        self._decoder = Decoder()
         self._wake, wake = socket.socketpair()
         self._wake.setblocking(False)
         wake.setblocking(False)
@@ -68,20 +71,18 @@ class Supervisor:
     def end(self) -> None:
         """Kill until no child is left: the children of a killed child become ours, and are killed next."""
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        while True:
-            for pid in [*self.running, *children()]:
+        for pid in filter(None, [*self.running, self._anchor]):
+            kill_group(pid, signal.SIGKILL)
+        while _has_children():
+            for pid in children():
                 kill_group(pid, signal.SIGKILL)
-            try:
-                os.wait4(-1, 0)
-            except ChildProcessError:
-                break
+            os.wait4(-1, 0)
         for path in filter(os.path.isdir, self._cgroups):
             os.rmdir(path)
 
     def _receive(self) -> bool:
         data = self.channel.recv(1 << 20)
-        *lines, self._buffer = (self._buffer + data).split(b"\n")
-        messages = [json.loads(line) for line in lines]
+        messages = list(self._decoder.feed(data))
         if any(message["op"] == "signal" for message in messages):
             self._measure()
         for message in messages:
@@ -97,14 +98,14 @@ class Supervisor:
         used = usage.measure()
         self._used |= {pid: used[pid] for pid in self.running if pid in used}
 
-    def _start(self, message: Message) -> None:
+    def _start(self, message: "Message") -> None:
         if message["cgroup"]:
             self._cgroups.add(os.path.dirname(message["cgroup"]))
         pid = _fork(message, self._view(message["mounts"]))
         self.running[pid] = message["id"]
         self._send(event="started", id=message["id"], pid=pid)
 
-    def _signal(self, message: Message) -> None:
+    def _signal(self, message: "Message") -> None:
         pids = [pid for pid, id in self.running.items() if id == message["id"]]
         reached = {pid for pid in pids if not is_exiting(pid)}
         self._signalled |= reached
@@ -112,7 +113,7 @@ class Supervisor:
             kill_group(pid, message["signal"])
         self._send(event="signalled", id=message["id"], reached=bool(reached))
 
-    def _view(self, mounts: list[list[Any]]) -> linux_namespaces.View | OSError | None:
+    def _view(self, mounts: "list[list[Any]]") -> linux_namespaces.View | OSError | None:
         own_proc = self._anchor is not None
         if not mounts and not own_proc:
             return None
@@ -152,14 +153,14 @@ class Supervisor:
             if pid not in (self._anchor, *self.running) and owner(pid) not in running:
                 kill_group(pid, signal.SIGKILL)
 
-    def _send(self, **message: Any) -> None:
+    def _send(self, **message: "Any") -> None:
         try:
-            self.channel.sendall(json.dumps(message).encode() + b"\n")
+            self.channel.sendall(encode(message))
         except OSError:
             return  # the asker is gone: the next read finds the end of the socket, and `end` follows
 
 
-def _fork(message: Message, view: linux_namespaces.View | OSError | None) -> int:
+def _fork(message: "Message", view: linux_namespaces.View | OSError | None) -> int:
     # A signal that arrives between fork and exec must wait for exec: our handlers are not the container's.
     signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
     supervisor, pid = os.getpid(), os.fork()
@@ -177,7 +178,7 @@ def _fork(message: Message, view: linux_namespaces.View | OSError | None) -> int
         os._exit(NOT_STARTED)
 
 
-def _exec(message: Message, view: linux_namespaces.View | OSError | None) -> None:
+def _exec(message: "Message", view: linux_namespaces.View | OSError | None) -> None:
     """Turn this copy of the supervisor into the container's process."""
     log = os.open(message["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     if message["cgroup"]:
@@ -209,6 +210,16 @@ def _next_ended() -> int | None:
     return found.si_pid if found else None
 
 
+def _has_children() -> bool:
+    """Reaps those that have ended."""
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        return False
+    return True
+
+
 def _exit_code(status: int) -> int:
     code = os.waitstatus_to_exitcode(status)
     return code if code >= 0 else 128 - code
@@ -229,3 +240,4 @@ def main(fd: int, *, namespaces: bool, scratch: str) -> None:
         from shutil import rmtree
 
         rmtree(scratch, ignore_errors=True)
+    os._exit(0)  # nothing is left to do, and Python would take milliseconds for it

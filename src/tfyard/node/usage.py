@@ -4,7 +4,7 @@ Standard library only: the supervisor imports it and must start quickly.
 """
 
 import os
-from typing import NamedTuple
+from collections import namedtuple  # that of `typing` is slow to import
 
 from tfyard.node.orphans import stat_fields
 
@@ -12,11 +12,8 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
-class ResourceUse(NamedTuple):
-    cpu: float = 0.0
-    """Seconds so far."""
-    memory: int = 0
-    """Bytes now."""
+ResourceUse = namedtuple("ResourceUse", ("cpu", "memory"), defaults=(0.0, 0))
+"""Seconds so far, bytes now."""
 
 
 def measure() -> dict[int, ResourceUse]:

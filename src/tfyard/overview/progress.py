@@ -4,6 +4,8 @@ import math
 import re
 from collections import deque
 
+from msgspec import Struct
+
 from tfyard.model import Job, tensorflow_container
 from tfyard.model.run_events import Metric
 from tfyard.overview.wording import number
@@ -12,7 +14,14 @@ from tfyard.planner.leaders import LEADING_ROLES
 KEPT_POINTS = 2_000
 RATE_WINDOW = 30.0
 LEADING = tuple(role.lower() for role in LEADING_ROLES)
-_STEPS = re.compile(r"--?(?:max[_-]|train[_-]|num[_-])?steps[= ](\d+)")
+_STEPS = r"--?(?:max[_-]|train[_-]|num[_-])?steps[= ](\d+)"
+
+
+class Curve(Struct, frozen=True):
+    name: str
+    unit: str
+    """What its points are counted in: `step` or `epoch`."""
+    points: list[tuple[int, float]]
 
 
 class Progress:
@@ -21,8 +30,13 @@ class Progress:
     def __init__(self, total: int | None = None) -> None:
         self.total = total
         self.step: int | None = None
+        self.epoch: int | None = None
+        self.epochs: int | None = None
         self._values: dict[str, dict[str, float]] = {}
         """Task -> its last metrics."""
+        self._leader: str | None = None
+        self._by_epoch: set[str] = set()
+        """Tasks that count epochs: their steps start again in each of them, so their curves are per epoch."""
         self.history: dict[tuple[str, str], list[tuple[int, float]]] = {}
         """(task, metric) -> its curve."""
         self._recent: deque[tuple[float, int]] = deque()
@@ -30,15 +44,45 @@ class Progress:
     def note(self, metric: Metric, at: float) -> None:
         """`at`: seconds on any clock."""
         self._values.setdefault(metric.task, {}).update(metric.values)
-        self.total = metric.total or self.total
-        if metric.step is None:
+        if metric.step is not None or metric.epoch is not None:
+            self._note_position(metric, at)
+        if metric.unfinished:
             return
-        if self.step is None or metric.step >= self.step or metric.total:
-            self.step = metric.step
+        if metric.epoch is not None:
+            if metric.task not in self._by_epoch:
+                self._forget_curves(metric.task)
+            self._by_epoch.add(metric.task)
+            self._add(metric, metric.epoch)
+        elif metric.step is not None and metric.task not in self._by_epoch:
+            self._add(metric, metric.step)
+
+    def _note_position(self, metric: Metric, at: float) -> None:
+        """Progress bars start again for each epoch; the leading task's is the one that is followed."""
+        is_leading = self._leader is None or _rank(metric.task) <= _rank(self._leader)
+        self._leader = metric.task if is_leading else self._leader
+        here, furthest = ((metric.epoch or 0, metric.step or 0), (self.epoch or 0, self.step or 0))
+        starts_again = metric.total is not None or metric.epoch is not None
+        if here < furthest and not (starts_again and is_leading):
+            return
+        if metric.total or (metric.epoch is not None and metric.step is not None):
+            self.total = metric.total
+        self.step = metric.step or 0
+        if metric.epoch is not None:
+            self.epoch, self.epochs = metric.epoch, metric.epochs
+        if metric.step is not None:
             self._remember(metric.step, at)
+
+    def _forget_curves(self, task: str) -> None:
+        """What was drawn over steps before the first epoch, such as a first evaluation."""
+        for curve in [curve for curve in self.history if curve[0] == task]:
+            del self.history[curve]
+
+    def _add(self, metric: Metric, x: int) -> None:
         for name, value in metric.values.items():
             points = self.history.setdefault((metric.task, name), [])
-            points.append((metric.step, value))
+            if metric.epoch is not None and points and points[-1][0] == x:
+                points.pop()  # said before the end of the same epoch
+            points.append((x, value))
             if len(points) > KEPT_POINTS:
                 del points[::2]  # every other one: the shape of the curve stays
 
@@ -70,20 +114,32 @@ class Progress:
         rate = self.rate
         if rate is None or self.total is None or self.step is None:
             return None
-        return max(0, self.total - self.step) / rate
+        epochs = max(0, (self.epochs or 0) - (self.epoch or 0))
+        return max(0, self.total - self.step + epochs * self.total) / rate
 
     def position(self) -> str:
+        return f"{self._epoch()}step {self._step()}"
+
+    def _epoch(self) -> str:
+        if self.epoch is None:
+            return ""
+        return f"epoch {self.epoch}/{self.epochs}, " if self.epochs else f"epoch {self.epoch}, "
+
+    def _step(self) -> str:
         if not self.total:
-            return f"step {self.step or 0:,}"
-        return f"step {min(self.step or 0, self.total):,}/{self.total:,}"
+            return f"{self.step or 0:,}"
+        return f"{min(self.step or 0, self.total):,}/{self.total:,}"
 
     def metrics(self, most: int | None = None) -> str:
         return "  ".join(f"{name} {number(value)}" for name, value in list(self.values.items())[:most])
 
-    def loss(self) -> tuple[str, list[tuple[int, float]]] | None:
-        """(name, curve) to plot: the leading task's loss if there is one, else its first metric."""
+    def loss(self) -> Curve | None:
+        """What to plot: the leading task's loss if there is one, else its first metric."""
         best = min(self.history, key=_curve_rank, default=None)
-        return (" ".join(reversed(best)), self.history[best]) if best else None
+        if best is None:
+            return None
+        task, metric = best
+        return Curve(f"{metric} {task}", "epoch" if task in self._by_epoch else "step", self.history[best])
 
 
 def _curve_rank(curve: tuple[str, str]) -> tuple[object, ...]:
@@ -103,6 +159,6 @@ def total_steps(job: Job) -> int | None:
     for role in job.roles:
         container = tensorflow_container(role.template)
         line = " ".join(str(p) for p in [*(container.get("command") or []), *(container.get("args") or [])])
-        if found := _STEPS.search(line):
+        if "steps" in line and (found := re.search(_STEPS, line)):
             return int(found[1])
     return None

@@ -30,10 +30,11 @@ def run_row(record: RunRecord, now: datetime) -> tuple[str, ...]:
 
 
 def details(record: RunRecord, progress: Progress) -> Iterator[str]:
-    """Why it failed, and the last metrics; an empty line before each."""
+    """Why it failed, with the end of a log, and the last metrics; an empty line before each."""
     if record.phase == "Failed" and record.message:
+        first, *rest = record.message.split("\n")
         yield ""
-        yield from record.message.splitlines()[-MESSAGE_LINES - 1 :]
+        yield "\n".join([first, *rest[-MESSAGE_LINES:]])
     if progress.values:
         yield ""
         yield f"last: {progress.metrics()}"

@@ -1,6 +1,12 @@
-"""Durations, sizes, numbers and the ends of tasks, as people read them."""
+"""Durations, sizes, numbers and the ends of tasks, as people read them.
+
+Nothing that a program prints looks as if tfyard had said it: each of its lines has its task and PROGRAM in front.
+"""
 
 from tfyard.model.run_events import Ended
+
+PROGRAM, TOOL = "│", "──"
+"""Between a task and what its program printed; between a task and what tfyard says of it."""
 
 
 def ending(ended: Ended) -> str:
@@ -14,7 +20,15 @@ def starting_again(start: int) -> str:
 
 
 def skipped(lines: int) -> str:
-    return f"… {lines:,} lines not shown; its log has them"
+    return f"… {lines:,} {_lines(lines)} not shown; see its log"
+
+
+def folded(lines: int) -> str:
+    return f"… {lines:,} {_lines(lines)} of TensorFlow's runtime; --verbose shows them"
+
+
+def _lines(count: int) -> str:
+    return "line" if count == 1 else "lines"
 
 
 def duration(seconds: float) -> str:

@@ -7,7 +7,6 @@ The operator's pods, rendered manifests and notebooks all use this module. Only 
 beyond a budget the text is in one ConfigMap, and the kubelet expands it into each pod's TF_CONFIG.
 """
 
-import hashlib
 from collections.abc import Callable
 
 import msgspec
@@ -135,6 +134,8 @@ def _is_large(found: Roster, size: int) -> bool:
 
 
 def _digest(data: dict[str, str]) -> str:
+    import hashlib  # slow to import, and only large jobs need it
+
     return hashlib.sha256(_compact(data).encode()).hexdigest()[:8]
 
 

@@ -163,7 +163,7 @@ def test_locating_points_at_values_where_there_is_one_else_at_keys_and_sorts_by_
 @pytest.mark.parametrize("text", [MANIFEST, "a:\n\tb: 1", "a: *", "a: 'b", "a: {{ b }}", "a: x\0"])
 def test_the_slow_parser_says_the_same(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     fast = refusal(text) or only(text).data
-    monkeypatch.setattr(source, "_LOADER", yaml.SafeLoader)
+    monkeypatch.setattr(source, "_loader", lambda: yaml.SafeLoader)
     assert (refusal(text) or only(text).data) == fast
 
 

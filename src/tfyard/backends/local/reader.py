@@ -14,7 +14,7 @@ from tfyard.backends.base import Read
 from tfyard.errors import Usage
 from tfyard.model import Event, Task
 from tfyard.model.summary import JobSummary, RecordedEvent
-from tfyard.node.logs import Follower, Line, Skipped
+from tfyard.node.logs import Follower, Found, Lines
 from tfyard.overview.record import RunRecord
 
 from .run_directory import HOME, RunDirectory, all_runs, find_run
@@ -119,5 +119,5 @@ def _events(answer: bytes) -> list[RecordedEvent]:
     ]
 
 
-def _texts(lines: Iterable[Line | Skipped]) -> list[str]:
-    return [line.text for line in lines if isinstance(line, Line)]
+def _texts(found: Iterable[Found]) -> list[str]:
+    return [line for part in found if isinstance(part, Lines) for line in part.text.split("\n")]

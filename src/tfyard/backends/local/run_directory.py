@@ -5,9 +5,7 @@ status.json      its status                 metrics.jsonl    metrics, read from 
 run.json         when, how it ended         logs/            one file per start of a container
 """
 
-import json
 import os
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -50,14 +48,13 @@ class RunDirectory:
     def write(self, file: str, text: str) -> None:
         self._try(lambda: _replace(self.path / file, text))
 
-    def append(self, file: str, row: dict[str, Any]) -> None:
-        line = msgspec.json.encode(row) + b"\n"
-
+    def append(self, file: str, *rows: dict[str, Any]) -> None:
         def add() -> None:
             with (self.path / file).open("ab") as stream:
-                stream.write(line)
+                stream.write(b"".join(msgspec.json.encode(row) + b"\n" for row in rows))
 
-        self._try(add)
+        if rows:
+            self._try(add)
 
     def record(self, record: RunRecord) -> None:
         """While the run goes on, with room for its end: on a disk that is full by then, the file is overwritten
@@ -95,7 +92,7 @@ class RunDirectory:
             lines = (self.path / "metrics.jsonl").read_bytes().splitlines()
         except FileNotFoundError:
             return []
-        return [json.loads(line) for line in lines]
+        return [msgspec.json.decode(line) for line in lines]
 
     def _try(self, write: Callable[[], None], instead: Callable[[], None] = lambda: None) -> None:
         try:
@@ -175,7 +172,9 @@ def sweep(now: datetime, home: Path = HOME) -> list[str]:
     for run in all_runs(home):
         record = run.load()
         if record is not None and record.expires is not None and record.expires <= now:
-            shutil.rmtree(run.path)
+            from shutil import rmtree  # slow to import, and rarely needed
+
+            rmtree(run.path)
             gone.append(run.name)
     return gone
 

@@ -1,6 +1,5 @@
 """The JobStore of this machine: status in memory for the next pass, and in the run's directory for later."""
 
-import json
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
@@ -19,7 +18,7 @@ class LocalStore:
     async def report(self, job: Job, before: Status, decision: Decision) -> None:  # noqa: ARG002
         self.status = status = decision.status
         if status.phase != before.phase or status.is_finished:  # a rename costs milliseconds
-            self._directory.write("status.json", json.dumps(msgspec.to_builtins(status), indent=2))
+            self._directory.write("status.json", msgspec.json.format(msgspec.json.encode(status)).decode())
         if status != before or decision.actions:
             self._directory.append("decisions.jsonl", _summary(decision))
         for event in decision.events:

@@ -20,23 +20,33 @@ from tfyard.model.run_events import Metric, Note, RunEvent
 from tfyard.overview.progress import Progress, total_steps
 from tfyard.overview.record import RunRecord
 
+REFRESH_EVERY = 0.15
+
 
 class Follower:
-    def __init__(self, prepared: Prepared, output: str, *, quiet: bool) -> None:
+    def __init__(self, prepared: Prepared, output: str, *, quiet: bool, verbose: bool) -> None:
         self._prepared, self._output, self._quiet = prepared, output, quiet
         self._progress = Progress(total_steps(prepared.job))
         tasks = [task.name for task in prepared.job.tasks()]
-        self._screen = _choose(output, tasks, self._progress, quiet=quiet)
+        self._screen = _choose(output, tasks, self._progress, quiet=quiet, verbose=verbose)
 
     async def follow(self) -> RunRecord:
-        run = Run(self._prepared, self._show)
+        run = Run(self._prepared, self._show, for_screen=self._screen.may_skip)
         with _on_terminal(self._screen):
             self._handle_signals(run)
+            refreshing = asyncio.create_task(self._refresh())
             record = await run.execute()
+            refreshing.cancel()
         if self._output != "json":
             with suppress(OSError):
                 self._print_end(run, record)
         return record
+
+    async def _refresh(self) -> None:
+        while True:
+            await asyncio.sleep(REFRESH_EVERY)
+            with suppress(OSError):
+                self._screen.refresh()
 
     def _show(self, event: RunEvent) -> None:
         if isinstance(event, Metric):
@@ -66,7 +76,7 @@ class Follower:
             click.echo(f"on a cluster: tfyard render {quote(target)} | kubectl apply -f -")
 
 
-def _choose(output: str, tasks: list[str], progress: Progress, *, quiet: bool) -> Screen:
+def _choose(output: str, tasks: list[str], progress: Progress, *, quiet: bool, verbose: bool) -> Screen:
     """Imports only the chosen one: rich is not needed to print lines."""
     if output == "json":
         from .lines import JsonScreen
@@ -76,10 +86,10 @@ def _choose(output: str, tasks: list[str], progress: Progress, *, quiet: bool) -
     if sys.stdout.isatty() and not is_dumb and not quiet:
         from .live import LiveScreen
 
-        return LiveScreen(tasks, progress)
+        return LiveScreen(tasks, progress, verbose=verbose)
     from .lines import PlainScreen
 
-    return PlainScreen(tasks, quiet=quiet)
+    return PlainScreen(tasks, quiet=quiet, verbose=verbose)
 
 
 @contextmanager

@@ -6,30 +6,49 @@ import time
 import msgspec
 
 from tfyard.cli.screen.base import Screen
+from tfyard.cli.screen.rows import columns, hanging, wrapped
 from tfyard.formats.loglines import storable, without_colours
-from tfyard.model.run_events import Counts, Ended, Log, Metric, Note, Phase, RunEvent, Skipped, Started
-from tfyard.overview.wording import ending, skipped, starting_again
+from tfyard.model.run_events import (
+    Counts,
+    Ended,
+    Log,
+    Metric,
+    Note,
+    Phase,
+    RunEvent,
+    Skipped,
+    Started,
+    Unfinished,
+)
+from tfyard.overview.chatter import Fold
+from tfyard.overview.wording import PROGRAM, TOOL, ending, folded, skipped, starting_again
 
 
 class PlainScreen(Screen):
-    """For pipes, CI logs and people who want no colour: `worker-0 │ …`."""
+    """For pipes, CI logs and people who want no colour: `worker-0 │ …`. On a terminal, long lines are wrapped
+    below their task, and chatter is folded; a pipe gets everything."""
 
-    def __init__(self, tasks: list[str], *, quiet: bool) -> None:
+    def __init__(self, tasks: list[str], *, quiet: bool, verbose: bool) -> None:
         self._width = max((len(task) for task in tasks), default=0)
         self._quiet = quiet
+        is_terminal = columns() is not None
+        self._fold = Fold(active=is_terminal and not verbose)
+        self.may_skip = is_terminal or quiet
 
     def show(self, event: RunEvent) -> None:
         match event:
             case Note("error" | "warning" as level, text):
                 self._say(f"{level}: {text}", always=True)
             case Log(task, text):
-                self._line(task, without_colours(text))
+                self._print_log(task, without_colours(text))
             case Skipped(task, lines):
-                self._line(task, skipped(lines))
+                self._say_of(task, skipped(lines))
             case Started(task, start, _) if start > 1:
-                self._line(task, starting_again(start))
+                self._say_of(task, starting_again(start))
             case Ended(task):
-                self._line(task, ending(event))
+                if count := self._fold.report(task):
+                    self._say_of(task, folded(count))
+                self._say_of(task, ending(event))
             case Phase("Restarting", _):
                 pass  # the warning that comes with it says so, and why
             case Phase(phase, _):
@@ -37,13 +56,33 @@ class PlainScreen(Screen):
             case Note(_, text):
                 self._say(text)
 
-    def _line(self, task: str, text: str) -> None:
-        self._say(f"{task:<{self._width}} │ {text}")
+    def _print_log(self, task: str, text: str) -> None:
+        label = f"{task:<{self._width}} {PROGRAM} "
+        width = columns()
+        if self._quiet:
+            return
+        if width is None:
+            _write_labelled(label.encode(), text.encode("utf-8", "replace"))
+            return
+        for line in self._fold.shown(task, text):
+            self._print("\n".join(label + row for row in wrapped(line, width - len(label))))
+
+    def _say_of(self, task: str, text: str) -> None:
+        self._say(f"{task:<{self._width}} {TOOL} {text}")
 
     def _say(self, text: str, *, always: bool = False) -> None:
+        self._print(hanging(text, columns()), always=always)
+
+    def _print(self, text: str, *, always: bool = False) -> None:
         if always or not self._quiet:
             sys.stdout.write(text + "\n")
             sys.stdout.flush()
+
+
+def _write_labelled(label: bytes, text: bytes) -> None:
+    """Many times faster than as text, because the label is not ASCII and most logs are."""
+    sys.stdout.buffer.write(label + text.replace(b"\n", b"\n" + label) + b"\n")
+    sys.stdout.buffer.flush()
 
 
 class JsonScreen(Screen):
@@ -51,17 +90,24 @@ class JsonScreen(Screen):
 
     def __init__(self, *, quiet: bool) -> None:
         self._counts: Counts | None = None
-        self._quiet = quiet
+        self._encoder = msgspec.json.Encoder()
+        self._quiet = self.may_skip = quiet
 
     def show(self, event: RunEvent) -> None:
-        if self._quiet and isinstance(event, Log | Skipped):
+        if isinstance(event, Unfinished) or (self._quiet and isinstance(event, Log | Skipped)):
             return
         if isinstance(event, Counts):
             if event == self._counts:
                 return
             self._counts = event
-        row = msgspec.to_builtins(event)
-        if isinstance(event, Metric):
-            row["values"] = storable(event.values)
-        sys.stdout.write(msgspec.json.encode({"time": round(time.time(), 3), **row}).decode() + "\n")
-        sys.stdout.flush()
+        sys.stdout.buffer.write(self._encoder.encode_lines(_rows(event, round(time.time(), 3))))
+        sys.stdout.buffer.flush()
+
+
+def _rows(event: RunEvent, now: float) -> list[dict[str, object]]:
+    row = {"time": now, **msgspec.to_builtins(event)}
+    if isinstance(event, Log):
+        return [{**row, "text": line} for line in event.text.split("\n")]
+    if isinstance(event, Metric):
+        row["values"] = storable(event.values)
+    return [row]

@@ -2,7 +2,9 @@
 
 import time
 from collections import Counter, deque
+from collections.abc import Iterable, Iterator
 
+from msgspec import Struct
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.progress_bar import ProgressBar
@@ -10,31 +12,67 @@ from rich.table import Table
 from rich.text import Text
 
 from tfyard.cli.screen.base import Screen
-from tfyard.model.run_events import Counts, Ended, Log, Note, Phase, ResourceUsage, RunEvent, Skipped, Started
+from tfyard.cli.screen.rows import hanging
+from tfyard.model.run_events import (
+    Counts,
+    Ended,
+    Log,
+    Note,
+    Phase,
+    ResourceUsage,
+    RunEvent,
+    Skipped,
+    Started,
+    Unfinished,
+)
+from tfyard.overview.chatter import Fold
 from tfyard.overview.progress import Progress
-from tfyard.overview.wording import duration, ending, size, skipped, starting_again
+from tfyard.overview.wording import (
+    PROGRAM,
+    TOOL,
+    duration,
+    ending,
+    folded,
+    size,
+    skipped,
+    starting_again,
+)
 
 COLOURS = ("cyan", "green", "yellow", "magenta", "blue", "bright_cyan", "bright_green", "bright_magenta")
 LINES_PER_FLUSH = 200
 FLUSH_EVERY = 0.1
 FEW_TASKS = 4
 MOST_METRICS = 5
+MOST_BARS = 8
 PHASE_COLOURS = {"Running": "green", "Succeeded": "green", "Failed": "red", "Restarting": "yellow"}
 
 
+class _Line(Struct, frozen=True):
+    task: str
+    text: str
+    mark: str = PROGRAM
+    style: str = ""
+
+
 class LiveScreen(Screen):
-    def __init__(self, tasks: list[str], progress: Progress) -> None:
+    may_skip = True
+
+    def __init__(self, tasks: list[str], progress: Progress, *, verbose: bool) -> None:
         self._console = Console(highlight=False, soft_wrap=True)
         self._width = max((len(task) for task in tasks), default=0)
         self._colours = {task: COLOURS[i % len(COLOURS)] for i, task in enumerate(tasks)}
         self._began = time.monotonic()
         self._phase, self._counts = "Created", Counts({}, {})
         self._usage: dict[str, tuple[float, int]] = {}
-        self._lines: deque[tuple[str, str]] = deque()
+        self._lines: deque[_Line] = deque()
+        self._unfinished: dict[str, str] = {}
+        """Task -> the line that it has not finished: a progress bar."""
+        self._fold = Fold(active=not verbose)
         self._flushed = 0.0
         self.progress = progress
+        # No thread of its own: it would print lines at the same time as `show`, and change their order.
         self._live = Live(
-            console=self._console, get_renderable=self._area, refresh_per_second=6, transient=True
+            console=self._console, get_renderable=self._area, auto_refresh=False, transient=True
         )
 
     def __enter__(self) -> "LiveScreen":
@@ -48,13 +86,16 @@ class LiveScreen(Screen):
     def show(self, event: RunEvent) -> None:
         match event:
             case Log(task, text):
-                self._lines.append((task, text))
+                self._unfinished.pop(task, None)
+                self._lines.extend(_Line(task, line) for line in self._fold.shown(task, text))
+            case Unfinished(task, text):
+                self._unfinished[task] = text
             case Skipped(task, lines):
-                self._lines.append((task, skipped(lines)))
+                self._say(task, skipped(lines))
             case Started(task, start, _) if start > 1:
-                self._lines.append((task, starting_again(start)))
-            case Ended(task, code) if code or event.stopped:
-                self._lines.append((task, ending(event)))
+                self._say(task, starting_again(start))
+            case Ended(task, code):
+                self._end(task, ending(event) if code or event.stopped else "")
             case Phase(phase, _):
                 self._phase = phase
             case Counts():
@@ -62,36 +103,77 @@ class LiveScreen(Screen):
             case ResourceUsage(tasks):
                 self._usage = tasks
             case Note(level, text):
-                self._lines.append(("", f"[{level}] {text}"))
+                self._say("", f"[{level}] {text}")
         if time.monotonic() - self._flushed > FLUSH_EVERY:
             self._flush()
+
+    def refresh(self) -> None:
+        self._flush()
+        self._live.refresh()
+
+    def _end(self, task: str, text: str) -> None:
+        self._unfinished.pop(task, None)
+        if count := self._fold.report(task):
+            self._say(task, folded(count), "dim")
+        if text:
+            self._say(task, text)
+
+    def _say(self, task: str, text: str, style: str = "") -> None:
+        self._lines.append(_Line(task, text, TOOL, style))
 
     def _flush(self) -> None:
         """Rich needs a tenth of a millisecond per line: of very many lines, only the last are printed."""
         self._flushed = time.monotonic()
-        hidden = Counter(self._lines.popleft()[0] for _ in range(len(self._lines) - LINES_PER_FLUSH))
+        hidden = Counter(self._lines.popleft().task for _ in range(len(self._lines) - LINES_PER_FLUSH))
         for task, count in hidden.items():
-            self._print(task, skipped(count))
+            self._print(_Line(task, skipped(count), TOOL))
         while self._lines:
-            self._print(*self._lines.popleft())
+            self._print(self._lines.popleft())
 
-    def _print(self, task: str, text: str) -> None:
-        line = Text()
+    def _print(self, line: _Line) -> None:
+        label = self._label(line.task, line.mark)
+        if line.mark == TOOL:
+            said = hanging(label.plain + line.text, self._console.width)
+            rows = [label.append(said[len(label) :], style=line.style)]
+        else:
+            text = Text.from_ansi(line.text)
+            text.expand_tabs()
+            rows = [label + row for row in self._wrapped(text, self._console.width - label.cell_len)]
+        for row in rows:
+            self._console.print(row, soft_wrap=True)
+
+    def _wrapped(self, text: Text, room: int) -> Iterable[Text]:
+        if text.cell_len <= room:
+            return [text]
+        return text.wrap(self._console, max(room, 2), overflow="fold")
+
+    def _label(self, task: str, mark: str) -> Text:
+        """Also in front of every row of a long line: what a program writes never starts a row."""
+        label = Text()
         if task:
-            line.append(f"{task:<{self._width}} │ ", style=self._colours.get(task, "white"))
-        self._console.print(line.append_text(Text.from_ansi(text)), soft_wrap=True)
+            label.append(f"{task:<{self._width}} {mark} ", style=self._colours.get(task, "white"))
+        return label
 
     def _area(self) -> RenderableType:
-        self._flush()
-        parts: list[RenderableType] = [self._headline(), self._roles()]
+        parts: list[RenderableType] = [*self._bars(), self._headline(), self._roles()]
         if self.progress.step is not None or self.progress.values:
             parts.append(self._training())
         return Group(*parts)
+
+    def _bars(self) -> Iterator[RenderableType]:
+        """The lines that are being written, each cut to one row."""
+        for task, text in list(self._unfinished.items())[-MOST_BARS:]:
+            row = self._label(task, PROGRAM).append_text(Text.from_ansi(text))
+            row.truncate(self._console.width, overflow="ellipsis")
+            yield row
 
     def _headline(self) -> Text:
         line = Text("─ ", style="dim")
         line.append(self._phase or "Created", style=f"bold {PHASE_COLOURS.get(self._phase, 'white')}")
         line.append(f" · {duration(time.monotonic() - self._began)}", style="dim")
+        if count := self._fold.total:
+            line.append(f" · {folded(count)}", style="dim")
+        line.truncate(self._console.width, overflow="ellipsis")
         return line
 
     def _roles(self) -> Table:

@@ -4,7 +4,9 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from math import isfinite
 
-from tfyard.overview.progress import Progress
+from tfyard.cli.screen.rows import columns as terminal_columns
+from tfyard.cli.screen.rows import hanging
+from tfyard.overview.progress import Curve, Progress
 from tfyard.overview.record import RunRecord
 from tfyard.overview.summary import TASK_COLUMNS, details, headline, task_row
 from tfyard.overview.wording import number
@@ -19,10 +21,10 @@ def summary(record: RunRecord, progress: Progress) -> Iterator[str]:
     yield headline(record)
     yield ""
     yield from columns([TASK_COLUMNS, *map(task_row, record.tasks)])
-    yield from details(record, progress)
+    yield from (hanging(text, terminal_columns()) for text in details(record, progress))
     curve = progress.loss()
     if curve is not None:
-        yield from plot(*curve)
+        yield from plot(curve)
 
 
 def columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
@@ -31,27 +33,27 @@ def columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
         yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
 
 
-def plot(name: str, points: list[tuple[int, float]], width: int = PLOT_WIDTH) -> Iterator[str]:
+def plot(curve: Curve, width: int = PLOT_WIDTH) -> Iterator[str]:
     """A curve in block letters: averaged into columns, drawn row by row from the top."""
-    finite = [value for _, value in points if isfinite(value)]
+    finite = [value for _, value in curve.points if isfinite(value)]
     if len(finite) < FEWEST_POINTS:
         return
     columns = _columns(finite, width)
     low, high = min(columns), max(columns)
     heights = [1 + round(_share(value, low, high) * (PLOT_HEIGHT * 8 - 1)) for value in columns]
     label = max(len(number(low)), len(number(high)))
-    hidden = ", without those that are nan or inf" if len(finite) < len(points) else ""
-    yield f"{name}, {_extent(points)}{hidden}"
+    hidden = ", without those that are nan or inf" if len(finite) < len(curve.points) else ""
+    yield f"{curve.name}, {_extent(curve)}{hidden}"
     for row in range(PLOT_HEIGHT - 1, -1, -1):
         cells = "".join(BLOCKS[max(0, min(8, height - row * 8))] for height in heights)
         mark = number(high) if row == PLOT_HEIGHT - 1 else number(low) if row == 0 else ""
         yield f"  {mark:>{label}} ┤{cells}"
 
 
-def _extent(points: list[tuple[int, float]]) -> str:
-    """Keras starts to count at 1 in every epoch, and only the last step of each is read."""
-    first, last = points[0][0], points[-1][0]
-    return f"steps {first:,} to {last:,}" if first != last else f"{len(points):,} times step {last:,}"
+def _extent(curve: Curve) -> str:
+    """A progress bar that starts again without naming an epoch always ends at the same step."""
+    first, last = curve.points[0][0], curve.points[-1][0]
+    return f"{curve.unit}s {first:,} to {last:,}" if first < last else f"{len(curve.points):,} reports"
 
 
 def _columns(values: list[float], width: int) -> list[float]:

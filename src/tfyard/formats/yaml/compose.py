@@ -8,8 +8,6 @@ expand to, so that an alias bomb is rejected before it uses memory.
 from collections.abc import Iterator
 from typing import Any
 
-import yaml
-
 from tfyard import errors
 from tfyard.formats.yaml import scalars
 from tfyard.model.problem import FieldPath, Position, Problem
@@ -79,6 +77,8 @@ class Composer:
     """Feed it events; it yields the root Node of each document that is not empty, and keeps the problems."""
 
     def __init__(self) -> None:
+        import yaml  # slow to import; a job that comes from no file needs none
+
         self.problems: list[Problem] = []
         self.nodes = self.letters = self.documents = 0
         self._stack: list[_Frame] = []
@@ -93,6 +93,7 @@ class Composer:
             yaml.SequenceEndEvent: self._close,
             yaml.DocumentStartEvent: self._start,
         }
+        self._end = yaml.DocumentEndEvent
 
     def documents_of(self, events: Iterator[Any]) -> Iterator[Node]:
         handlers = self._handlers
@@ -100,7 +101,7 @@ class Composer:
             kind = type(event)
             if kind in handlers:
                 handlers[kind](event)
-            elif kind is yaml.DocumentEndEvent and self._root is not None:
+            elif kind is self._end and self._root is not None:
                 yield self._root
 
     def report(self, message: str, fix: str, mark: Any) -> None:

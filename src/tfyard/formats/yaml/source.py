@@ -8,10 +8,9 @@ JSON is YAML, so the output of `kubectl get -o json` can be read as it is.
 """
 
 import re
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import msgspec
-import yaml
 
 from tfyard import errors
 from tfyard.formats.yaml import syntax_errors
@@ -20,8 +19,6 @@ from tfyard.model.problem import FieldPath, Position, Problem
 
 MAX_INPUT = 16 << 20
 
-# Some platforms have only the Python parser: the same language, ten times slower.
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _AS_UTF8 = "save the file as UTF-8"
 # JSON writes characters beyond 16 bits as two escapes, which YAML rejects; after a backslash they are text.
 _PAIR = re.compile(r"(?<!\\)((?:\\\\)*)\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})")
@@ -85,17 +82,26 @@ class Document:
 
 def read(text: str | bytes, name: str = "<stdin>") -> tuple[Document, ...]:
     """All documents of a text except empty ones. Raises `errors.Invalid` and nothing else."""
+    import yaml  # slow to import; a job that comes from no file needs none
+
     source = _decode(text)
     composer = Composer()
     roots: list[Node] = []
     try:
-        roots.extend(composer.documents_of(yaml.parse(_without_pairs(source), Loader=_LOADER)))
+        roots.extend(composer.documents_of(yaml.parse(_without_pairs(source), Loader=_loader())))
     except yaml.YAMLError as error:
         composer.problems.append(syntax_errors.explain(error, source, composer.path()))
     if composer.problems:
         raise errors.Invalid(sorted(composer.problems, key=_reading_order))
     lines = _Lines(source)
     return tuple(Document(root, name, index, lines) for index, root in enumerate(roots))
+
+
+def _loader() -> Any:
+    """Some platforms have only the Python parser: the same language, ten times slower."""
+    import yaml
+
+    return getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def locate(problems: tuple[Problem, ...] | list[Problem], document: Document) -> tuple[Problem, ...]:

@@ -5,18 +5,19 @@ were not rendered. Needles are the parts that the messages of both PyYAML parser
 """
 
 import re
-from typing import Any, NamedTuple
-
-import yaml
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tfyard.model.problem import FieldPath, Position, Problem
+
+if TYPE_CHECKING:
+    import yaml
 
 QUOTE = "quote the value"
 QUOTE_OR_REMOVE = "quote the value or remove the line"
 TEMPLATE_FIX = 'quote the template: "{{ name }}", or render the file first'
 
-# Any character that YAML does not allow; the parser reports a byte offset, people need a line.
-_FORBIDDEN = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+# Any character that YAML does not allow; the parser reports a byte offset, people need a line. Slow to compile.
+_FORBIDDEN = "[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 LINE_BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 
 
@@ -85,10 +86,12 @@ _KNOWN = (
 )
 
 
-def explain(error: yaml.YAMLError, text: str, path: FieldPath) -> Problem:
+def explain(error: "yaml.YAMLError", text: str, path: FieldPath) -> Problem:
+    import yaml
+
     if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
         return _marked(error, text, path)
-    found = _FORBIDDEN.search(text)
+    found = re.search(_FORBIDDEN, text)
     if found is None:
         return Problem(path, str(error))
     message = f"the character U+{ord(found[0]):04X} is not allowed in YAML"
@@ -106,7 +109,7 @@ def position_of(text: str, offset: int) -> Position:
     return Position(len(breaks) + 1, offset - start + 1)
 
 
-def _marked(error: yaml.MarkedYAMLError, text: str, path: FieldPath) -> Problem:
+def _marked(error: "yaml.MarkedYAMLError", text: str, path: FieldPath) -> Problem:
     mark: Any = error.problem_mark
     character = text[mark.index : mark.index + 1]
     words = f"{error.context or ''} {error.problem or ''}"
