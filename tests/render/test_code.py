@@ -111,7 +111,8 @@ def test_a_folder_that_is_too_large_is_refused_with_its_largest_files_and_the_fi
 def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
     (tmp_path / "job.yaml").write_text(JOB.format(source="nowhere"))
     done = tfyard("render", tmp_path / "job.yaml")
-    assert (done.code, done.out) == (2, "")
+    assert (done.code, done.out) == (1, "")
+    assert "job.yaml:4:7: error: code: " in done.err
     assert "nowhere is not a folder" in done.err
 
 
