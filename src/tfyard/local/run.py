@@ -1,7 +1,6 @@
 """A prepared run: makes its directory, runs its tasks, reports every event, and returns its record."""
 
 import os
-import shutil
 from datetime import UTC, datetime
 
 from tfyard import formats
@@ -40,9 +39,11 @@ class Run:
         """Until the job has ended and no process is left."""
         self._record()
         self._announce()
-        await self._loop.run(self._helpers())
-        self.prepared.ports.release()
-        shutil.rmtree(self._loop.node.scratch, ignore_errors=True)
+        try:
+            await self._loop.run(self._helpers())
+        finally:
+            self.prepared.ports.release()
+            self.directory.close()
         record = self._record(ended=datetime.now(UTC))
         self._emit(Over(record.phase, record.exit_code or 0, record.message, str(self.directory.path)))
         if record.expires is not None and record.ended is not None and record.expires <= record.ended:

@@ -83,20 +83,21 @@ def encode(message: dict[str, Any]) -> bytes:
 
 
 class Processes:
-    """All processes of one run. `async with` starts the supervisor; leaving ends every one of them."""
+    """All processes of one run. `async with` starts the supervisor; leaving ends every one of them, and removes
+    the directory `scratch`, even if we are killed."""
 
-    def __init__(self, log: Path, on_exit: Callable[[str, Exit], None]) -> None:
+    def __init__(self, log: Path, on_exit: Callable[[str, Exit], None], scratch: str = "") -> None:
         self.pids: dict[str, int] = {}
         self._pending: set[str] = set()
         """Containers that we asked to start and that have not ended, even if the supervisor never started them."""
         self.namespaces = False
-        self._log, self._on_exit = log, on_exit
+        self._log, self._on_exit, self._scratch = log, on_exit, scratch
         self._ready: asyncio.Future[None] | None = None
         self._leaving = self._is_lost = False
 
     async def __aenter__(self) -> "Processes":
         adopt_orphans()  # were the supervisor killed, they would otherwise escape to process 1
-        self._supervisor, channel = start_supervisor(self._log, namespaces=True)
+        self._supervisor, channel = start_supervisor(self._log, namespaces=True, scratch=self._scratch)
         self._reader, self._writer = await asyncio.open_connection(sock=channel, limit=1 << 20)
         self._ready = asyncio.get_running_loop().create_future()
         self._listening = asyncio.create_task(self._listen())

@@ -225,7 +225,7 @@ def main(fd: int, *, namespaces: bool, scratch: str) -> None:
         supervisor.serve()
     finally:
         supervisor.end()
-    if scratch:
+    if os.path.isdir(scratch):
         from shutil import rmtree
 
         rmtree(scratch, ignore_errors=True)

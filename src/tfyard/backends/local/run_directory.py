@@ -5,6 +5,7 @@ status.json      its status                 metrics.jsonl    metrics, read from 
 run.json         when, how it ended         logs/            one file per start of a container
 """
 
+import fcntl
 import json
 import os
 import shutil
@@ -18,6 +19,7 @@ from msgspec.structs import replace
 
 from tfyard.errors import Usage
 from tfyard.model import Job
+from tfyard.node import SCRATCH
 from tfyard.overview.record import RunRecord
 
 HOME = Path(".tfyard")
@@ -29,6 +31,8 @@ class RunDirectory:
     def __init__(self, path: Path, warn: Callable[[str], None] = lambda _text: None) -> None:
         self.path, self._warn = path, warn
         self._has_warned = False
+        self._lock: int | None = None
+        """While the run goes on; the kernel releases it however we end."""
 
     @classmethod
     def make(cls, home: Path, job: Job, now: datetime, warn: Callable[[str], None]) -> "RunDirectory":
@@ -44,8 +48,17 @@ class RunDirectory:
             except FileExistsError:
                 continue
             (runs / name / "logs").mkdir()
-            return cls(runs / name, warn)
+            made = cls(runs / name, warn)
+            made._lock = _lock(made.path)
+            return made
         raise Usage(f"too many runs named {stem}")
+
+    def close(self) -> None:
+        """The run has ended: nothing may stay but what is kept."""
+        shutil.rmtree(self.path / SCRATCH, ignore_errors=True)
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
 
     @property
     def name(self) -> str:
@@ -147,6 +160,7 @@ def _is_alive(pid: int) -> bool:
 
 def sweep(now: datetime, home: Path = HOME) -> list[str]:
     """Remove the runs whose time to live (keepFor, ttlSecondsAfterFinished) is over."""
+    sweep_scratch(home)
     gone = []
     for run in all_runs(home):
         record = run.load()
@@ -154,6 +168,30 @@ def sweep(now: datetime, home: Path = HOME) -> list[str]:
             shutil.rmtree(run.path)
             gone.append(run.name)
     return gone
+
+
+def sweep_scratch(home: Path = HOME) -> None:
+    """Remove what runs left that were killed together with their supervisor: it may hold Secrets."""
+    for scratch in home.glob(f"runs/*/{SCRATCH}"):
+        try:
+            lock = _lock(scratch.parent)
+        except FileNotFoundError:
+            continue  # another command was faster
+        if lock is not None:
+            shutil.rmtree(scratch, ignore_errors=True)
+            os.close(lock)
+
+
+def _lock(path: Path) -> int | None:
+    """None if another process has the lock, or if this file system has no locks. Not by process id: the process
+    may be in another PID namespace, and its id may be used again."""
+    directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(directory)
+        return None
+    return directory
 
 
 def _replace(path: Path, text: str) -> None:
