@@ -166,6 +166,55 @@ def test_endless_input_is_refused_in_little_memory(command: str, name: str, tmp_
     assert done.stderr.endswith(" bytes; at most 16,777,216 are allowed\n  fix: split the file\n")
 
 
+HARMFUL = b"""\
+name: mnist
+image: a
+code: {git: "--upload-pack=touch taken"}
+workdir: src
+volumes:
+  a: {claim: ../../root, at: /a}
+  b: {hostPath: /tmp, at: /a, subPath: ../etc}
+"""
+HARMFUL_TFJOB = b"""\
+apiVersion: kubeflow.org/v1
+kind: TFJob
+metadata: {name: mnist}
+spec:
+  tfReplicaSpecs:
+    Worker:
+      template:
+        spec:
+          containers:
+          - name: tensorflow
+            image: a
+            command: [cat, /a/shadow]
+            volumeMounts: [{name: a, mountPath: /a, subPath: ../../etc}]
+          volumes: [{name: a, persistentVolumeClaim: {claimName: ../../root}}]
+"""
+
+
+@pytest.mark.parametrize("command", ["validate", "run", "render"])
+@pytest.mark.parametrize(
+    ("text", "positions"),
+    [
+        (HARMFUL, ["3:13", "4:10", "6:14", "7:27", "7:40"]),
+        (HARMFUL_TFJOB, ["13:62", "14:66"]),
+        (b'name: a\nimage: b\nrun: x\ncode: "http://127.0.0.1/a b.zip"\n', ["4:7"]),
+    ],
+    ids=["job file", "TFJob", "a blank in an address"],
+)
+def test_what_would_do_harm_is_refused_at_once_by_every_command(
+    command: str, text: bytes, positions: list[str], tmp_path: Path
+) -> None:
+    (tmp_path / "job.yaml").write_bytes(text)
+    done = tfyard(command, "job.yaml", cwd=tmp_path)
+    assert (done.code, done.out) == (1, "")
+    found = [line for line in done.err.splitlines() if ": error: " in line]
+    assert [line.removeprefix("job.yaml:").partition(": ")[0] for line in found] == positions
+    assert done.err.count("  fix: ") == len(positions)
+    assert [path.name for path in tmp_path.iterdir()] == ["job.yaml"]
+
+
 def test_closed_input_is_a_wrong_question() -> None:
     command = ["sh", "-c", '"$@" <&-', "sh", sys.executable, "-m", "tfyard", "validate", "-"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
