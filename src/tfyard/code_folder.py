@@ -28,6 +28,8 @@ def read(job: Job, base: Path, output: str | None) -> tuple[CodeFile, ...]:
         raise Usage(f"code: {folder} is not a folder")
     ours = _identities(output)
     paths = sorted(path for path in _paths(folder) if _identity(path.stat()) not in ours)
+    if outside := [path for path in paths if _leaves(path, folder)]:
+        raise Invalid([_outside(path, folder) for path in outside])
     sizes = {path: path.stat().st_size for path in paths}
     if sum(sizes.values()) > MAX_READ:
         raise Invalid([_too_large(folder, sizes)])
@@ -38,6 +40,11 @@ def _paths(folder: Path) -> Iterator[Path]:
     for directory, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if name not in SKIPPED)
         yield from (path for name in names if (path := Path(directory, name)).is_file())
+
+
+def _leaves(path: Path, folder: Path) -> bool:
+    """A link to a file elsewhere, whose content would be published with the manifest."""
+    return path.is_symlink() and not path.resolve().is_relative_to(folder.resolve())
 
 
 def _identities(output: str | None) -> set[tuple[int, int]]:
@@ -59,6 +66,11 @@ def _file(path: Path, folder: Path) -> CodeFile:
     except OSError as error:
         raise Usage(f"code: {path}: {error.strerror}") from None
     return CodeFile(path.relative_to(folder).as_posix(), data, os.access(path, os.X_OK))
+
+
+def _outside(path: Path, folder: Path) -> Problem:
+    text = f"the link {path.relative_to(folder)} leads out of the folder, to {path.resolve()}"
+    return Problem(("code",), text, "copy the file into the folder, or remove the link")
 
 
 def _too_large(folder: Path, sizes: dict[Path, int]) -> Problem:

@@ -1,10 +1,14 @@
 """Files by the names that users give: a path, or `-` for standard input. Nothing here prints."""
 
+import os
 import sys
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from tfyard import formats
 from tfyard.errors import Invalid, Usage
+from tfyard.formats.yaml.source import MAX_INPUT, locate
 from tfyard.model import Job, Problem
 
 if TYPE_CHECKING:
@@ -12,17 +16,34 @@ if TYPE_CHECKING:
 
 
 def read_bytes(name: str) -> bytes:
+    """All of it; Invalid if that is more than MAX_INPUT, before it fills the memory."""
     try:
         if name == "-":
-            return sys.stdin.buffer.read()
+            return _read_stdin()
         with open(name, "rb") as file:  # noqa: PTH123 - pathlib is slow to import
-            return file.read()
+            size = os.fstat(file.fileno()).st_size  # 0 for a pipe or a device
+            return _limited(b"" if size > MAX_INPUT else file.read(MAX_INPUT + 1), name, size)
     except FileNotFoundError:
         raise Usage(f"{name}: file not found") from None
     except IsADirectoryError:
         raise Usage(f"{name} is a folder; name the file in it") from None
     except OSError as error:
         raise Usage(f"{name}: {error.strerror}") from None
+
+
+def _read_stdin() -> bytes:
+    if sys.stdin is None:  # closed, by `<&-`
+        raise Usage("-: standard input is closed")
+    return _limited(sys.stdin.buffer.read(MAX_INPUT + 1), "-", 0)
+
+
+def _limited(data: bytes, name: str, size: int) -> bytes:
+    """`size`: of the file, if it is known."""
+    if max(len(data), size) <= MAX_INPUT:
+        return data
+    has = f"{size:,}" if size > MAX_INPUT else "more"
+    text = f"the input has {has} bytes; at most {MAX_INPUT:,} are allowed"
+    raise Invalid([Problem((), text, "split the file")], (), display_name(name))
 
 
 def parse(data: bytes, name: str) -> list[formats.Document]:
@@ -38,12 +59,33 @@ def read_documents(name: str) -> list[formats.Document]:
     return parse(read_bytes(name), name)
 
 
-def load(document: formats.Document) -> tuple[Job, tuple[Problem, ...]]:
-    """The job and the warnings about it; Invalid with every problem if there is an error among them."""
-    checked = formats.check(document)
+def load(document: formats.Document, name: str | None = None) -> tuple[Job, tuple[Problem, ...]]:
+    """The job and the warnings about it; Invalid with every problem if there is an error among them. `name`: the
+    file, if its folder of code must exist."""
+    checked = formats.check(document) if name is None else check(document, name)
     if checked.errors or checked.job is None:
         raise Invalid(checked.problems, document, document.name)
     return checked.job, checked.problems
+
+
+def check(document: formats.Document, name: str) -> formats.Checked:
+    """With what only the disk can tell: whether the folder of the code exists. It is relative to the file."""
+    checked = formats.check(document)
+    code = checked.job.code if checked.job else None
+    if code is None or code.kind != "folder":
+        return checked
+    folder = os.path.join(folder_of(name), code.source)  # noqa: PTH118 - pathlib is slow to import
+    if os.path.isdir(folder):  # noqa: PTH112
+        return checked
+    path = ("code", "path") if isinstance(document.data["code"], dict) else ("code",)
+    fix = "name the folder that it is in" if os.path.exists(folder) else "paths are relative to the job file"  # noqa: PTH110
+    missing = Problem(path, f"{folder} is not a folder", fix, code.source)
+    return replace(checked, problems=locate((*checked.problems, missing), document))
+
+
+def folder_of(name: str) -> str:
+    """Of a file: relative paths in it start there."""
+    return "." if name == "-" else os.path.dirname(name) or "."  # noqa: PTH120 - pathlib is slow to import
 
 
 def write_text(name: str, text: str) -> None:

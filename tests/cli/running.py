@@ -9,6 +9,27 @@ ROOT = Path(__file__).parents[2]
 DATA = ROOT / "tests" / "data"
 
 
+WITHOUT = """\
+import sys
+from importlib.machinery import BuiltinImporter, FrozenImporter, PathFinder
+
+class Without(PathFinder):
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        if name.partition(".")[0] not in {modules}:
+            return super().find_spec(name, path, target)
+
+sys.meta_path[:] = [BuiltinImporter, FrozenImporter, Without]
+"""
+
+
+def without(
+    *modules: str, then: str = "sys.argv[0] = 'tfyard'; from tfyard.cli.main import main; main()"
+) -> str:
+    """A program for `python -c` that runs tfyard where these modules are not installed."""
+    return f"{WITHOUT.format(modules=modules)}{then}"
+
+
 class Result:
     def __init__(self, done: subprocess.CompletedProcess[bytes]) -> None:
         self.code = done.returncode

@@ -1,5 +1,6 @@
 import json
 import os
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -119,6 +120,116 @@ def test_what_is_passed_over_is_told_why(text: bytes, words: str) -> None:
 def test_a_kind_in_wrong_letters_is_not_passed_over() -> None:
     done = tfyard("validate", "-", stdin=b"apiVersion: kubeflow.org/v1\nkind: TFjob\n")
     assert (done.code, "did you mean TFJob?" in done.err) == (1, True)
+
+
+@pytest.mark.parametrize("text", [b"", b"\n\n", b"# only a comment\n", b"---\n---\n"])
+def test_an_empty_file_is_an_error(text: bytes) -> None:
+    done = tfyard("validate", "-", stdin=text)
+    assert (done.code, done.out) == (1, "")
+    assert done.err == (
+        "<stdin>: error: the file is empty\n  fix: `tfyard init` writes a job file to start from\n"
+    )
+    (row,) = json.loads(tfyard("validate", "-o", "json", "-", stdin=text).out)
+    assert (row["file"], row["message"]) == ("<stdin>", "the file is empty")
+
+
+def test_what_run_reads_from_the_same_file_is_not_called_passed_over() -> None:
+    objects = b"".join(
+        b"apiVersion: v1\nkind: %s\nmetadata: {name: a}\n---\n" % kind for kind in (b"Secret", b"ConfigMap")
+    )
+    assert tfyard("validate", "-", stdin=objects + VALID).out.splitlines() == [
+        "<stdin>: Secret a: not checked; `tfyard run` uses it",
+        "<stdin>: ConfigMap a: not checked; `tfyard run` uses it",
+        "<stdin>: mnist is valid: 2 Worker",
+    ]
+    assert tfyard("validate", "-", stdin=b"kind: Secret\nmetadata: 5\n").code == 0
+
+
+def test_code_in_a_folder_that_does_not_exist_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "jobs").mkdir()
+    (tmp_path / "jobs/job.yaml").write_bytes(VALID + b"code: program\n")
+    done = tfyard("validate", "jobs/job.yaml", cwd=tmp_path)
+    assert done.code == 1
+    assert done.err.startswith("jobs/job.yaml:4:7: error: code: jobs/program is not a folder\n")
+    (tmp_path / "jobs/program").mkdir()
+    assert tfyard("validate", "jobs/job.yaml", cwd=tmp_path).code == 0
+
+
+@pytest.mark.parametrize("command", ["validate", "run"])
+@pytest.mark.parametrize("name", ["/dev/zero", "-", "huge.yaml"])
+def test_endless_input_is_refused_in_little_memory(command: str, name: str, tmp_path: Path) -> None:
+    """512 MiB of addresses are enough for Python, and not for the input."""
+    with (tmp_path / "huge.yaml").open("wb") as file:
+        file.truncate(4 << 30)
+    endless = Path("/dev/zero").open("rb")  # noqa: SIM115
+    with endless:
+        done = subprocess.run(
+            ["sh", "-c", 'ulimit -v 524288; exec "$@"', "sh", sys.executable, "-m", "tfyard", command, name],
+            cwd=tmp_path,
+            stdin=endless,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    shown = "<stdin>" if name == "-" else name
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith(f"{shown}: error: the input has ")
+    assert done.stderr.endswith(" bytes; at most 16,777,216 are allowed\n  fix: split the file\n")
+
+
+HARMFUL = b"""\
+name: mnist
+image: a
+code: {git: "--upload-pack=touch taken"}
+workdir: src
+volumes:
+  a: {claim: ../../root, at: /a}
+  b: {hostPath: /tmp, at: /a, subPath: ../etc}
+"""
+HARMFUL_TFJOB = b"""\
+apiVersion: kubeflow.org/v1
+kind: TFJob
+metadata: {name: mnist}
+spec:
+  tfReplicaSpecs:
+    Worker:
+      template:
+        spec:
+          containers:
+          - name: tensorflow
+            image: a
+            command: [cat, /a/shadow]
+            volumeMounts: [{name: a, mountPath: /a, subPath: ../../etc}]
+          volumes: [{name: a, persistentVolumeClaim: {claimName: ../../root}}]
+"""
+
+
+@pytest.mark.parametrize("command", ["validate", "run", "render"])
+@pytest.mark.parametrize(
+    ("text", "positions"),
+    [
+        (HARMFUL, ["3:13", "4:10", "6:14", "7:27", "7:40"]),
+        (HARMFUL_TFJOB, ["13:62", "14:66"]),
+        (b'name: a\nimage: b\nrun: x\ncode: "http://127.0.0.1/a b.zip"\n', ["4:7"]),
+    ],
+    ids=["job file", "TFJob", "a blank in an address"],
+)
+def test_what_would_do_harm_is_refused_at_once_by_every_command(
+    command: str, text: bytes, positions: list[str], tmp_path: Path
+) -> None:
+    (tmp_path / "job.yaml").write_bytes(text)
+    done = tfyard(command, "job.yaml", cwd=tmp_path)
+    assert (done.code, done.out) == (1, "")
+    found = [line for line in done.err.splitlines() if ": error: " in line]
+    assert [line.removeprefix("job.yaml:").partition(": ")[0] for line in found] == positions
+    assert done.err.count("  fix: ") == len(positions)
+    assert [path.name for path in tmp_path.iterdir()] == ["job.yaml"]
+
+
+def test_closed_input_is_a_wrong_question() -> None:
+    command = ["sh", "-c", '"$@" <&-', "sh", sys.executable, "-m", "tfyard", "validate", "-"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (2, "tfyard: -: standard input is closed\n")
 
 
 @pytest.mark.parametrize("missing", ["no-such.yaml", "."])

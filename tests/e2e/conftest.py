@@ -116,6 +116,12 @@ def survivors(mark: str) -> list[int]:
     return found
 
 
+def supervisor_of(pid: int) -> int:
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    (found,) = [int(c) for c in children if b"supervisor" in Path(f"/proc/{c}/cmdline").read_bytes()]
+    return found
+
+
 def wait_until(condition: Any, what: str, seconds: float = 30) -> None:
     end = time.monotonic() + seconds
     while not condition():

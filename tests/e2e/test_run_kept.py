@@ -1,5 +1,6 @@
 """What a run leaves behind, and how it is found again."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.conftest import Yard, wait_until
+from tests.e2e.conftest import Yard, supervisor_of, wait_until
 from tfyard.backends.local import run_directory
 
 pytestmark = pytest.mark.processes
@@ -76,6 +77,40 @@ except OSError as error:
     outcome = yard.run()
     assert outcome.lines("worker-0") == ["drwx------", "Read-only file system hunter2"]
     assert not (outcome.directory / "scratch").exists()
+
+
+@pytest.mark.parametrize("killed", ["tfyard", "supervisor", "both"])
+def test_secrets_go_even_if_the_run_is_killed(yard: Yard, killed: str) -> None:
+    """At once if one of the two is alive to do it; by the next command if not."""
+    token = {"token": {"secret": "token", "at": "/secrets"}}
+    yard.job("import time; time.sleep(600)", worker=2, volumes=token)
+    yard.write("job.yaml", SECRET + (yard.folder / "job.yaml").read_text())
+    process = yard.start("run", "job.yaml", "--attach", "worker-1")
+    wait_until(lambda: len(secrets(yard)) == 3, "the Secret is a file of both tasks, and the script is there")
+    yard.tfyard("runs", "show", "t")
+    assert len(secrets(yard)) == 3, "a run that goes on keeps them"
+    supervisor = supervisor_of(process.pid)
+    if killed == "both":
+        os.kill(supervisor, signal.SIGSTOP)
+    for pid in {"tfyard": [process.pid], "supervisor": [supervisor]}.get(killed, [process.pid, supervisor]):
+        os.kill(pid, signal.SIGKILL)
+    process.communicate(timeout=30)
+    if killed == "both":
+        assert len(secrets(yard)) == 3
+        yard.tfyard("runs", "logs", "t")
+        assert secrets(yard) == []
+    wait_until(lambda: not secrets(yard), "the Secrets are gone")
+
+
+def secrets(yard: Yard) -> list[Path]:
+    """Files of Secrets and scripts with the environment of a task."""
+    run = ".tfyard/runs/*"
+    return [
+        path
+        for name in ("token", "attach-*.sh")
+        for path in yard.folder.glob(f"{run}/**/{name}")
+        if path.is_file()
+    ]
 
 
 @pytest.mark.parametrize("command", [("runs",), ("explain", "worker"), ("validate", "job.yaml")])

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.conftest import Yard, survivors, wait_until
+from tests.e2e.conftest import Yard, supervisor_of, survivors, wait_until
 
 pytestmark = pytest.mark.processes
 
@@ -70,7 +70,7 @@ def test_nobody_survives_when_a_process_of_ours_is_killed(anywhere: Yard, mark: 
     anywhere.job(FAMILY, worker=2, run=["python", "task.py", mark])
     process = anywhere.start("run", "job.yaml")
     wait_until(lambda: len(survivors(mark)) == 6, "all six processes of the family are up")
-    pid = process.pid if victim == "tfyard" else _supervisor_of(process.pid)
+    pid = process.pid if victim == "tfyard" else supervisor_of(process.pid)
     os.kill(pid, signal.SIGKILL)
     wait_until(lambda: not survivors(mark), "everybody is gone")
     process.communicate(timeout=30)
@@ -83,7 +83,7 @@ def test_a_run_ends_with_its_supervisor_whatever_its_restart_policy(
     yard.job(FAMILY, worker=1, run=["python", "task.py", mark], restart=restart)
     process = yard.start("run", "job.yaml")
     wait_until(lambda: len(survivors(mark)) == 3, "the family is up")
-    os.kill(_supervisor_of(process.pid), signal.SIGKILL)
+    os.kill(supervisor_of(process.pid), signal.SIGKILL)
     said, problem = process.communicate(timeout=30)
     assert process.returncode not in (0, None)
     assert "Traceback" not in said + problem
@@ -101,7 +101,7 @@ def test_nobody_survives_a_killed_supervisor_while_a_large_task_takes_its_time_t
     assert process.stdout is not None
     while "up" not in process.stdout.readline():
         pass
-    supervisor = _supervisor_of(process.pid)
+    supervisor = supervisor_of(process.pid)
     os.kill(process.pid, signal.SIGSTOP)  # until the task is dying, and its children are still its own
     os.kill(supervisor, signal.SIGKILL)
     while len(survivors(mark)) == 3:
@@ -174,7 +174,7 @@ def test_nobody_survives_when_all_of_ours_are_killed_in_the_same_instant(enclose
     enclosed.job(HIDDEN, run=["python", "task.py", mark])
     process = enclosed.start("run", "job.yaml")
     wait_until(lambda: survivors(f"{mark}\0hidden"), "the daemon is up")
-    supervisor = _supervisor_of(process.pid)
+    supervisor = supervisor_of(process.pid)
     os.kill(supervisor, signal.SIGSTOP)  # it will not even see that tfyard is dead
     for pid in (process.pid, supervisor):
         os.kill(pid, signal.SIGKILL)
@@ -202,9 +202,3 @@ def test_where_it_is_forbidden_tasks_run_among_all_others(yard: Yard, through: t
     yard.through = list(through)
     yard.job("import os; print(os.readlink('/proc/self/ns/pid'))")
     assert yard.run().lines("worker-0") == [str(Path("/proc/self/ns/pid").readlink())]
-
-
-def _supervisor_of(pid: int) -> int:
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    (found,) = [int(c) for c in children if b"supervisor" in Path(f"/proc/{c}/cmdline").read_bytes()]
-    return found

@@ -65,7 +65,7 @@ pod_words: dict[str, st.SearchStrategy[Any]] = {
     "env": st.dictionaries(names, values, min_size=1, max_size=3),
     "secrets": st.just({"TOKEN": "my/token"}),
     "cpu": quantities,
-    "memory": quantities,
+    "memory": st.sampled_from(["1Gi", "8Gi", "500M", "1.5Gi"]),
     "gpu": st.integers(0, 4) | st.just({"amd.com/gpu": 2}),
     "restart": st.sampled_from(["never", "on-failure", "always", "exit-code"]),
     "port": st.integers(1, 65_535),

@@ -40,6 +40,12 @@ def old(*replicas: dict[str, Any], **spec: Any) -> dict[str, Any]:
     }
 
 
+def pod(volumes: list[Any], mounts: list[Any]) -> dict[str, Any]:
+    """A TFJob with these volumes."""
+    spec = {"containers": [container(volumeMounts=mounts)], "volumes": volumes}
+    return tfjob({"Worker": {"template": {"spec": spec}}})
+
+
 def jobfile(**words: Any) -> dict[str, Any]:
     return {"name": "mnist", "image": "example/a:1", **words}
 
@@ -61,6 +67,8 @@ VERSIONS = (
     "one of: kubeflow.org/v1, kubeflow.org/v1beta2, kubeflow.org/v1beta1, kubeflow.org/v1alpha2,"
     " kubeflow.org/v1alpha1, tensorflow.org/v1alpha1"
 )
+LABEL_RULE = "must be lower-case letters, digits and '-', and not start or end with '-'"
+GIT_OPTION = "must not begin with '-': git would read it as an option"
 UNKNOWN = "unknown field in Kubernetes 1.36"
 PORT = {"name": "tfjob-port", "containerPort": 2222}
 
@@ -458,6 +466,213 @@ CASES: dict[str, tuple[Any, str, str, str]] = {
         jobfile(memory="9" * 1000 + "GB"), "memory", "must be a quantity", "for example 8Gi or 500M",
     ),
     "less than no memory": (jobfile(memory="-1Gi"), "memory", "must not be negative", "1Gi"),
+    "a tenth of a byte": (
+        jobfile(memory="100m"), "memory",
+        "100m is 100 thousandths of a byte; M was probably meant", "100M or 100Mi",
+    ),
+    "a tenth of a byte in a TFJob": (
+        tfjob({"Worker": replica(container(resources={"limits": {"memory": "100m", "cpu": "100m"}}))}),
+        f"{INSIDE}[0].resources.limits.memory",
+        "100m is 100 thousandths of a byte; M was probably meant", "100M or 100Mi",
+    ),
+    "memory without a unit": (
+        jobfile(memory=8), "memory", "8 is 8 bytes; a unit is probably missing", "8Gi",
+    ),
+    "memory of a role without a unit": (
+        jobfile(worker={"memory": 512}), "worker.memory",
+        "512 is 512 bytes; a unit is probably missing", "512Mi",
+    ),
+    "a limit of a few bytes": (
+        tfjob({"Worker": replica(container(resources={"limits": {"memory": "64k"}}))}),
+        f"{INSIDE}[0].resources.limits.memory", "64k is 64,000 bytes; a unit is probably missing",
+        "for example 8Gi or 500M",
+    ),
+    # Volumes and paths
+    "a mount of a volume that is not declared": (
+        pod(volumes=[{"name": "data", "emptyDir": {}}], mounts=[{"name": "dta", "mountPath": "/data"}]),
+        f"{INSIDE}[0].volumeMounts[0].name", "the volume dta is not declared", 'did you mean "data"?',
+    ),
+    "a mount in an overlay of a volume that is not declared": (
+        jobfile(overlay={"spec": {"containers": [
+            {"name": "tensorflow", "volumeMounts": [{"name": "x", "mountPath": "/x"}]},
+        ]}}),
+        "overlay.spec.containers[0].volumeMounts[0].name", "the volume x is not declared",
+        "add it to the volumes, or remove this mount",
+    ),
+    "a mount in an init container of a volume that is not declared": (
+        tfjob({"Worker": {"template": {"spec": {
+            "containers": [container()],
+            "initContainers": [container(name="i", volumeMounts=[{"name": "x", "mountPath": "/x"}])],
+        }}}}),
+        f"{WORKER}.template.spec.initContainers[0].volumeMounts[0].name", "the volume x is not declared",
+        "add it to the volumes, or remove this mount",
+    ),
+    "two volumes at one path": (
+        jobfile(volumes={"a": {"at": "/data", "emptyDir": {}}}, worker={"volumes": {
+            "b": {"at": "/data/", "emptyDir": {}},
+        }}),
+        "worker.volumes.b.at", "must be unique: the volume a is mounted at this path",
+        "choose another path for one of the two",
+    ),
+    "two volumes of a TFJob at one path": (
+        pod(volumes=[{"name": "a", "emptyDir": {}}, {"name": "b", "emptyDir": {}}],
+            mounts=[{"name": "a", "mountPath": "/data"}, {"name": "b", "mountPath": "/data"}]),
+        f"{INSIDE}[0].volumeMounts[1].mountPath", "must be unique: the volume a is mounted at this path",
+        "choose another path for one of the two",
+    ),
+    "two volumes of TensorBoard at one path": (
+        jobfile(tensorboard={"logs": "/l", "volumes": {
+            "a": {"at": "/l", "emptyDir": {}}, "b": {"at": "/l", "emptyDir": {}},
+        }}),
+        "tensorboard.volumes.b.at", "must be unique: the volume a is mounted at this path",
+        "choose another path for one of the two",
+    ),
+    "a volume where the code is": (
+        jobfile(code="https://a.example/b.zip", volumes={"a": {"at": "/code", "emptyDir": {}}}),
+        "volumes.a.at", "must be unique: the code is mounted at this path", "choose another path",
+    ),
+    "two volumes of one name": (
+        pod(volumes=[{"name": "a", "emptyDir": {}}, {"name": "a", "emptyDir": {}}], mounts=[]),
+        f"{WORKER}.template.spec.volumes[1].name", "must be unique: another volume has this name",
+        "rename one of the two",
+    ),
+    "a volume over the whole disk": (
+        jobfile(volumes={"a": {"at": "/", "emptyDir": {}}}), "volumes.a.at",
+        "must not be /: it would hide the container's own files", 'for example "/data"',
+    ),
+    "a volume of a TFJob over the whole disk": (
+        pod(volumes=[{"name": "a", "emptyDir": {}}], mounts=[{"name": "a", "mountPath": "//"}]),
+        f"{INSIDE}[0].volumeMounts[0].mountPath", "must not be /: it would hide the container's own files",
+        'for example "/data"',
+    ),
+    "code over the whole disk": (
+        jobfile(code={"path": ".", "at": "/"}), "code.at",
+        "must not be /: it would hide the container's own files", 'for example "/code"',
+    ),
+    "code at a relative path": (
+        jobfile(code={"path": ".", "at": "src"}), "code.at", "must be an absolute path",
+        'for example "/src"',
+    ),
+    "a relative working directory": (
+        jobfile(workdir="src"), "workdir", "must be an absolute path", 'for example "/src"',
+    ),
+    "a relative working directory of a role": (
+        jobfile(workdir="/a", worker={"workdir": "./src"}), "worker.workdir", "must be an absolute path",
+        'for example "/src"',
+    ),
+    "a relative working directory of a TFJob": (
+        tfjob({"Worker": replica(container(workingDir="src"))}), f"{INSIDE}[0].workingDir",
+        "must be an absolute path", 'for example "/src"',
+    ),
+    "a directory of the node at a relative path": (
+        jobfile(volumes={"a": {"at": "/a", "hostPath": "data"}}), "volumes.a.hostPath",
+        "must be an absolute path", 'for example "/data"',
+    ),
+    "a directory of the node with a way up": (
+        pod(volumes=[{"name": "a", "hostPath": {"path": "/data/../etc"}}], mounts=[]),
+        f"{WORKER}.template.spec.volumes[0].hostPath.path", "must not contain '..'",
+        "write the path without it",
+    ),
+    "a claim that is a path": (
+        jobfile(volumes={"a": {"at": "/a", "claim": "../../root"}}), "volumes.a.claim",
+        "must be the name of a claim: lower-case letters, digits, '-' and '.'", 'for example "root"',
+    ),
+    "a claim of a TFJob that is a path": (
+        pod(volumes=[{"name": "a", "persistentVolumeClaim": {"claimName": "../../root"}}], mounts=[]),
+        f"{WORKER}.template.spec.volumes[0].persistentVolumeClaim.claimName",
+        "must be the name of a claim: lower-case letters, digits, '-' and '.'", 'for example "root"',
+    ),
+    "a claim of TensorBoard that is a path": (
+        jobfile(tensorboard={"logs": "/l", "volumes": {"a": {"at": "/l", "claim": "/root"}}}),
+        "tensorboard.volumes.a.claim",
+        "must be the name of a claim: lower-case letters, digits, '-' and '.'", 'for example "root"',
+    ),
+    "a subPath that leaves its volume": (
+        jobfile(volumes={"a": {"at": "/a", "claim": "a", "subPath": "../../etc"}}), "volumes.a.subPath",
+        "must be a path inside the volume: relative, without '..'", 'for example "etc"',
+    ),
+    "a subPath of a TFJob that leaves its volume": (
+        pod(volumes=[{"name": "a", "emptyDir": {}}],
+            mounts=[{"name": "a", "mountPath": "/a", "subPath": "/etc"}]),
+        f"{INSIDE}[0].volumeMounts[0].subPath",
+        "must be a path inside the volume: relative, without '..'", 'for example "etc"',
+    ),
+    "a file of a ConfigMap that leaves its volume": (
+        pod(volumes=[{"name": "a", "configMap": {"name": "b", "items": [{"key": "k", "path": "../x"}]}}],
+            mounts=[]),
+        f"{WORKER}.template.spec.volumes[0].configMap.items[0].path",
+        "must be a path inside the volume: relative, without '..'", 'for example "x"',
+    ),
+    "a file of a projected volume that leaves it": (
+        pod(volumes=[{"name": "a", "projected": {"sources": [
+            {"secret": {"name": "b", "items": [{"key": "k", "path": "/x"}]}},
+        ]}}], mounts=[]),
+        f"{WORKER}.template.spec.volumes[0].projected.sources[0].secret.items[0].path",
+        "must be a path inside the volume: relative, without '..'", 'for example "x"',
+    ),
+    "a volume of a TFJob whose name is a path": (
+        pod(volumes=[{"name": "../x", "emptyDir": {}}], mounts=[]),
+        f"{WORKER}.template.spec.volumes[0].name", LABEL_RULE, 'for example "x"',
+    ),
+    "a container whose name is a path": (
+        tfjob({"Worker": replica(container(), container(name="../x"))}), f"{INSIDE}[1].name", LABEL_RULE,
+        'for example "x"',
+    ),
+    "a subPath of an old job's TensorBoard that leaves its volume": (
+        old(replica(), tensorboard={
+            "logDir": "/l", "volumes": [{"name": "a", "emptyDir": {}}],
+            "volumeMounts": [{"name": "a", "mountPath": "/l", "subPath": ".."}],
+        }),
+        "spec.tensorboard.volumeMounts[0].subPath",
+        "must be a path inside the volume: relative, without '..'", "remove it",
+    ),
+    "a command of no words": (
+        jobfile(run=""), "run", "must not be empty",
+        "give the command, or remove it to run the image's entrypoint",
+    ),
+    "a command of a role of blanks": (
+        jobfile(run="a", worker={"run": " "}), "worker.run", "must not be empty",
+        "give the command, or remove it to run the image's entrypoint",
+    ),
+    # Code
+    "an address with a blank": (
+        jobfile(code="https://a.example/my code.zip"), "code", "must not contain blanks",
+        "write %20 for a blank",
+    ),
+    "a repository with a line end": (
+        jobfile(code={"git": "https://a.example/b\nc"}), "code.git", "must not contain blanks",
+        "write %20 for a blank",
+    ),
+    "an archive on this machine's disk": (
+        jobfile(code={"url": "file:///etc/passwd"}), "code.url", "must be an http(s) URL",
+        'for example "https://example.com/code.zip"',
+    ),
+    "a repository that is an option of git": (
+        jobfile(code={"git": "--upload-pack=touch /tmp/x"}), "code.git", GIT_OPTION,
+        "give the URL of the repository",
+    ),
+    "a repository that is an option of git, as text": (
+        jobfile(code="git+--upload-pack=x"), "code", GIT_OPTION, "give the URL of the repository",
+    ),
+    "a host that is an option of ssh": (
+        jobfile(code="ssh://-oProxyCommand=x/y"), "code", GIT_OPTION, "give the URL of the repository",
+    ),
+    "a repository by a helper that runs commands": (
+        jobfile(code={"git": "ext::sh -c id"}), "code.git", "must not use a remote helper of git",
+        "use an https://, ssh://, git:// or file:// URL",
+    ),
+    "a ref that is an option of git": (
+        jobfile(code={"git": "https://a.example/b", "ref": "--detach"}), "code.ref",
+        "must be the name of a branch or a tag, or a commit", "remove the '-' at its beginning",
+    ),
+    "a ref of two commits": (
+        jobfile(code="https://a.example/b.git#a..b"), "code",
+        "must be the name of a branch or a tag, or a commit", "for example main or v1.2",
+    ),
+    "code from nowhere": (
+        jobfile(code=""), "code", "must not be empty",
+        "give a folder, a git URL, or the http(s) URL of an archive",
+    ),
     "CPUs in words": (jobfile(cpu="a lot"), "cpu", "must be a quantity", "for example 2, 0.5 or 500m"),
     "CPUs with their unit": (jobfile(cpu="2 cores"), "cpu", "must be a quantity", "2"),
     "less than no CPU": (jobfile(worker={"cpu": -1}), "worker.cpu", "must not be negative", "1"),
@@ -592,14 +807,13 @@ WARNINGS: dict[str, tuple[Any, str, str, str]] = {
         jobfile(worker=1, ps=1, overlay={"spec": {"prioClassName": "x"}}),
         "overlay.spec.prioClassName", f'{UNKNOWN}; did you mean "priorityClassName"?', "",
     ),
-    "a tenth of a byte": (
-        jobfile(memory="100m"), "memory",
-        "100m is 100 thousandths of a byte; M was probably meant", "100M or 100Mi",
+    "a request of a few bytes": (
+        tfjob({"Worker": replica(container(resources={"requests": {"memory": 8}}))}),
+        f"{INSIDE}[0].resources.requests.memory", "8 is 8 bytes; a unit is probably missing", "8Gi",
     ),
-    "a tenth of a byte in a TFJob": (
-        tfjob({"Worker": replica(container(resources={"limits": {"memory": "100m", "cpu": "100m"}}))}),
-        f"{INSIDE}[0].resources.limits.memory",
-        "100m is 100 thousandths of a byte; M was probably meant", "100M or 100Mi",
+    "scratch space of a few bytes": (
+        jobfile(volumes={"tmp": {"at": "/tmp", "emptyDir": {"sizeLimit": 500}}}),
+        "volumes.tmp.emptyDir.sizeLimit", "500 is 500 bytes; a unit is probably missing", "500Mi",
     ),
     "Kubernetes' way to name a variable, in a shell line": (
         jobfile(run="python a.py --steps $(STEPS) $(date) $$(A)", worker={"run": "echo $(B) $C"}),
@@ -646,7 +860,22 @@ def test_it_is_a_warning_and_the_job_is_read(case: tuple[Any, str, str, str]) ->
         jobfile(volumes={"a": {"nfs": "[fd00::1]:/x", "at": "/a"}}),
         jobfile(version=1, gang=True, evaluator={"grace": "1h30m"}),
         *(
-            tfjob({"Worker": replica(container(resources={"limits": {"cpu": amount, "memory": amount}}))})
+            jobfile(code=source, volumes={"a": {"at": "/a", "claim": "my.claim-1", "subPath": "b/..c"}})
+            for source in (
+                "git@example.com:team/program.git#feature/new",
+                {"git": "ssh://git@example.com:22/a-b", "ref": "HEAD~1"},
+                {"git": "/srv/my repos/a-b", "ref": "1a2b3c4"},
+                "file:///srv/a.git#v1.0-rc.1",
+                "https://example.com/a%20b.tar.gz?x=-1",
+                "../folder with blanks",
+            )
+        ),
+        *(
+            tfjob({"Worker": replica(container(resources={"limits": {"memory": amount}}))})
+            for amount in (1e21, "1Ei", " 1Gi ", "128974848000m", "2097152", "0", "-0")
+        ),
+        *(
+            tfjob({"Worker": replica(container(resources={"limits": {"cpu": amount, "a.io/b": amount}}))})
             for amount in (
                 1,
                 0.5,

@@ -1,7 +1,6 @@
 """The job's code on this machine."""
 
-import io
-import tarfile
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -17,17 +16,20 @@ def test_a_folder_of_code_must_exist(tmp_path: Path) -> None:
         code.folder(Code(kind="folder", source="absent"), tmp_path, tmp_path / "t")
 
 
-def test_an_archive_is_unpacked_without_its_outer_folder(tmp_path: Path) -> None:
-    (tmp_path / "repo-main").mkdir()
-    (tmp_path / "repo-main" / "train.py").write_text("pass")
-    with tarfile.open(tmp_path / "a.tar.gz", "w:gz") as tar:
-        tar.add(tmp_path / "repo-main", "repo-main")
-    code.fetch(Code(kind="http", source=(tmp_path / "a.tar.gz").as_uri()), tmp_path / "target")
-    assert (tmp_path / "target" / "train.py").read_text() == "pass"
-
-
-def test_an_archive_that_writes_elsewhere_is_refused(tmp_path: Path) -> None:
-    with tarfile.open(tmp_path / "evil.tar", "w") as tar:
-        tar.addfile(tarfile.TarInfo("../../evil.txt"), io.BytesIO())
-    with pytest.raises(Usage, match="not a usable"):
-        code.fetch(Code(kind="http", source=(tmp_path / "evil.tar").as_uri()), tmp_path / "target")
+def test_git_gets_an_address_and_a_ref_and_no_options(tmp_path: Path) -> None:
+    """Also where nothing has checked them: a path is no ref, either."""
+    repository = tmp_path / "repo"
+    repository.mkdir()
+    (repository / "a.py").write_text("1")
+    for command in (
+        "init -q -b main",
+        "add -A",
+        "-c user.name=a -c user.email=a@b commit -q -m x",
+        "branch -q b",
+    ):
+        subprocess.run(["git", "-C", str(repository), *command.split()], check=True)
+    code.fetch(Code(kind="git", source=str(repository), ref="b"), tmp_path / "target")
+    assert (tmp_path / "target" / "a.py").read_text() == "1"
+    for number, (source, ref) in enumerate((("--upload-pack=touch x", ""), (str(repository), "a.py"))):
+        with pytest.raises(Usage, match=f"code: {source}: fatal: "):
+            code.fetch(Code(kind="git", source=source, ref=ref), tmp_path / f"target-{number}")

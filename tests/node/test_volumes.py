@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from tfyard.errors import Usage
+from tfyard.model import Manifest
 from tfyard.node.containers import Objects
 from tfyard.node.volumes import Volumes, lasting_name
 
@@ -34,3 +35,31 @@ def test_a_mount_of_an_undeclared_volume_is_refused(tmp_path: Path) -> None:
     container = {"volumeMounts": [{"name": "ghost", "mountPath": "/g"}]}
     with pytest.raises(Usage, match="ghost, which is not declared"):
         volumes.mounts({"spec": {}}, container, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("volume", "sub_path"),
+    [
+        ({"name": "a", "persistentVolumeClaim": {"claimName": "../../root"}}, ""),
+        ({"name": "a", "persistentVolumeClaim": {"claimName": "/root"}}, ""),
+        ({"name": "../a", "emptyDir": {}}, ""),
+        ({"name": "a", "hostPath": {"path": "/data"}}, "../etc"),
+        ({"name": "a", "emptyDir": {}}, "/etc"),
+    ],
+)
+def test_a_path_that_leaves_its_volume_is_refused(tmp_path: Path, volume: Manifest, sub_path: str) -> None:
+    volumes = Volumes(tmp_path, {}, Objects())
+    container = {"volumeMounts": [{"name": volume["name"], "mountPath": "/g", "subPath": sub_path}]}
+    with pytest.raises(Usage, match="leaves its volume"):
+        volumes.mounts({"spec": {"volumes": [volume]}}, container, tmp_path / "scratch")
+
+
+@pytest.mark.parametrize("key", ["../key", "/key", "a/../../key"])
+def test_a_key_of_a_config_map_that_is_a_path_out_of_it_is_refused(tmp_path: Path, key: str) -> None:
+    volumes = Volumes(tmp_path / "lasting", {}, Objects({"c": {key: "x"}}))
+    pod = {"spec": {"volumes": [{"name": "a", "configMap": {"name": "c"}}]}}
+    with pytest.raises(Usage, match="leaves its volume"):
+        volumes.check(pod)
+    with pytest.raises(Usage, match="leaves its volume"):
+        volumes.make(pod, {}, tmp_path / "scratch")
+    assert [path.name for path in tmp_path.rglob("key")] == []

@@ -95,6 +95,21 @@ def test_what_is_not_code_stays_at_home_and_the_output_does_not_carry_itself(tmp
     assert ".git" not in out.read_text()
 
 
+def test_links_that_lead_out_of_the_folder_are_refused_and_named(tmp_path: Path) -> None:
+    file = folder(tmp_path, {"train.py": b"1\n", "lib/a.py": b"2\n"})
+    (tmp_path / "secret").write_text("hunter2")
+    (tmp_path / "program/inside.py").symlink_to("lib/a.py")
+    assert tfyard("render", file).code == 0
+    (tmp_path / "program/lib/key").symlink_to("../../secret")
+    (tmp_path / "program/passwords").symlink_to(tmp_path / "secret")
+    done = tfyard("render", file)
+    assert (done.code, done.out) == (1, "")
+    for name in ("lib/key", "passwords"):
+        text = f"error: code: the link {name} leads out of the folder, to {tmp_path}/secret"
+        assert f"{file}:4:1: {text}" in done.err
+    assert done.err.count("  fix: copy the file into the folder, or remove the link") == 2
+
+
 def test_a_folder_that_is_too_large_is_refused_with_its_largest_files_and_the_fix(tmp_path: Path) -> None:
     import random
 
@@ -111,7 +126,8 @@ def test_a_folder_that_is_too_large_is_refused_with_its_largest_files_and_the_fi
 def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
     (tmp_path / "job.yaml").write_text(JOB.format(source="nowhere"))
     done = tfyard("render", tmp_path / "job.yaml")
-    assert (done.code, done.out) == (2, "")
+    assert (done.code, done.out) == (1, "")
+    assert "job.yaml:4:7: error: code: " in done.err
     assert "nowhere is not a folder" in done.err
 
 
@@ -120,6 +136,8 @@ def test_git_and_http_are_fetched_by_an_init_container_with_nothing_for_a_shell_
     spec = named(objects, "TFJob", "alone")["spec"]["tfReplicaSpecs"]["Worker"]["template"]["spec"]
     (step,) = spec["initContainers"]
     assert step["image"].startswith("alpine/git:")
+    assert ' clone --quiet -- "$1"' in step["command"][2]
+    assert ' checkout --quiet "$3" --;' in step["command"][2]
     assert step["command"][4:] == ["https://git.example/program.git", "/code", "v2"]
 
 
@@ -146,5 +164,9 @@ def test_an_archive_with_one_folder_in_it_arrives_without_that_folder(tmp_path: 
         archive.writestr("program-master/distributed/train.py", "print(1)")
     (tmp_path / "out").mkdir()
     command = [sys.executable, SCRIPTS / "fetch.py", f"{site}/master.zip", tmp_path / "out"]
-    subprocess.run(command, check=True, capture_output=True, timeout=60)
+    for limits in (("7", "9"), ("9", "0")):
+        refused = subprocess.run([*command, *limits], check=False, capture_output=True, text=True, timeout=60)
+        assert refused.stderr.startswith("the archive has more than ")
+        assert (refused.returncode, [*(tmp_path / "out").iterdir()]) == (1, [])
+    subprocess.run([*command, "8", "1"], check=True, capture_output=True, timeout=60)
     assert (tmp_path / "out" / "distributed" / "train.py").read_text() == "print(1)"

@@ -18,6 +18,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.running import without
+
 from .calling import HERE, JOBS, Manifest, named, of_kind, python, tfyard
 from .test_tfjob import TWO_NAMED_DATA
 
@@ -194,19 +196,7 @@ def test_without_a_password_nothing_is_written(options: tuple[str, ...], said: s
     assert said in done.err
 
 
-WITHOUT_ARGON2 = """\
-import sys
-
-class Blocker:
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in ("argon2", "_argon2_cffi_bindings"):
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-
-sys.meta_path.insert(0, Blocker())
-from tfyard.cli.main import main
-sys.argv[0] = "tfyard"
-main()
-"""
+WITHOUT_ARGON2 = without("argon2", "_argon2_cffi_bindings")
 CONFIG = "resources: [{type: jupyter-service, properties: {password: a good password}}]"
 
 

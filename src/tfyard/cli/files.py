@@ -9,11 +9,12 @@ import click
 from tfyard import files, formats
 from tfyard.cli import problems
 from tfyard.errors import Usage
-from tfyard.files import display_name, parse, read_bytes, read_documents, write_text
+from tfyard.files import check, display_name, parse, read_bytes, read_documents, write_text
 from tfyard.formats.declarations.reading import name_of
 from tfyard.model import Job
 
 __all__ = [
+    "check",
     "display_name",
     "load",
     "parse",
@@ -40,9 +41,9 @@ def read_jobs(name: str) -> list[formats.Document]:
     return jobs
 
 
-def load(document: formats.Document) -> Job:
-    """The job; warnings are printed with the lines that they are about."""
-    job, warnings = files.load(document)
+def load(document: formats.Document, name: str | None = None) -> Job:
+    """The job; warnings are printed with the lines that they are about. `name`: see `tfyard.files.load`."""
+    job, warnings = files.load(document, name)
     problems.report(warnings, document, document.name)
     return job
 

@@ -83,6 +83,9 @@ def main() -> None:
         _close_output()
         click.echo(f"tfyard: {f'{error.filename}: ' if error.filename else ''}{error.strerror}", err=True)
         sys.exit(1)
+    except MemoryError:
+        click.echo("tfyard: there is not enough memory for this", err=True)
+        sys.exit(1)
     except Invalid as error:
         from tfyard.cli.problems import report
 

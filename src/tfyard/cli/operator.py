@@ -4,6 +4,8 @@ from typing import Any
 
 import click
 
+from tfyard import extras
+
 
 @click.command("operator")
 @click.option(
@@ -57,8 +59,9 @@ def command(kubeconfig: str, context: str, namespaces: str, log: str, **options:
     import asyncio
     import os
 
-    from tfyard.controller import log_format, process
-    from tfyard.kube import kubeconfig as kubeconfigs
+    with extras.needs("operator", "the operator"):
+        from tfyard.controller import log_format, process
+        from tfyard.kube import kubeconfig as kubeconfigs
 
     log_format.configure("json" if log == "json" else "text")
     chosen = tuple(name.strip() for name in namespaces.split(",") if name.strip())

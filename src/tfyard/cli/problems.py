@@ -56,14 +56,14 @@ def format_problem(problem: Problem, text: formats.Document | Sequence[str], nam
     if problem.position:
         rows += _excerpt(_line(text, problem.position.line), problem.position.column)
     if problem.fix:
-        rows.append(f"  fix: {_escaped(problem.fix)}")
+        rows.append(f"  fix: {escaped(problem.fix)}")
     return "\n".join(rows)
 
 
 def _headline(problem: Problem, name: str) -> str:
     where = _where(name, problem.position)
     parts = [where, problem.severity, format_path(problem.path), problem.message]
-    return ": ".join(_escaped(part) for part in parts if part)
+    return ": ".join(escaped(part) for part in parts if part)
 
 
 def _where(name: str, position: Position | None) -> str:
@@ -106,5 +106,5 @@ def _blank(character: str) -> str:
     return "  " if unicodedata.east_asian_width(character) in "WF" else " "
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)

@@ -131,7 +131,7 @@ def _require_no_job_options(arguments: Arguments) -> None:
 def _rendered(document: formats.Document, name: str, arguments: Arguments) -> list[RenderedObject]:
     if not formats.is_job(document.data):
         return [RenderedObject(document.data, "Copied from the file without changes.")]
-    job = in_namespace(files.load(document), arguments.namespace)
+    job = in_namespace(files.load(document, name), arguments.namespace)
     try:
         code = code_folder.read(job, Path() if name == "-" else Path(name).parent, arguments.output)
         return _render(arguments.form, job, replace(arguments.options, code_files=code))

@@ -31,25 +31,25 @@ def command(names: tuple[str, ...], output: str) -> None:
 
 
 def _validate(name: str, *, quiet: bool) -> list[tuple[str, Problem]]:
-    data = files.read_bytes(name)
     shown = files.display_name(name)
     try:
-        documents = files.parse(data, name)
+        documents = files.read_documents(name)
+        if not documents:
+            fix = "`tfyard init` writes a job file to start from"
+            raise Invalid([Problem((), "the file is empty", fix)], (), shown)
     except Invalid as error:
         if not quiet:
-            problems.report(error.problems, formats.split_lines(data), shown)
+            problems.report(error.problems, error.text, shown)
         return [(shown, problem) for problem in error.problems]
-    if not documents:
-        click.echo(f"{shown}: no documents", err=True)
-    return [(shown, problem) for document in documents for problem in _check(document, quiet=quiet)]
+    return [(shown, problem) for document in documents for problem in _check(document, name, quiet=quiet)]
 
 
-def _check(document: formats.Document, *, quiet: bool) -> tuple[Problem, ...]:
+def _check(document: formats.Document, name: str, *, quiet: bool) -> tuple[Problem, ...]:
     if not formats.is_job(document.data):
         if not quiet:
-            click.echo(files.passed_over(document))
+            click.echo(_not_checked(document))
         return ()
-    checked = formats.check(document)
+    checked = files.check(document, name)
     if not quiet:
         problems.report(checked.problems, document, document.name)
         if not checked.errors and checked.job is not None:
@@ -57,6 +57,16 @@ def _check(document: formats.Document, *, quiet: bool) -> tuple[Problem, ...]:
             if note := why_not_served(checked.job.api_version):
                 click.echo(f"{document.name}: note: {note}; `tfyard convert` writes v1", err=True)
     return checked.problems
+
+
+def _not_checked(document: formats.Document) -> str:
+    """`run` reads what its tasks need from the same file."""
+    kind = document.data.get("kind") if isinstance(document.data, dict) else None
+    if kind not in ("ConfigMap", "Secret"):
+        return files.passed_over(document)
+    metadata = document.data.get("metadata")
+    name = metadata.get("name") if isinstance(metadata, dict) else None
+    return f"{document.name}: {kind} {problems.escaped(str(name))}: not checked; `tfyard run` uses it"
 
 
 def _summary(job: Job) -> str:

@@ -23,12 +23,15 @@ from typing import Any, Self
 
 import msgspec
 
+from tfyard import extras
 from tfyard.controlplane.binaries import Binaries, locate
-from tfyard.controlplane.certificates import CertificateAuthority, KeyPair, key_pem, new_key, public_pem
 from tfyard.controlplane.components import COMMAND_LINES, LOOPBACK, Layout, reserve_port
 from tfyard.controlplane.process import Process, ProcessFailed, SyncProcesses
-from tfyard.kube import Access, Client, Cluster, Limits, User, kubeconfig
-from tfyard.kube.transport import DEFAULT_LIMITS
+
+with extras.needs("control-plane", "a control plane"):
+    from tfyard.controlplane.certificates import CertificateAuthority, KeyPair, key_pem, new_key, public_pem
+    from tfyard.kube import Access, Client, Cluster, Limits, User, kubeconfig
+    from tfyard.kube.transport import DEFAULT_LIMITS
 
 API = ("etcd", "kube-apiserver")
 CONTROLLERS = ("kube-controller-manager", "kube-scheduler")

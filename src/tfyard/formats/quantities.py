@@ -1,14 +1,17 @@
 """Problems of quantities (`500m`, `8Gi`) that users write, and what was probably meant."""
 
 import re
+from typing import Literal
 
 from tfyard.model.problem import FieldPath, Problem
 from tfyard.model.quantity import amount, is_quantity
 
-MALFORMED, NEGATIVE = MESSAGES = ("must be a quantity", "must not be negative")
-"""Of errors: after these, the type of the field is still right, so reading goes on."""
+MALFORMED, NEGATIVE = "must be a quantity", "must not be negative"
+_WRONG_UNIT, _NO_UNIT = "M was probably meant", "a unit is probably missing"
 LEAST = 1 << 20
-"""Bytes: no program runs with fewer, so a smaller amount in thousandths (m) was meant as millions (M)."""
+"""Bytes: no program runs with fewer, so a smaller amount has the wrong unit, or none."""
+_MOST_GIBIBYTES = 128
+_EXAMPLE = "for example 8Gi or 500M"
 _LONGEST_GUESS = 40
 _BYTES = frozenset({"memory", "storage", "ephemeral-storage", "size", "sizeLimit"})
 _WITH_UNIT = re.compile(r"[-+]?([0-9]+\.?[0-9]*)([a-z]+)")
@@ -22,11 +25,28 @@ def problems(value: object, path: FieldPath) -> list[Problem]:
         return [Problem(path, MALFORMED, _fix(text, path), value)]
     if text.startswith("-") and (amount(text) or 0) < 0:
         return [Problem(path, NEGATIVE, text[1:], value)]
-    if _counts_bytes(path) and text[-1] in "num" and (amount(text) or 0) < LEAST:
-        share = {"m": "thousandths", "u": "millionths", "n": "billionths"}[text[-1]]
-        words = f"{text} is {text[:-1]} {share} of a byte; M was probably meant"
-        return [Problem(path, words, _either(text[:-1], "M"), value, severity="warning")]
+    is_large = text[-1] in "iMGTPE" and not text.endswith("Ki")  # known without decimals, which import slowly
+    if _counts_bytes(path) and not is_large and 0 < (amount(text) or 0) < LEAST:
+        return [_too_small(text, path, value)]
     return []
+
+
+def is_about_amount(problem: Problem) -> bool:
+    """The type of the field is right, only its amount is not, so reading can go on."""
+    return problem.message in (MALFORMED, NEGATIVE) or problem.message.endswith((_WRONG_UNIT, _NO_UNIT))
+
+
+def _too_small(text: str, path: FieldPath, value: object) -> Problem:
+    """An error if a container would be killed as soon as it starts."""
+    severity: Literal["error", "warning"] = "error" if path[-2:] == ("limits", "memory") else "warning"
+    if text[-1] in "num":
+        share = {"m": "thousandths", "u": "millionths", "n": "billionths"}[text[-1]]
+        words, fix = f"{text} is {text[:-1]} {share} of a byte; {_WRONG_UNIT}", _either(text[:-1], "M")
+    else:
+        number = amount(text) or 0
+        words = f"{text} is {float(number):,g} bytes; {_NO_UNIT}"
+        fix = f"{text}{'Gi' if number <= _MOST_GIBIBYTES else 'Mi'}" if text.isdigit() else _EXAMPLE
+    return Problem(path, words, fix, value, severity=severity)
 
 
 def _counts_bytes(path: FieldPath) -> bool:
@@ -47,7 +67,7 @@ def _fix(text: str, path: FieldPath) -> str:
             return f"{match[1]}{letter}i" if "i" in match[2] else _either(match[1], letter)
     if path[-1] == "cpu":
         return "for example 2, 0.5 or 500m"
-    return "for example 8Gi or 500M" if _counts_bytes(path) else "for example 2, 500m or 8Gi"
+    return _EXAMPLE if _counts_bytes(path) else "for example 2, 500m or 8Gi"
 
 
 def _either(number: str, letter: str) -> str:

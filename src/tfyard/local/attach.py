@@ -5,6 +5,7 @@ from pathlib import Path
 from shlex import join, quote
 
 from tfyard.model import Manifest
+from tfyard.node import SCRATCH
 from tfyard.node.processes import Command
 
 _WAIT = """\
@@ -17,15 +18,18 @@ sys.exit(int(result.read_text()))
 
 
 def script_path(directory: Path, task: str) -> Path:
-    return directory / f"attach-{task}.sh"
+    """It is removed with the Secrets of the run, some of which it may hold."""
+    return directory / SCRATCH / f"attach-{task}.sh"
 
 
 def waiting(container: Manifest, command: Command, directory: Path, task: str) -> Manifest:
     """Write the script that is the task; the container then waits until the user has run it, and ends with the
     same exit code."""
-    script, result = script_path(directory, task), directory / f"attach-{task}.exit"
+    script = script_path(directory, task)
+    result = script.with_suffix(".exit")
+    script.parent.mkdir(mode=0o700, exist_ok=True)
+    script.touch(mode=0o700)  # it holds everything that is in the environment
     script.write_text(_script(command, result))
-    script.chmod(0o700)  # it holds everything that is in the environment
     return {**container, "command": [sys.executable, "-c", _WAIT, str(result)], "args": []}
 
 

@@ -79,7 +79,7 @@ def _from_file(asked: Settings) -> _Loaded:
     if len(jobs) != 1:
         text = f"has {len(jobs)} jobs" if jobs else "has no TFJob and no tfyard job file"
         raise Usage(f"{files.display_name(asked.target)} {text}; give a file with one")
-    job, warnings = files.load(jobs[0])
+    job, warnings = files.load(jobs[0], asked.target)
     file = Path.cwd() / "-" if asked.target == "-" else Path(asked.target).resolve()
     others = [document.data for document in documents if document not in jobs]
     others = [data for data in others if isinstance(data, dict)]

@@ -4,7 +4,6 @@ import asyncio
 import os
 from contextlib import suppress
 from datetime import UTC, datetime
-from pathlib import Path
 
 from tfyard import formats
 from tfyard.backends.local import run_directory
@@ -45,9 +44,11 @@ class Run:
         """Until the job has ended and no process is left."""
         self._record()
         self._announce()
-        await self._loop.run(self._helpers())
-        self.prepared.ports.release()
-        _remove(self._loop.node.scratch)
+        try:
+            await self._loop.run(self._helpers())
+        finally:
+            self.prepared.ports.release()
+            self.directory.close()
         self._tidy()
         record = self._record(ended=datetime.now(UTC))
         self._emit(Over(record.phase, record.exit_code or 0, record.message, str(self.directory.path)))
@@ -118,12 +119,3 @@ class Run:
 def _memory() -> int:
     """Bytes that this machine has."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-
-
-def _remove(scratch: Path) -> None:
-    try:
-        scratch.rmdir()
-    except OSError:  # it is not empty
-        from shutil import rmtree  # slow to import, and rarely needed
-
-        rmtree(scratch, ignore_errors=True)

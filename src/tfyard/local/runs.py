@@ -21,6 +21,7 @@ def records(now: datetime) -> list[RunRecord]:
 
 
 def find(name: str) -> tuple[RunDirectory, RunRecord]:
+    run_directory.sweep_scratch()
     run = run_directory.find_run(name)
     record = run.load()
     if record is None:
@@ -50,6 +51,7 @@ def progress(run: RunDirectory) -> Progress:
 
 def logs(name: str, task: str | None) -> list[Path]:
     """One for each start of each task, or of one task."""
+    run_directory.sweep_scratch()
     run = run_directory.find_run(name)
     found = run.logs(task)
     if found:

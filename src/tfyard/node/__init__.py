@@ -2,3 +2,6 @@
 
 Imports nothing, because the supervisor is started through this package and must start fast.
 """
+
+SCRATCH = "scratch"
+"""The directory, in that of a run, for what does not outlive it: temporary space, Secrets as files."""

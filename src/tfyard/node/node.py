@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from tfyard.model import Manifest
 from tfyard.model.quantity import amount
 
-from . import cgroups, containers
+from . import SCRATCH, cgroups, containers
 from .logs import tail
 from .meter import Meter, Use
 from .pod import Container, Pod, PodState
@@ -78,8 +78,8 @@ class Node:
         *,
         use_cgroups: bool = True,
     ) -> None:
-        self.directory, self.scratch = directory, directory / "scratch"
-        self.processes = Processes(directory / "supervisor.log", self._exited)
+        self.directory, self.scratch = directory, directory / SCRATCH
+        self.processes = Processes(directory / "supervisor.log", self._exited, str(self.scratch))
         self.change = asyncio.Event()
         """Set whenever the state of a pod changes; the one who waits for it clears it."""
         self.rewritten: dict[str, str] = {}

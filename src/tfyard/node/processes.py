@@ -49,15 +49,15 @@ def start_message(id: str, command: Command, log: Path) -> dict[str, Any]:
 
 
 class Processes:
-    """All processes of one run. `async with` starts the supervisor; leaving ends every one of them. `log`: written
-    if the supervisor breaks."""
+    """All processes of one run. `async with` starts the supervisor; leaving ends every one of them, and removes
+    the directory `scratch`, even if we are killed. `log`: written if the supervisor breaks."""
 
-    def __init__(self, log: Path, on_exit: Callable[[str, Exit], None]) -> None:
+    def __init__(self, log: Path, on_exit: Callable[[str, Exit], None], scratch: str = "") -> None:
         self.pids: dict[str, int] = {}
         self._pending: set[str] = set()
         """Containers that we asked to start and that have not ended, even if the supervisor never started them."""
         self.namespaces = False
-        self._log, self._on_exit = log, on_exit
+        self._log, self._on_exit, self._scratch = log, on_exit, scratch
         self._ready: asyncio.Future[None] | None = None
         self._leaving = self._is_lost = False
 
@@ -66,6 +66,7 @@ class Processes:
         self._supervisor = launch.take()
         channel = self._supervisor.channel
         self._reader, self._writer = await asyncio.open_connection(sock=channel)
+        self._send({"op": "scratch", "path": self._scratch})
         self._ready = asyncio.get_running_loop().create_future()
         self._listening = asyncio.create_task(self._listen())
         await self._ready

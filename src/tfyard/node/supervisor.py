@@ -8,6 +8,7 @@ the system allows them, the processes are in a PID namespace that ends with this
 
 `main(fd, ...)` exchanges messages (see messages.py) over the socket `fd`:
     in   {"op": "start", "id", "argv", "env", "cwd", "log", "mounts", "cgroup"}  {"op": "signal", "id", "signal"}
+         {"op": "scratch", "path"}                        a directory to remove when the asker is gone
     out  {"event": "ready", "namespaces"}   {"event": "started", "id", "pid"}
          {"event": "signalled", "id", "reached"}          reached: it was still running
          {"event": "exited", "id", "code", "cpu", "peak", "signalled"}
@@ -45,6 +46,8 @@ class Supervisor:
         self._used: dict[int, usage.ResourceUse] = {}
         self._signalled: set[int] = set()
         self._cgroups: set[str] = set()
+        self.scratch = ""
+        """A directory that is removed when the asker is gone; empty: none."""
         self._views: dict[tuple[linux_namespaces.Mount, ...], linux_namespaces.View | OSError] = {}
         self._decoder = Decoder()
         self._wake, wake = socket.socketpair()
@@ -88,6 +91,8 @@ class Supervisor:
         for message in messages:
             if message["op"] == "start":
                 self._start(message)
+            elif message["op"] == "scratch":
+                self.scratch = message["path"]
             else:
                 self._signal(message)
         return bool(data)
@@ -226,18 +231,18 @@ def _exit_code(status: int) -> int:
 
 
 def main(fd: int, *, namespaces: bool, scratch: str) -> None:
-    """`scratch`: a directory that is removed when the asker is gone; empty: none."""
     adopt_orphans()
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # the asker decides what Ctrl-C means
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     supervisor = Supervisor(socket.socket(fileno=fd), namespaces=namespaces)
+    supervisor.scratch = scratch
     try:
         supervisor.serve()
     finally:
         supervisor.end()
-    if scratch:
+    if os.path.isdir(supervisor.scratch):
         from shutil import rmtree
 
-        rmtree(scratch, ignore_errors=True)
+        rmtree(supervisor.scratch, ignore_errors=True)
     os._exit(0)  # nothing is left to do, and Python would take milliseconds for it

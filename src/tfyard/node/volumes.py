@@ -32,7 +32,7 @@ class Volumes:
             if volume is None:
                 text = f"{mount.get('mountPath')} mounts the volume {mount.get('name')}"
                 raise ContainerConfigError(f"{text}, which is not declared")
-            source = self.directory(volume, scratch) / str(mount.get("subPath") or "").lstrip("/")
+            source = inside(self.directory(volume, scratch), str(mount.get("subPath") or ""))
             read_only = bool(mount.get("readOnly")) or any(kind in volume for kind in READ_ONLY)
             found.append((str(source), str(mount["mountPath"]), read_only))
         return tuple(found)
@@ -44,13 +44,15 @@ class Volumes:
         if path := (volume.get("hostPath") or {}).get("path"):
             return Path(path)
         if kind := next((kind for kind in LASTING if volume.get(kind)), None):
-            return self.lasting / lasting_name(kind, volume[kind])
-        return scratch / str(name)
+            return inside(self.lasting, lasting_name(kind, volume[kind]))
+        return inside(scratch, str(name))
 
     def check(self, pod: Manifest) -> None:
-        """MissingObject if a ConfigMap or Secret is mounted that does not exist."""
+        """MissingObject if a ConfigMap or Secret is mounted that does not exist; ContainerConfigError if one of
+        its keys is a path that leaves the volume."""
         for volume in pod["spec"].get("volumes") or []:
-            _contents(volume, pod, self.objects)
+            for path in _contents(volume, pod, self.objects):
+                inside(self.lasting, path)
 
     def make(self, pod: Manifest, container: Manifest, scratch: Path) -> None:
         """What this container's mounts need: directories, and files from ConfigMaps and Secrets."""
@@ -60,6 +62,14 @@ class Volumes:
         for source, _, _ in self.mounts(pod, container, scratch):
             if not Path(source).exists():
                 Path(source).mkdir(parents=True)
+
+
+def inside(directory: Path, path: str) -> Path:
+    """The path in the directory; ContainerConfigError if it would leave it. Manifests may come from anywhere."""
+    found = directory / path
+    if ".." in Path(path).parts or not found.is_relative_to(directory) or "\0" in path:
+        raise ContainerConfigError(f"the path {path!r} leaves its volume")
+    return found
 
 
 def lasting_name(kind: str, source: Manifest) -> str:
@@ -79,7 +89,7 @@ def is_known(volume: Manifest) -> bool:
 def _fill(directory: Path, volume: Manifest, pod: Manifest, objects: Objects) -> None:
     """ConfigMaps, Secrets and the downward API appear as files."""
     for name, text in _contents(volume, pod, objects).items():
-        file = directory / name
+        file = inside(directory, name)
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(text.encode("utf-8", "surrogateescape"))
 

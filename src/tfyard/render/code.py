@@ -22,6 +22,8 @@ from .options import CodeFile, RenderOptions
 
 MAX_CONFIG_MAP = 1 << 20
 """The most that Kubernetes accepts in one ConfigMap."""
+MAX_UNPACKED, MAX_FILES = 4 << 30, 100_000
+"""Bytes and files of an archive that is fetched."""
 VOLUME = "tfyard-code"
 ARCHIVE = "code.tar.gz"
 _SOURCE_AT = "/tfyard-code"
@@ -129,9 +131,9 @@ def _unpacked(template: Manifest, code: Code, name: str) -> Manifest:
 
 
 def _fetched(template: Manifest, code: Code, name: str) -> Manifest:
-    return _by_init_container(
-        template, code, name, [*_python(f"{_SOURCE_AT}/{_FETCH}"), code.source, code.at]
-    )
+    limits = [str(MAX_UNPACKED), str(MAX_FILES)]
+    command = [*_python(f"{_SOURCE_AT}/{_FETCH}"), code.source, code.at, *limits]
+    return _by_init_container(template, code, name, command)
 
 
 def _by_init_container(template: Manifest, code: Code, name: str, command: list[str]) -> Manifest:
@@ -146,7 +148,7 @@ def _by_init_container(template: Manifest, code: Code, name: str, command: list[
 
 
 def _cloned(template: Manifest, code: Code, image: str) -> Manifest:
-    line = 'git clone --quiet "$1" "$2" && if [ -n "$3" ]; then git -C "$2" checkout --quiet "$3"; fi'
+    line = 'git clone --quiet -- "$1" "$2" && if [ -n "$3" ]; then git -C "$2" checkout --quiet "$3" --; fi'
     command = ["/bin/sh", "-c", line, "git", code.source, code.at, code.ref]
     step = podspec.init_container(VOLUME, template, command, [{"name": VOLUME, "mountPath": code.at}])
     return podspec.add_init_container(_with_directory(template, code), {**step, "image": image}, first=True)

@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tfyard.errors import Usage
+from tfyard import extras
 from tfyard.model import EVALUATOR, Job, Manifest, tensorflow_container
 from tfyard.model.names import DEFAULT_PORT, TENSORBOARD_IMAGE, TENSORBOARD_PORT
 
@@ -47,10 +47,8 @@ class Server(Struct, frozen=True, kw_only=True):
 
 def import_argon2() -> Any:
     """The package of the extra `notebook`, or an error that says how to install it."""
-    try:
+    with extras.needs("notebook", "Jupyter's password"):
         from argon2 import low_level
-    except ImportError:
-        raise Usage('Jupyter\'s password needs argon2-cffi: pip install "tfyard[notebook]"') from None
     return low_level
 
 

@@ -5,6 +5,7 @@ status.json      its status                 metrics.jsonl    metrics, read from 
 run.json         when, how it ended         logs/            one file per start of a container
 """
 
+import fcntl
 import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -17,6 +18,7 @@ from msgspec.structs import replace
 
 from tfyard.errors import TfyardError, Usage
 from tfyard.model import Job
+from tfyard.node import SCRATCH
 from tfyard.overview.record import RunRecord
 
 HOME = Path(os.environ.get("TFYARD_HOME") or ".tfyard")
@@ -32,14 +34,25 @@ class RunDirectory:
     def __init__(self, path: Path, warn: Callable[[str], None] = lambda _text: None) -> None:
         self.path, self._warn = path, warn
         self._has_warned = False
+        self._lock: int | None = None
+        """While the run goes on; the kernel releases it however we end."""
 
     @classmethod
     def make(cls, home: Path, job: Job, now: datetime, warn: Callable[[str], None]) -> "RunDirectory":
         try:
-            return cls(_new(home, f"{job.name}-{now.astimezone():%Y%m%d-%H%M%S}"), warn)
+            made = cls(_new(home, f"{job.name}-{now.astimezone():%Y%m%d-%H%M%S}"), warn)
         except OSError as error:
             fix = "set TFYARD_HOME to a folder that can be written to, or run from another folder"
             raise TfyardError(f"{error.filename or home}: {error.strerror}; {fix}") from None
+        made._lock = _lock(made.path)
+        return made
+
+    def close(self) -> None:
+        """The run has ended: nothing may stay but what is kept."""
+        _remove(self.path / SCRATCH)
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
 
     @property
     def name(self) -> str:
@@ -168,6 +181,7 @@ def _is_alive(pid: int) -> bool:
 
 def sweep(now: datetime, home: Path = HOME) -> list[str]:
     """Remove the runs whose time to live (keepFor, ttlSecondsAfterFinished) is over."""
+    sweep_scratch(home)
     gone = []
     for run in all_runs(home):
         record = run.load()
@@ -177,6 +191,30 @@ def sweep(now: datetime, home: Path = HOME) -> list[str]:
             rmtree(run.path)
             gone.append(run.name)
     return gone
+
+
+def sweep_scratch(home: Path = HOME) -> None:
+    """Remove what runs left that were killed together with their supervisor: it may hold Secrets."""
+    for scratch in home.glob(f"runs/*/{SCRATCH}"):
+        try:
+            lock = _lock(scratch.parent)
+        except FileNotFoundError:
+            continue  # another command was faster
+        if lock is not None:
+            _remove(scratch)
+            os.close(lock)
+
+
+def _lock(path: Path) -> int | None:
+    """None if another process has the lock, or if this file system has no locks. Not by process id: the process
+    may be in another PID namespace, and its id may be used again."""
+    directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(directory)
+        return None
+    return directory
 
 
 def _replace(path: Path, text: str) -> None:
@@ -201,3 +239,14 @@ def _overwrite(path: Path, text: str) -> None:
 def _log_key(path: Path) -> tuple[str, int]:
     stem, _, start = path.name.removesuffix(".log").rpartition(".")
     return stem, int(start) if start.isdigit() else 0
+
+
+def _remove(scratch: Path) -> None:
+    try:
+        scratch.rmdir()
+    except FileNotFoundError:
+        return  # the supervisor has removed it
+    except OSError:  # it is not empty
+        from shutil import rmtree  # slow to import, and rarely needed
+
+        rmtree(scratch, ignore_errors=True)

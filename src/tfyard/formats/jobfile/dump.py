@@ -5,7 +5,8 @@ from tfyard.model.names import QUEUE_NAME
 
 from .. import durations
 from . import volumes
-from .load import CLEAN, code_words
+from .code import split_address
+from .load import CLEAN
 from .shorten import Words, claims_of, given_only, role_words
 
 _CLEAN_WORDS = {policy: word for word, policy in CLEAN.items()}
@@ -129,7 +130,7 @@ def _code(code: Code) -> Words | str:
     key = {"folder": "path", "git": "git", "http": "url"}[code.kind]
     words = {key: code.source} | ({"ref": code.ref} if code.ref else {})
     words |= {"at": code.at} if code.at != Code(kind="folder", source="").at else {}
-    is_short = set(words) == {"path"} and code_words(code.source).path == code.source
+    is_short = set(words) == {"path"} and split_address(code.source).path == code.source
     return code.source if is_short else words
 
 

@@ -10,11 +10,11 @@ from tfyard.errors import Invalid
 from tfyard.formats import durations, limits, metadata, quantities, shell
 from tfyard.formats.declarations.reading import Notes, Path, read
 from tfyard.formats.pods import overlay, templates
+from tfyard.formats.pods import volumes as pod_volumes
 from tfyard.model import (
     ROLES,
     TENSORFLOW_CONTAINER,
     WORKER,
-    Code,
     Job,
     Manifest,
     RestartPolicy,
@@ -26,8 +26,8 @@ from tfyard.model import (
 from tfyard.model.expansion import references
 from tfyard.model.names import JOB_NAME, PORT_NAME, QUEUE_NAME
 
-from . import blame, volumes
-from .words import BoardWords, CodeWords, GangWords, JobFile, PodWords, RoleWords, VolumeWords
+from . import blame, code, volumes
+from .words import BoardWords, GangWords, JobFile, PodWords, RoleWords, VolumeWords
 
 RESTART: dict[str, RestartPolicy] = {
     "never": "Never",
@@ -58,7 +58,7 @@ def load(data: Manifest, text: Text, notes: Notes) -> Job | None:
         dialect=words.dialect,
         services=words.services,
         tensorboard=_tensorboard(words),
-        code=_code(words, notes),
+        code=code.load(words, _volumes(words), notes),
         objects=_claims(words, namespace),
     )
 
@@ -96,6 +96,18 @@ def _check_volumes(words: JobFile, notes: Notes) -> None:
         if volume.size and made.setdefault(volume.claim, claim := volumes.claim(volume, "")) != claim:
             text = f"the claim {volume.claim} is created twice, with different settings"
             notes.error((*path, "claim"), text, "give its size once", volume.claim)
+    if isinstance(words.tensorboard, BoardWords):
+        _check_board_volumes(words.tensorboard.volumes or {}, notes)
+
+
+def _check_board_volumes(found: dict[str, VolumeWords], notes: Notes) -> None:
+    """Those of TensorBoard are in no pod template."""
+    mounts = [volumes.mount(name, words) for name, words in found.items()]
+    spec: Manifest = {"volumes": [volumes.volume(name, words) for name, words in found.items()]}
+    spec["containers"] = [{"volumeMounts": mounts}]
+    inner, owners = Notes(), blame.Owners({("tensorboard",): PodWords(volumes=found)})
+    pod_volumes.check(spec, ("spec",), inner)
+    notes.extend(blame.blamed(problem, {"spec": spec}, owners) for problem in inner.problems)
 
 
 def _volumes(words: JobFile) -> dict[Path, VolumeWords]:
@@ -120,7 +132,8 @@ class _Roles:
         built = self._overlaid(self._template(own, path), own, path)
         inner = Notes()
         template = templates.load(built, (), inner)
-        found = [p for p in inner.problems if not (blame.is_missing_image(p) and self._has_bad_image(path))]
+        found = [p for p in inner.problems if not blame.is_repeated(p, built)]
+        found = [p for p in found if not (blame.is_missing_image(p) and self._has_bad_image(path))]
         owners: dict[Path, PodWords] = {(): self.words, path: own}
         self.notes.extend(blame.blamed(problem, built, owners) for problem in found)
         return Role(
@@ -168,9 +181,9 @@ class _Roles:
     def _container(self, own: PodWords, path: Path, found: dict[str, VolumeWords]) -> Manifest:
         top = self.words
         run = own.run if own.run is not None else top.run
-        self._warn_of_references(run, (*path, "run") if own.run is not None else ("run",))
+        self._check_run(run, path if own.run is not None else ())
         port = own.port or top.port
-        workdir = own.workdir or top.workdir or (_code_at(top) if top.code else None)
+        workdir = own.workdir or top.workdir or (code.mount_path(top) if top.code else None)
         return {
             "name": TENSORFLOW_CONTAINER,
             "image": own.image or top.image or "",
@@ -184,13 +197,16 @@ class _Roles:
             ),
         }
 
-    def _warn_of_references(self, run: str | list[str] | None, path: Path) -> None:
+    def _check_run(self, run: str | list[str] | None, path: Path) -> None:
         """Kubernetes' `$(NAME)` has another meaning in a shell, and no program is called in capitals."""
-        names = [name for name in sorted(references(run)) if name.isupper()] if isinstance(run, str) else []
-        for name in names:
-            self.notes.warn(
-                path, f"the shell takes $({name}) for a program to run", f"for the variable, write ${name}"
-            )
+        if not isinstance(run, str):
+            return
+        if not run.strip():
+            fix = "give the command, or remove it to run the image's entrypoint"
+            self.notes.error((*path, "run"), "must not be empty", fix, run)
+        for name in (name for name in sorted(references(run)) if name.isupper()):
+            text = f"the shell takes $({name}) for a program to run"
+            self.notes.warn((*path, "run"), text, f"for the variable, write ${name}")
 
     def _env(self, own: PodWords, path: Path) -> list[Manifest]:
         values = {**self._texts(self.words, ()), **self._texts(own, path)}
@@ -294,34 +310,6 @@ def _tensorboard(words: JobFile) -> TensorBoard | None:
         volumes=tuple(volumes.volume(name, volume) for name, volume in found.items()),
         mounts=tuple(volumes.mount(name, volume) for name, volume in found.items()),
     )
-
-
-def _code_at(words: JobFile) -> str:
-    return words.code.at if isinstance(words.code, CodeWords) else CodeWords().at
-
-
-def _code(words: JobFile, notes: Notes) -> Code | None:
-    if words.code is None:
-        return None
-    code = code_words(words.code) if isinstance(words.code, str) else words.code
-    given = {"folder": code.path, "git": code.git, "http": code.url}
-    chosen = [(kind, source) for kind, source in given.items() if source is not None]
-    if len(chosen) != 1:
-        notes.error(("code",), "must have one source", "give exactly one of path, git, url")
-        return None
-    kind: Any
-    kind, source = chosen[0]
-    return Code(kind=kind, source=str(source), at=code.at, ref=code.ref)
-
-
-def code_words(text: str) -> CodeWords:
-    """A git URL may end with a branch, tag or commit after a `#`."""
-    address, _, ref = text.partition("#")
-    if address.startswith(("git+", "git@", "git://", "ssh://")) or address.endswith(".git"):
-        return CodeWords(git=address.removeprefix("git+"), ref=ref)
-    if text.startswith(("http://", "https://")):
-        return CodeWords(url=text)
-    return CodeWords(path=text)
 
 
 def _claims(words: JobFile, namespace: str) -> tuple[Manifest, ...]:

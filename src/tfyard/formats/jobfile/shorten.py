@@ -45,7 +45,7 @@ def _program(job: Job, container: Manifest) -> Words:
 
 def _run(command: list[str]) -> str | list[str]:
     line = shell.line_of(command)
-    return command if line is None else line
+    return line if line and line.strip() else command
 
 
 def _port(container: Manifest) -> Words:

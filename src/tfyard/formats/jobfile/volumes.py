@@ -1,15 +1,14 @@
 """Volumes of the job file <-> Kubernetes' volumes and mounts."""
 
-import re
 from typing import Any
 
 from tfyard.formats.declarations.reading import Notes, Path
+from tfyard.formats.pods.volumes import LABEL, NOT_ABSOLUTE
 from tfyard.model import Manifest
 
 from .. import quantities
 from .words import VolumeWords
 
-VOLUME_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 SOURCES = {
     "nfs": "nfs",
     "claim": "claim",
@@ -23,10 +22,7 @@ SOURCES = {
 
 
 def check(name: str, words: VolumeWords, path: Path, notes: Notes) -> None:
-    if not VOLUME_NAME.fullmatch(name):
-        better = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
-        text = "must be lower-case letters, digits and '-', and not start or end with '-'"
-        notes.error(path, text, f'for example "{better}"' if better else "")
+    """What its pod template does not show."""
     given = [word for field, word in SOURCES.items() if getattr(words, field) is not None]
     if len(given) != 1:
         text = f"has {len(given)} sources ({', '.join(given)})" if given else "has no source"
@@ -36,7 +32,7 @@ def check(name: str, words: VolumeWords, path: Path, notes: Notes) -> None:
             (*path, "nfs"), "must be an NFS export", 'for example "10.0.0.5:/exports/data"', words.nfs
         )
     if not words.at.startswith("/"):
-        notes.error((*path, "at"), "must be an absolute path", f'for example "/{words.at}"', words.at)
+        notes.error((*path, "at"), NOT_ABSOLUTE, f'for example "/{words.at}"', words.at)
     if words.size is None and (words.storage_class or words.access):
         notes.error((*path, "size"), "must be given to create the claim", "for example size: 5Gi")
     if words.size is not None:
@@ -99,7 +95,7 @@ def claim_words(spec: Manifest | None) -> dict[str, Any]:
 def words_for(volume: Manifest, mount: Manifest) -> dict[str, Any] | None:
     """The words for a volume and its mount, or None if the file has no words for it."""
     extras = set(mount) - {"name", "mountPath", "subPath", "readOnly"}
-    is_odd = extras or len(volume) != 2 or not VOLUME_NAME.fullmatch(volume["name"])
+    is_odd = extras or len(volume) != 2 or not LABEL.fullmatch(volume["name"])
     found = None if is_odd else _source_words(volume)
     if found is None or not mount["mountPath"].startswith("/"):
         return None

@@ -10,7 +10,7 @@ from tfyard.formats.declarations.reading import Notes, Path
 from tfyard.model import TENSORFLOW_CONTAINER, Manifest
 from tfyard.model.names import DEFAULT_PORT, PORT_NAME
 
-from . import checks
+from . import checks, volumes
 
 OLD_GPU = "alpha.kubernetes.io/nvidia-gpu"
 GPU = "nvidia.com/gpu"
@@ -19,13 +19,15 @@ GPU = "nvidia.com/gpu"
 def load(template: Manifest, path: Path, notes: Notes) -> Manifest:
     found = checks.unknown_fields(template, path)
     notes.extend(found)
-    if any(problem.severity == "error" and problem.message not in quantities.MESSAGES for problem in found):
+    if any(problem.severity == "error" and not quantities.is_about_amount(problem) for problem in found):
         return {}  # of the wrong types: no further check is possible
     spec: Manifest = template.get("spec") or {}
     containers = _containers(template)
     _check_containers(containers, (*path, "spec", "containers"), notes)
     for i, container in enumerate(spec.get("initContainers") or []):
         _check_image(container, (*path, "spec", "initContainers", i), notes)
+        volumes.check_label(container["name"], (*path, "spec", "initContainers", i, "name"), notes)
+    volumes.check(spec, (*path, "spec"), notes)
     modern = _modern_gpus(spec)
     return {**template, "spec": {**spec, **modern}} if modern else template
 
@@ -95,6 +97,7 @@ def _check_containers(containers: list[Manifest], path: Path, notes: Notes) -> N
                 names[i],
             )
         seen.add(names[i])
+        volumes.check_label(container["name"], (*path, i, "name"), notes)
         _check_image(container, (*path, i), notes)
         _check_ports(container.get("ports") or [], (*path, i, "ports"), notes)
         _check_gpu(container, (*path, i, "resources"), notes)

@@ -10,7 +10,7 @@ from msgspec import Meta, Struct, field
 
 from tfyard.formats import limits, metadata
 from tfyard.formats.declarations.reading import Notes, Path, read
-from tfyard.formats.pods import checks, templates
+from tfyard.formats.pods import checks, templates, volumes
 from tfyard.model import (
     CHIEF,
     MASTER,
@@ -230,8 +230,12 @@ def _tensorboard(spec: TfJobSpec, notes: Notes) -> TensorBoard | None:
     if board is None:
         return None
     path: Path = ("spec", "tensorboard")
-    notes.extend(checks.unknown_fields({"volumes": board.volumes}, path, "PodSpec"))
-    notes.extend(checks.unknown_fields({"volumeMounts": board.volume_mounts}, path, "Container"))
+    found = checks.unknown_fields({"volumes": board.volumes}, path, "PodSpec")
+    found += checks.unknown_fields({"volumeMounts": board.volume_mounts}, path, "Container")
+    notes.extend(found)
+    if not any(problem.severity == "error" for problem in found):
+        volumes.check_volumes(board.volumes, (*path, "volumes"), notes)
+        volumes.check_mounts(board.volume_mounts, board.volumes, (*path, "volumeMounts"), notes)
     return TensorBoard(
         log_dir=board.log_dir,
         image=spec.tf_image,

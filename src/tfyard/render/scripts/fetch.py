@@ -1,4 +1,4 @@
-# Fetches the job's code.  fetch.py ADDRESS_OF_ARCHIVE FOLDER
+# Fetches the job's code.  fetch.py ADDRESS_OF_ARCHIVE FOLDER MOST_BYTES MOST_FILES
 # Works with Python 2 and 3, because images may be old.
 import contextlib
 import os
@@ -14,7 +14,20 @@ try:
 except ImportError:
     from urllib2 import urlopen
 
-address, target = sys.argv[1:]
+address, target = sys.argv[1:3]
+most_bytes, most_files = map(int, sys.argv[3:])
+
+
+def limited(members, size):
+    total = 0
+    for count, member in enumerate(members, 1):
+        total += getattr(member, size)
+        if count > most_files or total > most_bytes:
+            message = "the archive has more than {} files or, unpacked, more than {} bytes"
+            sys.exit(message.format(most_files, most_bytes))
+        yield member
+
+
 work = tempfile.mkdtemp()
 archive, unpacked = os.path.join(work, "archive"), os.path.join(work, "unpacked")
 for attempt in range(1, 6):
@@ -31,11 +44,11 @@ for attempt in range(1, 6):
 os.mkdir(unpacked)
 if zipfile.is_zipfile(archive):
     with zipfile.ZipFile(archive) as found:
-        found.extractall(unpacked)
+        found.extractall(unpacked, limited(found.infolist(), "file_size"))
 else:
     with tarfile.open(archive) as found:
         safely = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
-        found.extractall(unpacked, **safely)
+        found.extractall(unpacked, limited(found, "size"), **safely)
 
 # Archives of repositories contain one folder with everything in it.
 inside = os.listdir(unpacked)
