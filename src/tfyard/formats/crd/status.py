@@ -67,7 +67,7 @@ _V1ALPHA1: dict[str, Schema] = {"replicaStatuses": schema.KEEP_UNKNOWN}
 """A list in v1alpha1. Such objects exist, and could not be changed if the schema required a mapping."""
 _ONE_OWNER: Schema = {"x-kubernetes-map-type": "atomic"}
 """One writer, so the server need not list in managedFields who owns which field of the status. That list is read
-and written with every change of the job; the status would be a fifth of it."""
+and written with every change of the job; the status would be a tenth of it."""
 
 
 def described() -> Schema:
