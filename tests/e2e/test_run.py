@@ -146,18 +146,35 @@ def test_a_missed_deadline_exits_with_124(yard: Yard) -> None:
     assert outcome.status["failure"]["cause"] == "DeadlineExceeded"
 
 
-def test_the_backoff_limit_counts_restarts_in_place(yard: Yard) -> None:
-    yard.job("import sys; sys.exit(7)", restart="on-failure", retries=1)
+@pytest.mark.parametrize(
+    ("restart", "code", "retries", "told"),
+    [
+        ("on-failure", 7, 0, "(0 restarts allowed): worker-0 exited with code 7"),
+        ("on-failure", 7, 1, "(1 restart allowed): worker-0 exited with code 7 after 1 restart"),
+        ("on-failure", 7, 2, "(2 restarts allowed): worker-0 exited with code 7 after 2 restarts"),
+        ("always", 7, 1, "(1 restart allowed): worker-0 exited with code 7 after 1 restart"),
+        ("exit-code", 200, 2, "(2 restarts allowed): worker-0 exited with code 200"),
+    ],
+)
+def test_retries_is_how_often_tasks_are_restarted_in_place_or_replaced(
+    yard: Yard, restart: str, code: int, retries: int, told: str
+) -> None:
+    yard.job(f"import sys; sys.exit({code})", restart=restart, retries=retries)
     outcome = yard.run()
-    assert outcome.code == 7
+    assert (outcome.code, outcome.starts("worker-0")) == (code, retries + 1)
     assert outcome.status["failure"]["cause"] == "BackoffLimitExceeded"
+    assert outcome.message.endswith(told)
+    (task,) = json.loads((outcome.directory / "run.json").read_text())["tasks"]
+    assert (task["outcome"], task["exit_code"], task["starts"]) == ("Failed", code, retries + 1)
+    counts = outcome.status["replicaStatuses"]["Worker"]
+    assert (counts["failed"], counts.get("active", 0)) == (1, 0)
 
 
-def test_the_backoff_limit_counts_replaced_tasks(yard: Yard) -> None:
-    yard.job("import sys; sys.exit(200)", restart="exit-code", retries=2)
+def test_a_limit_is_for_all_tasks_together(yard: Yard) -> None:
+    script = "import os, sys, time\nif os.environ['TASK_NAME'] == 'worker-0': sys.exit(7)\ntime.sleep(1000)"
+    yard.job(script, restart="on-failure", retries=1, worker=2, env=NAMED)
     outcome = yard.run()
-    assert outcome.code == 200
-    assert outcome.starts("worker-0") == 3
+    assert (outcome.starts("worker-0"), outcome.starts("worker-1")) == (2, 1)
 
 
 def test_a_job_with_no_time_to_live_leaves_no_run_behind(yard: Yard) -> None:
@@ -186,6 +203,19 @@ def test_a_rehearsed_preemption_replaces_the_task_and_costs_no_retry(yard: Yard)
     assert outcome.code == 0
     assert outcome.starts("worker-0") == 2
     assert outcome.status["replicaStatuses"]["Worker"].get("restarts", 0) == 0
+
+
+def test_a_job_ends_with_its_program_although_a_sidecar_never_would(yard: Yard) -> None:
+    """The sidecar that fails, and is restarted, counts against no limit either."""
+    sidecars = [
+        {"name": "proxy", "image": "none", "command": ["sleep", "1000"]},
+        {"name": "broken", "image": "none", "command": ["false"]},
+    ]
+    overlay = {"spec": {"containers": sidecars}}
+    yard.job("import time; time.sleep(.5)", restart="on-failure", retries=1, overlay=overlay)
+    outcome = yard.run()
+    assert outcome.code == 0
+    assert [event["stopped"] for event in outcome.of("ended", "worker-0.proxy")] == ["the job has ended"]
 
 
 def test_an_evaluator_may_go_on_for_its_grace(yard: Yard) -> None:

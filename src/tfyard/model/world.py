@@ -26,6 +26,8 @@ class Pod(Struct, frozen=True, kw_only=True, gc=False):
     reason: str = ""
     restarts: int = 0
     """How often containers were restarted in place."""
+    restart_due: bool = False
+    """Its program has ended, and its node starts it again in place, unless the job ends before."""
     disrupted: bool = False
     """The cluster took it away (drain, preemption, eviction, a lost node): not the program's own failure."""
     member: bool = False

@@ -2,7 +2,15 @@
 
 import pytest
 
-from tfyard.backends.kubernetes.views import Meta, PodView, to_pod
+from tfyard.backends.kubernetes.views import (
+    ContainerStatus,
+    Meta,
+    PodStatus,
+    PodView,
+    State,
+    Waiting,
+    to_pod,
+)
 from tfyard.model.names import ATTEMPT, REPLICA_INDEX, REPLICA_TYPE
 
 
@@ -14,3 +22,20 @@ def test_an_attempt_that_is_no_number_is_the_first(text: str, attempt: int) -> N
     pod = to_pod(PodView(Meta("train-worker-0", labels=labels, annotations={ATTEMPT: text})))
     assert pod is not None
     assert pod.attempt == attempt
+
+
+@pytest.mark.parametrize(
+    ("container", "reason", "is_due"),
+    [
+        ("tensorflow", "CrashLoopBackOff", True),
+        ("tensorflow", "ContainerCreating", False),
+        ("proxy", "CrashLoopBackOff", False),
+    ],
+)
+def test_the_restart_of_a_program_in_a_crash_loop_is_due(container: str, reason: str, is_due: bool) -> None:
+    states = {"tensorflow": State(), "proxy": State(), container: State(waiting=Waiting(reason))}
+    found = tuple(ContainerStatus(name=name, state=state) for name, state in states.items())
+    labels = {REPLICA_TYPE: "worker", REPLICA_INDEX: "0"}
+    pod = to_pod(PodView(Meta("train-worker-0", labels=labels), status=PodStatus(container_statuses=found)))
+    assert pod is not None
+    assert pod.restart_due == is_due

@@ -145,7 +145,12 @@ class Terminated(Struct, frozen=True, rename="camel", gc=False):
     message: str = ""
 
 
+class Waiting(Struct, frozen=True, gc=False):
+    reason: str = ""
+
+
 class State(Struct, frozen=True, gc=False):
+    waiting: Waiting | None = None
     terminated: Terminated | None = None
 
 
@@ -203,6 +208,7 @@ DISRUPTIONS = frozenset(
 """Pod reasons by which a kubelet says that the program did not fail. Newer clusters also set DisruptionTarget."""
 
 
+CRASH_LOOP = "CrashLoopBackOff"
 ROLE_LABELS = {role.lower(): role for role in ROLES}
 
 
@@ -226,6 +232,7 @@ def to_pod(view: PodView) -> Pod | None:
         message=(ended.message if ended else "") or status.message,
         reason=status.reason or (ended.reason if ended else ""),
         restarts=sum(c.restart_count for c in (*status.container_statuses, *status.init_container_statuses)),
+        restart_due=_is_restart_due(status),
         disrupted=_is_disrupted(status),
         member=_is_member(view),
         waits=_is_member(view) and not view.spec.node_name,
@@ -248,6 +255,13 @@ def _main_status(status: PodStatus) -> ContainerStatus | None:
     )
     named = (c for c in status.container_statuses if c.name == TENSORFLOW_CONTAINER)
     return next(failed, None) or next(named, None) or next(iter(status.container_statuses), None)
+
+
+def _is_restart_due(status: PodStatus) -> bool:
+    """The kubelet restarts the program, or what must run before it, and waits longer before each restart."""
+    trainer = next((c for c in status.container_statuses if c.name == TENSORFLOW_CONTAINER), None)
+    found = (*status.init_container_statuses, *((trainer,) if trainer else status.container_statuses[:1]))
+    return any(each.state.waiting and each.state.waiting.reason == CRASH_LOOP for each in found)
 
 
 def _attempt(annotations: dict[str, str]) -> int:
