@@ -49,7 +49,8 @@ def _with_value(words: list[str], option: str) -> list[str]:
 @click.option("--save", metavar="FILE", help="Write a job file that does the same, and run it.")
 @click.option("--name", help="Name of the job; default: the file's.")
 @click.option("--dry-run", is_flag=True, help="Print the processes and their TF_CONFIG; start nothing.")
-@click.option("--gpus", is_flag=True, help="Distribute this machine's GPUs over the tasks.")
+@click.option("--gpus", is_flag=True, help="Warn if there is no GPU; GPUs are always distributed.")
+@click.option("--share-gpus", is_flag=True, help="Let tasks share GPUs if they request more than there are.")
 @click.option("--tensorboard", is_flag=True, help="Start TensorBoard on the job's log directory.")
 @click.option(
     "--kill", multiple=True, metavar="TASK@TIME", help="Evict a task after that time, as a preemption does."

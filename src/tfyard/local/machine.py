@@ -13,6 +13,7 @@ from tfyard.backends.local import run_directory
 from tfyard.backends.local.runner import task_of
 from tfyard.errors import Usage
 from tfyard.local import attach, code, gpus
+from tfyard.local.gpus import Shares
 from tfyard.local.prepared import Prepared
 from tfyard.model import TENSORFLOW_CONTAINER, Create, Manifest, Observed, Task
 from tfyard.node.containers import ContainerConfigError, MissingObject, NoCommand
@@ -31,8 +32,7 @@ class Machine(Struct, frozen=True, kw_only=True):
     base_env: Mapping[str, str]
     variables: dict[str, str] = {}
     """`--env`."""
-    gpus: dict[Task, str] = {}
-    """Task -> CUDA_VISIBLE_DEVICES."""
+    gpus: Shares = {}
     code: tuple[Path, str] | None = None
     """(folder, mount path)."""
     attached: frozenset[str] = frozenset()
@@ -44,10 +44,9 @@ class Machine(Struct, frozen=True, kw_only=True):
 
     def adapted(self, pod: Manifest, task: Task) -> Manifest:
         """The planner's pod with what only a run here adds: variables, GPUs, and the code as a volume."""
-        env = {**({gpus.VARIABLE: self.gpus[task]} if task in self.gpus else {}), **self.variables}
-        spec = pod["spec"]
+        spec, defaults = pod["spec"], gpus.variables(self.gpus, task)
         volumes = [*(spec.get("volumes") or ()), *self._code_volume()]
-        parts = {key: [self._container(c, env) for c in spec.get(key) or ()] for key in _KINDS}
+        parts = {key: [self._container(c, defaults) for c in spec.get(key) or ()] for key in _KINDS}
         return {**pod, "spec": {**spec, "volumes": volumes, **parts}}
 
     def attach(self, pod: Manifest, task: Task, node: Node) -> Manifest:
@@ -71,7 +70,10 @@ class Machine(Struct, frozen=True, kw_only=True):
     def _code_volume(self) -> list[Manifest]:
         return [{"name": CODE_VOLUME, "hostPath": {"path": str(self.code[0])}}] if self.code else []
 
-    def _container(self, container: Manifest, env: Mapping[str, str]) -> Manifest:
+    def _container(self, container: Manifest, defaults: Mapping[str, str]) -> Manifest:
+        """`defaults`: variables that the container may set otherwise."""
+        own = {entry["name"] for entry in container.get("env") or ()}
+        env = {name: value for name, value in defaults.items() if name not in own} | self.variables
         mount = [{"name": CODE_VOLUME, "mountPath": self.code[1]}] if self.code else []
         return {
             **container,
@@ -97,10 +99,14 @@ def machine(prepared: Prepared, directory: Path) -> Machine:
         volumes=Volumes(Path.cwd() / run_directory.HOME / "volumes", prepared.mounts, prepared.objects),
         base_env=base_env(),
         variables=settings.variables,
-        gpus=gpus.share(job, gpus.visible()) if settings.gpus else {},
+        gpus={} if gpus.VARIABLE in settings.variables else _share_gpus(prepared),
         code=(found, job.code.at) if job.code and found else None,
         attached=frozenset(settings.attach),
     )
+
+
+def _share_gpus(prepared: Prepared) -> Shares:
+    return gpus.share(prepared.job, gpus.visible(), sharing=prepared.settings.share_gpus)
 
 
 def base_env() -> dict[str, str]:

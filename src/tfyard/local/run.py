@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from tfyard import formats
 from tfyard.backends.local import run_directory
 from tfyard.backends.local.run_directory import RunDirectory
-from tfyard.local import code, tensorboard
+from tfyard.local import code, gpus, tensorboard
 from tfyard.local.attach import script_path
 from tfyard.local.loop import Loop, Watch
 from tfyard.local.machine import machine
@@ -33,8 +33,8 @@ class Run:
         self.directory.write("job.yaml", formats.dump(prepared.job, "jobfile").text())
         if prepared.job.code is not None:
             code.fetch(prepared.job.code, self.directory.path / "code")
-        here = machine(prepared, self.directory.path.resolve())
-        self._loop = Loop(prepared, here, self.directory, self._emit)
+        self._machine = machine(prepared, self.directory.path.resolve())
+        self._loop = Loop(prepared, self._machine, self.directory, self._emit)
 
     async def execute(self) -> RunRecord:
         """Until the job has ended and no process is left."""
@@ -64,11 +64,18 @@ class Run:
         self._note("info", "images are not used here: every task is a process of this machine")
         if missing := shortfalls(job):
             self._note("warning", f"not supported here: {', '.join(missing)}")
+        self._announce_gpus()
         for name, directory in stand_ins(job, set(self.prepared.mounts)):
             volume = f"{run_directory.HOME}/volumes/{directory}"
             self._note("info", f"volume {name} is {volume}; --mount {name}=DIR uses another directory")
         for task in self.prepared.settings.attach:
             self._note("info", f"start {task} yourself, with its environment: sh {script_path(path, task)}")
+
+    def _announce_gpus(self) -> None:
+        if self._machine.gpus:
+            self._note("info", gpus.describe(self._machine.gpus))
+        elif text := gpus.missing(self.prepared.job, gpus.visible(), asked=self.prepared.settings.gpus):
+            self._note("warning", text)
 
     def _helpers(self) -> dict[str, Command]:
         if not self.prepared.settings.tensorboard:

@@ -31,6 +31,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     """The job file that will be written for a script; its `code` is relative to that file."""
     name: str | None = None
     gpus: bool = False
+    """Say so if there is none. They are distributed in any case."""
+    share_gpus: bool = False
     tensorboard: bool = False
     kill: tuple[str, ...] = ()
     attach: tuple[str, ...] = ()
