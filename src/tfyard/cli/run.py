@@ -53,7 +53,10 @@ def _with_value(words: list[str], option: str) -> list[str]:
 @click.option("--share-gpus", is_flag=True, help="Let tasks share GPUs if they request more than there are.")
 @click.option("--tensorboard", is_flag=True, help="Start TensorBoard on the job's log directory.")
 @click.option(
-    "--kill", multiple=True, metavar="TASK@TIME", help="Evict a task after that time, as a preemption does."
+    "--kill",
+    multiple=True,
+    metavar="TASK@TIME[:now]",
+    help="Evict a task after that time, as a preemption does: by SIGTERM; with :now, by SIGKILL.",
 )
 @click.option(
     "--attach", multiple=True, metavar="TASK", help="Start this task yourself, for example in a debugger."

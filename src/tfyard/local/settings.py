@@ -58,6 +58,8 @@ class Rehearsal(Struct, frozen=True):
 
     task: str
     after: float
+    now: bool = False
+    """By SIGKILL, without a grace period."""
 
 
 def check(settings: Settings) -> None:
@@ -106,13 +108,14 @@ def mount(text: str, job: Job) -> tuple[str, Path]:
 
 
 def rehearsal(text: str, job: Job) -> Rehearsal:
-    """`--kill TASK@TIME`."""
+    """`--kill TASK@TIME` or `TASK@TIME:now`."""
     name, _, when = text.partition("@")
     task(name, job, "--kill")
+    when, colon, how = when.partition(":")
     seconds = durations.read(when, (), Notes())
-    if seconds is None:
-        raise Usage(f"--kill {text}: must be TASK@TIME, as in {name}@30s")
-    return Rehearsal(name, float(seconds))
+    if seconds is None or how != ("now" if colon else ""):
+        raise Usage(f"--kill {text}: must be TASK@TIME or TASK@TIME:now, as in {name}@30s")
+    return Rehearsal(name, float(seconds), now=bool(colon))
 
 
 def task(name: str, job: Job, option: str) -> str:

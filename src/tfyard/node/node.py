@@ -113,9 +113,13 @@ class Node:
             self._pods[uid].delete(grace)
             self._forget_gone()
 
-    def evict(self, uid: str, reason: str) -> None:
-        if uid in self._pods:
-            self._pods[uid].evict(reason)
+    def evict(self, uid: str, reason: str, grace: float | None = None) -> float | None:
+        """The grace period that it has; None: there is no such pod."""
+        if uid not in self._pods:
+            return None
+        pod = self._pods[uid]
+        pod.evict(reason, grace)
+        return pod.grace if grace is None else grace
 
     def states(self) -> list[PodState]:
         return [pod.state() for pod in self._pods.values()]

@@ -196,12 +196,11 @@ class Pod:
             self.deleting = datetime.now(UTC) + timedelta(seconds=grace)
         self._stop(grace)
 
-    def evict(self, reason: str) -> None:
+    def evict(self, reason: str, grace: float | None = None) -> None:
         """As a drain or a preemption does: stopped, and Failed if it had not ended."""
-        if not self._goes_on:
-            return
-        self.evicted = reason
-        self._stop(self.grace)
+        if self._goes_on:
+            self.evicted = reason
+            self._stop(self.grace if grace is None else grace)
 
     @property
     def _is_running(self) -> bool:

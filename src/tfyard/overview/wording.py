@@ -2,6 +2,9 @@
 
 from tfyard.model.run_events import Ended
 
+NAMED_TASKS = 4
+"""More than this are counted instead of named."""
+
 
 def ending(ended: Ended) -> str:
     if ended.stopped:
@@ -15,6 +18,13 @@ def starting_again(start: int) -> str:
 
 def skipped(lines: int) -> str:
     return f"… {lines:,} lines not shown; its log has them"
+
+
+def waiting(tasks: list[str], seconds: float) -> str:
+    """For tasks that were asked to stop."""
+    more = f" and {len(tasks) - NAMED_TASKS} more" if len(tasks) > NAMED_TASKS else ""
+    named = ", ".join(tasks[:NAMED_TASKS])
+    return f"waiting for {named}{more} to stop: SIGTERM was sent, SIGKILL follows in {seconds:.0f} s"
 
 
 def duration(seconds: float) -> str:

@@ -58,12 +58,12 @@ class LocalRunner:
         for state in self._node.states():
             self._node.delete(state.uid, 0 if force else None)
 
-    def evict(self, task: str) -> bool:
-        """As a preemption does; false if the task is not running."""
-        found = [s for s in self._node.states() if s.is_running and task_of(s.manifest).name == task]
-        for state in found:
-            self._node.evict(state.uid, PREEMPTED)
-        return bool(found)
+    def evict(self, task: str, grace: float | None = None) -> float | None:
+        """As a preemption does. The grace period that it has; None if the task is not running."""
+        states = (state for state in self._node.states() if state.phase in ("Pending", "Running"))
+        found = (s for s in states if s.is_running and task_of(s.manifest).name == task)
+        state = next(found, None)
+        return None if state is None else self._node.evict(state.uid, PREEMPTED, grace)
 
     def tasks(self) -> dict[str, str]:
         """Uid of a pod -> the name of its task."""
