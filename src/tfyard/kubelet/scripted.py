@@ -121,11 +121,12 @@ class ScriptedRuntime:
             if not will_restart(scripted.pod, code):
                 await report(scripted.ended(exits))
                 return
-            scripted.last, scripted.started = exits, datetime.now(UTC)
-            scripted.restarts += 1
-            if script.restart_after:
+            scripted.last = exits
+            if script.restart_after and scripted.restarts:
                 await report(scripted.waiting("CrashLoopBackOff"))
                 await asyncio.sleep(script.restart_after)
+            scripted.started = datetime.now(UTC)
+            scripted.restarts += 1
 
     async def _run_once(self, scripted: ScriptedPod, report: Report) -> int:
         script = scripted.script
