@@ -78,9 +78,16 @@ def test_a_job_file_is_not_said_to_take_arguments(folder: Path) -> None:
         (["--set", "worker=x"], "--set worker=x: must be a number from 0 to 100000, as in worker=4"),
         (["--set", "worker=²"], "--set worker=²: must be a number from 0 to 100000, as in worker=4"),
         (["--set", "worker="], "--set worker=: must be a number from 0 to 100000, as in worker=4"),
-        (["--kill", "worker-0"], "--kill worker-0: must be TASK@TIME, as in worker-0@30s"),
-        (["--kill", "worker-0@"], "--kill worker-0@: must be TASK@TIME, as in worker-0@30s"),
-        (["--kill", "worker-0@soon"], "--kill worker-0@soon: must be TASK@TIME, as in worker-0@30s"),
+        (["--kill", "worker-0"], "--kill worker-0: must be TASK@TIME or TASK@TIME:now, as in worker-0@30s"),
+        (["--kill", "worker-0@"], "--kill worker-0@: must be TASK@TIME or TASK@TIME:now, as in worker-0@30s"),
+        (
+            ["--kill", "worker-0@soon"],
+            "--kill worker-0@soon: must be TASK@TIME or TASK@TIME:now, as in worker-0@30s",
+        ),
+        (
+            ["--kill", "worker-0@1s:x"],
+            "--kill worker-0@1s:x: must be TASK@TIME or TASK@TIME:now, as in worker-0@30s",
+        ),
         (["--kill", "wroker-0@1s"], "--kill wroker-0: task not found; did you mean worker-0?"),
     ],
 )

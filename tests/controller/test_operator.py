@@ -50,6 +50,25 @@ async def test_a_failed_job_says_which_task_and_how(control_plane: ControlPlane,
         assert status["completionTime"]
 
 
+@pytest.mark.parametrize(
+    ("limit", "told"),
+    [
+        (0, "(0 restarts allowed): worker-0 exited with code 7"),
+        (1, "(1 restart allowed): worker-0 exited with code 7 after 1 restart"),
+    ],
+)
+async def test_a_job_fails_instead_of_a_restart_that_its_limit_forbids(
+    control_plane: ControlPlane, namespace: str, limit: int, told: str
+) -> None:
+    """The kubelet makes its first restart at once, and waits before the others."""
+    crashing = Script(run_for=0.1, exit_codes=(7,), restart_after=300)
+    async with bench(control_plane, namespace, crashing) as yard:
+        await yard.submit(tfjob(policy={"backoffLimit": limit}, Worker={"restartPolicy": "OnFailure"}))
+        status = await yard.phase("Failed")
+        assert status["failure"]["message"].endswith(told)
+        assert status["replicaStatuses"]["Worker"].get("restarts", 0) == limit
+
+
 async def test_a_quiet_job_misses_its_deadline(control_plane: ControlPlane, namespace: str) -> None:
     async with bench(control_plane, namespace, Script()) as yard:
         await yard.submit(tfjob(policy={"activeDeadlineSeconds": 1}, Worker=1))

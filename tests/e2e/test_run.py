@@ -8,7 +8,7 @@ import socket
 
 import pytest
 
-from tests.e2e.conftest import Yard, survivors
+from tests.e2e.conftest import Outcome, Yard, survivors
 
 pytestmark = pytest.mark.processes
 
@@ -146,18 +146,35 @@ def test_a_missed_deadline_exits_with_124(yard: Yard) -> None:
     assert outcome.status["failure"]["cause"] == "DeadlineExceeded"
 
 
-def test_the_backoff_limit_counts_restarts_in_place(yard: Yard) -> None:
-    yard.job("import sys; sys.exit(7)", restart="on-failure", retries=1)
+@pytest.mark.parametrize(
+    ("restart", "code", "retries", "told"),
+    [
+        ("on-failure", 7, 0, "(0 restarts allowed): worker-0 exited with code 7"),
+        ("on-failure", 7, 1, "(1 restart allowed): worker-0 exited with code 7 after 1 restart"),
+        ("on-failure", 7, 2, "(2 restarts allowed): worker-0 exited with code 7 after 2 restarts"),
+        ("always", 7, 1, "(1 restart allowed): worker-0 exited with code 7 after 1 restart"),
+        ("exit-code", 200, 2, "(2 restarts allowed): worker-0 exited with code 200"),
+    ],
+)
+def test_retries_is_how_often_tasks_are_restarted_in_place_or_replaced(
+    yard: Yard, restart: str, code: int, retries: int, told: str
+) -> None:
+    yard.job(f"import sys; sys.exit({code})", restart=restart, retries=retries)
     outcome = yard.run()
-    assert outcome.code == 7
+    assert (outcome.code, outcome.starts("worker-0")) == (code, retries + 1)
     assert outcome.status["failure"]["cause"] == "BackoffLimitExceeded"
+    assert outcome.message.endswith(told)
+    (task,) = json.loads((outcome.directory / "run.json").read_text())["tasks"]
+    assert (task["outcome"], task["exit_code"], task["starts"]) == ("Failed", code, retries + 1)
+    counts = outcome.status["replicaStatuses"]["Worker"]
+    assert (counts["failed"], counts.get("active", 0)) == (1, 0)
 
 
-def test_the_backoff_limit_counts_replaced_tasks(yard: Yard) -> None:
-    yard.job("import sys; sys.exit(200)", restart="exit-code", retries=2)
+def test_a_limit_is_for_all_tasks_together(yard: Yard) -> None:
+    script = "import os, sys, time\nif os.environ['TASK_NAME'] == 'worker-0': sys.exit(7)\ntime.sleep(1000)"
+    yard.job(script, restart="on-failure", retries=1, worker=2, env=NAMED)
     outcome = yard.run()
-    assert outcome.code == 200
-    assert outcome.starts("worker-0") == 3
+    assert (outcome.starts("worker-0"), outcome.starts("worker-1")) == (2, 1)
 
 
 def test_a_job_with_no_time_to_live_leaves_no_run_behind(yard: Yard) -> None:
@@ -186,6 +203,82 @@ def test_a_rehearsed_preemption_replaces_the_task_and_costs_no_retry(yard: Yard)
     assert outcome.code == 0
     assert outcome.starts("worker-0") == 2
     assert outcome.status["replicaStatuses"]["Worker"].get("restarts", 0) == 0
+
+
+STUBBORN = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN)"
+
+
+def kills(outcome: Outcome) -> list[str]:
+    notes = [event["text"] for event in outcome.of("note")]
+    return [text.removeprefix("--kill: ") for text in notes if text.startswith("--kill: ")]
+
+
+@pytest.mark.parametrize(
+    ("when", "expected"),
+    [
+        (
+            "2s",
+            ["SIGTERM to worker-0, 1 s grace", "worker-0 did not end within 1 s of SIGTERM and was killed"],
+        ),
+        ("2s:now", ["SIGKILL to worker-0"]),
+    ],
+)
+def test_a_rehearsal_says_which_signal_it_sends_and_what_became_of_the_task(
+    yard: Yard, when: str, expected: list[str]
+) -> None:
+    overlay = {"spec": {"terminationGracePeriodSeconds": 1}}
+    yard.job(f"{COUNT}\n{STUBBORN}\nif TRY == 0: time.sleep(1000)", overlay=overlay, env=NAMED)
+    outcome = yard.run("--kill", f"worker-0@{when}")
+    assert outcome.code == 0
+    assert [event["code"] for event in outcome.of("ended")] == [137, 0]
+    assert [text.removesuffix(" (SIGKILL)") for text in kills(outcome)] == expected
+
+
+def test_a_task_that_ends_in_its_grace_period_is_reported_with_its_code(yard: Yard) -> None:
+    yard.job(f"{COUNT}\nif TRY == 0: time.sleep(1000)", env=NAMED)
+    sent, ended = kills(yard.run("--kill", "worker-0@2s"))
+    assert sent == "SIGTERM to worker-0, 30 s grace"
+    assert re.fullmatch(r"worker-0 ended with code 143, \d\.\d s after SIGTERM", ended)
+
+
+def test_a_rehearsal_that_fails_since_others_die_with_the_task_names_the_restart_policy(yard: Yard) -> None:
+    """As the workers of MultiWorkerMirroredStrategy do; the wait for who does not stop is shown."""
+    script = """
+import os, sys, time, signal
+me = os.environ["TASK_NAME"]
+if me == "worker-2":
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+open(me + ".up", "w")
+def leave(*_):
+    open("gone", "w")
+    sys.exit(143)
+if me == "worker-1":
+    signal.signal(signal.SIGTERM, leave)
+while me != "worker-0" or not os.path.exists("gone"):
+    time.sleep(.05)
+sys.exit("connection reset by peer")
+"""
+    overlay = {"spec": {"terminationGracePeriodSeconds": 3}}
+    yard.job(script, worker=3, success="all-workers", overlay=overlay, env=NAMED)
+    outcome = yard.run("--kill", "worker-1@2s")
+    assert outcome.code == 1
+    assert kills(outcome)[-1].startswith("worker-1 was evicted, and worker-0 failed after it: ")
+    assert kills(outcome)[-1].endswith("the job needs `restart: on-failure`")
+    (shown,) = [e["text"] for e in outcome.of("note") if e["text"].startswith("waiting for")]
+    assert re.fullmatch(r"waiting for worker-2 to stop: SIGTERM was sent, SIGKILL follows in [12] s", shown)
+
+
+def test_a_job_ends_with_its_program_although_a_sidecar_never_would(yard: Yard) -> None:
+    """The sidecar that fails, and is restarted, counts against no limit either."""
+    sidecars = [
+        {"name": "proxy", "image": "none", "command": ["sleep", "1000"]},
+        {"name": "broken", "image": "none", "command": ["false"]},
+    ]
+    overlay = {"spec": {"containers": sidecars}}
+    yard.job("import time; time.sleep(.5)", restart="on-failure", retries=1, overlay=overlay)
+    outcome = yard.run()
+    assert outcome.code == 0
+    assert [event["stopped"] for event in outcome.of("ended", "worker-0.proxy")] == ["the job has ended"]
 
 
 def test_an_evaluator_may_go_on_for_its_grace(yard: Yard) -> None:

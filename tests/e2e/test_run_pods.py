@@ -250,11 +250,26 @@ print(os.environ['CUDA_VISIBLE_DEVICES'], flush=True)
 open('said-' + os.environ['JOB_NAME'], 'w')
 while not os.path.exists('said-ps'): time.sleep(.05)
 """
-    yard.job(script, worker=2, ps=1, success="all-workers", env={"ROLE": "$(JOB_NAME)"})
-    outcome = yard.run("--gpus", CUDA_VISIBLE_DEVICES="0,1,2,3")
-    assert outcome.lines("worker-0") == ["0,1"]
-    assert outcome.lines("worker-1") == ["2,3"]
-    assert outcome.lines("ps-0") == [""]
+    worker, env = {"count": 2, "gpu": 1}, {"ROLE": "$(JOB_NAME)"}
+    yard.job(script, worker=worker, ps=1, success="all-workers", env=env)
+    outcome = yard.run(CUDA_VISIBLE_DEVICES="2,3")
+    assert [outcome.lines(task) for task in ("worker-0", "worker-1", "ps-0")] == [["2"], ["3"], [""]]
+    notes = [event["text"] for event in outcome.of("note")]
+    assert "GPUs of worker-0: 2; worker-1: 3; ps-0: none" in notes
+
+
+def test_gpus_are_refused_shared_or_missed_in_one_line(yard: Yard) -> None:
+    yard.job("import os; print(os.environ['CUDA_VISIBLE_DEVICES'])", gpu=2, worker=2, success="all-workers")
+    refused = yard.tfyard("run", "job.yaml", CUDA_VISIBLE_DEVICES="0")
+    assert refused.returncode == 2
+    assert "t requests 4 GPUs, and this machine has 1; --share-gpus lets tasks share them" in refused.stderr
+    shared = yard.tfyard("run", "job.yaml", "--share-gpus", "--dry-run", CUDA_VISIBLE_DEVICES="0")
+    assert shared.stdout.count("TF_FORCE_GPU_ALLOW_GROWTH=true") == 2
+    missed = yard.tfyard("run", "job.yaml", CUDA_VISIBLE_DEVICES="").stdout
+    assert missed.count("GPU") == 1
+    assert "warning: this machine has no GPU, and t requests 4: its tasks run without" in missed
+    script = yard.tfyard("run", "task.py", "--worker", "2", "--ps", "1", CUDA_VISIBLE_DEVICES="0,1,2,3")
+    assert "GPUs of worker-0: 0, 1; worker-1: 2, 3; ps-0: none" in script.stdout
 
 
 def test_an_attached_task_is_left_to_the_user(yard: Yard) -> None:

@@ -30,8 +30,19 @@ def test_variables_of_the_command_line_win_and_are_not_expanded(tmp_path: Path) 
 
 
 def test_a_task_sees_its_gpus(tmp_path: Path) -> None:
-    assert env(here(tmp_path, gpus={TASK: "2,3"}))["CUDA_VISIBLE_DEVICES"] == "2,3"
-    assert "CUDA_VISIBLE_DEVICES" not in env(here(tmp_path, gpus={Task("Worker", 1): "2"}))
+    assert env(here(tmp_path, gpus={TASK: ("2", "3")}))["CUDA_VISIBLE_DEVICES"] == "2,3"
+    assert "CUDA_VISIBLE_DEVICES" not in env(here(tmp_path, gpus={Task("Worker", 1): ("2",)}))
+
+
+def test_what_the_job_or_the_command_line_says_about_gpus_wins(tmp_path: Path) -> None:
+    shared = {TASK: ("2",), Task("Worker", 1): ("2",)}
+    assert env(here(tmp_path, gpus=shared))["TF_FORCE_GPU_ALLOW_GROWTH"] == "true"
+    variables = {"TF_FORCE_GPU_ALLOW_GROWTH": "false"}
+    given = [{"name": name, "value": value} for name, value in variables.items()]
+    pod = {"metadata": {}, "spec": {"containers": [{"name": "tensorflow", "env": given}]}}
+    (container,) = here(tmp_path, gpus=shared).adapted(pod, TASK)["spec"]["containers"]
+    assert container["env"] == [*given, {"name": "CUDA_VISIBLE_DEVICES", "value": "2"}]
+    assert env(here(tmp_path, gpus=shared, variables=variables))["TF_FORCE_GPU_ALLOW_GROWTH"] == "false"
 
 
 def test_the_code_keeps_its_own_path_and_is_mounted_too(tmp_path: Path) -> None:

@@ -22,26 +22,10 @@ def test_what_is_about_a_queue_is_said_to_be_ignored() -> None:
 
 
 @pytest.mark.parametrize(
-    ("limits", "distributed", "told"),
-    [
-        (
-            {"memory": "450Gi"},
-            False,
-            ["the tasks may use 900.0 GiB of memory, and this machine has 23.0 GiB"],
-        ),
-        ({"memory": "10Gi"}, False, []),
-        ({"nvidia.com/gpu": 2}, True, ["the tasks request 4 GPUs, and this machine has 2"]),
-        ({"nvidia.com/gpu": 1}, True, []),
-        (
-            {"nvidia.com/gpu": 1},
-            False,
-            ["the tasks request 2 GPUs, and each task sees all 2; --gpus distributes them"],
-        ),
-    ],
+    ("memory", "told"),
+    [("450Gi", ["the tasks may use 900.0 GiB of memory, and this machine has 23.0 GiB"]), ("10Gi", [])],
 )
-def test_more_than_the_machine_has_is_named(
-    limits: dict[str, object], distributed: bool, told: list[str]
-) -> None:
-    container = {"name": "tensorflow", "resources": {"limits": limits}}
+def test_more_memory_than_the_machine_has_is_named(memory: str, told: list[str]) -> None:
+    container = {"name": "tensorflow", "resources": {"limits": {"memory": memory}}}
     roles = (Role(name="Worker", replicas=2, template={"spec": {"containers": [container]}}),)
-    assert list(excess(Job(name="j", roles=roles), 23 * GIB, 2, gpus_distributed=distributed)) == told
+    assert list(excess(Job(name="j", roles=roles), 23 * GIB)) == told

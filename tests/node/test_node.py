@@ -9,7 +9,7 @@ import pytest
 
 from tfyard.node.containers import Objects
 from tfyard.node.node import ContainerEnded, ContainerStarted, Node, NodeEvent
-from tfyard.node.pod import PodState
+from tfyard.node.pod import Options, PodState
 from tfyard.node.volumes import Volumes
 
 POD = {
@@ -72,8 +72,9 @@ class Box:
         self.told: list[NodeEvent] = []
         self.node, self.volumes = Node(folder, os.environ, self.told.append), volumes(folder)
 
-    def create(self, manifest: dict[str, Any]) -> None:
-        self.node.create(manifest, self.volumes, lambda container: f"n_p_{container}")
+    def create(self, manifest: dict[str, Any], **options: Any) -> None:
+        chosen = Options(log_name=lambda container: f"n_p_{container}", **options)
+        self.node.create(manifest, self.volumes, chosen)
 
     async def until(self, is_so: Any) -> list[PodState]:
         while not is_so(self.node.states()):
@@ -157,3 +158,40 @@ async def test_pods_of_one_name_are_told_apart_by_their_uid(tmp_path: Path) -> N
         assert [state.uid for state in box.node.states()] == ["two"]
     assert sorted(end.started.start for end in box.ends()) == [1, 2]
     assert [end.started.log.read_text() for end in box.ends()] == ["", ""]
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize(("code", "phase"), [(0, "Succeeded"), (3, "Failed")])
+async def test_the_end_of_the_main_container_is_the_pods_and_the_others_are_stopped(
+    tmp_path: Path, code: int, phase: str
+) -> None:
+    box = Box(tmp_path)
+    made = pod(f"sleep 0.3; exit {code}", policy="Never")
+    others = {"proxy": "exec sleep 300", "broken": "exit 9"}
+    made["spec"]["containers"] += [
+        {"name": name, "command": ["/bin/sh", "-c", command]} for name, command in others.items()
+    ]
+    async with box.node:
+        box.create(made, main="main")
+        (state,) = await box.until(lambda states: states[0].phase != "Running" and not states[0].is_running)
+    assert state.phase == phase
+    assert {end.started.container: end.is_stopped for end in box.ends()} == {
+        "main": False,
+        "proxy": True,
+        "broken": False,
+    }
+
+
+@pytest.mark.processes
+async def test_a_restart_in_place_that_is_not_allowed_is_not_made(tmp_path: Path) -> None:
+    box = Box(tmp_path)
+    asked: list[int] = []
+    async with box.node:
+        box.create(
+            pod("exit 3", policy="OnFailure"), may_restart=lambda: asked.append(1) is None and len(asked) < 2
+        )
+        (state,) = await box.until(lambda _states: len(asked) == 2)
+        await asyncio.sleep(0.1)
+        assert (state.phase, state.restart_due, state.is_running) == ("Running", True, False)
+        box.node.delete("u")
+    assert [end.started.start for end in box.ends()] == [1, 2]

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from tfyard.model import Pod, Task
+from tfyard.model import Pod, RestartPolicy, Task
 
 from .builders import (
     at,
@@ -16,6 +16,7 @@ from .builders import (
     deleted,
     job,
     look,
+    manifests,
     pod,
     pods,
     role,
@@ -197,6 +198,29 @@ def test_the_backoff_limit_counts_every_restart(
     assert not fails or status.failure.cause == "BackoffLimitExceeded"  # type: ignore[union-attr]
 
 
+@pytest.mark.parametrize("phase", ["Running", "Pending"])
+def test_the_job_fails_before_a_restart_in_place_that_the_limit_forbids(phase: str) -> None:
+    asked = job(workers(2, "OnFailure"), backoff_limit=2)
+    status = begun(asked, *pods("worker-0", "worker-1"))
+    ended = pod("worker-0", phase, restarts=1, restart_due=True, exit_code=7)
+    assert not look(asked, ended, pod("worker-1"), status=status).status.is_finished
+    ended = pod("worker-0", phase, restarts=2, restart_due=True, exit_code=7)
+    after = look(asked, ended, pod("worker-1"), status=status).status
+    assert after.failure is not None
+    assert after.failure.message.endswith(
+        "(2 restarts allowed): worker-0 exited with code 7 after 2 restarts"
+    )
+    counts = after.replica_statuses["Worker"]
+    assert (counts.failed, counts.active, counts.restarts) == (1, 1, 2)
+
+
+@pytest.mark.parametrize("policy", ["OnFailure", "Always"])
+def test_where_no_restart_is_allowed_the_kubelet_makes_none(policy: RestartPolicy) -> None:
+    for limit, expected in ((0, "Never"), (1, policy), (None, policy)):
+        (made,) = manifests(look(job(workers(1, policy), backoff_limit=limit))).values()
+        assert made["spec"]["restartPolicy"] == expected
+
+
 def test_restarts_one_after_the_other_add_up_to_the_limit() -> None:
     world = World(job(workers(1, "ExitCode"), backoff_limit=2))
     for _ in range(2):
@@ -326,7 +350,7 @@ def test_the_failure_at_the_limit_says_the_limit_and_who_went_beyond_it() -> Non
 def test_the_failure_at_the_limit_names_the_pod_that_restarted_most_in_place() -> None:
     restless = pod("worker-1", restarts=3, exit_code=1, message="ValueError: no data")
     assert words(restless, backoff_limit=2).endswith(
-        "worker-1 exited with code 1 after 3 restart(s): ValueError: no data"
+        "worker-1 exited with code 1 after 3 restarts: ValueError: no data"
     )
 
 

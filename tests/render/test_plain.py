@@ -39,6 +39,16 @@ def test_roles_that_share_a_pod_spec_become_one_job_that_ends_with_its_chief() -
     assert job["spec"]["backoffLimit"] == 0
 
 
+@pytest.mark.parametrize(("retries", "policy"), [(0, "Never"), (1, "OnFailure")])
+def test_where_no_restart_is_allowed_the_kubelet_makes_none(retries: int, policy: str) -> None:
+    (job,) = of_kind(render(job_file(f"worker: 1\nrestart: on-failure\nretries: {retries}")), "Job")
+    assert (job["spec"]["backoffLimit"], job["spec"]["template"]["spec"]["restartPolicy"]) == (
+        retries,
+        policy,
+    )
+    assert ("podFailurePolicy" in job["spec"]) == (policy == "Never"), "an eviction is no failure"
+
+
 def test_all_workers_must_succeed_where_the_file_says_so() -> None:
     (job,) = of_kind(render(job_file("worker: 3\nps: 1\nsuccess: all-workers")), "Job")
     assert job["spec"]["successPolicy"] == {"rules": [{"succeededIndexes": "0-2"}]}

@@ -69,7 +69,8 @@ def _with_value(words: list[str], option: str) -> list[str]:
 @click.option("--save", metavar="FILE", help="Write a job file that does the same, and run it.")
 @click.option("--name", help="Name of the job; default: the file's.")
 @click.option("--dry-run", is_flag=True, help="Print every process and its environment; start nothing.")
-@click.option("--gpus", is_flag=True, help="Distribute this machine's GPUs over the tasks.")
+@click.option("--gpus", is_flag=True, help="Warn if there is no GPU; GPUs are always distributed.")
+@click.option("--share-gpus", is_flag=True, help="Let tasks share GPUs if they request more than there are.")
 @click.option(
     "--tensorboard",
     is_flag=False,
@@ -78,7 +79,10 @@ def _with_value(words: list[str], option: str) -> list[str]:
     help="Start TensorBoard on this directory; default: the one that the job names.",
 )
 @click.option(
-    "--kill", multiple=True, metavar="TASK@TIME", help="Evict a task after that time, as a preemption does."
+    "--kill",
+    multiple=True,
+    metavar="TASK@TIME[:now]",
+    help="Evict a task after that time, as a preemption does: by SIGTERM; with :now, by SIGKILL.",
 )
 @click.option(
     "--attach", multiple=True, metavar="TASK", help="Start this task yourself, for example in a debugger."

@@ -36,7 +36,7 @@ class Script(msgspec.Struct, frozen=True):
     waiting: str = ""
     """Never starts, for this reason: ImagePullBackOff, CreateContainerConfigError, …"""
     restart_after: float = 0.0
-    """The kubelet's own back-off between two runs, spent in CrashLoopBackOff."""
+    """The kubelet's own back-off between two runs, spent in CrashLoopBackOff; its first restart is immediate."""
     stop_after: float = 0.0
     """How long it takes to end after SIGTERM, and with which code: 143 if it has no handler."""
     stop_exit_code: int = 143

@@ -68,11 +68,12 @@ class ScriptedRuntime:
                 await self._end_sidecars(scripted, report)
                 await report(scripted.ended(0))
                 return
-            scripted.last, scripted.started = exits, datetime.now(UTC)
-            scripted.restarts += 1
-            if script.restart_after:
+            scripted.last = exits
+            if script.restart_after and scripted.restarts:
                 await report(scripted.waiting("CrashLoopBackOff"))
                 await asyncio.sleep(script.restart_after)
+            scripted.started = datetime.now(UTC)
+            scripted.restarts += 1
 
     async def _end_sidecars(self, scripted: ScriptedPod, report: Report) -> None:
         """Native ones are stopped when all others have ended."""

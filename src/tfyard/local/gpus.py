@@ -1,39 +1,116 @@
-"""GPUs of this machine, distributed over the tasks."""
+"""GPUs of this machine, distributed over the tasks: each task sees its own by CUDA_VISIBLE_DEVICES."""
 
 import os
 import re
-from collections.abc import Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import takewhile
 from pathlib import Path
 
+from tfyard.errors import Usage
 from tfyard.model import PS, Job, Manifest, Task, tensorflow_container
 
 VARIABLE = "CUDA_VISIBLE_DEVICES"
+ALLOW_GROWTH = {"TF_FORCE_GPU_ALLOW_GROWTH": "true"}
+"""Without it, the first task that uses a GPU takes all of its memory."""
+NAMED_TASKS = 4
+"""More tasks with the same GPUs than this are counted instead of named."""
+
+Shares = dict[Task, tuple[str, ...]]
+"""The GPUs of each task. A task that is not in it sees what tfyard sees."""
 
 
 def visible(env: Mapping[str, str] = os.environ) -> list[str]:
     """Those that this process may use: CUDA_VISIBLE_DEVICES if it is set, else every NVIDIA device."""
     if VARIABLE in env:
-        return [name for name in env[VARIABLE].split(",") if name.strip()]
-    return sorted(
-        match[1] for path in Path("/dev").iterdir() if (match := re.fullmatch(r"nvidia(\d+)", path.name))
-    )
+        names = (name.strip() for name in env[VARIABLE].split(","))
+        return [name for name in takewhile(lambda name: name != "-1", names) if name]
+    found = (re.fullmatch(r"nvidia(\d+)", path.name) for path in Path("/dev").iterdir())
+    return sorted((match[1] for match in found if match), key=int)
 
 
-def share(job: Job, devices: list[str]) -> dict[Task, str]:
-    """Task -> its CUDA_VISIBLE_DEVICES. A task that requests GPUs gets that many, as long as there are any; if no
-    task requests any, all but parameter servers get an equal number."""
-    counts = {task: requested(role.template) for role in job.roles for task in role.tasks()}
+def share(job: Job, devices: Sequence[str], *, sharing: bool = False) -> Shares:
+    """A task that requests GPUs gets that many of its own; Usage if there are not enough, unless tasks may share
+    them. If no task requests any, they are spread over all but parameter servers."""
+    counts = dict(_counts(job))
+    if not devices or not counts:
+        return {}
     if not any(counts.values()):
-        trainers = [task for task in counts if task.role != PS]
-        each = len(devices) // max(1, len(trainers))
-        counts = {task: each if task in trainers else 0 for task in counts}
-    left = list(devices)
-    parts = {}
-    for task, count in counts.items():
-        parts[task], left = ",".join(left[:count]), left[count:]
-    return parts
+        return _spread(list(counts), devices)
+    wanted = sum(counts.values())
+    if wanted > len(devices) and not sharing:
+        text = f"{job.name} requests {_gpus(wanted)}, and this machine has {len(devices)}"
+        raise Usage(f"{text}; --share-gpus lets tasks share them")
+    return _deal(counts, devices)
+
+
+def variables(shares: Shares, task: Task) -> dict[str, str]:
+    """For the environment of a task."""
+    if task not in shares:
+        return {}
+    is_shared = any(device in _shared(shares) for device in shares[task])
+    return {VARIABLE: ",".join(shares[task]), **(ALLOW_GROWTH if is_shared else {})}
+
+
+def describe(shares: Shares) -> str:
+    """Who has what, in one line."""
+    tasks: dict[tuple[str, ...], list[str]] = defaultdict(list)
+    for task, devices in shares.items():
+        tasks[devices].append(task.name)
+    parts = "; ".join(f"{_names(tasks[devices])}: {', '.join(devices) or 'none'}" for devices in tasks)
+    note = "".join(f" (tasks share GPUs: {name}={value})" for name, value in ALLOW_GROWTH.items())
+    return f"GPUs of {parts}{note if _shared(shares) else ''}"
 
 
 def requested(template: Manifest) -> int:
     limits = (tensorflow_container(template).get("resources") or {}).get("limits") or {}
     return sum(int(count) for name, count in limits.items() if str(name).endswith("/gpu"))
+
+
+def missing(job: Job, devices: Sequence[str], *, asked: bool) -> str:
+    """What to say if there is no GPU although the job or its user asks for some; empty: nothing."""
+    wanted = sum(requested(role.template) * role.replicas for role in job.roles)
+    if devices or not (wanted or asked):
+        return ""
+    requests = f", and {job.name} requests {wanted}" if wanted else ""
+    return f"this machine has no GPU{requests}: its tasks run without"
+
+
+def _counts(job: Job) -> Iterator[tuple[Task, int]]:
+    """How many each task requests; without the tasks that choose for themselves."""
+    for role in job.roles:
+        env = tensorflow_container(role.template).get("env") or []
+        if not any(entry.get("name") == VARIABLE for entry in env):
+            yield from ((task, requested(role.template)) for task in role.tasks())
+
+
+def _spread(tasks: list[Task], devices: Sequence[str]) -> Shares:
+    """An equal number for each; if there are fewer GPUs than tasks, one each, which they share."""
+    trainers = sum(task.role != PS for task in tasks)
+    each = max(1, len(devices) // max(1, trainers))
+    return _deal({task: 0 if task.role == PS else each for task in tasks}, devices)
+
+
+def _deal(counts: Mapping[Task, int], devices: Sequence[str]) -> Shares:
+    """One task after the other gets the next GPUs, and after the last one the first again."""
+    shares: Shares = {}
+    start = 0
+    for task, count in counts.items():
+        chosen = range(start, start + min(count, len(devices)))
+        shares[task] = tuple(devices[number % len(devices)] for number in chosen)
+        start = chosen.stop
+    return shares
+
+
+def _shared(shares: Shares) -> set[str]:
+    users = Counter(device for devices in shares.values() for device in devices)
+    return {device for device, count in users.items() if count > 1}
+
+
+def _names(tasks: list[str]) -> str:
+    more = len(tasks) - NAMED_TASKS
+    return ", ".join(tasks[:NAMED_TASKS]) + (f" and {more} more" if more > 0 else "")
+
+
+def _gpus(count: int) -> str:
+    return "1 GPU" if count == 1 else f"{count} GPUs"

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import partial
 
 from tfyard.backends.local.run_directory import RunDirectory
 from tfyard.backends.local.runner import PREEMPTED, LocalRunner
@@ -12,14 +13,18 @@ from tfyard.local.interpreter import hint
 from tfyard.local.log_reader import LogReader
 from tfyard.local.machine import Machine
 from tfyard.local.prepared import Prepared
+from tfyard.local.rehearsal import Rehearsals
 from tfyard.model import Decision, Event, Manifest, Status, Task, run_events
 from tfyard.node.logs import tail
 from tfyard.node.node import ContainerEnded, ContainerStarted, NodeEvent
 from tfyard.node.processes import Command
+from tfyard.overview.wording import waiting
 from tfyard.planner import cleanup
 from tfyard.spine import reconcile
 
 READ_LOGS_EVERY = 0.1
+SHOW_WAIT_AFTER = 1.0
+"""Seconds; most tasks stop at once."""
 
 Watch = Callable[[run_events.RunEvent], None]
 
@@ -39,6 +44,7 @@ class Loop:
         self._store = LocalStore(directory, self._on_job_event)
         self._runner = LocalRunner(self.node, self._store, machine.volumes, self._adapt)
         self._logs = LogReader(directory, watch, prepared.pattern, for_screen=for_screen)
+        self._rehearsals = Rehearsals(self._runner, self._warn)
         self.interrupts = 0
         self._phase = ""
         self._has_reported_rewriting = self._has_hinted = False
@@ -58,7 +64,7 @@ class Loop:
         with the run, and the run does not wait for them."""
         async with self.node:
             for rehearsal in self._prepared.rehearsals:
-                self.node.later(rehearsal.after, lambda task=rehearsal.task: self._evict(task))  # type: ignore[misc]
+                self.node.later(rehearsal.after, partial(self._rehearsals.evict, rehearsal))
             for name, command in helpers.items():
                 self.node.processes.start(name, command, self._machine.directory / f"{name}.log")
             reading = asyncio.create_task(self._read_logs())
@@ -92,9 +98,18 @@ class Loop:
         """Whatever the clean-up policy keeps on a cluster, no process outlives the command here."""
         if not self.interrupts:
             self._runner.stop_all(force=False)
+        self.node.later(SHOW_WAIT_AFTER, self._show_wait)
         while self.node.states():
             self.node.change.clear()
             await self.node.change.wait()
+
+    def _show_wait(self) -> None:
+        """Who is waited for at the end of a run, and how long at most."""
+        states, now = self.node.states(), datetime.now(UTC)
+        names = [self._runner.tasks()[state.uid] for state in states]
+        left = max(((s.deleting - now).total_seconds() for s in states if s.deleting), default=0.0)
+        if names and left > 0:
+            self._watch(run_events.Note("info", waiting(names, left)))
 
     async def _read_logs(self) -> None:
         while True:
@@ -104,10 +119,6 @@ class Loop:
     def _adapt(self, pod: Manifest, task: Task) -> Manifest:
         return self._machine.attach(self._machine.adapted(pod, task), task, self.node)
 
-    def _evict(self, task: str) -> None:
-        text = "is preempted" if self._runner.evict(task) else "is not running"
-        self._watch(run_events.Note("warning", f"--kill: {task} {text}"))
-
     # Events.
 
     def _report(self, decision: Decision) -> None:
@@ -116,6 +127,7 @@ class Loop:
             self._phase = status.phase
             condition = status.condition(status.phase)
             self._watch(run_events.Phase(status.phase, condition.message if condition else ""))
+            self._rehearsals.failed(self.job, status.failure)
         if self.node.rewritten and not self._has_reported_rewriting:
             self._has_reported_rewriting = True
             pairs = ", ".join(f"{path} is {directory}" for path, directory in self.node.rewritten.items())
@@ -127,7 +139,10 @@ class Loop:
 
     def _on_job_event(self, event: Event) -> None:
         if event.type == "Warning" and not self.status.is_finished:
-            self._watch(run_events.Note("warning", event.message))
+            self._warn(event.message)
+
+    def _warn(self, text: str) -> None:
+        self._watch(run_events.Note("warning", text))
 
     def _on_node_event(self, event: NodeEvent) -> None:
         if isinstance(event, ContainerStarted):
@@ -138,6 +153,7 @@ class Loop:
             name, exit, why = event.started.log_name, event.exit, self._why_stopped(event)
             self._watch(run_events.Ended(name, exit.code, event.reason, exit.cpu, exit.peak, why))
             self._hint(event)
+            self._rehearsals.ended(event, is_job_finished=self.status.is_finished)
         else:
             tasks = self._runner.tasks()
             uses = {tasks[uid]: (use.cpus, use.memory) for uid, use in event.uses.items() if uid in tasks}

@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from tfyard.backends.local import run_directory
 from tfyard.local import attach, code, gpus, interpreter
+from tfyard.local.gpus import Shares
 from tfyard.local.interpreter import Interpreter
 from tfyard.local.prepared import Prepared
 from tfyard.model import TENSORFLOW_CONTAINER, Manifest, Task
@@ -53,8 +54,7 @@ class Machine(Struct, frozen=True, kw_only=True):
     base_env: Mapping[str, str]
     variables: dict[str, str] = {}
     """`--env`."""
-    gpus: dict[Task, str] = {}
-    """Task -> CUDA_VISIBLE_DEVICES."""
+    gpus: Shares = {}
     code: CodeMount | None = None
     attached: frozenset[str] = frozenset()
     """Tasks that the user starts."""
@@ -65,11 +65,12 @@ class Machine(Struct, frozen=True, kw_only=True):
 
     def adapted(self, pod: Manifest, task: Task) -> Manifest:
         """The planner's pod with what only a run here adds: variables, GPUs, and the code as a volume."""
-        env = {**({gpus.VARIABLE: self.gpus[task]} if task in self.gpus else {}), **self.variables}
-        spec = pod["spec"]
+        spec, defaults = pod["spec"], gpus.variables(self.gpus, task)
         volumes = [*(spec.get("volumes") or ()), *self._code_volume()]
         everyone = [container for kind in _KINDS for container in spec.get(kind) or ()]
-        parts = {kind: [self._container(c, env, everyone) for c in spec.get(kind) or ()] for kind in _KINDS}
+        parts = {
+            kind: [self._container(c, defaults, everyone) for c in spec.get(kind) or ()] for kind in _KINDS
+        }
         return {**pod, "spec": {**spec, "volumes": volumes, **parts}}
 
     def attach(self, pod: Manifest, task: Task, node: Node) -> Manifest:
@@ -94,10 +95,12 @@ class Machine(Struct, frozen=True, kw_only=True):
         return [{"name": CODE_VOLUME, "hostPath": {"path": str(self.code.folder)}}] if self.code else []
 
     def _container(
-        self, container: Manifest, env: Mapping[str, str], everyone: Sequence[Manifest]
+        self, container: Manifest, defaults: Mapping[str, str], everyone: Sequence[Manifest]
     ) -> Manifest:
-        """`everyone`: all containers of the pod."""
+        """`defaults`: variables that the container may set otherwise. `everyone`: all containers of the pod."""
         asked = container.get("workingDir")
+        own = {entry["name"] for entry in container.get("env") or ()}
+        env = {name: value for name, value in defaults.items() if name not in own} | self.variables
         mount = [{"name": CODE_VOLUME, "mountPath": self.code.at}] if self.code else []
         return {
             **container,
@@ -124,10 +127,14 @@ def machine(prepared: Prepared, directory: Path) -> Machine:
         volumes=Volumes(Path.cwd() / run_directory.HOME / "volumes", prepared.mounts, prepared.objects),
         base_env=base_env(prepared.python, directory),
         variables=settings.variables,
-        gpus=gpus.share(job, gpus.visible()) if settings.gpus else {},
+        gpus={} if gpus.VARIABLE in settings.variables else _share_gpus(prepared),
         code=CodeMount(found, job.code.at) if job.code and found else None,
         attached=frozenset(settings.attach),
     )
+
+
+def _share_gpus(prepared: Prepared) -> Shares:
+    return gpus.share(prepared.job, gpus.visible(), sharing=prepared.settings.share_gpus)
 
 
 def base_env(python: Interpreter, directory: Path) -> dict[str, str]:

@@ -36,9 +36,9 @@ class Run:
         self._is_tidy = False
         if prepared.job.code is not None:
             code.fetch(prepared.job.code, self.directory.path / "code")
-        here = machine(prepared, self.directory.path.resolve())
-        interpreter.write_shims(prepared.python, shims(here.directory))
-        self._loop = Loop(prepared, here, self.directory, self._emit, for_screen=for_screen)
+        self._machine = machine(prepared, self.directory.path.resolve())
+        interpreter.write_shims(prepared.python, shims(self._machine.directory))
+        self._loop = Loop(prepared, self._machine, self.directory, self._emit, for_screen=for_screen)
 
     async def execute(self) -> RunRecord:
         """Until the job has ended and no process is left."""
@@ -71,14 +71,20 @@ class Run:
         self._note("info", "images are not used here: every task is a process of this machine")
         if missing := [*self.prepared.ignored, *shortfalls(job)]:
             self._note("warning", f"not supported here: {', '.join(missing)}")
-        devices, distributed = len(gpus.visible()), self.prepared.settings.gpus
-        for text in excess(job, _memory(), devices, gpus_distributed=distributed):
+        for text in excess(job, _memory()):
             self._note("warning", text)
+        self._announce_gpus()
         for name, directory in stand_ins(job, set(self.prepared.mounts)):
             volume = f"{run_directory.HOME}/volumes/{directory}"
             self._note("info", f"volume {name} is {volume}; --mount {name}=DIR uses another directory")
         for task in self.prepared.settings.attach:
             self._note("info", f"start {task} yourself, with its environment: sh {script_path(path, task)}")
+
+    def _announce_gpus(self) -> None:
+        if self._machine.gpus:
+            self._note("info", gpus.describe(self._machine.gpus))
+        elif text := gpus.missing(self.prepared.job, gpus.visible(), asked=self.prepared.settings.gpus):
+            self._note("warning", text)
 
     def _helpers(self) -> dict[str, Command]:
         if self.prepared.settings.tensorboard is None:

@@ -35,6 +35,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     """The job file that will be written for a script; its `code` is relative to that file."""
     name: str | None = None
     gpus: bool = False
+    """Say so if there is none. They are distributed in any case."""
+    share_gpus: bool = False
     tensorboard: str | None = None
     """The directory of the summaries; empty: the one that the job names."""
     restart: str | None = None
@@ -71,6 +73,8 @@ class Rehearsal(Struct, frozen=True):
 
     task: str
     after: float
+    now: bool = False
+    """By SIGKILL, without a grace period."""
 
 
 def check(settings: Settings) -> None:
@@ -121,13 +125,14 @@ def mount(text: str, job: Job) -> tuple[str, Path]:
 
 
 def rehearsal(text: str, job: Job) -> Rehearsal:
-    """`--kill TASK@TIME`."""
+    """`--kill TASK@TIME` or `TASK@TIME:now`."""
     name, _, when = text.partition("@")
     task(name, job, "--kill")
+    when, colon, how = when.partition(":")
     seconds = durations.read(when, (), Notes())
-    if seconds is None:
-        raise Usage(f"--kill {text}: must be TASK@TIME, as in {name}@30s")
-    return Rehearsal(name, float(seconds))
+    if seconds is None or how != ("now" if colon else ""):
+        raise Usage(f"--kill {text}: must be TASK@TIME or TASK@TIME:now, as in {name}@30s")
+    return Rehearsal(name, float(seconds), now=bool(colon))
 
 
 def task(name: str, job: Job, option: str) -> str:

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tfyard.backends.local import run_directory
-from tfyard.local import gpus
 from tfyard.model import Job, Manifest
 from tfyard.model.quantity import amount
 from tfyard.node.volumes import LASTING, is_known, lasting_name
@@ -41,16 +40,11 @@ def ignored(job: Job) -> Iterator[str]:
         yield f"managedBy {job.run_policy.managed_by}"
 
 
-def excess(job: Job, memory: int, devices: int, *, gpus_distributed: bool) -> Iterator[str]:
-    """What the tasks ask for together, where it is more than this machine has or gives them."""
+def excess(job: Job, memory: int) -> Iterator[str]:
+    """What the tasks ask for together, where it is more than this machine has."""
     asked = sum(_memory(role.template) * role.replicas for role in job.roles)
     if asked > memory:
         yield f"the tasks may use {_gib(asked)} of memory, and this machine has {_gib(memory)}"
-    wanted = sum(gpus.requested(role.template) * role.replicas for role in job.roles)
-    if wanted > devices:
-        yield f"the tasks request {_gpus(wanted)}, and this machine has {devices or 'none'}"
-    elif wanted and not gpus_distributed:
-        yield f"the tasks request {_gpus(wanted)}, and each task sees all {devices}; --gpus distributes them"
 
 
 def shortfalls(job: Job) -> list[str]:
@@ -79,10 +73,6 @@ def _memory(template: Manifest) -> float:
         float(amount((container.get("resources") or {}).get("limits", {}).get("memory")) or 0)
         for container in (template.get("spec") or {}).get("containers") or []
     )
-
-
-def _gpus(count: int) -> str:
-    return f"{count} GPU" if count == 1 else f"{count} GPUs"
 
 
 def _gib(count: float) -> str:

@@ -34,6 +34,8 @@ class Pod(Struct, frozen=True, kw_only=True, gc=False):
     reason: str = ""
     restarts: int = 0
     """How often the program was restarted in place."""
+    restart_due: bool = False
+    """Its program has ended, and its node starts it again in place, unless the job ends before."""
     disrupted: bool = False
     """The cluster took it away or never let it start (drain, preemption, node pressure, a lost node): not the
     program's own failure."""

@@ -19,7 +19,7 @@ from tfyard.model.quantity import amount
 from . import SCRATCH, cgroups, containers
 from .logs import tail
 from .meter import Meter, Use
-from .pod import Container, Pod, PodState
+from .pod import Container, Options, Pod, PodState
 from .processes import Command, Exit, Processes
 from .volumes import Volumes
 
@@ -103,9 +103,8 @@ class Node:
 
     # For callers.
 
-    def create(self, manifest: Manifest, volumes: Volumes, log_name: Callable[[str], str]) -> None:
-        """`log_name`: from the name of a container to that of its logs."""
-        pod = self._pods[manifest["metadata"]["uid"]] = Pod(manifest, volumes, log_name, self)
+    def create(self, manifest: Manifest, volumes: Volumes, options: Options) -> None:
+        pod = self._pods[manifest["metadata"]["uid"]] = Pod(manifest, volumes, options, self)
         pod.begin()
 
     def delete(self, uid: str, grace: float | None = None) -> None:
@@ -114,9 +113,13 @@ class Node:
             self._pods[uid].delete(grace)
             self._forget_gone()
 
-    def evict(self, uid: str, reason: str) -> None:
-        if uid in self._pods:
-            self._pods[uid].evict(reason)
+    def evict(self, uid: str, reason: str, grace: float | None = None) -> float | None:
+        """The grace period that it has; None: there is no such pod."""
+        if uid not in self._pods:
+            return None
+        pod = self._pods[uid]
+        pod.evict(reason, grace)
+        return pod.grace if grace is None else grace
 
     def states(self) -> list[PodState]:
         return [pod.state() for pod in self._pods.values()]
@@ -164,7 +167,7 @@ class Node:
         group = self._group(id, container.spec)
         if group is not None:
             command = replace(command, cgroup=group.procs)
-        started = self._next_log(uid, container.name, pod.log_name(container.name))
+        started = self._next_log(uid, container.name, pod.options.log_name(container.name))
         self._running[id] = _Process(pod=pod, container=container, started=started, group=group)
         self.processes.start(id, command, started.log)
         self._on_event(started)

@@ -47,6 +47,8 @@ class PodState(Struct, frozen=True, kw_only=True):
     started: datetime | None = None
     deleting: datetime | None = None
     """When it will be gone at the latest, as Kubernetes' deletionTimestamp."""
+    restart_due: bool = False
+    """A container has ended whose restart in place is waited for, or was not allowed."""
     containers: tuple[ContainerState, ...] = ()
 
     @property
@@ -108,11 +110,20 @@ class Host(Protocol):
     def changed(self) -> None: ...
 
 
+class Options(Struct, frozen=True, kw_only=True):
+    """What the creator of a pod decides beyond its manifest."""
+
+    log_name: Callable[[str], str]
+    """From the name of a container to that of its logs."""
+    main: str = ""
+    """The container whose end is the end of the pod; empty: all of them, as Kubernetes has it."""
+    may_restart: Callable[[], bool] = lambda: True
+    """Asked before each restart in place. After a refusal, the pod waits to be deleted."""
+
+
 class Pod:
-    def __init__(
-        self, manifest: Manifest, volumes: Volumes, log_name: Callable[[str], str], host: Host
-    ) -> None:
-        self.manifest, self.volumes, self.log_name, self.host = manifest, volumes, log_name, host
+    def __init__(self, manifest: Manifest, volumes: Volumes, options: Options, host: Host) -> None:
+        self.manifest, self.volumes, self.options, self.host = manifest, volumes, options, host
         spec = manifest["spec"]
         self.policy: str = spec["restartPolicy"]
         self.grace = float(spec.get("terminationGracePeriodSeconds") or DEFAULT_GRACE)
@@ -129,6 +140,17 @@ class Pod:
         return [*self.inits, *self.containers]
 
     @property
+    def deciding(self) -> list[Container]:
+        """The containers whose end decides how the pod ended."""
+        named = [container for container in self.containers if container.name == self.options.main]
+        return named or self.containers
+
+    @property
+    def counted(self) -> list[Container]:
+        """The containers whose restarts count: what sidecars do is nobody's failure."""
+        return [*(init for init in self.inits if not init.is_sidecar), *self.deciding]
+
+    @property
     def is_gone(self) -> bool:
         return self.deleting is not None and not self._is_running
 
@@ -139,6 +161,7 @@ class Pod:
             reason=self.evicted,
             started=self.started,
             deleting=self.deleting,
+            restart_due=self._goes_on and any(map(self._is_restart_due, self.counted)),
             containers=tuple(container.state() for container in self.all_containers),
         )
 
@@ -173,10 +196,11 @@ class Pod:
             self.deleting = datetime.now(UTC) + timedelta(seconds=grace)
         self._stop(grace)
 
-    def evict(self, reason: str) -> None:
+    def evict(self, reason: str, grace: float | None = None) -> None:
         """As a drain or a preemption does: stopped, and Failed if it had not ended."""
-        self.evicted = reason
-        self._stop(self.grace)
+        if self._goes_on:
+            self.evicted = reason
+            self._stop(self.grace if grace is None else grace)
 
     @property
     def _is_running(self) -> bool:
@@ -189,16 +213,24 @@ class Pod:
     def _go_on(self, container: Container) -> None:
         """After an end: the same container again, the next one, or the end of the pod."""
         if self._runs_again(container):
-            backoff = replace(RESTART_IN_PLACE, failures=container.starts - 1)
-            self.host.later(backoff.delay(), lambda: self._start_again(container))
+            self._restart(container)
         elif container in self.inits:
             self.phase = "Failed" if container.code else self.phase
             if container.code == 0:
                 self.begin()
-        elif all(c.has_ended and not self._runs_again(c) for c in self.containers):
-            self.phase = "Failed" if any(c.code for c in self.containers) else "Succeeded"
-            for sidecar in self.inits:
-                self.host.stop(sidecar, self.grace)
+        elif all(c.has_ended and not self._runs_again(c) for c in self.deciding):
+            self.phase = "Failed" if any(c.code for c in self.deciding) else "Succeeded"
+            for other in self.all_containers:
+                self.host.stop(other, self.grace)
+
+    def _restart(self, container: Container) -> None:
+        if container in self.counted and not self.options.may_restart():
+            return
+        backoff = replace(RESTART_IN_PLACE, failures=container.starts - 1)
+        self.host.later(backoff.delay(), lambda: self._start_again(container))
+
+    def _is_restart_due(self, container: Container) -> bool:
+        return container.has_ended and self._runs_again(container)
 
     def _runs_again(self, container: Container) -> bool:
         if container.is_sidecar:

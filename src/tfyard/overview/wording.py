@@ -7,6 +7,8 @@ from tfyard.model.run_events import Ended
 
 PROGRAM, TOOL = "│", "──"
 """Between a task and what its program printed; between a task and what tfyard says of it."""
+NAMED_TASKS = 4
+"""More than this are counted instead of named."""
 
 
 def ending(ended: Ended) -> str:
@@ -29,6 +31,13 @@ def folded(lines: int) -> str:
 
 def _lines(count: int) -> str:
     return "line" if count == 1 else "lines"
+
+
+def waiting(tasks: list[str], seconds: float) -> str:
+    """For tasks that were asked to stop."""
+    more = f" and {len(tasks) - NAMED_TASKS} more" if len(tasks) > NAMED_TASKS else ""
+    named = ", ".join(tasks[:NAMED_TASKS])
+    return f"waiting for {named}{more} to stop: SIGTERM was sent, SIGKILL follows in {seconds:.0f} s"
 
 
 def duration(seconds: float) -> str:

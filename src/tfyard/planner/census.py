@@ -55,6 +55,11 @@ class RoleCensus(Struct, frozen=True, kw_only=True):
         here = (self.pending, self.running, self.failed, self.leaving)
         return sum(pod.restarts for pods in here for pod in pods)
 
+    @property
+    def restarts_due(self) -> Pods:
+        """Pods whose next restart in place has not started yet."""
+        return tuple(pod for pod in (*self.pending, *self.running) if pod.restart_due)
+
     def memory(self) -> RoleMemory:
         attempts = {str(index): count for index, count in sorted(self.attempts.items()) if count}
         waits = {str(i): each for i, each in sorted(self.backoff.items()) if i not in self.finished}
@@ -80,6 +85,15 @@ class RoleCensus(Struct, frozen=True, kw_only=True):
             stale=(*self.stale, *(each.pod for each in gone)),
         )
 
+    def without_restarts(self) -> "RoleCensus":
+        """No pod is started again: those that wait for that have failed."""
+        return replace(
+            self,
+            pending=tuple(pod for pod in self.pending if not pod.restart_due),
+            running=tuple(pod for pod in self.running if not pod.restart_due),
+            failed=(*self.failed, *self.restarts_due),
+        )
+
     def without_pods(self) -> "RoleCensus":
         return RoleCensus(
             role=self.role, attempts=self.attempts, finished=self.finished, retries=self.retries
@@ -98,12 +112,19 @@ class Census(Struct, frozen=True, kw_only=True):
     def restarts(self) -> int:
         return sum(role.restarts for role in self)
 
+    @property
+    def restarts_due(self) -> Pods:
+        return tuple(pod for role in self for pod in role.restarts_due)
+
     def give_up(self, gone: Iterable[GivenUp]) -> "Census":
         by_role: dict[str, list[GivenUp]] = defaultdict(list)
         for each in gone:
             by_role[each.pod.task.role].append(each)
         changed = {name: self.roles[name].give_up(pods) for name, pods in by_role.items()}
         return replace(self, roles={**self.roles, **changed}) if changed else self
+
+    def without_restarts(self) -> "Census":
+        return replace(self, roles={name: role.without_restarts() for name, role in self.roles.items()})
 
     def without_pods(self) -> "Census":
         """What is left of a job without pods: its memory."""

@@ -160,6 +160,7 @@ def _outcome(situation: Situation, verdict: Verdict, started: Status) -> Status:
 def _ended(situation: Situation, given_up: Iterable[GivenUp], verdict: Verdict, after: Status) -> Decision:
     """No pod is run again: those that would have been restarted are counted as failed."""
     census = situation.census.give_up(each for each in given_up if not each.counts)
+    census = census.without_restarts() if after.has(reasons.FAILED) else census
     after = status.count(situation.job, after, census)
     events = _events(situation, after, verdict)
     after = status.count_active_as_succeeded(after) if after.has(reasons.SUCCEEDED) else after

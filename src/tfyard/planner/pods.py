@@ -102,8 +102,7 @@ def _spec_builder(job: Job, role: Role, roster: Roster, site: Site) -> Callable[
     spec = accelerators.with_drivers(role.template.get("spec") or {}, site.accelerators)
     containers = [with_failure_message(container) for container in spec.get("containers") or ()]
     position = next((i for i, c in enumerate(containers) if c.get("name") == TENSORFLOW_CONTAINER), 0)
-    restart = "Never" if role.restart == "ExitCode" else role.restart
-    base = {**spec, "containers": containers, "restartPolicy": restart}
+    base = {**spec, "containers": containers, "restartPolicy": _restart_policy(job, role, site)}
     if spec.get("initContainers"):
         base["initContainers"] = [with_failure_message(container) for container in spec["initContainers"]]
     container_of = _container_builder(job, role, roster, site, containers[position])
@@ -114,6 +113,12 @@ def _spec_builder(job: Job, role: Role, roster: Roster, site: Site) -> Callable[
         return {**base, "containers": own}
 
     return build
+
+
+def _restart_policy(job: Job, role: Role, site: Site) -> str:
+    """The kubelet knows no limit and restarts at once: where no restart is allowed, it must not make one."""
+    is_forbidden = job.run_policy.backoff_limit == 0 and not site.kubeflow
+    return "Never" if is_forbidden or role.restart == "ExitCode" else role.restart
 
 
 def with_failure_message(container: Manifest) -> Manifest:

@@ -46,7 +46,7 @@ TASK_FAILED_MESSAGE: Final = (
 )
 BACKOFF_MESSAGE: Final = (
     "Job {job.name} has failed because it has reached the specified backoff limit"
-    " ({allowed} restarts allowed): {detail}"
+    " ({allowed} allowed): {detail}"
 )
 DEADLINE_MESSAGE: Final = (
     "Job {job.name} has failed because it was active longer than specified deadline ({deadline} s)"

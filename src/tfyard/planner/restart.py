@@ -114,24 +114,30 @@ def failure(situation: Situation, verdict: Verdict) -> Failure | None:
             job=job, count=count, role=pod.task.role, detail=describe(pod)
         )
         return Failure(cause="TaskFailed", task=pod.task.name, exit_code=pod.exit_code, message=text)
-    allowed = _restarts_allowed(situation)
-    if allowed is not None and census.restarts > allowed:
-        return _beyond_limit(job, allowed, census, verdict)
-    return None
+    limit = job.run_policy.backoff_limit
+    if limit is None or may_restart_in_place(job, census, kubeflow=situation.site.kubeflow):
+        return None
+    return _beyond_limit(job, _restarts_allowed(limit, kubeflow=situation.site.kubeflow), census, verdict)
 
 
-def _restarts_allowed(situation: Situation) -> int | None:
+def may_restart_in_place(job: Job, census: Census, *, kubeflow: bool = False) -> bool:
+    """Whether the limit allows the restarts that were made and those that are due. Upstream sees a restart in
+    place only after it was made."""
+    limit, due = job.run_policy.backoff_limit, 0 if kubeflow else len(census.restarts_due)
+    return limit is None or census.restarts + due <= _restarts_allowed(limit, kubeflow=kubeflow)
+
+
+def _restarts_allowed(limit: int, *, kubeflow: bool) -> int:
     """Upstream fails a job as soon as its restarts reach the limit, or exceed a limit of 0."""
-    limit = situation.job.run_policy.backoff_limit
-    return limit if limit is None or not situation.site.kubeflow else max(0, limit - 1)
+    return max(0, limit - 1) if kubeflow else limit
 
 
 def _beyond_limit(job: Job, allowed: int, census: Census, verdict: Verdict) -> Failure:
     here = [pod for role in census for pod in (*role.running, *role.pending) if pod.restarts]
-    pods = verdict.restarted or here
+    pods = (*verdict.restarted, *census.restarts_due) or here
     worst = max(pods, key=lambda pod: pod.restarts, default=None)
-    detail = describe(worst) if worst else f"{census.restarts} restarts"
-    text = reasons.BACKOFF_MESSAGE.format(job=job, allowed=allowed, detail=detail)
+    detail = describe(worst) if worst else _restarts(census.restarts)
+    text = reasons.BACKOFF_MESSAGE.format(job=job, allowed=_restarts(allowed), detail=detail)
     task, code = (worst.task.name, worst.exit_code) if worst else ("", None)
     return Failure(cause="BackoffLimitExceeded", task=task, exit_code=code, message=text)
 
@@ -152,6 +158,10 @@ def describe(pod: Pod) -> str:
 
 def _ending(pod: Pod) -> str:
     code = f"exited with code {pod.exit_code}" if pod.exit_code is not None else "failed"
-    again = f" after {pod.restarts} restart(s)" if pod.restarts else ""
+    again = f" after {_restarts(pod.restarts)}" if pod.restarts else ""
     reason = f" ({pod.reason})" if pod.reason and pod.reason != "Error" else ""
     return f"{code}{again}{reason}"
+
+
+def _restarts(count: int) -> str:
+    return "1 restart" if count == 1 else f"{count} restarts"

@@ -35,7 +35,7 @@ def indexed_job(owner: Job, role: Role, name: str, template: Manifest, counts: t
 
 def _limits(owner: Job, role: Role) -> Manifest:
     retries = owner.run_policy.backoff_limit
-    if role.restart == "Never":
+    if role.restart == "Never" or (retries == 0 and role.restart != "ExitCode"):
         return {"backoffLimit": 0, "podFailurePolicy": {"rules": [_DISRUPTED]}}
     limit = {"backoffLimit": UNLIMITED if retries is None else retries}
     if role.restart != "ExitCode":
@@ -62,7 +62,8 @@ def pod_template(owner: Job, role: Role, template: Manifest, labels: dict[str, s
     """The pod template as a Job needs it: restarts in place or not at all, and a name under the Service."""
     template = podspec.change_container(template, lambda c: with_failure_message(with_port(c, role.port)))
     metadata = template.get("metadata") or {}
-    restart = "OnFailure" if role.restart in ("OnFailure", "Always") else "Never"
+    in_place = role.restart in ("OnFailure", "Always") and owner.run_policy.backoff_limit != 0
+    restart = "OnFailure" if in_place else "Never"
     spec = {**template["spec"], "restartPolicy": restart}
     if has_tf_config(owner):
         spec["subdomain"] = owner.name

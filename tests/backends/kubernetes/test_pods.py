@@ -254,3 +254,14 @@ def test_an_eviction_is_told_with_the_kubelets_sentence() -> None:
     assert (pod.exit_code, pod.reason, pod.message) == (137, "Evicted", EMPTY_DIR)
     calm = read("Failed", main=ended(0), reason="Evicted", message=EMPTY_DIR)
     assert (calm.exit_code, calm.message) == (None, EMPTY_DIR)
+
+
+CRASHED: dict[str, Any] = {"state": {"waiting": {"reason": "CrashLoopBackOff"}}}
+
+
+def test_the_restart_of_a_program_in_a_crash_loop_is_due() -> None:
+    assert read("Running", "OnFailure", main=CRASHED).restart_due
+    assert read("Pending", "OnFailure", main=WAITING, init=CRASHED).restart_due
+    assert not read("Pending", "OnFailure", main=WAITING).restart_due
+    assert not read("Running", "OnFailure", main=RUNNING, sidecar=CRASHED).restart_due
+    assert not read("Running", "OnFailure", main=RUNNING, native=CRASHED).restart_due

@@ -80,7 +80,7 @@ async def test_doing_it_twice_does_no_harm(tmp_path: Path) -> None:
             await runner.apply(JOB, [Create(pod(0)), Create(pod(1)), Delete("Pod", "j-ps-7")])
         assert [seen.name for seen in (await runner.observe(JOB)).pods] == ["j-ps-0", "j-ps-1"]
         assert sorted(runner.tasks().values()) == ["ps-0", "ps-1"]
-        assert (runner.evict("ps-1"), runner.evict("ps-2")) == (True, False)
+        assert (runner.evict("ps-1"), runner.evict("ps-2")) == (30, None)
         await runner.apply(JOB, [Delete("Pod", "j-ps-0", force=True), DeleteJob()])
         (first, second) = (await runner.observe(JOB)).pods
         assert (first.deleting is not None, second.disrupted, runner.is_deleted) == (True, True, True)

@@ -21,6 +21,7 @@ from .views import ContainerStatus, PodStatus, PodView, Terminated
 
 ROLE_LABELS = {role.lower(): role for role in ROLES}
 TERMINAL = ("Succeeded", "Failed")
+CRASH_LOOP = "CrashLoopBackOff"
 DISRUPTIONS = frozenset(
     (
         "NodeLost",
@@ -62,6 +63,7 @@ def to_pod(view: PodView, before: Pod | None = None) -> Pod | None:
         message=status.message or (ended.message if ended else ""),
         reason=status.reason or (ended.reason if ended else ""),
         restarts=_restarts(view, trainer),
+        restart_due=_is_restart_due(view, trainer),
         disrupted=_is_disrupted(status),
         member=_is_member(view),
         waits=_is_member(view) and not view.spec.node_name,
@@ -112,6 +114,12 @@ def _as_it_ended(pod: Pod, before: Pod) -> Pod:
 
 
 # --- how it ended
+
+
+def _is_restart_due(view: PodView, trainer: ContainerStatus | None) -> bool:
+    """The kubelet restarts the program, or what must run before it, and waits longer before each restart."""
+    found = (*_init_containers(view), *((trainer,) if trainer else ()))
+    return any(each.state.waiting and each.state.waiting.reason == CRASH_LOOP for each in found)
 
 
 def _trainer(view: PodView) -> ContainerStatus | None:

@@ -143,7 +143,12 @@ class Running(Struct, frozen=True, gc=False):
     """That it does is all that is read."""
 
 
+class Waiting(Struct, frozen=True, gc=False):
+    reason: str = ""
+
+
 class State(Struct, frozen=True, gc=False):
+    waiting: Waiting | None = None
     running: Running | None = None
     terminated: Terminated | None = None
 

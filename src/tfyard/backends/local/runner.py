@@ -17,11 +17,14 @@ from tfyard.model import (
     Outcome,
     Pod,
     Task,
+    tensorflow_container,
 )
 from tfyard.model.names import ATTEMPT, REPLICA_INDEX, REPLICA_TYPE
 from tfyard.node.node import Node
-from tfyard.node.pod import ContainerState, PodState
+from tfyard.node.pod import ContainerState, Options, PodState
 from tfyard.node.volumes import Volumes
+from tfyard.planner.census import take_census
+from tfyard.planner.restart import may_restart_in_place
 
 PREEMPTED = "Preempted"
 _ROLES = {role.lower(): role for role in ROLES}
@@ -37,15 +40,14 @@ class LocalRunner:
         self.is_deleted = False
 
     async def observe(self, job: Job) -> Observed:  # noqa: ARG002
-        pods = tuple(_observed(state) for state in self._node.states())
-        return Observed(status=self._store.status, pods=pods)
+        return self._observe()
 
-    async def apply(self, job: Job, actions: Sequence[Action]) -> Outcome:  # noqa: ARG002
+    async def apply(self, job: Job, actions: Sequence[Action]) -> Outcome:
         uids = {state.name: state.uid for state in self._node.states()}
         for action in actions:
             match action:
                 case Create(manifest) if action.kind == "Pod" and action.name not in uids:
-                    self._create(manifest)
+                    self._create(job, manifest)
                 case Delete("Pod", name, force=force) if name in uids:
                     self._node.delete(uids[name], 0 if force else None)
                 case DeleteJob():
@@ -56,21 +58,29 @@ class LocalRunner:
         for state in self._node.states():
             self._node.delete(state.uid, 0 if force else None)
 
-    def evict(self, task: str) -> bool:
-        """As a preemption does; false if the task is not running."""
-        found = [s for s in self._node.states() if s.is_running and task_of(s.manifest).name == task]
-        for state in found:
-            self._node.evict(state.uid, PREEMPTED)
-        return bool(found)
+    def evict(self, task: str, grace: float | None = None) -> float | None:
+        """As a preemption does. The grace period that it has; None if the task is not running."""
+        states = (state for state in self._node.states() if state.phase in ("Pending", "Running"))
+        found = (s for s in states if s.is_running and task_of(s.manifest).name == task)
+        state = next(found, None)
+        return None if state is None else self._node.evict(state.uid, PREEMPTED, grace)
 
     def tasks(self) -> dict[str, str]:
         """Uid of a pod -> the name of its task."""
         return {state.uid: task_of(state.manifest).name for state in self._node.states()}
 
-    def _create(self, manifest: Manifest) -> None:
+    def _observe(self) -> Observed:
+        return Observed(status=self._store.status, pods=tuple(map(_observed, self._node.states())))
+
+    def _create(self, job: Job, manifest: Manifest) -> None:
         task, metadata = task_of(manifest), {**manifest["metadata"], "uid": uuid.uuid4().hex[:8]}
         pod = self._adapt({**manifest, "metadata": metadata}, task)
-        self._node.create(pod, self._volumes, lambda container: log_name(task, container))
+        options = Options(
+            log_name=lambda container: log_name(task, container),
+            main=tensorflow_container(manifest)["name"],
+            may_restart=lambda: may_restart_in_place(job, take_census(job, self._observe())),
+        )
+        self._node.create(pod, self._volumes, options)
 
 
 def task_of(pod: Manifest) -> Task:
@@ -83,7 +93,8 @@ def log_name(task: Task, container: str) -> str:
 
 
 def _observed(state: PodState) -> Pod:
-    shown = _shown(state.containers)
+    main = tensorflow_container(state.manifest).get("name", "")
+    shown = _shown(state.containers, main)
     return Pod(
         name=state.name,
         uid=state.uid,
@@ -94,17 +105,21 @@ def _observed(state: PodState) -> Pod:
         exit_code=shown.exit_code,
         message=shown.message,
         reason=state.reason or shown.reason,
-        restarts=sum(container.restarts for container in state.containers),
+        restarts=sum(c.restarts for c in state.containers if c.name == main or _is_init(c)),
+        restart_due=state.restart_due,
         disrupted=bool(state.reason),
         started=state.started,
         deleting=state.deleting,
     )
 
 
-def _shown(containers: Sequence[ContainerState]) -> ContainerState:
-    """The container whose end is the task's: the one that trains, unless only another one failed."""
-    mains = [container for container in containers if not container.is_init]
-    main = next((container for container in mains if container.name == TENSORFLOW_CONTAINER), mains[0])
-    if main.exit_code:
-        return main
-    return next((c for c in containers if c.exit_code and not c.is_sidecar), main)
+def _shown(containers: Sequence[ContainerState], main: str) -> ContainerState:
+    """The container whose end is the task's: the one that trains, unless an init container failed before it."""
+    trainer = next(container for container in containers if container.name == main)
+    if trainer.exit_code:
+        return trainer
+    return next((c for c in containers if c.exit_code and _is_init(c)), trainer)
+
+
+def _is_init(container: ContainerState) -> bool:
+    return container.is_init and not container.is_sidecar

@@ -1,0 +1,65 @@
+"""`--kill`: tasks that are evicted while the job runs, what becomes of them, and what a failure after it means."""
+
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+from tfyard.backends.local.runner import PREEMPTED, LocalRunner
+from tfyard.local.settings import Rehearsal
+from tfyard.model import Failure, Job
+from tfyard.node.node import ContainerEnded
+from tfyard.planner.exit_codes import may_restart
+
+SIGKILLED = 137
+NEEDS_RESTART = (
+    "where all tasks fail with one, as in MultiWorkerMirroredStrategy, the job needs `restart: on-failure`"
+)
+
+
+class Signalled(NamedTuple):
+    at: float
+    grace: float
+
+
+class Rehearsals:
+    def __init__(self, runner: LocalRunner, say: Callable[[str], None]) -> None:
+        self._runner, self._say = runner, say
+        self._waiting: dict[str, Signalled] = {}
+        """Tasks that have got the signal and not ended yet."""
+        self._evicted: list[str] = []
+
+    def evict(self, rehearsal: Rehearsal) -> None:
+        task = rehearsal.task
+        grace = self._runner.evict(task, 0.0 if rehearsal.now else None)
+        if grace is None:
+            self._say(f"--kill: {task} is not running")
+            return
+        self._say(f"--kill: SIGTERM to {task}, {grace:g} s grace" if grace else f"--kill: SIGKILL to {task}")
+        self._waiting[task] = Signalled(time.monotonic(), grace)
+        self._evicted.append(task)
+
+    def ended(self, event: ContainerEnded, *, is_job_finished: bool) -> None:
+        """What became of a task that got the signal."""
+        task = event.started.log_name
+        if event.reason != PREEMPTED or task not in self._waiting:
+            return
+        signalled = self._waiting.pop(task)
+        if signalled.grace:
+            text = _end(event.exit.code, time.monotonic() - signalled.at, signalled.grace)
+            late = "; the job ended before it" if is_job_finished else ""
+            self._say(f"--kill: {task} {text}{late}")
+
+    def failed(self, job: Job, failure: Failure | None) -> None:
+        """Tasks that talk to each other fail together: if one of them is replaced, the others must start again."""
+        if not self._evicted or failure is None or failure.cause != "TaskFailed":
+            return
+        role = job.role(next((task.role for task in job.tasks() if task.name == failure.task), ""))
+        if role is not None and not may_restart(role.restart, failure.exit_code):
+            what = f"{', '.join(self._evicted)} was evicted, and {failure.task} failed after it"
+            self._say(f"--kill: {what}: {NEEDS_RESTART}")
+
+
+def _end(code: int, seconds: float, grace: float) -> str:
+    if code == SIGKILLED and seconds >= grace:
+        return f"did not end within {grace:g} s of SIGTERM and was killed (SIGKILL)"
+    return f"ended with code {code}, {seconds:.1f} s after SIGTERM"
