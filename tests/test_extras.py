@@ -1,5 +1,6 @@
 """Commands without the packages of their extra, in a process where those cannot be imported."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -31,19 +32,38 @@ def python(program: str, *words: str, cwd: Path) -> subprocess.CompletedProcess[
             ("notebook", "render", "--password-env", "HOME"),
             'Jupyter\'s password needs argon2-cffi: pip install "tfyard[notebook]"',
         ),
-        (
-            "tensorboard",
-            ("run", "job.yaml", "--tensorboard"),
-            "--tensorboard: TensorBoard is not installed; pip install tensorboard",
-        ),
     ],
 )
 def test_one_line_says_what_to_install(
     tmp_path: Path, module: str, words: tuple[str, ...], message: str
 ) -> None:
-    (tmp_path / "job.yaml").write_text("name: a\nimage: b\nrun: 'true'\ntensorboard: /logs\n")
+    (tmp_path / "job.yaml").write_text("name: a\nimage: b\nrun: 'true'\n")
     done = python(without(module), *words, cwd=tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (2, "", f"tfyard: {message}\n")
+
+
+HIDDEN = """
+import sys
+class Hides:
+    def find_spec(self, name, path=None, target=None):
+        if name == "tensorboard":
+            raise ModuleNotFoundError(name)
+sys.meta_path.insert(0, Hides())
+"""
+
+
+def test_a_run_says_where_tensorboard_is_to_be_installed(tmp_path: Path) -> None:
+    """It belongs to the interpreter of the tasks, so it is hidden from every Python that is started."""
+    (tmp_path / "job.yaml").write_text("name: a\nimage: b\nrun: 'true'\ntensorboard: /logs\n")
+    (tmp_path / "hidden").mkdir()
+    (tmp_path / "hidden" / "sitecustomize.py").write_text(HIDDEN)
+    command = [sys.executable, "-m", "tfyard", "run", "job.yaml", "--tensorboard", "--python", sys.executable]
+    paths = os.pathsep.join([str(tmp_path / "hidden"), *filter(None, [os.environ.get("PYTHONPATH")])])
+    env = {**os.environ, "PYTHONPATH": paths}
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
+    fix = f"{sys.executable} -m pip install tensorboard"
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"tfyard: --tensorboard: TensorBoard is not installed; {fix}\n"
 
 
 @pytest.mark.parametrize("module", ["aiohttp", "cryptography"])
