@@ -7,7 +7,7 @@ from aiohttp import web
 
 from tests.kube.answers import answering
 from tfyard.kube import Access, Client, requests
-from tfyard.kube.clock import ServerClock
+from tfyard.kube.transport import ServerClock
 
 NOON = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
 

@@ -14,7 +14,7 @@ from tfyard.formats.yaml.source import locate
 from tfyard.render import RenderedObject, RenderOptions, to_yaml
 
 if TYPE_CHECKING:
-    from tfyard.render.resource_config import TemplateResource
+    from tfyard.render.resource_config.load import TemplateResource
 
 
 def is_config(data: object) -> bool:
@@ -24,19 +24,19 @@ def is_config(data: object) -> bool:
 
 def texts(document: formats.Document, name: str, options: RenderOptions, *, explain: bool) -> Iterator[str]:
     """The text of each resource. All problems of the config are reported before the first text."""
-    from tfyard.render import notebook, prerequisites, resource_config
+    from tfyard.render import notebook, prerequisites
+    from tfyard.render.resource_config.load import TemplateResource, load
+    from tfyard.render.resource_config.objects import jupyter_namespaces, render, replaced_images
 
     folder = Path() if name == "-" else Path(name).parent
     notes = Notes()
-    resources = resource_config.load(document.data, _present(document.data, folder, notes), notes)
+    resources = load(document.data, _present(document.data, folder, notes), notes)
     _stop_at_problems(notes, document)
-    for sentence in resource_config.replaced_images(resources):
+    for sentence in replaced_images(resources):
         click.echo(f"tfyard: {sentence}", err=True)
-    names = sorted(
-        {one.namespace for one in resources if not isinstance(one, resource_config.TemplateResource)}
-    )
+    names = sorted({one.namespace for one in resources if not isinstance(one, TemplateResource)})
     objects = [prerequisites.namespace(name) for name in names] if options.create_namespace else []
-    for one in resource_config.render(resources):
+    for one in render(resources):
         if isinstance(one, RenderedObject):
             objects.append(one)
             continue
@@ -44,7 +44,7 @@ def texts(document: formats.Document, name: str, options: RenderOptions, *, expl
         objects = []
         yield _filled(one, folder)
     yield from _documents(objects, explain=explain)
-    for namespace in resource_config.jupyter_namespaces(resources):
+    for namespace in jupyter_namespaces(resources):
         for sentence in notebook.how_to_reach("jupyter", namespace, "LoadBalancer"):
             click.echo(f"tfyard: {sentence}", err=True)
 

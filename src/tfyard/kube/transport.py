@@ -7,14 +7,14 @@ import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from contextvars import ContextVar
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
 from typing import Any, Self, TypeVar, overload
 
 import aiohttp
 import msgspec
 from yarl import URL
 
-from tfyard.kube.clock import ServerClock
 from tfyard.kube.credentials import Credentials, Login
 from tfyard.kube.decoding import decode
 from tfyard.kube.errors import KubeError, Transient, Unauthorized, Unreachable, build_error
@@ -225,3 +225,31 @@ async def _error(response: aiohttp.ClientResponse) -> KubeError:
     waiting = response.headers.get("Retry-After", "")
     retry_after = float(waiting) if waiting.isdigit() else None
     return build_error(response.status, await response.read(), retry_after)
+
+
+SECOND = timedelta(seconds=1)
+"""Dates are in whole seconds, rounded down."""
+
+
+class ServerClock:
+    """The server's time, by the Date of its answers: this machine's clock, corrected no further than they prove.
+    An answer that was long on its way, or was read late, proves little."""
+
+    def __init__(self) -> None:
+        self._correction = timedelta(0)
+        self._last = ""
+
+    def now(self) -> datetime:
+        return datetime.now(UTC) + self._correction
+
+    def read(self, date: str, sent: datetime, received: datetime) -> None:
+        """`date` is the header of an answer; `sent` and `received` are by this machine's clock."""
+        if date == self._last:
+            return
+        self._last = date
+        try:
+            answered = parsedate_to_datetime(date).astimezone(UTC)
+        except ValueError:
+            return  # by whatever stands between us and the server
+        least, most = answered - received, answered + SECOND - sent
+        self._correction = min(max(self._correction, least), most)

@@ -5,10 +5,11 @@ It knows pods only. The caller says where their volumes are and how their logs a
 
 import asyncio
 import signal
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Self
+from typing import NamedTuple, Self
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -16,9 +17,8 @@ from msgspec.structs import replace
 from tfyard.model import Manifest
 from tfyard.model.quantity import amount
 
-from . import SCRATCH, cgroups, containers
+from . import SCRATCH, cgroups, containers, usage
 from .logs import tail
-from .meter import Meter, Use
 from .pod import Container, Options, Pod, PodState
 from .processes import Command, Exit, Processes
 from .volumes import Volumes
@@ -44,6 +44,15 @@ class ContainerEnded(Struct, frozen=True):
     reason: str
     is_stopped: bool
     """It ended because it was asked to, not by itself."""
+
+
+class Use(NamedTuple):
+    cpus: float
+    memory: int
+    """Bytes."""
+
+    def plus(self, other: "Use") -> "Use":
+        return Use(self.cpus + other.cpus, self.memory + other.memory)
 
 
 class PodsMeasured(Struct, frozen=True):
@@ -252,3 +261,22 @@ class Node:
 def _memory_limit(container: Manifest) -> float | None:
     limit = amount(((container.get("resources") or {}).get("limits") or {}).get("memory"))
     return None if limit is None else float(limit)
+
+
+class Meter:
+    """CPU time is counted up by the kernel: what is used now is the difference between two measurements."""
+
+    def __init__(self) -> None:
+        self._before: dict[int, tuple[float, float]] = {}
+
+    def measure(self, pids: Iterable[int]) -> dict[int, Use]:
+        """Process id -> what its session uses; those that have ended are left out."""
+        used, now = usage.measure(), time.monotonic()
+        seconds = {pid: used[pid].cpu for pid in pids if pid in used}
+        uses = {pid: Use(self._cpus(pid, cpu, now), used[pid].memory) for pid, cpu in seconds.items()}
+        self._before = {pid: (cpu, now) for pid, cpu in seconds.items()}
+        return uses
+
+    def _cpus(self, pid: int, seconds: float, now: float) -> float:
+        before, at = self._before.get(pid, (0.0, now - 1))
+        return max(0.0, seconds - before) / max(0.1, now - at)

@@ -1,14 +1,20 @@
-"""One Indexed Job of Kubernetes: the pods of a role, or of all roles."""
+"""Indexed Jobs of Kubernetes: the pods of a role, or of all roles. With a Job per role, the leader ends the
+others: it deletes the Jobs that would run forever."""
 
+import json
 from typing import Any
 
 from tfyard.model import TENSORFLOW_CONTAINER, Job, Manifest, Role
 from tfyard.planner import exit_codes
+from tfyard.planner.indexes import compress
+from tfyard.planner.leaders import leaders
 from tfyard.planner.pods import with_failure_message, with_port
 from tfyard.planner.tf_config import has_tf_config
 
 from . import cluster, podspec
+from .objects import RenderedObject
 
+LAST_STEP = "TFYARD_END"
 UNLIMITED = 2**31 - 1
 """The default of Kubernetes would fail the Job after six restarts."""
 
@@ -68,3 +74,59 @@ def pod_template(owner: Job, role: Role, template: Manifest, labels: dict[str, s
     if has_tf_config(owner):
         spec["subdomain"] = owner.name
     return {"metadata": {**metadata, "labels": {**(metadata.get("labels") or {}), **labels}}, "spec": spec}
+
+
+def with_last_step(template: Manifest, job: Job, role: Role, others: list[str]) -> Manifest:
+    """The training, then the last step, with a ServiceAccount that may do only that."""
+    entry = {"name": LAST_STEP, "value": json.dumps(_instructions(job, role, others), separators=(",", ":"))}
+    command = ["/bin/sh", f"{cluster.SCRIPTS_AT}/last.sh", *podspec.command_of(role)]
+    template = podspec.change_container(
+        template, lambda c: podspec.append(podspec.with_command(c, command), "env", [entry])
+    )
+    account = {} if template["spec"].get("serviceAccountName") else {"serviceAccountName": account_name(job)}
+    return {**template, "spec": {**template["spec"], **account}}
+
+
+def _instructions(job: Job, role: Role, others: list[str]) -> Manifest:
+    """For end.py, which knows no rules of its own."""
+    deciding = leaders(job)
+    waits = {"job": f"{job.name}-{role.name.lower()}", "others": len(deciding) - 1}
+    return {
+        "namespace": job.namespace,
+        "jobs": others,
+        "index": min(deciding),
+        "permanent": compress(exit_codes.permanent(role.restart)),
+        "all": job.run_policy.clean == "All",
+        **({"wait": waits} if len(deciding) > 1 else {}),
+    }
+
+
+def account_name(job: Job) -> str:
+    return f"{job.name}-chief"
+
+
+def last_step_permissions(job: Job, role: Role, others: list[str]) -> list[RenderedObject]:
+    """May get and delete the Jobs of this job, and nothing else."""
+    own = (role.template["spec"]).get("serviceAccountName")
+    name = account_name(job)
+    metadata = {"name": name, "namespace": job.namespace, "labels": cluster.labels(job)}
+    watched = [f"{job.name}-{role.name.lower()}"] if len(leaders(job)) > 1 else []
+    jobs = {"apiGroups": ["batch"], "resources": ["jobs"], "resourceNames": [*watched, *others]}
+    rules = [{**jobs, "verbs": ["get", "delete"]}]
+    api = "rbac.authorization.k8s.io"
+    bound = {"kind": "ServiceAccount", "name": own or name, "namespace": job.namespace}
+    account: Manifest = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}
+    allowed: Manifest = {"apiVersion": f"{api}/v1", "kind": "Role", "metadata": metadata, "rules": rules}
+    binding: Manifest = {
+        "apiVersion": f"{api}/v1",
+        "kind": "RoleBinding",
+        "metadata": metadata,
+        "roleRef": {"apiGroup": api, "kind": "Role", "name": name},
+        "subjects": [bound],
+    }
+    why = "When the training has ended, its leader deletes the Jobs that would run forever."
+    return [
+        *([] if own else [RenderedObject(account, why)]),
+        RenderedObject(allowed, why),
+        RenderedObject(binding, why),
+    ]

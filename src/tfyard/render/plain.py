@@ -19,8 +19,8 @@ from tfyard.planner.leaders import leaders, leading_role
 from tfyard.planner.pods import env_names, program_text
 from tfyard.planner.tf_config import Roster, has_tf_config, tf_config
 
-from . import cluster, code, last_step, podspec, prerequisites, scripts
-from .indexed_job import indexed_job, pod_template
+from . import cluster, code, podspec, prerequisites, scripts
+from .indexed_job import indexed_job, last_step_permissions, pod_template, with_last_step
 from .objects import Path, RenderedObject
 from .options import RenderOptions
 
@@ -139,7 +139,7 @@ def _job_per_role(job: Job, options: RenderOptions) -> list[RenderedObject]:
         objects += [cluster.config_map(job, roster, texts), *_services(job, _pods(job))]
     if leader is not None and others:
         _require_command(leader)
-        objects += last_step.permissions(job, leader, others)
+        objects += last_step_permissions(job, leader, others)
     return [*objects, *(_role_job(job, role, roster, others if role == leader else []) for role in job.roles)]
 
 
@@ -162,7 +162,7 @@ def _require_command(role: Role) -> None:
 def _role_job(job: Job, role: Role, roster: Roster | None, others: list[str]) -> RenderedObject:
     template = role.template
     if others:
-        template = last_step.with_last_step(template, job, role, others)
+        template = with_last_step(template, job, role, others)
     if roster is not None:
         template = cluster.with_variables(template, cluster.variables(role, roster))
         template = cluster.with_waiting(template, roster.config_map)

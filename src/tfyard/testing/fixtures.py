@@ -12,13 +12,14 @@ from typing import NoReturn
 
 import pytest
 
-from tfyard import testing
+from tfyard.controlplane.binaries import MissingBinaries
+from tfyard.controlplane.control_plane import CONTROLLERS, ControlPlane
 from tfyard.testing import builders
 
 WHY_SKIPPED = pytest.StashKey[str]()
 
 
-def _missing(config: pytest.Config, problem: testing.MissingBinaries) -> NoReturn:
+def _missing(config: pytest.Config, problem: MissingBinaries) -> NoReturn:
     """A laptop without Go may skip; in CI, skipped tests would go unnoticed, so they fail."""
     said = f"no real control plane: {problem}"
     if os.environ.get("CI", "").lower() in ("true", "1"):
@@ -33,29 +34,29 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.write_line(f"cluster tests were skipped: {said}", yellow=True)
 
 
-def _new_control_plane(config: pytest.Config) -> testing.ControlPlane:
+def _new_control_plane(config: pytest.Config) -> ControlPlane:
     try:
-        return testing.ControlPlane()
-    except testing.MissingBinaries as problem:
+        return ControlPlane()
+    except MissingBinaries as problem:
         missing = problem
     _missing(config, missing)
 
 
 @pytest.fixture(scope="session")
-def _control_plane(request: pytest.FixtureRequest) -> Iterator[testing.ControlPlane]:
+def _control_plane(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
     with _new_control_plane(request.config) as plane:
         yield plane
 
 
 @pytest.fixture
-def control_plane(_control_plane: testing.ControlPlane) -> Iterator[testing.ControlPlane]:
+def control_plane(_control_plane: ControlPlane) -> Iterator[ControlPlane]:
     """The run's one control plane. Whatever a fault test stopped or paused runs again for the next test."""
     yield _control_plane
     _control_plane.restore()
 
 
 @pytest.fixture
-def namespace(control_plane: testing.ControlPlane) -> str:
+def namespace(control_plane: ControlPlane) -> str:
     """A new namespace. Not deleted afterwards: that needs a controller, and the cluster goes soon."""
 
     async def make() -> str:
@@ -66,7 +67,7 @@ def namespace(control_plane: testing.ControlPlane) -> str:
 
 
 @pytest.fixture(scope="session")
-def crds(_control_plane: testing.ControlPlane) -> None:
+def crds(_control_plane: ControlPlane) -> None:
     """The TFJob CRDs, installed in the run's control plane."""
 
     async def install() -> None:
@@ -77,16 +78,12 @@ def crds(_control_plane: testing.ControlPlane) -> None:
 
 
 @pytest.fixture
-def controllers(
-    control_plane: testing.ControlPlane, request: pytest.FixtureRequest
-) -> Iterator[testing.ControlPlane]:
+def controllers(control_plane: ControlPlane, request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
     """kube-controller-manager and kube-scheduler, for this test only."""
-    if not control_plane.binaries.has(*testing.CONTROLLERS):
-        _missing(
-            request.config, testing.MissingBinaries(f"{control_plane.binaries.folder} has no controllers")
-        )
-    for name in testing.CONTROLLERS:
+    if not control_plane.binaries.has(*CONTROLLERS):
+        _missing(request.config, MissingBinaries(f"{control_plane.binaries.folder} has no controllers"))
+    for name in CONTROLLERS:
         control_plane.start(name)
     yield control_plane
-    for name in testing.CONTROLLERS:
+    for name in CONTROLLERS:
         control_plane.stop(name)
