@@ -97,7 +97,10 @@ def test_a_script_elsewhere_is_run_from_here_and_cannot_be_saved(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"target": "job.yaml", "args": ("--steps",)}, "are for a script"),
+        (
+            {"target": "job.yaml", "args": ("python", "a b.py")},
+            "-- python 'a b.py': every task of t has a command of its own",
+        ),
         ({"target": "job.yaml", "save": "x.yaml"}, "--save is for scripts"),
         ({"target": "train.py", "save": "x.yaml", "sets": ("ps=1",)}, "instead of --set"),
         (

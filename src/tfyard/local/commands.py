@@ -117,6 +117,8 @@ def _key(secret: str, key: str) -> str:
 
 def _check_directory(here: Machine, task: Task, container: Manifest, command: Command) -> None:
     asked = container["workingDir"]
+    if asked is None:
+        return  # it gets a directory of its own
     is_code = here.code is not None and Path(asked).is_relative_to(
         here.code.folder
     )  # it may not be fetched yet
@@ -128,7 +130,8 @@ def _check_directory(here: Machine, task: Task, container: Manifest, command: Co
 def _fix(error: ContainerConfigError) -> str:
     match error:
         case NoCommand():
-            return "; give one (job file: run, TFJob: command)"
+            where = "after `--`, as in `tfyard run FILE -- python train.py`"
+            return f"; give it {where}, or in the file (job file: run, TFJob: command)"
         case MissingObject(variable=""):
             return "; put it into the same file"
         case MissingObject(variable=name):

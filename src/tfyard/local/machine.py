@@ -106,9 +106,7 @@ class Machine(Struct, frozen=True, kw_only=True):
             **container,
             "env": _with(container.get("env") or [], env),
             "volumeMounts": [*(container.get("volumeMounts") or ()), *mount],
-            "workingDir": self.code.working_directory(asked, everyone)
-            if self.code
-            else asked or str(Path.cwd()),
+            "workingDir": self.code.working_directory(asked, everyone) if self.code else asked,
         }
 
 

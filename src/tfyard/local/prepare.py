@@ -1,6 +1,7 @@
 """Reads the job and the options, and checks everything before a run starts. Nothing here prints or writes."""
 
 import os
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,8 +14,9 @@ from tfyard.local import commands, interpreter, script, settings, shortfalls
 from tfyard.local.ports import Ports
 from tfyard.local.prepared import Prepared
 from tfyard.local.settings import Settings
-from tfyard.model import ROLES, Job, Manifest, Problem
+from tfyard.model import ROLES, Job, Manifest, Problem, Role, tensorflow_container
 from tfyard.model.backoff import Backoff
+from tfyard.model.expansion import escape
 from tfyard.node.containers import collect
 
 BACKOFF = Backoff(first=1.0, longest=60.0)
@@ -35,7 +37,7 @@ def prepare(asked: Settings) -> Prepared:
     process starts."""
     settings.check(asked)
     loaded = _from_script(asked) if asked.is_script else _from_file(asked)
-    job = _adjusted(loaded.job, asked)
+    job = _with_command(_adjusted(loaded.job, asked), asked)
     if not job.size:
         raise Usage(f"{job.name} has no tasks: nothing to run")
     for name in asked.attach:
@@ -62,6 +64,30 @@ def prepare(asked: Settings) -> Prepared:
         ports.release()
         raise
     return prepared
+
+
+def _with_command(job: Job, asked: Settings) -> Job:
+    """What follows `--` is the command of the tasks that have none. Their image would know one, and images are not
+    used here."""
+    if asked.is_script or not asked.args:
+        return job
+    roles = tuple(_with_role_command(role, asked.args, in_code=job.code is not None) for role in job.roles)
+    if roles == job.roles:
+        text = f"every task of {job.name} has a command of its own (job file: run, TFJob: command)"
+        raise Usage(f"-- {shlex.join(asked.args)}: {text}; change it there")
+    return replace(job, roles=roles)
+
+
+def _with_role_command(role: Role, words: Sequence[str], *, in_code: bool) -> Role:
+    """It works in the folder of the job's code, else in the caller's directory."""
+    container = tensorflow_container(role.template)
+    if container.get("command") or role.is_default_server:
+        return role
+    changed = {**container, "command": [escape(word) for word in words]}
+    changed |= {} if in_code else {"workingDir": str(Path.cwd())}
+    spec = role.template["spec"]
+    containers = [changed if one is container else one for one in spec["containers"]]
+    return replace(role, template={**role.template, "spec": {**spec, "containers": containers}})
 
 
 def _from_script(asked: Settings) -> _Loaded:

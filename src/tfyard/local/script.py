@@ -23,6 +23,7 @@ def words(settings: Settings) -> Manifest:
         "name": settings.name or as_name(_stem(settings), "training"),
         "image": DEFAULT_IMAGE,
         "run": [escape(word) for word in ("python", *_program(settings), *settings.args)],
+        "workdir": str(Path.cwd()),
         **({"env": variables} if variables else {}),
         **settings.policies,
         **(settings.roles or {"worker": 1}),
@@ -35,6 +36,7 @@ def saved_words(settings: Settings) -> Manifest:
         text = f"--save: {settings.target} is outside of this folder, which becomes the code of the job"
         raise Usage(f"{text}; run it from the folder of its project")
     found, code = words(settings), os.path.relpath(Path.cwd(), job_file(settings).parent)
+    del found["workdir"]
     return {"name": found["name"], "image": found["image"], "code": code, **found}
 
 

@@ -21,7 +21,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     module: str | None = None
     """A Python module, instead of a target: `python -m`."""
     args: tuple[str, ...] = ()
-    """For a script or module."""
+    """For a script or module; for a job, the command of the tasks that have none."""
     python: str | None = None
     """The interpreter of the tasks, if not that of the active environment."""
     chief: int | None = None
@@ -89,8 +89,6 @@ def check(settings: Settings) -> None:
         raise Usage(f"--save is for scripts; `tfyard convert {settings.target}` rewrites a job")
     for name in () if settings.is_script else settings.policies:
         raise Usage(f"--{name} is for scripts; a job file has the word {name}")
-    if settings.args and not settings.is_script:
-        raise Usage("arguments after `--` are for a script; a job file has its own in `run`")
 
 
 def pair(text: str, option: str) -> tuple[str, str]:

@@ -1,12 +1,14 @@
 """What a job asks for and a process cannot have: named once each instead of being silently ignored."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from tfyard.backends.local import run_directory
-from tfyard.model import Job, Manifest
+from tfyard.model import Job, Manifest, tensorflow_container
 from tfyard.model.quantity import amount
 from tfyard.node.volumes import LASTING, is_known, lasting_name
+from tfyard.planner.pods import program_text
 
 _OF_PODS = {
     "nodeSelector": "node selection",
@@ -45,6 +47,19 @@ def excess(job: Job, memory: int) -> Iterator[str]:
     asked = sum(_memory(role.template) * role.replicas for role in job.roles)
     if asked > memory:
         yield f"the tasks may use {_gib(asked)} of memory, and this machine has {_gib(memory)}"
+
+
+def without_code(job: Job, folder: Path) -> Iterator[str]:
+    """Files beside the job file that its tasks name and do not have. `folder`: that of the job file."""
+    containers = [tensorflow_container(role.template) for role in job.roles if role.replicas]
+    homeless = [container for container in containers if not container.get("workingDir")]
+    if job.code is not None or not homeless:
+        return
+    words = {word for container in homeless for word in re.split(r"[\s;&|<>]+", program_text(container))}
+    for word in sorted(words):
+        if word and not Path(word).is_absolute() and (folder / word).is_file():
+            fix = "add `code: .` to the job file (`tfyard convert --to jobfile` makes one from a TFJob)"
+            yield f"tasks do not have {word}: the job has no `code`; {fix}"
 
 
 def shortfalls(job: Job) -> list[str]:

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from tfyard.model import Manifest
 from tfyard.model.quantity import amount
 
-from . import SCRATCH, cgroups, containers, usage
+from . import SCRATCH, WORK, cgroups, containers, usage
 from .logs import tail
 from .pod import Container, Options, Pod, PodState
 from .processes import Command, Exit, Processes
@@ -141,7 +141,7 @@ class Node:
         command = Command(
             argv=containers.argv(container, env),
             env=env,
-            cwd=str(container.get("workingDir") or "/"),
+            cwd=str(container.get("workingDir") or self._own_directory(pod, container)),
             mounts=volumes.mounts(pod, container, self._scratch(pod)),
         )
         if not (self.processes.namespaces if private_view is None else private_view):
@@ -172,6 +172,8 @@ class Node:
         id = f"{name}/{uid}/{container.name}/{container.starts}"
         self.scratch.mkdir(mode=0o700, exist_ok=True)  # Secrets are written there
         pod.volumes.make(pod.manifest, container.spec, self._scratch(pod.manifest))
+        if not container.spec.get("workingDir"):
+            _make_empty(self._own_directory(pod.manifest, container.spec))
         command = self.command(pod.manifest, container.spec, pod.volumes)
         group = self._group(id, container.spec)
         if group is not None:
@@ -194,6 +196,11 @@ class Node:
     def _scratch(self, pod: Manifest) -> Path:
         """Of this pod alone: a new pod of the same name starts with empty scratch space."""
         return self.scratch / f"{pod['metadata']['name']}-{pod['metadata'].get('uid', '')}"
+
+    def _own_directory(self, pod: Manifest, container: Manifest) -> Path:
+        """Of a container that does not say where it works. As in the file system of an image, what it writes there
+        is its own, and gone when it starts again."""
+        return self.directory / WORK / str(pod["metadata"]["name"]) / str(container["name"])
 
     def _next_log(self, uid: str, container: str, log_name: str) -> ContainerStarted:
         start = self._starts[log_name] = self._starts.get(log_name, 0) + 1
@@ -256,6 +263,14 @@ class Node:
             uid = process.started.uid
             uses[uid] = uses[uid].plus(use) if uid in uses else use
         self._on_event(PodsMeasured(uses))
+
+
+def _make_empty(directory: Path) -> None:
+    if directory.exists():
+        from shutil import rmtree  # slow to import, and only needed for a restart
+
+        rmtree(directory)
+    directory.mkdir(parents=True)
 
 
 def _memory_limit(container: Manifest) -> float | None:

@@ -3,6 +3,7 @@
 job.yaml         the job as it ran          decisions.jsonl  every decision that changed something
 status.json      its status                 metrics.jsonl    metrics, read from the logs
 run.json         when, how it ended         logs/            one file per start of a container
+                                            work/            what containers without a working directory wrote
 """
 
 import fcntl
@@ -18,7 +19,7 @@ from msgspec.structs import replace
 
 from tfyard.errors import TfyardError, Usage
 from tfyard.model import Job
-from tfyard.node import SCRATCH
+from tfyard.node import SCRATCH, WORK
 from tfyard.overview.record import RunRecord
 
 HOME = Path(os.environ.get("TFYARD_HOME") or ".tfyard")
@@ -50,6 +51,7 @@ class RunDirectory:
     def close(self) -> None:
         """The run has ended: nothing may stay but what is kept."""
         _remove(self.path / SCRATCH)
+        _remove_empty(self.path / WORK)
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
@@ -250,3 +252,10 @@ def _remove(scratch: Path) -> None:
         from shutil import rmtree  # slow to import, and rarely needed
 
         rmtree(scratch, ignore_errors=True)
+
+
+def _remove_empty(directory: Path) -> None:
+    """The directory, and those in it, if no file is in them."""
+    for path, _, _ in os.walk(directory, topdown=False):
+        with suppress(OSError):
+            Path(path).rmdir()
