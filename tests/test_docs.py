@@ -88,6 +88,7 @@ volumes: {data: {claim: data, at: /data}}
 tensorboard: /data/logs
 success: all-workers
 """,
+    "image-only.yaml": "name: mnist\nimage: example/mnist:1\nworker: 1\n",
     "old-tfjob.yaml": """
 apiVersion: kubeflow.org/v1beta1
 kind: TFJob

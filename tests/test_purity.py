@@ -10,7 +10,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "tfyard"
 ROOMS = ("model", "formats", "planner", "render", "overview", "install")
 # The scripts are text for pods: they run in images, never here.
 MODULES = sorted(
-    path for room in ROOMS for path in (SOURCE / room).rglob("*.py") if path.parent.name != "scripts"
+    path for room in ROOMS for path in (SOURCE / room).rglob("*.py") if "scripts" not in path.parts
 )
 
 _IMPORTS = (

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tfyard.errors import Usage
-from tfyard.local.interpreter import Interpreter, find, hint, search_path, write_shims
+from tfyard.local.interpreter import Interpreter, find, search_path, write_shims
 
 
 def program(path: Path, text: str = "echo $0") -> str:
@@ -72,12 +72,3 @@ def test_python_on_the_search_path_is_the_chosen_one(env: dict[str, str], tmp_pa
     )
     assert done.stdout == f"{name}\n"
     assert path.startswith(env["PATH"]) == (name == "system/bin/python")
-
-
-def test_a_module_that_was_not_found_is_told_with_the_interpreter() -> None:
-    log = "Traceback (most recent call last):\nModuleNotFoundError: No module named 'tensorflow'"
-    text = hint(Interpreter("/usr/bin/python", "the first on PATH"), log)
-    assert text.startswith(
-        "python is /usr/bin/python (the first on PATH), which does not find tensorflow; activate"
-    )
-    assert hint(Interpreter("/usr/bin/python", "the first on PATH"), "ValueError: bad rate") == ""

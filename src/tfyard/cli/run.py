@@ -51,6 +51,7 @@ def _with_value(words: list[str], option: str) -> list[str]:
 @click.option(
     "--python", metavar="PATH", help="The tasks' Python interpreter; default: the active environment's."
 )
+@click.option("--tf1", is_flag=True, help="The program is written for TensorFlow 1: give it tf.compat.v1.")
 @click.option("--chief", type=click.IntRange(0), help="How many chiefs (0 or 1).")
 @click.option("--worker", type=click.IntRange(0), help="How many workers.")
 @click.option("--ps", type=click.IntRange(0), help="How many parameter servers.")
@@ -99,9 +100,12 @@ def command(dry_run: bool, quiet: bool, verbose: bool, output: str, **options: A
     """Run a job on this machine: every task is a real process with a real TF_CONFIG; no cluster, no containers.
 
     FILE is a tfyard job file, a TFJob of any version, or a Python script. For a script or module, options set
-    the roles, and what follows `--` goes to it:
+    the roles, and what follows `--` goes to it. For a job it is the command of the tasks that have none, because
+    their image knows it:
 
+    \b
         tfyard run train.py --worker 2 --ps 1 -- --steps 100
+        tfyard run tfjob.yaml -- python train.py --steps 100
 
     Exits with 0 if the job succeeded, else with the failed task's code, 124 if it missed its deadline,
     130 after Ctrl-C.

@@ -1,7 +1,6 @@
 """Which `python` the tasks have: the one that the user's shell has, not necessarily the one that runs tfyard."""
 
 import os
-import re
 import sys
 from collections.abc import Callable, Mapping
 from importlib.machinery import PathFinder
@@ -13,7 +12,6 @@ from msgspec import Struct
 from tfyard.errors import Usage
 
 NAMES = ("python", "python3")
-_MISSING = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
 
 
 class Interpreter(Struct, frozen=True):
@@ -89,12 +87,3 @@ def _needs_shims(interpreter: Interpreter) -> bool:
     """`/usr/bin/python3` where there is no `/usr/bin/python`, or another one."""
     beside = Path(interpreter.path).with_name("python")
     return not (beside.exists() and beside.samefile(interpreter.path))
-
-
-def hint(interpreter: Interpreter, log: str) -> str:
-    """What to do about a module that was not found; empty if the log has no such error."""
-    missing = _MISSING.search(log)
-    if missing is None:
-        return ""
-    way_out = "activate the environment that has it, or name its interpreter with --python"
-    return f"python is {interpreter}, which does not find {missing[1]}; {way_out}"

@@ -9,7 +9,7 @@ from functools import partial
 from tfyard.backends.local.run_directory import RunDirectory
 from tfyard.backends.local.runner import PREEMPTED, LocalRunner
 from tfyard.backends.local.store import LocalStore
-from tfyard.local.interpreter import hint
+from tfyard.local.hints import hint
 from tfyard.local.log_reader import LogReader
 from tfyard.local.machine import Machine
 from tfyard.local.prepared import Prepared
@@ -160,9 +160,9 @@ class Loop:
             self._watch(run_events.ResourceUsage(uses))
 
     def _hint(self, event: ContainerEnded) -> None:
-        """Once: every task has the same interpreter."""
+        """Once: every task has the same program."""
         if event.exit.code and not self._has_hinted:
-            text = hint(self._prepared.python, tail(event.started.log))
+            text = hint(self._prepared.python, tail(event.started.log), tf1=self._prepared.job.tf1)
             self._has_hinted = bool(text)
             if text:
                 self._watch(run_events.Note("warning", text))

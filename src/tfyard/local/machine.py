@@ -56,6 +56,7 @@ class Machine(Struct, frozen=True, kw_only=True):
     """`--env`."""
     gpus: Shares = {}
     code: CodeMount | None = None
+    tf1: bool = False
     attached: frozenset[str] = frozenset()
     """Tasks that the user starts."""
     use_cgroups: bool = True
@@ -71,7 +72,13 @@ class Machine(Struct, frozen=True, kw_only=True):
         parts = {
             kind: [self._container(c, defaults, everyone) for c in spec.get(kind) or ()] for kind in _KINDS
         }
-        return {**pod, "spec": {**spec, "volumes": volumes, **parts}}
+        adapted = {**pod, "spec": {**spec, "volumes": volumes, **parts}}
+        return self._with_tf1(adapted) if self.tf1 else adapted
+
+    def _with_tf1(self, pod: Manifest) -> Manifest:
+        from tfyard.render import tf1  # slow to import, and rarely needed
+
+        return tf1.with_folder(pod, str(tf1.FOLDER), self.base_env.get(tf1.VARIABLE, ""))
 
     def attach(self, pod: Manifest, task: Task, node: Node) -> Manifest:
         """If the user starts this task, a pod that waits for it. The user sees the whole disk, so mount paths
@@ -127,6 +134,7 @@ def machine(prepared: Prepared, directory: Path) -> Machine:
         variables=settings.variables,
         gpus={} if gpus.VARIABLE in settings.variables else _share_gpus(prepared),
         code=CodeMount(found, job.code.at) if job.code and found else None,
+        tf1=job.tf1,
         attached=frozenset(settings.attach),
     )
 

@@ -121,4 +121,5 @@ def _adjusted(job: Job, asked: Settings) -> Job:
         roles[name] = replace(like, replicas=count)
     policy = replace(job.run_policy, suspend=False, managed_by=None)
     ordered = tuple(roles[name] for name in ROLES if name in roles)
-    return replace(job, name=asked.name or job.name, roles=ordered, run_policy=policy)
+    name, tf1 = asked.name or job.name, asked.tf1 or job.tf1
+    return replace(job, name=name, roles=ordered, run_policy=policy, tf1=tf1)

@@ -25,6 +25,7 @@ def words(settings: Settings) -> Manifest:
         "run": [escape(word) for word in ("python", *_program(settings), *settings.args)],
         "workdir": str(Path.cwd()),
         **({"env": variables} if variables else {}),
+        **({"tf1": True} if settings.tf1 else {}),
         **settings.policies,
         **(settings.roles or {"worker": 1}),
     }

@@ -22,6 +22,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     """A Python module, instead of a target: `python -m`."""
     args: tuple[str, ...] = ()
     """For a script or module; for a job, the command of the tasks that have none."""
+    tf1: bool = False
+    """The program is written for TensorFlow 1."""
     python: str | None = None
     """The interpreter of the tasks, if not that of the active environment."""
     chief: int | None = None

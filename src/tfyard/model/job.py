@@ -106,6 +106,8 @@ class Job(Struct, frozen=True, kw_only=True):
     """None: the site where the job runs decides."""
     tensorboard: TensorBoard | None = None
     code: Code | None = None
+    tf1: bool = False
+    """The program is written for TensorFlow 1 and runs with TensorFlow 2."""
     objects: tuple[Manifest, ...] = ()
     """What must exist beside the job (claims, for example); created with it, never by the planner."""
     problems: tuple[str, ...] = ()

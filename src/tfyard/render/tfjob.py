@@ -5,21 +5,22 @@ from msgspec.structs import replace
 from tfyard import formats
 from tfyard.model import Job, Manifest
 
-from . import code, prerequisites
+from . import code, prerequisites, tf1
 from .objects import Path, RenderedObject
 from .options import RenderOptions
 
 
 def tfjob(job: Job, options: RenderOptions) -> list[RenderedObject]:
     job, code_objects = code.add(job, options)
+    job, tf1_objects = tf1.add(job)
     job, before = prerequisites.create(job, options)
-    objects = [*before, *code_objects, _job(job), *prerequisites.tensorboard(job)]
+    objects = [*before, *code_objects, *tf1_objects, _job(job), *prerequisites.tensorboard(job)]
     return [_without_default_namespace(one) for one in objects]
 
 
 def unsupported(job: Job) -> list[str]:
     """What the job says and a TFJob cannot. What is rendered in addition to it does not count."""
-    return formats.dump(replace(job, tensorboard=None, code=None, objects=()), "v1").lost
+    return formats.dump(replace(job, tensorboard=None, code=None, tf1=False, objects=()), "v1").lost
 
 
 def hosts(job: Job, options: RenderOptions) -> dict[str, list[str]]:

@@ -29,6 +29,8 @@ def dump(job: Job) -> tuple[Words, list[str]]:
         head["namespace"] = job.namespace
     if job.code is not None:
         head["code"] = _code(job.code)
+    if job.tf1:
+        head["tf1"] = True
     words = head | {key: value for key, value in shared.items() if value != {}}
     for name, own in roles.items():
         words[name] = _short(_without(own, shared))

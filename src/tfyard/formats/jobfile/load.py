@@ -59,6 +59,7 @@ def load(data: Manifest, text: Text, notes: Notes) -> Job | None:
         services=words.services,
         tensorboard=_tensorboard(words),
         code=code.load(words, _volumes(words), notes),
+        tf1=words.tf1,
         objects=_claims(words, namespace),
     )
 

@@ -221,6 +221,13 @@ class JobFile(PodWords, frozen=True, rename="camel", kw_only=True):
             " Without it, the code is in the image."
         ),
     ] = None
+    tf1: Annotated[
+        bool,
+        Meta(
+            description="For programs written for TensorFlow 1: `import tensorflow` gives them"
+            " tensorflow.compat.v1, without the behaviour of TensorFlow 2."
+        ),
+    ] = False
     chief: Annotated[
         Words | None, Meta(description="The task that leads the training: the job ends when it ends.")
     ] = None

@@ -90,6 +90,8 @@ def _lost(job: Job) -> list[str]:
         )
     if job.code is not None:
         lost.append(f"code ({job.code.source}): `tfyard render` ships it with the job")
+    if job.tf1:
+        lost.append("tf1: `tfyard render` ships the module that it needs with the job")
     lost += [
         f"{o['kind']} {o['metadata']['name']}: `tfyard render` writes it as a manifest of its own"
         for o in job.objects

@@ -3,7 +3,9 @@
 from functools import cache
 from pathlib import Path
 
+FOLDER = Path(__file__).parent
+
 
 @cache
 def read(name: str) -> str:
-    return (Path(__file__).parent / name).read_text(encoding="utf-8")
+    return (FOLDER / name).read_text(encoding="utf-8")

@@ -1,0 +1,87 @@
+"""Programs written for TensorFlow 1, run with the TensorFlow 2 that is installed."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from tests.e2e.conftest import Yard
+from tests.e2e.test_run_tensorflow import example
+
+pytestmark = [pytest.mark.processes, pytest.mark.tensorflow]
+
+EXPRESSIONS = {
+    "tf.contrib.slim": "tf.contrib ended with TensorFlow 1. Instead of contrib.slim",
+    "tf.layers.dense": "tf.layers.dense needs the package tf_keras, which is not installed: pip install tf_keras",
+    "tf.nn.rnn_cell.GRUCell": "tf.nn.rnn_cell.GRUCell needs the package tf_keras",
+    "tf.estimator.Estimator": "tf.estimator ended with TensorFlow 2.15",
+    "tf.scalar_summary": "tf.scalar_summary has been tf.summary.scalar since TensorFlow 1.0",
+    "tf.konstant": "module 'tensorflow' has no attribute 'konstant'",
+}
+IMPORTS = {
+    "from tensorflow.examples.tutorials.mnist import input_data": "of tutorials.mnist.input_data: tf.keras",
+    "import tensorflow.contrib.slim as slim": "`import tf_slim as slim`",
+    "from tensorflow.python.framework import graph_util": "",
+    "import tensorflow.compat.v2 as tf2": "",
+}
+PROGRAM = f"""\
+import tensorflow as tf
+from tensorflow import flags
+assert flags is tf.app.flags is tf.flags and tf.train.Server and tf.app.run and not tf.executing_eagerly()
+for expression in {list(EXPRESSIONS)}:
+    try:
+        eval(expression)
+    except AttributeError as error:
+        print(f"{{expression}}: {{error}}")
+for line in {list(IMPORTS)}:
+    try:
+        exec(line)
+        print(f"{{line}}:")
+    except ModuleNotFoundError as error:
+        print(f"{{line}}: {{error}}")
+x = tf.placeholder(tf.float32, [None])
+with tf.Session() as session:
+    print("sum:", session.run(tf.reduce_sum(x), {{x: [1, 2]}}))
+"""
+
+
+def test_what_tensorflow_2_cannot_give_is_told_with_what_replaced_it(yard: Yard) -> None:
+    yard.write("old.py", PROGRAM)
+    done = yard.tfyard("run", "old.py", "--tf1")
+    assert done.returncode == 0, done.stdout
+    for asked, text in (EXPRESSIONS | IMPORTS).items():
+        (line,) = [line for line in done.stdout.splitlines() if f"│ {asked}:" in line]
+        assert text in line
+    assert "sum: 3.0" in done.stdout
+
+
+def trained(yard: Yard, *options: str) -> list[float]:
+    """The AUC of each report, by every worker."""
+    outcome = yard.run(*options)
+    assert outcome.code == 0, outcome.events[-5:]
+    return [event["values"]["auc"] for event in outcome.of("metric")]
+
+
+def test_the_classifier_of_2016_trains_with_two_workers_and_a_parameter_server(yard: Yard) -> None:
+    example(yard, "cancer", "tf1.yaml", 1000)
+    text = (yard.folder / "job.yaml").read_text()
+    (yard.folder / "job.yaml").write_text(text.replace("tf1: true ", "#"))
+    assert trained(yard, "--tf1")[-1] >= 0.976
+
+
+@pytest.fixture
+def load() -> Iterator[None]:
+    """As many busy processes as would make a step of the training wait for its turn."""
+    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(6)]
+    yield
+    for process in busy:
+        process.kill()
+        process.wait()
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("load")
+def test_it_trains_to_its_end_on_a_loaded_machine(yard: Yard) -> None:
+    example(yard, "cancer", "tf1.yaml", 3000)
+    assert trained(yard)[-1] >= 0.976
