@@ -9,7 +9,7 @@ from tests.cli.running import ROOT
 
 SOURCE = ROOT / "src" / "tfyard"
 MODULES = sorted(SOURCE.rglob("*.py"))
-BESIDE = {"golden", "e2e", "tools"}
+BESIDE = {"documents", "golden", "e2e", "tools"}
 LONGEST_FUNCTION, LONGEST_FILE, MOST_PARAMETERS = 45, 400, 7
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 

@@ -56,20 +56,6 @@ def test_what_tensorflow_2_cannot_give_is_told_with_what_replaced_it(yard: Yard)
     assert "sum: 3.0" in done.stdout
 
 
-def trained(yard: Yard, *options: str) -> list[float]:
-    """The AUC of each report, by every worker."""
-    outcome = yard.run(*options)
-    assert outcome.code == 0, outcome.events[-5:]
-    return [event["values"]["auc"] for event in outcome.of("metric")]
-
-
-def test_the_classifier_of_2016_trains_with_two_workers_and_a_parameter_server(yard: Yard) -> None:
-    example(yard, "cancer", "tf1.yaml", 1000)
-    text = (yard.folder / "job.yaml").read_text()
-    (yard.folder / "job.yaml").write_text(text.replace("tf1: true ", "#"))
-    assert trained(yard, "--tf1")[-1] >= 0.976
-
-
 @pytest.fixture
 def load() -> Iterator[None]:
     """As many busy processes as would make a step of the training wait for its turn."""
@@ -83,5 +69,8 @@ def load() -> Iterator[None]:
 @pytest.mark.long
 @pytest.mark.usefixtures("load")
 def test_it_trains_to_its_end_on_a_loaded_machine(yard: Yard) -> None:
+    """The walk of document 003 (tests/documents) trains the same program with fewer steps."""
     example(yard, "cancer", "tf1.yaml", 3000)
-    assert trained(yard)[-1] >= 0.976
+    outcome = yard.run()
+    assert outcome.code == 0, outcome.events[-5:]
+    assert outcome.of("metric")[-1]["values"]["auc"] >= 0.976
