@@ -1,5 +1,7 @@
 """Where tasks work whose job has no code: in a directory of their own, or where the command was given."""
 
+import re
+
 import pytest
 
 from tests.e2e.conftest import Yard
@@ -42,6 +44,8 @@ def test_a_copy_in_the_working_directory_does_not_outlive_the_task(yard: Yard) -
     second = yard.tfyard("run", "job.yaml", "--mount", "nfs=empty")
     assert second.returncode != 0
     assert "trained" not in second.stdout
+    third = yard.tfyard("run", "job.yaml", "--mount", "nfs=full", "--name", "third")
+    assert re.search(r"^files:   .tfyard/runs/third-.*/work$", third.stdout, re.MULTILINE)
 
 
 def test_the_directory_is_empty_again_when_a_task_is_restarted_in_place(yard: Yard) -> None:
@@ -77,6 +81,7 @@ def test_a_command_after_two_dashes_is_for_the_tasks_without_one_and_works_here(
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"master-0 │ {yard.folder} ['--rate', '$(A)']" in done.stdout
     assert (yard.folder / "model").exists()
+    assert "files: " not in done.stdout
 
 
 def test_without_it_the_error_says_how_to_give_one(yard: Yard) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from tfyard.render import tf1
 
+from . import schema
 from .calling import Manifest, named, of_kind, tfyard
 
 JOB = """\
@@ -39,6 +40,7 @@ def test_every_form_carries_the_module_to_every_task(form: str) -> None:
         assert {"name": "PYTHONPATH", "value": "/tfyard-tf1"} in container["env"]
         assert {"name": "tfyard-tf1", "mountPath": "/tfyard-tf1"} in container["volumeMounts"]
     assert "path: tensorflow/__init__.py" in done.out
+    assert [text for one in done.objects for text in schema.problems(one)] == []
     assert "tf1" not in done.err
 
 

@@ -114,6 +114,7 @@ def _from_file(asked: Settings) -> _Loaded:
 
 def _adjusted(job: Job, asked: Settings) -> Job:
     """The options win; what makes no sense on one machine (a queue's suspension) is removed."""
+    job = replace(job, tf1=asked.tf1 or job.tf1)
     counts = [*asked.sets, *(f"{role}={count}" for role, count in asked.roles.items())]
     roles = {role.name: role for role in job.roles}
     for name, count in map(settings.replicas, counts):
@@ -121,5 +122,4 @@ def _adjusted(job: Job, asked: Settings) -> Job:
         roles[name] = replace(like, replicas=count)
     policy = replace(job.run_policy, suspend=False, managed_by=None)
     ordered = tuple(roles[name] for name in ROLES if name in roles)
-    name, tf1 = asked.name or job.name, asked.tf1 or job.tf1
-    return replace(job, name=name, roles=ordered, run_policy=policy, tf1=tf1)
+    return replace(job, name=asked.name or job.name, roles=ordered, run_policy=policy)

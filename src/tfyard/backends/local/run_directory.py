@@ -51,7 +51,7 @@ class RunDirectory:
     def close(self) -> None:
         """The run has ended: nothing may stay but what is kept."""
         _remove(self.path / SCRATCH)
-        _remove_empty(self.path / WORK)
+        _remove_empty(self.work)
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
@@ -59,6 +59,11 @@ class RunDirectory:
     @property
     def name(self) -> str:
         return self.path.name
+
+    @property
+    def work(self) -> Path:
+        """What tasks without a working directory wrote; it may not exist."""
+        return self.path / WORK
 
     def write(self, file: str, text: str) -> None:
         self._try(lambda: _replace(self.path / file, text))

@@ -68,6 +68,8 @@ class Follower:
         for line in summary(record, self._progress):
             click.echo(line)
         click.echo()
+        if run.directory.work.exists():
+            click.echo(f"files:   {run.directory.work}")
         for name, path in outputs(self._prepared.job, self._prepared.mounts):
             click.echo(f"{name + ':':<9}{path}")
         click.echo(f"logs:    {run.directory.path}/logs")
