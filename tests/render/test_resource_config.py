@@ -1,11 +1,7 @@
 """Seed 002: a config with resources, and a cluster that a notebook drives."""
 
 import json
-import os
 import shutil
-import socket
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -244,46 +240,6 @@ def test_a_template_that_fails_leaves_no_half_file_behind(tmp_path: Path) -> Non
     assert code == 1
     assert "a.jinja:1:1: error: template: 'dict object' has no attribute 'missing'" in err
     assert not (tmp_path / "out.yaml").exists()
-
-
-@pytest.mark.tensorflow
-@pytest.mark.processes
-def test_a_notebook_can_drive_an_op_on_every_task(tmp_path: Path) -> None:
-    """The rendered server as local processes, and a client that knows CLUSTER_CONFIG only."""
-    pytest.importorskip("tensorflow")
-    (tmp_path / "c.yaml").write_text(SEED_CONFIG.replace("num_tasks: 3", "num_tasks: 2"))
-    objects = tfyard("render", tmp_path / "c.yaml").objects
-    script = tmp_path / "server.py"
-    script.write_text(named(objects, "ConfigMap", "tensorflow-cluster-config")["data"]["server.py"])
-    cluster = {job: [f"127.0.0.1:{_port()}" for _ in range(2)] for job in ("ps", "workers")}
-    env = {**os.environ, "CLUSTER_CONFIG": json.dumps(cluster), "TF_CPP_MIN_LOG_LEVEL": "3"}
-    env["CUDA_VISIBLE_DEVICES"] = "-1"
-    names = [f"{job}-{i}" for job in cluster for i in range(2)]
-    servers = [
-        subprocess.Popen([sys.executable, script], env={**env, "POD_NAME": name}, stderr=subprocess.DEVNULL)
-        for name in names
-    ]
-    try:
-        done = subprocess.run(
-            [sys.executable, HERE / "drive.py"],
-            env=env,
-            capture_output=True,
-            text=True,
-            timeout=240,
-            check=False,
-        )
-    finally:
-        for server in servers:
-            server.kill()
-            server.wait()
-    assert done.returncode == 0, done.stderr[-2000:]
-    assert sorted(done.stdout.split()) == sorted(f"/job:{n.replace('-', '/task:')}=6.0" for n in names)
-
-
-def _port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
 
 
 def test_the_servers_environment_is_what_the_script_reads(tmp_path: Path) -> None:

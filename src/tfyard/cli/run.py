@@ -78,6 +78,7 @@ def _with_value(words: list[str], option: str) -> list[str]:
     metavar="[DIR]",
     help="Start TensorBoard on this directory; default: the one that the job names.",
 )
+@click.option("--notebook", is_flag=True, help="Start the Jupyter of a config with resources, too.")
 @click.option(
     "--kill",
     multiple=True,
@@ -99,7 +100,8 @@ def command(dry_run: bool, quiet: bool, verbose: bool, output: str, **options: A
     """Run a job on this machine: every task is a real process with a real TF_CONFIG; no cluster, no containers.
 
     FILE is a tfyard job file, a TFJob of any version, or a Python script. For a script or module, options set
-    the roles, and what follows `--` goes to it:
+    the roles, and what follows `--` goes to it. FILE may also be a config with resources: its tasks are
+    TensorFlow servers that run until Ctrl-C.
 
         tfyard run train.py --worker 2 --ps 1 -- --steps 100
 

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -17,6 +18,9 @@ from tfyard.model import ROLES, Job, Manifest, Problem
 from tfyard.model.backoff import Backoff
 from tfyard.node.containers import collect
 
+if TYPE_CHECKING:
+    from tfyard.local.cluster_config import ClusterConfig
+
 BACKOFF = Backoff(first=1.0, longest=60.0)
 """Of tasks that fail again and again: a person at a terminal waits a tenth of what a cluster waits."""
 
@@ -26,6 +30,7 @@ class _Loaded(Struct, frozen=True, kw_only=True):
     file: Path
     others: list[Manifest] = []
     """The other objects of the file."""
+    config: "ClusterConfig | None" = None
     warnings: tuple[Problem, ...] = ()
     text: formats.Document | Sequence[str] = ()
 
@@ -52,15 +57,28 @@ def prepare(asked: Settings) -> Prepared:
         pattern=settings.pattern(asked.metric),
         ports=ports,
         site=planner.Site(services="none", ports=ports.take(job.tasks()), backoff=BACKOFF),
-        ignored=tuple(shortfalls.ignored(loaded.job)),
+        ignored=(*shortfalls.ignored(loaded.job), *(loaded.config.ignored if loaded.config else ())),
         warnings=loaded.warnings,
         text=loaded.text,
     )
     try:
+        prepared = _completed(prepared, loaded)
         commands.check(prepared)
     except TfyardError:
         ports.release()
         raise
+    return prepared
+
+
+def _completed(prepared: Prepared, loaded: _Loaded) -> Prepared:
+    if loaded.config is not None:
+        from tfyard.local import cluster_config  # slow to import, and most files are jobs
+
+        return cluster_config.completed(prepared, loaded.config)
+    if prepared.settings.notebook:
+        raise Usage(
+            "--notebook is for a config with resources; `tfyard notebook render` writes one for a job"
+        )
     return prepared
 
 
@@ -75,6 +93,8 @@ def _from_script(asked: Settings) -> _Loaded:
 
 def _from_file(asked: Settings) -> _Loaded:
     documents = files.read_documents(asked.target)
+    if len(documents) == 1 and formats.is_config(documents[0].data):
+        return _from_config(documents[0], asked)
     jobs = [document for document in documents if formats.is_job(document.data)]
     if len(jobs) != 1:
         text = f"has {len(jobs)} jobs" if jobs else "has no TFJob and no tfyard job file"
@@ -86,6 +106,13 @@ def _from_file(asked: Settings) -> _Loaded:
     return _Loaded(job=job, file=file, others=others, warnings=warnings, text=jobs[0])
 
 
+def _from_config(document: formats.Document, asked: Settings) -> _Loaded:
+    from tfyard.local import cluster_config  # slow to import, and most files are jobs
+
+    config = cluster_config.read(document, asked)
+    return _Loaded(job=config.job, file=Path(asked.target).resolve(), config=config, text=document)
+
+
 def _adjusted(job: Job, asked: Settings) -> Job:
     """The options win; what makes no sense on one machine (a queue's suspension) is removed."""
     counts = [*asked.sets, *(f"{role}={count}" for role, count in asked.roles.items())]
@@ -94,5 +121,5 @@ def _adjusted(job: Job, asked: Settings) -> Job:
         like = roles.get(name) or replace(job.roles[0], name=name)  # a new role runs what the others run
         roles[name] = replace(like, replicas=count)
     policy = replace(job.run_policy, suspend=False, managed_by=None)
-    ordered = tuple(roles[name] for name in ROLES if name in roles)
+    ordered = tuple(roles[name] for name in dict.fromkeys((*ROLES, *roles)) if name in roles)
     return replace(job, name=asked.name or job.name, roles=ordered, run_policy=policy)

@@ -17,7 +17,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     """The options as given: text that is read by `prepare`, so that every interface reports the same errors."""
 
     target: str = ""
-    """A job file, a TFJob of any version, or a Python script."""
+    """A job file, a TFJob of any version, a config with resources, or a Python script."""
     module: str | None = None
     """A Python module, instead of a target: `python -m`."""
     args: tuple[str, ...] = ()
@@ -39,6 +39,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     share_gpus: bool = False
     tensorboard: str | None = None
     """The directory of the summaries; empty: the one that the job names."""
+    notebook: bool = False
+    """Start the Jupyter of a config with resources."""
     restart: str | None = None
     retries: int | None = None
     deadline: str | None = None

@@ -66,6 +66,15 @@ def load(data: object, present: Mapping[str, bool], notes: Notes) -> list[Loaded
     return loaded
 
 
+def own_templates(data: object) -> dict[str, bool]:
+    """For `load` where templates cannot be filled: those of types that are not built in count as present."""
+    imports = data.get("imports") if isinstance(data, dict) else None
+    found = [one for one in imports or () if isinstance(one, dict)] if isinstance(imports, list) else []
+    return {
+        str(one.get("path")): _built_in(str(one.get("name")), str(one.get("path"))) is None for one in found
+    }
+
+
 def _built_in(name: str, file: str | None) -> str | None:
     """By the name of the imported file (tensorflow-cluster.jinja), else by the type's own name."""
     stem = (file or "").rpartition("/")[2].partition(".")[0]
