@@ -19,7 +19,7 @@ REMOVED: dict[str, dict[str, str]] = {
     "apps/v1beta1": dict.fromkeys(_APPS, "apps/v1"),
     "apps/v1beta2": dict.fromkeys(_APPS, "apps/v1"),
     "batch/v1beta1": {"CronJob": "batch/v1"},
-    "batch/v2alpha1": {"CronJob": "batch/v1", "ScheduledJob": "batch/v1, kind: CronJob"},
+    "batch/v2alpha1": {"CronJob": "batch/v1"},
     "networking.k8s.io/v1beta1": {"Ingress": _NETWORK},
     "policy/v1beta1": {"PodDisruptionBudget": "policy/v1"},
     "autoscaling/v2beta1": {"HorizontalPodAutoscaler": "autoscaling/v2"},
