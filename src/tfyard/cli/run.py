@@ -100,13 +100,15 @@ def command(dry_run: bool, quiet: bool, verbose: bool, output: str, **options: A
     """Run a job on this machine: every task is a real process with a real TF_CONFIG; no cluster, no containers.
 
     FILE is a tfyard job file, a TFJob of any version, or a Python script. For a script or module, options set
-    the roles, and what follows `--` goes to it. FILE may also be a config with resources: its tasks are
-    TensorFlow servers that run until Ctrl-C.
+    the roles, and what follows `--` goes to it:
 
         tfyard run train.py --worker 2 --ps 1 -- --steps 100
 
     Exits with 0 if the job succeeded, else with the failed task's code, 124 if it missed its deadline,
     130 after Ctrl-C.
+
+    A config with resources runs, too: its tasks are TensorFlow servers until Ctrl-C, and --notebook starts its
+    Jupyter.
     """
     if not dry_run:
         from tfyard.node import launch

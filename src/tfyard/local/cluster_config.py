@@ -68,7 +68,8 @@ def _ignored(resources: Sequence[Loaded]) -> list[str]:
 def completed(prepared: Prepared, config: ClusterConfig) -> Prepared:
     """With what depends on the ports: the addresses of all tasks, and the notebook that has them, too."""
     addresses = hosts(config.cluster, prepared.site.ports)
-    prepared = replace(prepared, objects=collect([config_map(config.cluster, addresses)]))
+    objects = collect([config_map(config.cluster, addresses)])
+    prepared = replace(prepared, objects=objects, ignored=(*prepared.ignored, *config.ignored))
     if not prepared.settings.notebook:
         return prepared
     jupyter = Notebook(hashed=_hashed(config), cluster_config=cluster_config(addresses))

@@ -30,9 +30,9 @@ class _Loaded(Struct, frozen=True, kw_only=True):
     file: Path
     others: list[Manifest] = []
     """The other objects of the file."""
-    config: "ClusterConfig | None" = None
     warnings: tuple[Problem, ...] = ()
     text: formats.Document | Sequence[str] = ()
+    config: "ClusterConfig | None" = None
 
 
 def prepare(asked: Settings) -> Prepared:
@@ -57,7 +57,7 @@ def prepare(asked: Settings) -> Prepared:
         pattern=settings.pattern(asked.metric),
         ports=ports,
         site=planner.Site(services="none", ports=ports.take(job.tasks()), backoff=BACKOFF),
-        ignored=(*shortfalls.ignored(loaded.job), *(loaded.config.ignored if loaded.config else ())),
+        ignored=tuple(shortfalls.ignored(loaded.job)),
         warnings=loaded.warnings,
         text=loaded.text,
     )
