@@ -35,6 +35,23 @@ class ClusterConfig(Struct, frozen=True, kw_only=True):
     ignored: tuple[str, ...]
     """What only a cluster can do with it."""
 
+    def completed(self, prepared: Prepared) -> Prepared:
+        """With what depends on the ports: the addresses of all tasks, and the notebook that has them, too."""
+        addresses = hosts(self.cluster, prepared.site.ports)
+        objects = collect([config_map(self.cluster, addresses)])
+        prepared = replace(prepared, objects=objects, ignored=(*prepared.ignored, *self.ignored))
+        if not prepared.settings.notebook:
+            return prepared
+        jupyter = Notebook(hashed=self._hashed(), cluster_config=cluster_config(addresses))
+        notebook.check(prepared)
+        return replace(prepared, notebook=jupyter)
+
+    def _hashed(self) -> str:
+        if self.jupyter is None or not self.jupyter.password:
+            fix = "- {type: jupyter-service, properties: {password: a good one}}"
+            raise Usage(f"--notebook: the config has no password for Jupyter; add {fix}")
+        return hash_password(self.jupyter.password, self.cluster.namespace, "jupyter")
+
 
 def read(document: formats.Document, asked: Settings) -> ClusterConfig:
     if asked.sets or asked.roles:
@@ -63,22 +80,3 @@ def _ignored(resources: Sequence[Loaded]) -> list[str]:
     templates = [f"the template {one.path}" for one in resources if isinstance(one, TemplateResource)]
     servers = [f"the nfs-server {one.name}" for one in resources if isinstance(one, NfsServerProperties)]
     return [*templates, *servers]
-
-
-def completed(prepared: Prepared, config: ClusterConfig) -> Prepared:
-    """With what depends on the ports: the addresses of all tasks, and the notebook that has them, too."""
-    addresses = hosts(config.cluster, prepared.site.ports)
-    objects = collect([config_map(config.cluster, addresses)])
-    prepared = replace(prepared, objects=objects, ignored=(*prepared.ignored, *config.ignored))
-    if not prepared.settings.notebook:
-        return prepared
-    jupyter = Notebook(hashed=_hashed(config), cluster_config=cluster_config(addresses))
-    notebook.check(prepared)
-    return replace(prepared, notebook=jupyter)
-
-
-def _hashed(config: ClusterConfig) -> str:
-    if config.jupyter is None or not config.jupyter.password:
-        fix = "- {type: jupyter-service, properties: {password: a good one}}"
-        raise Usage(f"--notebook: the config has no password for Jupyter; add {fix}")
-    return hash_password(config.jupyter.password, config.cluster.namespace, "jupyter")

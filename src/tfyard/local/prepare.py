@@ -62,23 +62,11 @@ def prepare(asked: Settings) -> Prepared:
         text=loaded.text,
     )
     try:
-        prepared = _completed(prepared, loaded)
+        prepared = loaded.config.completed(prepared) if loaded.config else prepared
         commands.check(prepared)
     except TfyardError:
         ports.release()
         raise
-    return prepared
-
-
-def _completed(prepared: Prepared, loaded: _Loaded) -> Prepared:
-    if loaded.config is not None:
-        from tfyard.local import cluster_config  # slow to import, and most files are jobs
-
-        return cluster_config.completed(prepared, loaded.config)
-    if prepared.settings.notebook:
-        raise Usage(
-            "--notebook is for a config with resources; `tfyard notebook render` writes one for a job"
-        )
     return prepared
 
 
@@ -94,7 +82,15 @@ def _from_script(asked: Settings) -> _Loaded:
 def _from_file(asked: Settings) -> _Loaded:
     documents = files.read_documents(asked.target)
     if len(documents) == 1 and formats.is_config(documents[0].data):
-        return _from_config(documents[0], asked)
+        from tfyard.local import cluster_config  # slow to import, and most files are jobs
+
+        config = cluster_config.read(documents[0], asked)
+        file = Path(asked.target).resolve()
+        return _Loaded(job=config.job, file=file, text=documents[0], config=config)
+    if asked.notebook:
+        raise Usage(
+            "--notebook is for a config with resources; `tfyard notebook render` writes one for a job"
+        )
     jobs = [document for document in documents if formats.is_job(document.data)]
     if len(jobs) != 1:
         text = f"has {len(jobs)} jobs" if jobs else "has no TFJob and no tfyard job file"
@@ -104,13 +100,6 @@ def _from_file(asked: Settings) -> _Loaded:
     others = [document.data for document in documents if document not in jobs]
     others = [data for data in others if isinstance(data, dict)]
     return _Loaded(job=job, file=file, others=others, warnings=warnings, text=jobs[0])
-
-
-def _from_config(document: formats.Document, asked: Settings) -> _Loaded:
-    from tfyard.local import cluster_config  # slow to import, and most files are jobs
-
-    config = cluster_config.read(document, asked)
-    return _Loaded(job=config.job, file=Path(asked.target).resolve(), config=config, text=document)
 
 
 def _adjusted(job: Job, asked: Settings) -> Job:

@@ -89,6 +89,8 @@ def check(settings: Settings) -> None:
         raise Usage("--save: give the roles by --worker, --ps and so on instead of --set")
     if settings.save is not None and not settings.is_script:
         raise Usage(f"--save is for scripts; `tfyard convert {settings.target}` rewrites a job")
+    if settings.notebook and settings.is_script:
+        raise Usage("--notebook is for a config with resources, not for a script")
     for name in () if settings.is_script else settings.policies:
         raise Usage(f"--{name} is for scripts; a job file has the word {name}")
     if settings.args and not settings.is_script:
