@@ -87,3 +87,13 @@ def test_without_jupyter_one_line_says_what_to_install(folder: Path, monkeypatch
     bare = replace(prepared(SEED_CONFIG), python=Interpreter(str(folder / "python"), "--python"))
     with pytest.raises(Usage, match=f"Jupyter is not installed; {folder}/python -m pip install notebook"):
         notebook.check(bare)
+
+
+def test_nobody_else_can_read_the_hash_of_the_password_or_what_is_written_beside_it(folder: Path) -> None:
+    pytest.importorskip("jupyter_server")
+    command = notebook.command(prepared(SEED_CONFIG, notebook=True), 1234, folder)
+    assert command.argv[3:5] == ["--ip=127.0.0.1", "--port=1234"]
+    path = Path(command.env["JUPYTER_CONFIG_PATH"])
+    assert "argon2:" in (path / "jupyter_server_config.json").read_text()
+    assert [one.stat().st_mode & 0o77 for one in (path, path.parent)] == [0, 0]
+    assert "a good password" not in str(command)

@@ -36,7 +36,8 @@ def command(prepared: Prepared, port: int, directory: Path) -> Command:
     assert prepared.notebook is not None
     python, modules = _installed(prepared)
     folder = directory / SCRATCH / "jupyter"
-    folder.mkdir(mode=0o700, parents=True)
+    for path in (folder.parent, folder):  # with `parents`, the mode would be that of the last only
+        path.mkdir(mode=0o700, exist_ok=True)
     (folder / CONFIG_FILE).write_text(config_text(prepared.notebook.hashed))
     env = {
         **base_env(prepared.python, directory),
