@@ -304,7 +304,7 @@ def test_a_template_that_writes_without_end_is_stopped() -> None:
         (("p", "--set", "1x=2", "--set", "y"), "--set 1x=2, y: must be NAME=VALUE"),
         (("p", "--set", "imgae=a"), "--set imgae: the template does not use it; did you mean image?"),
         (("p", "--set", "worker_hosts=a"), "--set worker_hosts: the template does not use it"),
-        (("p", "--set", "project_name=a"), "--set project_name: it is given by an argument"),
+        (("p", "--set", "project_name=a"), "--set project_name: given by an argument already"),
     ],
 )
 def test_bad_arguments_are_told_all_at_once(arguments: tuple[str, ...], said: str) -> None:

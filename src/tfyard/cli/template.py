@@ -21,6 +21,12 @@ from tfyard.render import api_versions, prerequisites
 
 SHIPPED = Path(__file__).parent.parent / "render" / "jinja"
 NAMES = {mode: f"tf_{mode}_template.yaml.jinja" for mode in ("single", "cluster", "shared")}
+_NEXT = {
+    "single": "single {} PROJECT > job.yaml",
+    "cluster": "cluster {} PROJECT 1 2 > job.yaml",
+    "shared": "plain {} | kubectl apply -f -",
+}
+"""What to do with each template, after editing it."""
 MAX_TASKS = 10_000
 MAX_NAME = 253
 _NAME = re.compile(r"[a-z0-9]([-.a-z0-9]*[a-z0-9])?")
@@ -36,6 +42,7 @@ def command() -> None:
     `tfyard template init single` writes one for editing; its head says what to edit. What all jobs of a
     namespace share (the namespace itself, volumes, claims) is a template of its own:
 
+    \b
         tfyard template init shared
         tfyard template plain tf_shared_template.yaml.jinja | kubectl apply -f -
         tfyard template init single
@@ -96,13 +103,6 @@ def init(mode: str, output: str | None, force: bool) -> None:
     click.echo(f"wrote {name}; edit its head, then: tfyard template {_NEXT[mode].format(name)}")
 
 
-_NEXT = {
-    "single": "single {} PROJECT > job.yaml",
-    "cluster": "cluster {} PROJECT 1 2 > job.yaml",
-    "shared": "plain {} | kubectl apply -f -",
-}
-
-
 def render(
     template: str,
     given: dict[str, Any],
@@ -113,8 +113,8 @@ def render(
 ) -> None:
     """`given`: by arguments (project, counts), which take precedence over --values."""
     shared, own = _read_values(files), _read_sets(sets)
-    for name in own.keys() & given.keys():
-        raise Usage(f"--set {name}: it is given by an argument")
+    if twice := sorted(own.keys() & given.keys()):
+        raise Usage(f"--set {', '.join(twice)}: given by an argument already")
     values = shared | own | given
     request = Request(source=_source(template), values=values, sets=list(own), shared=list(shared))
     filled = fill(template, request)
