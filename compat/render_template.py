@@ -4,27 +4,37 @@ python render_template.py single TEMPLATE PROJECT
 python render_template.py cluster TEMPLATE PROJECT [PS WORKERS]
 python render_template.py TEMPLATE PROJECT PS WORKERS
 python render_template.py TEMPLATE
+
+Each takes --set NAME=VALUE and --values FILE, as often as needed.
 """
 
+import argparse
 import sys
 
 MODES = ("single", "cluster")
+USAGE = (__doc__ or "").partition(":")[2].strip()
 
 
 def arguments(given: list[str]) -> list[str]:
     """As `tfyard template` takes them."""
-    if (
-        given
-        and given[0] in MODES
-        and len(given) in (3, 5)
-        and not (given[0] == "single" and len(given) == 5)
-    ):
+    parser = argparse.ArgumentParser(usage=f"\n{USAGE}", allow_abbrev=False)
+    parser.add_argument("words", nargs="*")
+    for option in ("--set", "--values"):
+        parser.add_argument(option, action="append", default=[])
+    found = parser.parse_intermixed_args(given)
+    sets = [f"--set={words}" for words in found.set]
+    return [*_words(found.words), *sets, *(f"--values={name}" for name in found.values)]
+
+
+def _words(given: list[str]) -> list[str]:
+    mode = given[0] if given and given[0] in MODES else ""
+    if (mode == "single" and len(given) == 3) or (mode == "cluster" and len(given) in (3, 5)):
         return given
-    if len(given) == 4 and given[0] not in MODES:
+    if len(given) == 4 and not mode:
         return ["cluster", *given]
-    if len(given) == 1 and given[0] not in MODES and not given[0].startswith("-"):
+    if len(given) == 1 and not mode:
         return ["plain", *given]
-    sys.exit(f"usage:\n{(__doc__ or '').partition(':')[2].strip()}")
+    sys.exit(f"usage:\n{USAGE}")
 
 
 def main() -> None:

@@ -4,7 +4,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tfyard.formats import shell
@@ -17,6 +17,7 @@ from tfyard.model.expansion import expand
         "python train.py", "python train.py --steps 3000 --out /out", "./train --a=b", "sh run.sh",
         "python train.py > /out/log 2>&1", "python train.py \\\n  --steps 3", "python train.py\n",
         """python -c 'import time; time.sleep(1)'""", "python train.py --name $NAME",
+        "python train.py\\\n  --steps 3", "/bin/echo a \\\n  '#' b", "python a.py ${A:-b}  # why",
     ],
 )  # fmt: skip
 def test_the_shell_makes_way_for_a_single_program(line: str) -> None:
@@ -29,11 +30,31 @@ def test_variables_before_the_program_stay_before_it() -> None:
 
 
 @pytest.mark.parametrize(
+    "script",
+    [
+        "cd /code && §python train.py", "a; §b", "a\n§b ;\n", "a || §b", "a &&\n§b", "a | b; A=1 §c > log 2>&1",
+        "cp -r /nfs/x ./; cd x; §python x.py --a=$A 1>log 2>errlog", ". bin/activate && §python a.py",
+        "# a comment; with 'this\ncd /x  # why\n§python b.py", "python a#b;§c", "echo 'a; b\nc' && §b",
+        '§python "$(date)"',
+        "/bin/echo a # x \\\n§/bin/echo b", "/bin/echo a\\\\\n§/bin/echo b",
+    ],
+)  # fmt: skip
+def test_the_shell_makes_way_for_the_program_that_a_script_ends_with(script: str) -> None:
+    """It starts at the `§`."""
+    line = script.replace("§", "")
+    assert shell.with_exec(line) == script.replace("§", "exec ")
+    assert shell.line_of(shell.command(line)) == line
+
+
+@pytest.mark.parametrize(
     "line",
     [
-        "cd /code && python train.py", "a; b", "a | tee log", "a &", "a\nb", "(a)", "! a", "{ a; }", "exec a",
+        "a | tee log", "a &", "(a)", "! a", "{ a; }", "exec a",
         "export A=1", "if a; then b; fi", "for i in 1 2; do a; done", "f() { a; }", "A=1", "", " ", "$PROGRAM x",
-        "'unclosed", "echo hello", "A=`b` c", "A=$(b) c", "python $(ls)", "python a#b;c",
+        "'unclosed", "echo hello", "A=`b` c", "A=$(b) c", "python $(ls)",
+        "trap x EXIT; a", "a & b", "cat <<X\na\nX", "if a; then b; fi; c", "a; cd b", "alias a=b\na", "! a\nb",
+        'python "$(a "b; c d" e)"', "a ${X:-a; b c}", "a; 'b", "b\\\nc", "a; 2> b cd c", "f() { a; }; f",
+        "case a in a) b;; esac",
     ],
 )  # fmt: skip
 def test_any_other_line_runs_as_it_stands(line: str) -> None:
@@ -47,17 +68,26 @@ def test_the_kubelet_hands_the_line_to_the_shell_as_it_is_written(line: str) -> 
     assert shell.line_of(shell.command(line)) == line
 
 
-@pytest.mark.parametrize(
-    "line",
-    ["/bin/echo a # x \\\n/bin/echo b", "/bin/echo a\\\\\n/bin/echo b", "/bin/echo a \\\n  '#' b"],
-)
-def test_a_backslash_joins_lines_neither_in_a_comment_nor_behind_another(line: str) -> None:
-    assert shell.command(line) == ["/bin/sh", "-c", line]
-
-
 def test_a_line_after_a_comment_is_run() -> None:
     command = shell.command("/bin/echo a # x \\\n/bin/echo b")
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "a\nb\n"
+
+
+WORDS = [
+    "/bin/echo", "a", "true", "false", "X=1", "$X", "'a b'", '"$X;"', "{", "}", "(", ")", "&&", "||", ";", "|",
+    "# x", "if", "then", "fi", "!", "cd", "/", "2>/dev/null", "\\", "'", '"', "\n", "\\\n",
+]  # fmt: skip
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.sampled_from(WORDS), max_size=9))
+def test_a_script_means_the_same_with_exec(words: list[str]) -> None:
+    script = " ".join(words)
+    done = [
+        subprocess.run(["/bin/sh", "-c", text], capture_output=True, text=True, check=False)
+        for text in {script, shell.with_exec(script)}
+    ]
+    assert len({(one.returncode, one.stdout) for one in done}) == 1
 
 
 @given(st.text(alphabet="ab =;&|<>()'\"\\\n$#!exc.-", max_size=12))

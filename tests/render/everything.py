@@ -43,6 +43,8 @@ def _others() -> Iterator[tuple[str, list[Manifest]]]:
     yield "seed 000 single", documents(single.out)
     cluster = tfyard("template", "cluster", COMPAT / "tf_cluster_template.yaml.jinja", "boc", "2", "3")
     yield "seed 000 cluster", documents(cluster.out)
+    shared = tfyard("template", "plain", COMPAT / "tf_shared_template.yaml.jinja")
+    yield "seed 000 shared", documents(shared.out)
     for path in (JOBS / "cancer.yaml", JOBS / "mnist.yaml"):
         notebook = tfyard("notebook", "render", path, "--password-file", HERE / "pw.txt")
         yield f"notebook {path.stem}", notebook.objects

@@ -18,6 +18,7 @@ def cases() -> dict[str, Callable[[], str]]:
     return {
         "seed-000-single.yaml": lambda: _template("single", "boc-web-predict"),
         "seed-000-cluster.yaml": lambda: _template("cluster", "boc-web-predict", "1", "2"),
+        "seed-000-shared.yaml": lambda: _said("template", "plain", COMPAT / "tf_shared_template.yaml.jinja"),
         "seed-002-config.yaml": lambda: _render(COMPAT / "templates" / "config.yaml"),
         "seed-002-later.yaml": lambda: _render(HERE / "configs" / "numbers.yaml"),
         "seed-003-curl-job.yaml": lambda: _converted(FIRST),

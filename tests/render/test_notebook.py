@@ -78,11 +78,11 @@ def jupyter(tmp_path: Path) -> Iterator[str]:
 @pytest.mark.processes
 @pytest.mark.skipif(shutil.which("sh") is None, reason="needs a shell")
 def test_a_real_jupyter_server_lets_in_who_knows_the_password_and_nobody_else(jupyter: str) -> None:
-    assert _login(jupyter, PASSWORD) == 200
-    assert _login(jupyter, "a bad password") in (401, 403)
+    assert login(jupyter, PASSWORD) == 200
+    assert login(jupyter, "a bad password") in (401, 403)
 
 
-def _login(server: str, password: str) -> int:
+def login(server: str, password: str) -> int:
     """The status of a request that needs a login, after a try to log in."""
     opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(http.cookiejar.CookieJar()))
     page = _open_patiently(opener, f"{server}/login")

@@ -1,11 +1,7 @@
 """Seed 002: a config with resources, and a cluster that a notebook drives."""
 
 import json
-import os
 import shutil
-import socket
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -148,53 +144,102 @@ def test_all_problems_of_a_config_come_at_once_and_no_file_is_left_behind(tmp_pa
     assert [path.name for path in tmp_path.iterdir()] == ["my-config.yaml"]
 
 
+@pytest.mark.parametrize(
+    ("properties", "said"),
+    [
+        ("password: 12345", "properties.password: must be text"),
+        ("jobs: [{name: ps, num_tasks: two}]", "jobs[0].num_tasks: must be a whole number"),
+        ("jobs: {ps: 1}, jupyter-config: {password: 1}", "jupyter-config.password: must be text"),
+    ],
+)
+def test_a_value_of_the_wrong_type_is_not_also_called_missing(
+    tmp_path: Path, properties: str, said: str
+) -> None:
+    kind = "jupyter-service" if properties.startswith("password") else "tensorflow-cluster"
+    code, _, err = render(tmp_path, f"resources: [{{type: {kind}, properties: {{{properties}}}}}]")
+    assert (code, err.count("error:")) == (1, 1)
+    assert said in err
+
+
+def test_validate_names_the_commands_that_read_a_config(tmp_path: Path) -> None:
+    (tmp_path / "my-config.yaml").write_text(SEED_CONFIG)
+    said = (
+        "my-config.yaml: passed over: it is a config with resources; `tfyard render` and `tfyard run` read it"
+    )
+    assert tfyard("validate", "my-config.yaml", cwd=tmp_path).out.startswith(said)
+
+
+def test_the_namespace_must_exist_and_is_written_if_asked_for(tmp_path: Path) -> None:
+    (tmp_path / "my-config.yaml").write_text(SEED_CONFIG)
+    line = [COMPAT / "render.py", "--config", "my-config.yaml", "--out", "out.yaml"]
+    way = "kubectl create namespace tensorflow, or give --create-namespace"
+    assert f"tfyard: the namespace tensorflow must exist: {way}\n" in python(*line, cwd=tmp_path).err
+    done = python(*line, "--create-namespace", cwd=tmp_path)
+    assert "must exist" not in done.err
+    first, *others = documents((tmp_path / "out.yaml").read_text())
+    assert (first["kind"], first["metadata"]) == ("Namespace", {"name": "tensorflow"})
+    assert of_kind(others, "Namespace") == []
+
+
+def test_every_cluster_has_the_default_namespace(tmp_path: Path) -> None:
+    text = "resources: [{type: tensorflow-cluster, properties: {jobs: {ps: 1}, summary-pvc: mine}}]"
+    code, out, err = render(tmp_path, text, "--create-namespace")
+    assert (code, of_kind(documents(out), "Namespace")) == (0, [])
+    assert err == "tfyard: the claim mine must exist: it is not in this config\n"
+
+
+TEMPLATE_OF_2016 = """\
+{% set NAMESPACE = properties['namespace'] or 'default' %}
+{% for job in properties['jobs'] %}
+{% for i in range(0, job['num_tasks']) %}
+apiVersion: extensions/v1beta1
+kind: Deployment
+metadata:
+  name: {{ job['name'] }}-{{ i }}
+  namespace: {{ NAMESPACE }}
+  labels: {port: '{{ job['port'] or 8080 }}', typo: '{{ job['prot'] }}'}
+spec:
+  template:
+    spec:
+      containers:
+        - args: ["{{ properties['jobs']|string }}"]
+---
+{% endfor %}
+{% endfor %}
+{% for name, value in properties['limits'].iteritems() %}
+{apiVersion: v1, kind: ConfigMap, metadata: {name: {{ name }}}, data: {value: '{{ value }}'}}
+---
+{% endfor %}
+{% for one in properties['nothing'] %}
+{% endfor %}
+"""
+
+
+def test_templates_that_were_written_for_lenient_jinja_and_python_2_work(tmp_path: Path) -> None:
+    (tmp_path / "a.jinja").write_text(TEMPLATE_OF_2016)
+    text = (
+        "imports: [{name: a, path: a.jinja}]\n"
+        "resources: [{type: a, properties: {namespace: tf, jobs: [{name: ps, num_tasks: 2}], limits: {c: 1}}}]\n"
+    )
+    code, out, err = render(tmp_path, text)
+    assert code == 0, err
+    names = [o["metadata"]["name"] for o in documents(out)]
+    assert names == ["ps-0", "ps-1", "c"]
+    assert documents(out)[0]["metadata"]["labels"] == {"port": "8080", "typo": ""}
+    assert "a.jinja:9:1: warning: template: 'dict object' has no attribute 'prot'" in err
+    assert "a.jinja:22:1: warning: template: 'dict object' has no attribute 'nothing'" in err
+    assert "no cluster serves extensions/v1beta1 Deployment any more" in err
+    assert err.count("warning:") == 3
+    assert "the namespace tf must exist" in err
+
+
 def test_a_template_that_fails_leaves_no_half_file_behind(tmp_path: Path) -> None:
-    (tmp_path / "a.jinja").write_text("{{ properties.missing }}")
+    (tmp_path / "a.jinja").write_text("{{ properties.missing.deeper }}")
     text = "imports: [{name: a, path: a.jinja}]\nresources: [{type: pd, properties: {name: d}}, {type: a}]\n"
     code, _, err = render(tmp_path, text, "-o", "out.yaml")
     assert code == 1
     assert "a.jinja:1:1: error: template: 'dict object' has no attribute 'missing'" in err
     assert not (tmp_path / "out.yaml").exists()
-
-
-@pytest.mark.tensorflow
-@pytest.mark.processes
-def test_a_notebook_can_drive_an_op_on_every_task(tmp_path: Path) -> None:
-    """The rendered server as local processes, and a client that knows CLUSTER_CONFIG only."""
-    pytest.importorskip("tensorflow")
-    (tmp_path / "c.yaml").write_text(SEED_CONFIG.replace("num_tasks: 3", "num_tasks: 2"))
-    objects = tfyard("render", tmp_path / "c.yaml").objects
-    script = tmp_path / "server.py"
-    script.write_text(named(objects, "ConfigMap", "tensorflow-cluster-config")["data"]["server.py"])
-    cluster = {job: [f"127.0.0.1:{_port()}" for _ in range(2)] for job in ("ps", "workers")}
-    env = {**os.environ, "CLUSTER_CONFIG": json.dumps(cluster), "TF_CPP_MIN_LOG_LEVEL": "3"}
-    env["CUDA_VISIBLE_DEVICES"] = "-1"
-    names = [f"{job}-{i}" for job in cluster for i in range(2)]
-    servers = [
-        subprocess.Popen([sys.executable, script], env={**env, "POD_NAME": name}, stderr=subprocess.DEVNULL)
-        for name in names
-    ]
-    try:
-        done = subprocess.run(
-            [sys.executable, HERE / "drive.py"],
-            env=env,
-            capture_output=True,
-            text=True,
-            timeout=240,
-            check=False,
-        )
-    finally:
-        for server in servers:
-            server.kill()
-            server.wait()
-    assert done.returncode == 0, done.stderr[-2000:]
-    assert sorted(done.stdout.split()) == sorted(f"/job:{n.replace('-', '/task:')}=6.0" for n in names)
-
-
-def _port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
 
 
 def test_the_servers_environment_is_what_the_script_reads(tmp_path: Path) -> None:

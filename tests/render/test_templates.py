@@ -72,6 +72,46 @@ def test_a_program_that_fails_fails_the_job_although_its_output_goes_through_pip
     assert _run(named(done.objects, "Job", "p-model-1")).returncode == 3
 
 
+STOPPABLE = """\
+import os, signal, sys
+def stop(*_):
+    print("the last line", flush=True)
+    print("a last warning", file=sys.stderr)
+    sys.exit(7)
+signal.signal(signal.SIGTERM, stop)
+print("ready", flush=True)
+while True: signal.pause()
+"""
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize("shell", ["dash", "bash"])
+@pytest.mark.parametrize("mode", ["single", "cluster"])
+def test_a_program_that_is_told_to_stop_hears_it_and_its_last_lines_are_kept(
+    tmp_path: Path, mode: str, shell: str
+) -> None:
+    if shutil.which(shell) is None:
+        pytest.skip(f"needs {shell}")
+    (tmp_path / "src" / "p").mkdir(parents=True)
+    (tmp_path / "src" / "p" / "train.py").write_text(STOPPABLE)
+    sets = [f"--set={name}_dir={tmp_path / name}" for name in ("data", "log", "model", "src")]
+    done = tfyard("template", mode, SHIPPED / f"tf_{mode}_template.yaml.jinja", "p", *sets)
+    (container,) = of_kind(done.objects, "Job")[0]["spec"]["template"]["spec"]["containers"]
+    (tmp_path / "tmp").mkdir()
+    env = {**os.environ, "TMPDIR": str(tmp_path / "tmp")}
+    with subprocess.Popen(
+        [shell, "-c", *container["args"]], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env
+    ) as task:
+        assert task.stdout is not None
+        assert task.stdout.readline() == b"ready\n"
+        task.terminate()
+        out, err = task.communicate(timeout=30)
+    assert (task.returncode, out, err) == (7, b"the last line\n", b"a last warning\n")
+    texts = [path.read_text() for path in sorted((tmp_path / "log" / "p").iterdir())]
+    assert texts == ["a last warning\n", "ready\nthe last line\n"]
+    assert list((tmp_path / "tmp").iterdir()) == []
+
+
 def _run(job: dict) -> subprocess.CompletedProcess[str]:  # type: ignore[type-arg]
     (container,) = job["spec"]["template"]["spec"]["containers"]
     command = [*container["command"], *container["args"]]
@@ -92,15 +132,20 @@ def test_the_distributed_template_gives_every_task_a_name_a_service_and_an_index
         assert deployment["spec"]["selector"]["matchLabels"] == deployment["metadata"]["labels"]
 
 
-def test_volumes_and_claims_are_there_for_all_four_directories_unless_they_exist_already() -> None:
-    template = SHIPPED / "tf_single_template.yaml.jinja"
-    objects = tfyard("template", "single", template, "p").objects
+def test_what_all_jobs_share_is_a_file_of_its_own_and_each_job_says_that_it_needs_it() -> None:
+    shared = tfyard("template", "plain", SHIPPED / "tf_shared_template.yaml.jinja", "--set", "nfs_root=/x")
     claims = {
-        o["metadata"]["name"]: o["spec"]["volumeName"] for o in of_kind(objects, "PersistentVolumeClaim")
+        o["metadata"]["name"]: o["spec"]["volumeName"]
+        for o in of_kind(shared.objects, "PersistentVolumeClaim")
     }
     assert claims == {f"pvc-dcdp-{name}": f"pv-dcdp-{name}" for name in ("data", "src", "model", "log")}
-    alone = tfyard("template", "single", template, "p", "--set", "create_shared=false").objects
-    assert [o["kind"] for o in alone] == ["Job"]
+    assert (len(shared.objects), shared.err) == (9, "")
+    job = tfyard("template", "single", SHIPPED / "tf_single_template.yaml.jinja", "p")
+    assert [o["kind"] for o in job.objects] == ["Job"]
+    assert (
+        f"must have the namespace dcdp and the claims {', '.join(claims)}; `tfyard template init shared`"
+        in job.err
+    )
 
 
 def test_the_template_argument_is_honoured(tmp_path: Path) -> None:
@@ -124,6 +169,13 @@ def test_older_command_lines_still_work(desk: Path, line: str) -> None:
     assert python("render_template.py", *line.split(), cwd=desk).objects
 
 
+def test_the_older_command_line_takes_values_too(desk: Path) -> None:
+    line = ["single", "--set", "model_name=m-2", "tf_single_template.yaml.jinja", "boc", "--set=image=a b"]
+    (job,) = python("render_template.py", *line, cwd=desk).objects
+    assert job["metadata"]["name"] == "boc-m-2"
+    assert job["spec"]["template"]["spec"]["containers"][0]["image"] == "a b"
+
+
 @pytest.mark.parametrize("line", ["", "single", "single t", "double t p", "cluster t p 1", "single t p 1 2"])
 def test_a_wrong_number_of_arguments_shows_how_it_is_called(line: str) -> None:
     done = python("render_template.py", *line.split(), cwd=COMPAT)
@@ -132,10 +184,8 @@ def test_a_wrong_number_of_arguments_shows_how_it_is_called(line: str) -> None:
 
 
 def test_init_writes_the_templates_for_editing_and_overwrites_nothing(tmp_path: Path) -> None:
-    for mode, name in (
-        ("single", "tf_single_template.yaml.jinja"),
-        ("cluster", "tf_cluster_template.yaml.jinja"),
-    ):
+    for mode in ("single", "cluster", "shared"):
+        name = f"tf_{mode}_template.yaml.jinja"
         assert tfyard("template", "init", mode, cwd=tmp_path).code == 0
         assert (tmp_path / name).read_bytes() == (COMPAT / name).read_bytes() == (SHIPPED / name).read_bytes()
         assert "exists; --force" in tfyard("template", "init", mode, cwd=tmp_path).err
@@ -147,6 +197,41 @@ def test_values_come_from_files_and_from_the_command_line_which_wins(tmp_path: P
     options = ["--values", "values.yaml", "--set", "image=two", "--set", "flag=true"]
     done = tfyard("template", "single", "t.jinja", "p", *options, cwd=tmp_path)
     assert documents(done.out) == [{"a": "two", "b": 5001, "c": True}]
+
+
+def test_a_misspelled_name_in_a_file_of_values_is_warned_about_and_others_are_for_other_templates(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "values.yaml").write_text("imgae: one\nnfs_server: 10.0.0.1\nport: 1\n")
+    (tmp_path / "t.jinja").write_text("a: {{ image | default(2) }}\nb: {{ port }}\n")
+    done = tfyard("template", "plain", "t.jinja", "--values", "values.yaml", cwd=tmp_path)
+    assert documents(done.out) == [{"a": 2, "b": 1}]
+    assert done.err == (
+        "t.jinja: warning: --values: the template does not use 'imgae'\n  fix: did you mean image?\n"
+    )
+
+
+OLD = """\
+{% for i in range(2) %}
+---
+apiVersion: extensions/v1beta1
+kind: ReplicaSet
+metadata: {name: old-{{ i }}}
+spec: {template: {}}
+{% endfor %}
+---
+{apiVersion: batch/v1beta1, kind: CronJob, metadata: {name: old}}
+"""
+
+
+def test_a_version_that_no_cluster_serves_is_warned_about_once_with_the_name_of_today(tmp_path: Path) -> None:
+    (tmp_path / "t.jinja").write_text(OLD)
+    done = tfyard("template", "plain", "t.jinja", cwd=tmp_path)
+    assert len(done.objects) == 3
+    assert done.err.count("warning:") == 2
+    assert "(rendered):3:1: warning: apiVersion: no cluster serves extensions/v1beta1 ReplicaSet" in done.err
+    assert "fix: apiVersion: apps/v1, and a spec.selector with matchLabels" in done.err
+    assert "fix: apiVersion: batch/v1\n" in done.err
 
 
 def test_every_undefined_name_is_told_with_its_line_and_guarded_ones_are_not(tmp_path: Path) -> None:
@@ -207,7 +292,7 @@ def test_a_template_that_loops_for_ever_is_stopped(tmp_path: Path, monkeypatch: 
 
 def test_a_template_that_writes_without_end_is_stopped() -> None:
     with pytest.raises(Invalid, match="writes more than"):
-        templates.fill("{% for i in range(99999) %}{{ 'x' * 1000 }}{% endfor %}", {}, trim=False)
+        templates.fill("{% for i in range(99999) %}{{ 'x' * 1000 }}{% endfor %}", {})
 
 
 @pytest.mark.parametrize(
@@ -217,6 +302,9 @@ def test_a_template_that_writes_without_end_is_stopped() -> None:
         (("p", "0", "1000000000"), "PS '0': must be a number from 1 to 10,000; WORKERS '1000000000'"),
         (("p", "one", "2"), "PS 'one'"),
         (("p", "--set", "1x=2", "--set", "y"), "--set 1x=2, y: must be NAME=VALUE"),
+        (("p", "--set", "imgae=a"), "--set imgae: the template does not use it; did you mean image?"),
+        (("p", "--set", "worker_hosts=a"), "--set worker_hosts: the template does not use it"),
+        (("p", "--set", "project_name=a"), "--set project_name: given by an argument already"),
     ],
 )
 def test_bad_arguments_are_told_all_at_once(arguments: tuple[str, ...], said: str) -> None:

@@ -11,7 +11,6 @@ from msgspec.structs import replace
 
 from tfyard import code_folder, formats
 from tfyard.cli import files, problems, resource_config
-from tfyard.cli.resource_config import is_config
 from tfyard.errors import Invalid, Usage
 from tfyard.formats.metadata import DNS_LABEL
 from tfyard.model import Job, ServiceMode
@@ -108,13 +107,13 @@ def _secret(given: str) -> SecretFile:
 
 def _texts(name: str, arguments: Arguments, *, explain: bool) -> Iterator[str]:
     documents = files.read_documents(name)
-    configs = [document for document in documents if is_config(document.data)]
+    configs = [document for document in documents if formats.is_config(document.data)]
     if not configs and not any(formats.is_job(document.data) for document in documents):
         raise Usage(f"{files.display_name(name)}: no TFJob, no tfyard job file and no config in it")
     for document in configs:
         _require_no_job_options(arguments)
         yield from resource_config.texts(document, name, arguments.options, explain=explain)
-    documents = [document for document in documents if not is_config(document.data)]
+    documents = [document for document in documents if not formats.is_config(document.data)]
     rendered = [_rendered(document, name, arguments) for document in documents]
     many = sum(len(objects) for objects in rendered) > 1
     for objects in rendered:

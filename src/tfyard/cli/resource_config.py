@@ -11,21 +11,19 @@ from tfyard.cli import files, problems
 from tfyard.errors import Invalid
 from tfyard.formats.declarations.reading import Notes
 from tfyard.formats.yaml.source import locate
+from tfyard.model import Manifest
 from tfyard.render import RenderedObject, RenderOptions, to_yaml
 
 if TYPE_CHECKING:
+    from tfyard.cli.template import Manifests
+    from tfyard.render.prerequisites import Assumed
     from tfyard.render.resource_config.load import TemplateResource
 
 
-def is_config(data: object) -> bool:
-    """Here, because most files are jobs, and importing the rest is slow."""
-    return isinstance(data, dict) and "resources" in data and not {"apiVersion", "kind"} & data.keys()
-
-
 def texts(document: formats.Document, name: str, options: RenderOptions, *, explain: bool) -> Iterator[str]:
-    """The text of each resource. All problems of the config are reported before the first text."""
+    """The text of the resources, in order. All problems of the config are reported before the first text."""
     from tfyard.render import notebook, prerequisites
-    from tfyard.render.resource_config.load import TemplateResource, load
+    from tfyard.render.resource_config.load import load
     from tfyard.render.resource_config.objects import jupyter_namespaces, render, replaced_images
 
     folder = Path() if name == "-" else Path(name).parent
@@ -34,32 +32,38 @@ def texts(document: formats.Document, name: str, options: RenderOptions, *, expl
     _stop_at_problems(notes, document)
     for sentence in replaced_images(resources):
         click.echo(f"tfyard: {sentence}", err=True)
-    names = sorted({one.namespace for one in resources if not isinstance(one, TemplateResource)})
-    objects = [prerequisites.namespace(name) for name in names] if options.create_namespace else []
-    for one in render(resources):
-        if isinstance(one, RenderedObject):
-            objects.append(one)
-            continue
-        yield from _documents(objects, explain=explain)
-        objects = []
-        yield _filled(one, folder)
-    yield from _documents(objects, explain=explain)
+    parts = [one if isinstance(one, RenderedObject) else _filled(one, folder) for one in render(resources)]
+    assumed = prerequisites.assumed([manifest for part in parts for manifest in _manifests(part)])
+    if options.create_namespace:
+        parts = [*map(prerequisites.namespace, assumed.namespaces), *parts]
+    yield from (_text(part, explain=explain) for part in parts)
+    _say_assumed(assumed, has_namespaces=options.create_namespace)
     for namespace in jupyter_namespaces(resources):
         for sentence in notebook.how_to_reach("jupyter", namespace, "LoadBalancer"):
             click.echo(f"tfyard: {sentence}", err=True)
 
 
-def _documents(objects: list[RenderedObject], *, explain: bool) -> Iterator[str]:
-    if objects:
-        text = to_yaml(objects, explain=explain)
-        yield text if text.startswith("---") else f"---\n{text}"
+def _manifests(part: "RenderedObject | Manifests") -> list[Manifest]:
+    return [part.manifest] if isinstance(part, RenderedObject) else part.manifests
 
 
-def _filled(resource: "TemplateResource", folder: Path) -> str:
+def _text(part: "RenderedObject | Manifests", *, explain: bool) -> str:
+    text = to_yaml([part], explain=explain) if isinstance(part, RenderedObject) else part.text
+    return text if text.lstrip().startswith("---") else f"---\n{text.rstrip()}\n"
+
+
+def _filled(resource: "TemplateResource", folder: Path) -> "Manifests":
     from tfyard.cli import template
 
-    text = template.fill(str(folder / resource.path), {"properties": resource.properties}, trim=True)
-    return text if text.lstrip().startswith("---") else f"---\n{text.rstrip()}\n"
+    return template.fill_for_config(str(folder / resource.path), resource.properties)
+
+
+def _say_assumed(assumed: "Assumed", *, has_namespaces: bool) -> None:
+    for name in () if has_namespaces else assumed.namespaces:
+        way = f"kubectl create namespace {name}, or give --create-namespace"
+        click.echo(f"tfyard: the namespace {name} must exist: {way}", err=True)
+    for name in assumed.claims:
+        click.echo(f"tfyard: the claim {name} must exist: it is not in this config", err=True)
 
 
 def _present(data: Any, folder: Path, notes: Notes) -> dict[str, bool]:

@@ -79,6 +79,7 @@ def _with_value(words: list[str], option: str) -> list[str]:
     metavar="[DIR]",
     help="Start TensorBoard on this directory; default: the one that the job names.",
 )
+@click.option("--notebook", is_flag=True, help="Start the Jupyter of a config with resources, too.")
 @click.option(
     "--kill",
     multiple=True,
@@ -109,6 +110,9 @@ def command(dry_run: bool, quiet: bool, verbose: bool, output: str, **options: A
 
     Exits with 0 if the job succeeded, else with the failed task's code, 124 if it missed its deadline,
     130 after Ctrl-C.
+
+    A config with resources runs, too: its tasks are TensorFlow servers until Ctrl-C, and --notebook starts its
+    Jupyter.
     """
     if not dry_run:
         from tfyard.node import launch

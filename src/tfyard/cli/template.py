@@ -6,18 +6,27 @@ from pathlib import Path
 from typing import Any
 
 import click
+from msgspec import Struct
 
 from tfyard import formats
 from tfyard.cli import files, problems, template_process
+from tfyard.cli.template_process import Request
 from tfyard.errors import Invalid, Usage
 from tfyard.formats.metadata import DNS_LABEL, RULE
 from tfyard.formats.tfjob.fields import MAX_REPLICAS
 from tfyard.formats.yaml.source import locate, split_lines
-from tfyard.model import Problem
+from tfyard.model import Manifest, Problem
 from tfyard.model.names import MAX_LABEL
+from tfyard.render import api_versions, prerequisites
 
 SHIPPED = Path(__file__).parent.parent / "render" / "jinja"
-NAMES = {"single": "tf_single_template.yaml.jinja", "cluster": "tf_cluster_template.yaml.jinja"}
+NAMES = {mode: f"tf_{mode}_template.yaml.jinja" for mode in ("single", "cluster", "shared")}
+_NEXT = {
+    "single": "single {} PROJECT > job.yaml",
+    "cluster": "cluster {} PROJECT 1 2 > job.yaml",
+    "shared": "plain {} | kubectl apply -f -",
+}
+"""What to do with each template, after editing it."""
 MAX_TASKS = 10_000
 MAX_NAME = 253
 _NAME = re.compile(r"[a-z0-9]([-.a-z0-9]*[a-z0-9])?")
@@ -30,7 +39,14 @@ Command = Callable[..., None]
 def command() -> None:
     """Render Jinja templates for single and distributed jobs.
 
-    `tfyard template init single` writes one for editing; its head says what to edit.
+    `tfyard template init single` writes one for editing; its head says what to edit. What all jobs of a
+    namespace share (the namespace itself, volumes, claims) is a template of its own:
+
+    \b
+        tfyard template init shared
+        tfyard template plain tf_shared_template.yaml.jinja | kubectl apply -f -
+        tfyard template init single
+        tfyard template single tf_single_template.yaml.jinja my-project --set model_name=m-2 > job.yaml
     """
 
 
@@ -79,13 +95,12 @@ def plain(template: str, **options: Any) -> None:
 @click.option("-o", "--output", metavar="FILE", help="Name of the file; default: the template's own.")
 @click.option("--force", is_flag=True, help="Overwrite the file if it exists.")
 def init(mode: str, output: str | None, force: bool) -> None:
-    """Write a template for editing."""
+    """Write a template for editing: of a job, or of what all jobs of a namespace share."""
     name = output or NAMES[mode]
     if Path(name).exists() and not force:
         raise Usage(f"{name} exists; --force overwrites it")
     files.write_text(name, (SHIPPED / NAMES[mode]).read_text(encoding="utf-8"))
-    counts = " 1 2" if mode == "cluster" else ""
-    click.echo(f"wrote {name}; edit its head, then: tfyard template {mode} {name} PROJECT{counts} > job.yaml")
+    click.echo(f"wrote {name}; edit its head, then: tfyard template {_NEXT[mode].format(name)}")
 
 
 def render(
@@ -96,32 +111,66 @@ def render(
     files: tuple[str, ...] = (),
     sets: tuple[str, ...] = (),
 ) -> None:
-    """Arguments (project, counts) take precedence over --values and --set."""
-    _write(output, fill(template, _read_values(files, sets) | given), inputs=(template, *files))
+    """`given`: by arguments (project, counts), which take precedence over --values."""
+    shared, own = _read_values(files), _read_sets(sets)
+    if twice := sorted(own.keys() & given.keys()):
+        raise Usage(f"--set {', '.join(twice)}: given by an argument already")
+    values = shared | own | given
+    request = Request(source=_source(template), values=values, sets=list(own), shared=list(shared))
+    filled = fill(template, request)
+    _write(output, filled.text, inputs=(template, *files))
+    _say_assumed(filled.manifests)
 
 
-def fill(template: str, given: dict[str, Any], *, trim: bool = False) -> str:
+class Manifests(Struct, frozen=True):
+    text: str
+    manifests: list[Manifest]
+
+
+def fill_for_config(template: str, properties: Manifest) -> Manifests:
+    """A template that a config imports."""
+    values = {"properties": properties}
+    return fill(template, Request(source=_source(template), values=values, lenient=True))
+
+
+def fill(template: str, request: Request) -> Manifests:
     """The rendered text, checked to be YAML. Problems have their lines in the template or in the text."""
-    source = files.read_bytes(template)
-    shown = files.display_name(template)
+    shown, source = files.display_name(template), split_lines(request.source)
     try:
-        text = template_process.fill(source.decode("utf-8"), given, trim=trim)
-    except UnicodeDecodeError:
-        raise Usage(f"{shown} is not UTF-8 text") from None
+        text, warnings = template_process.fill(request)
     except Invalid as error:
-        problems.report(error.problems, split_lines(source), shown)
+        problems.report(error.problems, source, shown)
         raise Invalid(()) from None
+    problems.report(warnings, source, shown)
     try:
-        _check_manifests(text, shown)
+        manifests, warnings = _read_manifests(text, shown)
     except Invalid as error:
         problems.report(error.problems, split_lines(text), f"{shown} (rendered)")
         raise Invalid(()) from None
-    return text
+    problems.report(warnings, split_lines(text), f"{shown} (rendered)")
+    return Manifests(text, manifests)
+
+
+def _source(template: str) -> str:
+    try:
+        return files.read_bytes(template).decode("utf-8")
+    except UnicodeDecodeError:
+        raise Usage(f"{files.display_name(template)} is not UTF-8 text") from None
 
 
 def _write(name: str | None, text: str, inputs: tuple[str, ...]) -> None:
     files.refuse_input(name, inputs, "choose another name")
     files.write_output(name, text)
+
+
+def _say_assumed(manifests: list[Manifest]) -> None:
+    """`kubectl create` of a job fails without its namespace, and its pods wait for ever without their claims."""
+    found = prerequisites.assumed(manifests)
+    pairs = (("namespace", found.namespaces), ("claims", found.claims))
+    names = [f"the {kind} {', '.join(listed)}" for kind, listed in pairs if listed]
+    if names:
+        way = "`tfyard template init shared` writes a template for them"
+        click.echo(f"tfyard: the cluster must have {' and '.join(names)}; {way}", err=True)
 
 
 def _project(name: str) -> str:
@@ -146,18 +195,22 @@ def _counts(given: dict[str, str]) -> dict[str, int]:
 # --- values: `--values FILE` first, then `--set NAME=VALUE`
 
 
-def _read_values(names: Sequence[str], sets: Sequence[str]) -> dict[str, Any]:
-    """Every wrong `--set` is reported, not only the first."""
+def _read_values(names: Sequence[str]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name in names:
         for document in files.read_documents(name):
             if not isinstance(document.data, dict):
                 raise Usage(f"--values {name}: must be a mapping of names to values")
             found |= document.data
+    return found
+
+
+def _read_sets(sets: Sequence[str]) -> dict[str, Any]:
+    """Every wrong `--set` is reported, not only the first."""
     wrong = [words for words in sets if not words.partition("=")[0].isidentifier() or "=" not in words]
     if wrong:
         raise Usage(f"--set {', '.join(wrong)}: must be NAME=VALUE, as in --set image=tensorflow:2.21.0")
-    return found | {name: _value(text) for name, _, text in (words.partition("=") for words in sets)}
+    return {name: _value(text) for name, _, text in (words.partition("=") for words in sets)}
 
 
 def _value(text: str) -> Any:
@@ -167,15 +220,18 @@ def _value(text: str) -> Any:
     return int(text) if text.isdecimal() and len(text) < 10 and str(int(text)) == text else text
 
 
-def _check_manifests(text: str, name: str) -> None:
-    """A rendered template must be YAML with names that a cluster accepts."""
-    problems = [
-        problem
-        for document in formats.read(text, name)
-        for problem in locate(_names(document.data), document)
+def _read_manifests(text: str, name: str) -> tuple[list[Manifest], list[Problem]]:
+    """A rendered template must be YAML with names that a cluster accepts. Of many objects with the same old
+    version, the first is warned about."""
+    documents = formats.read(text, name)
+    wrong = [problem for document in documents for problem in locate(_names(document.data), document)]
+    if wrong:
+        raise Invalid(wrong)
+    found = [document for document in documents if isinstance(document.data, dict)]
+    old = [one for document in found for one in locate([*api_versions.warnings(document.data)], document)]
+    return [document.data for document in found], list({one.message: one for one in reversed(old)}.values())[
+        ::-1
     ]
-    if problems:
-        raise Invalid(problems)
 
 
 def _names(data: Any) -> list[Problem]:

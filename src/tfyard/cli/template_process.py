@@ -6,11 +6,11 @@ Run as a module, this is that process: a request on standard input, an answer on
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tfyard.errors import Invalid, Usage
 from tfyard.model import Position, Problem
@@ -23,10 +23,15 @@ _TOO_LONG = "template: not finished after {} s"
 _FIX = "does a loop go too far?"
 
 
-class Request(Struct):
+class Request(Struct, kw_only=True):
     source: str
     values: dict[str, Any]
-    trim: bool
+    sets: list[str] = []
+    """Names of `--set`: each must be one that the template uses."""
+    shared: list[str] = []
+    """Names of `--values`, which several templates may share."""
+    lenient: bool = False
+    """See `templates.fill`."""
 
 
 class Refusal(Struct):
@@ -40,15 +45,18 @@ class Refusal(Struct):
 class Answer(Struct):
     text: str = ""
     problems: list[Refusal] = []
+    warnings: list[Refusal] = []
+    unused: dict[str, str] = {}
+    """Names of `--set` that the template does not use, and what was probably meant."""
 
 
-def fill(source: str, values: Mapping[str, Any], *, trim: bool = False) -> str:
+def fill(request: Request) -> tuple[str, list[Problem]]:
+    """The text, and warnings about the template."""
     seconds = _seconds()
-    request = msgspec.json.encode(Request(source, dict(values), trim))
     try:
         done = subprocess.run(
             [sys.executable, "-m", __name__],
-            input=request,
+            input=msgspec.json.encode(request),
             capture_output=True,
             timeout=seconds * 2,
             check=False,
@@ -59,9 +67,12 @@ def fill(source: str, values: Mapping[str, Any], *, trim: bool = False) -> str:
         text = _TOO_LONG.format(seconds) if done.returncode < 0 else _TOO_MUCH.format(MEMORY >> 20)
         raise Invalid([Problem((), text, _FIX)])
     answer = msgspec.json.decode(done.stdout, type=Answer)
+    if answer.unused:
+        texts = [f"--set {name}: the template does not use it; {fix}" for name, fix in answer.unused.items()]
+        raise Usage("; ".join(texts))
     if answer.problems:
         raise Invalid([_problem(one) for one in answer.problems])
-    return answer.text
+    return answer.text, [replace(_problem(one), severity="warning") for one in answer.warnings]
 
 
 def _seconds() -> int:
@@ -89,14 +100,18 @@ def _limit() -> None:
 def _answer(request: Request) -> Answer:
     from tfyard.render import templates
 
+    if unused := templates.unused(request.source, request.sets):
+        return Answer(unused=unused)
     try:
-        return Answer(templates.fill(request.source, request.values, trim=request.trim))
+        filled = templates.fill(request.source, request.values, lenient=request.lenient)
     except Invalid as error:
-        return Answer(
-            problems=[
-                Refusal(p.message, p.fix, p.position.line if p.position else None) for p in error.problems
-            ]
-        )
+        return Answer(problems=list(map(_refusal, error.problems)))
+    warnings = [*templates.misspelled(request.source, request.shared), *filled.warnings]
+    return Answer(filled.text, warnings=list(map(_refusal, warnings)))
+
+
+def _refusal(problem: Problem) -> Refusal:
+    return Refusal(problem.message, problem.fix, problem.position.line if problem.position else None)
 
 
 def _serve() -> None:

@@ -1,22 +1,35 @@
-"""`run` as text is a shell line; if it is a single program, the shell replaces itself with it (`exec`).
+"""`run` as text is a script for the shell; if it ends with a program, the shell replaces itself with it (`exec`).
 
 Without `exec`, the shell would get the signal to stop and not pass it on: the program would be killed after the
 grace period, without time to write its last checkpoint.
 """
 
 import re
-import shlex
+from collections.abc import Iterator
+
+from msgspec import Struct
 
 from tfyard.model.expansion import escape, expand
 
 SHELL = ["/bin/sh", "-c"]
 
-_ASSIGNMENTS = re.compile(r"""\s*(?:[A-Za-z_]\w*=(?:"[^"$`]*"|'[^']*'|[\w./:,=+%@-])*\s+)*""")
-_PROGRAM = re.compile(r"[\w./+-]+")
-_JOINED = re.compile(r"(?<!\\)((?:\\\\)*)\\\n")
-_OPERATORS = "();<>|&"
+_TOKEN = re.compile(
+    r"""(?P<blank>[ \t]+|(?<=[\s;&|])\\\n|\\\n(?=[ \t])|\#[^\n]*)
+    |(?P<word>(?:'[^']*'|"(?:[^"\\]|\\.)*"|\\[^\n]|[^\s'"\\;&|<>()`])+)
+    |(?P<operator>\n|[;&|<>()]+)""",
+    re.VERBOSE | re.DOTALL,
+)
+_QUOTED = re.compile(r"""'[^']*'|"((?:[^"\\]|\\.)*)\"""", re.DOTALL)
+_ASSIGNMENT = re.compile(r"""[A-Za-z_]\w*=(?:"[^"$`]*"|'[^']*'|[\w./:,=+%@-])*""")
+_PROGRAM = re.compile(r"(?!\d+$)[\w./+-]+")
+"""A number is not one: `2> log python` starts with a redirection."""
+_SEPARATORS = {";", "\n", "&&", "||", "|"}
 _REDIRECT = {">", ">>", "<", ">&", "<&"}
-"""Operators after which the line is still a single command."""
+_COMPOUND = {
+    "!", "[[", "alias", "case", "do", "done", "elif", "else", "esac", "fi", "for", "function", "if", "in",
+    "select", "then", "time", "trap", "until", "while", "{", "}",
+}  # fmt: skip
+"""With one of these in it, the last line need not be what the script ends with, or what it says."""
 _BUILTINS = {
     ".", ":", "alias", "bg", "break", "case", "cd", "command", "continue", "do", "done", "echo", "elif",
     "else", "esac", "eval", "exec", "exit", "export", "false", "fc", "fg", "fi", "for", "function", "getopts",
@@ -32,10 +45,9 @@ def command(line: str) -> list[str]:
     return [*SHELL, escape(with_exec(line))]
 
 
-def with_exec(line: str) -> str:
-    start = _ASSIGNMENTS.match(line)
-    at = start.end() if start else 0
-    return f"{line[:at]}exec {line[at:]}" if _is_one_program(line[at:]) else line
+def with_exec(script: str) -> str:
+    at = _last_program(script)
+    return script if at is None else f"{script[:at]}exec {script[at:]}"
 
 
 def line_of(command_line: list[str]) -> str | None:
@@ -43,29 +55,65 @@ def line_of(command_line: list[str]) -> str | None:
     if command_line[:2] != SHELL or len(command_line) != 3:
         return None
     text = expand(command_line[2], {})
-    lines = (re.sub(r"\bexec ", "", text, count=1), text)
-    return next((line for line in lines if command(line) == command_line), None)
+    without = (text[: found.start()] + text[found.end() :] for found in re.finditer(r"\bexec ", text))
+    return next((line for line in (*without, text) if command(line) == command_line), None)
 
 
-def _is_one_program(line: str) -> bool:
-    """In doubt False: the line then runs unchanged."""
-    if _has_lines(line.rstrip()):
-        return False
+class _Word(Struct, frozen=True):
+    text: str
+    start: int
+
+
+class _Command(Struct, frozen=True):
+    follows: str
+    """The separator before it."""
+    words: list[_Word]
+
+
+def _last_program(script: str) -> int | None:
+    """Where the program starts that the script ends with; in doubt None: the script then runs unchanged."""
     try:
-        first, *others = _words(line)
+        commands = [one for one in _commands(script) if one.words or one.follows not in (";", "\n")]
     except ValueError:
-        return False  # empty, or an unclosed quote, which the shell reports better
-    several = any(word not in _REDIRECT and not word.strip(_OPERATORS) for word in others if word)
-    return bool(_PROGRAM.fullmatch(first)) and first not in _BUILTINS and not several
+        return None
+    firsts = {one.words[0].text for one in commands if one.words}
+    if not commands or commands[-1].follows == "|" or firsts & _COMPOUND:
+        return None
+    words = [*commands[-1].words]
+    while words and _ASSIGNMENT.fullmatch(words[0].text):
+        words.pop(0)
+    is_program = words and _PROGRAM.fullmatch(words[0].text) and words[0].text not in _BUILTINS
+    return words[0].start if is_program else None
 
 
-def _has_lines(text: str) -> bool:
-    """Whether there are several lines after continuation lines are joined. An escaped backslash does not continue
-    a line, nor does one in a comment; only the shell knows comments, so with a `#` the lines count as several."""
-    return "\n" in _JOINED.sub(r"\1", text) or ("\n" in text and "#" in text)
+def _commands(script: str) -> Iterator[_Command]:
+    """The simple commands, in order. ValueError if there is something else, such as a subshell."""
+    follows, words = "\n", list[_Word]()
+    at = 0
+    while at < len(script):
+        found = _TOKEN.match(script, at)
+        if found is None:
+            raise ValueError(script[at:])
+        kind, text = found.lastgroup, found[0]
+        if kind == "word":
+            _check_word(text)
+        if kind == "operator" and text in _SEPARATORS:
+            yield _Command(follows, words)
+            follows, words = text, []
+        elif kind == "operator" and text not in _REDIRECT:
+            raise ValueError(text)
+        elif kind != "blank":
+            words.append(_Word(text, at))
+        at = found.end()
+    yield _Command(follows, words)
 
 
-def _words(line: str) -> list[str]:
-    words = shlex.shlex(line, posix=True, punctuation_chars=_OPERATORS)
-    words.whitespace_split, words.commenters = True, ""
-    return list(words)
+def _check_word(text: str) -> None:
+    """ValueError for a substitution in quotes or braces that may have quotes and separators of its own."""
+    quoted = [part[1] or "" for part in _QUOTED.finditer(text)]
+    if text.count("{") != text.count("}") or any(map(_is_open, quoted)):
+        raise ValueError(text)
+
+
+def _is_open(quoted: str) -> bool:
+    return quoted.count("(") != quoted.count(")") or "`" in quoted

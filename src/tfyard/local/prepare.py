@@ -4,6 +4,7 @@ import os
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -19,6 +20,9 @@ from tfyard.model.backoff import Backoff
 from tfyard.model.expansion import escape
 from tfyard.node.containers import collect
 
+if TYPE_CHECKING:
+    from tfyard.local.cluster_config import ClusterConfig
+
 BACKOFF = Backoff(first=1.0, longest=60.0)
 """Of tasks that fail again and again: a person at a terminal waits a tenth of what a cluster waits."""
 
@@ -30,6 +34,7 @@ class _Loaded(Struct, frozen=True, kw_only=True):
     """The other objects of the file."""
     warnings: tuple[Problem, ...] = ()
     text: formats.Document | Sequence[str] = ()
+    config: "ClusterConfig | None" = None
 
 
 def prepare(asked: Settings) -> Prepared:
@@ -59,6 +64,7 @@ def prepare(asked: Settings) -> Prepared:
         text=loaded.text,
     )
     try:
+        prepared = loaded.config.completed(prepared) if loaded.config else prepared
         commands.check(prepared)
     except TfyardError:
         ports.release()
@@ -101,6 +107,16 @@ def _from_script(asked: Settings) -> _Loaded:
 
 def _from_file(asked: Settings) -> _Loaded:
     documents = files.read_documents(asked.target)
+    if len(documents) == 1 and formats.is_config(documents[0].data):
+        from tfyard.local import cluster_config  # slow to import, and most files are jobs
+
+        config = cluster_config.read(documents[0], asked)
+        file = Path(asked.target).resolve()
+        return _Loaded(job=config.job, file=file, text=documents[0], config=config)
+    if asked.notebook:
+        raise Usage(
+            "--notebook is for a config with resources; `tfyard notebook render` writes one for a job"
+        )
     jobs = [document for document in documents if formats.is_job(document.data)]
     if len(jobs) != 1:
         text = f"has {len(jobs)} jobs" if jobs else "has no TFJob and no tfyard job file"
@@ -121,5 +137,5 @@ def _adjusted(job: Job, asked: Settings) -> Job:
         like = roles.get(name) or replace(job.roles[0], name=name)  # a new role runs what the others run
         roles[name] = replace(like, replicas=count)
     policy = replace(job.run_policy, suspend=False, managed_by=None)
-    ordered = tuple(roles[name] for name in ROLES if name in roles)
+    ordered = tuple(roles[name] for name in dict.fromkeys((*ROLES, *roles)) if name in roles)
     return replace(job, name=asked.name or job.name, roles=ordered, run_policy=policy)

@@ -14,6 +14,15 @@ from tfyard.model import Job, Problem
 from tfyard.node.containers import Objects
 
 
+class Notebook(Struct, frozen=True, kw_only=True):
+    """Jupyter beside the run."""
+
+    hashed: str
+    """Of the password, which is written nowhere."""
+    cluster_config: str
+    """The addresses of all tasks."""
+
+
 class Prepared(Struct, frozen=True, kw_only=True):
     settings: Settings
     job: Job
@@ -26,6 +35,7 @@ class Prepared(Struct, frozen=True, kw_only=True):
     pattern: re.Pattern[str] | None
     ports: Ports
     site: planner.Site
+    notebook: Notebook | None = None
     ignored: tuple[str, ...] = ()
     """What the job says and no single machine can do."""
     warnings: tuple[Problem, ...] = ()

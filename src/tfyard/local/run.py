@@ -89,6 +89,9 @@ class Run:
             self._note("warning", text)
 
     def _helpers(self) -> dict[str, Command]:
+        return self._tensorboard() | self._notebook()
+
+    def _tensorboard(self) -> dict[str, Command]:
         if self.prepared.settings.tensorboard is None:
             return {}
         from tfyard.local import tensorboard
@@ -96,6 +99,19 @@ class Run:
         port = self.prepared.ports.one()
         self._note("info", f"TensorBoard: http://127.0.0.1:{port}/")
         return {"tensorboard": tensorboard.command(self.prepared, port)}
+
+    def _notebook(self) -> dict[str, Command]:
+        if self.prepared.notebook is None:
+            return {}
+        from tfyard.local import notebook
+
+        port = self.prepared.ports.one()
+        self._note(
+            "info", f"Jupyter: http://127.0.0.1:{port}/ (its password is in {self.prepared.file.name})"
+        )
+        if text := notebook.missing_kernel(self.prepared):
+            self._note("warning", text)
+        return {"notebook": notebook.command(self.prepared, port, self.directory.path.resolve())}
 
     def _note(self, level: str, text: str) -> None:
         self._emit(Note(level, text))

@@ -17,7 +17,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     """The options as given: text that is read by `prepare`, so that every interface reports the same errors."""
 
     target: str = ""
-    """A job file, a TFJob of any version, or a Python script."""
+    """A job file, a TFJob of any version, a config with resources, or a Python script."""
     module: str | None = None
     """A Python module, instead of a target: `python -m`."""
     args: tuple[str, ...] = ()
@@ -41,6 +41,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     share_gpus: bool = False
     tensorboard: str | None = None
     """The directory of the summaries; empty: the one that the job names."""
+    notebook: bool = False
+    """Start the Jupyter of a config with resources."""
     restart: str | None = None
     retries: int | None = None
     deadline: str | None = None
@@ -89,6 +91,8 @@ def check(settings: Settings) -> None:
         raise Usage("--save: give the roles by --worker, --ps and so on instead of --set")
     if settings.save is not None and not settings.is_script:
         raise Usage(f"--save is for scripts; `tfyard convert {settings.target}` rewrites a job")
+    if settings.notebook and settings.is_script:
+        raise Usage("--notebook is for a config with resources, not for a script")
     for name in () if settings.is_script else settings.policies:
         raise Usage(f"--{name} is for scripts; a job file has the word {name}")
 

@@ -69,6 +69,11 @@ def hash_password(password: str, namespace: str, name: str) -> str:
     return f"argon2:{hashed.decode()}"
 
 
+def config_text(hashed: str) -> str:
+    """Jupyter's config, with nothing in it but the hash of the password."""
+    return json.dumps({"PasswordIdentityProvider": {"hashed_password": hashed}})
+
+
 def cluster_config(hosts: Hosts) -> str:
     return json.dumps(hosts, separators=(",", ":"))
 
@@ -139,13 +144,12 @@ def _metadata(server: Server, name: str) -> Manifest:
 
 
 def _secret(server: Server) -> RenderedObject:
-    text = json.dumps({"PasswordIdentityProvider": {"hashed_password": server.hashed}})
     manifest = {
         "apiVersion": "v1",
         "kind": "Secret",
         "metadata": _metadata(server, f"{server.name}-password"),
         "type": "Opaque",
-        "data": {CONFIG_FILE: base64.b64encode(text.encode()).decode()},
+        "data": {CONFIG_FILE: base64.b64encode(config_text(server.hashed).encode()).decode()},
     }
     return RenderedObject(
         manifest, "Jupyter's config with the hash of the password; the password itself is not written."

@@ -1,8 +1,9 @@
 """What must exist in addition to the job: Namespace, Secrets, volumes and claims, TensorBoard."""
 
 import base64
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from tfyard.errors import Invalid
@@ -14,6 +15,47 @@ from .options import RenderOptions, SecretFile
 
 _MAX_NAME = 253
 """Of a claim, and of most names that are not a label."""
+_EVERYWHERE = {"default", "kube-system", "kube-public", "kube-node-lease"}
+"""Namespaces that every cluster has."""
+
+
+class Assumed(Struct, frozen=True):
+    """What objects refer to without being accompanied by it."""
+
+    namespaces: list[str]
+    claims: list[str]
+
+
+def assumed(objects: Sequence[Manifest]) -> Assumed:
+    created = {(one.get("kind"), _metadata(one).get("name")) for one in objects}
+    namespaces = [_metadata(one).get("namespace") for one in objects]
+    claims = [claim for one in objects for claim in _claims(one)]
+    return Assumed(
+        [
+            n
+            for n in dict.fromkeys(namespaces)
+            if n and n not in _EVERYWHERE and ("Namespace", n) not in created
+        ],
+        [n for n in dict.fromkeys(claims) if ("PersistentVolumeClaim", n) not in created],
+    )
+
+
+def _metadata(manifest: Manifest) -> Manifest:
+    found = manifest.get("metadata")
+    return found if isinstance(found, dict) else {}
+
+
+def _claims(part: object) -> Iterator[str]:
+    """Of volumes, wherever a kind has its pods."""
+    if isinstance(part, list):
+        for one in part:
+            yield from _claims(one)
+    elif isinstance(part, dict):
+        claim = part.get("persistentVolumeClaim")
+        if isinstance(claim, dict) and isinstance(claim.get("claimName"), str):
+            yield claim["claimName"]
+        for one in part.values():
+            yield from _claims(one)
 
 
 def without_empty_roles(job: Job) -> Job:

@@ -1,19 +1,23 @@
-"""Jinja templates of users: sandboxed, and strict about undefined names.
+"""Jinja templates of users: sandboxed, and strict about undefined names unless they were written for other rules.
 
 A template is a program: it may loop forever or fill the memory. `cli.template_process` limits it, because only
 a separate process can be stopped reliably.
 """
 
-from collections.abc import Iterator, Mapping
+import inspect
+from collections.abc import Collection, Iterator, Mapping
 from types import TracebackType
 from typing import Any, NoReturn
 
 import jinja2
-from jinja2 import nodes
+from jinja2 import meta, nodes
 from jinja2.exceptions import SecurityError
 from jinja2.sandbox import ImmutableSandboxedEnvironment
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tfyard.errors import Invalid
+from tfyard.formats.declarations.reading import closest, did_you_mean
 from tfyard.model import Position, Problem
 
 MAX_OUTPUT = 16 << 20
@@ -22,18 +26,31 @@ _NAME = "<template>"
 _FIX = "set it with --set {name}=VALUE, or in the file of --values"
 
 
-def fill(source: str, values: Mapping[str, Any], *, trim: bool) -> str:
-    """The text, or `Invalid` with every problem found. `trim`: lines with only a block are removed."""
-    environment = ImmutableSandboxedEnvironment(
-        undefined=jinja2.StrictUndefined, trim_blocks=trim, lstrip_blocks=trim, keep_trailing_newline=True
-    )
-    environment.globals.pop("lipsum", None)
-    environment.filters.pop("random", None)  # the same input must give the same output
+class Filled(Struct, frozen=True):
+    text: str
+    warnings: list[Problem] = []
+
+
+class _Environment(ImmutableSandboxedEnvironment):
+    def getattr(self, obj: Any, attribute: str) -> Any:
+        """Old templates were written for Python 2, whose mappings have `iteritems`."""
+        if isinstance(obj, dict) and attribute in ("iteritems", "iterkeys", "itervalues"):
+            attribute = attribute.removeprefix("iter")
+        return super().getattr(obj, attribute)
+
+
+def fill(source: str, values: Mapping[str, Any], *, lenient: bool = False) -> Filled:
+    """The text, or `Invalid` with every problem found. `lenient`: as templates beside a config were written for;
+    an undefined name is empty, with a warning, and lines with only a block are removed."""
+    warnings: list[Problem] = []
+    undefined = _lenient(warnings) if lenient else jinja2.StrictUndefined
+    environment = _environment(undefined, trim=lenient)
     try:
         tree = environment.parse(source)
         code = environment.compile(tree, filename=_NAME)
         template = jinja2.Template.from_code(environment, code, environment.make_globals(None))
-        return "".join(_limited(template.generate(dict(values))))
+        text = "".join(_limited(template.generate(dict(values))))
+        return Filled(text, [_located(one, template) for one in warnings])
     except jinja2.UndefinedError as error:
         _refuse_undefined(error, environment.parse(source), set(values) | set(environment.globals))
     except jinja2.TemplateSyntaxError as error:
@@ -51,6 +68,77 @@ def fill(source: str, values: Mapping[str, Any], *, trim: bool) -> str:
         raise Invalid([Problem((), f"template: {_message(error)}", position=position)]) from None
     except RecursionError:
         raise Invalid([Problem((), "template: a macro calls itself endlessly")]) from None
+
+
+def _environment(undefined: type[jinja2.Undefined], *, trim: bool) -> _Environment:
+    environment = _Environment(
+        undefined=undefined, trim_blocks=trim, lstrip_blocks=trim, keep_trailing_newline=True
+    )
+    environment.globals.pop("lipsum", None)
+    environment.filters.pop("random", None)  # the same input must give the same output
+    return environment
+
+
+def unused(source: str, names: Collection[str]) -> dict[str, str]:
+    """Names that the template does not read, and what was probably meant."""
+    used = _used(source) if names else set()
+    return {name: did_you_mean(name, sorted(used)) for name in names if name not in used}
+
+
+def misspelled(source: str, names: Collection[str]) -> list[Problem]:
+    """Names that the template does not read but nearly does. Others are no problem: templates share values."""
+    used = _used(source) if names else set()
+    found = {name: closest(name, used - set(names), 0.8) for name in names if name not in used}
+    return [
+        Problem(
+            (), f"--values: the template does not use {name!r}", f"did you mean {best}?", severity="warning"
+        )
+        for name, best in found.items()
+        if best
+    ]
+
+
+def _used(source: str) -> set[str]:
+    """What the template takes from outside; none if it is no template, which is reported when it is filled."""
+    try:
+        return meta.find_undeclared_variables(_environment(jinja2.Undefined, trim=False).parse(source))
+    except (jinja2.TemplateError, RecursionError):
+        return set()
+
+
+def _lenient(warnings: list[Problem]) -> type[jinja2.Undefined]:
+    """Undefined names that are empty where they are written or looped over; in `x or 8080` they are no problem."""
+
+    def warn(message: str) -> None:
+        problem = Problem((), f"template: {message}", "it is empty in the output", severity="warning")
+        problem = replace(problem, position=_caller())
+        if problem not in warnings:
+            warnings.append(problem)
+
+    class Empty(jinja2.Undefined):
+        def __str__(self) -> str:
+            warn(self._undefined_message)
+            return ""
+
+        def __iter__(self) -> Iterator[Any]:
+            warn(self._undefined_message)
+            return iter(())
+
+    return Empty
+
+
+def _caller() -> Position | None:
+    """The line of the compiled template that is running."""
+    frame = inspect.currentframe()
+    while frame is not None and frame.f_code.co_filename != _NAME:
+        frame = frame.f_back
+    return Position(frame.f_lineno, 1) if frame else None
+
+
+def _located(problem: Problem, template: jinja2.Template) -> Problem:
+    if problem.position is None:
+        return problem
+    return replace(problem, position=Position(template.get_corresponding_lineno(problem.position.line), 1))
 
 
 def _limited(parts: Iterator[str]) -> Iterator[str]:

@@ -84,8 +84,10 @@ class LocalRunner:
 
 
 def task_of(pod: Manifest) -> Task:
+    """The jobs of a config with resources may be called anything."""
     labels = pod["metadata"]["labels"]
-    return Task(_ROLES[labels[REPLICA_TYPE]], int(labels[REPLICA_INDEX]))
+    role = labels[REPLICA_TYPE]
+    return Task(_ROLES.get(role, role), int(labels[REPLICA_INDEX]))
 
 
 def log_name(task: Task, container: str) -> str:

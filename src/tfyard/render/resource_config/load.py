@@ -66,6 +66,15 @@ def load(data: object, present: Mapping[str, bool], notes: Notes) -> list[Loaded
     return loaded
 
 
+def own_templates(data: object) -> dict[str, bool]:
+    """For `load` where templates cannot be filled: those of types that are not built in count as present."""
+    imports = data.get("imports") if isinstance(data, dict) else None
+    found = [one for one in imports or () if isinstance(one, dict)] if isinstance(imports, list) else []
+    return {
+        str(one.get("path")): _built_in(str(one.get("name")), str(one.get("path"))) is None for one in found
+    }
+
+
 def _built_in(name: str, file: str | None) -> str | None:
     """By the name of the imported file (tensorflow-cluster.jinja), else by the type's own name."""
     stem = (file or "").rpartition("/")[2].partition(".")[0]
@@ -86,15 +95,20 @@ def _check(found: Properties, path: Path, notes: Notes) -> None:
     if isinstance(found, ClusterProperties):
         _check_cluster(found, path, notes)
     if isinstance(found, JupyterProperties) and not found.password:
-        notes.error(
-            (*path, "password"), "must be given", "everyone who knows it can use Jupyter: choose a good one"
-        )
+        fix = "everyone who knows it can use Jupyter: choose a good one"
+        _require((*path, "password"), "must be given", fix, notes)
+
+
+def _require(path: Path, message: str, fix: str, notes: Notes) -> None:
+    """Of what was given and could not be read, the problem is known already."""
+    if not any(problem.path[: len(path)] == path for problem in notes.problems):
+        notes.error(path, message, fix)
 
 
 def _check_cluster(found: ClusterProperties, path: Path, notes: Notes) -> None:
     jobs = jobs_of(found)
     if not jobs:
-        notes.error((*path, "jobs"), "must be given", "jobs: [{name: ps, num_tasks: 2}]")
+        _require((*path, "jobs"), "must be given", "jobs: [{name: ps, num_tasks: 2}]", notes)
     names = [job.name for job in jobs]
     _check_size(found, jobs, path, notes)
     for i, job in enumerate(jobs):
@@ -111,7 +125,7 @@ def _check_cluster(found: ClusterProperties, path: Path, notes: Notes) -> None:
     jupyter = found.jupyter_config
     if jupyter is not None and not jupyter.password and not jupyter.secret_name:
         text = "must have a password or a secret-name"
-        notes.error((*path, "jupyter-config"), text, "password: a good one, or secret-name: jupyter")
+        _require((*path, "jupyter-config"), text, "password: a good one, or secret-name: jupyter", notes)
 
 
 def _check_size(found: ClusterProperties, jobs: list[JobFields], path: Path, notes: Notes) -> None:

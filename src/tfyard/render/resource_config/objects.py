@@ -71,20 +71,24 @@ def _image(given: str, default: str) -> str:
     return default if not given or given.startswith(CLOSED_REGISTRIES) else given
 
 
-def hosts(part: ClusterProperties) -> dict[str, list[str]]:
+def hosts(part: ClusterProperties) -> notebook.Hosts:
     end = f"{part.namespace}.svc.{DOMAIN}"
     return {
         job.name: [f"{job.name}-{i}.{end}:{job.port}" for i in range(job.num_tasks)] for job in jobs_of(part)
     }
 
 
-def _cluster(part: ClusterProperties) -> list[RenderedObject]:
-    config = {
+def config_map(part: ClusterProperties, hosts: notebook.Hosts) -> Manifest:
+    return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": {"name": CONFIG, "namespace": part.namespace},
-        "data": {KEY: notebook.cluster_config(hosts(part)), "server.py": scripts.read("server.py")},
+        "data": {KEY: notebook.cluster_config(hosts), "server.py": scripts.read("server.py")},
     }
+
+
+def _cluster(part: ClusterProperties) -> list[RenderedObject]:
+    config = config_map(part, hosts(part))
     objects = [RenderedObject(config, "The addresses of all tasks, and the server that each of them runs.")]
     for job in jobs_of(part):
         objects += [_service(part.namespace, job, i) for i in range(job.num_tasks)]
@@ -123,7 +127,7 @@ def _stateful_set(part: ClusterProperties, job: JobFields) -> RenderedObject:
         "podManagementPolicy": "Parallel",
         "serviceName": f"{job.name}-0",
         "selector": {"matchLabels": labels},
-        "template": {"metadata": {"labels": labels}, "spec": _pod(part, job)},
+        "template": {"metadata": {"labels": labels}, "spec": pod(part, job)},
     }
     metadata = {"name": job.name, "namespace": part.namespace, "labels": labels}
     manifest = {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": metadata, "spec": spec}
@@ -132,7 +136,7 @@ def _stateful_set(part: ClusterProperties, job: JobFields) -> RenderedObject:
     )
 
 
-def _pod(part: ClusterProperties, job: JobFields) -> Manifest:
+def pod(part: ClusterProperties, job: JobFields) -> Manifest:
     volumes, mounts = volumes_of(part)
     scripts_mount = {"name": "tfyard", "mountPath": _SCRIPT_AT, "readOnly": True}
     container = {
