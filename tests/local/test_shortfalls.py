@@ -1,8 +1,10 @@
 """What a process cannot have."""
 
+from pathlib import Path
+
 import pytest
 
-from tfyard.local.shortfalls import excess, ignored, shortfalls
+from tfyard.local.shortfalls import excess, ignored, shortfalls, unreachable_files
 from tfyard.model import Job, Role, RunPolicy
 
 GIB = 1 << 30
@@ -29,3 +31,23 @@ def test_more_memory_than_the_machine_has_is_named(memory: str, told: list[str])
     container = {"name": "tensorflow", "resources": {"limits": {"memory": memory}}}
     roles = (Role(name="Worker", replicas=2, template={"spec": {"containers": [container]}}),)
     assert list(excess(Job(name="j", roles=roles), 23 * GIB)) == told
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (["python", "train.py"], ["train.py"]),
+        (["/bin/sh", "-c", "cd src; python train.py --data=data/x.csv>log"], ["data/x.csv", "train.py"]),
+        (["python", "/opt/train.py"], []),
+        (["python", "-c", "x" * 5000], []),
+    ],
+)
+def test_files_beside_the_job_file_that_a_command_names_are_unreachable_without_code(
+    tmp_path: Path, words: list[str], named: list[str]
+) -> None:
+    (tmp_path / "data").mkdir()
+    for name in ("train.py", "data/x.csv"):
+        (tmp_path / name).touch()
+    container = {"name": "tensorflow", "command": words}
+    job = Job(name="j", roles=(Role(name="Worker", template={"spec": {"containers": [container]}}),))
+    assert [text.split()[4].rstrip(":") for text in unreachable_files(job, tmp_path)] == named

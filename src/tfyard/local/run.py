@@ -13,7 +13,7 @@ from tfyard.local.attach import script_path
 from tfyard.local.loop import Loop, Watch
 from tfyard.local.machine import machine, shims
 from tfyard.local.prepared import Prepared
-from tfyard.local.shortfalls import excess, shortfalls, stand_ins, without_code
+from tfyard.local.shortfalls import excess, shortfalls, stand_ins, unreachable_files
 from tfyard.model.run_events import Note, Over, Phase, ResourceUsage, RunEvent, Started
 from tfyard.node.processes import Command
 from tfyard.overview.record import Recorder, RunRecord
@@ -73,7 +73,7 @@ class Run:
             self._note("warning", f"not supported here: {', '.join(missing)}")
         for text in excess(job, _memory()):
             self._note("warning", text)
-        for text in without_code(job, self.prepared.file.parent):
+        for text in unreachable_files(job, self.prepared.file.parent):
             self._note("warning", text)
         self._announce_gpus()
         for name, directory in stand_ins(job, set(self.prepared.mounts)):

@@ -10,6 +10,7 @@ from tfyard.model.quantity import amount
 from tfyard.node.volumes import LASTING, is_known, lasting_name
 from tfyard.planner.pods import program_text
 
+_RELATIVE_PATH = re.compile(r"(?<![\w./-])[\w.-][\w./-]{0,199}(?![\w./-])")
 _OF_PODS = {
     "nodeSelector": "node selection",
     "affinity": "affinity",
@@ -49,15 +50,12 @@ def excess(job: Job, memory: int) -> Iterator[str]:
         yield f"the tasks may use {_gib(asked)} of memory, and this machine has {_gib(memory)}"
 
 
-def without_code(job: Job, folder: Path) -> Iterator[str]:
+def unreachable_files(job: Job, folder: Path) -> Iterator[str]:
     """Files beside the job file that its tasks name and do not have. `folder`: that of the job file."""
     containers = [tensorflow_container(role.template) for role in job.roles if role.replicas]
-    homeless = [container for container in containers if not container.get("workingDir")]
-    if job.code is not None or not homeless:
-        return
-    words = {word for container in homeless for word in re.split(r"[\s;&|<>]+", program_text(container))}
-    for word in sorted(words):
-        if word and not Path(word).is_absolute() and (folder / word).is_file():
+    texts = [program_text(container) for container in containers if not container.get("workingDir")]
+    for word in sorted({word for text in texts for word in _RELATIVE_PATH.findall(text)}):
+        if job.code is None and (folder / word).is_file():
             fix = "add `code: .` to the job file (`tfyard convert --to jobfile` makes one from a TFJob)"
             yield f"tasks do not have {word}: the job has no `code`; {fix}"
 
