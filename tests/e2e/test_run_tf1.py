@@ -56,6 +56,27 @@ def test_what_tensorflow_2_cannot_give_is_told_with_what_replaced_it(yard: Yard)
     assert "sum: 3.0" in done.stdout
 
 
+TENSORFLOW_2 = """\
+import types
+__version__ = "2.21.0"
+v1 = types.ModuleType("v1")
+v1.__path__, v1.app, v1.disable_v2_behavior = [], "that of TensorFlow 1", lambda: None
+compat = types.SimpleNamespace(v1=v1)
+"""
+
+
+def test_what_is_rendered_for_a_cluster_gives_pods_the_same_module(yard: Yard) -> None:
+    """The ConfigMap becomes files here as it does in a pod. A small TensorFlow will do for that."""
+    yard.write("lib/tensorflow/__init__.py", TENSORFLOW_2)
+    yard.job("import tensorflow as tf; print(tf.app)", tf1=True, env={"PYTHONPATH": str(yard.folder / "lib")})
+    rendered = yard.tfyard("render", "job.yaml").stdout
+    yard.write("rendered.yaml", rendered)
+    done = yard.tfyard("run", "rendered.yaml")
+    assert "worker-0 │ that of TensorFlow 1" in done.stdout, done.stdout + done.stderr
+    assert "kind: ConfigMap" in rendered
+    assert "/tfyard-tf1:$(TFYARD_PYTHONPATH)" in rendered
+
+
 @pytest.fixture
 def load() -> Iterator[None]:
     """As many busy processes as would make a step of the training wait for its turn."""
