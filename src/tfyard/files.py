@@ -14,6 +14,8 @@ from tfyard.model import Job, Problem
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tfyard.formats.workloads.load import Converted
+
 
 def read_bytes(name: str) -> bytes:
     """All of it; Invalid if that is more than MAX_INPUT, before it fills the memory."""
@@ -66,6 +68,29 @@ def load(document: formats.Document, name: str | None = None) -> tuple[Job, tupl
     if checked.errors or checked.job is None:
         raise Invalid(checked.problems, document, document.name)
     return checked.job, checked.problems
+
+
+def has_only_workloads(documents: list[formats.Document]) -> bool:
+    """Whether there are workloads and no job. Beside a job they belong to it: its TensorBoard, say."""
+    if any(formats.is_job(document.data) for document in documents):
+        return False
+    from tfyard.formats.workloads import kinds  # most files have a job
+
+    return any(kinds.is_known(document.data) for document in documents)
+
+
+def load_workloads(documents: list[formats.Document], name: str) -> "Converted":
+    """The one job of the workloads in a file; Invalid with every problem of every document."""
+    from tfyard.formats.workloads.load import load as load_all
+
+    found = load_all(documents)
+    problems = [problem for one in found for _, problem in one.problems]
+    if any(problem.severity == "error" for problem in problems):
+        raise Invalid(problems, documents[0], display_name(name))
+    if len(found) != 1:
+        has = f"{len(found)} jobs" if found else "no workload that trains"
+        raise Usage(f"{display_name(name)} has {has}; give a file with one job")
+    return found[0]
 
 
 def check(document: formats.Document, name: str) -> formats.Checked:

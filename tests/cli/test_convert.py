@@ -78,7 +78,7 @@ def test_several_jobs_stay_several_and_other_kinds_are_named(tmp_path: Path) -> 
     text = "\n---\n".join(path.read_text() for path in EVERY[:3]) + "\n---\nkind: Service\napiVersion: v1\n"
     done = tfyard("convert", "-", stdin=text.encode())
     assert (done.code, len(formats.read(done.out))) == (0, 3)
-    assert done.err == "<stdin>: passed over: Service is not a kind that tfyard reads; TFJob is\n"
+    assert done.err == "<stdin>: passed over: this Service is not part of the job; keep it if you need it\n"
 
 
 def test_a_file_is_written_and_a_job_file_gets_its_schema_beside_it(tmp_path: Path) -> None:
@@ -126,3 +126,33 @@ def test_broken_yaml_is_shown_with_its_name_and_line() -> None:
 )
 def test_a_wrong_question_ends_with_two(args: list[str], tmp_path: Path) -> None:
     assert tfyard("convert", *args, cwd=tmp_path, stdin=b"kind: Service\n").code == 2
+
+
+def test_a_cluster_without_its_parameter_server_is_not_converted_unless_told_to(tmp_path: Path) -> None:
+    seed = DATA.parent / "render/seeds/003"
+    for name in ("worker.yaml", "ps-srv.yaml"):
+        lines = (seed / name).read_text().splitlines(keepends=True)
+        (tmp_path / name).write_text("".join(line for line in lines if "nodeName: *" not in line))
+    done = tfyard("convert", "worker.yaml", "ps-srv.yaml", cwd=tmp_path)
+    assert (done.code, done.out) == (1, "")
+    missing = "not in the input: ps 0 (tensorflow-ps-service.default.svc.cluster.local:2222)\n"
+    assert missing in done.err
+    assert "fix: add them: `tfyard convert` takes several files; with --allow-missing" in done.err
+    done = tfyard("convert", "worker.yaml", "ps-srv.yaml", "--allow-missing", cwd=tmp_path)
+    assert (done.code, list(formats.read(done.out)[0].data["spec"]["tfReplicaSpecs"])) == (0, ["Worker"])
+    assert "# changed: tasks that are not in the input are left out: ps 0 (tensorflow-ps" in done.out
+
+
+def test_the_plain_job_of_the_labs_becomes_a_tfjob() -> None:
+    text = (DATA.parent / "golden/seed_004/job.yaml").read_text().replace("<SAMPLE IMAGE>", "sample")
+    done = tfyard("convert", "-", stdin=text.encode())
+    assert done.code == 0
+    (document,) = formats.read(done.out)
+    job = formats.load(document)
+    assert (job.name, [(role.name, role.restart) for role in job.roles]) == (
+        "example-job",
+        [("Worker", "OnFailure")],
+    )
+    (container,) = job.roles[0].template["spec"]["containers"]
+    assert container["resources"] == {"limits": {"nvidia.com/gpu": 1}}
+    assert done.err == "tfyard: changed: Job example-job is taken for a worker: nothing in it names a role\n"

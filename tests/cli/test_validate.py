@@ -96,7 +96,7 @@ def test_warnings_alone_are_valid() -> None:
 
 def test_other_kinds_are_passed_over_also_inside_a_list() -> None:
     done = tfyard("validate", "-", stdin=OTHER + b"---\n" + VALID)
-    passed_over = "<stdin>: passed over: Service is not a kind that tfyard reads; TFJob is"
+    passed_over = "<stdin>: passed over: this Service is not part of the job; keep it if you need it"
     assert (done.code, done.out.splitlines()[0]) == (0, passed_over)
     done = tfyard("validate", DATA / "manifests/list.yaml")
     assert (done.code, done.out.count("is valid"), done.out.count("passed over")) == (1, 1, 1)
@@ -290,3 +290,46 @@ def test_the_pre_commit_hook_names_this_command_and_matches_job_files() -> None:
     matched = ["job.yaml", "jobs/mnist-job.yml", "k8s/tfjob.yaml", "TF/my.tfyard.yaml"]
     passed = ["docker-compose.yml", ".github/workflows/ci.yml", "jobs/values.yaml", "job.json"]
     assert [name for name in matched + passed if re.search(hook["files"], name)] == matched
+
+
+WORKER = b"""\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: mnist-worker-0}
+spec:
+  template:
+    spec:
+      containers:
+      - {name: tensorflow, image: a, command: [python, t.py, --ps_hosts=mnist-ps-0:2222, --job_name=worker]}
+"""
+SERVER = WORKER.replace(b"mnist-worker-0", b"mnist-ps-0").replace(b"=worker", b"=ps")
+
+
+def test_the_workloads_of_all_files_are_one_cluster(tmp_path: Path) -> None:
+    (tmp_path / "worker.yaml").write_bytes(WORKER)
+    (tmp_path / "ps.yaml").write_bytes(SERVER + b"---\n" + OTHER)
+    done = tfyard("validate", "worker.yaml", "ps.yaml", cwd=tmp_path)
+    assert (done.code, done.err) == (0, "")
+    assert (
+        done.out
+        == "worker.yaml, ps.yaml: mnist is valid: 1 Worker, 1 PS; `tfyard convert` makes it a TFJob\n"
+    )
+    done = tfyard("validate", "worker.yaml", cwd=tmp_path)
+    assert (done.code, done.out) == (1, "")
+    assert "worker.yaml:7:7: error: " in done.err
+    assert "not in the input: ps 0 (mnist-ps-0:2222)" in done.err
+    (row,) = json.loads(tfyard("validate", "-o", "json", "worker.yaml", cwd=tmp_path).out)
+    assert (row["file"], row["line"], row["severity"]) == ("worker.yaml", 7, "error")
+
+
+def test_a_workload_beside_a_job_is_not_taken_for_one() -> None:
+    done = tfyard("validate", "-", stdin=VALID + b"---\n" + WORKER)
+    assert done.code == 0
+    assert "this Deployment is not part of the job" in done.out
+
+
+def test_a_config_with_resources_is_named_with_the_command_that_reads_it() -> None:
+    done = tfyard("validate", ROOT / "compat/templates/config.yaml")
+    assert (done.code, done.err) == (0, "")
+    assert done.out.endswith("config.yaml` reads and checks it\n")
+    assert ": a config with resources: `tfyard render " in done.out
