@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from tfyard import formats
 from tfyard.errors import Invalid, Usage
+from tfyard.formats.pods import images
 from tfyard.formats.yaml.source import MAX_INPUT, locate
 from tfyard.model import Job, Problem
 
@@ -61,10 +62,14 @@ def read_documents(name: str) -> list[formats.Document]:
     return parse(read_bytes(name), name)
 
 
-def load(document: formats.Document, name: str | None = None) -> tuple[Job, tuple[Problem, ...]]:
+def load(
+    document: formats.Document, name: str | None = None, *, uses_images: bool = True
+) -> tuple[Job, tuple[Problem, ...]]:
     """The job and the warnings about it; Invalid with every problem if there is an error among them. `name`: the
-    file, if its folder of code must exist."""
+    file, if its folder of code must exist. An image that no node would accept is a warning where none is used."""
     checked = formats.check(document) if name is None else check(document, name)
+    if not uses_images:
+        checked = replace(checked, problems=images.as_warnings(checked.problems))
     if checked.errors or checked.job is None:
         raise Invalid(checked.problems, document, document.name)
     return checked.job, checked.problems
@@ -80,10 +85,10 @@ def has_only_workloads(documents: list[formats.Document]) -> bool:
 
 
 def load_workloads(documents: list[formats.Document], name: str) -> "Converted":
-    """The one job of the workloads in a file; Invalid with every problem of every document."""
+    """The one job of the workloads in a file, to run it here; Invalid with every problem of every document."""
     from tfyard.formats.workloads.load import load as load_all
 
-    found = load_all(documents)
+    found = load_all(documents, uses_images=False)
     problems = [problem for one in found for _, problem in one.problems]
     if any(problem.severity == "error" for problem in problems):
         raise Invalid(problems, documents[0], display_name(name))

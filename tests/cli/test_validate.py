@@ -333,3 +333,27 @@ def test_a_config_with_resources_is_named_with_the_command_that_reads_it() -> No
     assert (done.code, done.err) == (0, "")
     assert done.out.endswith("config.yaml` reads and checks it\n")
     assert ": a config with resources: `tfyard render " in done.out
+
+
+PLACEHOLDER = (
+    b"name: a\nimage: <DOCKER_USERNAME>/tf-mnist:gpu\nrun: 'true'\ntensorboard: {logs: /l, image: A}\n"
+)
+
+
+def test_an_image_that_no_node_accepts_is_an_error_and_at_home_a_warning(tmp_path: Path) -> None:
+    (tmp_path / "job.yaml").write_bytes(PLACEHOLDER)
+    for command in ("validate", "convert", "render"):
+        done = tfyard(command, "job.yaml", cwd=tmp_path)
+        assert (done.code, done.out) == (1, "")
+        assert "job.yaml:2:8: error: image: is not the name of an image" in done.err
+        assert "fix: replace <DOCKER_USERNAME> with a name of your own" in done.err
+        assert "job.yaml:4:32: error: tensorboard.image: is not the name of an image" in done.err
+    done = tfyard("run", "--dry-run", "job.yaml", cwd=tmp_path)
+    assert (done.code, "job.yaml:2:8: warning: image: is not the name" in done.err) == (0, True)
+
+
+@pytest.mark.parametrize("command", ["validate", "convert", "render"])
+def test_a_restart_policy_that_is_overruled_is_told_by_every_command(command: str) -> None:
+    done = tfyard(command, DATA / "seeds/001-module6-ex1-gpu.yaml")
+    assert done.code == 0
+    assert "template.spec.restartPolicy: has no effect: the role's own restartPolicy is used" in done.err

@@ -10,6 +10,7 @@ from tfyard import formats
 from tfyard.cli import editor, files, problems
 from tfyard.errors import Invalid, Usage
 from tfyard.formats.tfjob.versions import why_not_served
+from tfyard.formats.writing import comment
 
 if TYPE_CHECKING:
     from tfyard.formats.workloads.load import Converted
@@ -102,6 +103,6 @@ def _from_workloads(
         dumped = formats.dump(one.one, to)
         said = [*one.said, *([f"not converted, keep: {', '.join(one.kept)}"] if one.kept else [])]
         for sentence in said:
-            click.echo(f"tfyard: changed: {sentence}", err=True)
-        changed = "".join(f"# changed: {' '.join(sentence.split())}\n" for sentence in said)
+            click.echo(f"tfyard: changed: {problems.escaped(sentence)}", err=True)
+        changed = "".join(comment(f"changed: {sentence}") for sentence in said)
         yield replace(dumped, heading=dumped.heading + changed).text()

@@ -118,7 +118,7 @@ def command(dry_run: bool, quiet: bool, verbose: bool, output: str, **options: A
     prepared = prepare(Settings(**_with_target(options)))
     problems.report(prepared.warnings, prepared.text)
     for sentence in prepared.changes:
-        click.echo(f"tfyard: changed: {sentence}", err=True)
+        click.echo(f"tfyard: changed: {problems.escaped(sentence)}", err=True)
     if prepared.settings.save is not None:
         _save(prepared.settings.save, prepared.settings, dry_run=dry_run)
     if dry_run:

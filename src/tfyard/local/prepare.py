@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from tfyard import files, formats, planner
 from tfyard.errors import Invalid, TfyardError, Usage
+from tfyard.formats.pods import templates
 from tfyard.local import commands, interpreter, script, settings, shortfalls
 from tfyard.local.ports import Ports
 from tfyard.local.prepared import Prepared
@@ -87,7 +88,8 @@ def _from_file(asked: Settings) -> _Loaded:
     if len(jobs) != 1:
         text = f"has {len(jobs)} jobs" if jobs else "has no TFJob, no tfyard job file and no workload"
         raise Usage(f"{files.display_name(asked.target)} {text}; give a file with one")
-    job, warnings = files.load(jobs[0], asked.target)
+    job, warnings = files.load(jobs[0], asked.target, uses_images=False)
+    warnings = templates.without_restarts(warnings)
     return _Loaded(job=job, file=file, others=others, warnings=warnings, text=jobs[0])
 
 

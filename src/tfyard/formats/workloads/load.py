@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from tfyard.errors import Invalid
 from tfyard.formats import limits, metadata
 from tfyard.formats.declarations.reading import Notes, Path
+from tfyard.formats.pods import images
 from tfyard.formats.tfjob.fields import in_order
 from tfyard.formats.yaml.source import Document, locate
 from tfyard.model import ROLES, WORKER, Job, Manifest, Problem, Role, RunPolicy
@@ -55,10 +56,12 @@ class Converted(Struct, kw_only=True):
         return any(problem.severity == "error" for _, problem in self.problems)
 
 
-def load(documents: Sequence[Document], *, allow_missing: bool = False) -> list[Converted]:
+def load(
+    documents: Sequence[Document], *, allow_missing: bool = False, uses_images: bool = True
+) -> list[Converted]:
     """Several, if the input has several clusters or several Jobs that train alone; none if it has no workload."""
     first = Converted()
-    found = _read_all(documents, first)
+    found = _read_all(documents, first, uses_images=uses_images)
     if first.has_errors or not found:
         return [first] if first.problems else []
     results = [first, *(Converted() for _ in _groups(found)[1:])]
@@ -68,13 +71,14 @@ def load(documents: Sequence[Document], *, allow_missing: bool = False) -> list[
     return results
 
 
-def _read_all(documents: Sequence[Document], result: Converted) -> list[Workload]:
+def _read_all(documents: Sequence[Document], result: Converted, *, uses_images: bool) -> list[Workload]:
     """Every workload with its role."""
     maps = peers.config_maps(documents)
     found: list[Workload] = []
     for document in documents:
         if kinds.is_workload(document.data):
             workload, problems = read(document, maps)
+            problems = problems if uses_images else images.as_warnings(problems)
             result.problems += [(document, problem) for problem in problems]
             found += [workload] if workload else []
     if not any(kinds.is_workload(document.data) for document in documents):
