@@ -64,6 +64,8 @@ def passed_over(document: formats.Document) -> str:
 def _why(data: object) -> str:
     if not isinstance(data, dict):
         return f'this is {name_of(data)}, not a job: a job file is a mapping such as "name: mnist"'
+    if formats.is_config(data):
+        return "it is a config with resources; `tfyard render` and `tfyard run` read it, and check it"
     if data.get("kind") is None:
         return "it has no kind; that of a job is TFJob"
     kind = str(data["kind"])

@@ -64,7 +64,7 @@ def _read(name: str, shown: str) -> list[formats.Document]:
 
 
 def _check(document: formats.Document, name: str, *, quiet: bool) -> tuple[Problem, ...]:
-    if _is_config(document.data) or not formats.is_job(document.data):
+    if not formats.is_job(document.data):
         if not quiet:
             click.echo(_not_checked(document))
         return ()
@@ -94,20 +94,8 @@ def _check_workloads(documents: list[formats.Document], *, quiet: bool) -> Itera
             click.echo(f"{read}: {_summary(one.one)}; `tfyard convert` makes it a TFJob")
 
 
-def _is_config(data: object) -> bool:
-    if not isinstance(data, dict) or "resources" not in data:
-        return False
-    from tfyard.cli.resource_config import is_config as is_one  # slow to import
-
-    return is_one(data)
-
-
 def _not_checked(document: formats.Document) -> str:
     """`run` reads what its tasks need from the same file."""
-    if _is_config(document.data):
-        return (
-            f"{document.name}: a config with resources: `tfyard render {document.name}` reads and checks it"
-        )
     kind = document.data.get("kind") if isinstance(document.data, dict) else None
     if kind not in ("ConfigMap", "Secret"):
         return files.passed_over(document)

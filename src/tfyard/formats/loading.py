@@ -50,10 +50,15 @@ def is_job(data: object) -> bool:
     A `tfjob` in the wrong letter case counts too, and so does a version of TFJob without a kind: if they were
     skipped, nobody would learn of the mistake.
     """
-    if not isinstance(data, dict):
+    if not isinstance(data, dict) or is_config(data):
         return False
     kind = data.get("kind")
     return str(kind).lower() == "tfjob" or (kind is None and data.get("apiVersion") in (None, *VERSIONS))
+
+
+def is_config(data: object) -> bool:
+    """A config with `resources`, which render/resource_config reads."""
+    return isinstance(data, dict) and "resources" in data and not {"apiVersion", "kind", "name"} & data.keys()
 
 
 def split(document: Document) -> list[Document]:
