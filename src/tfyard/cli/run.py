@@ -97,10 +97,10 @@ def _with_value(words: list[str], option: str) -> list[str]:
 )
 def command(dry_run: bool, quiet: bool, verbose: bool, output: str, **options: Any) -> None:
     """Run a job on this machine: every task is a real process with a real TF_CONFIG; no cluster, no containers.
+    What Kubernetes users have runs as it is, too: a Job, or a Deployment or StatefulSet for each task.
 
-    FILE is a tfyard job file, a TFJob of any version, a file with Kubernetes' own workloads (a Job, or a
-    Deployment, StatefulSet or ReplicationController for each task), or a Python script. For a script or module,
-    options set the roles, and what follows `--` goes to it:
+    FILE is a tfyard job file, a TFJob of any version, or a Python script. For a script or module, options set
+    the roles, and what follows `--` goes to it:
 
         tfyard run train.py --worker 2 --ps 1 -- --steps 100
 
