@@ -225,14 +225,17 @@ def test_a_cluster_in_a_config_map_is_read_as_python_wrote_it() -> None:
 def test_files_that_tasks_name_after_themselves_do_not_make_them_different() -> None:
     tasks = [
         workload(
-            "Job", f"a-worker-{i}", "batch/v1", {"command": ["sh", "-c", f"x > /log/a-worker-{i}.txt; y"]}
+            "Job",
+            f"a-worker-{i}",
+            "batch/v1",
+            {"command": ["sh", "-c", f"x > /log/a-worker-{i}.txt; echo y"]},
         )
         for i in (0, 1)
     ]
     found = one(*tasks)
     assert (
         found.one.roles[0].template["spec"]["containers"][0]["command"][2]
-        == "x > /log/a-worker-${TASK_INDEX}.txt; y"
+        == "x > /log/a-worker-${TASK_INDEX}.txt; echo y"
     )
     assert "Job a-worker-1 is taken for worker 1, by its name" in found.said
 
