@@ -47,13 +47,16 @@ def test_a_rendered_template_runs_as_a_cluster_and_ends_with_its_workers(yard: Y
 def test_a_plain_job_runs_as_one_worker(yard: Yard) -> None:
     yard.write("train.py", TASK)
     command = ["python", str(yard.folder / "train.py"), "--steps", "5"]
-    container = {"name": "main", "image": "example/train:1", "command": command}
-    spec = {"template": {"spec": {"restartPolicy": "Never", "containers": [container]}}}
+    mounts = [{"name": "azurefile", "mountPath": "/tmp/tensorflow"}]
+    volumes = [{"name": "azurefile", "azureFile": {"secretName": "s", "shareName": "tf"}}]
+    container = {"name": "main", "image": "example/train:1", "command": command, "volumeMounts": mounts}
+    spec = {"template": {"spec": {"restartPolicy": "Never", "containers": [container], "volumes": volumes}}}
     job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "mnist"}, "spec": spec}
     yard.write("job.json", json.dumps(job))
     done = yard.tfyard("run", "job.json")
     assert done.returncode == 0, done.stdout + done.stderr
     assert told(yard, "mnist", "worker-0") == ["--steps", "5"]
+    assert "\nazurefile: .tfyard/volumes/azureFile-tf\n" in done.stdout
 
 
 def test_workloads_that_cannot_run_are_refused_before_anything_starts(yard: Yard, tmp_path: Path) -> None:
