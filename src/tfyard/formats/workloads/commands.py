@@ -162,4 +162,4 @@ def _say_env(container: Manifest, say: Say) -> None:
     if "TF_CONFIG" in names:
         say("TF_CONFIG removed: tfyard sets it for every task")
     if "CLUSTER_CONFIG" in names:
-        say("CLUSTER_CONFIG removed: programs find the cluster in TF_CONFIG")
+        say("CLUSTER_CONFIG removed: programs find the cluster, and their own role and index, in TF_CONFIG")
