@@ -8,11 +8,14 @@ from msgspec.structs import replace
 
 from tfyard import formats
 from tfyard.errors import Invalid, Usage
+from tfyard.formats.pods import images
 from tfyard.formats.yaml.source import MAX_INPUT, locate
 from tfyard.model import Job, Problem
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from tfyard.formats.workloads.load import Converted
 
 
 def read_bytes(name: str) -> bytes:
@@ -59,13 +62,40 @@ def read_documents(name: str) -> list[formats.Document]:
     return parse(read_bytes(name), name)
 
 
-def load(document: formats.Document, name: str | None = None) -> tuple[Job, tuple[Problem, ...]]:
+def load(
+    document: formats.Document, name: str | None = None, *, uses_images: bool = True
+) -> tuple[Job, tuple[Problem, ...]]:
     """The job and the warnings about it; Invalid with every problem if there is an error among them. `name`: the
-    file, if its folder of code must exist."""
+    file, if its folder of code must exist. An image that no node would accept is a warning where none is used."""
     checked = formats.check(document) if name is None else check(document, name)
+    if not uses_images:
+        checked = replace(checked, problems=images.as_warnings(checked.problems))
     if checked.errors or checked.job is None:
         raise Invalid(checked.problems, document, document.name)
     return checked.job, checked.problems
+
+
+def has_only_workloads(documents: list[formats.Document]) -> bool:
+    """Whether there are workloads and no job. Beside a job they belong to it: its TensorBoard, say."""
+    if any(formats.is_job(document.data) for document in documents):
+        return False
+    from tfyard.formats.workloads import kinds  # most files have a job
+
+    return any(kinds.is_known(document.data) for document in documents)
+
+
+def load_workloads(documents: list[formats.Document], name: str) -> "Converted":
+    """The one job of the workloads in a file, to run it here; Invalid with every problem of every document."""
+    from tfyard.formats.workloads.load import load as load_all
+
+    found = load_all(documents, uses_images=False)
+    problems = [problem for one in found for _, problem in one.problems]
+    if any(problem.severity == "error" for problem in problems):
+        raise Invalid(problems, documents[0], display_name(name))
+    if len(found) != 1:
+        has = f"{len(found)} jobs" if found else "no workload that trains"
+        raise Usage(f"{display_name(name)} has {has}; give a file with one job")
+    return found[0]
 
 
 def check(document: formats.Document, name: str) -> formats.Checked:

@@ -28,7 +28,6 @@ def test_a_version_that_clusters_do_not_serve_by_default_is_told() -> None:
 def test_the_old_tfjob_of_the_labs_as_v1() -> None:
     done = tfyard("convert", DATA / "seeds/004-example-tfjob.yaml")
     assert done.out == (
-        "# not carried over: a failed worker fails the job in v1; in v1alpha1 only the chief did\n"
         "apiVersion: kubeflow.org/v1\n"
         "kind: TFJob\n"
         "metadata:\n"
@@ -43,7 +42,7 @@ def test_the_old_tfjob_of_the_labs_as_v1() -> None:
         "      template:\n"
         "        spec:\n"
         "          containers:\n"
-        "          - image: wbuchwalter/<SAMPLE IMAGE>\n"
+        "          - image: wbuchwalter/sample\n"
         "            name: tensorflow\n"
         "            resources:\n"
         "              limits:\n"
@@ -78,7 +77,8 @@ def test_several_jobs_stay_several_and_other_kinds_are_named(tmp_path: Path) -> 
     text = "\n---\n".join(path.read_text() for path in EVERY[:3]) + "\n---\nkind: Service\napiVersion: v1\n"
     done = tfyard("convert", "-", stdin=text.encode())
     assert (done.code, len(formats.read(done.out))) == (0, 3)
-    assert done.err == "<stdin>: passed over: Service is not a kind that tfyard reads; TFJob is\n"
+    passed_over = "<stdin>: passed over: this Service is not part of the job; keep it if you need it\n"
+    assert done.err.endswith(passed_over)
 
 
 def test_a_file_is_written_and_a_job_file_gets_its_schema_beside_it(tmp_path: Path) -> None:
@@ -126,3 +126,52 @@ def test_broken_yaml_is_shown_with_its_name_and_line() -> None:
 )
 def test_a_wrong_question_ends_with_two(args: list[str], tmp_path: Path) -> None:
     assert tfyard("convert", *args, cwd=tmp_path, stdin=b"kind: Service\n").code == 2
+
+
+def test_a_cluster_without_its_parameter_server_is_not_converted_unless_told_to(tmp_path: Path) -> None:
+    seed = DATA.parent / "render/seeds/003"
+    for name in ("worker.yaml", "ps-srv.yaml"):
+        lines = (seed / name).read_text().splitlines(keepends=True)
+        (tmp_path / name).write_text("".join(line for line in lines if "nodeName: *" not in line))
+    done = tfyard("convert", "worker.yaml", "ps-srv.yaml", cwd=tmp_path)
+    assert (done.code, done.out) == (1, "")
+    missing = "not in the input: ps 0 (tensorflow-ps-service.default.svc.cluster.local:2222)\n"
+    assert missing in done.err
+    assert "fix: add them: `tfyard convert` takes several files; with --allow-missing" in done.err
+    done = tfyard("convert", "worker.yaml", "ps-srv.yaml", "--allow-missing", cwd=tmp_path)
+    assert (done.code, list(formats.read(done.out)[0].data["spec"]["tfReplicaSpecs"])) == (0, ["Worker"])
+    assert "# changed: tasks that are not in the input are left out: ps 0 (tensorflow-ps" in done.out
+
+
+def test_the_plain_job_of_the_labs_becomes_a_tfjob() -> None:
+    text = (DATA.parent / "golden/seed_004/job.yaml").read_text()
+    done = tfyard("convert", "-", stdin=text.encode())
+    assert done.code == 0
+    (document,) = formats.read(done.out)
+    job = formats.load(document)
+    assert (job.name, [(role.name, role.restart) for role in job.roles]) == (
+        "example-job",
+        [("Worker", "OnFailure")],
+    )
+    (container,) = job.roles[0].template["spec"]["containers"]
+    assert container["resources"] == {"limits": {"nvidia.com/gpu": 1}}
+    assert done.err == "tfyard: changed: Job example-job is taken for a worker: nothing in it names a role\n"
+
+
+def test_a_job_file_says_which_restart_policy_it_left_out() -> None:
+    done = tfyard("convert", DATA / "seeds/001-module6-ex1-gpu.yaml", "--to", "jobfile")
+    assert (
+        "# not carried over: restartPolicy OnFailure in the pod template of Master: it has no effect"
+        in done.out
+    )
+
+
+def test_a_job_with_workers_is_told_that_their_failures_count_now() -> None:
+    lost = "a failed worker fails the job"
+    job = {"apiVersion": "tensorflow.org/v1alpha1", "kind": "TfJob", "metadata": {"name": "a"}}
+    pod = {"template": {"spec": {"containers": [{"name": "tensorflow", "image": "a"}]}}}
+    roles = [{"tfReplicaType": "MASTER", **pod}, {"tfReplicaType": "WORKER", **pod}]
+    for count in (1, 2):
+        text = formats.to_yaml({**job, "spec": {"replicaSpecs": roles[:count]}})
+        for form in ("v1", "jobfile"):
+            assert (lost in tfyard("convert", "-", "--to", form, stdin=text.encode()).out) is (count == 2)

@@ -45,6 +45,10 @@ def test_every_field_of_tfjob_is_explained(path: str, spec: type) -> None:
         ("worker.gpu", "number or mapping", "GPUs of each task"),
         ("restart", "always | exit-code | never | on-failure", "never fails the job"),
         ("volumes.data", "mapping", "exactly one source"),
+        ("tfjob.spec.replicaSpecs", "list", "A field of v1alpha1; `tfyard convert` writes v1."),
+        ("spec.replicaSpecs.tfReplicaType", "MASTER | PS | WORKER", "MASTER (default)"),
+        ("spec.terminationPolicy.chief.replicaName", "MASTER | PS | WORKER", "Replica type"),
+        ("spec.replicaSpecs.template.spec.nodeName", "string", "nodename"),
         ("volumes.data.nfs", "text", "An NFS export"),
         ("volumes.nfs", "text", "An NFS export"),
         ("evaluator.grace", "number or text", "last checkpoint"),
@@ -72,6 +76,7 @@ def test_a_field_is_explained_however_deep_it_lies(path: str, kind: str, words: 
         ("worker.gp", "worker.gp: field 'gp' not found; did you mean gpu?"),
         ("name.x", "name.x: field 'x' not found; this field has no fields of its own"),
         ("tfjob.status", "status: not explained; try tfjob.spec"),
+        ("spec.tensorbord", "spec.tensorbord: field 'tensorbord' not found; did you mean tensorboard?"),
         ("spec.runPolcy", "spec.runPolcy: field 'runPolcy' not found; did you mean runPolicy?"),
         (
             "spec.tfReplicaSpecs.template.spec.containers.imagge",

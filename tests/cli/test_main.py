@@ -135,3 +135,9 @@ def test_a_supervisor_imports_next_to_nothing() -> None:
 def test_a_typo_is_worth_an_import(tmp_path: Path) -> None:
     (tmp_path / "job.yaml").write_text("name: a\nimage: b\nwroker: 1\n")
     assert "difflib" in imported("validate", tmp_path / "job.yaml")
+
+
+def test_help_promises_no_command_that_is_not_there() -> None:
+    help_text = tfyard("--help").out
+    assert "submit" not in help_text
+    assert "let the operator run it on Kubernetes" in " ".join(help_text.split())

@@ -96,7 +96,7 @@ def test_warnings_alone_are_valid() -> None:
 
 def test_other_kinds_are_passed_over_also_inside_a_list() -> None:
     done = tfyard("validate", "-", stdin=OTHER + b"---\n" + VALID)
-    passed_over = "<stdin>: passed over: Service is not a kind that tfyard reads; TFJob is"
+    passed_over = "<stdin>: passed over: this Service is not part of the job; keep it if you need it"
     assert (done.code, done.out.splitlines()[0]) == (0, passed_over)
     done = tfyard("validate", DATA / "manifests/list.yaml")
     assert (done.code, done.out.count("is valid"), done.out.count("passed over")) == (1, 1, 1)
@@ -290,3 +290,69 @@ def test_the_pre_commit_hook_names_this_command_and_matches_job_files() -> None:
     matched = ["job.yaml", "jobs/mnist-job.yml", "k8s/tfjob.yaml", "TF/my.tfyard.yaml"]
     passed = ["docker-compose.yml", ".github/workflows/ci.yml", "jobs/values.yaml", "job.json"]
     assert [name for name in matched + passed if re.search(hook["files"], name)] == matched
+
+
+WORKER = b"""\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: mnist-worker-0}
+spec:
+  template:
+    spec:
+      containers:
+      - {name: tensorflow, image: a, command: [python, t.py, --ps_hosts=mnist-ps-0:2222, --job_name=worker]}
+"""
+SERVER = WORKER.replace(b"mnist-worker-0", b"mnist-ps-0").replace(b"=worker", b"=ps")
+
+
+def test_the_workloads_of_all_files_are_one_cluster(tmp_path: Path) -> None:
+    (tmp_path / "worker.yaml").write_bytes(WORKER)
+    (tmp_path / "ps.yaml").write_bytes(SERVER + b"---\n" + OTHER)
+    done = tfyard("validate", "worker.yaml", "ps.yaml", cwd=tmp_path)
+    assert (done.code, done.err) == (0, "")
+    assert (
+        done.out
+        == "worker.yaml, ps.yaml: mnist is valid: 1 Worker, 1 PS; `tfyard convert` makes it a TFJob\n"
+    )
+    done = tfyard("validate", "worker.yaml", cwd=tmp_path)
+    assert (done.code, done.out) == (1, "")
+    assert "worker.yaml:7:7: error: " in done.err
+    assert "not in the input: ps 0 (mnist-ps-0:2222)" in done.err
+    (row,) = json.loads(tfyard("validate", "-o", "json", "worker.yaml", cwd=tmp_path).out)
+    assert (row["file"], row["line"], row["severity"]) == ("worker.yaml", 7, "error")
+
+
+def test_a_workload_beside_a_job_is_not_taken_for_one() -> None:
+    done = tfyard("validate", "-", stdin=VALID + b"---\n" + WORKER)
+    assert done.code == 0
+    assert "this Deployment is not part of the job" in done.out
+
+
+def test_a_config_with_resources_is_named_with_the_command_that_reads_it() -> None:
+    done = tfyard("validate", ROOT / "compat/templates/config.yaml")
+    assert (done.code, done.err) == (0, "")
+    assert "passed over: it is a config with resources; `tfyard render`" in done.out
+
+
+PLACEHOLDER = (
+    b"name: a\nimage: <DOCKER_USERNAME>/tf-mnist:gpu\nrun: 'true'\ntensorboard: {logs: /l, image: A}\n"
+)
+
+
+def test_an_image_that_no_node_accepts_is_an_error_and_at_home_a_warning(tmp_path: Path) -> None:
+    (tmp_path / "job.yaml").write_bytes(PLACEHOLDER)
+    for command in ("validate", "convert", "render"):
+        done = tfyard(command, "job.yaml", cwd=tmp_path)
+        assert (done.code, done.out) == (1, "")
+        assert "job.yaml:2:8: error: image: is not the name of an image" in done.err
+        assert "fix: replace <DOCKER_USERNAME> with a name of your own" in done.err
+        assert "job.yaml:4:32: error: tensorboard.image: is not the name of an image" in done.err
+    done = tfyard("run", "--dry-run", "job.yaml", cwd=tmp_path)
+    assert (done.code, "job.yaml:2:8: warning: image: is not the name" in done.err) == (0, True)
+
+
+@pytest.mark.parametrize("command", ["validate", "convert", "render"])
+def test_a_restart_policy_that_is_overruled_is_told_by_every_command(command: str) -> None:
+    done = tfyard(command, DATA / "seeds/001-module6-ex1-gpu.yaml")
+    assert done.code == 0
+    assert "template.spec.restartPolicy: has no effect: the role's own restartPolicy is used" in done.err

@@ -191,7 +191,7 @@ async def test_the_first_operators_manifest_gets_its_drivers_and_succeeds(
     control_plane: ControlPlane, namespace: str
 ) -> None:
     """Seed 004: tensorflow.org/v1alpha1 with the accelerators of its config file."""
-    job = (SEEDS / "004-example-tfjob.yaml").read_text().replace("<SAMPLE IMAGE>", "sample")
+    job = (SEEDS / "004-example-tfjob.yaml").read_text()
     config = controllerconfig.load((GOLDEN / "seed_004" / "controller_config_file.yaml").read_text())
     async with bench(control_plane, namespace, Script(run_for=0.2), site=site(config)) as yard:
         kubectl = partial(control_plane.kubectl, "--namespace", namespace)

@@ -780,6 +780,18 @@ def test_it_is_an_error_with_its_path_and_its_fix(case: tuple[Any, str, str, str
 
 
 WARNINGS: dict[str, tuple[Any, str, str, str]] = {
+    "a restart policy in the pod template": (
+        tfjob({"Worker": {"template": {"spec": {"containers": [container()], "restartPolicy": "OnFailure"}}}}),
+        "spec.tfReplicaSpecs[Worker].template.spec.restartPolicy",
+        "has no effect: the role's own restartPolicy is used, which is Never",
+        "set it beside `replicas`: restartPolicy: OnFailure",
+    ),
+    "a restart policy in the overlay of a job file": (
+        jobfile(restart="always", overlay={"spec": {"restartPolicy": "Never"}}),
+        "overlay.spec.restartPolicy",
+        "has no effect: the role's own restartPolicy is used, which is Always",
+        "use the word `restart`",
+    ),
     "a TF_CONFIG by hand": (
         tfjob({"Worker": replica(container(env=[{"name": "TF_CONFIG", "value": "{}"}]))}),
         f"{INSIDE}[0].env[0]", "TF_CONFIG is set here, so tfyard does not set it",

@@ -175,17 +175,21 @@ def test_code_for_another_interpreter_is_not_taken_for_a_line_of_the_shell() -> 
     ]
 
 
-def test_what_a_task_no_longer_has_is_said() -> None:
+def test_what_a_task_no_longer_has_is_said_and_labels_of_the_users_own_are_kept() -> None:
     other = CONTROLLER.replace("worker", "ps").replace("namespace: a", "namespace: b")
     done = tfyard("convert", "-", text=f"{CONTROLLER}---\n{other}".replace("SHELL", "sh"))
     for sentence in (
-        "labels of the pods removed: team",
-        "annotations of the pods removed: iam",
         "further ports removed: 8080; a task has one port",
         "namespaces a, b: a job has only one; a is used",
     ):
         assert done.err.count(sentence) == 1
         assert f"# changed: {sentence}" in done.out
+    (job,) = done.objects
+    for role in job["spec"]["tfReplicaSpecs"].values():
+        assert role["template"]["metadata"] == {
+            "labels": {"team": "vision"},
+            "annotations": {"iam": "reader"},
+        }
 
 
 def test_a_name_that_is_too_long_for_the_services_is_refused() -> None:

@@ -35,6 +35,47 @@ CONTROLLERS = [
     if document["metadata"]["name"]
     in ("tensorflow-ps-rc", "tensorflow-worker0-rc", "tensorflow-cluster-config")
 ]
+POD = {
+    "metadata": {"labels": {"job": "worker", "task": "0"}, "annotations": {"a": "b"}},
+    "spec": {
+        "restartPolicy": "Never",
+        "containers": [
+            {
+                "name": "tensorflow",
+                "image": "a:1",
+                "args": ["--ps_hosts=b-ps-0:1", "--task_index", "0"],
+                "env": [
+                    {"name": "TF_CONFIG", "value": '{"cluster": {"ps": ["b-ps-0:1"]}, "task": {"index": 0}}'}
+                ],
+                "ports": [{"containerPort": 1}, {"containerPort": 2}],
+            }
+        ],
+    },
+}
+SERVICE = {
+    "apiVersion": "v1",
+    "kind": "Service",
+    "metadata": {"name": "b-ps-0"},
+    "spec": {"selector": {"job": "ps"}},
+}
+JOB = {
+    "apiVersion": "batch/v1",
+    "kind": "Job",
+    "metadata": {"name": "b-worker-0"},
+    "spec": {
+        "completions": 2,
+        "parallelism": 2,
+        "completionMode": "Indexed",
+        "backoffLimit": 1,
+        "template": POD,
+    },
+}
+SET = {
+    "apiVersion": "apps/v1",
+    "kind": "StatefulSet",
+    "metadata": {"name": "b-ps"},
+    "spec": {"replicas": 2, "selector": {"matchLabels": {"a": "b"}}, "template": POD},
+}
 CONFIG = documents((HERE / "configs" / "numbers.yaml").read_text()) + documents(
     (HERE.parents[1] / "compat" / "templates" / "config.yaml").read_text()
 )
@@ -75,9 +116,9 @@ def check(*arguments: str, text: str) -> None:
 
 
 @settings(max_examples=120)
-@given(broken(CONTROLLERS))
-def test_controllers_written_by_hand(text: str) -> None:
-    check("convert", "-", "--to", "jobfile", text=text)
+@given(st.one_of(broken(CONTROLLERS), broken([SERVICE, JOB, SET])), st.booleans())
+def test_workloads_written_by_hand(text: str, allow_missing: bool) -> None:
+    check("convert", "-", "--to", "jobfile", *(["--allow-missing"] if allow_missing else []), text=text)
 
 
 @settings(max_examples=60)

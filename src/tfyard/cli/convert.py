@@ -1,6 +1,7 @@
-"""`tfyard convert`: a job of any version as TFJob v1 or as a job file."""
+"""`tfyard convert`: a job of any version, or Kubernetes' own workloads, as TFJob v1 or as a job file."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import click
 from msgspec.structs import replace
@@ -8,9 +9,11 @@ from msgspec.structs import replace
 from tfyard import formats
 from tfyard.cli import editor, files, problems
 from tfyard.errors import Invalid, Usage
-from tfyard.formats import replication_controllers
 from tfyard.formats.tfjob.versions import why_not_served
-from tfyard.formats.yaml.source import locate
+from tfyard.formats.writing import comment
+
+if TYPE_CHECKING:
+    from tfyard.formats.workloads.load import Converted
 
 
 @click.command("convert")
@@ -20,24 +23,40 @@ from tfyard.formats.yaml.source import locate
 )
 @click.option("-o", "--output", metavar="FILE", help="Write to this file instead of standard output.")
 @click.option("--force", is_flag=True, help="Overwrite the file that is read.")
-def command(names: tuple[str, ...], to: formats.Version, output: str | None, force: bool) -> None:
+@click.option(
+    "--allow-missing",
+    is_flag=True,
+    help="Go on if a cluster's workloads list tasks that are not in the files.",
+)
+def command(
+    names: tuple[str, ...], to: formats.Version, output: str | None, force: bool, allow_missing: bool
+) -> None:
     """Rewrite a job of any version as TFJob v1 or as a tfyard job file.
 
-    A cluster written by hand (a ReplicationController and a Service per task, in one file or in several)
-    becomes one job. Comments at the top of the output list what the new form cannot express.
+    Kubernetes' own workloads are read, too: a Job becomes a job with one worker (an Indexed Job, with several);
+    ReplicationControllers, Deployments, ReplicaSets, StatefulSets and Jobs for the tasks of one cluster, in one
+    file or in several, become one job, without their Services:
+
+        tfyard convert ps.yaml worker.yaml ps-srv.yaml worker-srv.yaml --to jobfile -o job.yaml
+
+    Comments at the top of the output list what was guessed and what the new form cannot express.
     """
     if not force:
         files.refuse_input(output, names, "--force overwrites it")
     documents = _read(names)
     texts = [_convert(one, to) for one in documents if formats.is_job(one.data)]
     others = [one for one in documents if not formats.is_job(one.data)]
-    if any(replication_controllers.is_controller(one.data) for one in others):
-        texts.append(_by_hand(others, to))
-    elif not texts:
-        raise Usage(f"{', '.join(map(files.display_name, names))}: no TFJob and no tfyard job file in it")
-    else:
-        for document in others:
-            click.echo(files.passed_over(document), err=True)
+    if not texts:
+        from tfyard.formats.workloads.load import load  # most files have a job
+
+        texts = [*_from_workloads(load(others, allow_missing=allow_missing), others, to)]
+        others = []
+    if not texts:
+        raise Usage(
+            f"{', '.join(map(files.display_name, names))}: no TFJob, no job file and no workload in it"
+        )
+    for document in others:
+        click.echo(files.passed_over(document), err=True)
     _write("---\n".join(texts), to, output)
 
 
@@ -71,15 +90,19 @@ def _read(names: Sequence[str]) -> list[formats.Document]:
     return found
 
 
-def _by_hand(documents: list[formats.Document], to: formats.Version) -> str:
-    converted = replication_controllers.load(documents)
+def _from_workloads(
+    found: list["Converted"], documents: list[formats.Document], to: formats.Version
+) -> Iterator[str]:
+    """The text of each job."""
     for document in documents:
-        found = [problem for owner, problem in converted.problems if owner is document]
-        problems.report(locate(found, document), document, document.name)
-    if converted.job is None or any(problem.severity == "error" for _, problem in converted.problems):
+        own = [problem for one in found for owner, problem in one.problems if owner is document]
+        problems.report(own, document, document.name)
+    if any(one.has_errors for one in found):
         raise Invalid(())
-    dumped = formats.dump(converted.job, to)
-    for sentence in converted.said:
-        click.echo(f"tfyard: changed: {sentence}", err=True)
-    changed = "".join(f"# changed: {sentence}\n" for sentence in converted.said)
-    return replace(dumped, heading=dumped.heading + changed).text()
+    for one in found:
+        dumped = formats.dump(one.one, to)
+        said = [*one.said, *([f"not converted, keep: {', '.join(one.kept)}"] if one.kept else [])]
+        for sentence in said:
+            click.echo(f"tfyard: changed: {problems.escaped(sentence)}", err=True)
+        changed = "".join(comment(f"changed: {sentence}") for sentence in said)
+        yield replace(dumped, heading=dumped.heading + changed).text()

@@ -9,13 +9,22 @@ import click
 from tfyard import files, formats
 from tfyard.cli import problems
 from tfyard.errors import Usage
-from tfyard.files import check, display_name, parse, read_bytes, read_documents, write_text
+from tfyard.files import (
+    check,
+    display_name,
+    has_only_workloads,
+    parse,
+    read_bytes,
+    read_documents,
+    write_text,
+)
 from tfyard.formats.declarations.reading import name_of
 from tfyard.model import Job
 
 __all__ = [
     "check",
     "display_name",
+    "has_only_workloads",
     "load",
     "parse",
     "passed_over",
@@ -61,6 +70,10 @@ def _why(data: object) -> str:
         return "it has no kind; that of a job is TFJob"
     kind = str(data["kind"])
     shown = kind[:60] if kind.isprintable() else ascii(kind)[:60]
+    from tfyard.formats.workloads import kinds
+
+    if kinds.is_known(data) or kind == "Service":
+        return f"this {shown} is not part of the job; keep it if you need it"
     return f"{shown} is not a kind that tfyard reads; TFJob is"
 
 

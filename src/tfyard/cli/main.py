@@ -17,8 +17,8 @@ COMMANDS = {
     "render": "Write a job as Kubernetes manifests, with or without an operator.",
     "template": "Render Jinja templates for single and distributed jobs, or write them for editing.",
     "notebook": "Write the manifests of a Jupyter server for a job.",
-    "validate": "Check job files and TFJobs; report every problem and how to fix it.",
-    "convert": "Rewrite a job of any version as TFJob v1 or as a job file.",
+    "validate": "Check job files, TFJobs and workloads; report every problem and how to fix it.",
+    "convert": "Rewrite a job of any version, or workloads, as TFJob v1 or as a job file.",
     "explain": "Explain a field of the job file or of TFJob.",
     "crds": "Print the CustomResourceDefinitions of TFJob, for kubectl.",
     "init": "Write a commented job file to start from.",
@@ -65,9 +65,10 @@ def _width() -> dict[str, int]:
 @click.version_option(__version__, "-V", "--version", prog_name="tfyard")
 def tfyard() -> None:
     """One job file, three ways to use it: run TensorFlow training on this machine, render it as manifests, or
-    submit it to Kubernetes.
+    let the operator run it on Kubernetes.
 
-    A FILE is a tfyard job file or a TFJob of any version; `-` reads from standard input.
+    A FILE is a tfyard job file or a TFJob of any version; `-` reads from standard input. `run`, `convert` and
+    `validate` also read Kubernetes' own workloads, such as a Job.
     """
 
 

@@ -99,6 +99,7 @@ def _with_value(words: list[str], option: str) -> list[str]:
 )
 def command(dry_run: bool, quiet: bool, verbose: bool, output: str, **options: Any) -> None:
     """Run a job on this machine: every task is a real process with a real TF_CONFIG; no cluster, no containers.
+    What Kubernetes users have runs as it is, too: a Job, or a Deployment or StatefulSet for each task.
 
     FILE is a tfyard job file, a TFJob of any version, or a Python script. For a script or module, options set
     the roles, and what follows `--` goes to it. For a job it is the command of the tasks that have none, because
@@ -124,6 +125,8 @@ def command(dry_run: bool, quiet: bool, verbose: bool, output: str, **options: A
 
     prepared = prepare(Settings(**_with_target(options)))
     problems.report(prepared.warnings, prepared.text)
+    for sentence in prepared.changes:
+        click.echo(f"tfyard: changed: {problems.escaped(sentence)}", err=True)
     if prepared.settings.save is not None:
         _save(prepared.settings.save, prepared.settings, dry_run=dry_run)
     if dry_run:

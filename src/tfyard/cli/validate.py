@@ -1,6 +1,7 @@
 """`tfyard validate`: reports every problem of every file."""
 
 import sys
+from collections.abc import Iterator
 
 import click
 
@@ -10,6 +11,9 @@ from tfyard.errors import Invalid
 from tfyard.formats.tfjob.versions import why_not_served
 from tfyard.model import Job, Problem
 
+Found = tuple[str, Problem]
+"""The name of a file, and what is wrong in it."""
+
 
 @click.command("validate")
 @click.argument("names", metavar="FILE...", nargs=-1, required=True)
@@ -17,11 +21,13 @@ from tfyard.model import Job, Problem
     "-o", "--output", type=click.Choice(["text", "json"]), default="text", help="Format of the report."
 )
 def command(names: tuple[str, ...], output: str) -> None:
-    """Check job files and TFJobs of any version.
+    """Check job files, TFJobs of any version, and Kubernetes' own workloads that `tfyard convert` reads.
+
+    The workloads of all files are checked together, as one cluster: `tfyard validate ps.yaml worker.yaml`.
 
     Exits with 0 if all are valid (warnings allowed) and with 1 if not.
     """
-    found = [row for name in names for row in _validate(name, quiet=output == "json")]
+    found = list(_validate(names, quiet=output == "json"))
     if output == "json":
         import json
 
@@ -30,18 +36,31 @@ def command(names: tuple[str, ...], output: str) -> None:
     sys.exit(1 if any(problem.severity == "error" for _, problem in found) else 0)
 
 
-def _validate(name: str, *, quiet: bool) -> list[tuple[str, Problem]]:
-    shown = files.display_name(name)
-    try:
-        documents = files.read_documents(name)
-        if not documents:
-            fix = "`tfyard init` writes a job file to start from"
-            raise Invalid([Problem((), "the file is empty", fix)], (), shown)
-    except Invalid as error:
-        if not quiet:
-            problems.report(error.problems, error.text, shown)
-        return [(shown, problem) for problem in error.problems]
-    return [(shown, problem) for document in documents for problem in _check(document, name, quiet=quiet)]
+def _validate(names: tuple[str, ...], *, quiet: bool) -> Iterator[Found]:
+    workloads: list[formats.Document] = []
+    for name in names:
+        shown = files.display_name(name)
+        try:
+            documents = _read(name, shown)
+        except Invalid as error:
+            if not quiet:
+                problems.report(error.problems, error.text, shown)
+            yield from ((shown, problem) for problem in error.problems)
+            continue
+        if files.has_only_workloads(documents):
+            workloads += documents
+            continue
+        for document in documents:
+            yield from ((shown, problem) for problem in _check(document, name, quiet=quiet))
+    yield from _check_workloads(workloads, quiet=quiet)
+
+
+def _read(name: str, shown: str) -> list[formats.Document]:
+    documents = files.read_documents(name)
+    if not documents:
+        fix = "`tfyard init` writes a job file to start from"
+        raise Invalid([Problem((), "the file is empty", fix)], (), shown)
+    return documents
 
 
 def _check(document: formats.Document, name: str, *, quiet: bool) -> tuple[Problem, ...]:
@@ -57,6 +76,22 @@ def _check(document: formats.Document, name: str, *, quiet: bool) -> tuple[Probl
             if note := why_not_served(checked.job.api_version):
                 click.echo(f"{document.name}: note: {note}; `tfyard convert` writes v1", err=True)
     return checked.problems
+
+
+def _check_workloads(documents: list[formats.Document], *, quiet: bool) -> Iterator[Found]:
+    """As one cluster, as `tfyard convert` reads them."""
+    if not documents:
+        return
+    from tfyard.formats.workloads.load import load
+
+    for one in load(documents):
+        for document, problem in one.problems:
+            if not quiet:
+                problems.report([problem], document, document.name)
+            yield document.name, problem
+        if not quiet and not one.has_errors:
+            read = ", ".join(dict.fromkeys(document.name for document in documents))
+            click.echo(f"{read}: {_summary(one.one)}; `tfyard convert` makes it a TFJob")
 
 
 def _not_checked(document: formats.Document) -> str:

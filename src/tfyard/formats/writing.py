@@ -19,8 +19,14 @@ class Dumped(Struct, frozen=True):
     heading: str = ""
 
     def text(self) -> str:
-        notes = "".join(f"# not carried over: {' '.join(line.split())}\n" for line in self.lost)
+        notes = "".join(comment(f"not carried over: {line}") for line in self.lost)
         return self.heading + notes + to_yaml(self.document)
+
+
+def comment(text: str) -> str:
+    """One line, whatever names of the user are in it."""
+    shown = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in " ".join(text.split()))
+    return f"# {shown}\n"
 
 
 def dump(job: Job, version: Version) -> Dumped:

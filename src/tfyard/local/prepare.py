@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from tfyard import files, formats, planner
 from tfyard.errors import Invalid, TfyardError, Usage
+from tfyard.formats.pods import templates
 from tfyard.local import commands, interpreter, script, settings, shortfalls
 from tfyard.local.ports import Ports
 from tfyard.local.prepared import Prepared
@@ -32,6 +33,8 @@ class _Loaded(Struct, frozen=True, kw_only=True):
     file: Path
     others: list[Manifest] = []
     """The other objects of the file."""
+    changes: tuple[str, ...] | None = None
+    """None: it was read from a job, not from workloads."""
     warnings: tuple[Problem, ...] = ()
     text: formats.Document | Sequence[str] = ()
     config: "ClusterConfig | None" = None
@@ -60,6 +63,8 @@ def prepare(asked: Settings) -> Prepared:
         ports=ports,
         site=planner.Site(services="none", ports=ports.take(job.tasks()), backoff=BACKOFF),
         ignored=tuple(shortfalls.ignored(loaded.job)),
+        is_from_workloads=loaded.changes is not None,
+        changes=loaded.changes or (),
         warnings=loaded.warnings,
         text=loaded.text,
     )
@@ -118,14 +123,24 @@ def _from_file(asked: Settings) -> _Loaded:
             "--notebook is for a config with resources; `tfyard notebook render` writes one for a job"
         )
     jobs = [document for document in documents if formats.is_job(document.data)]
-    if len(jobs) != 1:
-        text = f"has {len(jobs)} jobs" if jobs else "has no TFJob and no tfyard job file"
-        raise Usage(f"{files.display_name(asked.target)} {text}; give a file with one")
-    job, warnings = files.load(jobs[0], asked.target)
     file = Path.cwd() / "-" if asked.target == "-" else Path(asked.target).resolve()
-    others = [document.data for document in documents if document not in jobs]
-    others = [data for data in others if isinstance(data, dict)]
+    others = [d.data for d in documents if d not in jobs and isinstance(d.data, dict)]
+    if files.has_only_workloads(documents):
+        return _from_workloads(documents, file, others)
+    if len(jobs) != 1:
+        text = f"has {len(jobs)} jobs" if jobs else "has no TFJob, no tfyard job file and no workload"
+        raise Usage(f"{files.display_name(asked.target)} {text}; give a file with one")
+    job, warnings = files.load(jobs[0], asked.target, uses_images=False)
+    warnings = templates.without_restarts(warnings)
     return _Loaded(job=job, file=file, others=others, warnings=warnings, text=jobs[0])
+
+
+def _from_workloads(documents: list[formats.Document], file: Path, others: list[Manifest]) -> _Loaded:
+    found = files.load_workloads(documents, documents[0].name)
+    warnings, said = tuple(problem for _, problem in found.problems), tuple(found.said)
+    return _Loaded(
+        job=found.one, file=file, others=others, changes=said, warnings=warnings, text=documents[0]
+    )
 
 
 def _adjusted(job: Job, asked: Settings) -> Job:

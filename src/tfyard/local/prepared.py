@@ -38,6 +38,9 @@ class Prepared(Struct, frozen=True, kw_only=True):
     notebook: Notebook | None = None
     ignored: tuple[str, ...] = ()
     """What the job says and no single machine can do."""
+    is_from_workloads: bool = False
+    """The file has no job but Kubernetes' own workloads; `changes` says what is different from them."""
+    changes: tuple[str, ...] = ()
     warnings: tuple[Problem, ...] = ()
     text: formats.Document | Sequence[str] = ()
     """What the warnings are about."""

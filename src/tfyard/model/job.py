@@ -44,6 +44,12 @@ class Role(Struct, frozen=True, kw_only=True):
     def tasks(self) -> Iterator[Task]:
         return (Task(self.name, index) for index in range(self.replicas))
 
+    @property
+    def overruled_restart(self) -> str:
+        """The pod template's own restart policy, if it differs from the role's: it has no effect."""
+        inside = str((self.template.get("spec") or {}).get("restartPolicy") or "")
+        return inside if inside != self.restart else ""
+
 
 class SchedulingPolicy(Struct, frozen=True, kw_only=True):
     min_available: int | None = None
@@ -112,6 +118,11 @@ class Job(Struct, frozen=True, kw_only=True):
     """What must exist beside the job (claims, for example); created with it, never by the planner."""
     problems: tuple[str, ...] = ()
     """Why its spec cannot be read, if it cannot: the other fields are what can be read of it."""
+
+    @property
+    def has_harmless_failures(self) -> bool:
+        """Whether it has tasks whose failure does not fail it."""
+        return self.fails_with == "chief" and any(role.name not in (CHIEF, MASTER) for role in self.roles)
 
     def role(self, name: str) -> Role | None:
         return next((role for role in self.roles if role.name == name), None)

@@ -9,7 +9,6 @@ from tfyard.model import Action, Create, Delete, DeleteJob, Event, Job, Pod, Sta
 
 from . import gang, reasons
 from .job_setup import Setup
-from .pods import template_restart_policy
 from .restart import Verdict, describe, explain
 
 Level = Literal["Normal", "Warning"]
@@ -37,8 +36,7 @@ def tell(job: Job, before: Status, after: Status, verdict: Verdict) -> Iterator[
 def warn(job: Job, setup: Setup) -> Iterator[Event]:
     """Where a template contradicts the job: reported once, at the start."""
     for role in job.roles:
-        inside = template_restart_policy(role)
-        if inside and inside != role.restart:
+        if role.overruled_restart:
             text = reasons.TEMPLATE_RESTART_POLICY_MESSAGE
             yield Event("Warning", reasons.TEMPLATE_RESTART_POLICY, f"{text} ({role.name})")
     yield from gang.warnings(job, setup)

@@ -200,10 +200,6 @@ def _server_command(role: Role, roster: Roster, site: Site, index: int) -> list[
     return ["python", "-c", site.server_script, "--cluster_spec", roster.cluster_spec(), *identity]
 
 
-def template_restart_policy(role: Role) -> str:
-    return str((role.template.get("spec") or {}).get("restartPolicy") or "")
-
-
 def service_ports(role: Role) -> list[Manifest]:
     """The ports of a task's own Service: every port of the container that trains."""
     container = with_port(tensorflow_container(role.template), role.port)

@@ -66,7 +66,7 @@ def unsupported(job: Job) -> list[str]:
         found.append("evaluator.grace: the evaluator ends with the training")
     if job.dynamic_workers:
         found.append("dynamic: every task lists all workers")
-    if job.fails_with == "chief":
+    if job.has_harmless_failures:
         found.append("a failed worker fails the job; with v1alpha1 only the chief does")
     if any(role.restart == "Always" for role in job.roles):
         found.append("restart: always: a Job restarts a task that fails, not one that succeeds")

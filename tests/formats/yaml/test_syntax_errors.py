@@ -42,3 +42,15 @@ def test_a_syntax_error_has_a_position_and_a_fix(text: str | bytes, position: Po
     found = problems(text)[0]
     assert found.position == position
     assert fix in found.fix
+
+
+def test_every_value_masked_with_stars_is_reported_and_what_else_is_wrong() -> None:
+    text = "a: ****\nb:\n- ** \n- '*'\ntext: |\n  ****\nc: *****\nd: 1\nd: 2\n"
+    found = problems(text)
+    assert [(problem.path, problem.position.line) for problem in found if problem.position] == [
+        (("a",), 1),
+        (("b", 0), 3),
+        (("c",), 7),
+        (("d",), 9),
+    ]
+    assert [problem.position.line for problem in problems("a: **\nb: 'x\n") if problem.position] == [1, 2]

@@ -71,11 +71,12 @@ class Follower:
         if run.directory.work.exists():
             click.echo(f"files:   {run.directory.work}")
         for name, path in outputs(self._prepared.job, self._prepared.mounts):
-            click.echo(f"{name + ':':<9}{path}")
+            click.echo(f"{name + ':':<8} {path}")
         click.echo(f"logs:    {run.directory.path}/logs")
         target = self._prepared.settings.target
         if record.phase == "Succeeded" and not self._quiet and target.endswith((".yaml", ".yml", ".json")):
-            click.echo(f"on a cluster: tfyard render {quote(target)} | kubectl apply -f -")
+            verb = "convert" if self._prepared.is_from_workloads else "render"
+            click.echo(f"on a cluster: tfyard {verb} {quote(target)} | kubectl apply -f -")
 
 
 def _choose(output: str, tasks: list[str], progress: Progress, *, quiet: bool, verbose: bool) -> Screen:

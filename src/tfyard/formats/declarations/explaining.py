@@ -8,13 +8,15 @@ from functools import partial
 from typing import Any, Literal, NamedTuple, Union
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tfyard.errors import Usage
 from tfyard.formats.jobfile.words import JobFile
 from tfyard.formats.pods.fields import ROOT, definitions
 from tfyard.formats.tfjob.fields import TFJobSpec
+from tfyard.formats.tfjob.v1alpha1 import TfJobSpec
 
-from .reading import did_you_mean
+from .reading import closest, did_you_mean
 from .structs import Type, fields, parts, type_of
 
 
@@ -45,13 +47,20 @@ def explain(path: str) -> Explanation:
 
 
 def _explain_tfjob(path: str, steps: list[str]) -> Explanation:
-    text = "A TensorFlow training job, kubeflow.org/v1. Its fields: metadata, spec, status."
+    text = "A TensorFlow training job, kubeflow.org/v1."
     if not steps:
-        below = {"spec": ("mapping", "What to train."), "status": ("mapping", "State of the job; read-only.")}
-        return Explanation(path="tfjob", type="object", description=text, fields=below)
+        fields_below = {"spec": ("mapping", "What to train")}
+        return Explanation(path="tfjob", type="object", description=text, fields=fields_below)
     if steps[0] != "spec":
         raise Usage(f"{steps[0]}: not explained; try tfjob.spec")
-    return _walk(path, _of_struct(TFJobSpec), steps[1:])
+    below = steps[1:]
+    old = [name for name in fields(TfJobSpec) if name not in fields(TFJobSpec)]
+    if not below or closest(below[0], [*fields(TFJobSpec), *old]) not in old:
+        return _walk(path, _of_struct(TFJobSpec), below)
+    found = _walk(path, _of_struct(TfJobSpec), below)
+    is_ours = "template" not in below[:-1]
+    note = "A field of v1alpha1; `tfyard convert` writes v1." if is_ours else ""
+    return replace(found, description=f"{found.description} {note}".strip())
 
 
 def _walk(path: str, node: _Node, steps: list[str]) -> Explanation:

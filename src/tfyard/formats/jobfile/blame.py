@@ -60,6 +60,8 @@ def _word(problem: Problem, template: Manifest, owners: Owners) -> Path | None:
             return _amount(word, problem.value, owners)
         case ("spec", "containers", _, "env", _):
             return _variable("TF_CONFIG", owners)
+        case ("spec", "containers", _, "image"):
+            return _last(owners, lambda own: own.image == problem.value, "image")
         case ("spec", "containers", _, "workingDir"):
             own = _last(owners, lambda own: own.workdir == problem.value, "workdir")
             return own or _code_path(problem.value, owners)

@@ -139,10 +139,15 @@ def _code(code: Code) -> Words | str:
 def _lost(job: Job, words: Words, roles: dict[str, Words]) -> list[str]:
     """What the file has no words for."""
     lost = []
-    if job.fails_with == "chief":
+    if job.has_harmless_failures:
         lost.append("a failed worker fails the job; in v1alpha1 only the chief did")
     if job.chief is not None:
         lost.append(f"the job ended with {job.chief.name}; now it ends with the chief, else with worker 0")
+    lost += [
+        f"restartPolicy {role.overruled_restart} in the pod template of {role.name}: it has no effect"
+        for role in job.roles
+        if role.overruled_restart
+    ]
     if job.run_policy.managed_by:
         lost.append(f"managedBy: {job.run_policy.managed_by}")
     if job.run_policy.evaluator_grace and job.role(EVALUATOR) is None:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from tfyard.errors import Invalid
 from tfyard.formats import durations, limits, metadata, quantities, shell
 from tfyard.formats.declarations.reading import Notes, Path, read
-from tfyard.formats.pods import overlay, templates
+from tfyard.formats.pods import images, overlay, templates
 from tfyard.formats.pods import volumes as pod_volumes
 from tfyard.model import (
     ROLES,
@@ -57,7 +57,7 @@ def load(data: Manifest, text: Text, notes: Notes) -> Job | None:
         dynamic_workers=words.dynamic,
         dialect=words.dialect,
         services=words.services,
-        tensorboard=_tensorboard(words),
+        tensorboard=_tensorboard(words, notes),
         code=code.load(words, _volumes(words), notes),
         tf1=words.tf1,
         objects=_claims(words, namespace),
@@ -133,17 +133,19 @@ class _Roles:
         built = self._overlaid(self._template(own, path), own, path)
         inner = Notes()
         template = templates.load(built, (), inner)
-        found = [p for p in inner.problems if not blame.is_repeated(p, built)]
-        found = [p for p in found if not (blame.is_missing_image(p) and self._has_bad_image(path))]
-        owners: dict[Path, PodWords] = {(): self.words, path: own}
-        self.notes.extend(blame.blamed(problem, built, owners) for problem in found)
-        return Role(
+        role = Role(
             name=name,
             replicas=own.count,
             restart=RESTART[own.restart or self.words.restart or "never"],
             template=template,
             port=templates.port(template),
         )
+        templates.check_restart(role, (), "use the word `restart`", inner)
+        found = [p for p in inner.problems if not blame.is_repeated(p, built)]
+        found = [p for p in found if not (blame.is_missing_image(p) and self._has_bad_image(path))]
+        owners: dict[Path, PodWords] = {(): self.words, path: own}
+        self.notes.extend(blame.blamed(problem, built, owners) for problem in found)
+        return role
 
     def _has_bad_image(self, path: Path) -> bool:
         """There is one, and its problem is reported already."""
@@ -296,13 +298,15 @@ def _scheduling(gang: GangWords | bool, notes: Notes) -> SchedulingPolicy | None
     )
 
 
-def _tensorboard(words: JobFile) -> TensorBoard | None:
+def _tensorboard(words: JobFile, notes: Notes) -> TensorBoard | None:
     """It mounts the volumes at the top of the file, as the tasks do, unless it has its own."""
     board = words.tensorboard
     if board is None:
         return None
     if isinstance(board, str):
         board = BoardWords(logs=board)
+    if board.image:
+        images.check(board.image, ("tensorboard", "image"), notes)
     found = words.volumes if board.volumes is None else board.volumes
     return TensorBoard(
         log_dir=board.logs,

@@ -3,17 +3,19 @@
 They stay plain data. Unknown fields are kept, with a warning: they may be of a later Kubernetes release.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 from tfyard.formats import quantities
 from tfyard.formats.declarations.reading import Notes, Path
-from tfyard.model import TENSORFLOW_CONTAINER, Manifest
+from tfyard.model import TENSORFLOW_CONTAINER, Manifest, Problem, Role
 from tfyard.model.names import DEFAULT_PORT, PORT_NAME
 
-from . import checks, volumes
+from . import checks, images, volumes
 
 OLD_GPU = "alpha.kubernetes.io/nvidia-gpu"
 GPU = "nvidia.com/gpu"
+_NO_EFFECT = "has no effect: the role's own restartPolicy is used, which is"
 
 
 def load(template: Manifest, path: Path, notes: Notes) -> Manifest:
@@ -30,6 +32,16 @@ def load(template: Manifest, path: Path, notes: Notes) -> Manifest:
     volumes.check(spec, (*path, "spec"), notes)
     modern = _modern_gpus(spec)
     return {**template, "spec": {**spec, **modern}} if modern else template
+
+
+def check_restart(role: Role, path: Path, fix: str, notes: Notes) -> None:
+    if role.overruled_restart:
+        notes.warn((*path, "spec", "restartPolicy"), f"{_NO_EFFECT} {role.restart}", fix)
+
+
+def without_restarts(problems: Iterable[Problem]) -> tuple[Problem, ...]:
+    """Without those of `check_restart`: the planner says the same when the job starts."""
+    return tuple(problem for problem in problems if not problem.message.startswith(_NO_EFFECT))
 
 
 def _modern_gpus(spec: Manifest) -> Manifest:
@@ -109,6 +121,8 @@ def _check_image(container: Manifest, path: Path, notes: Notes) -> None:
     if not container.get("image"):
         given = {"value": container["image"]} if "image" in container else {}
         notes.error((*path, "image"), "must be required", "add the image to run", **given)
+    else:
+        images.check(container["image"], (*path, "image"), notes)
 
 
 def _check_ports(ports: list[Manifest], path: Path, notes: Notes) -> None:

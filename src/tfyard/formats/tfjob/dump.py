@@ -77,7 +77,7 @@ def _replica_spec(role: Role) -> Manifest:
 
 def _lost(job: Job) -> list[str]:
     lost = []
-    if job.fails_with == "chief":
+    if job.has_harmless_failures:
         lost.append("a failed worker fails the job in v1; in v1alpha1 only the chief did")
     if job.chief is not None:
         lost.append(

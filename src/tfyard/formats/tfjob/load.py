@@ -68,13 +68,16 @@ def _roles(spec: TFJobSpec, raw: Manifest, notes: Notes) -> tuple[Role, ...]:
 
 def _role(name: str, replica: ReplicaSpec, path: Path, notes: Notes) -> Role:
     template = templates.load(replica.template, (*path, "template"), notes)
-    return Role(
+    role = Role(
         name=name,
         replicas=replica.replicas,
         restart=replica.restart_policy,
         template=template,
         port=templates.port(template),
     )
+    fix = f"set it beside `replicas`: restartPolicy: {role.overruled_restart}"
+    templates.check_restart(role, (*path, "template"), fix, notes)
+    return role
 
 
 def _run_policy(spec: TFJobSpec, meta: metadata.Metadata, defaults: Defaults, notes: Notes) -> RunPolicy:

@@ -10,7 +10,7 @@ from msgspec import Meta, Struct, field
 
 from tfyard.formats import limits, metadata
 from tfyard.formats.declarations.reading import Notes, Path, read
-from tfyard.formats.pods import checks, templates, volumes
+from tfyard.formats.pods import checks, images, templates, volumes
 from tfyard.model import (
     CHIEF,
     MASTER,
@@ -121,6 +121,8 @@ def load(document: Manifest, notes: Notes) -> Job | None:
         return None
     version = str(document["apiVersion"])
     defaults = VERSIONS[version if version.endswith("/v1alpha1") else "kubeflow.org/v1alpha1"]
+    if spec.tf_image:
+        images.check(spec.tf_image, ("spec", "tfImage"), notes)
     roles = _roles(spec, document["spec"], notes)
     return Job(
         **meta.fields(),
@@ -179,7 +181,7 @@ def _role(name: str, replica: ReplicaSpec, spec: TfJobSpec, path: Path, notes: N
     is_default = template is None and name == PS
     if template is None:
         template = _default_server(spec.tf_image or DEFAULT_IMAGE)
-    template = templates.load(template, (*path, "template"), notes)
+    template = templates.load(template, (*path, "template"), Notes() if is_default else notes)
     inside = template.get("spec") or {}
     if spec.scheduler_name:
         template = {**template, "spec": {"schedulerName": spec.scheduler_name, **inside}}

@@ -82,19 +82,30 @@ class Document:
 
 def read(text: str | bytes, name: str = "<stdin>") -> tuple[Document, ...]:
     """All documents of a text except empty ones. Raises `errors.Invalid` and nothing else."""
+    source = _decode(text)
+    lines = _Lines(source)
+    return tuple(Document(root, name, index, lines) for index, root in enumerate(_compose(source)))
+
+
+def _compose(source: str) -> list[Node]:
+    """The parser stops at the first error. Values masked with stars often come in numbers, so it is tried again
+    without each of them, as long as that costs little."""
     import yaml  # slow to import; a job that comes from no file needs none
 
-    source = _decode(text)
-    composer = Composer()
-    roots: list[Node] = []
-    try:
-        roots.extend(composer.documents_of(yaml.parse(_without_pairs(source), Loader=_loader())))
-    except yaml.YAMLError as error:
-        composer.problems.append(syntax_errors.explain(error, source, composer.path()))
-    if composer.problems:
-        raise errors.Invalid(sorted(composer.problems, key=_reading_order))
-    lines = _Lines(source)
-    return tuple(Document(root, name, index, lines) for index, root in enumerate(roots))
+    found: list[Problem] = []
+    rest = source
+    while True:
+        composer, is_done = Composer(), True
+        try:
+            roots = list(composer.documents_of(yaml.parse(_without_pairs(rest), Loader=_loader())))
+        except yaml.YAMLError as error:
+            found.append(syntax_errors.explain(error, source, composer.path()))
+            rest = syntax_errors.without_stars(error, rest)
+            is_done = not rest or len(rest) * len(found) > MAX_INPUT
+        if is_done and (found or composer.problems):
+            raise errors.Invalid(sorted([*composer.problems, *found], key=_reading_order))
+        if is_done:
+            return roots
 
 
 def _loader() -> Any:

@@ -18,6 +18,7 @@ TEMPLATE_FIX = 'quote the template: "{{ name }}", or render the file first'
 
 # Any character that YAML does not allow; the parser reports a byte offset, people need a line. Slow to compile.
 _FORBIDDEN = "[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
+_STARS = re.compile(r"\*{2,}(?=\s|$)")
 LINE_BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 
 
@@ -101,6 +102,13 @@ def explain(error: "yaml.YAMLError", text: str, path: FieldPath) -> Problem:
         else 'remove it, or write it as an escape in "double quotes"'
     )
     return Problem(path, message, fix, position=position_of(text, found.start()))
+
+
+def without_stars(error: "yaml.YAMLError", text: str) -> str:
+    """The text with letters for the stars (`****`) that are this error, to find further ones; else empty."""
+    mark: Any = getattr(error, "context_mark", None)
+    found = _STARS.match(text, mark.index) if mark is not None else None
+    return f"{text[: found.start()]}{'x' * len(found[0])}{text[found.end() :]}" if found else ""
 
 
 def position_of(text: str, offset: int) -> Position:

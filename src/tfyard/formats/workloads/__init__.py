@@ -1,0 +1,1 @@
+"""Tasks that were written as Kubernetes' own workloads, one object or several, -> Jobs."""

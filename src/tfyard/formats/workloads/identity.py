@@ -1,0 +1,84 @@
+"""Which task a workload is: by the flags and the TF_CONFIG of its program, by labels, or by names."""
+
+import re
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from tfyard.formats.tfjob.fields import canonical
+from tfyard.model import Manifest
+
+_ROLE_LABELS = (
+    *("role", "job", "job_type", "tf-replica-type", "training.kubeflow.org/replica-type"),
+    *("component", "app.kubernetes.io/component"),
+)
+_INDEX_LABELS = ("task", "task_index", "tf-replica-index", "training.kubeflow.org/replica-index")
+IDENTITY_LABELS = frozenset((*_ROLE_LABELS, *_INDEX_LABELS))
+_JOB_NAME = re.compile(r"--job[-_]name[= ][\"']?(\w+)")
+_TASK_INDEX = re.compile(r"--task[-_](?:index|id)[= ][\"']?(\d{1,9})\b")
+_IN_NAME = re.compile(r"(?:^|-)(?P<role>chief|master|worker|ps|evaluator)s?-?(?P<index>\d{0,9})(?=-|$)")
+
+
+class Named(Struct, frozen=True):
+    """What a workload's name says: `boc-worker-1` is boc's worker 1."""
+
+    stem: str
+    role: str
+    index: int | None
+    span: tuple[int, int]
+    """Where the index is in the name."""
+
+
+class Identity(Struct, frozen=True):
+    role: str | None
+    index: int
+    reason: str = ""
+    """Why this role, if it was guessed."""
+
+
+def of_name(name: str) -> Named | None:
+    found = [*_IN_NAME.finditer(name)]
+    if not found:
+        return None
+    last = found[-1]
+    role = canonical(last["role"]) or ""
+    return Named(
+        name[: last.start()], role, int(last["index"]) if last["index"] else None, last.span("index")
+    )
+
+
+def identify(name: str, template: Manifest, container: Manifest, words: list[str]) -> Identity:
+    labels = (template.get("metadata") or {}).get("labels") or {}
+    task, named, text = tf_config(container).get("task"), of_name(name), " ".join(words)
+    task = task if isinstance(task, dict) else {}
+    role, reason = _role(_JOB_NAME.search(text), task.get("type"), labels, container), ""
+    if role is None and named is not None:
+        role, reason = named.role, "by its name"
+    index = _TASK_INDEX.search(text)
+    given = [index[1] if index else None, task.get("index"), *(labels.get(key) for key in _INDEX_LABELS)]
+    numbers = [int(one) for one in map(str, given) if one.isdecimal() and len(one) < 10]
+    return Identity(role, numbers[0] if numbers else (named.index if named else None) or 0, reason)
+
+
+def _role(flag: re.Match[str] | None, task: object, labels: Manifest, container: Manifest) -> str | None:
+    words = [flag[1] if flag else "", task, *(labels.get(key) for key in _ROLE_LABELS), container.get("name")]
+    return next(filter(None, map(role_of, words)), None)
+
+
+def role_of(word: object) -> str | None:
+    """`worker`, and `workers`, as some wrote."""
+    text = word if isinstance(word, str) else ""
+    return canonical(text) or canonical(text.removesuffix("s"))
+
+
+def tf_config(container: Manifest) -> dict[str, Any]:
+    """The TF_CONFIG that the container has of its own, if it can be read."""
+    for entry in container.get("env") or []:
+        if entry.get("name") == "TF_CONFIG" and isinstance(entry.get("value"), str):
+            try:
+                found = msgspec.json.decode(entry["value"])
+            except (msgspec.DecodeError, RecursionError):
+                return {}
+            return found if isinstance(found, dict) else {}
+    return {}

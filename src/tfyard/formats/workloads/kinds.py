@@ -1,0 +1,126 @@
+"""The kinds of workloads that are read: how many pods each has, and what happens when one of them ends."""
+
+from msgspec import Struct
+
+from tfyard.formats import durations
+from tfyard.formats.declarations.reading import Notes
+from tfyard.formats.tfjob.fields import MAX_REPLICAS
+from tfyard.model import Manifest, RestartPolicy
+
+JOB, STATEFUL_SET = "Job", "StatefulSet"
+_OLD = ("apps/v1beta1", "apps/v1beta2", "extensions/v1beta1")
+_VERSIONS = {
+    "ReplicationController": ("v1",),
+    "ReplicaSet": ("apps/v1", *_OLD),
+    "Deployment": ("apps/v1", *_OLD),
+    STATEFUL_SET: ("apps/v1", *_OLD),
+    JOB: ("batch/v1", "batch/v2alpha1", "extensions/v1beta1"),
+}
+"""Other groups have kinds of these names, too: Volcano has a Job."""
+UNREADABLE = {
+    "CronJob": ("starts Jobs by the clock, and a job has no schedule", "write its jobTemplate as a Job"),
+    "DaemonSet": ("has a pod on every node, and a job has a number of tasks", "write it as a StatefulSet"),
+    "Pod": ("is not read by itself", "write it as the template of a Job"),
+}
+"""Why there is no job for them, and what to do."""
+BACKOFF_LIMIT = 6
+"""Kubernetes' default for a Job."""
+_FIELDS = {
+    *("template", "replicas", "completions", "parallelism", "completionMode", "suspend"),
+    *("backoffLimit", "activeDeadlineSeconds", "ttlSecondsAfterFinished", "volumeClaimTemplates"),
+    # The rest is about finding, replacing and naming pods, which tfyard does by itself.
+    *("selector", "manualSelector", "minReadySeconds", "strategy", "updateStrategy", "rollbackTo", "paused"),
+    *("revisionHistoryLimit", "progressDeadlineSeconds", "podManagementPolicy", "podReplacementPolicy"),
+    *("serviceName", "ordinals", "persistentVolumeClaimRetentionPolicy"),
+}
+
+
+class Policy(Struct, frozen=True, kw_only=True):
+    """What happens when a pod ends, and when the workload does. Durations are seconds."""
+
+    restart: RestartPolicy = "OnFailure"
+    retries: int | None = None
+    deadline: int | None = None
+    ttl: int | None = None
+    suspend: bool = False
+
+
+def is_workload(data: object) -> bool:
+    if not isinstance(data, dict) or not isinstance(data.get("kind"), str):
+        return False
+    version = data.get("apiVersion")
+    return data["kind"] in _VERSIONS and (version is None or version in _VERSIONS[data["kind"]])
+
+
+def is_unreadable(data: object) -> bool:
+    kind = data.get("kind") if isinstance(data, dict) else None
+    return isinstance(kind, str) and kind in UNREADABLE
+
+
+def is_known(data: object) -> bool:
+    """A workload, or one of which we can say why it is not read."""
+    return is_workload(data) or is_unreadable(data)
+
+
+def size(kind: str, spec: Manifest, notes: Notes) -> int:
+    """The number of its pods, which must be different tasks."""
+    if kind == JOB:
+        return _completions(spec, notes)
+    found = _number(spec, "replicas", notes, least=1, most=MAX_REPLICAS)
+    if found in (None, 1) or kind == STATEFUL_SET:
+        return found or 1
+    text = "must be 1: equal pods would all be the same task"
+    notes.error(
+        ("spec", "replicas"), text, "set it to 1, or use a StatefulSet, whose pods have numbers", found
+    )
+    return 1
+
+
+def _completions(spec: Manifest, notes: Notes) -> int:
+    counts = {
+        key: _number(spec, key, notes, least=1, most=MAX_REPLICAS) for key in ("completions", "parallelism")
+    }
+    if spec.get("completionMode") != "Indexed":
+        for key, count in counts.items():
+            if count not in (None, 1):
+                text = "must be 1: without an index, equal pods would all be the same task"
+                notes.error(("spec", key), text, "set completionMode: Indexed, or set it to 1", count)
+        return 1
+    wanted, together = counts["completions"] or 1, counts["parallelism"] or 1
+    if together < wanted:
+        text = f"must be {wanted}, as completions: the tasks of a job run at the same time"
+        notes.error(("spec", "parallelism"), text, f"parallelism: {wanted}", spec.get("parallelism"))
+    return wanted
+
+
+def policy(kind: str, spec: Manifest, notes: Notes) -> Policy:
+    if kind != JOB:
+        return Policy()
+    retries = _number(spec, "backoffLimit", notes, most=MAX_REPLICAS)
+    return Policy(
+        restart="Never" if retries == 0 else "OnFailure",
+        retries=BACKOFF_LIMIT if retries is None else retries,
+        deadline=_number(spec, "activeDeadlineSeconds", notes, least=1, most=durations.LONGEST),
+        ttl=_number(spec, "ttlSecondsAfterFinished", notes, most=durations.LONGEST),
+        suspend=spec.get("suspend") is True,
+    )
+
+
+def left_out(spec: Manifest) -> list[str]:
+    """Fields of the spec that have no meaning for a job, or that we do not know."""
+    return sorted(set(spec) - _FIELDS)
+
+
+def check_claims(spec: Manifest, notes: Notes) -> None:
+    if spec.get("volumeClaimTemplates"):
+        text = "each pod has a volume of its own, but the tasks of a role share their volumes"
+        fix = "mount a claim that all pods may write (ReadWriteMany), or an emptyDir"
+        notes.error(("spec", "volumeClaimTemplates"), text, fix)
+
+
+def _number(spec: Manifest, key: str, notes: Notes, *, least: int = 0, most: int) -> int | None:
+    value = spec.get(key)
+    if value is None or (isinstance(value, int) and not isinstance(value, bool) and least <= value <= most):
+        return value
+    notes.error(("spec", key), f"must be a whole number from {least} to {most}", "", value)
+    return None

@@ -1,0 +1,188 @@
+"""One workload -> the task (or, with several pods, the tasks) that it runs."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tfyard.formats.declarations.reading import Notes, Path
+from tfyard.formats.pods import checks, templates
+from tfyard.formats.yaml.source import Document, locate
+from tfyard.model import TENSORFLOW_CONTAINER, Code, Manifest, Problem
+from tfyard.model.names import DEFAULT_PORT
+
+from . import commands, identity, kinds, peers
+
+TEMPLATE: Path = ("spec", "template")
+SPEC: Path = (*TEMPLATE, "spec")
+
+
+class Workload(Struct, frozen=True, kw_only=True):
+    """What one object of the input runs."""
+
+    document: Document
+    kind: str
+    name: str
+    namespace: str
+    role: str | None
+    index: int
+    """Of its first pod."""
+    size: int
+    policy: kinds.Policy
+    template: Manifest
+    port: int
+    code: Code | None
+    hosts: peers.Hosts
+    is_alone: bool = False
+    """Nothing names its role, so it is a job of its own."""
+    problems: tuple[Problem, ...] = ()
+    said: tuple[str, ...] = ()
+
+    @property
+    def indexes(self) -> range:
+        return range(self.index, self.index + self.size)
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """Of its pods."""
+        return dict((self.template.get("metadata") or {}).get("labels") or {})
+
+    @property
+    def stem(self) -> str:
+        """Its name without role and index."""
+        named = identity.of_name(self.name)
+        return named.stem if named else self.name
+
+    @property
+    def is_endless(self) -> bool:
+        """Whether its pods were restarted even after success."""
+        return self.kind != kinds.JOB
+
+
+def read(
+    document: Document, maps: Mapping[str, dict[str, str]]
+) -> tuple[Workload | None, tuple[Problem, ...]]:
+    """The workload, if it can be read at all, and everything that is wrong with it."""
+    notes = Notes()
+    found = _read(document, maps, notes)
+    problems = locate(notes.problems, document)
+    return (replace(found, problems=problems) if found else None), problems
+
+
+def _read(document: Document, maps: Mapping[str, dict[str, str]], notes: Notes) -> Workload | None:
+    data: Manifest = _without_nulls(document.data)
+    name, namespace = _metadata(data, notes)
+    template = _template(data, notes)
+    if template is None:
+        return None
+    spec, kind = data["spec"], data["kind"]
+    kinds.check_claims(spec, notes)
+    place = _main(template["spec"]["containers"])
+    container = template["spec"]["containers"][place]
+    who = identity.identify(name, template, container, commands.words(container))
+    said: list[str] = []
+    program = commands.modern(_indexed(container, spec), said.append)
+    built = _with_container(template, place, program.container)
+    _say_left_out(data, name, who, said)
+    _say_ports(container, said)
+    return Workload(
+        document=document,
+        kind=kind,
+        name=name,
+        namespace=namespace,
+        role=who.role,
+        index=who.index,
+        size=kinds.size(kind, spec, notes),
+        policy=kinds.policy(kind, spec, notes),
+        template=templates.load(built, TEMPLATE, notes),
+        port=_port(container),
+        code=program.code,
+        hosts=peers.listed(container, maps),
+        said=tuple(said),
+    )
+
+
+def _metadata(data: Manifest, notes: Notes) -> tuple[str, str]:
+    """Name and namespace. A Job may have a prefix instead of a name."""
+    raw = data.get("metadata")
+    found = checks.unknown_fields(raw, ("metadata",), "ObjectMeta")
+    notes.extend(found)
+    raw = raw if isinstance(raw, dict) and not found else {}
+    name = raw.get("name") or str(raw.get("generateName") or "").rstrip("-")
+    if not name and not found:
+        notes.error(("metadata", "name"), "must be given", "give the workload a name")
+    return name, raw.get("namespace") or "default"
+
+
+def _template(data: Manifest, notes: Notes) -> Manifest | None:
+    """The pod template, if its types are right and the container that trains is known."""
+    spec = data.get("spec")
+    template = spec.get("template") if isinstance(spec, dict) else None
+    if not isinstance(template, dict):
+        notes.error(TEMPLATE, "must be given", f"add the pod template of the {data['kind']}")
+        return None
+    found = [p for p in checks.unknown_fields(template, TEMPLATE) if p.severity == "error"]
+    notes.extend(found)
+    containers = [] if found else (template.get("spec") or {}).get("containers") or []
+    if not found and (not containers or _main(containers) < 0):
+        fix = f"name the one that trains {TENSORFLOW_CONTAINER}" if containers else "add it, with its image"
+        notes.error((*SPEC, "containers"), "must have one container that trains", fix)
+    return template if containers and _main(containers) >= 0 else None
+
+
+def _main(containers: list[Manifest]) -> int:
+    """Which container trains; -1 if nobody knows."""
+    names = [container["name"] for container in containers]
+    return (
+        0 if len(names) == 1 else names.index(TENSORFLOW_CONTAINER) if TENSORFLOW_CONTAINER in names else -1
+    )
+
+
+def _indexed(container: Manifest, spec: Manifest) -> Manifest:
+    if spec.get("completionMode") != "Indexed":
+        return container
+    env = [
+        entry for entry in container.get("env") or [] if entry["name"] != commands.COMPLETION_INDEX["name"]
+    ]
+    return {**container, "env": [*env, commands.COMPLETION_INDEX]}
+
+
+def _with_container(template: Manifest, place: int, container: Manifest) -> Manifest:
+    """The role decides about restarts, so the template's own policy is left out."""
+    spec = {key: value for key, value in template["spec"].items() if key != "restartPolicy"}
+    containers = [*spec["containers"][:place], container, *spec["containers"][place + 1 :]]
+    metadata = {
+        key: template["metadata"][key]
+        for key in ("labels", "annotations")
+        if key in (template.get("metadata") or {})
+    }
+    return {**({"metadata": metadata} if metadata else {}), "spec": {**spec, "containers": containers}}
+
+
+def _port(container: Manifest) -> int:
+    number = (container.get("ports") or [{}])[0].get("containerPort")
+    return number if isinstance(number, int) and 0 < number < 65_536 else DEFAULT_PORT
+
+
+def _say_left_out(data: Manifest, name: str, who: identity.Identity, said: list[str]) -> None:
+    kind = data["kind"]
+    if who.role and who.reason:
+        said.append(f"{kind} {name} is taken for {who.role.lower()} {who.index}, {who.reason}")
+    if fields := kinds.left_out(data["spec"]):
+        said.append(f"{', '.join(fields)} of {kind} {name} left out: a TFJob has nothing like it")
+
+
+def _say_ports(container: Manifest, said: list[str]) -> None:
+    others = [str(port.get("containerPort")) for port in (container.get("ports") or [])[1:]]
+    if others:
+        said.append(f"further ports removed: {', '.join(others)}; a task has one port")
+
+
+def _without_nulls(value: Any) -> Any:
+    """null means "not set" everywhere in Kubernetes."""
+    if isinstance(value, dict):
+        return {key: _without_nulls(part) for key, part in value.items() if part is not None}
+    if isinstance(value, list):
+        return [_without_nulls(part) for part in value if part is not None]
+    return value
