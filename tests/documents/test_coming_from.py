@@ -117,7 +117,9 @@ async def test_004_a_job_of_2017_gets_its_drivers_from_the_config_of_2017(
     control_plane: ControlPlane, namespace: str, tmp_path: Path
 ) -> None:
     desk = Desk(tmp_path, control_plane, "--namespace", namespace)
-    desk.write("tfjob.yaml", (SEED_004 / "tfjob.yaml").read_text().replace("<SAMPLE IMAGE>", "sample"))
+    for name in ("tfjob.yaml", "job.yaml"):
+        desk.write(name, (SEED_004 / name).read_text().replace("<SAMPLE IMAGE>", "sample"))
+    desk.write("train.py", "print('Step: 1, loss: 0.5')")
     config = SEED_004 / "controller_config_file.yaml"
     desk.write(config.name, config.read_text())
     async with bench(control_plane, namespace, Script(), site=site(read_config(config))):
