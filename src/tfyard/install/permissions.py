@@ -1,5 +1,5 @@
-"""The permissions that the operator needs, as one table: the operator asks the server for them, and roles.py writes
-RBAC's rules from them.
+"""The permissions that the operator needs, as one table: the operator asks the server for them, and roles.py
+writes RBAC's rules from them.
 """
 
 from collections.abc import Iterable
