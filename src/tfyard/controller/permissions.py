@@ -12,11 +12,10 @@ from msgspec.structs import replace
 
 from tfyard import kube
 from tfyard.install.permissions import Permission
-from tfyard.kube import Resource, requests
+from tfyard.kube.access_reviews import is_allowed, review
 
 log = logging.getLogger(__name__)
 
-REVIEWS = Resource("authorization.k8s.io", "v1", "selfsubjectaccessreviews", namespaced=False)
 PARALLEL_REVIEWS = 16
 CHECK_AGAIN = 5.0
 """Seconds until missing permissions are checked again: somebody may be granting them just now."""
@@ -63,15 +62,5 @@ class PermissionCheck:
         return replace(permission, verbs=tuple(denied))
 
     async def _is_allowed(self, permission: Permission, verb: str) -> bool:
-        attributes = {
-            "verb": verb,
-            "namespace": permission.namespace,
-            "group": permission.group,
-            "resource": permission.resource,
-            "subresource": permission.subresource,
-            "name": "" if verb == "create" else permission.name,  # a role cannot name what does not exist yet
-        }
         async with self._slots:
-            review = {"spec": {"resourceAttributes": attributes}}
-            answer = await self._client.send(requests.create(REVIEWS.path(), review))
-        return bool(answer["status"]["allowed"])
+            return is_allowed(await self._client.send(review(permission, verb)))

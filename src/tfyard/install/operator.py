@@ -6,9 +6,8 @@ from typing import Any, Final
 from tfyard.model import Manifest
 
 from .clouds import CONFIGS
-from .settings import CONFIG_KEY, CONFIG_NAME, NAME, Settings
+from .settings import CONFIG_KEY, CONFIG_NAME, LABELS, NAME, Settings
 
-LABELS: Final = {"app.kubernetes.io/component": "operator", "app.kubernetes.io/name": "tfyard"}
 USER: Final = 65532
 """As in distroless images: not root, and no user of a node."""
 PORT: Final = 8080

@@ -6,7 +6,7 @@ from tfyard.model import Manifest
 
 from . import permissions
 from .permissions import Permission
-from .settings import NAME, Settings
+from .settings import LABELS, NAME, Settings
 
 GROUPS = ("kubeflow.org", "tensorflow.org")
 RBAC = "rbac.authorization.k8s.io"
@@ -91,7 +91,7 @@ def _role(
     kind: str, name: str, namespace: str, allowed: list[Manifest], home: str
 ) -> tuple[Manifest, Manifest]:
     """The role, and its binding to the operator's ServiceAccount in the namespace `home`."""
-    metadata = {"name": name, **({"namespace": namespace} if namespace else {})}
+    metadata = {"name": name, **({"namespace": namespace} if namespace else {}), "labels": LABELS}
     binding = {
         "apiVersion": f"{RBAC}/v1",
         "kind": f"{kind}Binding",
@@ -103,7 +103,7 @@ def _role(
 
 
 def _cluster_role(name: str, allowed: list[Manifest], labels: Mapping[str, str]) -> Manifest:
-    metadata = {"name": name, "labels": dict(labels)}
+    metadata = {"name": name, "labels": {**LABELS, **labels}}
     return {"apiVersion": f"{RBAC}/v1", "kind": "ClusterRole", "metadata": metadata, "rules": allowed}
 
 

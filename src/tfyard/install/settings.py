@@ -12,6 +12,8 @@ was written about it still finds it."""
 CONFIG_NAME: Final = "tf-job-operator-config"
 CONFIG_KEY: Final = "controller_config_file.yaml"
 REPOSITORY: Final = "tfyard/operator"
+LABELS: Final = {"app.kubernetes.io/component": "operator", "app.kubernetes.io/name": "tfyard"}
+"""On everything that is installed but the CRDs, so that it can be found again."""
 
 
 class Settings(Struct, frozen=True, kw_only=True):
