@@ -24,6 +24,8 @@ from .addresses import KINDS, path_of, title
 OLDEST_MINOR = 30
 """Of Kubernetes 1: the CRDs' rules use `optionalOldSelf`."""
 FIELD_MANAGER = "tfyard-install"
+LONGEST_STOP = 120.0
+"""Seconds; the grace period of its pods is 30."""
 STRICT = {"fieldManager": FIELD_MANAGER, "force": "true", "fieldValidation": "Strict"}
 INSTALLED = [kind for kind in KINDS if kind not in ("Namespace", "CustomResourceDefinition")]
 """What belongs to an installation alone."""
@@ -79,6 +81,7 @@ def uninstall(client: SyncClient, *, crds: bool, force: bool, say: Say) -> None:
         say("the operator is not installed here")
     for manifest in found:
         _delete(client, manifest, say)
+    _wait_for_pods_to_go(client, say)
     takeover.give_back(client, say)
     if crds:
         for definition in crd.crds(VERSIONS):
@@ -178,7 +181,7 @@ def _prune(client: SyncClient, wanted: list[Manifest], say: Say) -> None:
 
 def _delete(client: SyncClient, manifest: Manifest, say: Say) -> None:
     try:
-        client.send(requests.delete(path_of(manifest), propagation="Foreground"))
+        client.send(requests.delete(path_of(manifest), propagation="Background"))
     except NotFound:
         return
     except KubeError as problem:
@@ -199,6 +202,18 @@ def wait(client: SyncClient, settings: Settings, timeout: float, say: Say) -> No
         time.sleep(0.5)
     if waiting:
         raise TfyardError(f"the operator is installed, but not ready after {timeout:g} s: {waiting}")
+
+
+def _wait_for_pods_to_go(client: SyncClient, say: Say) -> None:
+    """No other operator may start before ours has ended."""
+    end, said = time.monotonic() + LONGEST_STOP, False
+    while pods := client.send(requests.get(requests.PODS.path(), requests.selecting(LABELS)))["items"]:
+        if time.monotonic() > end:
+            raise TfyardError(f"pod {pods[0]['metadata']['name']} has not ended after {LONGEST_STOP:g} s")
+        if not said:
+            say("waiting: the operator's pods to end")
+            said = True
+        time.sleep(0.5)
 
 
 def _waits_for(client: SyncClient, settings: Settings) -> str:
