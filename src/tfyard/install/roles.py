@@ -11,6 +11,20 @@ from .settings import LABELS, NAME, Settings
 GROUPS = ("kubeflow.org", "tensorflow.org")
 RBAC = "rbac.authorization.k8s.io"
 
+OPERATOR_RULES = (
+    *(each for group in GROUPS for each in permissions.of_jobs(group)),
+    *(permissions.of_finalizers(group) for group in GROUPS),
+    *permissions.of_children(),
+    permissions.EVENTS,
+)
+GANG_SCHEDULERS = {
+    "core": permissions.of_pod_groups("scheduling.k8s.io", patch=False),
+    "volcano": permissions.of_pod_groups("scheduling.volcano.sh", patch=True),
+    "scheduler-plugins": permissions.of_pod_groups("scheduling.x-k8s.io", patch=True),
+}
+"""What the operator needs for `--gang-scheduler`; `auto` may find any of them."""
+GANG_SCHEDULERS["auto"] = [each for wanted in GANG_SCHEDULERS.values() for each in wanted]
+
 VIEW, EDIT = "tfyard-view", "tfyard-edit"
 READ = ("get", "list", "watch")
 CHANGE = ("create", "delete", "deletecollection", "patch", "update")
@@ -40,8 +54,9 @@ EDIT_RULES = (
 
 def operator_roles(settings: Settings) -> list[Manifest]:
     """One ClusterRole, or one Role per namespace; and in its own namespace, the lease."""
-    work = rules(operator_permissions(cluster_wide=settings.is_cluster_wide))
+    work = rules(OPERATOR_RULES)
     if settings.is_cluster_wide:
+        work += rules([permissions.NODES])
         found = [*_role("ClusterRole", NAME, "", work, settings.namespace)]
     else:
         found = [
@@ -51,13 +66,6 @@ def operator_roles(settings: Settings) -> list[Manifest]:
         ]
     lease = rules([permissions.of_lease(settings.namespace)])
     return [*found, *_role("Role", f"{NAME}-lease", settings.namespace, lease, settings.namespace)]
-
-
-def operator_permissions(*, cluster_wide: bool) -> list[Permission]:
-    jobs = [each for group in GROUPS for each in permissions.of_jobs(group)]
-    finalizers = [permissions.of_finalizers(group) for group in GROUPS]
-    nodes = [permissions.NODES] if cluster_wide else []
-    return [*jobs, *finalizers, *permissions.of_children(), permissions.EVENTS, *nodes]
 
 
 def people_roles() -> list[Manifest]:
