@@ -6,7 +6,7 @@ itself answers, so every kind of authorization is understood.
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from msgspec.structs import replace
 
@@ -24,8 +24,10 @@ CHECK_AGAIN = 5.0
 class PermissionCheck:
     """`missing` says which permissions the server does not grant; checked again until none is missing."""
 
-    def __init__(self, client: kube.Client, needed: Iterable[Permission]) -> None:
-        self._client, self._needed = client, list(needed)
+    def __init__(
+        self, client: kube.Client, needed: Iterable[Permission], on_count: Callable[[int], None]
+    ) -> None:
+        self._client, self._needed, self._on_count = client, list(needed), on_count
         self._slots = asyncio.Semaphore(PARALLEL_REVIEWS)
         self.missing: list[str] = []
 
@@ -46,6 +48,7 @@ class PermissionCheck:
     def _log_changes(self, missing: list[str]) -> None:
         """Once, and again if it has changed: permissions may be missing for days."""
         before, self.missing = self.missing, missing
+        self._on_count(len(missing))
         if missing and missing != before:
             log.warning("missing permissions: %s", "; ".join(missing))
         elif before and not missing:
