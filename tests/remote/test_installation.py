@@ -1,6 +1,5 @@
-"""`tfyard install` and `uninstall` on a control plane of their own: they change what the whole cluster sees."""
+"""`tfyard install` and `uninstall` on a real control plane."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,18 +25,6 @@ JOB = {
         }
     },
 }
-
-
-@pytest.fixture(scope="module")
-def plane() -> Iterator[ControlPlane]:
-    with ControlPlane() as plane:
-        yield plane
-
-
-@pytest.fixture
-def client(plane: ControlPlane) -> Iterator[SyncClient]:
-    with SyncClient(plane.admin) as client:
-        yield client
 
 
 def run(plane: ControlPlane, *args: str, kubeconfig: Path | None = None) -> Result:
