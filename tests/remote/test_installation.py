@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.running import Result, tfyard
+from tests.cli.running import ROOT, Result, tfyard
 from tests.install.test_kubeflow import deployment, webhooks
 from tfyard.install import Settings, objects
 from tfyard.kube import Resource, requests
@@ -14,6 +14,7 @@ from tfyard.remote.addresses import DEPLOYMENTS, KINDS, WEBHOOKS, path_of
 from tfyard.testing import ControlPlane
 
 pytestmark = pytest.mark.cluster
+PAGE = (ROOT / "docs" / "install.md").read_text().splitlines()
 TFJOBS = Resource("kubeflow.org", "v1", "tfjobs")
 JOB = {
     "apiVersion": "kubeflow.org/v1",
@@ -53,7 +54,9 @@ def names(client: SyncClient, kind: str) -> set[tuple[str, str]]:
 def test_a_second_install_changes_nothing_and_other_settings_leave_nothing_behind(
     plane: ControlPlane, client: SyncClient
 ) -> None:
-    assert "deployment.apps/tf-job-operator serverside-applied\n" in install(plane)
+    out = install(plane)
+    assert [line for line in PAGE if line.endswith(" serverside-applied")] == out.splitlines()[:-1]
+    assert out.splitlines()[-1] in PAGE
     before = versions(client)
     install(plane)
     assert versions(client) == before
@@ -141,7 +144,15 @@ def test_a_cluster_with_training_operator_is_refused_until_it_is_replaced(
     assert _deployment(client)["spec"]["replicas"] == 1
     found = client.send(requests.get(WEBHOOKS.path(name="validator")))
     assert len(found["webhooks"]) == 2
+    keep_and_put_back(plane, "-n", "kubeflow", "deployment", "training-operator")
+    keep_and_put_back(plane, "validatingwebhookconfiguration", "validator")
     client.send(requests.delete(WEBHOOKS.path(name="validator")))
+
+
+def keep_and_put_back(plane: ControlPlane, *what: str) -> None:
+    """As the page says for those who replace training-operator by hand."""
+    kept = plane.kubectl("get", *what, "-o", "yaml")
+    assert "replaced" in plane.kubectl("replace", "--force", "-f", "-", stdin=kept)
 
 
 def _deployment(client: SyncClient) -> Any:
