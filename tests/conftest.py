@@ -7,7 +7,7 @@ import os
 import pytest
 from hypothesis import HealthCheck, settings
 
-pytest_plugins = ["tfyard.testing.fixtures"]
+pytest_plugins = ["tfyard.testing.fixtures", "tests.helm"]
 
 LONGEST_ASYNC_TEST, LONGEST_LONG_ONE = 120, 600
 LATER = ("processes", "tensorflow", "cluster")

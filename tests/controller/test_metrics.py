@@ -90,6 +90,7 @@ OURS = {
     "tfyard_api_writes_total": "counter",
     "tfyard_watch_restarts_total": "counter",
     "tfyard_is_leader": "gauge",
+    "tfyard_missing_permissions": "gauge",
 }
 
 

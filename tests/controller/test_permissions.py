@@ -1,6 +1,7 @@
-"""The permissions in docs/operator.md, exactly as written: they suffice, and a missing one is reported."""
+"""The permissions that are installed: they suffice, and a missing one is reported."""
 
 import asyncio
+import re
 import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -17,21 +18,36 @@ from tests.controller.test_process import lines, port_of
 from tests.test_docs import DOCS, blocks
 from tfyard.backends.kubernetes import OLD_TFJOBS, TFJOBS
 from tfyard.backends.kubernetes.resources import CHILDREN
-from tfyard.install import permissions
+from tfyard.install import NAME, Settings, objects, permissions
 from tfyard.kube import AlreadyExists, Client, requests
+from tfyard.model import Manifest
 from tfyard.testing import ControlPlane, Script, ScriptedKubelet, builders, eventually
 
-IN_EACH, IN_ONE, OPTIONAL, IN_ALL = [
+(FOR_DEFINITIONS,) = [
     text
     for text in blocks((DOCS / "operator.md").read_text(encoding="utf-8"), "yaml")
     if "rbac.authorization.k8s.io" in text
 ]
+"""What `--install-crds` needs in addition, as the page says."""
 Triple = tuple[str, str, str]
 
 
-def granted(text: str) -> set[Triple]:
+def installed(home: str, *namespaces: str) -> list[Manifest]:
+    """The operator's ServiceAccount and roles; not those of people."""
+    found = objects(Settings(image="i", namespace=home, namespaces=namespaces))
+    kinds = ("ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding")
+    return [each for each in found if each["kind"] in kinds and each["metadata"]["name"].startswith(NAME)]
+
+
+def for_work(manifests: list[Manifest], namespace: str) -> list[Manifest]:
+    """The Role of one namespace and its binding; not those of the lease."""
+    wanted = {"name": NAME, "namespace": namespace}.items()
+    return [each for each in manifests if "Role" in each["kind"] and wanted <= each["metadata"].items()]
+
+
+def granted(manifests: list[Manifest]) -> set[Triple]:
     """(group, resource, verb) of all rules."""
-    rules = [rule for each in yaml.safe_load_all(text) for rule in each.get("rules", [])]
+    rules = [rule for each in manifests for rule in each.get("rules", [])]
     return {
         (g, r, v)
         for rule in rules
@@ -42,22 +58,34 @@ def granted(text: str) -> set[Triple]:
 
 
 def asked(*wanted: permissions.Permission) -> set[Triple]:
-    names = {(r.group, f"{r.resource}/{r.subresource}".strip("/"), verb) for r in wanted for verb in r.verbs}
-    return set(names)
+    return {(r.group, f"{r.resource}/{r.subresource}".strip("/"), verb) for r in wanted for verb in r.verbs}
 
 
-def test_what_is_documented_is_what_the_operator_asks_for() -> None:
+def test_what_is_installed_is_what_the_operator_asks_for() -> None:
     finalizers = {(group, "tfjobs/finalizers", "update") for group in ("kubeflow.org", "tensorflow.org")}
-    definitions = {
-        ("apiextensions.k8s.io", "customresourcedefinitions", v) for v in ("create", "get", "patch")
-    }
     jobs = [each for resource in (TFJOBS, OLD_TFJOBS) for each in permissions.of_jobs(resource.group)]
     work = asked(*jobs, *permissions.of_children(), permissions.EVENTS) | finalizers
     lead = asked(permissions.of_lease("team-a"))
-    assert granted(IN_EACH) == work
-    assert granted(IN_ONE) == lead
-    assert granted(OPTIONAL) == asked(permissions.NODES)
-    assert granted(IN_ALL) == work | lead | definitions | asked(permissions.NODES)
+    few = installed("team-a", "team-a", "team-b")
+    assert granted(for_work(few, "team-a")) == granted(for_work(few, "team-b")) == work
+    assert granted(few) == work | lead
+    assert granted(installed("tfyard")) == work | lead | asked(permissions.NODES)
+    definitions = {
+        ("apiextensions.k8s.io", "customresourcedefinitions", v) for v in ("create", "get", "patch")
+    }
+    assert granted(list(yaml.safe_load_all(FOR_DEFINITIONS))) == definitions
+
+
+def test_the_page_names_every_permission() -> None:
+    page = (DOCS / "operator.md").read_text(encoding="utf-8")
+    rows = [line for line in page.split("## Permissions")[1].split("\n\n")[2].splitlines() if "`" in line]
+    shown = {
+        (resource, verb)
+        for _, on, verbs, *_ in (row.split("|") for row in rows)
+        for resource in re.findall(r"`([a-z/]+)`", on)
+        for verb in verbs.strip().split(", ")
+    }
+    assert shown == {(resource, verb) for _, resource, verb in granted(installed("tfyard"))}
 
 
 def test_the_operator_is_permitted_all_that_it_creates() -> None:
@@ -75,15 +103,16 @@ async def namespaces(client: Client, *names: str) -> None:
         await builders.create_service_account(client, name, "default")
 
 
-async def apply(plane: ControlPlane, text: str, *where: str) -> None:
-    await asyncio.to_thread(plane.kubectl, "apply", *where, "-f", "-", stdin=text)
+async def apply(plane: ControlPlane, *manifests: Manifest) -> None:
+    text = yaml.safe_dump_all(manifests)
+    await asyncio.to_thread(plane.kubectl, "apply", "-f", "-", stdin=text)
 
 
 @asynccontextmanager
 async def running(plane: ControlPlane, home: str, log: Path, *options: str) -> AsyncIterator[OperatorProcess]:
     """The real command as the ServiceAccount of that namespace, ended in order."""
     async with plane.client() as client:
-        token = await builders.service_account_token(client, home, "tfyard-operator")
+        token = await builders.service_account_token(client, home, NAME)
     kubeconfig = plane.write_kubeconfig(plane.token_access(token), f"operator-{home}")
     process = OperatorProcess(kubeconfig, "", log, f"--lease-namespace={home}", *options)
     try:
@@ -136,8 +165,9 @@ async def test_roles_in_two_namespaces_suffice_for_these_two_and_a_missing_one_h
     async with control_plane.client() as client, ScriptedKubelet(client, Script(run_for=0.2)):
         await install(client)
         await namespaces(client, "team-a", "team-b", "team-c")
-        await apply(control_plane, IN_ONE)
-        await apply(control_plane, IN_EACH, "-n", "team-a")
+        everything = installed("team-a", "team-a", "team-b")
+        missing = for_work(everything, "team-b")
+        await apply(control_plane, *(each for each in everything if each not in missing))
         for place in ("team-a", "team-b", "team-c"):
             await client.send(requests.create(TFJOBS.path(place), tfjob(Worker=2, PS=1)))
         async with running(control_plane, "team-a", log, "--namespaces=team-a,team-b"):
@@ -149,7 +179,7 @@ async def test_roles_in_two_namespaces_suffice_for_these_two_and_a_missing_one_h
             assert "team-a" not in told
             await phases(client, ("team-a", "Succeeded"), ("team-b", ""), ("team-c", ""))
             before = len(warnings(log))
-            await apply(control_plane, IN_EACH, "-n", "team-b")
+            await apply(control_plane, *missing)
             await eventually(lambda: is_ready(log), 60)
             await phases(client, ("team-a", "Succeeded"), ("team-b", "Succeeded"), ("team-c", ""))
             assert warnings(log)[before:] == []
@@ -161,7 +191,8 @@ async def test_the_cluster_role_suffices_to_install_the_definitions_and_to_work_
 ) -> None:
     log = tmp_path / "log"
     async with control_plane.client() as client, ScriptedKubelet(client, Script(run_for=0.2), namespace):
-        await apply(control_plane, IN_ALL)
+        await namespaces(client, "tfyard")
+        await apply(control_plane, *installed("tfyard"), *yaml.safe_load_all(FOR_DEFINITIONS))
         async with running(control_plane, "tfyard", log, "--install-crds"):
             await eventually(lambda: is_ready(log), 60)
             job = tfjob(policy={"ttlSecondsAfterFinished": 1, "cleanPodPolicy": "All"}, Worker=1)

@@ -25,10 +25,10 @@ def command(versions: str) -> None:
     a copy in an annotation, for which they are too large. Each version more makes every change of a job more
     expensive for the API server; v1 is always served.
     """
-    click.echo(formats.to_yaml(*crds(_chosen(versions))).encode(), nl=False)
+    click.echo(formats.to_yaml(*crds(chosen_versions(versions))).encode(), nl=False)
 
 
-def _chosen(text: str) -> list[str]:
+def chosen_versions(text: str) -> list[str]:
     if text == "all":
         return list(VERSIONS)
     words = [word.strip() for word in text.split(",") if word.strip()]

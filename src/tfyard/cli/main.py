@@ -21,6 +21,8 @@ COMMANDS = {
     "convert": "Rewrite a job of any version, or workloads, as TFJob v1 or as a job file.",
     "explain": "Explain a field of the job file or of TFJob.",
     "crds": "Print the CustomResourceDefinitions of TFJob, for kubectl.",
+    "install": "Install the operator on a cluster.",
+    "uninstall": "Remove the operator from a cluster; jobs stay.",
     "init": "Write a commented job file to start from.",
     "operator": "Run the operator that reconciles the TFJobs of a cluster.",
     "version": "Print the version.",

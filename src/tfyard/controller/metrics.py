@@ -65,6 +65,10 @@ class Metrics:
             "tfyard_is_leader", "1 in the operator that is the leader, 0 in a standby"
         )
 
+        self.missing_permissions = self._gauge(
+            "tfyard_missing_permissions", "Permissions that the operator needs and does not have"
+        )
+
     def render(self) -> str:
         """In Prometheus' text format, with `CONTENT_TYPE`."""
         return generate_latest(self.registry).decode()

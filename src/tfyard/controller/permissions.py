@@ -6,17 +6,16 @@ itself answers, so every kind of authorization is understood.
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from msgspec.structs import replace
 
 from tfyard import kube
 from tfyard.install.permissions import Permission
-from tfyard.kube import Resource, requests
+from tfyard.kube.access_reviews import is_allowed, review
 
 log = logging.getLogger(__name__)
 
-REVIEWS = Resource("authorization.k8s.io", "v1", "selfsubjectaccessreviews", namespaced=False)
 PARALLEL_REVIEWS = 16
 CHECK_AGAIN = 5.0
 """Seconds until missing permissions are checked again: somebody may be granting them just now."""
@@ -25,8 +24,10 @@ CHECK_AGAIN = 5.0
 class PermissionCheck:
     """`missing` says which permissions the server does not grant; checked again until none is missing."""
 
-    def __init__(self, client: kube.Client, needed: Iterable[Permission]) -> None:
-        self._client, self._needed = client, list(needed)
+    def __init__(
+        self, client: kube.Client, needed: Iterable[Permission], on_count: Callable[[int], None]
+    ) -> None:
+        self._client, self._needed, self._on_count = client, list(needed), on_count
         self._slots = asyncio.Semaphore(PARALLEL_REVIEWS)
         self.missing: list[str] = []
 
@@ -47,6 +48,7 @@ class PermissionCheck:
     def _log_changes(self, missing: list[str]) -> None:
         """Once, and again if it has changed: permissions may be missing for days."""
         before, self.missing = self.missing, missing
+        self._on_count(len(missing))
         if missing and missing != before:
             log.warning("missing permissions: %s", "; ".join(missing))
         elif before and not missing:
@@ -63,15 +65,5 @@ class PermissionCheck:
         return replace(permission, verbs=tuple(denied))
 
     async def _is_allowed(self, permission: Permission, verb: str) -> bool:
-        attributes = {
-            "verb": verb,
-            "namespace": permission.namespace,
-            "group": permission.group,
-            "resource": permission.resource,
-            "subresource": permission.subresource,
-            "name": "" if verb == "create" else permission.name,  # a role cannot name what does not exist yet
-        }
         async with self._slots:
-            review = {"spec": {"resourceAttributes": attributes}}
-            answer = await self._client.send(requests.create(REVIEWS.path(), review))
-        return bool(answer["status"]["allowed"])
+            return is_allowed(await self._client.send(review(permission, verb)))

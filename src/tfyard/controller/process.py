@@ -57,7 +57,8 @@ async def serve(access: kube.Access, options: Options) -> None:
         if leadership is not None:
             settings = replace(settings, may_write=leadership.is_current)
         operator = Operator(client, settings, resources)
-        check = PermissionCheck(client, _needed(operator, leadership))
+        needed = _needed(operator, leadership)
+        check = PermissionCheck(client, needed, operator.metrics.missing_permissions.set)
         questions = Questions(
             metrics=operator.metrics.render, why_not_ready=lambda: _why_not_ready(operator, check)
         )

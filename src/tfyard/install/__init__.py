@@ -1,1 +1,6 @@
-"""How tfyard is installed on a cluster, as declarations: which permissions the operator needs there. Pure."""
+"""What is installed on a cluster, as declarations: CRDs, roles and the operator's Deployment. Pure."""
+
+from .objects import namespace, objects
+from .settings import NAME, REPOSITORY, Settings
+
+__all__ = ["NAME", "REPOSITORY", "Settings", "namespace", "objects"]

@@ -1,6 +1,5 @@
-"""The permissions that the operator needs, as one table: the operator asks the server for them, docs list them.
-
-Plain values with the names that RBAC uses, so that Roles can be written from the same table.
+"""The permissions that the operator needs, as one table: the operator asks the server for them, and roles.py
+writes RBAC's rules from them.
 """
 
 from collections.abc import Iterable
@@ -48,6 +47,11 @@ def of_jobs(group: str) -> list[Permission]:
     """On the TFJobs of one API group."""
     jobs = Permission(group, "tfjobs", ("list", "watch", "delete"))
     return [jobs, Permission(group, "tfjobs", ("update",), "status")]
+
+
+def of_finalizers(group: str) -> Permission:
+    """Granted, never asked for: OpenShift wants it of whoever sets an owner that blocks deletion."""
+    return Permission(group, "tfjobs", ("update",), "finalizers")
 
 
 def of_children() -> list[Permission]:

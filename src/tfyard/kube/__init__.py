@@ -1,8 +1,14 @@
-"""How we talk to Kubernetes: one thin async client.
+"""How we talk to Kubernetes: one thin async client, and a synchronous one for short commands.
 
-Requests are built by pure functions (`requests`) and sent by `Client`; the answer is a view of the caller's choice
-(`Kind`) or one of `errors`. It knows no TFJob, has no cache, and does not decide what to do next.
+Requests are built by pure functions (`requests`) and sent by `Client` or `sync.SyncClient`; the answer is a view
+of the caller's choice (`Kind`) or one of `errors`. It knows no TFJob, has no cache, and does not decide what to do
+next.
+
+What needs aiohttp is imported when it is first used: a short command must not wait for it.
 """
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from tfyard.kube.errors import (
     AlreadyExists,
@@ -23,10 +29,12 @@ from tfyard.kube.errors import (
 )
 from tfyard.kube.kinds import Kind
 from tfyard.kube.kubeconfig import Access, Cluster, User
-from tfyard.kube.lists import Listing, list_all
 from tfyard.kube.requests import Patch, Request, Resource
-from tfyard.kube.transport import Client, Limits, before_sending
-from tfyard.kube.watch import Changed, Removed, Snapshot, WatchOptions, watch, watch_lines
+
+if TYPE_CHECKING:
+    from tfyard.kube.lists import Listing, list_all
+    from tfyard.kube.transport import Client, Limits, before_sending
+    from tfyard.kube.watches import Changed, Removed, Snapshot, WatchOptions, watch, watch_lines
 
 __all__ = [
     "Access",
@@ -63,3 +71,17 @@ __all__ = [
     "watch",
     "watch_lines",
 ]
+
+_LATER = {
+    "lists": ("Listing", "list_all"),
+    "transport": ("Client", "Limits", "before_sending"),
+    "watches": ("Changed", "Removed", "Snapshot", "WatchOptions", "watch", "watch_lines"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    for module, names in _LATER.items():
+        if name in names:
+            found = globals()[name] = getattr(import_module(f"tfyard.kube.{module}"), name)
+            return found
+    raise AttributeError(name)

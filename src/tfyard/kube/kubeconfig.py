@@ -53,6 +53,11 @@ class User(msgspec.Struct, frozen=True, rename="kebab"):
     impersonate: str = msgspec.field(default="", name="as")
     impersonate_groups: list[str] | None = msgspec.field(default=None, name="as-groups")
 
+    @property
+    def is_renewable(self) -> bool:
+        """Whether asking again may give other credentials."""
+        return bool(self.exec or self.token_file)
+
 
 class Context(msgspec.Struct, frozen=True):
     cluster: str = ""

@@ -7,6 +7,8 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 
+from tfyard.kube.errors import Transient, Unreachable
+
 FIELD_MANAGER = "tfyard"
 
 Query = Mapping[str, str]
@@ -88,6 +90,13 @@ def delete(path: str, uid: str = "", grace: int | None = None, propagation: str 
     if propagation:
         options["propagationPolicy"] = propagation
     return Request("DELETE", path, msgspec.json.encode(options))
+
+
+def may_repeat(request: Request, problem: Transient) -> bool:
+    """Reads always. Writes only if they certainly did nothing: never sent, or rejected with Retry-After."""
+    if request.method == "GET" or problem.retry_after is not None:
+        return True
+    return isinstance(problem, Unreachable) and not problem.sent
 
 
 def selecting(labels: Query | None = None, fields: Query | None = None) -> dict[str, str]:

@@ -19,7 +19,7 @@ from tfyard.kube.credentials import Credentials, Login
 from tfyard.kube.decoding import decode
 from tfyard.kube.errors import KubeError, Transient, Unauthorized, Unreachable, build_error
 from tfyard.kube.kubeconfig import Access
-from tfyard.kube.requests import Request
+from tfyard.kube.requests import Request, may_repeat
 from tfyard.model.backoff import Backoff
 
 T = TypeVar("T")
@@ -195,13 +195,6 @@ class Client:
             timeout=aiohttp.ClientTimeout(sock_connect=self.limits.connect_timeout, sock_read=silence),
             **self._extra,
         )
-
-
-def may_repeat(request: Request, problem: Transient) -> bool:
-    """Reads always. Writes only if they certainly did nothing: never sent, or rejected with Retry-After."""
-    if request.method == "GET" or problem.retry_after is not None:
-        return True
-    return isinstance(problem, Unreachable) and not problem.sent
 
 
 def _unreachable(server: str, problem: Exception) -> Unreachable:

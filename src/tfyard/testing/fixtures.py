@@ -16,30 +16,30 @@ from tfyard.controlplane.binaries import MissingBinaries
 from tfyard.controlplane.control_plane import CONTROLLERS, ControlPlane
 from tfyard.testing import builders
 
-WHY_SKIPPED = pytest.StashKey[str]()
+WHY_SKIPPED = pytest.StashKey[set[str]]()
 
 
-def _missing(config: pytest.Config, problem: MissingBinaries) -> NoReturn:
+def missing(config: pytest.Config, said: str) -> NoReturn:
     """A laptop without Go may skip; in CI, skipped tests would go unnoticed, so they fail."""
-    said = f"no real control plane: {problem}"
     if os.environ.get("CI", "").lower() in ("true", "1"):
         pytest.fail(said, pytrace=False)
-    config.stash[WHY_SKIPPED] = said
+    config.stash.setdefault(WHY_SKIPPED, set()).add(said)
     pytest.skip(said)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """One visible line for all skipped tests: an `s` in a row of dots is easily missed."""
-    if said := terminalreporter.config.stash.get(WHY_SKIPPED, None):
-        terminalreporter.write_line(f"cluster tests were skipped: {said}", yellow=True)
+    """One visible line for each reason: an `s` in a row of dots is easily missed."""
+    reasons: set[str] = terminalreporter.config.stash.setdefault(WHY_SKIPPED, set())
+    for said in sorted(reasons):
+        terminalreporter.write_line(f"tests were skipped: {said}", yellow=True)
 
 
 def _new_control_plane(config: pytest.Config) -> ControlPlane:
     try:
         return ControlPlane()
     except MissingBinaries as problem:
-        missing = problem
-    _missing(config, missing)
+        said = f"no real control plane: {problem}"
+    missing(config, said)
 
 
 @pytest.fixture(scope="session")
@@ -81,7 +81,7 @@ def crds(_control_plane: ControlPlane) -> None:
 def controllers(control_plane: ControlPlane, request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
     """kube-controller-manager and kube-scheduler, for this test only."""
     if not control_plane.binaries.has(*CONTROLLERS):
-        _missing(request.config, MissingBinaries(f"{control_plane.binaries.folder} has no controllers"))
+        missing(request.config, f"no real control plane: {control_plane.binaries.folder} has no controllers")
     for name in CONTROLLERS:
         control_plane.start(name)
     yield control_plane

@@ -58,11 +58,11 @@ def pinned_version() -> str:
     return match[1]
 
 
-def cache_folder() -> Path:
-    """One folder per content of go.sum and platform: changed pins never use old binaries."""
-    key = hashlib.sha256((HERE / "go.sum").read_bytes()).hexdigest()[:16]
+def cache_folder(name: str = "control-plane", pins: Path = HERE) -> Path:
+    """One folder per content of `pins`/go.sum and platform: changed pins never use old binaries."""
+    key = hashlib.sha256((pins / "go.sum").read_bytes()).hexdigest()[:16]
     base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return base / "tfyard" / "control-plane" / f"{key}-{sys.platform}-{platform.machine()}"
+    return base / "tfyard" / name / f"{key}-{sys.platform}-{platform.machine()}"
 
 
 def locate(folder: Path | None = None, version: str | None = None) -> Binaries:

@@ -67,15 +67,20 @@ def _build_into(folder: Path, say: Say) -> None:
 
 
 def _build_one(go: str, package: str, target: Path, say: Say) -> None:
-    """At most two compilers, at low priority: somebody may be working on this machine."""
+    go_build(go, HERE, [*build_flags(pinned_version()), "-o", str(target), package], say)
+
+
+def go_build(go: str, module: Path, arguments: list[str], say: Say) -> None:
+    """`go build` in the folder `module`; at most two compilers, at low priority: somebody may be working on this
+    machine."""
     nice = ["nice", "-n", "10"] if shutil.which("nice") else []
     jobs = str(min(2, os.cpu_count() or 1))
-    command = [*nice, go, "build", "-p", jobs, *build_flags(pinned_version()), "-o", str(target), package]
+    command = [*nice, go, "build", "-p", jobs, *arguments]
     environment = {**os.environ, "CGO_ENABLED": "0", "GOWORK": "off"}
-    with subprocess.Popen(command, cwd=HERE, env=environment, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(command, cwd=module, env=environment, stderr=subprocess.PIPE, text=True) as process:
         _, errors = _wait(process, say)
     if process.returncode:
-        raise MissingBinaries(f"{' '.join(command[-1:])} did not build:\n{errors.strip()[-2000:]}")
+        raise MissingBinaries(f"{arguments[-1]} did not build:\n{errors.strip()[-2000:]}")
 
 
 def _wait(process: subprocess.Popen[str], say: Say) -> tuple[str, str]:

@@ -1,0 +1,91 @@
+"""`tfyard install`: the operator onto a cluster, without Helm."""
+
+from typing import Any
+
+import click
+
+from tfyard import __version__
+from tfyard.cli import cluster
+from tfyard.cli.crds import chosen_versions
+from tfyard.install import REPOSITORY, Settings
+from tfyard.install.clouds import CONFIGS
+
+
+@click.command("install")
+@cluster.cluster_options
+@click.option("-n", "--namespace", default="tfyard", show_default=True, help="Where the operator runs.")
+@click.option(
+    "--namespaces", default="", metavar="A,B", help="Run the TFJobs of these only; default: of all."
+)
+@click.option(
+    "--cloud", type=click.Choice(sorted(CONFIGS)), help="Mount GPU drivers as on this cloud in 2017."
+)
+@click.option("--image", default=f"{REPOSITORY}:{__version__}", show_default=True, help="Of the operator.")
+@click.option(
+    "--replicas", type=click.IntRange(1), default=1, show_default=True, help="2: a standby takes over."
+)
+@click.option(
+    "--versions", default="v1,v1beta1", show_default=True, metavar="A,B", help="As of `tfyard crds`."
+)
+@click.option("--replace-kubeflow", is_flag=True, help="Take TFJobs over from training-operator.")
+@click.option(
+    "--dry-run", type=click.Choice(["client", "server"]), help="Print it, or let the server check it."
+)
+@click.option("--wait/--no-wait", default=True, help="Wait until the operator is the leader.")
+@click.option("--timeout", type=float, default=300.0, show_default=True, help="Of --wait, in seconds.")
+def command(namespace: str, namespaces: str, image: str, **options: Any) -> None:
+    """Install the operator, its permissions and the CRDs of TFJob on the cluster of the current context.
+
+    Running it again upgrades: what has not changed stays, what is no longer needed is deleted. Before anything is
+    made, all that stands in the way is reported: missing permissions, another TFJob operator, its webhook.
+
+    \b
+    Examples:
+      tfyard install                                    # for all namespaces
+      tfyard install --namespaces team-a,team-b -n ml   # with Roles only, nothing cluster-wide but the CRDs
+      tfyard install --dry-run=client > install.yaml    # what it would apply
+      tfyard install --replace-kubeflow                 # take TFJobs over from training-operator
+    """
+    settings = Settings(
+        image=image,
+        namespace=namespace,
+        namespaces=tuple(name.strip() for name in namespaces.split(",") if name.strip()),
+        cloud=options["cloud"] or "",
+        replicas=options["replicas"],
+        versions=tuple(chosen_versions(options["versions"])),
+    )
+    if options["dry_run"] == "client":
+        _print(settings)
+        return
+    _install(settings, options)
+
+
+def _print(settings: Settings) -> None:
+    from tfyard import formats, install
+
+    wanted = [install.namespace(settings), *install.objects(settings)]
+    click.echo(formats.to_yaml(*wanted).encode(), nl=False)
+
+
+def _install(settings: Settings, options: dict[str, Any]) -> None:
+    from tfyard.remote import installation
+
+    names = ("kubeconfig", "context", "as_user", "as_groups")
+    with cluster.client(**{name: options[name] for name in names}) as client:
+        installation.run(
+            client,
+            settings,
+            replace_kubeflow=options["replace_kubeflow"],
+            dry_run=options["dry_run"] == "server",
+            say=_say,
+        )
+        if options["dry_run"]:
+            return
+        if options["wait"]:
+            installation.wait(client, settings, options["timeout"], _say)
+            click.echo("The operator is ready.")
+    click.echo("Next: kubectl apply -f job.yaml   (or: tfyard render job.yaml | kubectl apply -f -)")
+
+
+def _say(text: str) -> None:
+    click.echo(text)

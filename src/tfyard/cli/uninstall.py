@@ -1,0 +1,28 @@
+"""`tfyard uninstall`: removes what `tfyard install` made."""
+
+import click
+
+from tfyard.cli import cluster
+
+
+@click.command("uninstall")
+@cluster.cluster_options
+@click.option("--crds", is_flag=True, help="Delete the CRDs, too; refused while there are TFJobs.")
+@click.option("--force", is_flag=True, help="With --crds: delete all TFJobs and their pods with them.")
+def command(crds: bool, force: bool, **options: str) -> None:
+    """Remove the operator and its permissions from the cluster of the current context.
+
+    TFJobs, their pods and the CRDs stay; pods that run go on, but nobody restarts them or records their end. What
+    was taken over from training-operator with --replace-kubeflow is given back to it.
+
+    \b
+    Examples:
+      tfyard uninstall
+      tfyard uninstall --crds       # if there are no TFJobs left
+    """
+    from tfyard.remote import installation
+
+    with cluster.client(**options) as client:  # type: ignore[arg-type]
+        installation.uninstall(client, crds=crds, force=force, say=click.echo)
+    if not crds:
+        click.echo("TFJobs and their CRDs were kept; `tfyard uninstall --crds` deletes the CRDs.")

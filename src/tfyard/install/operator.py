@@ -1,0 +1,161 @@
+"""The operator's own objects: Deployment, ServiceAccount, config, Service for its metrics, disruption budget."""
+
+import hashlib
+from typing import Any, Final
+
+from tfyard.model import Manifest
+
+from .clouds import CONFIGS
+from .settings import CONFIG_KEY, CONFIG_NAME, LABELS, NAME, Settings
+
+USER: Final = 65532
+"""As in distroless images: not root, and no user of a node."""
+PORT: Final = 8080
+CONFIG_FOLDER: Final = "/etc/config"
+TOKEN_FOLDER: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
+TOKEN_SECONDS: Final = 3607
+RESOURCES: Final = {
+    "limits": {"cpu": "1", "memory": "512Mi"},
+    "requests": {"cpu": "100m", "memory": "128Mi"},
+}
+
+
+def service_account(settings: Settings) -> Manifest:
+    return {
+        "apiVersion": "v1",
+        "kind": "ServiceAccount",
+        "metadata": _metadata(NAME, settings),
+        "automountServiceAccountToken": False,
+    }
+
+
+def config(settings: Settings) -> Manifest:
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": _metadata(CONFIG_NAME, settings),
+        "data": {CONFIG_KEY: CONFIGS[settings.cloud]},
+    }
+
+
+def metrics_service(settings: Settings) -> Manifest:
+    port = {"name": "metrics", "port": PORT, "targetPort": "metrics"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": _metadata(f"{NAME}-metrics", settings),
+        "spec": {"selector": LABELS, "ports": [port]},
+    }
+
+
+def disruption_budget(settings: Settings) -> Manifest:
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": _metadata(NAME, settings),
+        "spec": {"minAvailable": 1, "selector": {"matchLabels": LABELS}},
+    }
+
+
+def deployment(settings: Settings) -> Manifest:
+    spec = {
+        "replicas": settings.replicas,
+        "selector": {"matchLabels": LABELS},
+        "template": {"metadata": _pod_metadata(settings), "spec": _pod(settings)},
+    }
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": _metadata(NAME, settings),
+        "spec": spec,
+    }
+
+
+def _metadata(name: str, settings: Settings) -> Manifest:
+    return {"name": name, "namespace": settings.namespace, "labels": LABELS}
+
+
+def _pod_metadata(settings: Settings) -> Manifest:
+    metadata: Manifest = {"labels": {**LABELS, "name": NAME}}
+    if settings.cloud:  # a changed config starts new pods
+        digest = hashlib.sha256(CONFIGS[settings.cloud].encode()).hexdigest()
+        metadata["annotations"] = {"tfyard.dev/config-hash": digest}
+    return metadata
+
+
+def _pod(settings: Settings) -> Manifest:
+    pod: Manifest = {
+        "serviceAccountName": NAME,
+        "automountServiceAccountToken": False,
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": USER,
+            "runAsGroup": USER,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "containers": [_container(settings)],
+        "volumes": _volumes(settings),
+    }
+    return {**pod, "topologySpreadConstraints": [_spread()]} if settings.replicas > 1 else pod
+
+
+def _container(settings: Settings) -> Manifest:
+    config = [{"name": "config", "mountPath": CONFIG_FOLDER, "readOnly": True}] if settings.cloud else []
+    return {
+        "name": NAME,
+        "image": settings.image,
+        "args": _arguments(settings),
+        "env": [{"name": "POD_NAMESPACE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}}],
+        "ports": [{"name": "metrics", "containerPort": PORT}],
+        "livenessProbe": _probe("/healthz", period=20, failures=3),
+        "readinessProbe": _probe("/readyz", period=10, failures=3),
+        "startupProbe": _probe("/healthz", period=2, failures=30),
+        "resources": RESOURCES,
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "capabilities": {"drop": ["ALL"]},
+            "readOnlyRootFilesystem": True,
+        },
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "volumeMounts": [*config, {"name": "token", "mountPath": TOKEN_FOLDER, "readOnly": True}],
+    }
+
+
+def _arguments(settings: Settings) -> list[str]:
+    """`--bind`: on all addresses of the pod, because the kubelet probes it from outside."""
+    arguments = ["operator", f"--bind=:{PORT}"]
+    if settings.namespaces:
+        arguments.append(f"--namespaces={','.join(settings.namespaces)}")
+    if settings.cloud:
+        arguments.append(f"--config={CONFIG_FOLDER}/{CONFIG_KEY}")
+    return arguments
+
+
+def _probe(path: str, *, period: int, failures: int) -> Manifest:
+    return {
+        "httpGet": {"path": path, "port": "metrics"},
+        "periodSeconds": period,
+        "failureThreshold": failures,
+        "timeoutSeconds": 5,
+    }
+
+
+def _volumes(settings: Settings) -> list[Manifest]:
+    """The token as every pod gets it by default, but in this pod's own words: nothing else is mounted."""
+    sources: list[dict[str, Any]] = [
+        {"serviceAccountToken": {"path": "token", "expirationSeconds": TOKEN_SECONDS}},
+        {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
+        {"downwardAPI": {"items": [{"path": "namespace", "fieldRef": {"fieldPath": "metadata.namespace"}}]}},
+    ]
+    config = [{"name": "config", "configMap": {"name": CONFIG_NAME}}] if settings.cloud else []
+    return [*config, {"name": "token", "projected": {"sources": sources}}]
+
+
+def _spread() -> Manifest:
+    """Two operators on one node would go with it together."""
+    return {
+        "maxSkew": 1,
+        "topologyKey": "kubernetes.io/hostname",
+        "whenUnsatisfiable": "ScheduleAnyway",
+        "labelSelector": {"matchLabels": LABELS},
+    }

@@ -1,0 +1,119 @@
+"""RBAC: roles for the operator, written from the table of permissions, and for the people who train."""
+
+from collections.abc import Iterable, Mapping
+
+from tfyard.model import Manifest
+
+from . import permissions
+from .permissions import Permission
+from .settings import LABELS, NAME, Settings
+
+GROUPS = ("kubeflow.org", "tensorflow.org")
+RBAC = "rbac.authorization.k8s.io"
+
+OPERATOR_RULES = (
+    *(each for group in GROUPS for each in permissions.of_jobs(group)),
+    *(permissions.of_finalizers(group) for group in GROUPS),
+    *permissions.of_children(),
+    permissions.EVENTS,
+)
+GANG_SCHEDULERS = {
+    "core": permissions.of_pod_groups("scheduling.k8s.io", patch=False),
+    "volcano": permissions.of_pod_groups("scheduling.volcano.sh", patch=True),
+    "scheduler-plugins": permissions.of_pod_groups("scheduling.x-k8s.io", patch=True),
+}
+"""What the operator needs for `--gang-scheduler`; `auto` may find any of them."""
+GANG_SCHEDULERS["auto"] = [each for wanted in GANG_SCHEDULERS.values() for each in wanted]
+
+VIEW, EDIT = "tfyard-view", "tfyard-edit"
+READ = ("get", "list", "watch")
+CHANGE = ("create", "delete", "deletecollection", "patch", "update")
+OPEN = ("create", "get")
+"""For exec and port-forward: a WebSocket is opened by a GET, but since Kubernetes 1.35 needs `create`."""
+VIEW_RULES = (
+    *(Permission(group, "tfjobs", READ) for group in GROUPS),
+    *(Permission(group, "tfjobs", ("get",), "status") for group in GROUPS),
+    *(
+        Permission("", resource, READ)
+        for resource in ("configmaps", "events", "persistentvolumeclaims", "pods")
+    ),
+    Permission("", "pods", ("get",), "log"),
+)
+EDIT_RULES = (
+    *VIEW_RULES,
+    *(Permission(group, "tfjobs", CHANGE) for group in GROUPS),
+    *(Permission(group, "tfjobs", ("get", "patch", "update"), "scale") for group in GROUPS),
+    *(
+        Permission("", resource, ("create", "delete"))
+        for resource in ("configmaps", "persistentvolumeclaims", "pods")
+    ),
+    *(Permission("", "pods", OPEN, subresource) for subresource in ("exec", "portforward")),
+)
+"""What submitting, reading logs, copying results and port-forwarding need. Not Secrets."""
+
+
+def operator_roles(settings: Settings) -> list[Manifest]:
+    """One ClusterRole, or one Role per namespace; and in its own namespace, the lease."""
+    work = rules(OPERATOR_RULES)
+    if settings.is_cluster_wide:
+        work += rules([permissions.NODES])
+        found = [*_role("ClusterRole", NAME, "", work, settings.namespace)]
+    else:
+        found = [
+            each
+            for namespace in settings.namespaces
+            for each in _role("Role", NAME, namespace, work, settings.namespace)
+        ]
+    lease = rules([permissions.of_lease(settings.namespace)])
+    return [*found, *_role("Role", f"{NAME}-lease", settings.namespace, lease, settings.namespace)]
+
+
+def people_roles() -> list[Manifest]:
+    """Aggregated into the built-in roles: who may view or edit a namespace may view or edit its TFJobs."""
+    return [
+        _cluster_role(VIEW, rules(VIEW_RULES), _aggregated("view")),
+        _cluster_role(EDIT, rules(EDIT_RULES), _aggregated("edit", "admin")),
+    ]
+
+
+def rules(wanted: Iterable[Permission]) -> list[Manifest]:
+    """RBAC's rules: verbs of the same resource together, resources with the same verbs together."""
+    verbs: dict[tuple[str, str, str], set[str]] = {}
+    for each in wanted:
+        resource = f"{each.resource}/{each.subresource}".rstrip("/")
+        for verb in each.verbs:
+            name = "" if verb == "create" else each.name  # a rule cannot name what does not exist yet
+            verbs.setdefault((each.group, resource, name), set()).add(verb)
+    alike: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
+    for (group, resource, name), found in sorted(verbs.items()):
+        alike.setdefault((group, name, tuple(sorted(found))), []).append(resource)
+    return [_rule(group, resources, name, found) for (group, name, found), resources in alike.items()]
+
+
+def _rule(group: str, resources: list[str], name: str, verbs: tuple[str, ...]) -> Manifest:
+    names = {"resourceNames": [name]} if name else {}
+    return {"apiGroups": [group], "resources": resources, **names, "verbs": list(verbs)}
+
+
+def _role(
+    kind: str, name: str, namespace: str, allowed: list[Manifest], home: str
+) -> tuple[Manifest, Manifest]:
+    """The role, and its binding to the operator's ServiceAccount in the namespace `home`."""
+    metadata = {"name": name, **({"namespace": namespace} if namespace else {}), "labels": LABELS}
+    binding = {
+        "apiVersion": f"{RBAC}/v1",
+        "kind": f"{kind}Binding",
+        "metadata": metadata,
+        "roleRef": {"apiGroup": RBAC, "kind": kind, "name": name},
+        "subjects": [{"kind": "ServiceAccount", "name": NAME, "namespace": home}],
+    }
+    return {"apiVersion": f"{RBAC}/v1", "kind": kind, "metadata": metadata, "rules": allowed}, binding
+
+
+def _cluster_role(name: str, allowed: list[Manifest], labels: Mapping[str, str]) -> Manifest:
+    metadata = {"name": name, "labels": {**LABELS, **labels}}
+    return {"apiVersion": f"{RBAC}/v1", "kind": "ClusterRole", "metadata": metadata, "rules": allowed}
+
+
+def _aggregated(*roles: str) -> dict[str, str]:
+    return {f"{RBAC}/aggregate-to-{role}": "true" for role in roles}

@@ -1,0 +1,24 @@
+"""Asking the server whether we may do something: it answers for every kind of authorization."""
+
+from typing import Any
+
+from tfyard.install.permissions import Permission
+from tfyard.kube.requests import Request, Resource, create
+
+REVIEWS = Resource("authorization.k8s.io", "v1", "selfsubjectaccessreviews", namespaced=False)
+
+
+def review(permission: Permission, verb: str) -> Request:
+    attributes = {
+        "verb": verb,
+        "namespace": permission.namespace,
+        "group": permission.group,
+        "resource": permission.resource,
+        "subresource": permission.subresource,
+        "name": "" if verb == "create" else permission.name,  # a role cannot name what does not exist yet
+    }
+    return create(REVIEWS.path(), {"spec": {"resourceAttributes": attributes}})
+
+
+def is_allowed(answer: Any) -> bool:
+    return bool(answer["status"]["allowed"])

@@ -1,0 +1,140 @@
+"""What a request needs to be accepted: headers and a TLS context, from a kubeconfig or from an exec plugin.
+
+Shared by both transports, so it imports neither asyncio nor aiohttp.
+"""
+
+import base64
+import contextlib
+import os
+import ssl
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from tfyard.kube.errors import BadKubeconfig
+from tfyard.kube.kubeconfig import Access, Cluster, Exec, material
+
+EXEC_TIMEOUT = 60.0
+
+Headers = tuple[tuple[str, str], ...]
+"""A name may occur twice: one Impersonate-Group per group."""
+Keys = tuple[bytes, bytes, bytes]
+"""PEM: whom to trust, our certificate, our key."""
+
+
+class ExecStatus(msgspec.Struct, frozen=True, rename="camel"):
+    token: str = ""
+    client_certificate_data: str = ""
+    client_key_data: str = ""
+    expiration_timestamp: datetime | None = None
+
+
+class ExecCredential(msgspec.Struct, frozen=True):
+    status: ExecStatus
+
+
+def headers(access: Access, token: str) -> Headers:
+    user = access.user
+    found = [("Accept", "application/json"), ("User-Agent", "tfyard"), ("Accept-Encoding", "gzip")]
+    if token:
+        found.append(("Authorization", f"Bearer {token}"))
+    elif user.username:
+        pair = base64.b64encode(f"{user.username}:{user.password}".encode()).decode()
+        found.append(("Authorization", f"Basic {pair}"))
+    if user.impersonate:
+        found.append(("Impersonate-User", user.impersonate))
+    return (*found, *(("Impersonate-Group", group) for group in user.impersonate_groups or []))
+
+
+def keys(access: Access, status: ExecStatus) -> Keys:
+    user, trusted = access.user, _trusted(access.cluster)
+    if status.client_certificate_data:
+        return trusted, status.client_certificate_data.encode(), status.client_key_data.encode()
+    certificate = material(user.client_certificate_data, user.client_certificate)
+    return trusted, certificate, material(user.client_key_data, user.client_key)
+
+
+def tls(cluster: Cluster, found: Keys) -> ssl.SSLContext | None:
+    """None: the server does not use TLS."""
+    if cluster.server.startswith("http://"):
+        return None
+    try:
+        return _tls(cluster, *found)
+    except (ssl.SSLError, ValueError) as problem:
+        raise BadKubeconfig(f"certificate or key cannot be used: {problem}") from problem
+
+
+def _tls(cluster: Cluster, trusted: bytes, certificate: bytes, key: bytes) -> ssl.SSLContext:
+    context = ssl.create_default_context(cadata=trusted.decode() or None)
+    # Python 3.13 turned strict checks on, which many clusters' long-lived CAs (no key identifier) fail.
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    if cluster.insecure_skip_tls_verify:
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    if certificate:
+        with _as_file(certificate + b"\n" + key) as path:
+            context.load_cert_chain(path)
+    return context
+
+
+def read_token(path: str) -> str:
+    try:
+        with open(path) as file:  # noqa: PTH123 - replaced by a kubelet's symlink swap; only its text matters
+            return file.read().strip()
+    except OSError as problem:
+        raise BadKubeconfig(f"token cannot be read: {problem}") from problem
+
+
+# --- exec plugins
+
+
+def plugin_environment(plugin: Exec, cluster: Cluster) -> dict[str, str]:
+    info: dict[str, Any] = {"interactive": False}
+    if plugin.provide_cluster_info:
+        info["cluster"] = {"server": cluster.server, **_cluster_info(cluster)}
+    asked = {"apiVersion": plugin.api_version, "kind": "ExecCredential", "spec": info}
+    chosen = {pair["name"]: pair["value"] for pair in plugin.env or []}
+    return {**os.environ, **chosen, "KUBERNETES_EXEC_INFO": msgspec.json.encode(asked).decode()}
+
+
+def plugin_status(plugin: Exec, output: bytes, code: int | None) -> ExecStatus:
+    """What a plugin's output and exit code mean."""
+    if code:
+        raise BadKubeconfig(f"{plugin.command} ended with {code}. {plugin.install_hint}".strip())
+    try:
+        return msgspec.json.decode(output, type=ExecCredential).status
+    except msgspec.DecodeError as problem:
+        raise BadKubeconfig(f"{plugin.command} printed no ExecCredential: {problem}") from problem
+
+
+def plugin_missing(plugin: Exec, problem: OSError) -> BadKubeconfig:
+    return BadKubeconfig(f"{plugin.command} cannot be run: {problem}. {plugin.install_hint}".strip())
+
+
+def plugin_too_slow(plugin: Exec) -> BadKubeconfig:
+    return BadKubeconfig(f"{plugin.command} gave no credentials within {EXEC_TIMEOUT:.0f} s")
+
+
+def _cluster_info(cluster: Cluster) -> dict[str, Any]:
+    trusted = _trusted(cluster)
+    return {"certificate-authority-data": base64.b64encode(trusted).decode()} if trusted else {}
+
+
+def _trusted(cluster: Cluster) -> bytes:
+    return material(cluster.certificate_authority_data, cluster.certificate_authority)
+
+
+@contextlib.contextmanager
+def _as_file(pem: bytes) -> Iterator[str]:
+    """Python's ssl reads certificates from files only. This one is on no disk, where the system can do that."""
+    if hasattr(os, "memfd_create"):
+        with os.fdopen(os.memfd_create("tfyard"), "wb", buffering=0) as file:
+            file.write(pem)
+            yield f"/proc/self/fd/{file.fileno()}"
+        return
+    import tempfile
+
+    with tempfile.NamedTemporaryFile(buffering=0) as private:
+        private.write(pem)
+        yield private.name

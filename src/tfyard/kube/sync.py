@@ -1,0 +1,190 @@
+"""A synchronous client for commands that ask a few questions and end, and for notebooks, which run a loop already.
+
+The same requests and errors as transport.py. It imports neither asyncio nor aiohttp, which take longer to import
+than such a command may last.
+"""
+
+import http.client
+import random
+import socket
+import ssl
+import time
+from typing import Any, Self, TypeVar, overload
+from urllib.parse import urlsplit
+
+import msgspec
+
+from tfyard.kube import login as logins
+from tfyard.kube.decoding import decode
+from tfyard.kube.errors import BadKubeconfig, Transient, Unauthorized, Unreachable, build_error
+from tfyard.kube.kubeconfig import Access, Cluster, Exec
+from tfyard.kube.login import ExecStatus, Headers
+from tfyard.kube.requests import Request, may_repeat
+from tfyard.model.backoff import Backoff
+
+T = TypeVar("T")
+
+ANYTHING: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
+TIMEOUT = 30.0
+ATTEMPTS = 4
+BACKOFF = Backoff(first=0.2, longest=5.0, jitter=0.5)
+
+
+class SyncClient:
+    """One connection to one apiserver as one user: `with SyncClient(access) as client`."""
+
+    def __init__(self, access: Access, timeout: float = TIMEOUT) -> None:
+        self.access, self._timeout = access, timeout
+        self._headers: Headers = ()
+        self._connection: http.client.HTTPConnection | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    @overload
+    def send(self, request: Request) -> Any: ...
+    @overload
+    def send(self, request: Request, into: msgspec.json.Decoder[T]) -> T: ...
+    def send(self, request: Request, into: msgspec.json.Decoder[Any] = ANYTHING) -> Any:
+        """The decoded answer, or one of kube.errors. Retried only where that cannot act twice."""
+        return decode(into, self.read(request))
+
+    def read(self, request: Request) -> bytes:
+        """The answer as it is, such as a log."""
+        backoff, renewed = BACKOFF, False
+        while True:
+            try:
+                return self._once(request)
+            except Unauthorized:
+                if renewed or not self.access.user.is_renewable:
+                    raise
+                renewed = True
+                self.close()
+            except Transient as problem:
+                backoff = backoff.next()
+                if backoff.failures == ATTEMPTS or not may_repeat(request, problem):
+                    raise
+                time.sleep(max(problem.retry_after or 0.0, 0.0) + backoff.delay(random.random()))
+
+    def _once(self, request: Request) -> bytes:
+        connection, sent = self._connect(), False
+        try:
+            if connection.sock is None:
+                connection.connect()
+            sent = True
+            _ask(connection, request, self._headers)
+            response = connection.getresponse()
+            answer = _decompressed(response.read(), response.getheader("Content-Encoding", ""))
+        except (OSError, http.client.HTTPException) as problem:
+            self.close()
+            raise self._unreachable(problem, sent) from problem
+        if response.will_close:
+            self.close()
+        if response.status >= 400:
+            raise build_error(response.status, answer, _retry_after(response))
+        return answer
+
+    def _unreachable(self, problem: Exception, sent: bool) -> Unreachable:
+        server = self.access.cluster.server
+        if isinstance(problem, TimeoutError):
+            return Unreachable(f"{server}: no answer within {self._timeout:g} s", sent)
+        return Unreachable(f"{server}: {problem or type(problem).__name__}", sent)
+
+    def _connect(self) -> http.client.HTTPConnection:
+        if self._connection is None:
+            access, status = self.access, _status(self.access)
+            self._headers = logins.headers(access, status.token)
+            context = logins.tls(access.cluster, logins.keys(access, status))
+            self._connection = _connection(access.cluster, context, self._timeout)
+        return self._connection
+
+
+class _TlsConnection(http.client.HTTPSConnection):
+    """With a name to check the certificate against that is not the address (`tls-server-name`)."""
+
+    def __init__(self, host: str, port: int | None, context: ssl.SSLContext, name: str) -> None:
+        super().__init__(host, port, context=context)
+        self._tls, self._name = context, name
+
+    def connect(self) -> None:
+        http.client.HTTPConnection.connect(self)
+        self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.sock = self._tls.wrap_socket(self.sock, server_hostname=self._name)
+
+
+def _ask(connection: http.client.HTTPConnection, request: Request, headers: Headers) -> None:
+    """Not by `request()`, which takes a mapping: a name may occur twice."""
+    connection.putrequest(request.method, request.path, skip_accept_encoding=True)
+    if request.body is not None:
+        length = str(len(request.body))
+        headers = (*headers, ("Content-Type", request.content_type), ("Content-Length", length))
+    for name, value in headers:
+        connection.putheader(name, value)
+    connection.endheaders(request.body)
+
+
+def _connection(
+    cluster: Cluster, context: ssl.SSLContext | None, timeout: float
+) -> http.client.HTTPConnection:
+    server, proxy = urlsplit(cluster.server), urlsplit(cluster.proxy_url)
+    first = proxy if cluster.proxy_url else server
+    if proxy.scheme not in ("", "http"):
+        raise BadKubeconfig(f"proxy-url {cluster.proxy_url}: only http:// proxies are supported here")
+    host, port = first.hostname or "", first.port or (443 if first.scheme == "https" else 80)
+    if context is None:
+        made = http.client.HTTPConnection(host, port)
+    else:
+        made = _TlsConnection(host, port, context, cluster.tls_server_name or server.hostname or "")
+    made.timeout = timeout
+    if cluster.proxy_url:
+        made.set_tunnel(server.hostname or "", server.port or 443)
+    return made
+
+
+def _status(access: Access) -> ExecStatus:
+    user = access.user
+    if user.exec:
+        return _run(user.exec, access.cluster)
+    return ExecStatus(token=logins.read_token(user.token_file) if user.token_file else user.token)
+
+
+def _run(plugin: Exec, cluster: Cluster) -> ExecStatus:
+    """Its standard error is ours: plugins print instructions for people there ("open this page to log in")."""
+    import subprocess
+
+    command = [plugin.command, *(plugin.args or [])]
+    try:
+        done = subprocess.run(
+            command,
+            env=logins.plugin_environment(plugin, cluster),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            timeout=logins.EXEC_TIMEOUT,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as problem:
+        raise logins.plugin_too_slow(plugin) from problem
+    except OSError as problem:
+        raise logins.plugin_missing(plugin, problem) from problem
+    return logins.plugin_status(plugin, done.stdout, done.returncode)
+
+
+def _decompressed(answer: bytes, encoding: str) -> bytes:
+    if encoding != "gzip":
+        return answer
+    import zlib
+
+    return zlib.decompress(answer, zlib.MAX_WBITS | 16)
+
+
+def _retry_after(response: http.client.HTTPResponse) -> float | None:
+    waiting = response.getheader("Retry-After", "")
+    return float(waiting) if waiting.isdigit() else None

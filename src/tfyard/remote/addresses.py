@@ -1,0 +1,33 @@
+"""Where objects of each kind are on the server."""
+
+from tfyard.kube import Resource, requests
+from tfyard.model import Manifest
+
+RBAC = "rbac.authorization.k8s.io"
+DEPLOYMENTS = Resource("apps", "v1", "deployments")
+WEBHOOKS = Resource("admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations", namespaced=False)
+KINDS = {
+    "Namespace": requests.NAMESPACES,
+    "CustomResourceDefinition": requests.CRDS,
+    "ServiceAccount": requests.SERVICE_ACCOUNTS,
+    "ConfigMap": requests.CONFIG_MAPS,
+    "Service": requests.SERVICES,
+    "Deployment": DEPLOYMENTS,
+    "PodDisruptionBudget": Resource("policy", "v1", "poddisruptionbudgets"),
+    "Role": Resource(RBAC, "v1", "roles"),
+    "RoleBinding": Resource(RBAC, "v1", "rolebindings"),
+    "ClusterRole": Resource(RBAC, "v1", "clusterroles", namespaced=False),
+    "ClusterRoleBinding": Resource(RBAC, "v1", "clusterrolebindings", namespaced=False),
+}
+"""What is installed, in the order in which it is created."""
+
+
+def path_of(manifest: Manifest) -> str:
+    metadata = manifest["metadata"]
+    return KINDS[manifest["kind"]].path(metadata.get("namespace", ""), metadata["name"])
+
+
+def title(manifest: Manifest) -> str:
+    """As kubectl names an object: deployment.apps/tf-job-operator."""
+    group = KINDS[manifest["kind"]].group
+    return f"{manifest['kind'].lower()}{f'.{group}' if group else ''}/{manifest['metadata']['name']}"

@@ -1,0 +1,248 @@
+"""Installing the operator on a cluster, and removing it: everything that stands in the way is found first."""
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from msgspec.structs import replace
+
+from tfyard import install
+from tfyard.errors import TfyardError
+from tfyard.formats import crd
+from tfyard.formats.tfjob.versions import VERSIONS
+from tfyard.install import Settings
+from tfyard.install.permissions import Permission
+from tfyard.install.settings import LABELS
+from tfyard.kube import KubeError, NotFound, Refused, requests
+from tfyard.kube.access_reviews import is_allowed, review
+from tfyard.kube.sync import SyncClient
+from tfyard.model import Manifest
+
+from . import takeover
+from .addresses import KINDS, path_of, title
+
+OLDEST_MINOR = 30
+"""Of Kubernetes 1: the CRDs' rules use `optionalOldSelf`."""
+FIELD_MANAGER = "tfyard-install"
+LONGEST_STOP = 120.0
+"""Seconds; the grace period of its pods is 30."""
+STRICT = {"fieldManager": FIELD_MANAGER, "force": "true", "fieldValidation": "Strict"}
+INSTALLED = [kind for kind in KINDS if kind not in ("Namespace", "CustomResourceDefinition")]
+"""What belongs to an installation alone."""
+
+Say = Callable[[str], None]
+
+
+class CannotInstall(TfyardError):
+    """Carries every reason at once."""
+
+    def __init__(self, reasons: Iterable[str]) -> None:
+        super().__init__("nothing was installed:\n" + "\n".join(f"  - {reason}" for reason in reasons))
+
+
+def run(client: SyncClient, settings: Settings, *, replace_kubeflow: bool, dry_run: bool, say: Say) -> None:
+    """`dry_run`: the server checks everything and stores nothing."""
+    settings = with_served_versions(client, settings)
+    reasons = [*_reasons(client, settings), *takeover.conflicts(client, settings, replace_kubeflow)]
+    if reasons:
+        raise CannotInstall(reasons)
+    if replace_kubeflow and not dry_run:
+        takeover.replace_kubeflow(client, say)
+    wanted = [install.namespace(settings), *install.objects(settings)]
+    has_namespace = _exists(client, wanted[0])
+    for manifest in wanted:
+        if dry_run and not has_namespace and "namespace" in manifest["metadata"]:
+            say(f"{title(manifest)} not checked: the namespace does not exist yet")
+        else:
+            _apply(client, manifest, dry_run=dry_run)
+            say(f"{title(manifest)} serverside-applied{' (server dry run)' if dry_run else ''}")
+    if not dry_run:
+        _prune(client, wanted, say)
+
+
+def with_served_versions(client: SyncClient, settings: Settings) -> Settings:
+    """With every version that the cluster serves already: there may be jobs and manifests of it."""
+    served = {*settings.versions}
+    for definition in crd.crds(VERSIONS):
+        try:
+            served |= {*crd.served_by(client.send(requests.get(path_of(definition))))}
+        except Refused:
+            continue  # not there, or not to be read by us: applying it will tell
+    return replace(settings, versions=tuple(name for name in VERSIONS if name in served))
+
+
+def uninstall(client: SyncClient, *, crds: bool, force: bool, say: Say) -> None:
+    """Everything with our label but the namespace. Jobs and their pods stay, and so do CRDs unless asked for."""
+    if crds and not force and (jobs := _jobs(client)):
+        cost = "deleting the CRDs deletes them and their pods"
+        raise TfyardError(f"nothing was deleted: {jobs} exist, and {cost}; add --force to do that")
+    found = [each for kind in reversed(INSTALLED) for each in installed(client, kind)]
+    if not found:
+        say("the operator is not installed here")
+    for manifest in found:
+        _delete(client, manifest, say)
+    _wait_for_pods_to_go(client, say)
+    takeover.give_back(client, say)
+    if crds:
+        for definition in crd.crds(VERSIONS):
+            _delete(client, definition, say)
+
+
+def installed(client: SyncClient, kind: str) -> list[Manifest]:
+    """The objects of a kind that an installation has made, in all namespaces."""
+    answer = client.send(requests.get(KINDS[kind].path(), requests.selecting(LABELS)))
+    return [{**each, "kind": kind} for each in answer["items"]]
+
+
+# --- what stands in the way
+
+
+def _reasons(client: SyncClient, settings: Settings) -> Iterator[str]:
+    version = client.send(requests.get("/version"))
+    minor = int("".join(filter(str.isdigit, version["minor"])) or 0)
+    if minor < OLDEST_MINOR:
+        yield f"this is Kubernetes {version['gitVersion']}; at least 1.{OLDEST_MINOR} is needed"
+    denied = [each for each in _needed(settings) if not _has(client, each)]
+    for permission in denied:
+        yield f"you may not {permission}"
+    if not denied:
+        yield from _refused(client, settings)
+
+
+def _needed(settings: Settings) -> list[Permission]:
+    """To create or change each object."""
+    wanted = [install.namespace(settings), *install.objects(settings)]
+    found = {}
+    for manifest in wanted:
+        kind, namespace = KINDS[manifest["kind"]], manifest["metadata"].get("namespace", "")
+        found[kind, namespace] = Permission(kind.group, kind.plural, ("create", "patch"), namespace=namespace)
+    return list(found.values())
+
+
+def _has(client: SyncClient, permission: Permission) -> bool:
+    return all(is_allowed(client.send(review(permission, verb))) for verb in permission.verbs)
+
+
+def _refused(client: SyncClient, settings: Settings) -> Iterator[str]:
+    """By a dry run of roles: nobody may grant what they do not have."""
+    for manifest in install.objects(settings):
+        if manifest["kind"] in ("ClusterRole", "Role"):
+            try:
+                _apply(client, manifest, dry_run=True)
+            except NotFound:
+                continue  # in a namespace that is about to be created
+            except Refused as refusal:
+                yield f"{title(manifest)}: {refusal}"
+
+
+def _jobs(client: SyncClient) -> str:
+    """How many TFJobs there are, in words; empty: none."""
+    count = 0
+    for definition in crd.crds(VERSIONS):
+        spec = definition["spec"]
+        stored = next(version["name"] for version in spec["versions"] if version["storage"])
+        try:
+            count += len(client.send(requests.get(f"/apis/{spec['group']}/{stored}/tfjobs"))["items"])
+        except NotFound:
+            continue
+    return f"{count} TFJob{'s' if count > 1 else ''}" if count else ""
+
+
+# --- one object
+
+
+def _apply(client: SyncClient, manifest: Manifest, *, dry_run: bool) -> Any:
+    query = {**STRICT, **({"dryRun": "All"} if dry_run else {})}
+    request = requests.patch(path_of(manifest), manifest, requests.Patch.APPLY, query)
+    try:
+        return client.send(request)
+    except Refused as refusal:
+        if dry_run:
+            raise
+        raise TfyardError(f"{title(manifest)}: {refusal}") from refusal
+
+
+def _exists(client: SyncClient, manifest: Manifest) -> bool:
+    try:
+        client.send(requests.get(path_of(manifest)))
+    except NotFound:
+        return False
+    return True
+
+
+def _prune(client: SyncClient, wanted: list[Manifest], say: Say) -> None:
+    """What an earlier installation with other settings has left, such as roles in a namespace that is no longer
+    among `namespaces`."""
+    kept = {path_of(manifest) for manifest in wanted}
+    for manifest in (each for kind in INSTALLED for each in installed(client, kind)):
+        if path_of(manifest) not in kept:
+            _delete(client, manifest, say)
+
+
+def _delete(client: SyncClient, manifest: Manifest, say: Say) -> None:
+    try:
+        client.send(requests.delete(path_of(manifest), propagation="Background"))
+    except NotFound:
+        return
+    except KubeError as problem:
+        raise TfyardError(f"{title(manifest)} was not deleted: {problem}") from problem
+    say(f"{title(manifest)} deleted")
+
+
+# --- waiting
+
+
+def wait(client: SyncClient, settings: Settings, timeout: float, say: Say) -> None:
+    """Until a leader reconciles jobs. Says what it waits for, once per change."""
+    end, said = time.monotonic() + timeout, ""
+    while (waiting := _waits_for(client, settings)) and time.monotonic() < end:
+        if waiting != said:
+            say(f"waiting: {waiting}")
+            said = waiting
+        time.sleep(0.5)
+    if waiting:
+        raise TfyardError(f"the operator is installed, but not ready after {timeout:g} s: {waiting}")
+
+
+def _wait_for_pods_to_go(client: SyncClient, say: Say) -> None:
+    """No other operator may start before ours has ended."""
+    end, said = time.monotonic() + LONGEST_STOP, False
+    while pods := client.send(requests.get(requests.PODS.path(), requests.selecting(LABELS)))["items"]:
+        if time.monotonic() > end:
+            raise TfyardError(f"pod {pods[0]['metadata']['name']} has not ended after {LONGEST_STOP:g} s")
+        if not said:
+            say("waiting: the operator's pods to end")
+            said = True
+        time.sleep(0.5)
+
+
+def _waits_for(client: SyncClient, settings: Settings) -> str:
+    """Empty: it is ready."""
+    path = KINDS["Deployment"].path(settings.namespace, install.NAME)
+    found = client.send(requests.get(path))
+    status = found.get("status") or {}
+    is_seen = status.get("observedGeneration", 0) >= found["metadata"]["generation"]
+    if (
+        not is_seen
+        or status.get("updatedReplicas", 0) < settings.replicas
+        or not status.get("availableReplicas")
+    ):
+        return _why_not_available(client, settings) or "its pods to be ready"
+    try:
+        lease = client.send(requests.get(requests.LEASES.path(settings.namespace, "tfyard-operator")))
+    except NotFound:
+        return "a leader to be elected"
+    return "" if lease["spec"].get("holderIdentity") else "a leader to be elected"
+
+
+def _why_not_available(client: SyncClient, settings: Settings) -> str:
+    pods = client.send(requests.get(requests.PODS.path(settings.namespace), requests.selecting(LABELS)))
+    for pod in pods["items"]:
+        for condition in pod.get("status", {}).get("conditions") or []:
+            if condition["type"] == "PodScheduled" and condition["status"] == "False":
+                return f"{pod['metadata']['name']}: {condition.get('message', '')}"
+        for container in pod.get("status", {}).get("containerStatuses") or []:
+            state = container["state"].get("waiting") or container["state"].get("terminated") or {}
+            if state.get("reason"):
+                return f"{pod['metadata']['name']}: {state['reason']} {state.get('message', '')}".strip()
+    return ""

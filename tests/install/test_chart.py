@@ -1,0 +1,199 @@
+"""The chart as the real helm renders it: the same objects as `tfyard install`."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.cli.running import ROOT
+from tests.controller.test_permissions import asked, granted
+from tests.helm import CHART, Helm, HelmFailed
+from tfyard import __version__
+from tfyard.formats.tfjob.versions import VERSIONS
+from tfyard.install import NAME, REPOSITORY, Settings, objects, permissions, roles
+from tfyard.install.permissions import Permission
+from tfyard.model import Manifest
+
+OF_HELM = (
+    "app.kubernetes.io/instance",
+    "app.kubernetes.io/managed-by",
+    "app.kubernetes.io/version",
+    "helm.sh/chart",
+    "helm.sh/resource-policy",
+)
+"""Labels and annotations that only Helm's objects have."""
+Key = tuple[str, str, str]
+
+
+def render(helm: Helm, *options: str) -> list[Manifest]:
+    """What is installed; hooks such as the test's pod are not."""
+    text = helm("template", "tf-job", str(CHART), "--namespace=tfyard", *options)
+    found = [each for each in yaml.load_all(text, yaml.CSafeLoader) if each]
+    return [each for each in found if "helm.sh/hook" not in (each["metadata"].get("annotations") or {})]
+
+
+def by_name(manifests: list[Manifest]) -> dict[Key, Manifest]:
+    return {
+        (each["kind"], each["metadata"].get("namespace", ""), each["metadata"]["name"]): _plain(each)
+        for each in manifests
+    }
+
+
+def _plain(manifest: Manifest) -> Manifest:
+    metadata = {
+        field: {key: text for key, text in value.items() if key not in OF_HELM}
+        if isinstance(value, dict)
+        else value
+        for field, value in manifest["metadata"].items()
+    }
+    return {**manifest, "metadata": {field: value for field, value in metadata.items() if value != {}}}
+
+
+def the(kind: str, manifests: list[Manifest]) -> Manifest:
+    (found,) = [each for each in manifests if each["kind"] == kind]
+    return found
+
+
+def container(manifests: list[Manifest]) -> Manifest:
+    found: Manifest = the("Deployment", manifests)["spec"]["template"]["spec"]["containers"][0]
+    return found
+
+
+def test_lint_finds_nothing(helm: Helm) -> None:
+    assert "0 chart(s) failed" in helm("lint", "--strict", str(CHART))
+
+
+@pytest.mark.parametrize(
+    ("options", "settings"),
+    [
+        ("", {}),
+        ("cloud=azure", {"cloud": "azure"}),
+        ("cloud=gke", {"cloud": "gke"}),
+        ("replicaCount=2,namespaces={a,b}", {"replicas": 2, "namespaces": ("a", "b")}),
+        ("crds.versions={all}", {"versions": tuple(VERSIONS)}),
+        ("image=registry.example/mine:2", {"image": "registry.example/mine:2"}),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_the_chart_installs_what_tfyard_installs(helm: Helm, options: str, settings: dict[str, Any]) -> None:
+    wanted = Settings(**{"image": f"{REPOSITORY}:{__version__}", **settings})
+    plain = json.loads(json.dumps(objects(wanted)))
+    assert by_name(render(helm, "--set", options)) == by_name(plain)
+
+
+@pytest.mark.parametrize(
+    ("options", "more"),
+    [
+        ("", [permissions.NODES]),
+        ("namespaces={a}", []),
+        ("compat=kubeflow", [permissions.NODES, permissions.ADOPTED_SERVICES]),
+        *(
+            (f"gangScheduler={name}", [permissions.NODES, *wanted])
+            for name, wanted in roles.GANG_SCHEDULERS.items()
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_every_option_grants_what_the_operator_then_asks_for_and_no_verb_more(
+    helm: Helm, options: str, more: list[Permission]
+) -> None:
+    of_jobs = [each for group in roles.GROUPS for each in permissions.of_jobs(group)]
+    finalizers = [permissions.of_finalizers(group) for group in roles.GROUPS]
+    always = [*of_jobs, *finalizers, *permissions.of_children(), permissions.EVENTS, permissions.LEASE]
+    found = [each for each in render(helm, "--set", options) if each["metadata"]["name"].startswith(NAME)]
+    assert granted(found) == asked(*always, *more)
+
+
+def test_values_of_2017_work(helm: Helm) -> None:
+    then = render(helm, "--set", "cloud=azure,rbac.install=true,image=registry.example/mine:2")
+    now = render(
+        helm, "--set", "cloud=azure", "--set-json", 'image={"repository":"registry.example/mine","tag":"2"}'
+    )
+    assert then == now
+    without = render(helm, "--set", "rbac.install=false")
+    assert {each["metadata"]["name"] for each in without if "ole" in each["kind"]} == {roles.VIEW, roles.EDIT}
+
+
+def test_a_digest_wins_over_the_tag(helm: Helm) -> None:
+    digest = f"sha256:{'0' * 64}"
+    found = render(helm, "--set", f"image.registry=registry.example,image.digest={digest},image.tag=v9")
+    assert container(found)["image"] == f"registry.example/tfyard/operator@{digest}"
+
+
+@pytest.mark.parametrize(
+    ("option", "place"),
+    [
+        ("cloud=aws", "'/cloud': value must be one of '', 'azure', 'gke'"),
+        ("replicaCount=two", "'/replicaCount': got string, want integer"),
+        ("replicas=2", "additional properties 'replicas' not allowed"),
+        ("crds.versions={v3}", "'/crds/versions/0': value must be one of"),
+        ("image.digest=abc", "'/image"),
+        ("namespaces=team-a", "'/namespaces': got string, want array"),
+    ],
+)
+def test_wrong_values_are_refused_with_their_place(helm: Helm, option: str, place: str) -> None:
+    with pytest.raises(HelmFailed, match="values don't meet the specifications") as refused:
+        render(helm, "--set", option)
+    assert place in str(refused.value)
+
+
+def test_everything_that_can_be_added_is_added(helm: Helm) -> None:
+    values = {
+        "imagePullSecrets": [{"name": "mine"}],
+        "priorityClassName": "system-cluster-critical",
+        "nodeSelector": {"pool": "system"},
+        "tolerations": [{"key": "system", "operator": "Exists"}],
+        "affinity": {"podAntiAffinity": {}},
+        "podLabels": {"team": "ml"},
+        "podAnnotations": {"seen": "yes"},
+        "commonLabels": {"owner": "platform"},
+        "extraEnv": [{"name": "HTTPS_PROXY", "value": "http://proxy.example"}],
+        "extraArgs": ["--kueue-pod-groups"],
+        "extraVolumes": [{"name": "ca", "configMap": {"name": "ca"}}],
+        "extraVolumeMounts": [{"name": "ca", "mountPath": "/ca"}],
+        "logFormat": "text",
+        "serviceAccount": {"name": "mine", "annotations": {"role": "arn"}},
+        "config": {"existing": "own-config"},
+        "metrics": {
+            "port": 9090,
+            "serviceMonitor": {"enabled": True},
+            "prometheusRule": {"enabled": True},
+            "dashboard": {"enabled": True},
+        },
+        "networkPolicy": {"enabled": True},
+    }
+    options = [f"--set-json={name}={json.dumps(value)}" for name, value in values.items()]
+    found = render(helm, *options)
+    pod = the("Deployment", found)["spec"]["template"]
+    spec = pod["spec"]
+    for name in ("imagePullSecrets", "priorityClassName", "nodeSelector", "tolerations", "affinity"):
+        assert spec[name] == values[name]
+    assert pod["metadata"]["labels"]["team"] == "ml"
+    assert pod["metadata"]["annotations"] == {"seen": "yes"}
+    assert container(found)["args"] == [
+        "operator",
+        "--bind=:9090",
+        "--config=/etc/config/controller_config_file.yaml",
+        "--log=text",
+        "--kueue-pod-groups",
+    ]
+    assert {"name": "config", "configMap": {"name": "own-config"}} in spec["volumes"]
+    assert spec["serviceAccountName"] == the("ServiceAccount", found)["metadata"]["name"] == "mine"
+    assert {"ServiceMonitor", "PrometheusRule", "NetworkPolicy", "ConfigMap"} <= {
+        each["kind"] for each in found
+    }
+    owned = [each for each in found if each["kind"] != "CustomResourceDefinition"]
+    assert all(each["metadata"]["labels"]["owner"] == "platform" for each in owned)
+
+
+@pytest.mark.processes
+def test_it_is_packed_into_one_file(helm: Helm, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "tools.helm", "package", str(CHART), "--destination", str(tmp_path)]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    (packed,) = tmp_path.iterdir()
+    assert packed.name == f"tfyard-{__version__}.tgz"
+    assert yaml.safe_load(helm("show", "chart", str(packed)))["appVersion"] == __version__

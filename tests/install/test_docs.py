@@ -1,0 +1,52 @@
+"""docs/install.md and the chart's page: their commands are understood, their job is valid."""
+
+import re
+import shlex
+
+import click
+import pytest
+
+from tests.cli.running import ROOT
+from tests.helm import Helm
+from tests.test_docs import blocks
+from tfyard import formats
+from tfyard.cli.main import tfyard
+
+PAGE = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
+CHART_PAGE = (ROOT / "charts" / "tfyard" / "README.md").read_text(encoding="utf-8")
+
+
+def lines(program: str) -> list[str]:
+    """Command lines of this program, without their comments."""
+    shown = "".join(
+        block for page in (PAGE, CHART_PAGE) for block in re.findall(r"```console\n(.*?)```", page, re.DOTALL)
+    )
+    in_table = re.findall(rf"\| `({program} [^`]*)` \|\n", CHART_PAGE)
+    found = re.findall(rf"^ *\$ ({program} .*?)(?: +#.*)?$", shown, re.MULTILINE)
+    return sorted({*found, *in_table})
+
+
+@pytest.mark.parametrize("line", lines("tfyard"))
+def test_tfyard_understands_every_command_line(line: str) -> None:
+    name, *args = shlex.split(line)[1:]
+    command = tfyard.get_command(click.Context(tfyard), name)
+    assert command is not None
+    assert command.make_context(name, args).args == []
+
+
+@pytest.mark.parametrize("line", lines("helm"))
+def test_helm_knows_every_option(helm: Helm, line: str) -> None:
+    _, name, *args = shlex.split(line)
+    known = set(re.findall(r"--[a-z-]+", helm(name, "--help")))
+    assert [arg for arg in args if arg.startswith("--") and arg not in known] == []
+
+
+def test_the_pages_show_what_is_looked_for() -> None:
+    assert len(lines("tfyard")) > 5
+    assert len(lines("helm")) > 4
+
+
+def test_the_first_job_is_valid() -> None:
+    (text,) = blocks(PAGE, "yaml")
+    (found,) = formats.read(text)
+    assert formats.check(found).problems == ()

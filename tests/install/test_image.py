@@ -1,0 +1,104 @@
+"""The operator's image, without Docker: what its Dockerfile does is done here, in a folder instead of an image."""
+
+import ctypes
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.running import ROOT
+from tfyard.install.operator import USER
+from tfyard.node import linux_namespaces
+
+Instruction = tuple[str, str]
+
+
+def instructions(dockerfile: Path) -> list[Instruction]:
+    lines = [line for line in dockerfile.read_text().splitlines() if line and not line.startswith("#")]
+    return [(word, rest) for word, _, rest in (line.partition(" ") for line in lines)]
+
+
+def build(target: Path) -> dict[str, str]:
+    """Every COPY and RUN of the first stage, with `target` for the paths inside; the ENV of the last stage."""
+    inside = {"/opt/tfyard": str(target / "opt"), "/tmp/": f"{target}/"}
+    environment = {}
+    for word, rest in instructions(ROOT / "Dockerfile"):
+        for path, here in inside.items():
+            rest = rest.replace(path, here)
+        if word == "COPY" and not rest.startswith("--from"):
+            source, to = rest.split()
+            (shutil.copytree if (ROOT / source).is_dir() else shutil.copy)(ROOT / source, to)
+        elif word == "RUN":
+            command = rest.replace("python", sys.executable, 1)
+            subprocess.run(command, shell=True, check=True, capture_output=True, cwd=target)
+        elif word == "ENV":
+            environment |= dict(pair.split("=", 1) for pair in rest.split())
+    return environment
+
+
+@pytest.mark.parametrize("dockerfile", ["Dockerfile", "examples/Dockerfile"])
+def test_a_dockerfile_copies_what_exists_and_pins_its_base(dockerfile: str) -> None:
+    path = ROOT / dockerfile
+    for word, rest in instructions(path):
+        if word == "COPY" and not rest.startswith("--from"):
+            assert (path.parent / rest.split()[0]).exists(), rest
+        if word == "FROM":
+            assert "@${" in rest, "a digest is an argument, and must be given"
+        if word == "USER":
+            assert rest == f"{USER}:{USER}"
+
+
+def test_the_context_of_the_image_is_what_it_copies() -> None:
+    sent = [line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")]
+    copied = [rest.split()[0] for word, rest in instructions(ROOT / "Dockerfile") if word == "COPY"]
+    assert sent == [each for each in copied if not each.startswith("--from")]
+
+
+def test_the_lock_has_every_direct_dependency_of_the_operator_with_hashes() -> None:
+    project = (ROOT / "pyproject.toml").read_text()
+    wanted = re.search(r"\ndependencies = \[(.*?)\]", project, re.DOTALL)
+    extra = re.search(r"\noperator = \[(.*?)\]", project, re.DOTALL)
+    assert wanted is not None
+    assert extra is not None
+    names = set(re.findall(r'"([\w-]+)', wanted[1] + extra[1]))
+    lock = (ROOT / "requirements" / "operator.txt").read_text()
+    assert names <= set(re.findall(r"^([\w-]+)==", lock, re.MULTILINE))
+    assert all("--hash=sha256:" in block for block in re.split(r"\n(?=[\w-]+==)", lock)[1:])
+
+
+def become_nobody() -> None:
+    """As uid 65532 without capabilities, in a user namespace: the test's Python may be in a home of root's."""
+    uid, gid = os.getuid(), os.getgid()
+    assert ctypes.CDLL(None).unshare(linux_namespaces.CLONE_NEWUSER) == 0
+    for name, text in (("setgroups", "deny"), ("uid_map", f"{USER} {uid} 1"), ("gid_map", f"{USER} {gid} 1")):
+        Path(f"/proc/self/{name}").write_text(text)
+
+
+@pytest.mark.long
+@pytest.mark.processes
+@pytest.mark.skipif(not linux_namespaces.is_allowed(), reason="needs user namespaces")
+def test_the_image_runs_the_operator_as_nobody_without_a_home_on_a_read_only_disk(tmp_path: Path) -> None:
+    image = tmp_path / "image"
+    image.mkdir()
+    environment = build(image)
+    subprocess.run(["chmod", "-R", "a-w", str(image)], check=True)
+    try:
+        code = (
+            "import os, runpy; assert os.getuid() == 65532; runpy.run_module('tfyard', run_name='__main__')"
+        )
+        done = subprocess.run(
+            [sys.executable, "-S", "-c", code, "operator", "--kubeconfig", "/nowhere"],
+            env={"PATH": os.environ["PATH"], **environment},
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd="/",
+            preexec_fn=become_nobody,
+        )
+    finally:
+        subprocess.run(["chmod", "-R", "u+w", str(image)], check=True)
+    assert (done.returncode, done.stderr) == (1, "tfyard: /nowhere: no such file\n")
