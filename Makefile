@@ -16,7 +16,7 @@ help:
 $(VENV)/.base: pyproject.toml
 	@echo "==> tfyard and its tools into $(VENV)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev]"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[develop]"
 	@touch $@
 
 $(VENV)/.examples: $(VENV)/.base

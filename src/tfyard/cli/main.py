@@ -22,6 +22,7 @@ COMMANDS = {
     "explain": "Explain a field of the job file or of TFJob.",
     "crds": "Print the CustomResourceDefinitions of TFJob, for kubectl.",
     "init": "Write a commented job file to start from.",
+    "dev": "Run a real Kubernetes on this machine, without containers and without root.",
     "operator": "Run the operator that reconciles the TFJobs of a cluster.",
     "version": "Print the version.",
 }

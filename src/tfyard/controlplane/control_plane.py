@@ -159,6 +159,11 @@ class ControlPlane:
     def server(self) -> str:
         return self._layout.url("kube-apiserver")
 
+    @property
+    def endpoint(self) -> tuple[str, int]:
+        """The apiserver's address and port."""
+        return self._place.address, self._layout.ports["kube-apiserver"]
+
     def access(self, user: str = ADMIN[0], groups: Iterable[str] | None = None) -> Access:
         """The admin by default, else a user of that name with a new client certificate."""
         chosen = ADMIN[1] if groups is None and user == ADMIN[0] else tuple(groups or ())
