@@ -8,10 +8,11 @@ between fork and exec, so it uses nothing but the standard library and the C lib
 """
 
 import ctypes
+import errno
 import os
 from collections.abc import Sequence
 
-CLONE_NEWNS, CLONE_NEWUSER, CLONE_NEWPID = 0x00020000, 0x10000000, 0x20000000
+CLONE_NEWNS, CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET = 0x00020000, 0x10000000, 0x20000000, 0x40000000
 MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REMOUNT, MS_BIND, MS_REC = 1, 2, 4, 8, 32, 4096, 16384
 MS_UNBINDABLE, MS_SLAVE = 1 << 17, 1 << 19
 NEW_ROOT = "/tmp"
@@ -77,11 +78,28 @@ def unshare(kind: int) -> None:
     """Directly if we may, else in a new user namespace, as the same user."""
     if _libc.unshare(kind) == 0:
         return
+    if ctypes.get_errno() != errno.EPERM:
+        _check(-1, "unshare")
     uid, gid = os.getuid(), os.getgid()
     _check(_libc.unshare(CLONE_NEWUSER | kind), "unshare")
     for name, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
         with open(f"/proc/self/{name}", "w") as file:
             file.write(text)
+
+
+def unshare_mounts(also: int = 0) -> None:
+    """A mount namespace (and what else is asked for) whose mounts nobody else sees."""
+    unshare(CLONE_NEWNS | also)
+    _mount("none", "/", "", MS_REC | MS_SLAVE)  # mounts made outside later are seen too
+
+
+def join_network(path: str) -> None:
+    """Move this thread into the network namespace that the path stands for."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        _check(_libc.setns(descriptor, CLONE_NEWNET), "setns")
+    finally:
+        os.close(descriptor)
 
 
 def _make_and_wait(mounts: Sequence[Mount], own_proc: bool, answer: int, waits: int) -> None:
@@ -105,8 +123,7 @@ def _open_view(pid: int) -> View:
 
 def _enter(mounts: Sequence[Mount], own_proc: bool) -> None:
     """Move this process into a view of its own."""
-    unshare(CLONE_NEWNS)
-    _mount("none", "/", "", MS_REC | MS_SLAVE)  # mounts made outside later are seen too
+    unshare_mounts()
     if mounts:
         _change_root(mounts)
     if own_proc:

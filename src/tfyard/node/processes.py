@@ -28,6 +28,8 @@ class Command(Struct, frozen=True, kw_only=True):
     mounts: tuple[Mount, ...] = ()
     cgroup: str = ""
     """The file by which the process enters its control group; empty: it has none."""
+    network: str = ""
+    """The network namespace that the process joins, as a path; empty: it stays in this one."""
 
 
 class Exit(Struct, frozen=True):

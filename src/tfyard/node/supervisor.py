@@ -7,7 +7,8 @@ ends. Here, with a single thread, it is set as well, in case this supervisor is 
 the system allows them, the processes are in a PID namespace that ends with this process: see anchor.py.
 
 `main(fd, ...)` exchanges messages (see messages.py) over the socket `fd`:
-    in   {"op": "start", "id", "argv", "env", "cwd", "log", "mounts", "cgroup"}  {"op": "signal", "id", "signal"}
+    in   {"op": "start", "id", "argv", "env", "cwd", "log", "mounts", "cgroup", "network"}
+         {"op": "signal", "id", "signal"}
          {"op": "scratch", "path"}                        a directory to remove when the asker is gone
     out  {"event": "ready", "namespaces"}   {"event": "started", "id", "pid"}
          {"event": "signalled", "id", "reached"}          reached: it was still running
@@ -25,7 +26,7 @@ import signal
 import socket
 import sys
 
-from tfyard.node import anchor, linux_namespaces, usage
+from tfyard.node import anchor, capabilities, linux_namespaces, usage
 from tfyard.node.messages import Decoder, encode
 from tfyard.node.orphans import MARK, adopt_orphans, children, die_with, is_exiting, kill_group, owner
 
@@ -195,6 +196,9 @@ def _exec(message: "Message", view: linux_namespaces.View | OSError | None) -> N
     for number in (signal.SIGCHLD, signal.SIGPIPE, *STOP_SIGNALS):
         signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
+    if message["network"]:
+        linux_namespaces.join_network(message["network"])
+        capabilities.keep_for_containers()
     if isinstance(view, OSError):
         raise view
     if view is not None:
