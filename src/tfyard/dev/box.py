@@ -17,10 +17,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from tfyard.controller import log_format
-from tfyard.controlplane.components import ON_LOOPBACK
+from tfyard.controlplane.components import ON_LOOPBACK, Place
 from tfyard.controlplane.control_plane import CONTROLLERS, ControlPlane
 from tfyard.controlplane.process import Process, ProcessFailed
 from tfyard.dev import operator
@@ -29,19 +30,44 @@ from tfyard.dev.journal import Journal
 from tfyard.dev.keeper import keep
 from tfyard.dev.listener import LOOPBACK, Forwarder, listen
 from tfyard.errors import TfyardError
-from tfyard.kube import Access, kubeconfig
+from tfyard.kube import Access, Client, kubeconfig
+from tfyard.node.network import BoxNetwork
 
 log = logging.getLogger(__name__)
 
+PORTS = {"kube-apiserver": 6443, "kube-controller-manager": 10257, "kube-scheduler": 10259}
 OPERATOR_PORT = 8080
 READY_TIMEOUT, POLL = 60.0, 0.1
 
 
+class Surroundings(Struct, frozen=True):
+    """What the box makes before its event loop runs, because only a process without threads can."""
+
+    listener: socket.socket
+    network: BoxNetwork | None
+    """None where the system refuses it: then everything is in the machine's own network."""
+
+    @classmethod
+    def enter(cls, port: int, journal: Journal) -> "Surroundings":
+        listener = listen(port)
+        try:
+            return cls(listener, BoxNetwork.enter())
+        except OSError as refusal:
+            journal.note(f"pods have no networks of their own: {refusal.strerror}")
+            return cls(listener, None)
+
+    @property
+    def place(self) -> Place:
+        if self.network is None:
+            return ON_LOOPBACK
+        return Place(self.network.address, PORTS, str(self.network.services))
+
+
 class Box:
-    def __init__(self, folder: BoxFolder, journal: Journal, listener: socket.socket) -> None:
+    def __init__(self, folder: BoxFolder, journal: Journal, surroundings: Surroundings) -> None:
         self.folder, self.settings, self.journal = folder, folder.settings(), journal
-        self.listener = listener
-        self.place = ON_LOOPBACK
+        self.listener, self.network = surroundings.listener, surroundings.network
+        self.place = surroundings.place
         self._tasks: set[asyncio.Task[None]] = set()
         self._over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._is_urgent = self._is_ready = False
@@ -72,10 +98,11 @@ class Box:
     async def _start(self, parts: AsyncExitStack) -> None:
         plane = await self._control_plane(parts)
         client = await parts.enter_async_context(plane.client())
-        if self.settings.operator:
-            self.journal.starting("the operator")
-            await operator.install(client)
-            await self._operator(plane)
+        self.journal.starting("controllers, scheduler and operator")
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._controllers(plane))
+            if self.settings.operator:
+                group.create_task(self._operator(plane, client))
 
     # --- parts
 
@@ -87,11 +114,12 @@ class Box:
         parts.callback(self._abandon_if_urgent, plane)
         self._write_kubeconfig(plane)
         await parts.enter_async_context(Forwarder(self.listener, plane.endpoint))
-        self.journal.starting(" and ".join(CONTROLLERS))
+        return plane
+
+    async def _controllers(self, plane: ControlPlane) -> None:
         await asyncio.gather(*(asyncio.to_thread(plane.start, name) for name in CONTROLLERS))
         for process in plane.processes:
             self._keep(process, partial(asyncio.to_thread, plane.start, process.name))
-        return plane
 
     def _write_kubeconfig(self, plane: ControlPlane) -> None:
         """For users, who come through the listener."""
@@ -100,9 +128,10 @@ class Box:
         self.folder.kubeconfig.touch(mode=0o600)
         self.folder.kubeconfig.write_text(kubeconfig.dump(access, self.folder.name))
 
-    async def _operator(self, plane: ControlPlane) -> None:
+    async def _operator(self, plane: ControlPlane, client: Client) -> None:
+        await operator.install(client)
         access = plane.write_kubeconfig(plane.access(operator.USER, ()), "operator")
-        port = OPERATOR_PORT if self.place != ON_LOOPBACK else _free_port()
+        port = OPERATOR_PORT if self.network else _free_port()
         bind = (self.place.address, port)
         argv = operator.command_line(str(access), f"{bind[0]}:{bind[1]}")
         process = plane.process("operator", argv)
@@ -182,16 +211,16 @@ def main() -> int:
         return 1
     journal = Journal(folder)
     try:
-        listener = listen(folder.settings().port)
-        asyncio.run(_run(folder, journal, listener))
+        surroundings = Surroundings.enter(folder.settings().port, journal)
+        asyncio.run(_run(folder, journal, surroundings))
     except (TfyardError, OSError) as problem:
         journal.failed(str(problem))
         return 1
     return 0
 
 
-async def _run(folder: BoxFolder, journal: Journal, listener: socket.socket) -> None:
-    await Box(folder, journal, listener).run()
+async def _run(folder: BoxFolder, journal: Journal, surroundings: Surroundings) -> None:
+    await Box(folder, journal, surroundings).run()
 
 
 if __name__ == "__main__":
