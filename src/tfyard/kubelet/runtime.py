@@ -3,11 +3,15 @@
 A runtime gives pods their containers: by script (scripted.py), or as processes of this machine.
 """
 
+import socket
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
+from pathlib import Path
 from typing import Protocol
 
 from msgspec import Struct
+
+from tfyard.errors import TfyardError
 
 
 class Meta(Struct, frozen=True, rename="camel"):
@@ -117,3 +121,47 @@ class Runtime(Protocol):
     async def stop(self, pod: Pod, grace: float) -> PodState:
         """End what is left of a pod, by force after `grace` seconds, and return its final state. Also called for
         pods that have ended or never ran here, and for those whose object is gone (with no grace)."""
+
+
+class NoSuchContainer(TfyardError):
+    """There is no such pod or container here, or it does not run; the message is for the user."""
+
+
+class LogSource(Struct, frozen=True):
+    """The log of one run of one container."""
+
+    path: Path
+    is_over: Callable[[], bool]
+    """Whether no more will be written to it."""
+
+
+class Attached(Protocol):
+    """A process that was started inside a running container. The caller owns its descriptors; with a terminal,
+    `stdin` and `stdout` are its master and `stderr` is None."""
+
+    stdin: int | None
+    stdout: int
+    stderr: int | None
+
+    async def wait(self) -> int:
+        """Its exit code, or 128 + the signal that ended it."""
+
+    def resize(self, width: int, height: int) -> None:
+        """Of the terminal, if there is one."""
+
+    def kill(self) -> None: ...
+
+
+class Containers(Protocol):
+    """What the server of a kubelet asks of its runtime."""
+
+    def logs(self, namespace: str, pod: str, container: str, *, previous: bool) -> LogSource:
+        """NoSuchContainer if there is none."""
+
+    async def exec(
+        self, namespace: str, pod: str, container: str, argv: list[str], *, stdin: bool, tty: bool
+    ) -> Attached:
+        """Start a process beside the container's own; NoSuchContainer if that does not run."""
+
+    async def connect(self, namespace: str, pod: str, port: int) -> socket.socket:
+        """To localhost:port inside the pod; OSError if nobody listens there."""
