@@ -114,3 +114,15 @@ async def test_input_and_output_can_be_descriptors_of_the_asker(tmp_path: Path) 
     assert os.read(stdout, 100) == b"hello"
     assert os.read(stdout, 100) == b""
     os.close(stdout)
+
+
+async def test_a_mount_below_a_link_is_found_there_and_leaves_nothing_on_the_disk(tmp_path: Path) -> None:
+    """`/var/run` is a link to `/run` on most machines, and service account tokens are mounted below it."""
+    if not Path("/var/run").is_symlink():
+        pytest.skip("/var/run is no link here")
+    (tmp_path / "volume").mkdir()
+    (tmp_path / "volume" / "token").write_text("secret")
+    mounts = ((str(tmp_path / "volume"), "/var/run/tfyard-test/account", True),)
+    command = Command(argv=["/bin/cat", "/var/run/tfyard-test/account/token"], env={}, cwd="/", mounts=mounts)
+    assert await run(tmp_path, command) == "secret"
+    assert not Path("/run/tfyard-test").exists()

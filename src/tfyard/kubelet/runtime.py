@@ -47,8 +47,15 @@ class Spec(Struct, frozen=True, rename="camel"):
     scheduling_gates: list[dict[str, str]] = []
 
 
+class Condition(Struct, frozen=True, rename="camel"):
+    type: str
+    status: str
+    last_transition_time: str | None = None
+
+
 class Status(Struct, frozen=True):
     phase: str = "Pending"
+    conditions: list[Condition] = []
 
 
 class Pod(Struct, frozen=True):
@@ -95,6 +102,8 @@ class ContainerState(Struct, frozen=True):
     """For an init container: it is done, or as a sidecar has started."""
     last: Exited | None = None
     """How the run before this one ended."""
+    is_started: bool = True
+    """Of a running container: its startup probe, if it has one, has succeeded."""
 
 
 class PodState(Struct, frozen=True, kw_only=True):
@@ -107,6 +116,9 @@ class PodState(Struct, frozen=True, kw_only=True):
     """By name; those that are missing wait for the init containers."""
     reason: str = ""
     message: str = ""
+    host_ip: str = "127.0.0.1"
+    disruption: str = ""
+    """What took the pod away from its program, whose end is then not its own fault; empty: nothing did."""
 
 
 Report = Callable[[PodState], Awaitable[None]]
@@ -121,6 +133,9 @@ class Runtime(Protocol):
     async def stop(self, pod: Pod, grace: float) -> PodState:
         """End what is left of a pod, by force after `grace` seconds, and return its final state. Also called for
         pods that have ended or never ran here, and for those whose object is gone (with no grace)."""
+
+    async def forget(self, pod: Pod) -> None:
+        """Its object is gone, and it was stopped: logs and scratch space are needed no more."""
 
 
 class NoSuchContainer(TfyardError):

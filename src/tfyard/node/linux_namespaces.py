@@ -127,13 +127,15 @@ def _change_root(mounts: Sequence[Mount]) -> None:
     _mount("tmpfs", NEW_ROOT, "tmpfs", 0)
     _mount("none", NEW_ROOT, "", MS_UNBINDABLE)  # else it would be bound into itself with all that is below /
     _bind_entries(f"/proc/self/fd/{old}", NEW_ROOT, {NEW_ROOT[1:]: f"/proc/self/fd/{keep}"})
+    os.chroot(
+        NEW_ROOT
+    )  # before anything is looked up in it: links such as /var/run lead to places in the new root
+    os.chdir("/")
     for source, (_, target, read_only) in zip(sources, mounts, strict=True):
-        point = _make_mount_point(NEW_ROOT, target, stat.S_ISDIR(os.fstat(source).st_mode))
+        point = _make_mount_point(target, stat.S_ISDIR(os.fstat(source).st_mode))
         _mount(f"/proc/self/fd/{source}", point, "", MS_BIND | MS_REC)
         if read_only:
             _mount("none", point, "", MS_REMOUNT | MS_BIND | MS_RDONLY)
-    os.chroot(NEW_ROOT)
-    os.chdir("/")
 
 
 def _bind_entries(source: str, target: str, instead: dict[str, str] | None = None) -> None:
@@ -150,14 +152,14 @@ def _bind_entries(source: str, target: str, instead: dict[str, str] | None = Non
             _mount(origin, entry, "", MS_BIND)
 
 
-def _make_mount_point(root: str, target: str, is_directory: bool) -> str:
+def _make_mount_point(target: str, is_directory: bool) -> str:
     """A directory or file to mount on. Where it is missing inside a directory of the real disk, that directory is
     replaced by a private copy of its entries, so nothing is left behind on the disk."""
-    point, parts = root, [*filter(None, target.split("/"))]
+    point, parts = "", [*filter(None, target.split("/"))]
     for number, part in enumerate(parts, 1):
         child = f"{point}/{part}"
         if not os.path.exists(child):
-            if point != root and not _is_private(point):
+            if point and not _is_private(point):
                 _make_private(point)
             if number < len(parts) or is_directory:
                 os.mkdir(child)
@@ -170,7 +172,7 @@ def _make_mount_point(root: str, target: str, is_directory: bool) -> str:
 def _is_private(directory: str) -> bool:
     """Whether we made this directory: then it is on the tmpfs of the new root, or on one of our own."""
     is_marked = os.path.exists(f"{directory}/{_MARK}")
-    return is_marked or os.stat(directory).st_dev == os.stat(NEW_ROOT).st_dev
+    return is_marked or os.stat(directory).st_dev == os.stat("/").st_dev
 
 
 def _make_private(directory: str) -> None:

@@ -129,19 +129,11 @@ class Node:
             mounts=volumes.mounts(pod, container, self._scratch(pod)),
         )
         if not (self.processes.namespaces if private_view is None else private_view):
-            command = self._without_mounts(command)
+            mapping = {target: source for source, target, _ in command.mounts}
+            text = "\n".join((*command.argv, command.cwd, *command.env.values()))
+            self.rewritten |= {path: at for path, at in mapping.items() if containers.mentions(text, path)}
+            command = without_mounts(command)
         return replace(command, env={**self._base_env, **command.env})
-
-    def _without_mounts(self, command: Command) -> Command:
-        """With directories of this machine instead of mount paths, wherever those are mentioned."""
-        mapping = {target: source for source, target, _ in command.mounts}
-        text = "\n".join((*command.argv, command.cwd, *command.env.values()))
-        self.rewritten |= {path: at for path, at in mapping.items() if containers.mentions(text, path)}
-        return Command(
-            argv=[containers.rewrite(part, mapping) for part in command.argv],
-            env={name: containers.rewrite(value, mapping) for name, value in command.env.items()},
-            cwd=containers.rewrite(command.cwd, mapping),
-        )
 
     # For pods (pod.Host).
 
@@ -212,3 +204,15 @@ class Node:
                 uid = self._running[id].started.uid
                 pods[uid] = pods[uid].plus(use) if uid in pods else use
         self._on_event(PodsMeasured(pods))
+
+
+def without_mounts(command: Command) -> Command:
+    """With directories of this machine instead of mount paths, wherever those are mentioned."""
+    mapping = {target: source for source, target, _ in command.mounts}
+    return replace(
+        command,
+        argv=[containers.rewrite(part, mapping) for part in command.argv],
+        env={name: containers.rewrite(value, mapping) for name, value in command.env.items()},
+        cwd=containers.rewrite(command.cwd, mapping),
+        mounts=(),
+    )
