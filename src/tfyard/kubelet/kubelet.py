@@ -148,9 +148,13 @@ class Kubelet:
     def _remove(self, key: str) -> None:
         """The object is gone, and nothing can be reported any more."""
         worker = self.workers.pop(key, None)
-        if worker is not None and not worker.is_stopping:
+        if worker is not None:
             worker.cancel()
-            self._spawn(self.runtime.stop(worker.pod, 0))
+            self._spawn(self._forget(worker))
+
+    async def _forget(self, worker: PodWorker) -> None:
+        await self.runtime.stop(worker.pod, 0)
+        await self.runtime.forget(worker.pod)
 
     async def _run(self, pod: Pod) -> None:
         if not pod.spec.node_name:

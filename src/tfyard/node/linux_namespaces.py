@@ -10,16 +10,18 @@ between fork and exec, so it uses nothing but the standard library and the C lib
 import ctypes
 import errno
 import os
+import stat
 from collections.abc import Sequence
 
-CLONE_NEWNS, CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET = 0x00020000, 0x10000000, 0x20000000, 0x40000000
+CLONE_NEWNS, CLONE_NEWUTS, CLONE_NEWUSER = 0x00020000, 0x04000000, 0x10000000
+CLONE_NEWPID, CLONE_NEWNET = 0x20000000, 0x40000000
 MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REMOUNT, MS_BIND, MS_REC = 1, 2, 4, 8, 32, 4096, 16384
 MS_UNBINDABLE, MS_SLAVE = 1 << 17, 1 << 19
 NEW_ROOT = "/tmp"
 """Where the new root is assembled; the old directory of that name is bound back into it."""
 
 Mount = tuple[str, str, bool]
-"""(directory here, path there, read only)."""
+"""(directory or file here, path there, read only)."""
 PROBE: Sequence[Mount] = [("/", "/tfyard-probe/a", True)]
 """A view that needs every permission that any view needs."""
 
@@ -41,6 +43,11 @@ class View:
         _check(_libc.setns(self._mounts, CLONE_NEWNS), "setns")
         os.fchdir(self._root)
         os.chroot(".")
+
+    def close(self) -> None:
+        """What has joined stays in it; the kernel removes it with the last of them."""
+        for descriptor in filter(None, (self._user, self._mounts, self._root)):
+            os.close(descriptor)
 
 
 def make_view(mounts: Sequence[Mount], *, own_proc: bool = False) -> View:
@@ -138,17 +145,19 @@ def _change_root(mounts: Sequence[Mount]) -> None:
     _mount("tmpfs", NEW_ROOT, "tmpfs", 0)
     _mount("none", NEW_ROOT, "", MS_UNBINDABLE)  # else it would be bound into itself with all that is below /
     _bind_entries(f"/proc/self/fd/{old}", NEW_ROOT, {NEW_ROOT[1:]: f"/proc/self/fd/{keep}"})
-    for source, (_, target, read_only) in zip(sources, mounts, strict=True):
-        directory = _make_mount_point(NEW_ROOT, target)
-        _mount(f"/proc/self/fd/{source}", directory, "", MS_BIND | MS_REC)
-        if read_only:
-            _mount("none", directory, "", MS_REMOUNT | MS_BIND | MS_RDONLY)
-    os.chroot(NEW_ROOT)
+    os.chroot(
+        NEW_ROOT
+    )  # before anything is looked up in it: links such as /var/run lead to places in the new root
     os.chdir("/")
+    for source, (_, target, read_only) in zip(sources, mounts, strict=True):
+        point = _make_mount_point(target, stat.S_ISDIR(os.fstat(source).st_mode))
+        _mount(f"/proc/self/fd/{source}", point, "", MS_BIND | MS_REC)
+        if read_only:
+            _mount("none", point, "", MS_REMOUNT | MS_BIND | MS_RDONLY)
 
 
 def _bind_entries(source: str, target: str, instead: dict[str, str] | None = None) -> None:
-    """Everything in a directory, bound into another: directories as mounts, links as links."""
+    """Everything in a directory, bound into another: directories, files and devices as mounts, links as links."""
     for name in os.listdir(source):
         origin, entry = (instead or {}).get(name, f"{source}/{name}"), f"{target}/{name}"
         if os.path.islink(origin) and name not in (instead or {}):
@@ -156,29 +165,32 @@ def _bind_entries(source: str, target: str, instead: dict[str, str] | None = Non
         elif os.path.isdir(origin):
             os.mkdir(entry)
             _mount(origin, entry, "", MS_BIND | MS_REC)
-        elif os.path.isfile(origin):
+        elif os.path.exists(origin):
             _touch(entry)
             _mount(origin, entry, "", MS_BIND)
 
 
-def _make_mount_point(root: str, target: str) -> str:
-    """A directory to mount on. Where it is missing inside a directory of the real disk, that directory is
+def _make_mount_point(target: str, is_directory: bool) -> str:
+    """A directory or file to mount on. Where it is missing inside a directory of the real disk, that directory is
     replaced by a private copy of its entries, so nothing is left behind on the disk."""
-    directory = root
-    for part in filter(None, target.split("/")):
-        child = f"{directory}/{part}"
+    point, parts = "", [*filter(None, target.split("/"))]
+    for number, part in enumerate(parts, 1):
+        child = f"{point}/{part}"
         if not os.path.exists(child):
-            if directory != root and not _is_private(directory):
-                _make_private(directory)
-            os.mkdir(child)
-        directory = child
-    return directory
+            if point and not _is_private(point):
+                _make_private(point)
+            if number < len(parts) or is_directory:
+                os.mkdir(child)
+            else:
+                _touch(child)
+        point = child
+    return point
 
 
 def _is_private(directory: str) -> bool:
     """Whether we made this directory: then it is on the tmpfs of the new root, or on one of our own."""
     is_marked = os.path.exists(f"{directory}/{_MARK}")
-    return is_marked or os.stat(directory).st_dev == os.stat(NEW_ROOT).st_dev
+    return is_marked or os.stat(directory).st_dev == os.stat("/").st_dev
 
 
 def _make_private(directory: str) -> None:
