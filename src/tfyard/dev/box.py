@@ -29,6 +29,7 @@ from tfyard.dev.folder import BoxFolder
 from tfyard.dev.journal import Journal
 from tfyard.dev.keeper import keep
 from tfyard.dev.listener import LOOPBACK, Forwarder, listen
+from tfyard.dev.node import start_node
 from tfyard.errors import TfyardError
 from tfyard.kube import Access, Client, kubeconfig
 from tfyard.node.network import BoxNetwork
@@ -103,6 +104,8 @@ class Box:
             group.create_task(self._controllers(plane))
             if self.settings.operator:
                 group.create_task(self._operator(plane, client))
+        self.journal.starting("the node")
+        await start_node(parts, self.folder, plane, client, self.network)
 
     # --- parts
 

@@ -3,7 +3,7 @@
 import socket
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from msgspec import Struct
 
@@ -29,7 +29,8 @@ class PodNetwork(Protocol):
 
 class Networks(Protocol):
     def add(self, name: str) -> PodNetwork: ...
-    def remove(self, network: PodNetwork) -> None: ...
+    def remove(self, network: Any) -> None:
+        """One that `add` has returned."""
 
 
 class Hosts(Protocol):
