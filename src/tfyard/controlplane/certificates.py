@@ -51,7 +51,7 @@ def subject(common_name: str, groups: Iterable[str] = ()) -> x509.Name:
 
 
 class CertificateAuthority:
-    """Signs the serving certificate and a client certificate for each user."""
+    """Signs the serving certificates and a client certificate for each user."""
 
     def __init__(self) -> None:
         self._key = new_key()
@@ -66,11 +66,12 @@ class CertificateAuthority:
         builder = self._builder(subject(user, groups), key)
         return self._sign(builder, key, ExtendedKeyUsageOID.CLIENT_AUTH)
 
-    def server(self, names: Iterable[str]) -> KeyPair:
+    def server(self, user: str, names: Iterable[str] = (), addresses: Iterable[str] = ()) -> KeyPair:
+        """For loopback, and for these names and addresses."""
         key = new_key()
-        loopback = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
-        alternatives = x509.SubjectAlternativeName([loopback, *(x509.DNSName(name) for name in names)])
-        builder = self._builder(subject("kube-apiserver"), key).add_extension(alternatives, False)
+        ips = [x509.IPAddress(ipaddress.ip_address(address)) for address in ("127.0.0.1", *addresses)]
+        alternatives = x509.SubjectAlternativeName([*ips, *(x509.DNSName(name) for name in names)])
+        builder = self._builder(subject(user), key).add_extension(alternatives, False)
         return self._sign(builder, key, ExtendedKeyUsageOID.SERVER_AUTH)
 
     def _sign(

@@ -152,6 +152,10 @@ class ControlPlane:
         chosen = ADMIN[1] if groups is None and user == ADMIN[0] else tuple(groups or ())
         return Access(self._cluster(), _user(self._authority.client(user, chosen)))
 
+    def kubelet_certificate(self, node: str, address: str) -> KeyPair:
+        """For the server of a node's kubelet at this address; the apiserver connects to no other."""
+        return self._authority.server(f"system:node:{node}", addresses=[address])
+
     def token_access(self, token: str, namespace: str = "default") -> Access:
         """As the user of the token, such as a ServiceAccount (see `builders.service_account_token`)."""
         return Access(self._cluster(), User(token=token), namespace)
@@ -197,12 +201,16 @@ class ControlPlane:
         self._load_admin_certificate()
 
     def _write_keys(self) -> None:
-        serving = self._authority.server(["localhost", "kubernetes", "kubernetes.default.svc"])
+        names = ["localhost", "kubernetes", "kubernetes.default.svc"]
+        serving = self._authority.server("kube-apiserver", names)
+        kubelet_client = self._authority.client("kube-apiserver-kubelet-client")
         service_accounts = new_key()
         files = {
             "ca.crt": self._authority.pem,
             "server.crt": serving.certificate,
             "server.key": serving.key,
+            "kubelet-client.crt": kubelet_client.certificate,
+            "kubelet-client.key": kubelet_client.key,
             "service-accounts.key": key_pem(service_accounts),
             "service-accounts.pub": public_pem(service_accounts),
         }
