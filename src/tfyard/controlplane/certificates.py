@@ -51,7 +51,7 @@ def subject(common_name: str, groups: Iterable[str] = ()) -> x509.Name:
 
 
 class CertificateAuthority:
-    """Signs the serving certificate and a client certificate for each user."""
+    """Signs the serving certificates and a client certificate for each user."""
 
     def __init__(self) -> None:
         self._key = new_key()

@@ -88,6 +88,9 @@ def apiserver(layout: Layout) -> list[str]:
         f"--advertise-address={layout.place.address}",
         f"--etcd-servers=unix://{layout.file('etcd.sock')}",
         f"--client-ca-file={layout.file('ca.crt')}",
+        f"--kubelet-certificate-authority={layout.file('ca.crt')}",
+        f"--kubelet-client-certificate={layout.file('kubelet-client.crt')}",
+        f"--kubelet-client-key={layout.file('kubelet-client.key')}",
         "--authorization-mode=Node,RBAC",
         "--allow-privileged=true",
         f"--service-cluster-ip-range={layout.place.services}",
@@ -96,9 +99,6 @@ def apiserver(layout: Layout) -> list[str]:
         f"--service-account-signing-key-file={layout.kept('service-accounts.key')}",
         # By address: by a host name it would dial the name of the node, which nobody resolves.
         "--kubelet-preferred-address-types=InternalIP",
-        f"--kubelet-certificate-authority={layout.file('ca.crt')}",
-        f"--kubelet-client-certificate={layout.file('kubelet-client.crt')}",
-        f"--kubelet-client-key={layout.file('kubelet-client.key')}",
         # The "kubernetes" Endpoints object would name a loopback address, which its validation refuses.
         *(["--endpoint-reconciler-type=none"] if layout.place.address == LOOPBACK else []),
     ]

@@ -36,7 +36,6 @@ with extras.needs("control-plane", "a control plane"):
 API = ("etcd", "kube-apiserver")
 CONTROLLERS = ("kube-controller-manager", "kube-scheduler")
 ADMIN = ("tfyard-admin", ("system:masters",))
-KUBELET_CLIENT = ("kube-apiserver-kubelet-client", ("system:masters",))
 READY_TIMEOUT = 120.0
 
 
@@ -169,18 +168,13 @@ class ControlPlane:
         chosen = ADMIN[1] if groups is None and user == ADMIN[0] else tuple(groups or ())
         return Access(self._cluster(), _user(self._authority.client(user, chosen)))
 
+    def kubelet_certificate(self, node: str, address: str) -> KeyPair:
+        """For the server of a node's kubelet at this address; the apiserver connects to no other."""
+        return self._authority.server(f"system:node:{node}", [address])
+
     def token_access(self, token: str, namespace: str = "default") -> Access:
         """As the user of the token, such as a ServiceAccount (see `builders.service_account_token`)."""
         return Access(self._cluster(), User(token=token), namespace)
-
-    def serving_pair(self, common_name: str, names: Iterable[str]) -> KeyPair:
-        """A certificate for another server of this cluster, such as a kubelet's."""
-        return self._authority.server(common_name, names)
-
-    @property
-    def authority(self) -> bytes:
-        """The certificate of the CA, PEM."""
-        return self._authority.pem
 
     def client(self, access: Access | None = None, limits: Limits = DEFAULT_LIMITS) -> Client:
         return Client(access or self.admin, limits)
@@ -228,7 +222,7 @@ class ControlPlane:
 
     def _write_keys(self) -> None:
         serving = self._authority.server("kube-apiserver", self._place.names)
-        kubelet_client = self._authority.client(*KUBELET_CLIENT)
+        kubelet_client = self._authority.client("kube-apiserver-kubelet-client")
         files = {
             "ca.crt": self._authority.pem,
             "server.crt": serving.certificate,
