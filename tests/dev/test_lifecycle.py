@@ -41,6 +41,9 @@ def test_up_says_how_to_use_it_and_a_second_up_leaves_it_as_it_is(box: TestBox) 
     assert box.pid == pid
     assert said.out.startswith("tfyard-dev is ready: Kubernetes 1.36.")
     assert f"export KUBECONFIG={box.folder.kubeconfig}" in said.out
+    asked = box.dev("kubectl", "-n", "kube-system", "get", "configmaps", "--output=name")
+    assert asked.code == 0, asked.err
+    assert "configmap/extension-apiserver-authentication\n" in asked.out
     assert said.err == ""
     refused = box.dev("up", "--pretend", "nvidia.com/gpu=8", "--no-operator")
     assert refused.code == 2

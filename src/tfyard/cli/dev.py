@@ -29,10 +29,10 @@ def command() -> None:
     """A real Kubernetes on this machine: control plane, operator and a node whose pods are processes.
 
     \b
-    tfyard dev up                        start it, or wait until it is ready
-    kubectl --context tfyard-dev ...     with KUBECONFIG as `up` prints it
-    tfyard dev status                    what runs in it
-    tfyard dev down                      end it; nothing is left
+    tfyard dev up                 start it, or wait until it is ready
+    tfyard dev kubectl ...        kubectl for it
+    tfyard dev status             what runs in it
+    tfyard dev down               end it; nothing is left
 
     It needs no containers, no images and no root: `python` in a pod is this environment's, as with `tfyard run`.
     """
@@ -69,6 +69,7 @@ def up(name: str, kubernetes_mirror: str, etcd_mirror: str, **options: Any) -> N
     tfyard dev up --name other --no-operator        a second one, for plain Jobs
     """
     with extras.needs("dev", "tfyard dev"):
+        import tfyard.dev.box  # noqa: F401  what its process needs is missed here, not in its log
         from tfyard.controlplane.binaries.download import Mirrors
         from tfyard.dev import lifecycle
         from tfyard.dev.folder import BoxFolder
@@ -106,18 +107,39 @@ def _resource(text: str) -> tuple[str, str]:
 
 def explanation(folder: "BoxFolder", state: "State") -> Iterator[str]:
     """How to use it."""
-    from tfyard.dev.lifecycle import kubectl
-
-    tool, of = kubectl(folder), "" if folder.name == DEFAULT_NAME else f" --name {folder.name}"
+    of = "" if folder.name == DEFAULT_NAME else f" --name {folder.name}"
+    merged = folder.settings().kubeconfig
     yield f"{folder.name} is ready: Kubernetes {state.kubernetes} on 127.0.0.1:{state.port}"
     yield from (f"  note: {note}" for note in state.notes)
-    if merged := folder.settings().kubeconfig:
-        yield f"  {tool} get nodes                   # {merged} has the context {folder.name} as its current one"
-    else:
-        yield f"  export KUBECONFIG={folder.kubeconfig}"
-        yield f"  {tool} get nodes"
-    yield f"  tfyard render FILE | {tool} apply -f -"
+    yield f"  tfyard render FILE | tfyard dev kubectl{of} apply -f -"
+    yield f"  tfyard dev kubectl{of} get tfjobs,pods"
     yield f"  tfyard dev status{of}; tfyard dev down{of}"
+    if merged:
+        yield f"{folder.name} is the current context of {merged}"
+    else:
+        yield f"For other tools: export KUBECONFIG={folder.kubeconfig}"
+
+
+@command.command(
+    "kubectl", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False}
+)
+@NAME
+@click.argument("words", metavar="ARGUMENTS...", nargs=-1, type=click.UNPROCESSED)
+def kubectl(name: str, words: tuple[str, ...]) -> None:
+    """Call kubectl for a cluster: the kubectl that came with it, and its kubeconfig.
+
+    \b
+    tfyard dev kubectl get tfjobs,pods
+    tfyard dev kubectl logs -f cancer-chief-0
+    tfyard dev kubectl -- --help
+    """
+    with extras.needs("dev", "tfyard dev"):
+        from tfyard.dev import lifecycle
+        from tfyard.dev.folder import BoxFolder
+
+    folder = BoxFolder.of(name)
+    program = lifecycle.kubectl(folder)
+    os.execvpe(program, ["kubectl", *words], {**os.environ, "KUBECONFIG": str(folder.kubeconfig)})
 
 
 @command.command("status")

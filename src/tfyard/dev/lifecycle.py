@@ -1,11 +1,11 @@
 """`up` and `down`: start the box and wait until it is ready; end it, and make sure that nothing is left."""
 
-import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 
 from msgspec.structs import asdict, replace
@@ -137,10 +137,12 @@ def _end(folder: BoxFolder, say: Say, keep_data: bool) -> None:
             raise TfyardError(f"processes {', '.join(map(str, left))} of {folder.name} cannot be killed")
 
 
-def kubectl(folder: BoxFolder, environ: Mapping[str, str] = os.environ) -> str:
-    """As one would type it: a kubectl on PATH wins over the one that came with the binaries."""
-    import shutil
-
-    found = shutil.which("kubectl", path=environ.get("PATH"))
+def kubectl(folder: BoxFolder) -> str:
+    """The program that fits the box: its own, else one on PATH."""
+    if folder.holder() is None:
+        raise Usage(f"{folder.name} does not run; `tfyard dev up` starts it")
     own = Path(folder.settings().binaries) / "kubectl"
-    return "kubectl" if found or not own.exists() else str(own)
+    found = str(own) if own.exists() else shutil.which("kubectl")
+    if found is None:
+        raise MissingBinaries(f"there is no kubectl in {own.parent}, nor on PATH")
+    return found
