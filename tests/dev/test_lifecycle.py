@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.dev.boxes import TestBox, alive, running, until
+from tests.dev.running_box import TestBox, alive, running, until
 
 pytestmark = pytest.mark.cluster
 

@@ -10,15 +10,23 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.cli.running import ROOT
-from tfyard.node import linux_namespaces
-from tfyard.node.hosts import Name, OwnNames
+from tfyard.node import linux_namespaces, network
+from tfyard.node.hosts import Name
 from tfyard.node.network import BoxNetwork, PodNetwork
 from tfyard.node.processes import Command, Processes
+
+USERS = [0, 65534] if os.getuid() == 0 else [os.getuid()]
+"""Root, and one who has no rights."""
 
 SERVER = """
 import socket, sys
@@ -54,20 +62,21 @@ class Box:
 
     def __init__(self, folder: Path, network: BoxNetwork, processes: Processes) -> None:
         self.folder, self.network, self.processes = folder, network, processes
+        self.env: dict[str, str] = {}
 
-    def pod(self, name: str) -> PodNetwork:
+    def pod(self, name: str, namespace: str = "default") -> PodNetwork:
         """With an /etc of its own, whose hosts file is kept up to date."""
         found, etc = self.network.add(name), self.folder / f"{name}-etc"
         etc.mkdir()
         shutil.copy("/etc/nsswitch.conf", etc)
-        own = OwnNames(found.address, name)
-        self.network.hosts.add(name, etc / "hosts", "default", own)
+        pod = {"metadata": {"name": name, "namespace": namespace, "uid": name}, "spec": {}}
+        self.network.hosts.add_pod(pod, found.address, etc / "hosts")
         return found
 
     def start(self, id: str, pod: PodNetwork, program: str, *words: str) -> None:
         mount = (str(self.folder / f"{id.partition('.')[0]}-etc"), "/etc", False)
         argv = [sys.executable, "-u", "-c", program, *words]
-        command = Command(argv=argv, env={}, cwd="/", mounts=(mount,), network=pod.path)
+        command = Command(argv=argv, env=self.env, cwd="/", mounts=(mount,), network=pod.path)
         self.processes.start(id, command, self.folder / f"{id}.log")
 
     async def lines(self, id: str, count: int) -> list[str]:
@@ -148,22 +157,41 @@ def refused(_folder: Path) -> str:
 PROGRAMS = {each.__name__: each for each in (two_servers, low_port, no_way_out, stay)}
 
 
-async def _in_box(name: str, folder: Path, network: BoxNetwork) -> Any:
+async def _in_box(name: str, folder: Path, box_network: BoxNetwork) -> Any:
     async with Processes(folder / "supervisor.log", lambda *_: None) as processes:
-        return await PROGRAMS[name](Box(folder, network, processes))
+        return await PROGRAMS[name](Box(folder, box_network, processes))
 
 
-def command(name: str, folder: Path, user: int) -> list[str]:
-    return [sys.executable, "-m", "tests.node.boxes", name, str(folder), str(user)]
+def command(name: str, folder: Path, user: int, *words: str, module: str = __name__) -> list[str]:
+    return [sys.executable, "-m", module, name, str(folder), str(user), *words]
 
 
-def run(name: str, folder: Path, user: int) -> Any:
+def run(name: str, folder: Path, user: int, *words: str, module: str = __name__) -> Any:
     """What the program returned, run by this user."""
-    done = subprocess.run(
-        command(name, folder, user), cwd=ROOT, capture_output=True, text=True, timeout=100, check=False
-    )
+    argv = command(name, folder, user, *words, module=module)
+    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=100, check=False)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
+
+
+@contextmanager
+def folder_for(user: int) -> Iterator[Path]:
+    """One that the user may write to, which pytest's own are not; or a skipped test, and why."""
+    if reason := network._refusal(network.SERVICES):
+        pytest.skip(reason)
+    made = Path(tempfile.mkdtemp(prefix="tfyard-net-"))
+    os.chown(made, user, user)
+    try:
+        yield made
+    finally:
+        shutil.rmtree(made)
+
+
+def until(holds: Callable[[], object]) -> None:
+    end = time.monotonic() + 30
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.02)
 
 
 def become(user: int) -> None:

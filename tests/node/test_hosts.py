@@ -3,9 +3,16 @@
 import socket
 from pathlib import Path
 
-from tfyard.node.hosts import HostsFiles, Name, OwnNames
+from tfyard.node.hosts import HostsFiles, Name, hostname
 
-WORKER = OwnNames("10.244.0.5", "train-0", "train", (("192.0.2.7", ("db", "db.example")),))
+WORKER = {
+    "metadata": {"name": "train-0-x7k2p", "namespace": "ml", "uid": "uid"},
+    "spec": {
+        "hostname": "train-0",
+        "subdomain": "train",
+        "hostAliases": [{"ip": "192.0.2.7", "hostnames": ["db", "db.example"]}],
+    },
+}
 NAMES = [
     Name("train", "ml", ("10.244.0.5", "10.244.0.6")),
     Name("train-1.train", "ml", ("10.244.0.6",)),
@@ -26,7 +33,7 @@ def names_in(text: str) -> dict[str, list[str]]:
 def test_names_are_short_in_their_own_namespace_only(tmp_path: Path) -> None:
     files, path = HostsFiles(), tmp_path / "hosts"
     files.set_names(NAMES)
-    files.add("uid", path, "ml", WORKER)
+    files.add_pod(WORKER, "10.244.0.5", path)
     found = names_in(path.read_text())
     for form in ("train", "train.ml", "train.ml.svc", "train.ml.svc.cluster.local"):
         assert found[form] == ["10.244.0.5", "10.244.0.6"]
@@ -41,7 +48,7 @@ def test_names_are_short_in_their_own_namespace_only(tmp_path: Path) -> None:
 
 def test_the_file_stays_the_same_file_and_is_written_only_when_names_change(tmp_path: Path) -> None:
     files, path = HostsFiles(), tmp_path / "hosts"
-    files.add("uid", path, "ml", WORKER)
+    files.add_pod(WORKER, "10.244.0.5", path)
     empty, inode = path.read_text(), path.stat().st_ino
     files.set_names(NAMES)
     files.set_names(reversed(NAMES))
@@ -55,7 +62,7 @@ def test_the_file_stays_the_same_file_and_is_written_only_when_names_change(tmp_
 
 def test_the_file_of_a_pod_that_has_just_gone_is_not_made_again(tmp_path: Path) -> None:
     files, path = HostsFiles(), tmp_path / "hosts"
-    files.add("uid", path, "ml", WORKER)
+    files.add_pod(WORKER, "10.244.0.5", path)
     path.unlink()
     files.set_names(NAMES)
     assert not path.exists()
@@ -64,7 +71,7 @@ def test_the_file_of_a_pod_that_has_just_gone_is_not_made_again(tmp_path: Path) 
 def test_a_name_is_looked_up_as_the_pod_that_asks_sees_it(tmp_path: Path) -> None:
     files = HostsFiles()
     files.set_names(NAMES)
-    files.add("uid", tmp_path / "hosts", "ml", WORKER)
+    files.add_pod(WORKER, "10.244.0.5", tmp_path / "hosts")
     for form in (
         "train-1.train",
         "train-1.train.ml",
@@ -78,9 +85,14 @@ def test_a_name_is_looked_up_as_the_pod_that_asks_sees_it(tmp_path: Path) -> Non
 
 def test_a_thousand_names_are_a_file_that_every_resolver_reads(tmp_path: Path) -> None:
     files, path = HostsFiles(), tmp_path / "hosts"
-    files.add("uid", path, "ml", WORKER)
+    files.add_pod(WORKER, "10.244.0.5", path)
     files.set_names(Name(f"worker-{n}", "ml", (f"10.244.{n >> 8}.{n & 255}",)) for n in range(1000))
     assert files.writes == 2
     assert names_in(path.read_text())["worker-999.ml.svc"] == ["10.244.3.231"]
     assert path.stat().st_size < 100 << 10
     assert max(map(len, path.read_text().splitlines())) < socket.NI_MAXHOST
+
+
+def test_a_pod_with_a_long_name_has_a_hostname_that_linux_accepts() -> None:
+    pod = {"metadata": {"name": f"{'a' * 62}-worker-0"}, "spec": {}}
+    assert hostname(pod) == "a" * 62

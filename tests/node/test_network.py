@@ -1,40 +1,27 @@
 """Pods have networks of their own, for every user, and leave nothing behind."""
 
-import os
-import shutil
 import signal
 import subprocess
-import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.cli.running import ROOT
 from tests.node import boxes
-from tfyard.node import network
 
 pytestmark = pytest.mark.processes
 
-NOBODY = 65534
-USERS = [0, NOBODY] if os.getuid() == 0 else [os.getuid()]
 
-
-@pytest.fixture(params=USERS, ids=lambda user: "root" if user == 0 else "a plain user")
+@pytest.fixture(params=boxes.USERS, ids=lambda user: "root" if user == 0 else "a plain user")
 def user(request: pytest.FixtureRequest) -> int:
     return int(request.param)
 
 
 @pytest.fixture
 def folder(user: int) -> Iterator[Path]:
-    """One that the user may write to, which pytest's own are not."""
-    if reason := network._refusal(network.SERVICES):
-        pytest.skip(reason)
-    made = Path(tempfile.mkdtemp(prefix="tfyard-net-"))
-    os.chown(made, user, user)
-    yield made
-    shutil.rmtree(made)
+    with boxes.folder_for(user) as made:
+        yield made
 
 
 def test_two_pods_listen_on_the_same_port_and_are_reached_by_address_and_by_name(
@@ -66,25 +53,18 @@ def test_what_is_outside_is_unreachable_at_once_and_addresses_are_not_used_again
 
 def test_a_killed_box_leaves_no_process_and_no_namespace(folder: Path, user: int) -> None:
     with subprocess.Popen(boxes.command("stay", folder, user), cwd=ROOT) as box:
-        until(lambda: (folder / "inode").exists() and (folder / "inode").read_text())
+        boxes.until(lambda: (folder / "inode").exists() and (folder / "inode").read_text())
         inode = (folder / "inode").read_text()
         assert len(processes_in(inode)) == 2
         box.send_signal(signal.SIGKILL)
-    until(lambda: not processes_in(inode))
-    until(lambda: not mentioning(str(folder)))
+    boxes.until(lambda: not processes_in(inode))
+    boxes.until(lambda: not mentioning(str(folder)))
 
 
 def test_a_system_that_refuses_is_told_with_the_limit_and_nothing_is_changed(folder: Path, user: int) -> None:
     said = boxes.run("refused", folder, user)
     assert said.startswith("this system refuses network namespaces")
     assert "user.max_net_namespaces is 0" in said
-
-
-def until(holds: Callable[[], object]) -> None:
-    end = time.monotonic() + 30
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.02)
 
 
 def processes_in(inode: str) -> list[str]:

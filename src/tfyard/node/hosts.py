@@ -6,6 +6,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from tfyard.model import Manifest
+
 DOMAIN = ".svc.cluster.local"
 HEAD = """\
 # Kubernetes-managed hosts file.
@@ -22,21 +24,28 @@ class Name(Struct, frozen=True):
     addresses: tuple[str, ...]
 
 
-class OwnNames(Struct, frozen=True):
-    """What a pod's own manifest says."""
+class HostsFile(Struct, frozen=True):
+    """Of one pod."""
 
+    path: Path
+    namespace: str
     address: str
-    hostname: str
-    subdomain: str = ""
-    aliases: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    """`hostAliases`: addresses and their names."""
+    own: str
+    """The lines that its manifest asks for."""
 
 
-def hosts_of(own: OwnNames, namespace: str, names: str) -> str:
-    """The whole file. `names` is what `lines` makes for the namespace."""
-    full = f"{own.hostname}.{own.subdomain}.{namespace}{DOMAIN}\t" if own.subdomain else ""
-    aliases = "".join(f"{address}\t{' '.join(given)}\n" for address, given in own.aliases)
-    return f"{HEAD}{own.address}\t{full}{own.hostname}\n{aliases}{names}"
+def hostname(pod: Manifest) -> str:
+    """As the kubelet chooses it: Linux has no longer ones."""
+    return str(pod["spec"].get("hostname") or pod["metadata"]["name"])[:63].rstrip("-.")
+
+
+def own_lines(pod: Manifest, address: str) -> str:
+    """What the kubelet writes: the pod's own names, and its `hostAliases`."""
+    name, spec = hostname(pod), pod["spec"]
+    subdomain, namespace = spec.get("subdomain"), pod["metadata"].get("namespace", "default")
+    full = f"{name}.{subdomain}.{namespace}{DOMAIN} " if subdomain else ""
+    aliases = [f"{alias['ip']}\t{' '.join(alias['hostnames'])}\n" for alias in spec.get("hostAliases") or []]
+    return f"{HEAD}{address}\t{full}{name}\n{''.join(aliases)}"
 
 
 def lines(names: Iterable[Name], namespace: str) -> str:
@@ -58,18 +67,20 @@ class HostsFiles:
 
     def __init__(self) -> None:
         self.writes = 0
-        self._files: dict[str, tuple[Path, str, OwnNames]] = {}
+        self._files: dict[str, HostsFile] = {}
         self._names: tuple[Name, ...] = ()
         self._by_name: dict[str, tuple[str, ...]] = {}
 
-    def add(self, pod_uid: str, path: Path, namespace: str, own: OwnNames) -> None:
-        """Write the file, and keep it up to date until `remove`."""
-        self._files[pod_uid] = (path, namespace, own)
+    def add_pod(self, pod: Manifest, address: str, path: Path) -> None:
+        """Write its file, and keep it up to date until `remove`."""
+        namespace = pod["metadata"].get("namespace", "default")
+        file = HostsFile(path, namespace, address, own_lines(pod, address))
+        self._files[pod["metadata"]["uid"]] = file
         path.touch(0o644)
-        self._write(path, hosts_of(own, namespace, lines(self._names, namespace)))
+        self._write(path, file.own + lines(self._names, namespace))
 
-    def remove(self, pod_uid: str) -> None:
-        self._files.pop(pod_uid, None)
+    def remove(self, uid: str) -> None:
+        self._files.pop(uid, None)
 
     def set_names(self, names: Iterable[Name]) -> None:
         """Replace all names. Nothing is written if none has changed."""
@@ -78,14 +89,16 @@ class HostsFiles:
             return
         self._names = names
         self._by_name = {f"{name.name}.{name.namespace}": name.addresses for name in names}
-        texts = {seen_from: lines(names, seen_from) for _, seen_from, _ in self._files.values()}
-        for path, namespace, own in self._files.values():
-            self._write(path, hosts_of(own, namespace, texts[namespace]))
+        texts = {
+            seen_from: lines(names, seen_from) for seen_from in {f.namespace for f in self._files.values()}
+        }
+        for file in self._files.values():
+            self._write(file.path, file.own + texts[file.namespace])
 
     def addresses(self, host: str, asked_by: str) -> tuple[str, ...]:
         """Of a name, as the pod with the address `asked_by` sees it."""
         base = host.removesuffix(".").removesuffix(DOMAIN).removesuffix(".svc")
-        seen_from = {own.address: namespace for _, namespace, own in self._files.values()}
+        seen_from = {file.address: file.namespace for file in self._files.values()}
         short = f"{base}.{seen_from.get(asked_by, '')}"
         return self._by_name.get(base) or self._by_name.get(short) or ()
 

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable
 from ipaddress import IPv4Address, IPv4Interface, IPv4Network, ip_address
 from pathlib import Path
-from typing import Self, TypeVar
+from typing import Protocol, Self, TypeVar
 
 from msgspec import Struct
 
@@ -37,8 +37,6 @@ class PodNetwork(Struct, frozen=True):
     path: str
     """Of the network namespace: for `Command.network`."""
     address: str
-    link: str
-    """The bridge's end of its cable."""
 
     def connect(self, port: int) -> socket.socket:
         """A connection to a server in the pod: on its loopback, else on its address. OSError if there is none.
@@ -55,14 +53,19 @@ class PodNetwork(Struct, frozen=True):
         return connection
 
 
+class HasAddress(Protocol):
+    @property
+    def address(self) -> str: ...
+
+
 class BoxNetwork:
     """The network that this process is in. Made by `enter`."""
 
     def __init__(self, services: IPv4Network) -> None:
         self.services, self.hosts = services, HostsFiles()
         self._netlink = Netlink()
-        self._held: dict[str, int] = {}
-        """Address -> the descriptor that keeps the pod's namespace."""
+        self._held: dict[str, tuple[int, str]] = {}
+        """Address -> the descriptor that keeps the pod's namespace, and the bridge's end of its cable."""
         self._last, self._links = GATEWAY.ip, 0
         self._netlink.set_up("lo")
         self._netlink.add_bridge(BRIDGE, GATEWAY)
@@ -104,15 +107,15 @@ class BoxNetwork:
         self._links += 1
         link = f"pod-{self._links}"
         descriptor = _in_thread(lambda: self._make_namespace(name, link, address))
-        self._held[str(address)] = descriptor
-        return PodNetwork(f"/proc/{os.getpid()}/fd/{descriptor}", str(address), link)
+        self._held[str(address)] = (descriptor, link)
+        return PodNetwork(f"/proc/{os.getpid()}/fd/{descriptor}", str(address))
 
-    def remove(self, network: PodNetwork) -> None:
+    def remove(self, network: HasAddress) -> None:
         """Its connections end at once, and its address is free. Again: nothing happens."""
-        descriptor = self._held.pop(network.address, None)
-        if descriptor is not None:
+        descriptor, link = self._held.pop(network.address, (-1, ""))
+        if link:
             os.close(descriptor)
-            self._netlink.remove(network.link)
+            self._netlink.remove(link)
 
     def _free_address(self) -> IPv4Address:
         """The next one that is free: the address of a pod that has just ended may still be in use by its peers."""
