@@ -17,58 +17,32 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from tfyard.controller import log_format
-from tfyard.controlplane.components import ON_LOOPBACK, Place
+from tfyard.controlplane.components import LOOPBACK
 from tfyard.controlplane.control_plane import CONTROLLERS, ControlPlane
 from tfyard.controlplane.process import Process, ProcessFailed
 from tfyard.dev import operator
+from tfyard.dev.connections import Listener, Stream, join
 from tfyard.dev.folder import BoxFolder
 from tfyard.dev.journal import Journal
 from tfyard.dev.keeper import keep
-from tfyard.dev.listener import LOOPBACK, Forwarder, listen
-from tfyard.dev.node import start_node
+from tfyard.dev.node import BoxNode
+from tfyard.dev.surroundings import Surroundings
 from tfyard.errors import TfyardError
 from tfyard.kube import Access, Client, kubeconfig
-from tfyard.node.network import BoxNetwork
 
 log = logging.getLogger(__name__)
 
-PORTS = {"kube-apiserver": 6443, "kube-controller-manager": 10257, "kube-scheduler": 10259}
 OPERATOR_PORT = 8080
 READY_TIMEOUT, POLL = 60.0, 0.1
-
-
-class Surroundings(Struct, frozen=True):
-    """What the box makes before its event loop runs, because only a process without threads can."""
-
-    listener: socket.socket
-    network: BoxNetwork | None
-    """None where the system refuses it: then everything is in the machine's own network."""
-
-    @classmethod
-    def enter(cls, port: int, journal: Journal) -> "Surroundings":
-        listener = listen(port)
-        try:
-            return cls(listener, BoxNetwork.enter())
-        except OSError as refusal:
-            journal.note(f"pods have no networks of their own: {refusal.strerror}")
-            return cls(listener, None)
-
-    @property
-    def place(self) -> Place:
-        if self.network is None:
-            return ON_LOOPBACK
-        return Place(self.network.address, PORTS, str(self.network.services))
 
 
 class Box:
     def __init__(self, folder: BoxFolder, journal: Journal, surroundings: Surroundings) -> None:
         self.folder, self.settings, self.journal = folder, folder.settings(), journal
-        self.listener, self.network = surroundings.listener, surroundings.network
-        self.place = surroundings.place
+        self.surroundings, self.place = surroundings, surroundings.place
         self._tasks: set[asyncio.Task[None]] = set()
         self._over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._is_urgent = self._is_ready = False
@@ -99,24 +73,26 @@ class Box:
     async def _start(self, parts: AsyncExitStack) -> None:
         plane = await self._control_plane(parts)
         client = await parts.enter_async_context(plane.client())
-        self.journal.starting("controllers, scheduler and operator")
+        self.journal.starting("controllers, scheduler, operator and node")
+        node = BoxNode(folder=self.folder, plane=plane, client=client, surroundings=self.surroundings)
         async with asyncio.TaskGroup() as group:
             group.create_task(self._controllers(plane))
             if self.settings.operator:
                 group.create_task(self._operator(plane, client))
-        self.journal.starting("the node")
-        await start_node(parts, self.folder, plane, client, self.network)
+            await node.start(parts)
 
     # --- parts
 
     async def _control_plane(self, parts: AsyncExitStack) -> ControlPlane:
         plane = ControlPlane(binaries=Path(self.settings.binaries), place=self.place, data=self.folder.data)
-        self.journal.describe(port=self.listener.getsockname()[1], kubernetes=plane.binaries.version)
+        self.journal.describe(port=self.surroundings.port, kubernetes=plane.binaries.version)
         self.journal.starting("etcd and kube-apiserver")
         await parts.enter_async_context(plane)
         parts.callback(self._abandon_if_urgent, plane)
         self._write_kubeconfig(plane)
-        await parts.enter_async_context(Forwarder(self.listener, plane.endpoint))
+        listener = Listener(partial(_connect, plane.endpoint))
+        await listener.start(sock=self.surroundings.listener)
+        parts.push_async_callback(listener.close)
         return plane
 
     async def _controllers(self, plane: ControlPlane) -> None:
@@ -126,7 +102,7 @@ class Box:
 
     def _write_kubeconfig(self, plane: ControlPlane) -> None:
         """For users, who come through the listener."""
-        server = f"https://{LOOPBACK}:{self.listener.getsockname()[1]}"
+        server = f"https://{LOOPBACK}:{self.surroundings.port}"
         access = Access(replace(plane.admin.cluster, server=server), plane.admin.user)
         self.folder.kubeconfig.touch(mode=0o600)
         self.folder.kubeconfig.write_text(kubeconfig.dump(access, self.folder.name))
@@ -134,7 +110,7 @@ class Box:
     async def _operator(self, plane: ControlPlane, client: Client) -> None:
         await operator.install(client)
         access = plane.write_kubeconfig(plane.access(operator.USER, ()), "operator")
-        port = OPERATOR_PORT if self.network else _free_port()
+        port = OPERATOR_PORT if self.surroundings.network else _free_port()
         bind = (self.place.address, port)
         argv = operator.command_line(str(access), f"{bind[0]}:{bind[1]}")
         process = plane.process("operator", argv)
@@ -173,6 +149,10 @@ class Box:
         if not self._over.done():
             self.journal.stopping()
             self._over.set_result(None)
+
+
+async def _connect(apiserver: tuple[str, int], stream: Stream) -> None:
+    await join(stream, await asyncio.open_connection(*apiserver))
 
 
 def _start_operator(process: Process, bind: tuple[str, int]) -> None:
@@ -215,7 +195,10 @@ def main() -> int:
     journal = Journal(folder)
     try:
         surroundings = Surroundings.enter(folder.settings().port, journal)
-        asyncio.run(_run(folder, journal, surroundings))
+        try:
+            asyncio.run(_run(folder, journal, surroundings))
+        finally:
+            surroundings.leave()
     except (TfyardError, OSError) as problem:
         journal.failed(str(problem))
         return 1

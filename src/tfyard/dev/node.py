@@ -1,26 +1,35 @@
 """The node of a box: a kubelet whose pods are processes of this machine, and the network that they have."""
 
+import asyncio
 import os
+import ssl
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
 
 from msgspec import Struct
 
+from tfyard.controlplane.components import LOOPBACK
 from tfyard.controlplane.control_plane import ControlPlane
+from tfyard.dev import pod_proxy
 from tfyard.dev.folder import BoxFolder
+from tfyard.dev.pod_proxy import PodProxy
+from tfyard.dev.service_relay import ServiceRelay
+from tfyard.dev.surroundings import Surroundings
 from tfyard.kube import Client
+from tfyard.kubelet.claims import Provisioner
 from tfyard.kubelet.kubelet import Kubelet
-from tfyard.kubelet.nodes import Nodes
+from tfyard.kubelet.log_times import keep_times
+from tfyard.kubelet.nodes import Machine, MachineNode, capacity
 from tfyard.kubelet.processes import ProcessRuntime
+from tfyard.kubelet.server import KubeletServer, server_tls
 from tfyard.kubelet.surroundings import Options
 from tfyard.local import interpreter
 from tfyard.local.interpreter import Interpreter
-from tfyard.model import Manifest
-from tfyard.node.hosts import HostsFiles, OwnNames
-from tfyard.node.network import BoxNetwork
 
+KUBELET_PORT = 10250
 PASSED_ON = (
     *("HOME", "USER", "LOGNAME", "LANG", "LC_*", "TZ", "TMPDIR", "XDG_CACHE_HOME"),
     *("VIRTUAL_ENV", "CONDA_PREFIX", "LD_LIBRARY_PATH", "PIP_*", "UV_*"),
@@ -28,26 +37,6 @@ PASSED_ON = (
     *("SSL_CERT_*", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"),
 )
 """Of our environment, what an image would bring; never what may be a secret of the user."""
-
-
-class PodHosts(Struct, frozen=True):
-    """The hosts files of pods, from their manifests."""
-
-    files: HostsFiles
-
-    def add_pod(self, pod: Manifest, address: str, path: Path) -> None:
-        meta, spec = pod["metadata"], pod["spec"]
-        aliases = spec.get("hostAliases") or ()
-        own = OwnNames(
-            address=address,
-            hostname=str(spec.get("hostname") or meta["name"])[:63],
-            subdomain=str(spec.get("subdomain") or ""),
-            aliases=tuple((alias["ip"], tuple(alias.get("hostnames") or ())) for alias in aliases),
-        )
-        self.files.add(meta["uid"], path, meta["namespace"], own)
-
-    def remove(self, uid: str) -> None:
-        self.files.remove(uid)
 
 
 def environment(python: str, shims: Path, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
@@ -59,18 +48,67 @@ def environment(python: str, shims: Path, environ: Mapping[str, str] = os.enviro
     return {"PYTHONUNBUFFERED": "1", **own, "PATH": path}
 
 
-async def start_node(
-    parts: AsyncExitStack, folder: BoxFolder, plane: ControlPlane, client: Client, network: BoxNetwork | None
-) -> None:
-    settings = folder.settings()
-    address = network.address if network else "127.0.0.1"
-    options = Options(
-        node=folder.name,
-        host_ip=address,
-        api=plane.endpoint,
-        hosts=PodHosts(network.hosts) if network else None,
-    )
-    env = environment(settings.python, folder.path / "bin")
-    runtime = ProcessRuntime(client, folder.data / "node", env, network, options)
-    await parts.enter_async_context(runtime)
-    await parts.enter_async_context(Kubelet(client, runtime, Nodes(client, [folder.name])))
+class BoxNode(Struct, frozen=True, kw_only=True):
+    folder: BoxFolder
+    plane: ControlPlane
+    client: Client
+    surroundings: Surroundings
+
+    @property
+    def address(self) -> str:
+        network = self.surroundings.network
+        return network.address if network else LOOPBACK
+
+    async def start(self, parts: AsyncExitStack) -> None:
+        """All parts end with the stack, in the reverse order: first the kubelet, then its pods."""
+        proxy = await self._network(parts)
+        await parts.enter_async_context(Provisioner(self.client, self.folder.data / "claims"))
+        runtime = await parts.enter_async_context(self._runtime(proxy))
+        noticing = asyncio.create_task(keep_times(partial(_growing_logs, runtime)))
+        parts.callback(noticing.cancel)
+        port = KUBELET_PORT if self.surroundings.network else 0
+        server = await parts.enter_async_context(KubeletServer(runtime, self._tls(), self.address, port))
+        node = MachineNode(self.client, self._machine(server.port))
+        await parts.enter_async_context(Kubelet(self.client, runtime, node))
+
+    async def _network(self, parts: AsyncExitStack) -> dict[str, str]:
+        """Services, and a way out for pods; returns the variables by which they find it."""
+        network, outside = self.surroundings.network, self.surroundings.outside
+        if network is None or outside is None:
+            return {}
+        await parts.enter_async_context(outside)
+        await parts.enter_async_context(PodProxy(network, outside))
+        await parts.enter_async_context(ServiceRelay(self.client, network.hosts))
+        return pod_proxy.environment(network)
+
+    def _runtime(self, proxy: Mapping[str, str]) -> ProcessRuntime:
+        network = self.surroundings.network
+        options = Options(
+            node=self.folder.name,
+            host_ip=self.address,
+            api=self.plane.endpoint,
+            hosts=network.hosts if network else None,
+        )
+        env = environment(self.folder.settings().python, self.folder.path / "bin")
+        return ProcessRuntime(self.client, self.folder.data / "node", {**env, **proxy}, network, options)
+
+    def _tls(self) -> ssl.SSLContext:
+        pair = self.plane.kubelet_certificate(self.folder.name, self.address)
+        certificate, key = (self.plane.folder / f"kubelet.{kind}" for kind in ("crt", "key"))
+        certificate.write_bytes(pair.certificate)
+        key.write_bytes(pair.key)
+        return server_tls(certificate, key, self.plane.folder / "ca.crt")
+
+    def _machine(self, port: int) -> Machine:
+        return Machine(
+            name=self.folder.name,
+            address=self.address,
+            port=port,
+            version=f"v{self.plane.binaries.version}",
+            capacity=capacity(self.folder.data, self.folder.settings().pretend),
+        )
+
+
+def _growing_logs(runtime: ProcessRuntime) -> list[Path]:
+    containers = [each for pod in runtime.pods.values() for each in pod.all.values() if each.is_running]
+    return [container.log(container.restarts) for container in containers]

@@ -18,6 +18,7 @@ from tfyard.kubelet.volumes import PodVolumes, VolumeError
 from tfyard.model import Manifest
 from tfyard.node import containers
 from tfyard.node.containers import MissingObject
+from tfyard.node.hosts import hostname
 from tfyard.node.node import without_mounts
 from tfyard.node.processes import Command
 
@@ -251,7 +252,7 @@ class ProcessPod:
             self.around.client, self.namespace, container.get("env"), container.get("envFrom")
         )
         own = containers.environment(self.manifest, container, objects)
-        env = {**await self._service_env(), "HOSTNAME": self.hostname, **own}
+        env = {**await self._service_env(), "HOSTNAME": hostname(self.manifest), **own}
         message.touch()
         mounts = (*self.volumes.mounts(container, env), *self._files(container, message))
         command = Command(
@@ -263,11 +264,7 @@ class ProcessPod:
         if not self.engine.has_namespaces:
             return without_mounts(command)
         network = {"network": self.network.path} if self.network is not None else {}
-        return replace(command, hostname="" if self.is_on_host else self.hostname, **network)
-
-    @property
-    def hostname(self) -> str:
-        return str(self.manifest["spec"].get("hostname") or self.name)[:63]
+        return replace(command, hostname="" if self.is_on_host else hostname(self.manifest), **network)
 
     def _files(self, container: Manifest, message: Path) -> list[tuple[str, str, bool]]:
         path = str(container.get("terminationMessagePath") or "/dev/termination-log")

@@ -11,6 +11,7 @@ from tfyard.kube import Client
 from tfyard.kubelet.engine import Engine
 from tfyard.kubelet.events import Events
 from tfyard.model import Manifest
+from tfyard.node.hosts import HostsFiles
 
 LOOPBACK = "127.0.0.1"
 
@@ -33,13 +34,6 @@ class Networks(Protocol):
         """One that `add` has returned."""
 
 
-class Hosts(Protocol):
-    """Keeps the /etc/hosts of pods up to date."""
-
-    def add_pod(self, pod: Manifest, address: str, path: Path) -> None: ...
-    def remove(self, uid: str) -> None: ...
-
-
 class Options(Struct, frozen=True, kw_only=True):
     """What the owner of the node decides."""
 
@@ -47,7 +41,8 @@ class Options(Struct, frozen=True, kw_only=True):
     host_ip: str = LOOPBACK
     api: tuple[str, int] = (LOOPBACK, 443)
     """Where pods reach the apiserver."""
-    hosts: Hosts | None = None
+    hosts: HostsFiles | None = None
+    """Keeps the /etc/hosts of pods up to date."""
     entrypoints: Mapping[str, list[str]] = {}
     """Image -> what its entrypoint would be, because images are not used."""
 
