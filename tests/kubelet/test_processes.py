@@ -303,7 +303,7 @@ async def test_failures_are_restarted_and_missing_objects_waited_for_in_a_kubele
 async def test_probes_kill_and_hooks_are_run(
     control_plane: ControlPlane, namespace: str, tmp_path: Path
 ) -> None:
-    server = "from http.server import *; HTTPServer(('127.0.0.1', {port}), SimpleHTTPRequestHandler).serve_forever()"
+    server = "from http.server import *; s = HTTPServer(('127.0.0.1', {port}), SimpleHTTPRequestHandler)"
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -311,7 +311,9 @@ async def test_probes_kill_and_hooks_are_run(
         soon = {"periodSeconds": 1, "failureThreshold": 1}
         liveness = {"exec": {"command": ["sh", "-c", "echo ill; exit 1"]}, **soon, "initialDelaySeconds": 1}
         await here.create("ill", shell("sleep 600", livenessProbe=liveness), terminationGracePeriodSeconds=1)
-        web = python(server.format(port=port), ports=[{"name": "web", "containerPort": port}])
+        web = python(
+            server.format(port=port) + "; s.serve_forever()", ports=[{"name": "web", "containerPort": port}]
+        )
         web["readinessProbe"] = {"httpGet": {"path": "/", "port": "web"}, "periodSeconds": 1}
         web["startupProbe"] = {"tcpSocket": {"port": port}, "periodSeconds": 1, "failureThreshold": 60}
         hook = {"exec": {"command": ["sh", "-c", f"echo stopped > {tmp_path}/hook"]}}

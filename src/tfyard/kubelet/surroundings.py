@@ -1,7 +1,7 @@
 """What all pods of this node share: the API, folders, processes, networks, and what the node's owner decides."""
 
 import socket
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Protocol
 
@@ -11,7 +11,6 @@ from tfyard.kube import Client
 from tfyard.kubelet.engine import Engine
 from tfyard.kubelet.events import Events
 from tfyard.model import Manifest
-from tfyard.node.hosts import HostsFiles, OwnNames
 
 LOOPBACK = "127.0.0.1"
 
@@ -33,6 +32,13 @@ class Networks(Protocol):
     def remove(self, network: PodNetwork) -> None: ...
 
 
+class Hosts(Protocol):
+    """Keeps the /etc/hosts of pods up to date."""
+
+    def add_pod(self, pod: Manifest, address: str, path: Path) -> None: ...
+    def remove(self, uid: str) -> None: ...
+
+
 class Options(Struct, frozen=True, kw_only=True):
     """What the owner of the node decides."""
 
@@ -40,8 +46,10 @@ class Options(Struct, frozen=True, kw_only=True):
     host_ip: str = LOOPBACK
     api: tuple[str, int] = (LOOPBACK, 443)
     """Where pods reach the apiserver."""
-    hosts: HostsFiles | None = None
-    """Keeps the /etc/hosts of pods up to date."""
+    hosts: Hosts | None = None
+    rewrite: Callable[[str, str], str] = lambda text, _namespace: text
+    """Of arguments and variables of a pod in a namespace: where pods share one network, two cannot have the same
+    port."""
     entrypoints: Mapping[str, list[str]] = {}
     """Image -> what its entrypoint would be, because images are not used."""
 
@@ -74,14 +82,8 @@ class Surroundings(Struct, frozen=True, kw_only=True):
 
     def add_hosts(self, pod: Manifest, address: str, path: Path) -> None:
         path.touch()
-        if self.options.hosts is None:
-            return
-        meta, spec = pod["metadata"], pod["spec"]
-        aliases = tuple(
-            (each["ip"], tuple(each.get("hostnames") or ())) for each in spec.get("hostAliases") or []
-        )
-        own = OwnNames(address, hostname_of(pod), str(spec.get("subdomain") or ""), aliases)
-        self.options.hosts.add(meta["uid"], path, meta["namespace"], own)
+        if self.options.hosts is not None:
+            self.options.hosts.add_pod(pod, address, path)
 
     def remove_hosts(self, uid: str) -> None:
         if self.options.hosts is not None:
