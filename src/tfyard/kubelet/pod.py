@@ -13,11 +13,12 @@ from tfyard.kubelet import references, service_env
 from tfyard.kubelet.container import PodContainer
 from tfyard.kubelet.resources import with_resource_values
 from tfyard.kubelet.runtime import Exited, PodState, Report, Running, Waiting
-from tfyard.kubelet.surroundings import PodNetwork, Surroundings, hostname_of
+from tfyard.kubelet.surroundings import PodNetwork, Surroundings
 from tfyard.kubelet.volumes import PodVolumes, VolumeError
 from tfyard.model import Manifest
 from tfyard.node import containers
 from tfyard.node.containers import MissingObject
+from tfyard.node.hosts import hostname
 from tfyard.node.node import without_mounts
 from tfyard.node.processes import Command
 
@@ -258,7 +259,7 @@ class ProcessPod:
         )
         own = containers.environment(self.manifest, container, objects)
         own = {name: self._rewrite(value) for name, value in own.items()}
-        env = {**await self._service_env(), "HOSTNAME": hostname_of(self.manifest), **own}
+        env = {**await self._service_env(), "HOSTNAME": hostname(self.manifest), **own}
         message.touch()
         mounts = (*self.volumes.mounts(container, env), *self._files(container, message))
         command = Command(
@@ -270,7 +271,7 @@ class ProcessPod:
         if not self.engine.has_namespaces:
             return without_mounts(command)
         network = {"network": self.network.path} if self.network is not None else {}
-        return replace(command, hostname="" if self.is_on_host else hostname_of(self.manifest), **network)
+        return replace(command, hostname="" if self.is_on_host else hostname(self.manifest), **network)
 
     def _rewrite(self, text: str) -> str:
         return self.around.options.rewrite(text, self.namespace)

@@ -3,7 +3,7 @@
 import socket
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from msgspec import Struct
 
@@ -11,6 +11,7 @@ from tfyard.kube import Client
 from tfyard.kubelet.engine import Engine
 from tfyard.kubelet.events import Events
 from tfyard.model import Manifest
+from tfyard.node.hosts import HostsFiles
 
 LOOPBACK = "127.0.0.1"
 
@@ -29,14 +30,8 @@ class PodNetwork(Protocol):
 
 class Networks(Protocol):
     def add(self, name: str) -> PodNetwork: ...
-    def remove(self, network: PodNetwork) -> None: ...
-
-
-class Hosts(Protocol):
-    """Keeps the /etc/hosts of pods up to date."""
-
-    def add_pod(self, pod: Manifest, address: str, path: Path) -> None: ...
-    def remove(self, uid: str) -> None: ...
+    def remove(self, network: Any) -> None:
+        """One that `add` has returned."""
 
 
 class Options(Struct, frozen=True, kw_only=True):
@@ -46,7 +41,8 @@ class Options(Struct, frozen=True, kw_only=True):
     host_ip: str = LOOPBACK
     api: tuple[str, int] = (LOOPBACK, 443)
     """Where pods reach the apiserver."""
-    hosts: Hosts | None = None
+    hosts: HostsFiles | None = None
+    """Keeps the /etc/hosts of pods up to date."""
     rewrite: Callable[[str, str], str] = lambda text, _namespace: text
     """Of arguments and variables of a pod in a namespace: where pods share one network, two cannot have the same
     port."""
@@ -88,7 +84,3 @@ class Surroundings(Struct, frozen=True, kw_only=True):
     def remove_hosts(self, uid: str) -> None:
         if self.options.hosts is not None:
             self.options.hosts.remove(uid)
-
-
-def hostname_of(pod: Manifest) -> str:
-    return str(pod["spec"].get("hostname") or pod["metadata"]["name"])[:63]
