@@ -5,6 +5,7 @@ import base64
 import contextlib
 import json
 import os
+import socket
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -19,6 +20,7 @@ from tfyard.kube import Client, requests
 from tfyard.kubelet.kubelet import Kubelet
 from tfyard.kubelet.nodes import Nodes
 from tfyard.kubelet.processes import ProcessRuntime
+from tfyard.kubelet.runtime import NoSuchContainer
 from tfyard.kubelet.surroundings import Options
 from tfyard.testing import ControlPlane, builders, eventually
 
@@ -247,3 +249,151 @@ async def test_a_pod_has_all_that_the_api_promises_it(
         ended = await here.until_phase("all", "Succeeded")
         assert ended["status"]["containerStatuses"][0]["state"]["terminated"]["message"] == "all is read"
         assert here.log("all", "proxy").endswith("bye\n")
+
+
+def first(pod: Any) -> Any:
+    return pod["status"].get("containerStatuses", [{}])[0]
+
+
+async def test_failures_are_restarted_and_missing_objects_waited_for_in_a_kubelets_words(
+    control_plane: ControlPlane, namespace: str, tmp_path: Path
+) -> None:
+    async with box(control_plane, namespace, tmp_path) as here:
+        policy = {"restartPolicy": "OnFailure"}
+        crash = shell("echo run; echo broken >&2; exit 7", terminationMessagePolicy="FallbackToLogsOnError")
+        await here.create("crash", crash, **policy)
+        source = {"configMapKeyRef": {"name": "later", "key": "rate"}}
+        late = shell("echo $RATE", env=[{"name": "RATE", "valueFrom": source}])
+        await here.create("late", late, **policy)
+        await here.create("no-command", {"name": "main", "image": "python:3"}, **policy)
+        missing = {"name": "files", "configMap": {"name": "later"}}
+        await here.create("mounts", shell("true"), volumes=[missing])
+
+        looped = await here.until(
+            "crash", lambda pod: "waiting" in first(pod).get("state", {}) and first(pod)["restartCount"]
+        )
+        assert looped["status"]["phase"] == "Running"
+        assert first(looped)["state"]["waiting"]["reason"] == "CrashLoopBackOff"
+        assert first(looped)["state"]["waiting"]["message"].startswith(
+            "back-off 1s restarting failed container=main"
+        )
+        ended = first(looped)["lastState"]["terminated"]
+        assert (ended["exitCode"], ended["reason"], ended["message"]) == (7, "Error", "run\nbroken")
+        assert here.log("crash", previous=True) == "run\nbroken\n"
+
+        waiting = await here.until(
+            "late", lambda pod: first(pod).get("state", {}).get("waiting", {}).get("message")
+        )
+        assert first(waiting)["state"]["waiting"] == {
+            "reason": "CreateContainerConfigError",
+            "message": f"couldn't find key rate in ConfigMap {namespace}/later",
+        }
+        refused = await here.until(
+            "no-command", lambda pod: first(pod).get("state", {}).get("waiting", {}).get("message")
+        )
+        assert first(refused)["state"]["waiting"]["reason"] == "CreateContainerError"
+        assert 'configmap "later" not found' in here.kubectl("events", "--for", "pod/mounts")
+        later = builders.config_map("later", {"rate": "0.1"})
+        await here.client.send(requests.create(requests.CONFIG_MAPS.path(namespace), later))
+        await here.until_phase("late", "Succeeded")
+        await here.until_phase("mounts", "Succeeded")
+        assert here.log("late") == "0.1\n"
+
+
+async def test_probes_kill_and_hooks_are_run(
+    control_plane: ControlPlane, namespace: str, tmp_path: Path
+) -> None:
+    server = "from http.server import *; s = HTTPServer(('127.0.0.1', {port}), SimpleHTTPRequestHandler)"
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    async with box(control_plane, namespace, tmp_path) as here:
+        soon = {"periodSeconds": 1, "failureThreshold": 1}
+        liveness = {"exec": {"command": ["sh", "-c", "echo ill; exit 1"]}, **soon, "initialDelaySeconds": 1}
+        await here.create("ill", shell("sleep 600", livenessProbe=liveness), terminationGracePeriodSeconds=1)
+        web = python(
+            server.format(port=port) + "; s.serve_forever()", ports=[{"name": "web", "containerPort": port}]
+        )
+        web["readinessProbe"] = {"httpGet": {"path": "/", "port": "web"}, "periodSeconds": 1}
+        web["startupProbe"] = {"tcpSocket": {"port": port}, "periodSeconds": 1, "failureThreshold": 60}
+        hook = {"exec": {"command": ["sh", "-c", f"echo stopped > {tmp_path}/hook"]}}
+        start = {"exec": {"command": ["sh", "-c", f"echo started > {tmp_path}/post"]}}
+        web["lifecycle"] = {"preStop": hook, "postStart": start}
+        await here.create("web", web)
+        await here.until("web", lambda pod: first(pod).get("ready"))
+        assert (tmp_path / "post").read_text() == "started\n"
+        with await here.runtime.connect(namespace, "web", port) as connection:
+            connection.sendall(b"HEAD / HTTP/1.0\r\n\r\n")
+            assert b"200 OK" in await asyncio.to_thread(connection.recv, 1000)
+        await here.delete("web")
+        await here.until_gone("web")
+        assert (tmp_path / "hook").read_text() == "stopped\n"
+        failed = await here.until_phase("ill", "Failed")
+        assert first(failed)["state"]["terminated"]["exitCode"] == 143
+        assert "Liveness probe failed: ill" in here.kubectl("describe", "pod", "ill")
+
+
+async def test_too_much_memory_or_scratch_space_is_not_survived(
+    control_plane: ControlPlane, namespace: str, tmp_path: Path
+) -> None:
+    async with box(control_plane, namespace, tmp_path) as here:
+        limit = {"resources": {"limits": {"memory": "64Mi"}}}
+        await here.create(
+            "hungry", python("x = bytearray(300_000_000)\nimport time; time.sleep(600)", **limit)
+        )
+        scratch = {"name": "scratch", "emptyDir": {"sizeLimit": "1Mi"}}
+        mounts = [{"name": "scratch", "mountPath": "/scratch"}]
+        line = "head -c 3000000 /dev/zero > /scratch/big; sleep 600"
+        await here.create("full", shell(line, volumeMounts=mounts), volumes=[scratch])
+        hungry = await here.until_phase("hungry", "Failed")
+        assert first(hungry)["state"]["terminated"]["reason"] == "OOMKilled"
+        assert first(hungry)["state"]["terminated"]["exitCode"] == 137
+        full = await here.until_phase("full", "Failed")
+        assert full["status"]["reason"] == "Evicted"
+        assert full["status"]["message"].startswith(
+            'Usage of EmptyDir volume "scratch" exceeds the limit "1Mi"'
+        )
+
+
+async def test_a_restarted_kubelet_doubles_nothing_and_tells_what_was_lost(
+    control_plane: ControlPlane, namespace: str, tmp_path: Path
+) -> None:
+    async with box(control_plane, namespace, tmp_path) as here:
+        await here.create("once", shell("echo one; sleep 600"))
+        await here.create("again", shell("echo one; sleep 600"), restartPolicy="Always")
+        await here.create("done", shell("echo done"))
+        await here.create("deleted", shell("echo one; sleep 600"))
+        await here.until_phase("done", "Succeeded")
+        for name in ("once", "again", "deleted"):
+            await here.until(name, lambda pod: first(pod).get("ready"))
+    plane, stopped = control_plane, namespace
+    plane.kubectl("-n", stopped, "delete", "pod", "deleted", "--wait=false")
+    async with box(control_plane, namespace, tmp_path) as here:
+        lost = await here.until_phase("once", "Failed")
+        assert first(lost)["state"]["terminated"]["reason"] == "ContainerStatusUnknown"
+        assert any(each["type"] == "DisruptionTarget" for each in lost["status"]["conditions"])
+        again = await here.until(
+            "again", lambda pod: first(pod).get("ready") and first(pod)["restartCount"] == 1
+        )
+        assert first(again)["lastState"]["terminated"]["exitCode"] == 137
+        await here.until_gone("deleted")
+        assert here.log("done") == "done\n"
+
+
+async def test_a_terminal_can_be_attached_to_a_container(
+    control_plane: ControlPlane, namespace: str, tmp_path: Path
+) -> None:
+    async with box(control_plane, namespace, tmp_path) as here:
+        await here.create("main", shell("sleep 600"))
+        await here.until("main", lambda pod: first(pod).get("ready"))
+        attached = await here.runtime.exec(namespace, "main", "main", ["/bin/sh"], stdin=True, tty=True)
+        assert attached.stdin is not None
+        attached.resize(91, 33)
+        os.write(attached.stdin, b"stty size; hostname; exit 5\n")
+        assert await attached.wait() == 5
+        output = await asyncio.to_thread(os.read, attached.stdout, 10_000)
+        assert b"33 91" in output
+        for end in (attached.stdin, attached.stdout):
+            os.close(end)
+        with pytest.raises(NoSuchContainer, match="not found"):
+            await here.runtime.exec(namespace, "main", "other", ["true"], stdin=False, tty=False)

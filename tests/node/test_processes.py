@@ -126,3 +126,17 @@ async def test_a_mount_below_a_link_is_found_there_and_leaves_nothing_on_the_dis
     command = Command(argv=["/bin/cat", "/var/run/tfyard-test/account/token"], env={}, cwd="/", mounts=mounts)
     assert await run(tmp_path, command) == "secret"
     assert not Path("/run/tfyard-test").exists()
+
+
+async def test_a_volume_inside_another_does_not_keep_what_is_written_beside_it_from_the_disk(
+    tmp_path: Path,
+) -> None:
+    outer, inner = tmp_path / "outer", tmp_path / "inner"
+    for each in (outer, inner):
+        each.mkdir()
+    mounts = ((str(inner), "/work/inner", False), (str(outer), "/work", False))
+    line = "echo 1 > /work/model; echo 2 > /work/inner/part"
+    command = Command(argv=["/bin/sh", "-c", line], env=dict(os.environ), cwd="/", mounts=mounts)
+    await run(tmp_path, command)
+    assert (outer / "model").read_text() == "1\n"
+    assert (inner / "part").read_text() == "2\n"

@@ -9,7 +9,6 @@ from typing import Any, Protocol
 
 from msgspec.structs import replace
 
-from tfyard.errors import TfyardError
 from tfyard.kube import KubeError
 from tfyard.kubelet import probes
 from tfyard.kubelet.engine import Ended, Engine, Process
@@ -156,13 +155,14 @@ class PodContainer:
         while not self.home.stopping.is_set():
             try:
                 return await self.home.command(self.spec, message)
-            except (ContainerConfigError, KubeError) as error:
+            except (ContainerConfigError, KubeError, OSError) as error:
                 self._wait_for(error)
             await self.pause(RETRY_CONFIG)
         return None
 
-    def _wait_for(self, error: TfyardError) -> None:
-        reason = "CreateContainerError" if isinstance(error, NoCommand) else "CreateContainerConfigError"
+    def _wait_for(self, error: Exception) -> None:
+        is_config = not isinstance(error, (NoCommand, OSError))
+        reason = "CreateContainerConfigError" if is_config else "CreateContainerError"
         message = self.home.missing(error) if isinstance(error, MissingObject) else str(error)
         if self.current != Waiting(reason, message):
             self.current = Waiting(reason, message)

@@ -171,20 +171,26 @@ class ProcessPod:
 
     async def _set_up(self) -> bool:
         """Tried until it is done: a claim may be bound later, a ConfigMap created. False if stopped meanwhile."""
-        self._connect()
-        for name in ("volumes", "messages", "logs"):
-            (self.folder / name).mkdir(parents=True, exist_ok=True)
         while not self.stopping.is_set():
             try:
+                self._connect()
                 await self.volumes.make()
                 return True
+            except OSError as error:
+                said = f"Failed to create pod sandbox: {error}"
+                self.tell("FailedCreatePodSandBox", said, warning=True)
             except (VolumeError, KubeError) as error:
                 self.tell("FailedMount", str(error), warning=True)
             await self.containers[0].pause(RETRY_MOUNT)
         return False
 
     def _connect(self) -> None:
+        """Folders and a network, unless it has them."""
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        for name in ("volumes", "messages", "logs"):
+            (self.folder / name).mkdir(exist_ok=True)
+        if self.address:
+            return
         networks = self.around.networks
         if networks is None or self.is_on_host:
             self.address = self.around.host_ip
@@ -252,11 +258,12 @@ class ProcessPod:
             self.around.client, self.namespace, container.get("env"), container.get("envFrom")
         )
         own = containers.environment(self.manifest, container, objects)
+        own = {name: self._rewrite(value) for name, value in own.items()}
         env = {**await self._service_env(), "HOSTNAME": hostname(self.manifest), **own}
         message.touch()
         mounts = (*self.volumes.mounts(container, env), *self._files(container, message))
         command = Command(
-            argv=containers.argv(container, env),
+            argv=[self._rewrite(part) for part in containers.argv(container, env)],
             env={**self.around.base_env, **env},
             cwd=str(container.get("workingDir") or "/"),
             mounts=mounts,
@@ -265,6 +272,9 @@ class ProcessPod:
             return without_mounts(command)
         network = {"network": self.network.path} if self.network is not None else {}
         return replace(command, hostname="" if self.is_on_host else hostname(self.manifest), **network)
+
+    def _rewrite(self, text: str) -> str:
+        return self.around.options.rewrite(text, self.namespace)
 
     def _files(self, container: Manifest, message: Path) -> list[tuple[str, str, bool]]:
         path = str(container.get("terminationMessagePath") or "/dev/termination-log")

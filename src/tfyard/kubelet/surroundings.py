@@ -1,7 +1,7 @@
 """What all pods of this node share: the API, folders, processes, networks, and what the node's owner decides."""
 
 import socket
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -43,6 +43,9 @@ class Options(Struct, frozen=True, kw_only=True):
     """Where pods reach the apiserver."""
     hosts: HostsFiles | None = None
     """Keeps the /etc/hosts of pods up to date."""
+    rewrite: Callable[[str, str], str] = lambda text, _namespace: text
+    """Of arguments and variables of a pod in a namespace: where pods share one network, two cannot have the same
+    port."""
     entrypoints: Mapping[str, list[str]] = {}
     """Image -> what its entrypoint would be, because images are not used."""
 

@@ -145,15 +145,21 @@ def _change_root(mounts: Sequence[Mount]) -> None:
     _mount("tmpfs", NEW_ROOT, "tmpfs", 0)
     _mount("none", NEW_ROOT, "", MS_UNBINDABLE)  # else it would be bound into itself with all that is below /
     _bind_entries(f"/proc/self/fd/{old}", NEW_ROOT, {NEW_ROOT[1:]: f"/proc/self/fd/{keep}"})
-    os.chroot(
-        NEW_ROOT
-    )  # before anything is looked up in it: links such as /var/run lead to places in the new root
+    os.chroot(NEW_ROOT)  # now, because links such as /var/run must lead to places in the new root
     os.chdir("/")
-    for source, (_, target, read_only) in zip(sources, mounts, strict=True):
-        point = _make_mount_point(target, stat.S_ISDIR(os.fstat(source).st_mode))
+    writable: list[str] = []
+    # Outer ones first, whatever their order: a volume may be mounted inside another.
+    for source, (_, target, read_only) in sorted(zip(sources, mounts, strict=True), key=_target):
+        point = _make_mount_point(target, stat.S_ISDIR(os.fstat(source).st_mode), writable)
         _mount(f"/proc/self/fd/{source}", point, "", MS_BIND | MS_REC)
         if read_only:
             _mount("none", point, "", MS_REMOUNT | MS_BIND | MS_RDONLY)
+        else:
+            writable.append(f"{point}/")
+
+
+def _target(pair: tuple[int, Mount]) -> str:
+    return pair[1][1]
 
 
 def _bind_entries(source: str, target: str, instead: dict[str, str] | None = None) -> None:
@@ -170,14 +176,16 @@ def _bind_entries(source: str, target: str, instead: dict[str, str] | None = Non
             _mount(origin, entry, "", MS_BIND)
 
 
-def _make_mount_point(target: str, is_directory: bool) -> str:
+def _make_mount_point(target: str, is_directory: bool, writable: list[str]) -> str:
     """A directory or file to mount on. Where it is missing inside a directory of the real disk, that directory is
-    replaced by a private copy of its entries, so nothing is left behind on the disk."""
+    replaced by a private copy of its entries, so nothing is left behind on the disk. But in a `writable` volume it
+    is created, as in a cluster: what the container writes beside it must reach the volume."""
     point, parts = "", [*filter(None, target.split("/"))]
     for number, part in enumerate(parts, 1):
         child = f"{point}/{part}"
         if not os.path.exists(child):
-            if point and not _is_private(point):
+            is_volume = f"{point}/".startswith(tuple(writable))
+            if point and not is_volume and not _is_private(point):
                 _make_private(point)
             if number < len(parts) or is_directory:
                 os.mkdir(child)
