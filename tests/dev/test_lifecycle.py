@@ -3,7 +3,6 @@
 import os
 import signal
 import socket
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,12 +10,6 @@ import pytest
 from tests.dev.running_box import TestBox, alive, running, until
 
 pytestmark = pytest.mark.cluster
-
-
-@pytest.fixture(scope="module")
-def box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestBox]:
-    with running(tmp_path_factory.mktemp("state"), "--pretend", "nvidia.com/gpu=4") as box:
-        yield box
 
 
 def listening(pids: list[int]) -> list[tuple[str, int]]:

@@ -8,7 +8,6 @@ import asyncio
 import http.client
 import logging
 import signal
-import socket
 import sys
 import time
 from collections.abc import Coroutine
@@ -29,6 +28,7 @@ from tfyard.dev.folder import BoxFolder
 from tfyard.dev.journal import Journal
 from tfyard.dev.keeper import keep
 from tfyard.dev.node import BoxNode
+from tfyard.dev.shared_network import free_port
 from tfyard.dev.surroundings import Surroundings
 from tfyard.errors import TfyardError
 from tfyard.kube import Access, Client, kubeconfig
@@ -110,7 +110,7 @@ class Box:
     async def _operator(self, plane: ControlPlane, client: Client) -> None:
         await operator.install(client)
         access = plane.write_kubeconfig(plane.access(operator.USER, ()), "operator")
-        port = OPERATOR_PORT if self.surroundings.network else _free_port()
+        port = OPERATOR_PORT if self.surroundings.network else free_port()
         bind = (self.place.address, port)
         argv = operator.command_line(str(access), f"{bind[0]}:{bind[1]}")
         process = plane.process("operator", argv)
@@ -178,12 +178,6 @@ def _is_ready(bind: tuple[str, int]) -> bool:
         return False
     finally:
         connection.close()
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind((LOOPBACK, 0))
-        return int(probe.getsockname()[1])
 
 
 def main() -> int:

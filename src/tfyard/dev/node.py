@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tfyard.controlplane.components import LOOPBACK
 from tfyard.controlplane.control_plane import ControlPlane
@@ -17,6 +18,7 @@ from tfyard.dev import pod_proxy
 from tfyard.dev.folder import BoxFolder
 from tfyard.dev.pod_proxy import PodProxy
 from tfyard.dev.service_relay import ServiceRelay
+from tfyard.dev.shared_network import SharedNetwork
 from tfyard.dev.surroundings import Surroundings
 from tfyard.kube import Client
 from tfyard.kubelet.claims import Provisioner
@@ -48,6 +50,11 @@ def environment(python: str, shims: Path, environ: Mapping[str, str] = os.enviro
     return {"PYTHONUNBUFFERED": "1", **own, "PATH": path}
 
 
+def machine_proxies(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """For pods in the machine's own network."""
+    return {name: value for name, value in environ.items() if name.lower().endswith("_proxy")}
+
+
 class BoxNode(Struct, frozen=True, kw_only=True):
     folder: BoxFolder
     plane: ControlPlane
@@ -61,9 +68,9 @@ class BoxNode(Struct, frozen=True, kw_only=True):
 
     async def start(self, parts: AsyncExitStack) -> None:
         """All parts end with the stack, in the reverse order: first the kubelet, then its pods."""
-        proxy = await self._network(parts)
+        env, options = await self._network(parts)
         await parts.enter_async_context(Provisioner(self.client, self.folder.data / "claims"))
-        runtime = await parts.enter_async_context(self._runtime(proxy))
+        runtime = await parts.enter_async_context(self._runtime(env, options))
         noticing = asyncio.create_task(keep_times(partial(_growing_logs, runtime)))
         parts.callback(noticing.cancel)
         port = KUBELET_PORT if self.surroundings.network else 0
@@ -71,26 +78,22 @@ class BoxNode(Struct, frozen=True, kw_only=True):
         node = MachineNode(self.client, self._machine(server.port))
         await parts.enter_async_context(Kubelet(self.client, runtime, node))
 
-    async def _network(self, parts: AsyncExitStack) -> dict[str, str]:
-        """Services, and a way out for pods; returns the variables by which they find it."""
+    async def _network(self, parts: AsyncExitStack) -> tuple[dict[str, str], Options]:
+        """Services, and a way out: what pods have for it in their environment, and what the runtime is told."""
         network, outside = self.surroundings.network, self.surroundings.outside
+        options = Options(node=self.folder.name, host_ip=self.address, api=self.plane.endpoint)
         if network is None or outside is None:
-            return {}
+            shared = await parts.enter_async_context(SharedNetwork(self.client))
+            return machine_proxies(), replace(options, rewrite=shared.rewrite)
         await parts.enter_async_context(outside)
         await parts.enter_async_context(PodProxy(network, outside))
         await parts.enter_async_context(ServiceRelay(self.client, network.hosts))
-        return pod_proxy.environment(network)
+        return pod_proxy.environment(network), replace(options, hosts=network.hosts)
 
-    def _runtime(self, proxy: Mapping[str, str]) -> ProcessRuntime:
-        network = self.surroundings.network
-        options = Options(
-            node=self.folder.name,
-            host_ip=self.address,
-            api=self.plane.endpoint,
-            hosts=network.hosts if network else None,
-        )
-        env = environment(self.folder.settings().python, self.folder.path / "bin")
-        return ProcessRuntime(self.client, self.folder.data / "node", {**env, **proxy}, network, options)
+    def _runtime(self, env: Mapping[str, str], options: Options) -> ProcessRuntime:
+        own = environment(self.folder.settings().python, self.folder.path / "bin")
+        folder, network = self.folder.data / "node", self.surroundings.network
+        return ProcessRuntime(self.client, folder, {**own, **env}, network, options)
 
     def _tls(self) -> ssl.SSLContext:
         pair = self.plane.kubelet_certificate(self.folder.name, self.address)

@@ -13,6 +13,9 @@ from tfyard.node.network import BoxNetwork
 PORTS = {"kube-apiserver": 6443, "kube-controller-manager": 10257, "kube-scheduler": 10259}
 
 
+SHARED = "pods share the network of this machine, and host:port pairs of jobs become 127.0.0.1:port"
+
+
 class Surroundings(Struct, frozen=True):
     listener: socket.socket
     """The one port of the machine that a box takes."""
@@ -28,7 +31,7 @@ class Surroundings(Struct, frozen=True):
             return cls(listener, BoxNetwork.enter(), outside)
         except OSError as refusal:
             outside.close()
-            journal.note(f"pods share the network of this machine: {refusal.strerror}")
+            journal.note(f"{SHARED}: {refusal.strerror}")
             return cls(listener)
 
     def leave(self) -> None:
