@@ -2,6 +2,7 @@
 
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -65,6 +66,15 @@ def test_a_system_that_refuses_is_told_with_the_limit_and_nothing_is_changed(fol
     said = boxes.run("refused", folder, user)
     assert said.startswith("this system refuses network namespaces")
     assert "user.max_net_namespaces is 0" in said
+
+
+def test_a_process_with_threads_is_not_torn_apart() -> None:
+    program = (
+        "import threading, time\nfrom tfyard.node.network import BoxNetwork\n"
+        "threading.Thread(target=time.sleep, args=(60,), daemon=True).start()\nBoxNetwork.enter()"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.stderr.endswith("RuntimeError: other threads would stay in the machine's network\n")
 
 
 def processes_in(inode: str) -> list[str]:
