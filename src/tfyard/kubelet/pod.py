@@ -258,13 +258,12 @@ class ProcessPod:
             self.around.client, self.namespace, container.get("env"), container.get("envFrom")
         )
         own = containers.environment(self.manifest, container, objects)
-        own = {name: self._rewrite(value) for name, value in own.items()}
         env = {**await self._service_env(), "HOSTNAME": hostname(self.manifest), **own}
         message.touch()
         mounts = (*self.volumes.mounts(container, env), *self._files(container, message))
         command = Command(
             argv=[self._rewrite(part) for part in containers.argv(container, env)],
-            env={**self.around.base_env, **env},
+            env={**self.around.base_env, **{name: self._rewrite(value) for name, value in env.items()}},
             cwd=str(container.get("workingDir") or "/"),
             mounts=mounts,
         )
@@ -272,9 +271,6 @@ class ProcessPod:
             return without_mounts(command)
         network = {"network": self.network.path} if self.network is not None else {}
         return replace(command, hostname="" if self.is_on_host else hostname(self.manifest), **network)
-
-    def _rewrite(self, text: str) -> str:
-        return self.around.options.rewrite(text, self.namespace)
 
     def _files(self, container: Manifest, message: Path) -> list[tuple[str, str, bool]]:
         path = str(container.get("terminationMessagePath") or "/dev/termination-log")
@@ -289,6 +285,9 @@ class ProcessPod:
             found: Any = await self.around.client.send(requests.get(path))
             env = {**service_env.of_services(found["items"]), **env}
         return env
+
+    def _rewrite(self, text: str) -> str:
+        return self.around.options.rewrite(text, self.namespace)
 
     def changed(self) -> None:
         self.changed_at = datetime.now(UTC)
