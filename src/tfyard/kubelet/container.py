@@ -1,6 +1,7 @@
 """One container of a pod: its runs one after another, with hooks and probes, and what is known of it."""
 
 import asyncio
+import contextlib
 import signal
 from collections.abc import Awaitable
 from datetime import UTC, datetime
@@ -143,9 +144,9 @@ class PodContainer:
             await self.pause(delay)
 
     async def pause(self, seconds: float) -> None:
-        stopping = asyncio.ensure_future(self.home.stopping.wait())
-        await asyncio.wait([stopping], timeout=seconds)
-        stopping.cancel()
+        """Shorter if the pod is stopped."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self.home.stopping.wait(), seconds)
 
     # One run.
 
@@ -175,8 +176,10 @@ class PodContainer:
         started = datetime.now(UTC)
         process = self.process = await self.home.engine.start(id, command, log, memory_limit(self.spec))
         watching = asyncio.create_task(self._attend(process, started))
-        ended = await asyncio.shield(process.ended)
-        await _end(watching)
+        try:
+            ended = await asyncio.shield(process.ended)
+        finally:
+            await _end(watching)
         self.is_ready = self.is_started = False
         self.current = self._exited(ended, started, log)
         self.home.changed()

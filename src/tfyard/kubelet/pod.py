@@ -39,9 +39,11 @@ class ProcessPod:
         self.is_on_host = bool(spec.get("hostNetwork"))
         self.network: PodNetwork | None = None
         self.address = ""
-        self.volumes = PodVolumes(around.client, manifest, self.folder / "volumes", around.folder / "shares")
+        self.volumes = PodVolumes(around.client, manifest, self.folder / "volumes", around.shares)
         self._make_containers()
-        self.began = self.changed_at = datetime.now(UTC)
+        self.changed_at = datetime.now(UTC)
+        begun = (manifest.get("status") or {}).get("startTime")
+        self.began = datetime.fromisoformat(begun) if begun else self.changed_at
         self.stopping, self.change = asyncio.Event(), asyncio.Event()
         self.deadline = 0.0
         """When stopping: the end of the grace period, by the loop's clock."""
@@ -165,7 +167,8 @@ class ProcessPod:
                 await asyncio.gather(*(each.run() for each in self.containers))
             await self._stop_sidecars()
         finally:
-            looking.cancel()
+            for task in (looking, *self._sidecars):
+                task.cancel()
             self._release()
         self._settle()
 
@@ -206,6 +209,7 @@ class ProcessPod:
             self.around.remove_hosts(self.uid)
             self.around.networks.remove(self.network)
             self.network = None
+        self.volumes.release()
         for each in self.all.values():
             if each.process is not None:
                 self.engine.forget(each.process)
@@ -215,15 +219,20 @@ class ProcessPod:
         for init in self.inits:
             if init.is_sidecar:
                 self._sidecars.append(asyncio.create_task(init.run()))
-                waits = [asyncio.ensure_future(each.wait()) for each in (init.started, self.stopping)]
-                await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-                for each in waits:
-                    each.cancel()
+                await self._until_started(init)
             else:
                 await init.run()
                 if init.exit_code != 0:
                     return False
         return not self.stopping.is_set()
+
+    async def _until_started(self, sidecar: PodContainer) -> None:
+        waits = [asyncio.ensure_future(each.wait()) for each in (sidecar.started, self.stopping)]
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for each in waits:
+                each.cancel()
 
     async def _stop_sidecars(self) -> None:
         """In the reverse order of their start, when all others have ended."""
@@ -258,13 +267,12 @@ class ProcessPod:
             self.around.client, self.namespace, container.get("env"), container.get("envFrom")
         )
         own = containers.environment(self.manifest, container, objects)
-        own = {name: self._rewrite(value) for name, value in own.items()}
         env = {**await self._service_env(), "HOSTNAME": hostname(self.manifest), **own}
         message.touch()
         mounts = (*self.volumes.mounts(container, env), *self._files(container, message))
         command = Command(
             argv=[self._rewrite(part) for part in containers.argv(container, env)],
-            env={**self.around.base_env, **env},
+            env={**self.around.base_env, **{name: self._rewrite(value) for name, value in env.items()}},
             cwd=str(container.get("workingDir") or "/"),
             mounts=mounts,
         )
@@ -272,9 +280,6 @@ class ProcessPod:
             return without_mounts(command)
         network = {"network": self.network.path} if self.network is not None else {}
         return replace(command, hostname="" if self.is_on_host else hostname(self.manifest), **network)
-
-    def _rewrite(self, text: str) -> str:
-        return self.around.options.rewrite(text, self.namespace)
 
     def _files(self, container: Manifest, message: Path) -> list[tuple[str, str, bool]]:
         path = str(container.get("terminationMessagePath") or "/dev/termination-log")
@@ -289,6 +294,9 @@ class ProcessPod:
             found: Any = await self.around.client.send(requests.get(path))
             env = {**service_env.of_services(found["items"]), **env}
         return env
+
+    def _rewrite(self, text: str) -> str:
+        return self.around.options.rewrite(text, self.namespace)
 
     def changed(self) -> None:
         self.changed_at = datetime.now(UTC)

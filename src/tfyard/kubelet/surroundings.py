@@ -10,6 +10,7 @@ from msgspec import Struct
 from tfyard.kube import Client
 from tfyard.kubelet.engine import Engine
 from tfyard.kubelet.events import Events
+from tfyard.kubelet.volumes import Shares
 from tfyard.model import Manifest
 from tfyard.node.hosts import HostsFiles
 
@@ -66,6 +67,11 @@ class Surroundings(Struct, frozen=True, kw_only=True):
     @property
     def api(self) -> tuple[str, int]:
         return self.options.api
+
+    @property
+    def shares(self) -> Shares:
+        """Whoever has given pods networks of their own has entered a mount namespace of its own, too."""
+        return Shares(self.folder / "shares", may_mount=self.networks is not None)
 
     def pod_folder(self, namespace: str, name: str, uid: str) -> Path:
         return self.folder / "pods" / f"{namespace}_{name}_{uid}"

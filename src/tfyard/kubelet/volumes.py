@@ -17,6 +17,7 @@ from tfyard.kubelet.volume_files import FROM_API, File, files
 from tfyard.model import Manifest
 from tfyard.model.expansion import expand
 from tfyard.model.quantity import amount
+from tfyard.node import linux_namespaces
 from tfyard.node.linux_namespaces import Mount
 from tfyard.node.volumes import LASTING, inside, lasting_name
 
@@ -39,15 +40,25 @@ class Token(Struct, frozen=True):
     """By the monotonic clock."""
 
 
-class PodVolumes:
-    """`folder` is of this pod alone; network shares are kept below `shares`."""
+class Shares(Struct, frozen=True):
+    """What the volumes of all pods share."""
 
-    def __init__(self, client: Client, pod: Manifest, folder: Path, shares: Path) -> None:
+    folder: Path
+    """For network shares."""
+    may_mount: bool
+    """We are in a mount namespace of our own, so memory can be mounted as a directory; it goes when we end."""
+
+
+class PodVolumes:
+    """`folder` is of this pod alone."""
+
+    def __init__(self, client: Client, pod: Manifest, folder: Path, shares: Shares) -> None:
         self._client, self._pod, self._folder, self._shares = client, pod, folder, shares
         self._namespace = str(pod["metadata"]["namespace"])
         self._volumes: list[Manifest] = pod["spec"].get("volumes") or []
         self._directories: dict[str, Path] = {}
         self._tokens: dict[tuple[str, int], Token] = {}
+        self._in_memory: set[Path] = set()
 
     async def make(self) -> None:
         """Each volume's directory, with its files; VolumeError for the first that cannot be had."""
@@ -78,6 +89,11 @@ class PodVolumes:
                 return f'Usage of EmptyDir volume "{volume["name"]}" exceeds the limit "{given}". '
         return ""
 
+    def release(self) -> None:
+        """The containers have ended: give back the memory."""
+        while self._in_memory:
+            linux_namespaces.unmount(str(self._in_memory.pop()))
+
     def _mount(self, mount: Manifest, env: dict[str, str]) -> Mount:
         directory = self._directories[mount["name"]]
         source = inside(directory, expand(str(mount.get("subPathExpr") or mount.get("subPath") or ""), env))
@@ -103,11 +119,22 @@ class PodVolumes:
         if host := volume.get("hostPath"):
             return host_path(host, self._folder / str(volume.get("name")))
         if kind := next((kind for kind in LASTING if volume.get(kind)), None):
-            return _made(self._shares / self._namespace / lasting_name(kind, volume[kind]))
+            return _made(self._shares.folder / self._namespace / lasting_name(kind, volume[kind]))
+        if (volume.get("emptyDir") or {}).get("medium") == "Memory" and self._shares.may_mount:
+            return self._memory(volume)
         if "emptyDir" in volume or any(kind in volume for kind in FROM_API):
             return _made(self._folder / str(volume["name"]))
         kinds = ", ".join(key for key in volume if key != "name")
         raise VolumeError(f"volumes of the kind {kinds} are not supported by this node")
+
+    def _memory(self, volume: Manifest) -> Path:
+        """As large as its limit, else half of the machine's memory."""
+        directory = _made(self._folder / str(volume["name"]))
+        if directory not in self._in_memory:
+            limit = amount(volume["emptyDir"].get("sizeLimit"))
+            linux_namespaces.mount_memory(str(directory), int(limit or 0))
+            self._in_memory.add(directory)
+        return directory
 
     async def _claim(self, name: str) -> Path:
         claim = await self._get(

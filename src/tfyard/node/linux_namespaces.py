@@ -16,6 +16,7 @@ from collections.abc import Sequence
 CLONE_NEWNS, CLONE_NEWUTS, CLONE_NEWUSER = 0x00020000, 0x04000000, 0x10000000
 CLONE_NEWPID, CLONE_NEWNET = 0x20000000, 0x40000000
 MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REMOUNT, MS_BIND, MS_REC = 1, 2, 4, 8, 32, 4096, 16384
+MNT_DETACH = 2
 MS_UNBINDABLE, MS_SLAVE = 1 << 17, 1 << 19
 NEW_ROOT = "/tmp"
 """Where the new root is assembled; the old directory of that name is bound back into it."""
@@ -107,6 +108,17 @@ def join_network(path: str) -> None:
         _check(_libc.setns(descriptor, CLONE_NEWNET), "setns")
     finally:
         os.close(descriptor)
+
+
+def mount_memory(directory: str, size: int) -> None:
+    """A tmpfs of so many bytes; 0: half of the machine's memory."""
+    options = f"mode=0777,size={size}" if size else "mode=0777"
+    _mount("tmpfs", directory, "tmpfs", MS_NOSUID | MS_NODEV, options)
+
+
+def unmount(directory: str) -> None:
+    """It vanishes for all at once, and its memory is free when the last file in it is closed."""
+    _check(_libc.umount2(directory.encode(), MNT_DETACH), f"umount {directory}")
 
 
 def _make_and_wait(mounts: Sequence[Mount], own_proc: bool, answer: int, waits: int) -> None:
@@ -212,8 +224,9 @@ def _touch(path: str) -> None:
     os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o644))
 
 
-def _mount(source: str, target: str, kind: str, flags: int) -> None:
-    result = _libc.mount(source.encode(), target.encode(), kind.encode() or None, ctypes.c_ulong(flags), None)
+def _mount(source: str, target: str, kind: str, flags: int, options: str = "") -> None:
+    texts = source.encode(), target.encode(), kind.encode() or None
+    result = _libc.mount(*texts, ctypes.c_ulong(flags), options.encode() or None)
     _check(result, f"mount {source} on {target}")
 
 
