@@ -21,8 +21,16 @@ def apply(box: TestBox, *render: str, steps: int = 600) -> None:
     box.kubectl("apply", "-f", "-", stdin=rendered.out.replace("--steps 3000", f"--steps {steps}"))
 
 
-def wait(box: TestBox, what: str, condition: str = "Succeeded") -> None:
-    box.kubectl("wait", f"--for=condition={condition}", "--timeout=5m", what, timeout=320)
+def wait(box: TestBox, job: str) -> None:
+    """Until it has succeeded; if it fails, with what its pods say."""
+
+    def is_over() -> bool:
+        conditions = (box.get(job).get("status") or {}).get("conditions") or []
+        true = {condition["type"] for condition in conditions if condition["status"] == "True"}
+        assert "Failed" not in true, box.kubectl("describe", job, "pods")
+        return "Succeeded" in true
+
+    until(is_over, 240)
 
 
 def auc(log: str) -> float:

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -50,6 +51,12 @@ def command() -> None:
     multiple=True,
     help="Let the node offer this resource, such as nvidia.com/gpu=4; may be repeated.",
 )
+@click.option(
+    "--entrypoint",
+    metavar="IMAGE=COMMAND",
+    multiple=True,
+    help="What containers of this image run if they name no command; may be repeated.",
+)
 @click.option("--no-operator", is_flag=True, help="Without TFJobs and their operator.")
 @click.option(
     "--python", metavar="PATH", default="", help="The pods' Python; default: the active environment's."
@@ -92,6 +99,7 @@ def _settings(name: str, options: dict[str, Any]) -> "Settings":
         port=options["port"],
         pretend=dict(map(_resource, options["pretend"])),
         operator=not options["no_operator"],
+        entrypoint=dict(map(_entrypoint, options["entrypoint"])),
         python=interpreter.find(options["python"] or None, os.environ).path,
         kubeconfig=str(Path(file).expanduser().absolute()) if file else "",
     )
@@ -103,6 +111,17 @@ def _resource(text: str) -> tuple[str, str]:
     if not _RESOURCE.fullmatch(name) or not count.isdigit() or name.startswith("kubernetes.io/"):
         raise Usage(f"--pretend {text}: write DOMAIN/NAME=N, such as nvidia.com/gpu=4")
     return name, count
+
+
+def _entrypoint(text: str) -> tuple[str, str]:
+    image, _, command = text.partition("=")
+    try:
+        words = shlex.split(command)
+    except ValueError as problem:
+        raise Usage(f"--entrypoint {text}: {problem}") from None
+    if not image or not words:
+        raise Usage(f"--entrypoint {text}: write IMAGE=COMMAND, such as 'me/mnist:1=python /code/main.py'")
+    return image, command
 
 
 def explanation(folder: "BoxFolder", state: "State") -> Iterator[str]:

@@ -38,6 +38,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     pretend: dict[str, str] = {}
     operator: bool = True
     python: str = ""
+    entrypoint: dict[str, str] = {}
+    """Image -> the command that its containers run, unless they name one."""
     kubeconfig: str = ""
     """The file that the context was merged into; empty: none but the box's own."""
     previous_context: str = ""

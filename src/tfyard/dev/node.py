@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shlex
 import ssl
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
@@ -81,7 +82,12 @@ class BoxNode(Struct, frozen=True, kw_only=True):
     async def _network(self, parts: AsyncExitStack) -> tuple[dict[str, str], Options]:
         """Services, and a way out: what pods have for it in their environment, and what the runtime is told."""
         network, outside = self.surroundings.network, self.surroundings.outside
-        options = Options(node=self.folder.name, host_ip=self.address, api=self.plane.endpoint)
+        options = Options(
+            node=self.folder.name,
+            host_ip=self.address,
+            api=self.plane.endpoint,
+            entrypoints={image: shlex.split(line) for image, line in self._entrypoints.items()},
+        )
         if network is None or outside is None:
             shared = await parts.enter_async_context(SharedNetwork(self.client))
             return machine_proxies(), replace(options, rewrite=shared.rewrite)
@@ -89,6 +95,10 @@ class BoxNode(Struct, frozen=True, kw_only=True):
         await parts.enter_async_context(PodProxy(network, outside))
         await parts.enter_async_context(ServiceRelay(self.client, network.hosts))
         return pod_proxy.environment(network), replace(options, hosts=network.hosts)
+
+    @property
+    def _entrypoints(self) -> dict[str, str]:
+        return self.folder.settings().entrypoint
 
     def _runtime(self, env: Mapping[str, str], options: Options) -> ProcessRuntime:
         own = environment(self.folder.settings().python, self.folder.path / "bin")

@@ -1,5 +1,6 @@
 """The network of a box, and what stays outside of it: made first, because only a process without threads can."""
 
+import contextlib
 import socket
 
 from msgspec import Struct
@@ -8,6 +9,7 @@ from tfyard.controlplane.components import LOOPBACK, ON_LOOPBACK, Place
 from tfyard.dev.journal import Journal
 from tfyard.dev.outside import Outside
 from tfyard.errors import Usage
+from tfyard.node.linux_namespaces import unshare_mounts
 from tfyard.node.network import BoxNetwork
 
 PORTS = {"kube-apiserver": 6443, "kube-controller-manager": 10257, "kube-scheduler": 10259}
@@ -32,7 +34,9 @@ class Surroundings(Struct, frozen=True):
         except OSError as refusal:
             outside.close()
             journal.note(f"{SHARED}: {refusal.strerror}")
-            return cls(listener)
+        with contextlib.suppress(OSError):
+            unshare_mounts()  # what pods mount goes with the box; where it is refused, they mount nothing
+        return cls(listener)
 
     def leave(self) -> None:
         if self.outside is not None:
