@@ -37,7 +37,7 @@ asyncio.run(main())
 EARLY_AND_LATE = """
 import time
 print('early 1\\nearly 2')
-time.sleep(2.5)
+time.sleep(1.2)
 print('late 1\\nlate 2')
 time.sleep(600)
 """
