@@ -93,6 +93,29 @@ async def test_logs_are_followed_until_the_container_ends(
         assert await kubectl.wait() == 0
 
 
+async def test_a_follower_that_goes_leaves_nothing_open(
+    control_plane: ControlPlane, namespace: str, tmp_path: Path
+) -> None:
+    def readers() -> int:
+        log = str(box.containers.log("trainer"))
+        return sum(
+            path.is_symlink() and str(path.readlink()) == log for path in Path("/proc/self/fd").iterdir()
+        )
+
+    async def look() -> None:
+        assert readers() == 0
+
+    async with node(control_plane, namespace, tmp_path) as box:
+        await box.run("trainer", f"print('here')\n{WAIT}")
+        kubectl = await box.start_kubectl("logs", "-f", "trainer")
+        assert kubectl.stdout
+        assert await kubectl.stdout.readline() == b"here\n"
+        assert readers() == 1
+        kubectl.kill()
+        await kubectl.wait()
+        await eventually(look)
+
+
 async def test_a_missing_log_is_told_in_plain_words(
     control_plane: ControlPlane, namespace: str, tmp_path: Path
 ) -> None:

@@ -7,6 +7,7 @@ its client certificate.
 import asyncio
 import ssl
 from collections.abc import Awaitable, Callable
+from contextlib import aclosing
 from pathlib import Path
 from typing import Self
 
@@ -20,8 +21,6 @@ from tfyard.kubelet.runtime import Containers, NoSuchContainer
 
 CLIENT = "kube-apiserver-kubelet-client"
 """The common name of the apiserver's client certificate."""
-DECLARED_FEATURES = ("ExtendWebSocketsToKubelet",)
-"""For `status.declaredFeatures` of the node: without it, the apiserver would speak SPDY to us."""
 LAST_CHANCE = 1.0
 """Seconds for open requests when the server ends; logs that are followed would never end by themselves."""
 
@@ -75,8 +74,9 @@ class KubeletServer:
             raise web.HTTPBadRequest(text=str(problem)) from None
         response = web.StreamResponse(headers={"Content-Type": "text/plain; charset=utf-8"})
         await response.prepare(request)
-        async for data in stream(source, options):
-            await response.write(data)
+        async with aclosing(stream(source, options)) as parts:
+            async for data in parts:
+                await response.write(data)
         return response
 
     async def _exec(self, request: web.Request) -> web.StreamResponse:
