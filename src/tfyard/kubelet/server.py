@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from pathlib import Path
 from typing import Self
+from weakref import WeakSet
 
 import msgspec
 from aiohttp import web
@@ -33,9 +34,10 @@ class KubeletServer:
     def __init__(self, containers: Containers, tls: ssl.SSLContext, address: str, port: int = 0) -> None:
         self._containers, self._tls = containers, tls
         self.address, self.port = address, port
+        self._transports: WeakSet[asyncio.Transport] = WeakSet()
 
     async def __aenter__(self) -> Self:
-        app = web.Application(middlewares=[_only_the_apiserver])
+        app = web.Application(middlewares=[self._note_connection, _only_the_apiserver])
         container = "/{namespace}/{pod}/{container}"
         app.router.add_get("/healthz", self._healthz)
         app.router.add_get(f"/containerLogs{container}", self._logs)
@@ -53,12 +55,17 @@ class KubeletServer:
 
     async def __aexit__(self, *_: object) -> None:
         """Connections are aborted in the end: TLS would wait for the apiserver to agree to each farewell."""
-        server = self._runner.server
-        transports = [connection.transport for connection in server.connections] if server else []
         await self._runner.cleanup()
-        for transport in filter(None, transports):
+        for transport in list(self._transports):
             transport.abort()
         await asyncio.sleep(0)
+
+    @web.middleware
+    async def _note_connection(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """aiohttp forgets a connection when it begins to close it."""
+        if request.transport is not None:
+            self._transports.add(request.transport)
+        return await handler(request)
 
     async def _healthz(self, _: web.Request) -> web.Response:
         return web.Response(text="ok")
