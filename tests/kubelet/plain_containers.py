@@ -19,7 +19,7 @@ from typing import Any
 from tfyard.kube import Client, Patch, requests
 from tfyard.kubelet.log_times import keep_times
 from tfyard.kubelet.runtime import LogSource, NoSuchContainer
-from tfyard.kubelet.server import DECLARED_FEATURES, KubeletServer, server_tls
+from tfyard.kubelet.server import KubeletServer, server_tls
 from tfyard.testing import ControlPlane, builders
 
 ADDRESS = "127.0.0.1"
@@ -134,7 +134,7 @@ class Node:
         status = {
             "addresses": [{"type": "InternalIP", "address": ADDRESS}],
             "daemonEndpoints": {"kubeletEndpoint": {"Port": port}},
-            "declaredFeatures": list(DECLARED_FEATURES),
+            "declaredFeatures": ["ExtendWebSocketsToKubelet"],
         }
         path = requests.NODES.path(name=self.name, subresource="status")
         await self.client.send(requests.patch(path, {"status": status}, Patch.STRATEGIC))

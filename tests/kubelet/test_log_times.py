@@ -115,3 +115,22 @@ def test_the_index_is_bounded_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_times_are_printed_as_kubelets_do() -> None:
     assert rfc3339(T + 7) == "2023-11-14T22:13:20.000000007Z"
+
+
+def test_a_full_disk_does_not_hide_the_log(tmp_path: Path) -> None:
+    (tmp_path / "log.times").symlink_to("/dev/full")
+    times = LogTimes(tmp_path / "log")
+    for turn in range(2):
+        write(tmp_path / "log", b"line\n", T + turn)
+        assert times.notice() == 5 * turn + 5
+    assert times.covering(10) == (10, T + 1)
+
+
+def test_the_index_of_a_folder_that_is_being_removed_is_not_made_again(tmp_path: Path) -> None:
+    times = LogTimes(tmp_path / "log")
+    write(tmp_path / "log", b"line\n", T)
+    times.notice()
+    (tmp_path / "log.times").unlink()
+    write(tmp_path / "log", b"last line\n", T + 1)
+    assert times.notice() == 15
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["log"]

@@ -37,7 +37,7 @@ asyncio.run(main())
 EARLY_AND_LATE = """
 import time
 print('early 1\\nearly 2')
-time.sleep(2.5)
+time.sleep(1.2)
 print('late 1\\nlate 2')
 time.sleep(600)
 """
@@ -91,6 +91,29 @@ async def test_logs_are_followed_until_the_container_ends(
         (tmp_path / "go").touch()
         assert await kubectl.stdout.read() == b"loss 2\n"
         assert await kubectl.wait() == 0
+
+
+async def test_a_follower_that_goes_leaves_nothing_open(
+    control_plane: ControlPlane, namespace: str, tmp_path: Path
+) -> None:
+    def readers() -> int:
+        log = str(box.containers.log("trainer"))
+        return sum(
+            path.is_symlink() and str(path.readlink()) == log for path in Path("/proc/self/fd").iterdir()
+        )
+
+    async def look() -> None:
+        assert readers() == 0
+
+    async with node(control_plane, namespace, tmp_path) as box:
+        await box.run("trainer", f"print('here')\n{WAIT}")
+        kubectl = await box.start_kubectl("logs", "-f", "trainer")
+        assert kubectl.stdout
+        assert await kubectl.stdout.readline() == b"here\n"
+        assert readers() == 1
+        kubectl.kill()
+        await kubectl.wait()
+        await eventually(look)
 
 
 async def test_a_missing_log_is_told_in_plain_words(

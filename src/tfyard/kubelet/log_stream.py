@@ -3,7 +3,8 @@
 import asyncio
 import os
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from datetime import datetime
 
 from msgspec import Struct
@@ -35,18 +36,15 @@ class LogOptions(Struct, frozen=True, rename="camel"):
         return None if self.since_time is None else int(self.since_time.timestamp()) * SECOND
 
 
-async def stream(source: LogSource, options: LogOptions) -> AsyncIterator[bytes]:
-    """Without `follow`: what is there now. With it: until the container has ended."""
-    reader = LogReader(source, options)
+async def stream(source: LogSource, options: LogOptions) -> AsyncGenerator[bytes, None]:
+    """Without `follow`: what is there now. With it: until the container has ended. To be used with `aclosing`."""
     left = options.limit_bytes
-    try:
-        async for data in reader.read():
+    async with aclosing(LogReader(source, options).read()) as parts:
+        async for data in parts:
             yield data[:left]
             left = None if left is None else left - len(data)
             if left is not None and left <= 0:
                 return
-    finally:
-        reader.close()
 
 
 class LogReader:
@@ -60,23 +58,23 @@ class LogReader:
         self._is_cut = False
         """What was returned last has no end of line."""
 
-    async def read(self) -> AsyncIterator[bytes]:
+    async def read(self) -> AsyncGenerator[bytes, None]:
         last = None if self._options.follow else self._times.notice()
-        while True:
-            is_over = self._source.is_over()
-            size = self._times.notice() if last is None else last
-            if data := self._next(size):
-                yield data
-            elif is_over or last is not None:
-                break
-            else:
-                await asyncio.sleep(PAUSE)
-        if is_over and self._line:
-            yield self._stamp(self._line)
-
-    def close(self) -> None:
-        if self._descriptor is not None:
-            os.close(self._descriptor)
+        try:
+            while True:
+                is_over = self._source.is_over()
+                size = self._times.notice() if last is None else last
+                if data := self._next(size):
+                    yield data
+                elif is_over or last is not None:
+                    break
+                else:
+                    await asyncio.sleep(PAUSE)
+            if is_over and self._line:
+                yield self._stamp(self._line)
+        finally:
+            if self._descriptor is not None:
+                os.close(self._descriptor)
 
     def _next(self, size: int) -> bytes:
         """The next part that can be written: whole lines where they have times."""

@@ -23,6 +23,8 @@ PART, PARTS = 10 << 20, 5
 """Kubelets rotate logs at 10 MiB and keep five files."""
 MOST_RECORDS = 1 << 18
 PERIOD = 0.2
+UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.ENOENT)
+"""A full disk, or a folder that is being removed: logs can still be read, with times that are not kept."""
 RECORD = struct.Struct("<QQ")
 SECOND = 10**9
 PUNCH_HOLE = 0x02 | 0x01  # the size of the file stays the same
@@ -44,13 +46,12 @@ class LogTimes:
         except FileNotFoundError:
             return 0
         if found.st_size != self._size:
-            descriptor = os.open(self.index, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             try:
-                self._read(descriptor, found.st_size)
-                if found.st_size > self._size:
-                    self._add(descriptor, found.st_size, found.st_mtime_ns)
-            finally:
-                os.close(descriptor)
+                self._record(found.st_size, found.st_mtime_ns)
+            except OSError as error:
+                if error.errno not in UNWRITABLE:
+                    raise
+                self._remember(found.st_size, found.st_mtime_ns)
         return found.st_size
 
     def covering(self, end: int) -> tuple[int, int]:
@@ -62,6 +63,20 @@ class LogTimes:
         """Lines that end after this offset were written at this time (ns) or later."""
         at = bisect_left(self._times, time)
         return self._sizes[at - 1] if at else 0
+
+    def _record(self, size: int, written: int) -> None:
+        """An index that was there is not made again: somebody is removing the folder."""
+        create = 0 if self._position else os.O_CREAT
+        descriptor = os.open(self.index, os.O_RDWR | create | os.O_CLOEXEC, 0o600)
+        try:
+            self._read(descriptor, size)
+            if size > self._size:
+                self._remember(size, written)
+                self._free()
+                os.pwrite(descriptor, RECORD.pack(size, self._times[-1]), self._position)
+                self._position += RECORD.size
+        finally:
+            os.close(descriptor)
 
     def _read(self, descriptor: int, size: int) -> None:
         """What other objects have added to the index. If the log was truncated, the index begins again."""
@@ -79,14 +94,6 @@ class LogTimes:
             os.ftruncate(descriptor, 0)
             self._forget()
 
-    def _add(self, descriptor: int, size: int, written: int) -> None:
-        """Never a time before the last one, whatever the machine's clock does."""
-        time = max(written, self._times[-1]) if self._times else written
-        os.pwrite(descriptor, RECORD.pack(size, time), self._position)
-        self._position += RECORD.size
-        self._remember(size, time)
-        self._free()
-
     def _free(self) -> None:
         """The oldest parts of a log that is too long, or that has too many records."""
         end = (self._size // PART - (PARTS - 1)) * PART
@@ -96,14 +103,16 @@ class LogTimes:
             return
         free_beginning(self.log, end)
         self._freed = end
-        if count := bisect_right(self._sizes, end):
-            free_beginning(self.index, self._position - RECORD.size * (len(self._sizes) - count))
-            del self._sizes[:count], self._times[:count]
+        count = bisect_right(self._sizes, end)
+        free_beginning(self.index, self._position - RECORD.size * (len(self._sizes) - count))
+        del self._sizes[:count], self._times[:count]
 
     def _remember(self, size: int, time: int) -> None:
-        self._sizes.append(size)
-        self._times.append(time)
-        self._size = size
+        """Never a time before the last one, whatever the machine's clock does."""
+        if size > self._size:
+            self._sizes.append(size)
+            self._times.append(max(time, self._times[-1]) if self._times else time)
+            self._size = size
 
     def _forget(self) -> None:
         self._sizes, self._times = array("Q"), array("Q")
@@ -137,6 +146,8 @@ def first_data(descriptor: int, offset: int) -> int:
 
 def free_beginning(path: Path, length: int) -> None:
     """Some file systems cannot do it; then the file is kept whole."""
+    if length <= 0:
+        return
     descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
     try:
         arguments = (ctypes.c_int(PUNCH_HOLE), ctypes.c_int64(0), ctypes.c_int64(length))

@@ -1,8 +1,8 @@
 """`kubectl exec`, `cp` and `attach`: the streams of a process as channels of a WebSocket."""
 
 import asyncio
-import contextlib
 import os
+from contextlib import aclosing, suppress
 from typing import Any
 
 import msgspec
@@ -56,10 +56,9 @@ async def attach(
         return socket
     receiving = asyncio.create_task(_until_closed(socket))
     try:
-        async for data in stream(source, LogOptions(follow=True, tail_lines=0)):
-            if receiving.done():
-                break
-            await socket.send_bytes(bytes([STDOUT]) + data)
+        async with aclosing(stream(source, LogOptions(follow=True, tail_lines=0))) as parts:
+            async for data in parts:
+                await socket.send_bytes(bytes([STDOUT]) + data)
         await _finish(socket, {"status": "Success"})
     finally:
         receiving.cancel()
@@ -125,7 +124,7 @@ class _Session:
             os.close(stdin)
 
     async def _copy(self, channel: int, descriptor: int) -> None:
-        with contextlib.suppress(ConnectionResetError):  # `_receive` ends, too
+        with suppress(ConnectionResetError):  # `_receive` ends, too
             while data := await descriptors.read(descriptor):
                 self._sending += 1
                 await self._socket.send_bytes(bytes([channel]) + data)
@@ -148,7 +147,7 @@ async def _until_closed(socket: web.WebSocketResponse) -> None:
 
 
 async def _finish(socket: web.WebSocketResponse, status: dict[str, Any]) -> None:
-    with contextlib.suppress(ConnectionResetError):  # the client did not wait for it
+    with suppress(ConnectionResetError):  # the client did not wait for it
         await socket.send_bytes(bytes([ERROR]) + msgspec.json.encode({"metadata": {}, **status}))
         await socket.close()
 

@@ -7,8 +7,10 @@ its client certificate.
 import asyncio
 import ssl
 from collections.abc import Awaitable, Callable
+from contextlib import aclosing
 from pathlib import Path
 from typing import Self
+from weakref import WeakSet
 
 import msgspec
 from aiohttp import web
@@ -20,8 +22,6 @@ from tfyard.kubelet.runtime import Containers, NoSuchContainer
 
 CLIENT = "kube-apiserver-kubelet-client"
 """The common name of the apiserver's client certificate."""
-DECLARED_FEATURES = ("ExtendWebSocketsToKubelet",)
-"""For `status.declaredFeatures` of the node: without it, the apiserver would speak SPDY to us."""
 LAST_CHANCE = 1.0
 """Seconds for open requests when the server ends; logs that are followed would never end by themselves."""
 
@@ -34,9 +34,10 @@ class KubeletServer:
     def __init__(self, containers: Containers, tls: ssl.SSLContext, address: str, port: int = 0) -> None:
         self._containers, self._tls = containers, tls
         self.address, self.port = address, port
+        self._transports: WeakSet[asyncio.Transport] = WeakSet()
 
     async def __aenter__(self) -> Self:
-        app = web.Application(middlewares=[_only_the_apiserver])
+        app = web.Application(middlewares=[self._note_connection, _only_the_apiserver])
         container = "/{namespace}/{pod}/{container}"
         app.router.add_get("/healthz", self._healthz)
         app.router.add_get(f"/containerLogs{container}", self._logs)
@@ -54,12 +55,17 @@ class KubeletServer:
 
     async def __aexit__(self, *_: object) -> None:
         """Connections are aborted in the end: TLS would wait for the apiserver to agree to each farewell."""
-        server = self._runner.server
-        transports = [connection.transport for connection in server.connections] if server else []
         await self._runner.cleanup()
-        for transport in filter(None, transports):
+        for transport in list(self._transports):
             transport.abort()
         await asyncio.sleep(0)
+
+    @web.middleware
+    async def _note_connection(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """aiohttp forgets a connection when it begins to close it."""
+        if request.transport is not None:
+            self._transports.add(request.transport)
+        return await handler(request)
 
     async def _healthz(self, _: web.Request) -> web.Response:
         return web.Response(text="ok")
@@ -75,8 +81,9 @@ class KubeletServer:
             raise web.HTTPBadRequest(text=str(problem)) from None
         response = web.StreamResponse(headers={"Content-Type": "text/plain; charset=utf-8"})
         await response.prepare(request)
-        async for data in stream(source, options):
-            await response.write(data)
+        async with aclosing(stream(source, options)) as parts:
+            async for data in parts:
+                await response.write(data)
         return response
 
     async def _exec(self, request: web.Request) -> web.StreamResponse:
