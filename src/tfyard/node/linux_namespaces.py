@@ -14,8 +14,8 @@ from collections.abc import Sequence
 
 CLONE_NEWNS, CLONE_NEWUTS, CLONE_NEWUSER, CLONE_NEWPID = 0x00020000, 0x04000000, 0x10000000, 0x20000000
 MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REMOUNT, MS_BIND, MS_REC = 1, 2, 4, 8, 32, 4096, 16384
-MS_UNBINDABLE, MS_SLAVE = 1 << 17, 1 << 19
 MNT_DETACH = 2
+MS_UNBINDABLE, MS_SLAVE = 1 << 17, 1 << 19
 NEW_ROOT = "/tmp"
 """Where the new root is assembled; the old directory of that name is bound back into it."""
 
@@ -89,6 +89,17 @@ def unshare(kind: int) -> None:
     for name, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
         with open(f"/proc/self/{name}", "w") as file:
             file.write(text)
+
+
+def mount_memory(directory: str, size: int) -> None:
+    """A tmpfs of so many bytes; 0: half of the machine's memory."""
+    options = f"mode=0777,size={size}" if size else "mode=0777"
+    _mount("tmpfs", directory, "tmpfs", MS_NOSUID | MS_NODEV, options)
+
+
+def unmount(directory: str) -> None:
+    """It vanishes for all at once, and its memory is free when the last file in it is closed."""
+    _check(_libc.umount2(directory.encode(), MNT_DETACH), f"umount {directory}")
 
 
 def _make_and_wait(mounts: Sequence[Mount], own_proc: bool, answer: int, waits: int) -> None:
@@ -189,17 +200,6 @@ def _make_private(directory: str) -> None:
     _mount("tmpfs", directory, "tmpfs", 0)
     _bind_entries(f"/proc/self/fd/{origin}", directory)
     _touch(f"{directory}/{_MARK}")
-
-
-def mount_memory(directory: str, size: int) -> None:
-    """A tmpfs of so many bytes; 0: half of the machine's memory."""
-    options = f"mode=0777,size={size}" if size else "mode=0777"
-    _mount("tmpfs", directory, "tmpfs", MS_NOSUID | MS_NODEV, options)
-
-
-def unmount(directory: str) -> None:
-    """It vanishes for all at once, and its memory is free when the last file in it is closed."""
-    _check(_libc.umount2(directory.encode(), MNT_DETACH), f"umount {directory}")
 
 
 def _touch(path: str) -> None:
