@@ -363,8 +363,9 @@ async def test_a_restarted_kubelet_doubles_nothing_and_tells_what_was_lost(
         await here.create("again", shell("echo one; sleep 600"), restartPolicy="Always")
         await here.create("done", shell("echo done"))
         await here.create("deleted", shell("echo one; sleep 600"))
+        await here.create("limited", shell("sleep 600"), restartPolicy="Always", activeDeadlineSeconds=3)
         await here.until_phase("done", "Succeeded")
-        for name in ("once", "again", "deleted"):
+        for name in ("once", "again", "deleted", "limited"):
             await here.until(name, lambda pod: first(pod).get("ready"))
     plane, stopped = control_plane, namespace
     plane.kubectl("-n", stopped, "delete", "pod", "deleted", "--wait=false")
@@ -378,6 +379,8 @@ async def test_a_restarted_kubelet_doubles_nothing_and_tells_what_was_lost(
         assert first(again)["lastState"]["terminated"]["exitCode"] == 137
         await here.until_gone("deleted")
         assert here.log("done") == "done\n"
+        limited = await here.until_phase("limited", "Failed")
+        assert limited["status"]["reason"] == "DeadlineExceeded"
 
 
 async def test_a_terminal_can_be_attached_to_a_container(

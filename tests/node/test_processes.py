@@ -140,3 +140,11 @@ async def test_a_volume_inside_another_does_not_keep_what_is_written_beside_it_f
     await run(tmp_path, command)
     assert (outer / "model").read_text() == "1\n"
     assert (inner / "part").read_text() == "2\n"
+
+
+async def test_a_private_copy_of_a_directory_has_its_rights(tmp_path: Path) -> None:
+    """Linux refuses `> /dev/null` in a directory that all may write to, if the device belongs to somebody else."""
+    (tmp_path / "message").touch()
+    mounts = ((str(tmp_path / "message"), "/dev/termination-log", False),)
+    command = Command(argv=["/bin/stat", "-c", "%a", "/dev"], env={}, cwd="/", mounts=mounts)
+    assert await run(tmp_path, command) == f"{Path('/dev').stat().st_mode & 0o7777:o}\n"

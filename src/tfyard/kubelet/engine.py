@@ -43,6 +43,8 @@ class Engine:
         self._running: dict[str, Process] = {}
         self._numbers = itertools.count(1)
         self._starting = asyncio.Lock()
+        self.has_namespaces = False
+        """Whether containers can have views of the disk; true also while a lost supervisor is replaced."""
         self.uses: dict[str, Use] = {}
         """By container, as measured last."""
 
@@ -52,10 +54,6 @@ class Engine:
 
     async def __aexit__(self, *_: object) -> None:
         await self._close()
-
-    @property
-    def has_namespaces(self) -> bool:
-        return self._processes.namespaces
 
     async def start(self, id: str, command: Command, log: Path, limit: float | None = None) -> Process:
         """`limit`: bytes of memory."""
@@ -124,6 +122,7 @@ class Engine:
         self._processes = Processes(self._folder / "supervisor.log", self._exited)
         self._memory = MemoryLimits(self._processes, self._measured, use_cgroups=True)
         await self._processes.__aenter__()
+        self.has_namespaces = self._processes.namespaces
         self._measuring = asyncio.create_task(self._memory.measure())
 
     async def _close(self) -> None:

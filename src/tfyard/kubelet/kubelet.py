@@ -8,6 +8,7 @@ their writes cost.
 import asyncio
 import itertools
 import time
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Self
 
@@ -44,7 +45,9 @@ class PodWorker:
 
     def __init__(self, pod: Pod) -> None:
         self.pod = pod
-        self.started = time.monotonic()
+        began = pod.status.start_time
+        age = (datetime.now(UTC) - began).total_seconds() if began else 0.0
+        self.started = time.monotonic() - max(age, 0.0)
         self.running: asyncio.Task[None] | None = None
         self.deadline: int | None = None
         self.is_stopping = False

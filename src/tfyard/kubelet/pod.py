@@ -276,10 +276,11 @@ class ProcessPod:
             cwd=str(container.get("workingDir") or "/"),
             mounts=mounts,
         )
+        if self.network is not None:
+            command = replace(command, network=self.network.path)
         if not self.engine.has_namespaces:
             return without_mounts(command)
-        network = {"network": self.network.path} if self.network is not None else {}
-        return replace(command, hostname="" if self.is_on_host else hostname(self.manifest), **network)
+        return replace(command, hostname="" if self.is_on_host else hostname(self.manifest))
 
     def _files(self, container: Manifest, message: Path) -> list[tuple[str, str, bool]]:
         path = str(container.get("terminationMessagePath") or "/dev/termination-log")

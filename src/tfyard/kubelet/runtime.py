@@ -53,8 +53,10 @@ class Condition(Struct, frozen=True, rename="camel"):
     last_transition_time: str | None = None
 
 
-class Status(Struct, frozen=True):
+class Status(Struct, frozen=True, rename="camel"):
     phase: str = "Pending"
+    start_time: datetime | None = None
+    """When a kubelet first saw it, which may have been an earlier one."""
     conditions: list[Condition] = []
 
 

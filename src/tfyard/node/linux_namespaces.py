@@ -154,7 +154,7 @@ def _change_root(mounts: Sequence[Mount]) -> None:
     sources = [os.open(source, os.O_PATH | os.O_CLOEXEC) for source, _, _ in mounts]
     old = os.open("/", os.O_PATH | os.O_CLOEXEC)
     keep = os.open(NEW_ROOT, os.O_PATH | os.O_CLOEXEC)
-    _mount("tmpfs", NEW_ROOT, "tmpfs", 0)
+    _mount("tmpfs", NEW_ROOT, "tmpfs", 0, "mode=0755")
     _mount("none", NEW_ROOT, "", MS_UNBINDABLE)  # else it would be bound into itself with all that is below /
     _bind_entries(f"/proc/self/fd/{old}", NEW_ROOT, {NEW_ROOT[1:]: f"/proc/self/fd/{keep}"})
     os.chroot(NEW_ROOT)  # now, because links such as /var/run must lead to places in the new root
@@ -215,7 +215,7 @@ def _is_private(directory: str) -> bool:
 
 def _make_private(directory: str) -> None:
     origin = os.open(directory, os.O_PATH | os.O_CLOEXEC)
-    _mount("tmpfs", directory, "tmpfs", 0)
+    _mount("tmpfs", directory, "tmpfs", 0, f"mode={os.fstat(origin).st_mode & 0o7777:o}")
     _bind_entries(f"/proc/self/fd/{origin}", directory)
     _touch(f"{directory}/{_MARK}")
 
