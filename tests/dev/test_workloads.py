@@ -59,6 +59,8 @@ def test_other_strategies_train(cluster: TestBox, name: str) -> None:
 def test_tensorboard_answers_over_port_forward(cluster: TestBox) -> None:
     apply(cluster, str(MNIST / "multiworker.yaml"))
     cluster.kubectl("rollout", "status", "deployment/mnist-multiworker-tensorboard", "--timeout=2m")
+    said = ("logs", "deployment/mnist-multiworker-tensorboard")
+    until(lambda: "Press CTRL+C to quit" in cluster.kubectl(*said))  # kubectl ends if nobody listens
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
