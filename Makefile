@@ -1,13 +1,14 @@
-# The two commands of the README are `make demo` and `make test`; both set up all they need.
+# The commands of the README are `make demo`, `make test` and `make demo-cluster`; each sets up all it needs.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: help install demo control-plane test test-long check bench clean
+.PHONY: help install demo demo-cluster control-plane test test-long check bench clean
 help:
 	@echo "make demo       train the cancer classifier: 1 chief, 2 workers, 1 ps, as real processes"
 	@echo "make test       everything: lint, types, pure tests, processes, a real control plane"
-	@echo "make control-plane  build etcd and Kubernetes from their Go modules, once (make test does it too)"
+	@echo "make demo-cluster  the same as a TFJob, on a real Kubernetes that comes and goes with it"
+	@echo "make control-plane  get etcd and Kubernetes: downloaded or built, once (make test does it too)"
 	@echo "make test-long  the tests that take minutes"
 	@echo "make check      lint, types and import rules only"
 	@echo "make bench      the benchmarks; they print ratios"
@@ -18,7 +19,7 @@ help:
 $(VENV)/.base: pyproject.toml
 	@echo "==> tfyard and its tools into $(VENV)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev]"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[develop]"
 	@touch $@
 
 $(VENV)/.examples: $(VENV)/.base
@@ -31,6 +32,9 @@ install: $(VENV)/.base $(VENV)/.examples
 
 demo: install
 	@$(BIN)/tfyard run examples/cancer/job.yaml
+
+demo-cluster: install control-plane
+	@PATH="$(CURDIR)/$(BIN):$$PATH" sh examples/cancer/on-a-cluster.sh
 
 check: $(VENV)/.base
 	@$(BIN)/ruff check --quiet .

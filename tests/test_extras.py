@@ -27,6 +27,8 @@ def python(program: str, *words: str, cwd: Path) -> subprocess.CompletedProcess[
             ("operator",),
             'the operator needs prometheus-client: pip install "tfyard[operator]"',
         ),
+        ("aiohttp", ("dev", "up"), 'tfyard dev needs aiohttp: pip install "tfyard[dev]"'),
+        ("cryptography", ("dev", "up"), 'tfyard dev needs cryptography: pip install "tfyard[dev]"'),
         (
             "argon2",
             ("notebook", "render", "--password-env", "HOME"),

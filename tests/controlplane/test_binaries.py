@@ -8,8 +8,11 @@ from pathlib import Path
 import pytest
 
 from tfyard.controlplane import binaries
-from tfyard.controlplane.binaries import build
+from tfyard.controlplane.binaries import build, obtain
+from tfyard.controlplane.binaries.download import Mirrors
 from tfyard.testing import MissingBinaries
+
+NOBODY = Mirrors("http://127.0.0.1:1", "http://127.0.0.1:1")
 
 
 def fake(folder: Path, version: str = "1.36.3") -> Path:
@@ -68,18 +71,27 @@ def test_the_cache_key_follows_the_pins() -> None:
     assert f"gitVersion=v{binaries.pinned_version()}" in build.build_flags(binaries.pinned_version())[-1]
 
 
-def test_a_finished_build_is_not_repeated(nowhere: Path) -> None:
+def test_what_is_in_the_cache_is_not_obtained_again(nowhere: Path) -> None:
     fake(binaries.cache_folder())
     said: list[str] = []
-    assert build.build(said.append) == binaries.cache_folder()
+    assert obtain.obtain(said.append, NOBODY) == binaries.cache_folder()
     assert said == []
 
 
-def test_a_machine_without_go_is_told_so(nowhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_that_was_named_is_not_replaced_by_another(nowhere: Path) -> None:
+    said: list[str] = []
+    with pytest.raises(MissingBinaries, match="has no etcd and kube-apiserver"):
+        obtain.find_or_obtain(said.append, nowhere / "empty", NOBODY)
+    assert said == []
+
+
+def test_a_machine_without_go_and_without_a_network_is_told_so(
+    nowhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PATH", "/nonexistent")
     monkeypatch.setattr(sys, "executable", "/nonexistent/python")
     with pytest.raises(MissingBinaries, match=r"no `go` on PATH: .*tfyard\[control-plane-build\]"):
-        build.build(print)
+        obtain.obtain(print, NOBODY)
     assert not binaries.cache_folder().exists()
 
 

@@ -125,3 +125,25 @@ async def test_the_apiserver_outlives_an_absent_etcd(control_plane: ControlPlane
     async with control_plane.client() as client:
         path = requests.CONFIG_MAPS.path(namespace)
         await eventually(lambda: client.send(requests.create(path, builders.config_map("after"))))
+
+
+@pytest.mark.long
+async def test_another_one_goes_on_with_kept_data_and_its_tokens_stay_valid(tmp_path: Path) -> None:
+    async def token_of_robot(plane: ControlPlane) -> str:
+        async with plane.client() as admin:
+            namespace = await builders.create_namespace(admin)
+            await builders.create_service_account(admin, namespace, "robot")
+            return await builders.service_account_token(admin, namespace, "robot")
+
+    async with ControlPlane(data=tmp_path) as plane:
+        token = await token_of_robot(plane)
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "etcd",
+        "logs",
+        "service-accounts.key",
+        "service-accounts.pub",
+    }
+    assert (tmp_path / "service-accounts.key").stat().st_mode & 0o777 == 0o600
+    async with ControlPlane(data=tmp_path) as plane, plane.client(plane.token_access(token)) as robot:
+        review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+        await robot.send(requests.create("/apis/authentication.k8s.io/v1/selfsubjectreviews", review))

@@ -65,3 +65,86 @@ async def test_a_signal_is_told_to_have_come_first(tmp_path: Path, ends_first: b
         os.kill(processes._supervisor.process.pid, signal.SIGCONT)
         exit = await asyncio.wait_for(ended.get(), 30)
     assert (exit.code, exit.signalled) == ((3, False) if ends_first else (143, True))
+
+
+async def run(folder: Path, command: Command) -> str:
+    """What it writes until it ends, which it must do well."""
+    ended: asyncio.Queue[Exit] = asyncio.Queue()
+    async with Processes(folder / "supervisor.log", lambda _, exit: ended.put_nowait(exit)) as processes:
+        if not processes.namespaces:
+            pytest.skip("no namespaces here")
+        processes.start("one", command, folder / "one.log")
+        exit = await asyncio.wait_for(ended.get(), 30)
+    output = (folder / "one.log").read_text()
+    assert exit.code == 0, output
+    return output
+
+
+async def test_single_files_are_mounted_and_change_in_place_even_where_there_was_none(tmp_path: Path) -> None:
+    hosts, message = tmp_path / "hosts", tmp_path / "message"
+    hosts.write_text("10.244.0.2 peer\n")
+    message.touch()
+    line = "cat /etc/hosts; echo bye > /dev/termination-log; echo lost > /dev/null; test -c /dev/null"
+    mounts = ((str(hosts), "/etc/hosts", True), (str(message), "/dev/termination-log", False))
+    command = Command(argv=["/bin/sh", "-c", line], env=dict(os.environ), cwd="/", mounts=mounts)
+    assert await run(tmp_path, command) == "10.244.0.2 peer\n"
+    assert message.read_text() == "bye\n"
+    assert not Path("/dev/termination-log").exists()
+
+
+async def test_a_process_can_have_a_host_name_of_its_own(tmp_path: Path) -> None:
+    line = "import socket; print(socket.gethostname())"
+    command = Command(argv=[sys.executable, "-c", line], env={}, cwd="/", hostname="worker-0")
+    assert await run(tmp_path, command) == "worker-0\n"
+
+
+async def test_input_and_output_can_be_descriptors_of_the_asker(tmp_path: Path) -> None:
+    ended: asyncio.Queue[Exit] = asyncio.Queue()
+    (reads, stdin), (stdout, writes) = os.pipe(), os.pipe()
+    paths = tuple(f"/proc/{os.getpid()}/fd/{each}" for each in (reads, writes, writes))
+    async with Processes(tmp_path / "supervisor.log", lambda _, exit: ended.put_nowait(exit)) as processes:
+        command = Command(argv=["/bin/cat"], env={}, cwd="/", stdio=paths)
+        processes.start("one", command, tmp_path / "unused.log")
+        await processes.started("one")
+        for end in (reads, writes):
+            os.close(end)
+        os.write(stdin, b"hello")
+        os.close(stdin)
+        assert (await asyncio.wait_for(ended.get(), 30)).code == 0
+    assert os.read(stdout, 100) == b"hello"
+    assert os.read(stdout, 100) == b""
+    os.close(stdout)
+
+
+async def test_a_mount_below_a_link_is_found_there_and_leaves_nothing_on_the_disk(tmp_path: Path) -> None:
+    """`/var/run` is a link to `/run` on most machines, and service account tokens are mounted below it."""
+    if not Path("/var/run").is_symlink():
+        pytest.skip("/var/run is no link here")
+    (tmp_path / "volume").mkdir()
+    (tmp_path / "volume" / "token").write_text("secret")
+    mounts = ((str(tmp_path / "volume"), "/var/run/tfyard-test/account", True),)
+    command = Command(argv=["/bin/cat", "/var/run/tfyard-test/account/token"], env={}, cwd="/", mounts=mounts)
+    assert await run(tmp_path, command) == "secret"
+    assert not Path("/run/tfyard-test").exists()
+
+
+async def test_a_volume_inside_another_does_not_keep_what_is_written_beside_it_from_the_disk(
+    tmp_path: Path,
+) -> None:
+    outer, inner = tmp_path / "outer", tmp_path / "inner"
+    for each in (outer, inner):
+        each.mkdir()
+    mounts = ((str(inner), "/work/inner", False), (str(outer), "/work", False))
+    line = "echo 1 > /work/model; echo 2 > /work/inner/part"
+    command = Command(argv=["/bin/sh", "-c", line], env=dict(os.environ), cwd="/", mounts=mounts)
+    await run(tmp_path, command)
+    assert (outer / "model").read_text() == "1\n"
+    assert (inner / "part").read_text() == "2\n"
+
+
+async def test_a_private_copy_of_a_directory_has_its_rights(tmp_path: Path) -> None:
+    """Linux refuses `> /dev/null` in a directory that all may write to, if the device belongs to somebody else."""
+    (tmp_path / "message").touch()
+    mounts = ((str(tmp_path / "message"), "/dev/termination-log", False),)
+    command = Command(argv=["/bin/stat", "-c", "%a", "/dev"], env={}, cwd="/", mounts=mounts)
+    assert await run(tmp_path, command) == f"{Path('/dev').stat().st_mode & 0o7777:o}\n"

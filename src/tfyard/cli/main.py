@@ -24,6 +24,7 @@ COMMANDS = {
     "install": "Install the operator on a cluster.",
     "uninstall": "Remove the operator from a cluster; jobs stay.",
     "init": "Write a commented job file to start from.",
+    "dev": "Run a real Kubernetes on this machine, without containers and without root.",
     "operator": "Run the operator that reconciles the TFJobs of a cluster.",
     "version": "Print the version.",
 }

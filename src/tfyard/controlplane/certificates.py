@@ -51,7 +51,7 @@ def subject(common_name: str, groups: Iterable[str] = ()) -> x509.Name:
 
 
 class CertificateAuthority:
-    """Signs the serving certificate and a client certificate for each user."""
+    """Signs the serving certificates and a client certificate for each user."""
 
     def __init__(self) -> None:
         self._key = new_key()
@@ -66,11 +66,11 @@ class CertificateAuthority:
         builder = self._builder(subject(user, groups), key)
         return self._sign(builder, key, ExtendedKeyUsageOID.CLIENT_AUTH)
 
-    def server(self, names: Iterable[str]) -> KeyPair:
+    def server(self, common_name: str, names: Iterable[str]) -> KeyPair:
+        """For a server that is reached by these host names and addresses."""
         key = new_key()
-        loopback = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
-        alternatives = x509.SubjectAlternativeName([loopback, *(x509.DNSName(name) for name in names)])
-        builder = self._builder(subject("kube-apiserver"), key).add_extension(alternatives, False)
+        alternatives = x509.SubjectAlternativeName([_alternative(name) for name in names])
+        builder = self._builder(subject(common_name), key).add_extension(alternatives, False)
         return self._sign(builder, key, ExtendedKeyUsageOID.SERVER_AUTH)
 
     def _sign(
@@ -95,3 +95,10 @@ class CertificateAuthority:
             .add_extension(identifier, False)
             .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), False)
         )
+
+
+def _alternative(name: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(name))
+    except ValueError:
+        return x509.DNSName(name)

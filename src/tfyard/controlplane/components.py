@@ -1,25 +1,54 @@
 """The command lines of the control plane's components. Pure: from a Layout to lists of strings."""
 
+import ipaddress
 import socket
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
 
 LOOPBACK = "127.0.0.1"
-SERVICE_RANGE = "10.0.0.0/24"
+
+
+class Place(msgspec.Struct, frozen=True):
+    """Where a control plane listens, and which addresses Services get."""
+
+    address: str = LOOPBACK
+    ports: Mapping[str, int] = {}
+    """By component; empty: free ones are reserved."""
+    services: str = "10.0.0.0/24"
+
+    @property
+    def names(self) -> list[str]:
+        """By which the apiserver is reached; its Service is the first address of the range."""
+        service = ipaddress.ip_network(self.services)[1]
+        inside = [
+            f"kubernetes{rest}" for rest in ("", ".default", ".default.svc", ".default.svc.cluster.local")
+        ]
+        return ["localhost", *inside, *dict.fromkeys((LOOPBACK, self.address, str(service)))]
+
+
+ON_LOOPBACK = Place()
 
 
 class Layout(msgspec.Struct, frozen=True):
     """The files and ports of one control plane: a folder that only its owner can read, and reserved ports."""
 
     folder: Path
-    ports: dict[str, int]
+    """Gone after the end: sockets, certificates, keys."""
+    data: Path
+    """What another control plane can go on with: etcd's data, the keys of service accounts."""
+    place: Place
+    ports: Mapping[str, int]
 
     def file(self, name: str) -> str:
         return str(self.folder / name)
 
+    def kept(self, name: str) -> str:
+        return str(self.data / name)
+
     def url(self, component: str) -> str:
-        return f"https://{LOOPBACK}:{self.ports[component]}"
+        return f"https://{self.place.address}:{self.ports[component]}"
 
 
 def reserve_port() -> socket.socket:
@@ -41,7 +70,7 @@ def etcd(layout: Layout) -> list[str]:
     no_peer = "http://localhost:1"
     return [
         "--name=tfyard",
-        f"--data-dir={layout.file('etcd')}",
+        f"--data-dir={layout.kept('etcd')}",
         f"--listen-client-urls=unix://{layout.file('etcd.sock')}",
         f"--listen-peer-urls=unix://{layout.file('peer.sock')}",
         f"--advertise-client-urls={no_peer}",
@@ -56,17 +85,22 @@ def apiserver(layout: Layout) -> list[str]:
     """With RBAC and all default admission plugins."""
     return [
         *_serving(layout, "kube-apiserver"),
-        f"--advertise-address={LOOPBACK}",
+        f"--advertise-address={layout.place.address}",
         f"--etcd-servers=unix://{layout.file('etcd.sock')}",
         f"--client-ca-file={layout.file('ca.crt')}",
+        f"--kubelet-certificate-authority={layout.file('ca.crt')}",
+        f"--kubelet-client-certificate={layout.file('kubelet-client.crt')}",
+        f"--kubelet-client-key={layout.file('kubelet-client.key')}",
         "--authorization-mode=Node,RBAC",
         "--allow-privileged=true",
-        f"--service-cluster-ip-range={SERVICE_RANGE}",
+        f"--service-cluster-ip-range={layout.place.services}",
         "--service-account-issuer=https://kubernetes.default.svc",
-        f"--service-account-key-file={layout.file('service-accounts.pub')}",
-        f"--service-account-signing-key-file={layout.file('service-accounts.key')}",
+        f"--service-account-key-file={layout.kept('service-accounts.pub')}",
+        f"--service-account-signing-key-file={layout.kept('service-accounts.key')}",
+        # By address: by a host name it would dial the name of the node, which nobody resolves.
+        "--kubelet-preferred-address-types=InternalIP",
         # The "kubernetes" Endpoints object would name a loopback address, which its validation refuses.
-        "--endpoint-reconciler-type=none",
+        *(["--endpoint-reconciler-type=none"] if layout.place.address == LOOPBACK else []),
     ]
 
 
@@ -74,7 +108,7 @@ def controller_manager(layout: Layout) -> list[str]:
     return [
         *_controller(layout, "kube-controller-manager"),
         "--use-service-account-credentials=true",
-        f"--service-account-private-key-file={layout.file('service-accounts.key')}",
+        f"--service-account-private-key-file={layout.kept('service-accounts.key')}",
         f"--root-ca-file={layout.file('ca.crt')}",
         # Kubelets choose the addresses of pods themselves.
         "--allocate-node-cidrs=false",
@@ -102,7 +136,7 @@ def _controller(layout: Layout, name: str) -> list[str]:
 
 def _serving(layout: Layout, name: str) -> list[str]:
     return [
-        f"--bind-address={LOOPBACK}",
+        f"--bind-address={layout.place.address}",
         f"--secure-port={layout.ports[name]}",
         "--permit-port-sharing=true",
         f"--tls-cert-file={layout.file('server.crt')}",

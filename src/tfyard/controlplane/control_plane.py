@@ -25,7 +25,7 @@ import msgspec
 
 from tfyard import extras
 from tfyard.controlplane.binaries import Binaries, locate
-from tfyard.controlplane.components import COMMAND_LINES, LOOPBACK, Layout, reserve_port
+from tfyard.controlplane.components import COMMAND_LINES, ON_LOOPBACK, Layout, Place, reserve_port
 from tfyard.controlplane.process import Process, ProcessFailed, SyncProcesses
 
 with extras.needs("control-plane", "a control plane"):
@@ -41,7 +41,8 @@ READY_TIMEOUT = 120.0
 
 class ControlPlane:
     """etcd and kube-apiserver, and the `controllers` that are asked for. `flags`: component -> additional command
-    line flags, such as feature gates."""
+    line flags, such as feature gates. `data`: a folder that is kept, with logs; another control plane can go on
+    with it. All other files go with the block."""
 
     def __init__(
         self,
@@ -49,9 +50,11 @@ class ControlPlane:
         binaries: Path | None = None,
         controllers: Sequence[str] = (),
         flags: Mapping[str, Sequence[str]] = MappingProxyType({}),
+        place: Place = ON_LOOPBACK,
+        data: Path | None = None,
     ) -> None:
         self.binaries: Binaries = locate(binaries, version)
-        self._flags = flags
+        self._flags, self._place, self._data = flags, place, data
         self._wanted = (*API, *controllers)
         self._components: dict[str, Process] = {}
         self._reserved: list[socket.socket] = []
@@ -67,6 +70,11 @@ class ControlPlane:
             self.__exit__()
             raise
         return self
+
+    def abandon(self) -> None:
+        """Kill everything at once: faster than an orderly end, for data that nobody needs any more."""
+        self._components.clear()
+        self._processes.close()
 
     def __exit__(self, *_: object) -> None:
         """Clients before servers: an apiserver without its etcd takes long to shut down."""
@@ -105,12 +113,15 @@ class ControlPlane:
         if process is None:
             own = self._flags.get(name, ())
             argv = [str(self.binaries.path(name)), *COMMAND_LINES[name](self._layout), *own]
-            process = Process(name, argv, self.folder / f"{name}.log", self._processes)
-            self._components[name] = process
+            process = self._components[name] = self.process(name, argv)
         if not process.running:
             process.start()
         self.wait_ready(name)
         return process
+
+    def process(self, name: str, argv: Sequence[str]) -> Process:
+        """A process beside the components, such as an operator: it ends with them, however they end."""
+        return Process(name, argv, self.logs / f"{name}.log", self._processes)
 
     def stop(self, name: str) -> None:
         self._components[name].stop()
@@ -147,10 +158,19 @@ class ControlPlane:
     def server(self) -> str:
         return self._layout.url("kube-apiserver")
 
+    @property
+    def endpoint(self) -> tuple[str, int]:
+        """The apiserver's address and port."""
+        return self._place.address, self._layout.ports["kube-apiserver"]
+
     def access(self, user: str = ADMIN[0], groups: Iterable[str] | None = None) -> Access:
         """The admin by default, else a user of that name with a new client certificate."""
         chosen = ADMIN[1] if groups is None and user == ADMIN[0] else tuple(groups or ())
         return Access(self._cluster(), _user(self._authority.client(user, chosen)))
+
+    def kubelet_certificate(self, node: str, address: str) -> KeyPair:
+        """For the server of a node's kubelet at this address; the apiserver connects to no other."""
+        return self._authority.server(f"system:node:{node}", [address])
 
     def token_access(self, token: str, namespace: str = "default") -> Access:
         """As the user of the token, such as a ServiceAccount (see `builders.service_account_token`)."""
@@ -182,11 +202,10 @@ class ControlPlane:
     # --- preparation and readiness
 
     def _prepare(self) -> None:
-        ports = {}
-        for name in ("kube-apiserver", *CONTROLLERS):
-            self._reserved.append(reserve_port())
-            ports[name] = self._reserved[-1].getsockname()[1]
-        self._layout = Layout(self.folder, ports)
+        data = self._data or self.folder
+        self.logs = data / "logs" if self._data else data
+        self.logs.mkdir(parents=True, exist_ok=True)
+        self._layout = Layout(self.folder, data, self._place, self._place.ports or self._reserve_ports())
         self._authority = CertificateAuthority()
         self._write_keys()
         self.admin = self.access()
@@ -196,18 +215,33 @@ class ControlPlane:
         self._tls = ssl.create_default_context(cadata=self._authority.pem.decode())
         self._load_admin_certificate()
 
+    def _reserve_ports(self) -> dict[str, int]:
+        names = ("kube-apiserver", *CONTROLLERS)
+        self._reserved += [reserve_port() for _ in names]
+        return {name: held.getsockname()[1] for name, held in zip(names, self._reserved, strict=True)}
+
     def _write_keys(self) -> None:
-        serving = self._authority.server(["localhost", "kubernetes", "kubernetes.default.svc"])
-        service_accounts = new_key()
+        serving = self._authority.server("kube-apiserver", self._place.names)
+        kubelet_client = self._authority.client("kube-apiserver-kubelet-client")
         files = {
             "ca.crt": self._authority.pem,
             "server.crt": serving.certificate,
             "server.key": serving.key,
-            "service-accounts.key": key_pem(service_accounts),
-            "service-accounts.pub": public_pem(service_accounts),
+            "kubelet-client.crt": kubelet_client.certificate,
+            "kubelet-client.key": kubelet_client.key,
         }
         for name, content in files.items():
             (self.folder / name).write_bytes(content)
+        self._write_service_account_keys()
+
+    def _write_service_account_keys(self) -> None:
+        """Those of kept data stay: tokens that were signed by them are in use."""
+        private, public = (Path(self._layout.kept(f"service-accounts.{kind}")) for kind in ("key", "pub"))
+        if not (private.exists() and public.exists()):
+            key = new_key()
+            private.touch(mode=0o600)
+            private.write_bytes(key_pem(key))
+            public.write_bytes(public_pem(key))
 
     def _load_admin_certificate(self) -> None:
         user = self.admin.user
@@ -223,8 +257,8 @@ class ControlPlane:
             connection: http.client.HTTPConnection = _UnixConnection(self._layout.file("etcd.sock"))
             path = "/health"
         else:
-            port = self._layout.ports[name]
-            connection = http.client.HTTPSConnection(LOOPBACK, port, timeout=5, context=self._tls)
+            host, port = self._place.address, self._layout.ports[name]
+            connection = http.client.HTTPSConnection(host, port, timeout=5, context=self._tls)
             path = "/readyz" if name == "kube-apiserver" else "/healthz"
         try:
             connection.request("GET", path)

@@ -24,6 +24,10 @@ class ProcessFailed(TfyardError):
     """A component ended or did not start; the message ends with the last lines of its log."""
 
 
+class SupervisorEnded(ProcessFailed):
+    """The supervisor was killed, and every process with it: nothing can be started any more."""
+
+
 class SyncProcesses:
     """Processes under one supervisor, as `node.processes.Processes` without asyncio; threads may share it.
 
@@ -130,7 +134,7 @@ class Process:
         self._starts += 1
         pid = self._processes.start(self._id, self.argv, self.log)
         if pid is None:
-            raise ProcessFailed(f"{self.name} did not start: its supervisor has ended")
+            raise SupervisorEnded(f"{self.name} did not start: its supervisor has ended")
         self.pid = pid
 
     @property

@@ -8,6 +8,7 @@ their writes cost.
 import asyncio
 import itertools
 import time
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Self
 
@@ -44,7 +45,9 @@ class PodWorker:
 
     def __init__(self, pod: Pod) -> None:
         self.pod = pod
-        self.started = time.monotonic()
+        began = pod.status.start_time
+        age = (datetime.now(UTC) - began).total_seconds() if began else 0.0
+        self.started = time.monotonic() - max(age, 0.0)
         self.running: asyncio.Task[None] | None = None
         self.deadline: int | None = None
         self.is_stopping = False
@@ -148,9 +151,13 @@ class Kubelet:
     def _remove(self, key: str) -> None:
         """The object is gone, and nothing can be reported any more."""
         worker = self.workers.pop(key, None)
-        if worker is not None and not worker.is_stopping:
+        if worker is not None:
             worker.cancel()
-            self._spawn(self.runtime.stop(worker.pod, 0))
+            self._spawn(self._forget(worker))
+
+    async def _forget(self, worker: PodWorker) -> None:
+        await self.runtime.stop(worker.pod, 0)
+        await self.runtime.forget(worker.pod)
 
     async def _run(self, pod: Pod) -> None:
         if not pod.spec.node_name:

@@ -1,8 +1,16 @@
-"""Nodes that exist as objects and heartbeats only: enough for schedulers, node controllers and kubectl."""
+"""Nodes as objects and heartbeats: what schedulers, node controllers and kubectl know of them."""
 
 import asyncio
 import contextlib
+import os
+import platform
+import shutil
+from collections.abc import Mapping
 from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
 
 from tfyard.kube import AlreadyExists, Client, NotFound, Patch, Transient, requests
 from tfyard.kubelet.pod_status import timestamp
@@ -21,9 +29,19 @@ class Nodes:
     def alive(self) -> list[str]:
         return [name for name in self.names if name not in self.lost]
 
+    healthy: tuple[dict[str, str], ...] = ()
+    """Conditions besides Ready; they tell of troubles, and are False."""
+
+    def labels(self, name: str) -> dict[str, str]:
+        return {"kubernetes.io/hostname": name}
+
+    def status(self) -> dict[str, Any]:
+        """Whatever is said of each besides that it is ready."""
+        return {"capacity": CAPACITY, "allocatable": CAPACITY}
+
     async def register(self) -> None:
         for name in self.names:
-            node = {"metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}}}
+            node = {"metadata": {"name": name, "labels": self.labels(name)}}
             with contextlib.suppress(AlreadyExists):  # a restarted kubelet finds its node
                 await self.client.send(requests.create(requests.NODES.path(), node))
             await self.report(name, "True", "KubeletReady")
@@ -32,7 +50,8 @@ class Nodes:
     async def report(self, name: str, ready: str, reason: str) -> None:
         at = timestamp(datetime.now(UTC))
         conditions = [{"type": "Ready", "status": ready, "reason": reason, "lastTransitionTime": at}]
-        status = {"capacity": CAPACITY, "allocatable": CAPACITY, "conditions": conditions}
+        healthy = [{**each, "status": "False", "lastTransitionTime": at} for each in self.healthy]
+        status = {"conditions": [*conditions, *healthy], **self.status()}
         path = requests.NODES.path(name=name, subresource="status")
         await self.client.send(requests.patch(path, {"status": status}, Patch.STRATEGIC))
 
@@ -61,3 +80,86 @@ class Nodes:
             path = requests.LEASES.path("kube-node-lease", name)
             lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": name}}
             await self.client.send(requests.apply(path, {**lease, "spec": times}))
+
+
+class Machine(Struct, frozen=True, kw_only=True):
+    """This machine, as its node tells of it."""
+
+    name: str
+    address: str
+    """Where the apiserver reaches the kubelet; by no name, which it would try to resolve."""
+    port: int
+    version: str
+    """Of Kubernetes."""
+    capacity: Mapping[str, str]
+
+
+def capacity(folder: Path, pretended: Mapping[str, str] | None = None) -> dict[str, str]:
+    """What this machine has: processors, memory, the disk of the folder. `pretended`: what it only claims to have,
+    such as GPUs, so that pods that ask for them are scheduled."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return {
+        "cpu": str(len(os.sched_getaffinity(0))),
+        "memory": f"{memory >> 10}Ki",
+        "ephemeral-storage": f"{shutil.disk_usage(folder).total >> 10}Ki",
+        "pods": "110",
+        **(pretended or {}),
+    }
+
+
+class MachineNode(Nodes):
+    """The node of this machine. Its object stays when the kubelet ends, as on any cluster: the pods of a node that
+    is deleted are deleted, too."""
+
+    healthy = (
+        {"type": "MemoryPressure", "reason": "KubeletHasSufficientMemory"},
+        {"type": "DiskPressure", "reason": "KubeletHasNoDiskPressure"},
+        {"type": "PIDPressure", "reason": "KubeletHasSufficientPID"},
+    )
+
+    def __init__(self, client: Client, machine: Machine) -> None:
+        super().__init__(client, [machine.name])
+        self.machine = machine
+        self._gone: dict[str, None] = {}
+        """What an earlier kubelet said that this node has; a null takes it out."""
+
+    async def register(self) -> None:
+        try:
+            found = await self.client.send(requests.get(requests.NODES.path(name=self.machine.name)))
+            self._gone = dict.fromkeys(found["status"].get("capacity") or {})
+        except NotFound:
+            self._gone = {}
+        await super().register()
+
+    def labels(self, name: str) -> dict[str, str]:
+        arch = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
+        return {**super().labels(name), "kubernetes.io/os": "linux", "kubernetes.io/arch": arch}
+
+    def status(self) -> dict[str, Any]:
+        """With the feature by which the apiserver passes WebSockets on to the kubelet as they are."""
+        return {
+            "capacity": {**self._gone, **self.machine.capacity},
+            "allocatable": {**self._gone, **self.machine.capacity},
+            "addresses": [{"type": "InternalIP", "address": self.machine.address}],
+            "daemonEndpoints": {"kubeletEndpoint": {"Port": self.machine.port}},
+            "declaredFeatures": ["ExtendWebSocketsToKubelet"],
+            "nodeInfo": self._info(),
+        }
+
+    async def unregister(self) -> None:
+        """It stays."""
+
+    def _info(self) -> dict[str, str]:
+        ids = {"machineID": self.machine.name, "systemUUID": self.machine.name}
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        return {
+            **ids,
+            "bootID": boot,
+            "kernelVersion": platform.release(),
+            "osImage": platform.platform(terse=True),
+            "containerRuntimeVersion": "tfyard://processes",
+            "kubeletVersion": f"{self.machine.version}+tfyard",
+            "kubeProxyVersion": "",
+            "operatingSystem": "linux",
+            "architecture": self.labels("")["kubernetes.io/arch"],
+        }

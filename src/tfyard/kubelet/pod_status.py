@@ -16,15 +16,16 @@ INITIALIZING = ContainerState(Waiting("PodInitializing"))
 
 def patch(pod: Pod, state: PodState, *conditions: JSON) -> JSON:
     """With the uid: a pod that was re-created under the same name must not get the status of the earlier one."""
-    status = {
+    status: JSON = {
         "observedGeneration": pod.metadata.generation,
         "phase": state.phase,
-        "podIP": state.ip,
-        "podIPs": [{"$patch": "replace"}, {"ip": state.ip}],  # merged by address: an earlier one would stay
-        "hostIP": "127.0.0.1",
+        **_addresses(state.ip),
+        "hostIP": state.host_ip,
         "startTime": timestamp(state.started),
         "conditions": [*_conditions(pod, state), *conditions],
     }
+    if state.disruption:
+        status["conditions"].append(disruption("TerminationByKubelet", state.disruption, state.changed))
     is_rejected = state.phase == "Failed" and not state.containers
     if not is_rejected:
         status["containerStatuses"] = _statuses(pod, pod.spec.containers, state)
@@ -33,6 +34,11 @@ def patch(pod: Pod, state: PodState, *conditions: JSON) -> JSON:
     if state.reason:
         status |= {"reason": state.reason, "message": state.message}
     return {"metadata": {"uid": pod.metadata.uid}, "status": status}
+
+
+def _addresses(ip: str) -> JSON:
+    """The list is merged by address: an earlier one would stay."""
+    return {"podIP": ip, "podIPs": [{"$patch": "replace"}, {"ip": ip}]} if ip else {}
 
 
 def disruption(reason: str, message: str, at: datetime) -> JSON:
@@ -56,11 +62,21 @@ def _conditions(pod: Pod, state: PodState) -> list[JSON]:
         "Ready": is_ready,
         "ContainersReady": is_ready,
     }
-    at = timestamp(state.changed)
     return [
-        {"type": kind, "status": str(yes), "lastTransitionTime": at, **({} if yes else {"reason": reason})}
+        {
+            "type": kind,
+            "status": str(yes),
+            "lastTransitionTime": _since(pod, kind, str(yes)) or timestamp(state.changed),
+            **({} if yes else {"reason": reason}),
+        }
         for kind, yes in known.items()
     ]
+
+
+def _since(pod: Pod, kind: str, status: str) -> str | None:
+    """Controllers count how long a pod has been ready, so a condition that holds on keeps its time."""
+    known = (each for each in pod.status.conditions if (each.type, each.status) == (kind, status))
+    return next((each.last_transition_time for each in known), None)
 
 
 def _statuses(pod: Pod, containers: Iterable[Container], state: PodState) -> list[JSON]:
@@ -74,7 +90,7 @@ def _status(pod: Pod, container: Container, state: ContainerState) -> JSON:
         "imageID": f"tfyard://{container.image}",
         "containerID": f"tfyard://{pod.metadata.uid}/{container.name}/{state.restarts}",
         "ready": state.is_ready,
-        "started": isinstance(state.current, Running),
+        "started": isinstance(state.current, Running) and state.is_started,
         "restartCount": state.restarts,
         "state": _current(state.current),
     }

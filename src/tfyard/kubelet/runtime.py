@@ -3,11 +3,15 @@
 A runtime gives pods their containers: by script (scripted.py), or as processes of this machine.
 """
 
+import socket
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
+from pathlib import Path
 from typing import Protocol
 
 from msgspec import Struct
+
+from tfyard.errors import TfyardError
 
 
 class Meta(Struct, frozen=True, rename="camel"):
@@ -43,8 +47,17 @@ class Spec(Struct, frozen=True, rename="camel"):
     scheduling_gates: list[dict[str, str]] = []
 
 
-class Status(Struct, frozen=True):
+class Condition(Struct, frozen=True, rename="camel"):
+    type: str
+    status: str
+    last_transition_time: str | None = None
+
+
+class Status(Struct, frozen=True, rename="camel"):
     phase: str = "Pending"
+    start_time: datetime | None = None
+    """When a kubelet first saw it, which may have been an earlier one."""
+    conditions: list[Condition] = []
 
 
 class Pod(Struct, frozen=True):
@@ -91,6 +104,8 @@ class ContainerState(Struct, frozen=True):
     """For an init container: it is done, or as a sidecar has started."""
     last: Exited | None = None
     """How the run before this one ended."""
+    is_started: bool = True
+    """Of a running container: its startup probe, if it has one, has succeeded."""
 
 
 class PodState(Struct, frozen=True, kw_only=True):
@@ -103,6 +118,9 @@ class PodState(Struct, frozen=True, kw_only=True):
     """By name; those that are missing wait for the init containers."""
     reason: str = ""
     message: str = ""
+    host_ip: str = "127.0.0.1"
+    disruption: str = ""
+    """What took the pod away from its program, whose end is then not its own fault; empty: nothing did."""
 
 
 Report = Callable[[PodState], Awaitable[None]]
@@ -117,3 +135,50 @@ class Runtime(Protocol):
     async def stop(self, pod: Pod, grace: float) -> PodState:
         """End what is left of a pod, by force after `grace` seconds, and return its final state. Also called for
         pods that have ended or never ran here, and for those whose object is gone (with no grace)."""
+
+    async def forget(self, pod: Pod) -> None:
+        """Its object is gone, and it was stopped: logs and scratch space are needed no more."""
+
+
+class NoSuchContainer(TfyardError):
+    """There is no such pod or container here, or it does not run; the message is for the user."""
+
+
+class LogSource(Struct, frozen=True):
+    """The log of one run of one container."""
+
+    path: Path
+    is_over: Callable[[], bool]
+    """Whether no more will be written to it."""
+
+
+class Attached(Protocol):
+    """A process that was started inside a running container. The caller owns its descriptors; with a terminal,
+    `stdin` and `stdout` are its master and `stderr` is None."""
+
+    stdin: int | None
+    stdout: int
+    stderr: int | None
+
+    async def wait(self) -> int:
+        """Its exit code, or 128 + the signal that ended it."""
+
+    def resize(self, width: int, height: int) -> None:
+        """Of the terminal, if there is one."""
+
+    def kill(self) -> None: ...
+
+
+class Containers(Protocol):
+    """What the server of a kubelet asks of its runtime."""
+
+    def logs(self, namespace: str, pod: str, container: str, *, previous: bool) -> LogSource:
+        """NoSuchContainer if there is none."""
+
+    async def exec(
+        self, namespace: str, pod: str, container: str, argv: list[str], *, stdin: bool, tty: bool
+    ) -> Attached:
+        """Start a process beside the container's own; NoSuchContainer if that does not run."""
+
+    async def connect(self, namespace: str, pod: str, port: int) -> socket.socket:
+        """To localhost:port inside the pod; OSError if nobody listens there."""

@@ -153,6 +153,9 @@ class ScriptedRuntime:
         is_killed = not grace or script.stop_after > grace
         return scripted.ended(SIGKILLED if is_killed else script.stop_exit_code)
 
+    async def forget(self, pod: Pod) -> None:
+        self.pods.pop(pod.metadata.uid, None)
+
     def _begin(self, pod: Pod) -> ScriptedPod:
         number = next(self._addresses)
         ip = f"10.{1 + (number >> 16) % 250}.{(number >> 8) % 256}.{number % 256}"

@@ -1,6 +1,6 @@
 """Memory limits by the kernel, where this process may make control groups: exact, as on a cluster's node.
 
-Where it may not (most laptops without delegation), memory is sampled instead, see node.py. Never by
+Where it may not (most laptops without delegation), memory is sampled instead, see memory.py. Never by
 RLIMIT_AS: TensorFlow maps far more address space than it uses, and would not even start.
 """
 

@@ -26,10 +26,11 @@ class NoCommand(ContainerConfigError):
 class MissingObject(ContainerConfigError):
     """A ConfigMap or Secret, or a key of it."""
 
-    def __init__(self, what: str, variable: str = "") -> None:
+    def __init__(self, kind: str, name: object, key: object = "", variable: str = "") -> None:
+        self.kind, self.name, self.key = kind, str(name), str(key)
         self.variable = variable
         """That should get its value from it; empty: it should be a file."""
-        super().__init__(f"{what} not found")
+        super().__init__(f"{kind} {name}{f' with the key {key}' if key else ''} not found")
 
 
 class Objects(Struct, frozen=True):
@@ -81,7 +82,7 @@ def _all_of(source: Manifest, objects: Objects) -> dict[str, str]:
         if reference:
             found = known.get(reference.get("name"))
             if found is None and not reference.get("optional"):
-                raise MissingObject(f"{key.removesuffix('Ref')} {reference.get('name')}", "NAME")
+                raise MissingObject(key.removesuffix("Ref"), reference.get("name"), variable="NAME")
             return {prefix + name: value for name, value in (found or {}).items()}
     return {}
 
@@ -98,16 +99,15 @@ def _value_from(
             reference = source[key]
             value = known.get(reference.get("name"), {}).get(reference.get("key"))
             if value is None and not reference.get("optional"):
-                kind = key.removesuffix("KeyRef")
-                what = f"{kind} {reference.get('name')} with the key {reference.get('key')}"
-                raise MissingObject(what, name)
+                missing = key.removesuffix("KeyRef"), reference.get("name"), reference.get("key")
+                raise MissingObject(*missing, variable=name)
             return value
     return None
 
 
 def field(pod: Manifest, path: str) -> str:
     """The downward API, as far as a process has such a field."""
-    metadata, spec = pod["metadata"], pod["spec"]
+    metadata, spec, status = pod["metadata"], pod["spec"], pod.get("status") or {}
     if match := re.fullmatch(r"metadata\.(labels|annotations)\['(.+)'\]", path):
         return str((metadata.get(match[1]) or {}).get(match[2], ""))
     known: dict[str, Any] = {
@@ -116,7 +116,8 @@ def field(pod: Manifest, path: str) -> str:
         "metadata.uid": metadata.get("uid", ""),
         "spec.nodeName": spec.get("nodeName") or "localhost",
         "spec.serviceAccountName": spec.get("serviceAccountName") or "default",
-        **dict.fromkeys(("status.podIP", "status.hostIP", "status.podIPs", "status.hostIPs"), LOOPBACK),
+        **dict.fromkeys(("status.podIP", "status.podIPs"), status.get("podIP") or LOOPBACK),
+        **dict.fromkeys(("status.hostIP", "status.hostIPs"), status.get("hostIP") or LOOPBACK),
     }
     return str(known.get(path, ""))
 

@@ -8,17 +8,21 @@ between fork and exec, so it uses nothing but the standard library and the C lib
 """
 
 import ctypes
+import errno
 import os
+import stat
 from collections.abc import Sequence
 
-CLONE_NEWNS, CLONE_NEWUSER, CLONE_NEWPID = 0x00020000, 0x10000000, 0x20000000
+CLONE_NEWNS, CLONE_NEWUTS, CLONE_NEWUSER = 0x00020000, 0x04000000, 0x10000000
+CLONE_NEWPID, CLONE_NEWNET = 0x20000000, 0x40000000
 MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REMOUNT, MS_BIND, MS_REC = 1, 2, 4, 8, 32, 4096, 16384
+MNT_DETACH = 2
 MS_UNBINDABLE, MS_SLAVE = 1 << 17, 1 << 19
 NEW_ROOT = "/tmp"
 """Where the new root is assembled; the old directory of that name is bound back into it."""
 
 Mount = tuple[str, str, bool]
-"""(directory here, path there, read only)."""
+"""(directory or file here, path there, read only)."""
 PROBE: Sequence[Mount] = [("/", "/tfyard-probe/a", True)]
 """A view that needs every permission that any view needs."""
 
@@ -40,6 +44,11 @@ class View:
         _check(_libc.setns(self._mounts, CLONE_NEWNS), "setns")
         os.fchdir(self._root)
         os.chroot(".")
+
+    def close(self) -> None:
+        """What has joined stays in it; the kernel removes it with the last of them."""
+        for descriptor in filter(None, (self._user, self._mounts, self._root)):
+            os.close(descriptor)
 
 
 def make_view(mounts: Sequence[Mount], *, own_proc: bool = False) -> View:
@@ -77,11 +86,39 @@ def unshare(kind: int) -> None:
     """Directly if we may, else in a new user namespace, as the same user."""
     if _libc.unshare(kind) == 0:
         return
+    if ctypes.get_errno() != errno.EPERM:
+        _check(-1, "unshare")
     uid, gid = os.getuid(), os.getgid()
     _check(_libc.unshare(CLONE_NEWUSER | kind), "unshare")
     for name, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
         with open(f"/proc/self/{name}", "w") as file:
             file.write(text)
+
+
+def unshare_mounts(also: int = 0) -> None:
+    """A mount namespace (and what else is asked for) whose mounts nobody else sees."""
+    unshare(CLONE_NEWNS | also)
+    _mount("none", "/", "", MS_REC | MS_SLAVE)  # mounts made outside later are seen too
+
+
+def join_network(path: str) -> None:
+    """Move this thread into the network namespace that the path stands for."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        _check(_libc.setns(descriptor, CLONE_NEWNET), "setns")
+    finally:
+        os.close(descriptor)
+
+
+def mount_memory(directory: str, size: int) -> None:
+    """A tmpfs of so many bytes; 0: half of the machine's memory."""
+    options = f"mode=0777,size={size}" if size else "mode=0777"
+    _mount("tmpfs", directory, "tmpfs", MS_NOSUID | MS_NODEV, options)
+
+
+def unmount(directory: str) -> None:
+    """It vanishes for all at once, and its memory is free when the last file in it is closed."""
+    _check(_libc.umount2(directory.encode(), MNT_DETACH), f"umount {directory}")
 
 
 def _make_and_wait(mounts: Sequence[Mount], own_proc: bool, answer: int, waits: int) -> None:
@@ -105,8 +142,7 @@ def _open_view(pid: int) -> View:
 
 def _enter(mounts: Sequence[Mount], own_proc: bool) -> None:
     """Move this process into a view of its own."""
-    unshare(CLONE_NEWNS)
-    _mount("none", "/", "", MS_REC | MS_SLAVE)  # mounts made outside later are seen too
+    unshare_mounts()
     if mounts:
         _change_root(mounts)
     if own_proc:
@@ -118,20 +154,28 @@ def _change_root(mounts: Sequence[Mount]) -> None:
     sources = [os.open(source, os.O_PATH | os.O_CLOEXEC) for source, _, _ in mounts]
     old = os.open("/", os.O_PATH | os.O_CLOEXEC)
     keep = os.open(NEW_ROOT, os.O_PATH | os.O_CLOEXEC)
-    _mount("tmpfs", NEW_ROOT, "tmpfs", 0)
+    _mount("tmpfs", NEW_ROOT, "tmpfs", 0, "mode=0755")
     _mount("none", NEW_ROOT, "", MS_UNBINDABLE)  # else it would be bound into itself with all that is below /
     _bind_entries(f"/proc/self/fd/{old}", NEW_ROOT, {NEW_ROOT[1:]: f"/proc/self/fd/{keep}"})
-    for source, (_, target, read_only) in zip(sources, mounts, strict=True):
-        directory = _make_mount_point(NEW_ROOT, target)
-        _mount(f"/proc/self/fd/{source}", directory, "", MS_BIND | MS_REC)
-        if read_only:
-            _mount("none", directory, "", MS_REMOUNT | MS_BIND | MS_RDONLY)
-    os.chroot(NEW_ROOT)
+    os.chroot(NEW_ROOT)  # now, because links such as /var/run must lead to places in the new root
     os.chdir("/")
+    writable: list[str] = []
+    # Outer ones first, whatever their order: a volume may be mounted inside another.
+    for source, (_, target, read_only) in sorted(zip(sources, mounts, strict=True), key=_target):
+        point = _make_mount_point(target, stat.S_ISDIR(os.fstat(source).st_mode), writable)
+        _mount(f"/proc/self/fd/{source}", point, "", MS_BIND | MS_REC)
+        if read_only:
+            _mount("none", point, "", MS_REMOUNT | MS_BIND | MS_RDONLY)
+        else:
+            writable.append(f"{point}/")
+
+
+def _target(pair: tuple[int, Mount]) -> str:
+    return pair[1][1]
 
 
 def _bind_entries(source: str, target: str, instead: dict[str, str] | None = None) -> None:
-    """Everything in a directory, bound into another: directories as mounts, links as links."""
+    """Everything in a directory, bound into another: directories, files and devices as mounts, links as links."""
     for name in os.listdir(source):
         origin, entry = (instead or {}).get(name, f"{source}/{name}"), f"{target}/{name}"
         if os.path.islink(origin) and name not in (instead or {}):
@@ -139,34 +183,39 @@ def _bind_entries(source: str, target: str, instead: dict[str, str] | None = Non
         elif os.path.isdir(origin):
             os.mkdir(entry)
             _mount(origin, entry, "", MS_BIND | MS_REC)
-        elif os.path.isfile(origin):
+        elif os.path.exists(origin):
             _touch(entry)
             _mount(origin, entry, "", MS_BIND)
 
 
-def _make_mount_point(root: str, target: str) -> str:
-    """A directory to mount on. Where it is missing inside a directory of the real disk, that directory is
-    replaced by a private copy of its entries, so nothing is left behind on the disk."""
-    directory = root
-    for part in filter(None, target.split("/")):
-        child = f"{directory}/{part}"
+def _make_mount_point(target: str, is_directory: bool, writable: list[str]) -> str:
+    """A directory or file to mount on. Where it is missing inside a directory of the real disk, that directory is
+    replaced by a private copy of its entries, so nothing is left behind on the disk. But in a `writable` volume it
+    is created, as in a cluster: what the container writes beside it must reach the volume."""
+    point, parts = "", [*filter(None, target.split("/"))]
+    for number, part in enumerate(parts, 1):
+        child = f"{point}/{part}"
         if not os.path.exists(child):
-            if directory != root and not _is_private(directory):
-                _make_private(directory)
-            os.mkdir(child)
-        directory = child
-    return directory
+            is_volume = f"{point}/".startswith(tuple(writable))
+            if point and not is_volume and not _is_private(point):
+                _make_private(point)
+            if number < len(parts) or is_directory:
+                os.mkdir(child)
+            else:
+                _touch(child)
+        point = child
+    return point
 
 
 def _is_private(directory: str) -> bool:
     """Whether we made this directory: then it is on the tmpfs of the new root, or on one of our own."""
     is_marked = os.path.exists(f"{directory}/{_MARK}")
-    return is_marked or os.stat(directory).st_dev == os.stat(NEW_ROOT).st_dev
+    return is_marked or os.stat(directory).st_dev == os.stat("/").st_dev
 
 
 def _make_private(directory: str) -> None:
     origin = os.open(directory, os.O_PATH | os.O_CLOEXEC)
-    _mount("tmpfs", directory, "tmpfs", 0)
+    _mount("tmpfs", directory, "tmpfs", 0, f"mode={os.fstat(origin).st_mode & 0o7777:o}")
     _bind_entries(f"/proc/self/fd/{origin}", directory)
     _touch(f"{directory}/{_MARK}")
 
@@ -175,8 +224,9 @@ def _touch(path: str) -> None:
     os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o644))
 
 
-def _mount(source: str, target: str, kind: str, flags: int) -> None:
-    result = _libc.mount(source.encode(), target.encode(), kind.encode() or None, ctypes.c_ulong(flags), None)
+def _mount(source: str, target: str, kind: str, flags: int, options: str = "") -> None:
+    texts = source.encode(), target.encode(), kind.encode() or None
+    result = _libc.mount(*texts, ctypes.c_ulong(flags), options.encode() or None)
     _check(result, f"mount {source} on {target}")
 
 

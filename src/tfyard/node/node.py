@@ -5,27 +5,21 @@ It knows pods only. The caller says where their volumes are and how their logs a
 
 import asyncio
 import signal
-import time
-from collections.abc import Callable, Iterable, Mapping
-from functools import cached_property
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import Self
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from tfyard.model import Manifest
-from tfyard.model.quantity import amount
 
-from . import SCRATCH, WORK, cgroups, containers, usage
+from . import SCRATCH, WORK, containers
 from .logs import tail
+from .memory import MemoryLimits, Use, memory_limit
 from .pod import Container, Options, Pod, PodState
 from .processes import Command, Exit, Processes
 from .volumes import Volumes
-
-MEASURE_EVERY = 1.0
-MEASURE_LIMITS_EVERY = 0.25
-"""Seconds; more often if a container has a memory limit and no control group."""
 
 
 class ContainerStarted(Struct, frozen=True):
@@ -46,15 +40,6 @@ class ContainerEnded(Struct, frozen=True):
     """It ended because it was asked to, not by itself."""
 
 
-class Use(NamedTuple):
-    cpus: float
-    memory: int
-    """Bytes."""
-
-    def plus(self, other: "Use") -> "Use":
-        return Use(self.cpus + other.cpus, self.memory + other.memory)
-
-
 class PodsMeasured(Struct, frozen=True):
     uses: dict[str, Use]
     """By the pod's uid."""
@@ -69,7 +54,6 @@ class _Process(Struct, kw_only=True, eq=False):
     pod: Pod
     container: Container
     started: ContainerStarted
-    group: cgroups.Group | None
     is_asked_to_stop: bool = False
 
 
@@ -93,16 +77,16 @@ class Node:
         """Set whenever the state of a pod changes; the one who waits for it clears it."""
         self.rewritten: dict[str, str] = {}
         """Mount path -> directory, where no private view of the disk is possible and text is changed instead."""
-        self._base_env, self._on_event, self._use_cgroups = base_env, on_event, use_cgroups
+        self._base_env, self._on_event = base_env, on_event
         self._pods: dict[str, Pod] = {}
         self._running: dict[str, _Process] = {}
         self._starts: dict[str, int] = {}
-        self._meter = Meter()
+        self._memory = MemoryLimits(self.processes, self._measured, use_cgroups=use_cgroups)
 
     async def __aenter__(self) -> Self:
         (self.directory / "logs").mkdir(exist_ok=True)
         await self.processes.__aenter__()
-        self._measuring = asyncio.create_task(self._measure())
+        self._measuring = asyncio.create_task(self._memory.measure())
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -145,19 +129,11 @@ class Node:
             mounts=volumes.mounts(pod, container, self._scratch(pod)),
         )
         if not (self.processes.namespaces if private_view is None else private_view):
-            command = self._without_mounts(command)
+            mapping = {target: source for source, target, _ in command.mounts}
+            text = "\n".join((*command.argv, command.cwd, *command.env.values()))
+            self.rewritten |= {path: at for path, at in mapping.items() if containers.mentions(text, path)}
+            command = without_mounts(command)
         return replace(command, env={**self._base_env, **command.env})
-
-    def _without_mounts(self, command: Command) -> Command:
-        """With directories of this machine instead of mount paths, wherever those are mentioned."""
-        mapping = {target: source for source, target, _ in command.mounts}
-        text = "\n".join((*command.argv, command.cwd, *command.env.values()))
-        self.rewritten |= {path: at for path, at in mapping.items() if containers.mentions(text, path)}
-        return Command(
-            argv=[containers.rewrite(part, mapping) for part in command.argv],
-            env={name: containers.rewrite(value, mapping) for name, value in command.env.items()},
-            cwd=containers.rewrite(command.cwd, mapping),
-        )
 
     # For pods (pod.Host).
 
@@ -175,11 +151,9 @@ class Node:
         if not container.spec.get("workingDir"):
             _make_empty(self._own_directory(pod.manifest, container.spec))
         command = self.command(pod.manifest, container.spec, pod.volumes)
-        group = self._group(id, container.spec)
-        if group is not None:
-            command = replace(command, cgroup=group.procs)
+        command = self._memory.limit(id, command, memory_limit(container.spec))
         started = self._next_log(uid, container.name, pod.options.log_name(container.name))
-        self._running[id] = _Process(pod=pod, container=container, started=started, group=group)
+        self._running[id] = _Process(pod=pod, container=container, started=started)
         self.processes.start(id, command, started.log)
         self._on_event(started)
 
@@ -213,7 +187,7 @@ class Node:
             return  # not a container: a process that the caller started
         process = self._running.pop(id)
         pod, container = process.pod, process.container
-        if process.group is not None and process.group.close():
+        if self._memory.ended(id):
             container.reason = "OOMKilled"
         pod.exited(container, exit.code, tail(process.started.log) if exit.code else "")
         # If it had ended before the signal was sent, it ended by itself.
@@ -229,40 +203,14 @@ class Node:
         if id in self._running:
             self.processes.signal(id, signal.SIGKILL)
 
-    # Memory limits.
-
-    @cached_property
-    def _make_group(self) -> Callable[[str, int], cgroups.Group] | None:
-        return cgroups.find() if self._use_cgroups else None
-
-    def _group(self, id: str, container: Manifest) -> cgroups.Group | None:
-        limit = _memory_limit(container)
-        if limit is None or self._make_group is None:
-            return None
-        return self._make_group(f"tfyard-{id.replace('/', '-')}", int(limit))
-
-    async def _measure(self) -> None:
-        while True:
-            limits = self._limits()
-            await asyncio.sleep(MEASURE_LIMITS_EVERY if limits else MEASURE_EVERY)
-            self._measure_once(limits)
-
-    def _limits(self) -> dict[str, float]:
-        """Container id -> bytes, of those without a control group."""
-        found = {id: _memory_limit(p.container.spec) for id, p in self._running.items() if p.group is None}
-        return {id: limit for id, limit in found.items() if limit is not None}
-
-    def _measure_once(self, limits: dict[str, float]) -> None:
-        uses: dict[str, Use] = {}
-        pids = {pid: id for id, pid in self.processes.pids.items() if id in self._running}
-        for pid, use in self._meter.measure(pids).items():
-            process = self._running[pids[pid]]
-            if use.memory > limits.get(pids[pid], float("inf")):
-                process.container.reason = "OOMKilled"
-                self.processes.signal(pids[pid], signal.SIGKILL)
-            uid = process.started.uid
-            uses[uid] = uses[uid].plus(use) if uid in uses else use
-        self._on_event(PodsMeasured(uses))
+    def _measured(self, uses: dict[str, Use]) -> None:
+        """By container, and told by pod."""
+        pods: dict[str, Use] = {}
+        for id, use in uses.items():
+            if id in self._running:
+                uid = self._running[id].started.uid
+                pods[uid] = pods[uid].plus(use) if uid in pods else use
+        self._on_event(PodsMeasured(pods))
 
 
 def _make_empty(directory: Path) -> None:
@@ -273,25 +221,13 @@ def _make_empty(directory: Path) -> None:
     directory.mkdir(parents=True)
 
 
-def _memory_limit(container: Manifest) -> float | None:
-    limit = amount(((container.get("resources") or {}).get("limits") or {}).get("memory"))
-    return None if limit is None else float(limit)
-
-
-class Meter:
-    """CPU time is counted up by the kernel: what is used now is the difference between two measurements."""
-
-    def __init__(self) -> None:
-        self._before: dict[int, tuple[float, float]] = {}
-
-    def measure(self, pids: Iterable[int]) -> dict[int, Use]:
-        """Process id -> what its session uses; those that have ended are left out."""
-        used, now = usage.measure(), time.monotonic()
-        seconds = {pid: used[pid].cpu for pid in pids if pid in used}
-        uses = {pid: Use(self._cpus(pid, cpu, now), used[pid].memory) for pid, cpu in seconds.items()}
-        self._before = {pid: (cpu, now) for pid, cpu in seconds.items()}
-        return uses
-
-    def _cpus(self, pid: int, seconds: float, now: float) -> float:
-        before, at = self._before.get(pid, (0.0, now - 1))
-        return max(0.0, seconds - before) / max(0.1, now - at)
+def without_mounts(command: Command) -> Command:
+    """With directories of this machine instead of mount paths, wherever those are mentioned."""
+    mapping = {target: source for source, target, _ in command.mounts}
+    return replace(
+        command,
+        argv=[containers.rewrite(part, mapping) for part in command.argv],
+        env={name: containers.rewrite(value, mapping) for name, value in command.env.items()},
+        cwd=containers.rewrite(command.cwd, mapping),
+        mounts=(),
+    )

@@ -25,9 +25,17 @@ class Command(Struct, frozen=True, kw_only=True):
     argv: list[str]
     env: dict[str, str]
     cwd: str
+    hostname: str = ""
+    """As the process sees it; empty: that of this machine."""
+    stdio: tuple[str, ...] = ()
+    """Three paths that become its input, output and errors; empty: no input, and all output goes to the log."""
+    tty: bool = False
+    """They are a terminal, and the process controls it."""
     mounts: tuple[Mount, ...] = ()
     cgroup: str = ""
     """The file by which the process enters its control group; empty: it has none."""
+    network: str = ""
+    """The network namespace that the process joins, as a path; empty: it stays in this one."""
 
 
 class Exit(Struct, frozen=True):
@@ -56,6 +64,7 @@ class Processes:
         self.pids: dict[str, int] = {}
         self._pending: set[str] = set()
         """Containers that we asked to start and that have not ended, even if the supervisor never started them."""
+        self._starting: dict[str, asyncio.Future[None]] = {}
         self.namespaces = False
         self._log, self._on_exit, self._scratch = log, on_exit, scratch
         self._ready: asyncio.Future[None] | None = None
@@ -87,6 +96,15 @@ class Processes:
         self._pending.add(id)
         self._send(start_message(id, command, log))
 
+    async def started(self, id: str) -> None:
+        """Return when it has been started."""
+        if id in self._pending and id not in self.pids:
+            await self._starting.setdefault(id, asyncio.get_running_loop().create_future())
+
+    def forget(self, mounts: tuple[Mount, ...]) -> None:
+        """Nothing else will be started with these mounts: what they take can go."""
+        self._send({"op": "forget", "mounts": mounts})
+
     def check(self) -> None:
         """SupervisorLost if nothing can be started any more."""
         if self._is_lost:
@@ -116,13 +134,19 @@ class Processes:
                 self._ready.set_result(None)
             case {"event": "started", "id": id, "pid": pid}:
                 self.pids[id] = pid
+                self._tell_started(id)
             case {"event": "exited", "id": id, **exit}:
                 self._exited(id, Exit(exit["code"], exit["cpu"], exit["peak"], exit["signalled"]))
 
     def _exited(self, id: str, exit: Exit) -> None:
         self.pids.pop(id, None)
         self._pending.discard(id)
+        self._tell_started(id)
         self._on_exit(id, exit)
+
+    def _tell_started(self, id: str) -> None:
+        if (waiting := self._starting.pop(id, None)) and not waiting.done():
+            waiting.set_result(None)
 
     def _lose_supervisor(self) -> None:
         """It was killed or broke: no container may go on without it."""

@@ -7,8 +7,11 @@ ends. Here, with a single thread, it is set as well, in case this supervisor is 
 the system allows them, the processes are in a PID namespace that ends with this process: see anchor.py.
 
 `main(fd, ...)` exchanges messages (see messages.py) over the socket `fd`:
-    in   {"op": "start", "id", "argv", "env", "cwd", "log", "mounts", "cgroup"}  {"op": "signal", "id", "signal"}
+    in   {"op": "start", "id", "argv", "env", "cwd", "log", "mounts", "cgroup", "network"}
+         with "stdio": three paths that it opens instead of "log"; "tty": they are a terminal; "hostname": its own
+         {"op": "signal", "id", "signal"}
          {"op": "scratch", "path"}                        a directory to remove when the asker is gone
+         {"op": "forget", "mounts"}                       nothing else will be started with these mounts
     out  {"event": "ready", "namespaces"}   {"event": "started", "id", "pid"}
          {"event": "signalled", "id", "reached"}          reached: it was still running
          {"event": "exited", "id", "code", "cpu", "peak", "signalled"}
@@ -25,7 +28,7 @@ import signal
 import socket
 import sys
 
-from tfyard.node import anchor, linux_namespaces, usage
+from tfyard.node import anchor, capabilities, linux_namespaces, usage
 from tfyard.node.messages import Decoder, encode
 from tfyard.node.orphans import MARK, adopt_orphans, children, die_with, is_exiting, kill_group, owner
 
@@ -93,6 +96,8 @@ class Supervisor:
                 self._start(message)
             elif message["op"] == "scratch":
                 self.scratch = message["path"]
+            elif message["op"] == "forget":
+                self._forget(message["mounts"])
             else:
                 self._signal(message)
         return bool(data)
@@ -106,7 +111,11 @@ class Supervisor:
     def _start(self, message: "Message") -> None:
         if message["cgroup"]:
             self._cgroups.add(os.path.dirname(message["cgroup"]))
-        pid = _fork(message, self._view(message["mounts"]))
+        # Opened now: the asker closes its own descriptors, which these paths name, when it hears of the start.
+        stdio = _open_stdio(message)
+        pid = _fork(message, self._view(message["mounts"]), stdio)
+        for descriptor in {*stdio} if isinstance(stdio, list) else ():
+            os.close(descriptor)
         self.running[pid] = message["id"]
         self._send(event="started", id=message["id"], pid=pid)
 
@@ -122,13 +131,18 @@ class Supervisor:
         own_proc = self._anchor is not None
         if not mounts and not own_proc:
             return None
-        key = tuple((source, target, bool(read_only)) for source, target, read_only in mounts)
+        key = _view_key(mounts)
         if key not in self._views:
             try:
                 self._views[key] = linux_namespaces.make_view(key, own_proc=own_proc)
             except OSError as error:
                 self._views[key] = error  # written to the log of each container that asks for it
         return self._views[key]
+
+    def _forget(self, mounts: "list[list[Any]]") -> None:
+        view = self._views.pop(_view_key(mounts), None)
+        if isinstance(view, linux_namespaces.View):
+            view.close()
 
     def _reap(self) -> bool:
         """Whether a child of ours has ended."""
@@ -165,7 +179,26 @@ class Supervisor:
             return  # the asker is gone: the next read finds the end of the socket, and `end` follows
 
 
-def _fork(message: "Message", view: linux_namespaces.View | OSError | None) -> int:
+def _view_key(mounts: "list[list[Any]]") -> tuple[linux_namespaces.Mount, ...]:
+    return tuple((source, target, bool(read_only)) for source, target, read_only in mounts)
+
+
+def _open_stdio(message: "Message") -> list[int] | OSError:
+    """Input, output and errors; both of the latter go to the log unless the message says otherwise."""
+    try:
+        if not message["stdio"]:
+            log = os.open(message["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+            return [os.open(os.devnull, os.O_RDONLY), log, log]
+        modes = [os.O_RDWR] * 3 if message["tty"] else [os.O_RDONLY, os.O_WRONLY, os.O_WRONLY]
+        pairs = zip(message["stdio"], modes, strict=True)
+        return [os.open(path, mode | os.O_NOCTTY) for path, mode in pairs]
+    except OSError as error:
+        return error
+
+
+def _fork(
+    message: "Message", view: linux_namespaces.View | OSError | None, stdio: list[int] | OSError
+) -> int:
     # A signal that arrives between fork and exec must wait for exec: our handlers are not the container's.
     signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
     supervisor, pid = os.getpid(), os.fork()
@@ -175,6 +208,7 @@ def _fork(message: "Message", view: linux_namespaces.View | OSError | None) -> i
     try:
         os.setsid()
         die_with(supervisor)
+        _redirect(stdio, message["tty"])
         _exec(message, view)
     except OSError as error:
         os.write(2, f"tfyard: cannot start {message['argv'][0]}: {error.strerror or error}\n".encode())
@@ -183,22 +217,36 @@ def _fork(message: "Message", view: linux_namespaces.View | OSError | None) -> i
         os._exit(NOT_STARTED)
 
 
+def _redirect(stdio: list[int] | OSError, tty: bool) -> None:
+    if isinstance(stdio, OSError):
+        raise stdio
+    for target, descriptor in enumerate(stdio):
+        os.dup2(descriptor, target)
+    if tty:
+        import fcntl
+        import termios
+
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
 def _exec(message: "Message", view: linux_namespaces.View | OSError | None) -> None:
     """Turn this copy of the supervisor into the container's process."""
-    log = os.open(message["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     if message["cgroup"]:
         with open(message["cgroup"], "w") as procs:
             procs.write(str(os.getpid()))
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    os.dup2(log, 1)
-    os.dup2(log, 2)
     for number in (signal.SIGCHLD, signal.SIGPIPE, *STOP_SIGNALS):
         signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
+    if message["network"]:
+        linux_namespaces.join_network(message["network"])
+        capabilities.keep_for_containers()
     if isinstance(view, OSError):
         raise view
     if view is not None:
         view.join()
+    if message["hostname"]:
+        linux_namespaces.unshare(linux_namespaces.CLONE_NEWUTS)
+        socket.sethostname(message["hostname"])
     try:
         os.chdir(message["cwd"])
     except OSError as error:

@@ -106,7 +106,7 @@ def _files(source: Manifest, pod: Manifest, objects: Objects) -> dict[str, str]:
             name = reference.get("name") or reference.get("secretName")
             data = known.get(name)
             if data is None and not reference.get("optional"):
-                raise MissingObject(f"{kind} {name}")
+                raise MissingObject(kind, name)
             return _chosen(data or {}, reference.get("items"))
     items = (source.get("downwardAPI") or {}).get("items") or []
     return {i["path"]: containers.field(pod, i["fieldRef"]["fieldPath"]) for i in items if i.get("fieldRef")}

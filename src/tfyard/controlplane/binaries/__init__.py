@@ -1,8 +1,8 @@
 """Where the binaries of the control plane are on this machine.
 
 Looked for in this order: an explicit folder, `KUBEBUILDER_ASSETS` (what envtest users already have), our own
-cache, PATH. `python -m tfyard.controlplane.binaries` fills the cache by building the official Go modules that
-`go.mod` and `go.sum` beside this file pin; nothing is ever downloaded or built during a test.
+cache, PATH. `python -m tfyard.controlplane.binaries` and `tfyard dev up` fill the cache (see obtain.py) with the
+versions that `go.mod` and `go.sum` beside this file pin; nothing is ever downloaded or built during a test.
 """
 
 import hashlib
@@ -12,6 +12,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -21,8 +22,10 @@ from tfyard.errors import TfyardError
 HERE = Path(__file__).parent
 HOW_TO_GET_THEM = (
     "run `make control-plane`, or `python -m tfyard.controlplane.binaries` outside of a checkout"
-    " (needs Go and its modules, some minutes, once)"
+    " (downloads them, or builds them with Go, once)"
 )
+Say = Callable[[str], None]
+"""Tells the user one line."""
 
 
 class MissingBinaries(TfyardError):
@@ -52,9 +55,9 @@ class Binaries(msgspec.Struct, frozen=True):
         return match[1] if match else said.strip()
 
 
-def pinned_version() -> str:
-    match = re.search(r"k8s\.io/kubernetes v(\S+)", (HERE / "go.mod").read_text())
-    assert match, "go.mod pins k8s.io/kubernetes"
+def pinned_version(module: str = "k8s.io/kubernetes") -> str:
+    match = re.search(rf"{re.escape(module)} v(\S+)", (HERE / "go.mod").read_text())
+    assert match, f"go.mod pins {module}"
     return match[1]
 
 

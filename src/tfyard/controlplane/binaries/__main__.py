@@ -1,21 +1,17 @@
-"""`python -m tfyard.controlplane.binaries`: build the control plane unless it is here already."""
+"""`python -m tfyard.controlplane.binaries`: get the control plane's binaries unless they are here already."""
 
 import sys
 
-from tfyard.controlplane.binaries import MissingBinaries, locate
-from tfyard.controlplane.binaries.build import build
+from tfyard.controlplane.binaries import MissingBinaries
+from tfyard.controlplane.binaries.obtain import find_or_obtain
 
 
 def main() -> int:
     try:
-        binaries = locate()
-    except MissingBinaries:
-        try:
-            build(lambda line: print(line, flush=True))
-            binaries = locate()
-        except MissingBinaries as problem:
-            print(f"no control plane: {problem}", file=sys.stderr)
-            return problem.exit_code
+        binaries = find_or_obtain(lambda line: print(line, flush=True))
+    except MissingBinaries as problem:
+        print(f"no control plane: {problem}", file=sys.stderr)
+        return problem.exit_code
     print(f"control plane {binaries.version} in {binaries.folder}")
     return 0
 

@@ -1,15 +1,13 @@
-"""Build the control plane from its official Go modules, once, into the cache."""
+"""Build the control plane from its official Go modules, at the versions that go.mod and go.sum pin."""
 
-import fcntl
 import os
 import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
-from tfyard.controlplane.binaries import HERE, MissingBinaries, cache_folder, pinned_version
+from tfyard.controlplane.binaries import HERE, MissingBinaries, Say, pinned_version
 
 PACKAGES = {
     "etcd": "go.etcd.io/etcd/server/v3",
@@ -20,8 +18,7 @@ PACKAGES = {
 }
 LONGEST_BUILD = 3600.0
 HEARTBEAT = 30.0
-
-Say = Callable[[str], None]
+COST = "some 10 minutes on two cores, 4 GB for Go's own caches, 350 MB for the result"
 
 
 def find_go() -> str:
@@ -41,24 +38,13 @@ def build_flags(version: str) -> list[str]:
     return ["-trimpath", "-buildvcs=false", f"-ldflags=-s -w {defines}"]
 
 
-def build(say: Say) -> Path:
-    """Fill the cache folder. A second caller waits for the build of the first one."""
-    folder = cache_folder()
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with (folder.parent / f"{folder.name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not folder.exists():
-            _build_into(folder, say)
-    return folder
-
-
-def _build_into(folder: Path, say: Say) -> None:
+def build(folder: Path, say: Say) -> None:
     """Renamed to its final name when complete, so that an interrupted build is not taken for a finished one."""
     go = find_go()
     partial = folder.with_name(f"{folder.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir()
-    say(f"==> Kubernetes {pinned_version()} and etcd from their Go modules, once (minutes)")
+    say(f"==> Kubernetes {pinned_version()} and etcd from their Go modules, once: {COST}")
     for number, (name, package) in enumerate(PACKAGES.items(), 1):
         started = time.monotonic()
         _build_one(go, package, partial / name, lambda text, name=name: say(f"    {name}: {text}"))  # type: ignore[misc]

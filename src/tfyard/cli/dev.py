@@ -1,0 +1,242 @@
+"""`tfyard dev`: a real Kubernetes on this machine, without containers and without root."""
+
+import os
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+
+from tfyard import extras
+from tfyard.errors import Usage
+from tfyard.overview.wording import size
+
+if TYPE_CHECKING:
+    from tfyard.dev.folder import BoxFolder, Settings, State
+    from tfyard.dev.status import NodeReport, Report
+
+DEFAULT_NAME = "tfyard-dev"
+_RESOURCE = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?\.[a-z]+/[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
+NAME = click.option(
+    "--name", default=DEFAULT_NAME, show_default=True, help="Which cluster; each has its own."
+)
+
+
+@click.group("dev")
+def command() -> None:
+    """A real Kubernetes on this machine: control plane, operator and a node whose pods are processes.
+
+    \b
+    tfyard dev up                 start it, or wait until it is ready
+    tfyard dev kubectl ...        kubectl for it
+    tfyard dev status             what runs in it
+    tfyard dev down               end it; nothing is left
+
+    It needs no containers, no images and no root: `python` in a pod is this environment's, as with `tfyard run`.
+    """
+
+
+@command.command("up")
+@NAME
+@click.option("--binaries", metavar="DIR", default="", help="Use etcd and Kubernetes from this folder.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=0, help="Port on loopback; default: a free one."
+)
+@click.option(
+    "--pretend",
+    metavar="RESOURCE=N",
+    multiple=True,
+    help="Let the node offer this resource, such as nvidia.com/gpu=4; may be repeated.",
+)
+@click.option(
+    "--entrypoint",
+    metavar="IMAGE=COMMAND",
+    multiple=True,
+    help="What containers of this image run if they name no command; may be repeated.",
+)
+@click.option("--no-operator", is_flag=True, help="Without TFJobs and their operator.")
+@click.option(
+    "--python", metavar="PATH", default="", help="The pods' Python; default: the active environment's."
+)
+@click.option("--kubeconfig", metavar="FILE", default="", help="Put the context into this file, too.")
+@click.option("--kubernetes-mirror", metavar="URL", default="", help="Instead of https://dl.k8s.io/release.")
+@click.option("--etcd-mirror", metavar="URL", default="", help="Instead of etcd's releases on GitHub.")
+def up(name: str, kubernetes_mirror: str, etcd_mirror: str, **options: Any) -> None:
+    """Start a cluster on this machine and wait until it is ready.
+
+    Kubernetes and etcd are downloaded the first time. A cluster that runs already is left as it is.
+
+    \b
+    tfyard dev up
+    tfyard dev up --pretend nvidia.com/gpu=4        jobs that ask for GPUs are scheduled
+    tfyard dev up --kubeconfig ~/.kube/config       kubectl uses it at once
+    tfyard dev up --name other --no-operator        a second one, for plain Jobs
+    """
+    with extras.needs("dev", "tfyard dev"):
+        import tfyard.dev.box  # noqa: F401  what its process needs is missed here, not in its log
+        from tfyard.controlplane.binaries.download import Mirrors
+        from tfyard.dev import lifecycle
+        from tfyard.dev.folder import BoxFolder
+
+    folder = BoxFolder.of(name)
+    mirrors = Mirrors.chosen(os.environ, kubernetes_mirror, etcd_mirror)
+    state = lifecycle.up(folder, _settings(name, options), _say, mirrors)
+    for line in explanation(folder, state):
+        click.echo(line)
+
+
+def _settings(name: str, options: dict[str, Any]) -> "Settings":
+    from tfyard.dev.folder import Settings
+    from tfyard.local import interpreter
+
+    file = options["kubeconfig"]
+    return Settings(
+        name=name,
+        binaries=options["binaries"],
+        port=options["port"],
+        pretend=dict(map(_resource, options["pretend"])),
+        operator=not options["no_operator"],
+        entrypoint=dict(map(_entrypoint, options["entrypoint"])),
+        python=interpreter.find(options["python"] or None, os.environ).path,
+        kubeconfig=str(Path(file).expanduser().absolute()) if file else "",
+    )
+
+
+def _resource(text: str) -> tuple[str, str]:
+    """As Kubernetes wants extended resources: a domain, a name, a whole number."""
+    name, _, count = text.partition("=")
+    if not _RESOURCE.fullmatch(name) or not count.isdigit() or name.startswith("kubernetes.io/"):
+        raise Usage(f"--pretend {text}: write DOMAIN/NAME=N, such as nvidia.com/gpu=4")
+    return name, count
+
+
+def _entrypoint(text: str) -> tuple[str, str]:
+    image, _, command = text.partition("=")
+    try:
+        words = shlex.split(command)
+    except ValueError as problem:
+        raise Usage(f"--entrypoint {text}: {problem}") from None
+    if not image or not words:
+        raise Usage(f"--entrypoint {text}: write IMAGE=COMMAND, such as 'me/mnist:1=python /code/main.py'")
+    return image, command
+
+
+def explanation(folder: "BoxFolder", state: "State") -> Iterator[str]:
+    """How to use it."""
+    of = "" if folder.name == DEFAULT_NAME else f" --name {folder.name}"
+    merged = folder.settings().kubeconfig
+    yield f"{folder.name} is ready: Kubernetes {state.kubernetes} on 127.0.0.1:{state.port}"
+    yield from (f"  note: {note}" for note in state.notes)
+    yield f"  tfyard render FILE | tfyard dev kubectl{of} apply -f -"
+    yield f"  tfyard dev kubectl{of} get tfjobs,pods"
+    yield f"  tfyard dev status{of}; tfyard dev down{of}"
+    if merged:
+        yield f"{folder.name} is the current context of {merged}"
+    else:
+        yield f"For other tools: export KUBECONFIG={folder.kubeconfig}"
+
+
+@command.command(
+    "kubectl", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False}
+)
+@NAME
+@click.argument("words", metavar="ARGUMENTS...", nargs=-1, type=click.UNPROCESSED)
+def kubectl(name: str, words: tuple[str, ...]) -> None:
+    """Call kubectl for a cluster: the kubectl that came with it, and its kubeconfig.
+
+    \b
+    tfyard dev kubectl get tfjobs,pods
+    tfyard dev kubectl logs -f cancer-chief-0
+    tfyard dev kubectl -- --help
+    """
+    with extras.needs("dev", "tfyard dev"):
+        from tfyard.dev import lifecycle
+        from tfyard.dev.folder import BoxFolder
+
+    folder = BoxFolder.of(name)
+    program = lifecycle.kubectl(folder)
+    os.execvpe(program, ["kubectl", *words], {**os.environ, "KUBECONFIG": str(folder.kubeconfig)})
+
+
+@command.command("status")
+@NAME
+@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", help="Text, or JSON.")
+def status(name: str, output: str) -> None:
+    """Show what runs: versions, nodes, jobs, memory and disk, and where the logs are.
+
+    \b
+    tfyard dev status
+    tfyard dev status -o json
+
+    The exit code is 0 if the cluster is ready, else 1.
+    """
+    with extras.needs("dev", "tfyard dev"):
+        from tfyard.dev.folder import BoxFolder
+        from tfyard.dev.status import report
+
+    found = report(BoxFolder.of(name))
+    if output == "json":
+        click.echo(msgspec.json.format(msgspec.json.encode(found)).decode())
+    else:
+        for line in lines(found):
+            click.echo(line)
+    if found.phase != "ready":
+        raise SystemExit(1)
+
+
+def lines(found: "Report") -> Iterator[str]:
+    """A report, for people."""
+    yield f"{found.name}: {found.phase}{f' ({found.message})' if found.message else ''}"
+    if found.running:
+        yield f"  Kubernetes   {found.kubernetes} at {found.server}, context {found.context} in {found.kubeconfig}"
+        yield from (f"  node         {_node(node)}" for node in found.nodes)
+        pods = ", ".join(f"{count} {phase}" for phase, count in found.pods.items())
+        yield f"  pods         {pods or 'none'}"
+        yield from (f"  job          {job.namespace}/{job.name}: {job.phase}" for job in found.jobs)
+        yield from (f"  restarted    {name}: {count} times" for name, count in found.restarts.items())
+        yield f"  memory       {size(found.memory)} in {found.processes} processes"
+    yield f"  disk         {size(found.disk)} in {found.folder}"
+    yield f"  logs         {found.logs}"
+    yield from (f"  note         {note}" for note in found.notes)
+
+
+def _node(node: "NodeReport") -> str:
+    offers = ", ".join(f"{key} {value}" for key, value in node.allocatable.items() if key != "pods")
+    return f"{node.name}, {'ready' if node.ready else 'not ready'}: {offers}"
+
+
+@command.command("down")
+@NAME
+@click.option("--keep-data", is_flag=True, help="Keep its objects, volumes and logs for the next `up`.")
+def down(name: str, keep_data: bool) -> None:
+    """End a cluster: all its processes, and unless told otherwise all its data.
+
+    \b
+    tfyard dev down
+    tfyard dev down --keep-data         the next `up` goes on with its objects and volumes
+    """
+    with extras.needs("dev", "tfyard dev"):
+        from tfyard.dev import lifecycle
+        from tfyard.dev.folder import BoxFolder
+
+    folder = BoxFolder.of(name)
+    if not lifecycle.down(folder, _say, keep_data=keep_data):
+        click.echo(f"there is no {name}{_others(name)}")
+    elif keep_data:
+        click.echo(f"{name} is down; its data is in {folder.data}, for the next `tfyard dev up`")
+    else:
+        click.echo(f"{name} is down; nothing is left of it")
+
+
+def _others(name: str) -> str:
+    from tfyard.dev.folder import every_box
+
+    names = [folder.name for folder in every_box() if folder.name != name]
+    return f"; there is {', '.join(names)}" if names else ""
+
+
+def _say(line: str) -> None:
+    click.echo(line, err=True)

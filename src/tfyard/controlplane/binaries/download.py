@@ -1,0 +1,220 @@
+"""Download the control plane: the official releases of Kubernetes and etcd, with their published checksums.
+
+What a cut connection leaves behind is continued with an HTTP range, in the same command or in the next one. A file
+whose checksum is wrong is removed and refused.
+"""
+
+import hashlib
+import http.client
+import platform
+import shutil
+import sys
+import tarfile
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from pathlib import Path
+from typing import BinaryIO
+
+from msgspec import Struct
+
+from tfyard.controlplane.binaries import MissingBinaries, Say, pinned_version
+
+SERVER_PROGRAMS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
+ETCD_MODULE = "go.etcd.io/etcd/server/v3"
+PUBLISHED_FOR = {"x86_64": "amd64", "aarch64": "arm64", "ppc64le": "ppc64le", "s390x": "s390x"}
+"""Machine -> the name that both projects use for it, on Linux: they publish no servers for other systems."""
+TIMEOUT = 30.0
+ATTEMPTS = 3
+"""In a row that bring nothing new; then the server counts as unreachable."""
+HEARTBEAT = 5.0
+CHUNK = 1 << 20
+_FAILURES = (OSError, http.client.HTTPException)
+
+
+class Unreachable(MissingBinaries):
+    """There is nothing to download, or no way to it; building is the alternative."""
+
+
+class Mirrors(Struct, frozen=True):
+    """Base addresses; a mirror has the same paths below its own."""
+
+    kubernetes: str = "https://dl.k8s.io/release"
+    etcd: str = "https://github.com/etcd-io/etcd/releases/download"
+
+    @classmethod
+    def chosen(cls, environ: Mapping[str, str], kubernetes: str = "", etcd: str = "") -> "Mirrors":
+        default = cls()
+        return cls(
+            (kubernetes or environ.get("TFYARD_KUBERNETES_MIRROR") or default.kubernetes).rstrip("/"),
+            (etcd or environ.get("TFYARD_ETCD_MIRROR") or default.etcd).rstrip("/"),
+        )
+
+
+class Release(Struct, frozen=True):
+    """One published file; `program` is its name, or a file in it if it is an archive."""
+
+    program: str
+    url: str
+    checksums: str
+
+    @property
+    def name(self) -> str:
+        return self.url.rpartition("/")[2]
+
+
+def releases(mirrors: Mirrors, machine: str) -> list[Release]:
+    kubernetes = f"{mirrors.kubernetes}/v{pinned_version()}/bin/linux/{machine}"
+    etcd = pinned_version(ETCD_MODULE)
+    archive = f"{mirrors.etcd}/v{etcd}/etcd-v{etcd}-linux-{machine}.tar.gz"
+    programs = [f"{kubernetes}/{name}" for name in SERVER_PROGRAMS]
+    return [
+        Release("etcd", archive, f"{mirrors.etcd}/v{etcd}/SHA256SUMS"),
+        *(Release(url.rpartition("/")[2], url, f"{url}.sha256") for url in programs),
+    ]
+
+
+def download(folder: Path, mirrors: Mirrors, say: Say) -> None:
+    """Make `folder` with all programs in it, or nothing; Unreachable where there is no way to them."""
+    if sys.platform != "linux" or platform.machine() not in PUBLISHED_FOR:
+        raise Unreachable(f"no server programs are published for {sys.platform} on {platform.machine()}")
+    wanted = releases(mirrors, PUBLISHED_FOR[platform.machine()])
+    downloads, programs = (
+        folder.with_name(f"{folder.name}.download"),
+        folder.with_name(f"{folder.name}.partial"),
+    )
+    downloads.mkdir(exist_ok=True)
+    _announce(wanted, downloads, folder, say)
+    for release in wanted:
+        _get(release, downloads, say)
+    shutil.rmtree(programs, ignore_errors=True)
+    programs.mkdir()
+    for release in wanted:
+        _unpack(release, downloads / release.name, programs / release.program)
+    shutil.rmtree(downloads)
+    programs.rename(folder)
+
+
+def _announce(wanted: list[Release], downloads: Path, folder: Path, say: Say) -> None:
+    sizes = [_size_of(release.url) for release in wanted]
+    total = megabytes(sum(size for size in sizes if size)) if all(sizes) else "some 400 MB"
+    there = sum(path.stat().st_size for path in downloads.iterdir())
+    rest = f", {megabytes(there)} of it is here already" if there else ""
+    versions = f"Kubernetes {pinned_version()} and etcd {pinned_version(ETCD_MODULE)}"
+    say(f"==> {versions}: downloading {total}, once, into {folder}{rest}")
+
+
+def megabytes(size: int) -> str:
+    return f"{size / 1e6:.0f} MB" if size >= 1e6 else f"{size / 1e3:.0f} kB"
+
+
+def _size_of(url: str) -> int | None:
+    """None if the server does not tell. That it has no such file, or is not there, is found out here, before
+    anything is announced."""
+    try:
+        with urllib.request.urlopen(urllib.request.Request(url, method="HEAD"), timeout=TIMEOUT) as answer:
+            return int(answer.headers.get("Content-Length") or 0) or None
+    except urllib.error.HTTPError as refusal:
+        with refusal:
+            if refusal.code in (http.HTTPStatus.METHOD_NOT_ALLOWED, http.HTTPStatus.NOT_IMPLEMENTED):
+                return None
+            raise _unreachable(url, refusal) from refusal
+    except _FAILURES as problem:
+        raise _unreachable(url, problem) from problem
+
+
+def _unreachable(url: str, problem: Exception) -> Unreachable:
+    return Unreachable(f"{url}: {getattr(problem, 'reason', None) or problem}")
+
+
+def _get(release: Release, downloads: Path, say: Say) -> None:
+    """With the checksum first: a file that nobody vouches for need not be fetched."""
+    expected = _published_checksum(release)
+    target = downloads / release.name
+    _fetch(release.url, target, lambda text: say(f"    {release.name}: {text}"))
+    with target.open("rb") as file:
+        found = hashlib.file_digest(file, "sha256").hexdigest()
+    if found != expected:
+        target.unlink()
+        raise MissingBinaries(
+            f"{release.url} has the wrong checksum: {found}, but {release.checksums} says {expected}."
+            " The download was removed; try again, or use another mirror"
+        )
+    say(f"    {release.name}: {megabytes(target.stat().st_size)}, checksum is right")
+
+
+def _published_checksum(release: Release) -> str:
+    """Kubernetes publishes the bare checksum of each file, etcd a list of checksums and names."""
+    try:
+        with urllib.request.urlopen(release.checksums, timeout=TIMEOUT) as answer:
+            lines = answer.read(CHUNK).decode(errors="replace").splitlines()
+    except _FAILURES as problem:
+        raise _unreachable(release.checksums, problem) from problem
+    for words in map(str.split, lines):
+        if len(words) == 1 or (len(words) == 2 and words[1].lstrip("*") == release.name):
+            return words[0].lower()
+    raise MissingBinaries(f"{release.checksums} has no checksum of {release.name}; use another mirror")
+
+
+def _fetch(url: str, target: Path, say: Say) -> None:
+    """Until it is complete; a connection that is cut is continued as long as each brings something."""
+    failures = 0
+    while True:
+        before = _size(target)
+        try:
+            if _continue(url, target, say):
+                return
+            problem: Exception = ConnectionError("the connection was cut")
+        except _FAILURES as error:
+            problem = error
+        failures = 0 if _size(target) > before else failures + 1
+        if failures == ATTEMPTS:
+            raise _unreachable(url, problem)
+        say(f"{getattr(problem, 'reason', None) or problem}; going on at {megabytes(_size(target))}")
+        time.sleep(failures)
+
+
+def _continue(url: str, target: Path, say: Say) -> bool:
+    """Whether the file is complete now."""
+    have = _size(target)
+    request = urllib.request.Request(url, headers={"Range": f"bytes={have}-"} if have else {})
+    try:
+        with urllib.request.urlopen(request, timeout=TIMEOUT) as answer:
+            is_rest = answer.status == http.HTTPStatus.PARTIAL_CONTENT
+            length = answer.headers.get("Content-Length")
+            total = int(length) + (have if is_rest else 0) if length else None
+            with target.open("ab" if is_rest else "wb") as file:
+                _copy(answer, file, total, say)
+                return total is None or file.tell() >= total
+    except urllib.error.HTTPError as refusal:
+        with refusal:
+            if refusal.code == http.HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
+                return True  # nothing is left to fetch; its checksum says whether it is the right file
+            raise
+
+
+def _copy(answer: BinaryIO, file: BinaryIO, total: int | None, say: Say) -> None:
+    said = time.monotonic()
+    while data := answer.read(CHUNK):
+        file.write(data)
+        if time.monotonic() - said > HEARTBEAT:
+            said = time.monotonic()
+            say(f"{megabytes(file.tell())}{f' of {megabytes(total)}' if total else ''}")
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
+
+
+def _unpack(release: Release, downloaded: Path, program: Path) -> None:
+    if release.name == release.program:
+        downloaded.rename(program)
+    else:
+        with tarfile.open(downloaded) as archive:
+            inside = f"{release.name.removesuffix('.tar.gz')}/{release.program}"
+            packed = archive.extractfile(inside)
+            assert packed is not None, f"{inside} is a file"
+            with packed, program.open("wb") as file:
+                shutil.copyfileobj(packed, file)
+    program.chmod(0o755)

@@ -1,0 +1,44 @@
+"""Fill the cache with the control plane's binaries: downloaded, or built where nothing can be downloaded."""
+
+import fcntl
+import os
+import shutil
+from pathlib import Path
+
+from tfyard.controlplane.binaries import Binaries, MissingBinaries, Say, cache_folder, locate
+from tfyard.controlplane.binaries.build import build
+from tfyard.controlplane.binaries.download import Mirrors, Unreachable, download
+
+
+def find_or_obtain(say: Say, folder: Path | None = None, mirrors: Mirrors | None = None) -> Binaries:
+    """What is here, else what can be had. A folder that was named is used or refused, never replaced."""
+    try:
+        return locate(folder)
+    except MissingBinaries:
+        if folder or os.environ.get("KUBEBUILDER_ASSETS"):
+            raise
+        obtain(say, mirrors or Mirrors.chosen(os.environ))
+    return locate()
+
+
+def obtain(say: Say, mirrors: Mirrors) -> Path:
+    """The cache folder, filled. A second caller waits for the first one."""
+    folder = cache_folder()
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with (folder.parent / f"{folder.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not folder.exists():
+            _fill(folder, mirrors, say)
+    return folder
+
+
+def _fill(folder: Path, mirrors: Mirrors, say: Say) -> None:
+    try:
+        download(folder, mirrors, say)
+    except Unreachable as no_download:
+        say(f"==> no download: {no_download}")
+        try:
+            build(folder, say)
+        except MissingBinaries as no_build:
+            raise MissingBinaries(f"{no_build}. Nor can it be downloaded: {no_download}") from no_build
+        shutil.rmtree(folder.with_name(f"{folder.name}.download"), ignore_errors=True)

@@ -1,0 +1,215 @@
+"""The process of a box: `python -m tfyard.dev.box FOLDER` starts everything in it, keeps it running and ends it.
+
+SIGTERM ends it so that its data can be used again; SIGQUIT ends it at once. If it is killed, everything in it is
+killed by the supervisors that it has started.
+"""
+
+import asyncio
+import http.client
+import logging
+import signal
+import sys
+import time
+from collections.abc import Coroutine
+from contextlib import AsyncExitStack
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from msgspec.structs import replace
+
+from tfyard.controller import log_format
+from tfyard.controlplane.components import LOOPBACK
+from tfyard.controlplane.control_plane import CONTROLLERS, ControlPlane
+from tfyard.controlplane.process import Process, ProcessFailed
+from tfyard.dev import operator
+from tfyard.dev.connections import Listener, Stream, join
+from tfyard.dev.folder import BoxFolder
+from tfyard.dev.journal import Journal
+from tfyard.dev.keeper import keep
+from tfyard.dev.node import BoxNode
+from tfyard.dev.shared_network import free_port
+from tfyard.dev.surroundings import Surroundings
+from tfyard.errors import TfyardError
+from tfyard.kube import Access, Client, kubeconfig
+
+log = logging.getLogger(__name__)
+
+OPERATOR_PORT = 8080
+READY_TIMEOUT, POLL = 60.0, 0.1
+
+
+class Box:
+    def __init__(self, folder: BoxFolder, journal: Journal, surroundings: Surroundings) -> None:
+        self.folder, self.settings, self.journal = folder, folder.settings(), journal
+        self.surroundings, self.place = surroundings, surroundings.place
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._is_urgent = self._is_ready = False
+
+    async def run(self) -> None:
+        """Until a signal asks it to end, or a part has ended that cannot be started again."""
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT):
+            asyncio.get_running_loop().add_signal_handler(number, self._stop, number)
+        starting = asyncio.create_task(self._start_and_wait())
+        await asyncio.wait([starting, self._over], return_when=asyncio.FIRST_COMPLETED)
+        if not self._is_ready:
+            starting.cancel()
+        try:
+            await starting
+        except asyncio.CancelledError:
+            log.info("stopped while it was starting")
+
+    async def _start_and_wait(self) -> None:
+        async with AsyncExitStack() as parts:
+            try:
+                await self._start(parts)
+                self._is_ready = True
+                self.journal.ready()
+                await self._over
+            finally:
+                await self._end_tasks()  # else they would start again what ends now
+
+    async def _start(self, parts: AsyncExitStack) -> None:
+        plane = await self._control_plane(parts)
+        client = await parts.enter_async_context(plane.client())
+        self.journal.starting("controllers, scheduler, operator and node")
+        node = BoxNode(folder=self.folder, plane=plane, client=client, surroundings=self.surroundings)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._controllers(plane))
+            if self.settings.operator:
+                group.create_task(self._operator(plane, client))
+            await node.start(parts)
+
+    # --- parts
+
+    async def _control_plane(self, parts: AsyncExitStack) -> ControlPlane:
+        plane = ControlPlane(binaries=Path(self.settings.binaries), place=self.place, data=self.folder.data)
+        self.journal.describe(port=self.surroundings.port, kubernetes=plane.binaries.version)
+        self.journal.starting("etcd and kube-apiserver")
+        await parts.enter_async_context(plane)
+        parts.callback(self._abandon_if_urgent, plane)
+        self._write_kubeconfig(plane)
+        listener = Listener(partial(_connect, plane.endpoint))
+        await listener.start(sock=self.surroundings.listener)
+        parts.push_async_callback(listener.close)
+        return plane
+
+    async def _controllers(self, plane: ControlPlane) -> None:
+        await asyncio.gather(*(asyncio.to_thread(plane.start, name) for name in CONTROLLERS))
+        for process in plane.processes:
+            self._keep(process, partial(asyncio.to_thread, plane.start, process.name))
+
+    def _write_kubeconfig(self, plane: ControlPlane) -> None:
+        """For users, who come through the listener."""
+        server = f"https://{LOOPBACK}:{self.surroundings.port}"
+        access = Access(replace(plane.admin.cluster, server=server), plane.admin.user)
+        self.folder.kubeconfig.touch(mode=0o600)
+        self.folder.kubeconfig.write_text(kubeconfig.dump(access, self.folder.name))
+
+    async def _operator(self, plane: ControlPlane, client: Client) -> None:
+        await operator.install(client)
+        access = plane.write_kubeconfig(plane.access(operator.USER, ()), "operator")
+        port = OPERATOR_PORT if self.surroundings.network else free_port()
+        bind = (self.place.address, port)
+        argv = operator.command_line(str(access), f"{bind[0]}:{bind[1]}")
+        process = plane.process("operator", argv)
+        start = partial(asyncio.to_thread, _start_operator, process, bind)
+        await start()
+        self._keep(process, start)
+
+    def _abandon_if_urgent(self, plane: ControlPlane) -> None:
+        if self._is_urgent:
+            plane.abandon()
+
+    # --- its own tasks
+
+    def _keep(self, process: Process, start: Any) -> None:
+        self._spawn(keep(process, start, self.journal.restarted))
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._on_done)
+
+    def _on_done(self, task: asyncio.Task[None]) -> None:
+        """None of them ends by itself unless something is broken for good."""
+        self._tasks.discard(task)
+        if not task.cancelled() and (problem := task.exception()) and not self._over.done():
+            self._over.set_exception(problem)
+
+    async def _end_tasks(self) -> None:
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _stop(self, number: signal.Signals) -> None:
+        self._is_urgent = number == signal.SIGQUIT
+        if not self._over.done():
+            self.journal.stopping()
+            self._over.set_result(None)
+
+
+async def _connect(apiserver: tuple[str, int], stream: Stream) -> None:
+    await join(stream, await asyncio.open_connection(*apiserver))
+
+
+def _start_operator(process: Process, bind: tuple[str, int]) -> None:
+    """And wait until it says that it is ready."""
+    process.start()
+    end = time.monotonic() + READY_TIMEOUT
+    while not _is_ready(bind):
+        if not process.running:
+            raise ProcessFailed(f"the operator ended before it was ready:\n{process.log_tail()}")
+        if time.monotonic() > end:
+            raise ProcessFailed(
+                f"the operator is not ready after {READY_TIMEOUT:.0f} s:\n{process.log_tail()}"
+            )
+        time.sleep(POLL)
+
+
+def _is_ready(bind: tuple[str, int]) -> bool:
+    connection = http.client.HTTPConnection(*bind, timeout=5)
+    try:
+        connection.request("GET", "/readyz")
+        return connection.getresponse().status == http.HTTPStatus.OK
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
+
+
+def main() -> int:
+    log_format.configure("text")
+    folder = BoxFolder(Path(sys.argv[1]))
+    if not folder.lock():
+        log.error("another process runs this box")
+        return 1
+    journal = Journal(folder)
+    try:
+        surroundings = Surroundings.enter(folder.settings().port, journal)
+        try:
+            asyncio.run(_run(folder, journal, surroundings))
+        finally:
+            surroundings.leave()
+    except Exception as error:
+        problem = _first(error)
+        journal.failed(str(problem) or type(problem).__name__)
+        if isinstance(problem, TfyardError | OSError):
+            return 1
+        raise
+    return 0
+
+
+def _first(problem: BaseException) -> BaseException:
+    """Of those that were raised together: the others follow from it."""
+    return _first(problem.exceptions[0]) if isinstance(problem, BaseExceptionGroup) else problem
+
+
+async def _run(folder: BoxFolder, journal: Journal, surroundings: Surroundings) -> None:
+    await Box(folder, journal, surroundings).run()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,77 @@
+"""TCP connections that are passed on: both ways, with half-closed sides, and none left behind."""
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+CHUNK = 1 << 18
+
+Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+Accept = Callable[[Stream], Awaitable[None]]
+
+
+async def join(one: Stream, other: Stream) -> None:
+    """Pass everything on until both sides have ended. If one breaks, the other is broken, too: it must not take
+    half an answer for a whole one."""
+    try:
+        await asyncio.gather(_pump(one[0], other[1]), _pump(other[0], one[1]))
+    except BaseException as problem:
+        for _, writer in (one, other):
+            writer.transport.abort()
+        if not isinstance(problem, OSError):
+            raise
+    finally:
+        for _, writer in (one, other):
+            writer.close()
+
+
+async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    while data := await reader.read(CHUNK):
+        writer.write(data)
+        await writer.drain()
+    writer.write_eof()
+
+
+class Listener:
+    """A server whose connections end with it. A connection that `accept` cannot serve is closed."""
+
+    def __init__(self, accept: Accept) -> None:
+        self._accept = accept
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    async def start(self, host: str = "", port: int = 0, sock: socket.socket | None = None) -> None:
+        """At an address, or on a socket that is bound already. OSError if the address is taken."""
+        given: dict[str, Any] = {"host": host, "port": port} if sock is None else {"sock": sock}
+        self._server = await asyncio.start_server(self._serve, **given, limit=CHUNK)
+
+    @property
+    def port(self) -> int:
+        return int(self._server.sockets[0].getsockname()[1])
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a connection is open."""
+        return bool(self._tasks)
+
+    def stop(self) -> None:
+        """No new connections; those that are open go on."""
+        self._server.close()
+
+    async def close(self) -> None:
+        self.stop()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        try:
+            with contextlib.suppress(OSError, asyncio.CancelledError):  # it broke, or we are closing
+                await self._accept((reader, writer))
+        finally:
+            self._tasks.discard(task)
+            writer.close()

@@ -1,0 +1,127 @@
+"""The node of a box: a kubelet whose pods are processes of this machine, and the network that they have."""
+
+import asyncio
+import os
+import shlex
+import ssl
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from fnmatch import fnmatchcase
+from functools import partial
+from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tfyard.controlplane.components import LOOPBACK
+from tfyard.controlplane.control_plane import ControlPlane
+from tfyard.dev import pod_proxy
+from tfyard.dev.folder import BoxFolder
+from tfyard.dev.pod_proxy import PodProxy
+from tfyard.dev.service_relay import ServiceRelay
+from tfyard.dev.shared_network import SharedNetwork
+from tfyard.dev.surroundings import Surroundings
+from tfyard.kube import Client
+from tfyard.kubelet.claims import Provisioner
+from tfyard.kubelet.kubelet import Kubelet
+from tfyard.kubelet.log_times import keep_times
+from tfyard.kubelet.nodes import Machine, MachineNode, capacity
+from tfyard.kubelet.processes import ProcessRuntime
+from tfyard.kubelet.server import KubeletServer, server_tls
+from tfyard.kubelet.surroundings import Options
+from tfyard.local import interpreter
+from tfyard.local.interpreter import Interpreter
+
+KUBELET_PORT = 10250
+PASSED_ON = (
+    *("HOME", "USER", "LOGNAME", "LANG", "LC_*", "TZ", "TMPDIR", "XDG_CACHE_HOME"),
+    *("VIRTUAL_ENV", "CONDA_PREFIX", "LD_LIBRARY_PATH", "PIP_*", "UV_*"),
+    *("CUDA_*", "NVIDIA_*", "TF_CPP_*", "KERAS_*"),
+    *("SSL_CERT_*", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"),
+)
+"""Of our environment, what an image would bring; never what may be a secret of the user."""
+
+
+def environment(python: str, shims: Path, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """Of every pod, before its own. `python` is found by that name; its output appears at once."""
+    chosen = Interpreter(python, "")
+    interpreter.write_shims(chosen, shims)
+    own = {name: value for name, value in environ.items() if any(fnmatchcase(name, p) for p in PASSED_ON)}
+    path = interpreter.search_path(chosen, environ.get("PATH", os.defpath), shims)
+    return {"PYTHONUNBUFFERED": "1", **own, "PATH": path}
+
+
+def machine_proxies(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """For pods in the machine's own network."""
+    return {name: value for name, value in environ.items() if name.lower().endswith("_proxy")}
+
+
+class BoxNode(Struct, frozen=True, kw_only=True):
+    folder: BoxFolder
+    plane: ControlPlane
+    client: Client
+    surroundings: Surroundings
+
+    @property
+    def address(self) -> str:
+        network = self.surroundings.network
+        return network.address if network else LOOPBACK
+
+    async def start(self, parts: AsyncExitStack) -> None:
+        """All parts end with the stack, in the reverse order: first the kubelet, then its pods."""
+        env, options = await self._network(parts)
+        await parts.enter_async_context(Provisioner(self.client, self.folder.data / "claims"))
+        runtime = await parts.enter_async_context(self._runtime(env, options))
+        noticing = asyncio.create_task(keep_times(partial(_growing_logs, runtime)))
+        parts.callback(noticing.cancel)
+        port = KUBELET_PORT if self.surroundings.network else 0
+        server = await parts.enter_async_context(KubeletServer(runtime, self._tls(), self.address, port))
+        node = MachineNode(self.client, self._machine(server.port))
+        await parts.enter_async_context(Kubelet(self.client, runtime, node))
+
+    async def _network(self, parts: AsyncExitStack) -> tuple[dict[str, str], Options]:
+        """Services, and a way out: what pods have for it in their environment, and what the runtime is told."""
+        network, outside = self.surroundings.network, self.surroundings.outside
+        options = Options(
+            node=self.folder.name,
+            host_ip=self.address,
+            api=self.plane.endpoint,
+            entrypoints={image: shlex.split(line) for image, line in self._entrypoints.items()},
+        )
+        if network is None or outside is None:
+            shared = await parts.enter_async_context(SharedNetwork(self.client))
+            return machine_proxies(), replace(options, rewrite=shared.rewrite)
+        await parts.enter_async_context(outside)
+        await parts.enter_async_context(PodProxy(network, outside))
+        await parts.enter_async_context(ServiceRelay(self.client, network.hosts))
+        return pod_proxy.environment(network), replace(options, hosts=network.hosts)
+
+    @property
+    def _entrypoints(self) -> dict[str, str]:
+        return self.folder.settings().entrypoint
+
+    def _runtime(self, env: Mapping[str, str], options: Options) -> ProcessRuntime:
+        own = environment(self.folder.settings().python, self.folder.path / "bin")
+        folder, network = self.folder.data / "node", self.surroundings.network
+        return ProcessRuntime(self.client, folder, {**own, **env}, network, options)
+
+    def _tls(self) -> ssl.SSLContext:
+        pair = self.plane.kubelet_certificate(self.folder.name, self.address)
+        certificate, key = (self.plane.folder / f"kubelet.{kind}" for kind in ("crt", "key"))
+        certificate.write_bytes(pair.certificate)
+        key.write_bytes(pair.key)
+        return server_tls(certificate, key, self.plane.folder / "ca.crt")
+
+    def _machine(self, port: int) -> Machine:
+        return Machine(
+            name=self.folder.name,
+            address=self.address,
+            port=port,
+            version=f"v{self.plane.binaries.version}",
+            capacity=capacity(self.folder.data, self.folder.settings().pretend),
+        )
+
+
+def _growing_logs(runtime: ProcessRuntime) -> list[Path]:
+    containers = [each for pod in runtime.pods.values() for each in pod.all.values() if each.is_running]
+    return [container.log(container.restarts) for container in containers]

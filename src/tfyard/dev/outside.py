@@ -1,0 +1,163 @@
+"""The way out of the box's private network: a process that stays in the machine's, and connects on request.
+
+Inside, no address of the machine's network can be reached, but a socket that was made outside works everywhere. So
+this process makes the connections, and hands over the connected sockets: it never sees what is sent over them. It
+ends with the box, however suddenly, because their channel ends. It has no port and no file.
+"""
+
+import asyncio
+import itertools
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from typing import Any
+
+from tfyard.node.launch import PACKAGES
+
+START = """import sys; sys.path.append({packages!r})
+from tfyard.dev.outside import main; main({fd})"""
+TIMEOUT = 30.0
+"""Seconds for a connection."""
+LARGEST = 4096
+
+
+class NoWayOut(OSError):
+    """The connection cannot be made; the text is for the one who asked."""
+
+
+class Outside:
+    """Made before the box enters its network. `async with` while it is used; `close` ends the process."""
+
+    def __init__(self) -> None:
+        self._channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._ids = itertools.count()
+        self._waiting: dict[int, asyncio.Future[socket.socket]] = {}
+        with theirs:
+            start = START.format(packages=PACKAGES, fd=theirs.fileno())
+            self.process = subprocess.Popen(
+                [sys.executable, "-I", "-S", "-c", start],
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+
+    async def __aenter__(self) -> "Outside":
+        asyncio.get_running_loop().add_reader(self._channel, self._receive)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        asyncio.get_running_loop().remove_reader(self._channel)
+        self._fail("the box is closing")
+
+    def close(self) -> None:
+        self._channel.close()
+        self.process.wait()
+
+    async def connect(self, host: str, port: int) -> socket.socket:
+        """A connection from the machine's network; NoWayOut if there is none."""
+        id = next(self._ids)
+        waiting: asyncio.Future[socket.socket] = asyncio.get_running_loop().create_future()
+        self._waiting[id] = waiting
+        try:
+            self._channel.send(json.dumps([id, host, port]).encode(), socket.MSG_DONTWAIT)
+            return await waiting
+        except BrokenPipeError:
+            raise NoWayOut("the process that makes connections to the outside has ended") from None
+        finally:
+            self._waiting.pop(id, None)
+
+    def _receive(self) -> None:
+        try:
+            data, descriptors, _, _ = socket.recv_fds(self._channel, LARGEST, 1, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return
+        if not data:
+            asyncio.get_running_loop().remove_reader(self._channel)
+            self._fail("the process that makes connections to the outside has ended")
+            return
+        id, problem = json.loads(data)
+        self._settle(id, problem, [socket.socket(fileno=number) for number in descriptors])
+
+    def _settle(self, id: int, problem: str, connections: list[socket.socket]) -> None:
+        waiting = self._waiting.pop(id, None)
+        if waiting is None or waiting.done():  # who asked has gone
+            for connection in connections:
+                connection.close()
+        elif problem:
+            waiting.set_exception(NoWayOut(problem))
+        else:
+            waiting.set_result(connections[0])
+
+    def _fail(self, why: str) -> None:
+        for waiting in self._waiting.values():
+            if not waiting.done():
+                waiting.set_exception(NoWayOut(why))
+
+
+def main(fd: int) -> None:
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)  # the box decides what Ctrl-C means
+    asyncio.run(_serve(socket.socket(fileno=fd)))
+
+
+async def _serve(channel: socket.socket) -> None:
+    """Until the other end is gone."""
+    ended, tasks = asyncio.Event(), set[asyncio.Task[None]]()
+
+    def receive() -> None:
+        data = channel.recv(LARGEST)
+        if not data:
+            ended.set()
+            return
+        task = asyncio.create_task(_answer(channel, *json.loads(data)))
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
+
+    asyncio.get_running_loop().add_reader(channel, receive)
+    await ended.wait()
+    os._exit(0)  # a name that is being looked up would else hold the process
+
+
+async def _answer(channel: socket.socket, id: int, host: str, port: int) -> None:
+    """The channel blocks while it is full: the box is behind, and has not gone."""
+    try:
+        connection = await asyncio.wait_for(_connect(host, port), TIMEOUT)
+    except TimeoutError:
+        channel.send(json.dumps([id, f"{host}:{port} does not answer"]).encode())
+    except UnicodeError:
+        channel.send(json.dumps([id, f"{host}:{port}: not the name of a host"]).encode())
+    except OSError as problem:
+        channel.send(json.dumps([id, f"{host}:{port}: {_words(problem)}"]).encode())
+    else:
+        with connection:
+            socket.send_fds(channel, [json.dumps([id, ""]).encode()], [connection.fileno()])
+
+
+async def _connect(host: str, port: int) -> socket.socket:
+    """To the first of its addresses that answers."""
+    loop = asyncio.get_running_loop()
+    found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    problem: Any = None
+    for family, kind, protocol, _, address in found:
+        connection = socket.socket(family, kind, protocol)
+        connection.setblocking(False)
+        try:
+            await loop.sock_connect(connection, address)
+        except OSError as error:
+            connection.close()
+            problem = error
+        except BaseException:
+            connection.close()
+            raise
+        else:
+            return connection
+    raise problem
+
+
+def _words(problem: OSError) -> str:
+    """The system's own: asyncio's only say that a call failed. Errors of name servers have negative numbers."""
+    number = problem.errno or 0
+    return os.strerror(number) if number > 0 else str(problem.strerror or problem)

@@ -1,0 +1,145 @@
+"""Services inside the box, in place of kube-proxy: connections to cluster addresses are passed on to pods.
+
+It also keeps the names of Services in the pods' hosts files. TCP only.
+"""
+
+import asyncio
+import itertools
+import logging
+import time
+from typing import Self, TypeVar
+
+from tfyard.dev import services
+from tfyard.dev.connections import Listener, Stream, join
+from tfyard.dev.services import Address, Key, Route, ServiceView, SliceView
+from tfyard.kube import (
+    Changed,
+    Client,
+    Kind,
+    KubeError,
+    Removed,
+    Resource,
+    Snapshot,
+    WatchOptions,
+    requests,
+    watch,
+)
+from tfyard.node.hosts import HostsFiles
+
+log = logging.getLogger(__name__)
+
+ENDPOINT_SLICES = Resource("discovery.k8s.io", "v1", "endpointslices")
+BURST = 0.05
+"""Seconds in which changes are collected: a job of a thousand tasks must not rewrite each file a thousand times.
+Should the rewriting itself take long, it may take a tenth of the time."""
+
+V = TypeVar("V", ServiceView, SliceView)
+
+
+class ServiceRelay:
+    """`async with ServiceRelay(client, hosts)`, in the network where the cluster addresses are local. When the
+    block begins, all Services that exist are served."""
+
+    def __init__(self, client: Client, hosts: HostsFiles) -> None:
+        self._client, self._hosts = client, hosts
+        self._services: dict[Key, ServiceView] = {}
+        self._slices: dict[Key, SliceView] = {}
+        self._routes: dict[Address, Route] = {}
+        self._listeners: dict[Address, Listener] = {}
+        self._stopped: list[Listener] = []
+        self._turns = itertools.count()
+        self._unlisted = {"services", ENDPOINT_SLICES.plural}
+        self._change, self._served = asyncio.Event(), asyncio.Event()
+
+    async def __aenter__(self) -> Self:
+        self._group = await asyncio.TaskGroup().__aenter__()
+        self._tasks = [
+            self._group.create_task(self._watch(requests.SERVICES, ServiceView, self._services)),
+            self._group.create_task(self._watch(ENDPOINT_SLICES, SliceView, self._slices)),
+            self._group.create_task(self._keep_serving()),
+        ]
+        try:
+            await self._served.wait()
+        except BaseException:
+            self._cancel()
+            raise
+        return self
+
+    async def __aexit__(self, *problem: object) -> None:
+        self._cancel()
+        for listener in (*self._listeners.values(), *self._stopped):
+            await listener.close()
+        await self._group.__aexit__(*problem)  # type: ignore[arg-type]
+
+    def _cancel(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+
+    async def _watch(self, resource: Resource, view: type[V], known: dict[Key, V]) -> None:
+        options = WatchOptions(retry_first_list=True, on_interrupt=_tell)
+        async for change in watch(self._client, Kind(view), resource.path(), options=options):
+            match change:
+                case Snapshot(items):
+                    known.clear()
+                    known.update((item.key, item) for item in items)
+                    self._unlisted.discard(resource.plural)
+                case Changed(item):
+                    known[item.key] = item
+                case Removed(item):
+                    known.pop(item.key, None)
+            self._change.set()
+
+    async def _keep_serving(self) -> None:
+        took = 0.0
+        while True:
+            await self._change.wait()
+            await asyncio.sleep(max(BURST, 10 * took))
+            self._change.clear()
+            if not self._unlisted:
+                started = time.monotonic()
+                await self._serve()
+                self._served.set()
+                took = time.monotonic() - started
+
+    async def _serve(self) -> None:
+        known = sorted(self._services.values(), key=lambda service: service.key)
+        slices = services.by_service(self._slices.values())
+        self._routes = services.routes(known, slices)
+        self._hosts.set_names(services.names(known, slices))
+        for address in self._listeners.keys() - self._routes.keys():
+            self._listeners[address].stop()
+            self._stopped.append(self._listeners.pop(address))
+        self._stopped = [listener for listener in self._stopped if listener.is_busy]
+        for address in self._routes.keys() - self._listeners.keys():
+            await self._listen(address)
+
+    async def _listen(self, address: Address) -> None:
+        listener = Listener(lambda stream: self._accept(address, stream))
+        try:
+            await listener.start(*address)
+        except OSError as problem:
+            log.warning("no connections to the Service at %s:%d: %s", *address, problem)
+            return
+        self._listeners[address] = listener
+
+    async def _accept(self, address: Address, stream: Stream) -> None:
+        """To the next pod in turn; one that does not answer is passed over."""
+        route = self._routes.get(address)
+        if route is None:
+            return
+        client = stream[1].get_extra_info("peername")[0]
+        turn = hash(client) if route.is_sticky else next(self._turns)
+        first = turn % len(route.targets)
+        for target in (*route.targets[first:], *route.targets[:first]):
+            try:
+                pod = await asyncio.open_connection(*target)
+            except OSError as problem:
+                log.info("the pod at %s:%d does not answer: %s", *target, problem)
+                continue
+            await join(stream, pod)
+            return
+
+
+def _tell(problem: KubeError | None) -> None:
+    if problem is not None:
+        log.warning("the relay of Services cannot watch: %s", problem)

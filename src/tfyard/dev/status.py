@@ -1,0 +1,144 @@
+"""`status`: what runs in a box, and what it takes of this machine."""
+
+import asyncio
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from tfyard import formats
+from tfyard.backends.kubernetes import OLD_TFJOBS, TFJOBS
+from tfyard.dev.folder import BoxFolder, State
+from tfyard.dev.processes import family, memory
+from tfyard.errors import Invalid
+from tfyard.kube import Client, KubeError, NotFound, Resource, kubeconfig, requests
+
+ANSWER_TIMEOUT = 10.0
+
+
+class NodeReport(Struct, frozen=True, kw_only=True):
+    name: str
+    ready: bool
+    allocatable: dict[str, str]
+
+
+class JobReport(Struct, frozen=True, kw_only=True):
+    namespace: str
+    name: str
+    phase: str
+
+
+class Report(Struct, frozen=True, kw_only=True):
+    name: str
+    running: bool
+    phase: str
+    """Such as ready; of a box that does not run, stopped or failed."""
+    message: str = ""
+    pid: int | None = None
+    server: str = ""
+    kubernetes: str = ""
+    kubeconfig: str = ""
+    context: str = ""
+    nodes: list[NodeReport] = []
+    jobs: list[JobReport] = []
+    pods: dict[str, int] = {}
+    """How many are in each phase."""
+    restarts: dict[str, int] = {}
+    notes: list[str] = []
+    memory: int = 0
+    disk: int = 0
+    processes: int = 0
+    folder: str
+    logs: str
+
+
+def report(folder: BoxFolder) -> Report:
+    pid, state = folder.holder(), folder.state()
+    if pid is None:
+        return _asleep(folder, state)
+    return _awake(folder, pid, state or State(phase="starting"))
+
+
+def _asleep(folder: BoxFolder, state: State | None) -> Report:
+    phase = "failed" if state is not None and state.phase in ("failed", "ready") else "stopped"
+    killed = "it was killed, or the machine restarted" if state is not None and state.phase == "ready" else ""
+    message = (state.message if state is not None else "") or killed
+    return Report(**_place(folder), running=False, phase=phase, message=message)
+
+
+def _awake(folder: BoxFolder, pid: int, state: State) -> Report:
+    processes = family(pid)
+    fields: dict[str, Any] = {
+        **_place(folder),
+        "phase": state.phase,
+        "message": state.message,
+        "pid": pid,
+        "kubernetes": state.kubernetes,
+        "restarts": state.restarts,
+        "notes": state.notes,
+        "memory": memory(processes),
+        "processes": len(processes),
+    }
+    if state.phase == "ready":
+        fields |= _cluster(folder)
+    return Report(**fields, running=True)
+
+
+def _place(folder: BoxFolder) -> dict[str, Any]:
+    where = {"name": folder.name, "folder": str(folder.path), "logs": str(folder.logs)}
+    return {**where, "disk": sum(_sizes(folder.path))}
+
+
+def _sizes(folder: Path) -> Iterator[int]:
+    """Blocks, not lengths: logs may have holes. What goes away meanwhile takes no room."""
+    for root, _, names in os.walk(folder):
+        for name in names:
+            try:
+                yield os.lstat(f"{root}/{name}").st_blocks * 512
+            except FileNotFoundError:
+                continue
+
+
+def _cluster(folder: BoxFolder) -> dict[str, Any]:
+    access = kubeconfig.load({}, str(folder.kubeconfig))
+    about = {"server": access.cluster.server, "kubeconfig": str(folder.kubeconfig), "context": folder.name}
+    try:
+        return {**about, **asyncio.run(asyncio.wait_for(_objects(Client(access)), ANSWER_TIMEOUT))}
+    except (KubeError, TimeoutError) as problem:
+        return {**about, "message": f"the apiserver does not answer: {problem}"}
+
+
+async def _objects(client: Client) -> dict[str, Any]:
+    async with client:
+        nodes, pods, *jobs = [
+            await _list(client, each) for each in (requests.NODES, requests.PODS, TFJOBS, OLD_TFJOBS)
+        ]
+    phases = [str(pod["status"]["phase"]) for pod in pods]
+    return {
+        "nodes": [_node(node) for node in nodes],
+        "pods": {phase: phases.count(phase) for phase in sorted(set(phases))},
+        "jobs": [_job(job) for found in jobs for job in found],
+    }
+
+
+async def _list(client: Client, resource: Resource) -> list[Any]:
+    try:
+        return list((await client.send(requests.get(resource.path())))["items"])
+    except NotFound:  # no definition of TFJob: --no-operator
+        return []
+
+
+def _node(node: dict[str, Any]) -> NodeReport:
+    status = node["status"]
+    ready = any(c["type"] == "Ready" and c["status"] == "True" for c in status.get("conditions") or ())
+    return NodeReport(name=node["metadata"]["name"], ready=ready, allocatable=status.get("allocatable") or {})
+
+
+def _job(job: dict[str, Any]) -> JobReport:
+    try:
+        phase = formats.load_status(job).phase
+    except Invalid:
+        phase = "Unknown"
+    return JobReport(namespace=job["metadata"]["namespace"], name=job["metadata"]["name"], phase=phase)

@@ -1,0 +1,66 @@
+"""The network of a box, and what stays outside of it: made first, because only a process without threads can."""
+
+import contextlib
+import socket
+
+from msgspec import Struct
+
+from tfyard.controlplane.components import LOOPBACK, ON_LOOPBACK, Place
+from tfyard.dev.journal import Journal
+from tfyard.dev.outside import Outside
+from tfyard.errors import Usage
+from tfyard.node.linux_namespaces import unshare_mounts
+from tfyard.node.network import BoxNetwork
+
+PORTS = {"kube-apiserver": 6443, "kube-controller-manager": 10257, "kube-scheduler": 10259}
+
+
+SHARED = "pods share the network of this machine, and host:port pairs of jobs become 127.0.0.1:port"
+
+
+class Surroundings(Struct, frozen=True):
+    listener: socket.socket
+    """The one port of the machine that a box takes."""
+    network: BoxNetwork | None = None
+    """None where the system refuses it: then everything is in the machine's own network."""
+    outside: Outside | None = None
+
+    @classmethod
+    def enter(cls, port: int, journal: Journal) -> "Surroundings":
+        """A socket stays in the network that it was made in, so the listener comes first."""
+        listener, outside = listen(port), Outside()
+        try:
+            return cls(listener, BoxNetwork.enter(), outside)
+        except OSError as refusal:
+            outside.close()
+            journal.note(f"{SHARED}: {refusal.strerror}")
+        with contextlib.suppress(OSError):
+            unshare_mounts()  # what pods mount goes with the box; where it is refused, they mount nothing
+        return cls(listener)
+
+    def leave(self) -> None:
+        if self.outside is not None:
+            self.outside.close()
+        self.listener.close()
+
+    @property
+    def port(self) -> int:
+        return int(self.listener.getsockname()[1])
+
+    @property
+    def place(self) -> Place:
+        if self.network is None:
+            return ON_LOOPBACK
+        return Place(self.network.address, PORTS, str(self.network.services))
+
+
+def listen(port: int) -> socket.socket:
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((LOOPBACK, port))
+        listener.listen(128)
+    except OSError as problem:
+        listener.close()
+        raise Usage(f"--port {port}: {problem.strerror}; choose another, or none for a free one") from problem
+    return listener

@@ -1,0 +1,80 @@
+"""Probes and hooks: a command in the container, a request to the pod, a connection, or a pause."""
+
+import asyncio
+import signal
+from collections.abc import Awaitable, Callable
+
+import aiohttp
+
+from tfyard.kubelet.engine import Engine, Process
+from tfyard.model import Manifest
+
+NOT_SUPPORTED = "gRPC probes are not supported by this node; the probe is taken to succeed"
+FOREVER = float("inf")
+
+
+class Target:
+    """A container that runs, as probes and hooks reach it."""
+
+    def __init__(self, engine: Engine, process: Process, container: Manifest, address: str) -> None:
+        self._engine, self._process, self._container, self._address = engine, process, container, address
+
+    async def check(self, action: Manifest, timeout: float) -> str:
+        """Do what a probe or a hook asks for: what went wrong, empty if nothing did."""
+        try:
+            return await self._check(action, None if timeout == FOREVER else timeout)
+        except TimeoutError:
+            return f"timed out after {timeout:g}s"
+        except (OSError, aiohttp.ClientError) as error:
+            return str(error) or type(error).__name__
+
+    async def _check(self, action: Manifest, timeout: float | None) -> str:
+        if command := action.get("exec"):
+            code, output = await self._engine.run_beside(self._process, command["command"], timeout)
+            return "" if code == 0 else (output or f"command ended with exit code {code}")
+        if request := action.get("httpGet"):
+            return await asyncio.wait_for(self._get(request), timeout)
+        if socket := action.get("tcpSocket"):
+            return await asyncio.wait_for(self._connect(socket), timeout)
+        if pause := action.get("sleep"):
+            await asyncio.sleep(float(pause["seconds"]))
+        return ""
+
+    async def _get(self, request: Manifest) -> str:
+        host, port = request.get("host") or self._address, self._port(request["port"])
+        path = str(request.get("path") or "/")
+        url = f"{str(request.get('scheme') or 'HTTP').lower()}://{host}:{port}/{path.removeprefix('/')}"
+        headers = {each["name"]: each["value"] for each in request.get("httpHeaders") or []}
+        headers = {"User-Agent": "kube-probe/tfyard", "Accept": "*/*", **headers}
+        async with aiohttp.ClientSession() as session, session.get(url, headers=headers, ssl=False) as answer:
+            is_good = 200 <= answer.status < 400
+            return "" if is_good else f"HTTP probe failed with statuscode: {answer.status}"
+
+    async def _connect(self, socket: Manifest) -> str:
+        host = socket.get("host") or self._address
+        _, writer = await asyncio.open_connection(host, self._port(socket["port"]))
+        writer.close()
+        return ""
+
+    def _port(self, port: int | str) -> int:
+        """A number, or the name of one of the container's ports."""
+        named = {each.get("name"): each["containerPort"] for each in self._container.get("ports") or []}
+        return int(named.get(port, port))
+
+    def kill(self) -> None:
+        self._engine.signal(self._process, signal.SIGKILL)
+
+
+async def repeat(probe: Manifest, target: Target, on_result: Callable[[bool, str], Awaitable[None]]) -> None:
+    """Probe for ever, and tell each time that the thresholds are reached: healthy or not, and what was wrong."""
+    await asyncio.sleep(float(probe.get("initialDelaySeconds") or 0))
+    successes = failures = 0
+    while True:
+        problem = await target.check(probe, float(probe.get("timeoutSeconds") or 1))
+        successes, failures = (0, failures + 1) if problem else (successes + 1, 0)
+        if failures >= int(probe.get("failureThreshold") or 3):
+            await on_result(False, problem)
+            failures = 0
+        elif successes >= int(probe.get("successThreshold") or 1):
+            await on_result(True, "")
+        await asyncio.sleep(float(probe.get("periodSeconds") or 10))

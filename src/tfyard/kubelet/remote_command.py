@@ -1,0 +1,174 @@
+"""`kubectl exec`, `cp` and `attach`: the streams of a process as channels of a WebSocket."""
+
+import asyncio
+import os
+from contextlib import aclosing, suppress
+from typing import Any
+
+import msgspec
+from aiohttp import WSMsgType, web
+
+from tfyard.kubelet import descriptors
+from tfyard.kubelet.log_stream import LogOptions, stream
+from tfyard.kubelet.runtime import Attached, Containers, NoSuchContainer
+from tfyard.kubelet.websockets import upgrade
+
+PROTOCOLS = ("v5.channel.k8s.io", "v4.channel.k8s.io")
+"""Only the fifth can close stdin."""
+STDIN, STDOUT, STDERR, ERROR, RESIZE, CLOSE = 0, 1, 2, 3, 4, 255
+IDLE = 0.1
+"""Seconds without output after which a process that has ended has said everything: its children may keep its
+output open for ever, and a terminal passes it on a little later."""
+NO_STDIN = "this node cannot attach to the stdin of a container: use `kubectl exec -it`, or attach without -i"
+
+
+class Size(msgspec.Struct, frozen=True, rename="pascal"):
+    width: int
+    height: int
+
+
+async def exec_(
+    request: web.Request, containers: Containers, where: tuple[str, str, str]
+) -> web.StreamResponse:
+    argv, query = request.query.getall("command", []), request.query
+    socket = await upgrade(request, PROTOCOLS)
+    try:
+        stdin, tty = query.get("input") == "1", query.get("tty") == "1"
+        attached = await containers.exec(*where, argv, stdin=stdin, tty=tty)
+    except (NoSuchContainer, OSError) as error:
+        await _finish(socket, _failure(str(error)))
+    else:
+        await _Session(socket, attached).run()
+    return socket
+
+
+async def attach(
+    request: web.Request, containers: Containers, where: tuple[str, str, str]
+) -> web.StreamResponse:
+    """What the container writes from now on; its stdin is not kept open for anybody."""
+    socket = await upgrade(request, PROTOCOLS)
+    try:
+        if request.query.get("input") == "1":
+            raise NoSuchContainer(NO_STDIN)
+        source = containers.logs(*where, previous=False)
+    except NoSuchContainer as error:
+        await _finish(socket, _failure(str(error)))
+        return socket
+    receiving = asyncio.create_task(_until_closed(socket))
+    try:
+        async with aclosing(stream(source, LogOptions(follow=True, tail_lines=0))) as parts:
+            async for data in parts:
+                await socket.send_bytes(bytes([STDOUT]) + data)
+        await _finish(socket, {"status": "Success"})
+    finally:
+        receiving.cancel()
+    return socket
+
+
+class _Session:
+    """One process and one client. Who goes first ends it: a client that is gone takes its process along."""
+
+    def __init__(self, socket: web.WebSocketResponse, attached: Attached) -> None:
+        self._socket, self._attached = socket, attached
+        self._sent = self._sending = 0
+        self._open = {fd for fd in (attached.stdin, attached.stdout, attached.stderr) if fd is not None}
+
+    async def run(self) -> None:
+        for descriptor in self._open:
+            os.set_blocking(descriptor, False)
+        receiving = asyncio.create_task(self._receive())
+        ending = asyncio.create_task(self._attached.wait())
+        outputs = {STDOUT: self._attached.stdout, STDERR: self._attached.stderr}
+        copies = {asyncio.create_task(self._copy(ch, fd)) for ch, fd in outputs.items() if fd is not None}
+        try:
+            await asyncio.wait({receiving, ending}, return_when=asyncio.FIRST_COMPLETED)
+            if ending.done():
+                await self._drain(copies)
+                await _finish(self._socket, _ended(ending.result()))
+            else:
+                receiving.result()
+        finally:
+            if not ending.done():
+                self._attached.kill()
+            await _cancel(receiving, ending, *copies)
+            for descriptor in self._open:
+                os.close(descriptor)
+
+    async def _receive(self) -> None:
+        async for message in self._socket:
+            if message.type is not WSMsgType.BINARY or not message.data:
+                continue
+            channel, data = message.data[0], message.data[1:]
+            if channel == STDIN:
+                await self._write(data)
+            elif channel == RESIZE:
+                size = msgspec.json.decode(data, type=Size)
+                self._attached.resize(size.width, size.height)
+            elif channel == CLOSE and data == bytes([STDIN]):
+                self._close_stdin()
+
+    async def _write(self, data: bytes) -> None:
+        stdin = self._attached.stdin
+        if stdin in self._open:
+            assert stdin is not None
+            try:
+                await descriptors.write(stdin, data)
+            except (BrokenPipeError, ConnectionResetError):
+                self._close_stdin()  # as `head` does; the rest is for nobody
+
+    def _close_stdin(self) -> None:
+        stdin = self._attached.stdin
+        if stdin in self._open and stdin != self._attached.stdout:
+            assert stdin is not None
+            self._open.remove(stdin)
+            os.close(stdin)
+
+    async def _copy(self, channel: int, descriptor: int) -> None:
+        with suppress(ConnectionResetError):  # `_receive` ends, too
+            while data := await descriptors.read(descriptor):
+                self._sending += 1
+                await self._socket.send_bytes(bytes([channel]) + data)
+                self._sending -= 1
+                self._sent += 1
+
+    async def _drain(self, copies: set[asyncio.Task[None]]) -> None:
+        while copies:
+            sent = self._sent
+            done, copies = await asyncio.wait(copies, timeout=IDLE)
+            for task in done:
+                task.result()
+            if self._sent == sent and not self._sending:
+                return
+
+
+async def _until_closed(socket: web.WebSocketResponse) -> None:
+    async for _ in socket:
+        continue  # pings are answered meanwhile
+
+
+async def _finish(socket: web.WebSocketResponse, status: dict[str, Any]) -> None:
+    with suppress(ConnectionResetError):  # the client did not wait for it
+        await socket.send_bytes(bytes([ERROR]) + msgspec.json.encode({"metadata": {}, **status}))
+        await socket.close()
+
+
+async def _cancel(*tasks: asyncio.Task[Any]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _failure(message: str) -> dict[str, Any]:
+    return {"status": "Failure", "message": message, "reason": "InternalError", "code": 500}
+
+
+def _ended(code: int) -> dict[str, Any]:
+    """As the container runtimes say it; kubectl takes its own exit code from here."""
+    if code == 0:
+        return {"status": "Success"}
+    return {
+        "status": "Failure",
+        "reason": "NonZeroExitCode",
+        "message": f"command terminated with non-zero exit code: exit status {code}",
+        "details": {"causes": [{"reason": "ExitCode", "message": str(code)}]},
+    }

@@ -1,0 +1,105 @@
+"""Memory limits of containers, and what each of them uses: by control groups where this process may make
+them, else by sampling."""
+
+import asyncio
+import signal
+import time
+from collections.abc import Callable, Iterable
+from functools import cached_property
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from tfyard.model import Manifest
+from tfyard.model.quantity import amount
+
+from . import cgroups, usage
+from .processes import Command, Processes
+
+MEASURE_EVERY = 1.0
+MEASURE_LIMITS_EVERY = 0.25
+"""Seconds; more often if a container has a memory limit and no control group."""
+
+
+class Use(NamedTuple):
+    cpus: float
+    memory: int
+    """Bytes."""
+
+    def plus(self, other: "Use") -> "Use":
+        return Use(self.cpus + other.cpus, self.memory + other.memory)
+
+
+class MemoryLimits:
+    """Kills whatever takes more memory than it may, and tells what all of them use."""
+
+    def __init__(
+        self, processes: Processes, on_measured: Callable[[dict[str, Use]], None], *, use_cgroups: bool
+    ) -> None:
+        self._processes, self._on_measured, self._use_cgroups = processes, on_measured, use_cgroups
+        self._groups: dict[str, cgroups.Group] = {}
+        self._sampled: dict[str, float] = {}
+        """Those without a control group: id -> bytes."""
+        self._killed: set[str] = set()
+        self._meter = Meter()
+
+    def limit(self, id: str, command: Command, limit: float | None) -> Command:
+        """The command, to be started under this id, with its control group if it gets one."""
+        if limit is None:
+            return command
+        if self._make_group is None:
+            self._sampled[id] = limit
+            return command
+        group = self._groups[id] = self._make_group(f"tfyard-{id.replace('/', '-')}", int(limit))
+        return replace(command, cgroup=group.procs)
+
+    def ended(self, id: str) -> bool:
+        """It has; true if it took too much memory."""
+        group = self._groups.pop(id, None)
+        self._sampled.pop(id, None)
+        is_killed = id in self._killed
+        self._killed.discard(id)
+        return (group is not None and group.close()) or is_killed
+
+    async def measure(self) -> None:
+        """Until cancelled."""
+        while True:
+            await asyncio.sleep(MEASURE_LIMITS_EVERY if self._sampled else MEASURE_EVERY)
+            self._measure_once()
+
+    def _measure_once(self) -> None:
+        ids = {pid: id for id, pid in self._processes.pids.items()}
+        uses = {ids[pid]: use for pid, use in self._meter.measure(ids).items()}
+        for id, use in uses.items():
+            if use.memory > self._sampled.get(id, float("inf")):
+                self._killed.add(id)
+                self._processes.signal(id, signal.SIGKILL)
+        self._on_measured(uses)
+
+    @cached_property
+    def _make_group(self) -> Callable[[str, int], cgroups.Group] | None:
+        return cgroups.find() if self._use_cgroups else None
+
+
+def memory_limit(container: Manifest) -> float | None:
+    limit = amount(((container.get("resources") or {}).get("limits") or {}).get("memory"))
+    return None if limit is None else float(limit)
+
+
+class Meter:
+    """CPU time is counted up by the kernel: what is used now is the difference between two measurements."""
+
+    def __init__(self) -> None:
+        self._before: dict[int, tuple[float, float]] = {}
+
+    def measure(self, pids: Iterable[int]) -> dict[int, Use]:
+        """Process id -> what its session uses; those that have ended are left out."""
+        used, now = usage.measure(), time.monotonic()
+        seconds = {pid: used[pid].cpu for pid in pids if pid in used}
+        uses = {pid: Use(self._cpus(pid, cpu, now), used[pid].memory) for pid, cpu in seconds.items()}
+        self._before = {pid: (cpu, now) for pid, cpu in seconds.items()}
+        return uses
+
+    def _cpus(self, pid: int, seconds: float, now: float) -> float:
+        before, at = self._before.get(pid, (0.0, now - 1))
+        return max(0.0, seconds - before) / max(0.1, now - at)

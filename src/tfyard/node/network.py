@@ -1,0 +1,219 @@
+"""A private network for pods: each has a network namespace and an address of its own, on one bridge.
+
+All of it is inside namespaces of the process that enters it: nobody else sees the addresses, nothing needs root,
+and the kernel removes everything when the process and its pods have ended, however suddenly. A pod's namespace is
+kept by a descriptor, not by a file that could be left behind. The addresses of Services are local to the bridge's
+side, so that a relay can listen on each. There is no route out: what is not in the network is unreachable at once.
+"""
+
+import errno
+import os
+import socket
+import threading
+from collections.abc import Callable
+from ipaddress import IPv4Address, IPv4Interface, IPv4Network, ip_address
+from pathlib import Path
+from typing import Protocol, Self, TypeVar
+
+from msgspec import Struct
+
+from . import capabilities, netlink
+from .hosts import HostsFiles
+from .linux_namespaces import CLONE_NEWNET, join_network, unshare, unshare_mounts
+from .netlink import Netlink
+
+T = TypeVar("T")
+
+PODS = IPv4Network("10.244.0.0/16")
+SERVICES = IPv4Network("10.96.0.0/16")
+GATEWAY = IPv4Interface("10.244.0.1/16")
+"""The address of the node."""
+BRIDGE, POD_LINK = "pods", "eth0"
+CONNECT_TIMEOUT = 10.0
+LIMITS = ("max_user_namespaces", "max_net_namespaces", "max_mnt_namespaces")
+
+
+class PodNetwork(Struct, frozen=True):
+    path: str
+    """Of the network namespace: for `Command.network`."""
+    address: str
+
+    def connect(self, port: int) -> socket.socket:
+        """A connection to a server in the pod: on its loopback, else on its address. OSError if there is none.
+        It waits for the pod: call it in a thread."""
+        return _in_thread(lambda: self._connect(port))
+
+    def _connect(self, port: int) -> socket.socket:
+        join_network(self.path)
+        try:
+            connection = socket.create_connection(("127.0.0.1", port), CONNECT_TIMEOUT)
+        except ConnectionRefusedError:
+            connection = socket.create_connection((self.address, port), CONNECT_TIMEOUT)
+        connection.settimeout(None)
+        return connection
+
+
+class HasAddress(Protocol):
+    @property
+    def address(self) -> str: ...
+
+
+class BoxNetwork:
+    """The network that this process is in. Made by `enter`."""
+
+    def __init__(self, services: IPv4Network) -> None:
+        self.services, self.hosts = services, HostsFiles()
+        self._netlink = Netlink()
+        self._held: dict[str, tuple[int, str]] = {}
+        """Address -> the descriptor that keeps the pod's namespace, and the bridge's end of its cable."""
+        self._last, self._links = GATEWAY.ip, 0
+        self._netlink.set_up("lo")
+        self._netlink.add_bridge(BRIDGE, GATEWAY)
+        self._bridge = socket.if_nametoindex(BRIDGE)
+        self._netlink.add_local(services)
+
+    @classmethod
+    def enter(cls, services: IPv4Network = SERVICES) -> Self:
+        """Move this process, which must have no other threads, into a network (and mounts) of its own. Sockets
+        that it already has stay in the old one. OSError, with the reason and nothing changed, where the system
+        refuses it: it is tried in a child first."""
+        if len([*Path("/proc/self/task").iterdir()]) > 1:
+            raise RuntimeError("other threads would stay in the machine's network")
+        reason = _refusal(services)
+        if reason:
+            raise OSError(errno.EPERM, reason)
+        return cls._enter(services)
+
+    @classmethod
+    def _enter(cls, services: IPv4Network) -> Self:
+        unshare_mounts(CLONE_NEWNET)
+        if os.getuid() != 0:
+            capabilities.pass_on()
+        return cls(services)
+
+    @property
+    def address(self) -> str:
+        return str(GATEWAY.ip)
+
+    def has(self, host: str) -> bool:
+        """Whether this is an address of a pod, a Service or the node."""
+        try:
+            address = ip_address(host)
+        except ValueError:
+            return False
+        return address in PODS or address in self.services
+
+    def add(self, name: str) -> PodNetwork:
+        """A network for the pod of this name. It takes milliseconds."""
+        address = self._free_address()
+        self._links += 1
+        link = f"pod-{self._links}"
+        descriptor = _in_thread(lambda: self._make_namespace(name, link, address))
+        self._held[str(address)] = (descriptor, link)
+        return PodNetwork(f"/proc/{os.getpid()}/fd/{descriptor}", str(address))
+
+    def remove(self, network: HasAddress) -> None:
+        """Its connections end at once, and its address is free. Again: nothing happens."""
+        descriptor, link = self._held.pop(network.address, (-1, ""))
+        if link:
+            os.close(descriptor)
+            self._netlink.remove(link)
+
+    def _free_address(self) -> IPv4Address:
+        """The next one that is free: the address of a pod that has just ended may still be in use by its peers."""
+        last, size = self._last, PODS.num_addresses
+        for step in range(1, size):
+            address = PODS[(int(last) - int(PODS.network_address) + step) % size]
+            is_special = address in (PODS.network_address, PODS.broadcast_address, GATEWAY.ip)
+            if not is_special and str(address) not in self._held:
+                self._last = address
+                return address
+        raise OSError(errno.EADDRNOTAVAIL, f"no address is free in {PODS}")
+
+    def _make_namespace(self, name: str, link: str, address: IPv4Address) -> int:
+        """In a thread of its own, which is in the new namespace until it ends."""
+        unshare(CLONE_NEWNET)
+        descriptor = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            self._netlink.add_cable(link, self._bridge, name, netlink.peer(POD_LINK, address, descriptor))
+            self._set_up_pod(address)
+        except OSError:
+            os.close(descriptor)
+            raise
+        return descriptor
+
+    def _set_up_pod(self, address: IPv4Address) -> None:
+        inside = Netlink()
+        try:
+            inside.set_up("lo")
+            inside.set_up(POD_LINK)
+            inside.add_address(POD_LINK, IPv4Interface((address, PODS.prefixlen)))
+            inside.add_route(self.services, GATEWAY.ip)
+        finally:
+            inside.close()
+
+
+def _in_thread(work: Callable[[], T]) -> T:
+    """Namespaces belong to threads: what a new one joins or leaves changes nothing for the others."""
+    result: list[T] = []
+    problem: list[OSError] = []
+
+    def run() -> None:
+        try:
+            result.append(work())
+        except OSError as error:
+            problem.append(error)
+
+    thread = threading.Thread(target=run, name="network-namespace")
+    thread.start()
+    thread.join()
+    if problem:
+        raise problem[0]
+    return result[0]
+
+
+def _refusal(services: IPv4Network) -> str:
+    """Why the system refuses such a network; empty: it does not. A child tries, because nobody can leave a user
+    namespace again."""
+    answers, answer = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        _try(services, answer)
+    os.close(answer)
+    with os.fdopen(answers, "rb") as file:
+        text = file.read().decode(errors="replace")
+    os.waitpid(pid, 0)
+    return text
+
+
+def _try(services: IPv4Network, answer: int) -> None:
+    try:
+        network = BoxNetwork._enter(services)
+        network.remove(network.add("probe"))
+    except OSError as error:
+        os.write(answer, _explain(error).encode())
+    except BaseException as error:
+        os.write(answer, repr(error).encode())
+        raise
+    finally:
+        os._exit(0)
+
+
+def _explain(error: OSError) -> str:
+    said = f"this system refuses network namespaces ({error.strerror or error})"
+    if error.errno == errno.ENOSPC:
+        return f"{said}: {_limits()}; as root, raise it with `sysctl -w`"
+    if error.errno in (errno.EPERM, errno.EACCES):
+        return (
+            f"{said}: it restricts user namespaces. On Ubuntu: `sudo sysctl -w "
+            "kernel.apparmor_restrict_unprivileged_userns=0`; in Docker: `--security-opt seccomp=unconfined "
+            "--security-opt apparmor=unconfined`"
+        )
+    return said
+
+
+def _limits() -> str:
+    """Which limit it may be."""
+    values = {name: Path(f"/proc/sys/user/{name}").read_text().strip() for name in LIMITS}
+    zero = {name: value for name, value in values.items() if value == "0"}
+    return ", ".join(f"user.{name} is {value}" for name, value in (zero or values).items())

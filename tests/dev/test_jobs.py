@@ -1,0 +1,67 @@
+"""Jobs on a whole cluster: real Kubernetes, the operator, and real TensorFlow in pods that are processes."""
+
+import os
+import re
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.cli.running import ROOT, tfyard
+from tests.dev.running_box import TestBox, until
+
+pytestmark = [pytest.mark.cluster, pytest.mark.tensorflow]
+CANCER = ROOT / "examples" / "cancer" / "job.yaml"
+GOOD_AUC = 0.976
+
+
+def apply(box: TestBox, *render: str, steps: int = 600) -> None:
+    rendered = tfyard("render", *render)
+    assert rendered.code == 0, rendered.err
+    box.kubectl("apply", "-f", "-", stdin=rendered.out.replace("--steps 3000", f"--steps {steps}"))
+
+
+def wait(box: TestBox, job: str) -> None:
+    """Until it has succeeded; if it fails, with what its pods say."""
+
+    def is_over() -> bool:
+        conditions = (box.get(job).get("status") or {}).get("conditions") or []
+        true = {condition["type"] for condition in conditions if condition["status"] == "True"}
+        assert "Failed" not in true, box.kubectl("describe", job, "pods")
+        return "Succeeded" in true
+
+    until(is_over, 240)
+
+
+def auc(log: str) -> float:
+    found = re.search(r"Held-out: .*auc: ([\d.]+)", log)
+    assert found, log[-2000:]
+    return float(found[1])
+
+
+def process_of(box: TestBox, pod: str) -> int:
+    """The training program of a pod."""
+    mark = f"HOSTNAME={pod}".encode()
+    found = [pid for pid in box.family() if mark in environment(pid)]
+    assert found, f"no process of {pod}"
+    return max(found)
+
+
+def environment(pid: int) -> list[bytes]:
+    try:
+        return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+
+
+def test_the_cancer_job_trains_to_its_end_though_a_worker_is_killed(box: TestBox) -> None:
+    apply(box, str(CANCER))
+    until(lambda: "Step: 100," in box.kubectl("logs", "cancer-chief-0", "--tail=50"), 120)
+    os.kill(process_of(box, "cancer-worker-1"), signal.SIGKILL)
+    wait(box, "tfjob/cancer")
+    assert auc(box.kubectl("logs", "cancer-chief-0")) >= GOOD_AUC
+    (claim,) = (box.folder.data / "claims").glob("default_cancer_*")
+    assert (claim / "model" / "saved_model.pb").stat().st_size > 0
+    job = box.get("tfjob", "cancer")
+    assert job["status"]["replicaStatuses"]["Chief"]["succeeded"] == 1
+    assert box.status()["jobs"] == [{"namespace": "default", "name": "cancer", "phase": "Succeeded"}]

@@ -1,0 +1,169 @@
+"""A box comes, stays and goes by its three commands, whatever is killed meanwhile."""
+
+import os
+import signal
+import socket
+from pathlib import Path
+
+import pytest
+
+from tests.dev.running_box import TestBox, alive, running, until
+from tfyard.controlplane.binaries import locate
+
+pytestmark = pytest.mark.cluster
+
+
+def listening(pids: list[int]) -> list[tuple[str, int]]:
+    """Addresses on which these processes listen in the machine's own network."""
+    inodes = set[str]()
+    for pid in pids:
+        for link in Path(f"/proc/{pid}/fd").iterdir():
+            target = str(link.readlink()) if link.is_symlink() else ""
+            inodes |= {target[8:-1]} if target.startswith("socket:[") else set()
+    rows = [
+        line.split()
+        for kind in ("tcp", "tcp6")
+        for line in Path(f"/proc/net/{kind}").read_text().split("\n")[1:]
+    ]
+    found = [row[1].split(":") for row in rows if len(row) > 9 and row[3] == "0A" and row[9] in inodes]
+    return [(socket.inet_ntoa(bytes.fromhex(host)[::-1]), int(port, 16)) for host, port in found]
+
+
+def test_up_says_how_to_use_it_and_a_second_up_leaves_it_as_it_is(box: TestBox) -> None:
+    pid = box.pid
+    said = box.up()
+    assert box.pid == pid
+    assert said.out.startswith("tfyard-dev is ready: Kubernetes 1.36.")
+    assert f"export KUBECONFIG={box.folder.kubeconfig}" in said.out
+    asked = box.dev("kubectl", "-n", "kube-system", "get", "configmaps", "--output=name")
+    assert asked.code == 0, asked.err
+    assert "configmap/extension-apiserver-authentication\n" in asked.out
+    assert said.err == ""
+    refused = box.dev("up", "--pretend", "nvidia.com/gpu=8", "--no-operator")
+    assert refused.code == 2
+    assert "runs already, with another --pretend, --no-operator; to change that" in refused.err
+
+
+def test_status_tells_what_runs(box: TestBox) -> None:
+    found = box.status()
+    assert (found["phase"], found["running"], found["pid"]) == ("ready", True, box.pid)
+    assert found["kubernetes"].startswith("1.36.")
+    assert found["memory"] > 100e6
+    assert found["disk"] > 1e6
+    assert Path(found["logs"], "kube-apiserver.log").exists()
+    text = box.dev("status")
+    assert text.code == 0
+    assert text.out.startswith("tfyard-dev: ready\n")
+    assert f"  logs         {box.folder.logs}\n" in text.out
+
+
+def test_one_port_of_the_machine_is_taken_on_loopback(box: TestBox) -> None:
+    server = box.status()["server"]
+    assert [f"https://{host}:{port}" for host, port in listening(box.family())] == [server]
+
+
+def test_the_operator_has_its_own_permissions_and_nothing_more(box: TestBox) -> None:
+    may = box.kubectl("--as", "tfyard-operator", "auth", "can-i", "--list")
+    rows = {line.split()[0]: line for line in may.splitlines()}
+    assert "create" in rows["pods"]
+    assert not {"secrets", "*.*", "customresourcedefinitions.apiextensions.k8s.io"} & set(rows)
+
+
+@pytest.mark.parametrize("name", ["operator", pytest.param("kube-apiserver", marks=pytest.mark.long)])
+def test_a_component_that_is_killed_is_started_again(box: TestBox, name: str) -> None:
+    victim = box.pid_of(name)
+    before = box.status()["restarts"].get(name, 0)
+    os.kill(victim, signal.SIGKILL)
+    until(lambda: box.status()["restarts"].get(name, 0) == before + 1)
+    assert box.pid_of(name) != victim
+    assert box.status()["phase"] == "ready"
+
+
+def test_down_leaves_no_process_and_no_file(box: TestBox) -> None:
+    everyone = box.family()
+    assert len(everyone) >= 7
+    done = box.dev("down")
+    assert (done.code, done.out) == (0, "tfyard-dev is down; nothing is left of it\n")
+    assert alive(everyone) == []
+    assert list(box.folder.path.parent.iterdir()) == []
+    assert box.dev("down").out == "there is no tfyard-dev\n"
+    stopped = box.dev("status")
+    assert stopped.code == 1
+    assert stopped.out.startswith("tfyard-dev: stopped\n")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("part", ["the box", "every supervisor", "all at once"])
+def test_whoever_is_killed_nothing_is_left_and_up_works_again(tmp_path: Path, part: str) -> None:
+    with running(tmp_path) as box:
+        everyone = box.family()
+        supervisors = [pid for pid in everyone if "supervisor" in Path(f"/proc/{pid}/cmdline").read_text()]
+        victims = {"the box": [box.pid], "every supervisor": supervisors, "all at once": everyone}[part]
+        for pid in victims:
+            os.kill(pid, signal.SIGKILL)
+        until(lambda: not alive(everyone))
+        assert box.folder.holder() is None
+        found = box.status()
+        assert (found["phase"], found["running"]) == ("failed", False)
+        box.up()
+        assert box.status()["phase"] == "ready"
+
+
+@pytest.mark.long
+def test_two_boxes_at_once_and_the_leftovers_of_a_reboot(tmp_path: Path) -> None:
+    with running(tmp_path) as one, running(tmp_path, "--no-operator", name="other") as other:
+        one.kubectl("create", "namespace", "only-here")
+        assert "only-here" not in other.kubectl("get", "namespaces", "-o", "name")
+        assert "tfjobs" not in other.kubectl("api-resources", "-o", "name")
+        assert other.dev("down").code == 0
+        assert "only-here" in one.kubectl("get", "namespaces", "-o", "name")
+        os.kill(one.pid, signal.SIGKILL)
+        (one.folder.path / "lock").write_text("1\n")
+        one.up()
+
+
+@pytest.mark.long
+def test_kept_data_is_there_at_the_next_up(tmp_path: Path) -> None:
+    mine = tmp_path / "config"
+    with running(tmp_path, "--kubeconfig", str(mine)) as box:
+        box.kubectl("create", "configmap", "kept")
+        assert "tfyard-dev" in mine.read_text()
+        done = box.dev("down", "--keep-data")
+        assert "its data is in" in done.out
+        assert "tfyard-dev" not in mine.read_text()
+        assert {path.name for path in box.folder.path.iterdir()} == {"data", "lock"}
+        box.up()
+        assert "configmap/kept" in box.kubectl("get", "configmaps", "-o", "name")
+
+
+def test_what_cannot_be_asked_for_is_refused_before_anything_starts(tmp_path: Path) -> None:
+    box = TestBox(tmp_path)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        done = box.dev("up", "--port", port)
+    assert done.code == 1
+    assert f"--port {port}: Address already in use; choose another" in done.err
+    for options in (("--pretend", "gpu"), ("--pretend", "nvidia.com/gpu=many"), ("--python", "/nowhere")):
+        assert box.dev("up", *options).code == 2
+    assert box.dev("up", "--binaries", str(tmp_path)).code == 1
+    box.dev("down")
+
+
+@pytest.mark.long
+def test_a_component_that_does_not_start_is_named_with_what_it_said(tmp_path: Path) -> None:
+    broken = tmp_path / "bin"
+    broken.mkdir()
+    for program in locate().folder.iterdir():
+        (broken / program.name).symlink_to(program)
+    (broken / "kube-scheduler").unlink()
+    (broken / "kube-scheduler").write_text("#!/bin/sh\necho it is broken\nexit 3\n")
+    (broken / "kube-scheduler").chmod(0o755)
+    box = TestBox(tmp_path)
+    done = box.dev("up", "--binaries", str(broken))
+    assert done.code == 1
+    assert "tfyard-dev did not start: kube-scheduler ended before it was ready:\nit is broken" in done.err
+    assert box.folder.holder() is None
+    assert box.status()["phase"] == "failed"
+    assert box.dev("down").code == 0

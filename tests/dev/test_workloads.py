@@ -1,0 +1,200 @@
+"""What else runs on the cluster: other forms of jobs, other strategies, the seeds' documents; and disruptions."""
+
+import os
+import signal
+import socket
+import subprocess
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.cli.running import DATA, ROOT
+from tests.dev.running_box import TestBox, running, until
+from tests.dev.test_jobs import CANCER, GOOD_AUC, apply, auc, wait
+from tfyard.controlplane.binaries import locate
+
+pytestmark = [pytest.mark.cluster, pytest.mark.tensorflow, pytest.mark.long]
+MNIST = ROOT / "examples" / "mnist"
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestBox]:
+    options = ("--pretend", "nvidia.com/gpu=4", "--pretend", "alpha.kubernetes.io/nvidia-gpu=4")
+    with running(tmp_path_factory.mktemp("state"), *options) as box:
+        yield box
+
+
+@pytest.fixture(scope="module")
+def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestBox]:
+    with running(tmp_path_factory.mktemp("bare"), "--no-operator", name="bare") as box:
+        yield box
+
+
+def model(box: TestBox) -> list[Path]:
+    return list((box.folder.data / "claims").glob("default_cancer_*/model/saved_model.pb"))
+
+
+def test_plain_jobs_need_no_operator(bare: TestBox) -> None:
+    apply(bare, str(CANCER), "--as", "plain")
+    bare.kubectl("wait", "--for=condition=Complete", "--timeout=4m", "job/cancer", timeout=300)
+    (chief,) = [name for name in names(bare) if name.startswith("cancer-0-")]
+    assert auc(bare.kubectl("logs", chief)) >= GOOD_AUC
+    assert model(bare)
+    bare.kubectl("delete", "all,pvc", "--all")
+    until(lambda: not model(bare))
+
+
+def test_the_form_of_2016_trains_too(bare: TestBox) -> None:
+    """Its ReplicationControllers start every task again, so that no log is the last one."""
+    apply(bare, str(CANCER), "--as", "legacy")
+    until(lambda: model(bare), 240)
+
+
+def names(box: TestBox) -> list[str]:
+    return [str(pod["metadata"]["name"]) for pod in box.get("pods")["items"]]
+
+
+@pytest.mark.parametrize("name", ["multiworker", "evaluator"])
+def test_other_strategies_train(cluster: TestBox, name: str) -> None:
+    apply(cluster, str(MNIST / f"{name}.yaml"))
+    wait(cluster, f"tfjob/mnist-{name}")
+
+
+def test_tensorboard_answers_over_port_forward(cluster: TestBox) -> None:
+    apply(cluster, str(MNIST / "multiworker.yaml"))
+    cluster.kubectl("rollout", "status", "deployment/mnist-multiworker-tensorboard", "--timeout=2m")
+    said = ("logs", "deployment/mnist-multiworker-tensorboard")
+    until(lambda: "Press CTRL+C to quit" in cluster.kubectl(*said))  # kubectl ends if nobody listens
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [str(locate().path("kubectl")), f"--kubeconfig={cluster.folder.kubeconfig}", "port-forward"]
+    command += ["service/mnist-multiworker-tensorboard", f"{port}:80"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as forward:
+        assert forward.stdout
+        assert "Forwarding from" in forward.stdout.readline()
+        try:
+            page = until(lambda: answer(f"http://127.0.0.1:{port}/"), 60)
+        finally:
+            forward.kill()
+    assert "TensorBoard" in page
+
+
+def answer(url: str) -> str:
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        return str(opener.open(url, timeout=10).read().decode())
+    except OSError:
+        return ""
+
+
+def test_training_goes_on_through_drain_a_killed_operator_and_a_killed_node(cluster: TestBox) -> None:
+    apply(cluster, str(CANCER), steps=6000)
+    until(lambda: "Step: " in cluster.kubectl("logs", "cancer-chief-0", "--tail=50"), 120)
+    node = cluster.name
+    cluster.kubectl(
+        "drain", node, "--ignore-daemonsets", "--delete-emptydir-data", "--force", "--grace-period=5"
+    )
+    assert not [pod for pod in cluster.get("pods")["items"] if pod["status"]["phase"] == "Running"]
+    cluster.kubectl("uncordon", node)
+    until(lambda: "Step: " in chief_log(cluster), 120)
+    os.kill(cluster.pid_of("operator"), signal.SIGKILL)
+    os.kill(cluster.pid, signal.SIGKILL)
+    cluster.up("--pretend", "nvidia.com/gpu=4", "--pretend", "alpha.kubernetes.io/nvidia-gpu=4")
+    wait(cluster, "tfjob/cancer")
+    assert auc(cluster.kubectl("logs", "cancer-chief-0")) >= GOOD_AUC
+    started = cluster.get("tfjob", "cancer")["status"]["replicaStatuses"]
+    assert {role: counts.get("succeeded", 0) for role, counts in started.items()}["Chief"] == 1
+
+
+def chief_log(box: TestBox) -> str:
+    phases = {pod["metadata"]["name"]: pod["status"]["phase"] for pod in box.get("pods")["items"]}
+    return (
+        box.kubectl("logs", "cancer-chief-0", "--tail=50")
+        if phases.get("cancer-chief-0") == "Running"
+        else ""
+    )
+
+
+CLAIM = {
+    "apiVersion": "v1",
+    "kind": "PersistentVolumeClaim",
+    "metadata": {"name": "azurefile"},
+    "spec": {
+        "accessModes": ["ReadWriteMany"],
+        "storageClassName": "azurefile",
+        "resources": {"requests": {"storage": "1Gi"}},
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def workshop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestBox]:
+    """Whose images are known by what they would run."""
+    program = tmp_path_factory.mktemp("image") / "main.py"
+    program.write_text(TRAINS)
+    images = ("me/tf-mnist:gpu", "wbuchwalter/tf-mnist:gpu")
+    entrypoints = [word for image in images for word in ("--entrypoint", f"{image}=python {program}")]
+    gpus = ("--pretend", "nvidia.com/gpu=4", "--pretend", "alpha.kubernetes.io/nvidia-gpu=4")
+    with running(tmp_path_factory.mktemp("state"), *gpus, *entrypoints, name="workshop") as box:
+        yield box
+
+
+TRAINS = """
+import json, os
+from pathlib import Path
+import tensorflow as tf
+print(json.loads(os.environ["TF_CONFIG"])["task"])
+x = tf.Variable(2.0)
+out = Path("/tmp/tensorflow")
+writer = tf.summary.create_file_writer(str(out / "logs")) if out.exists() else None
+for step in range(20):
+    with tf.GradientTape() as tape:
+        loss = x * x
+    x.assign_sub(0.1 * tape.gradient(loss, x))
+    if writer:
+        with writer.as_default():
+            tf.summary.scalar("loss", loss, step=step)
+if writer:
+    tf.train.Checkpoint(x=x).save(str(out / "model" / "ckpt"))
+print("done", float(x))
+"""
+
+
+def test_exercise_2_leaves_model_and_summaries_in_its_part_of_the_claim(workshop: TestBox) -> None:
+    text = (DATA / "seeds" / "001-module6-ex2-azurefile.yaml").read_text()
+    job = text.replace("<IMAGE>", "me/tf-mnist:gpu")
+    workshop.kubectl("apply", "-f", "-", stdin=f"{yaml.safe_dump(CLAIM)}\n---\n{job}")
+    wait(workshop, "tfjob/module6-ex2-gpu")
+    (claim,) = (workshop.folder.data / "claims").glob("default_azurefile_*")
+    part = claim / "module6-ex2-gpu"
+    assert list((part / "model").glob("ckpt*.index"))
+    assert list((part / "logs").glob("events.out.tfevents*"))
+
+
+def test_the_tfjob_of_v1alpha1_runs_with_its_gpu(workshop: TestBox) -> None:
+    text = (DATA / "seeds" / "004-example-tfjob.yaml").read_text()
+    job = text.replace("wbuchwalter/<SAMPLE IMAGE>", "wbuchwalter/tf-mnist:gpu")
+    workshop.kubectl("apply", "-f", "-", stdin=job)
+    wait(workshop, "tfjobs.tensorflow.org/example-tfjob")
+
+
+def test_pods_of_a_box_do_not_see_what_may_be_a_secret(cluster: TestBox) -> None:
+    program = (
+        "import os; print(sorted(name for name in os.environ if 'TOKEN' in name or 'KUBECONFIG' in name))"
+    )
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "looks"},
+        "spec": {
+            "restartPolicy": "Never",
+            "containers": [{"name": "main", "image": "any", "command": ["python", "-c", program]}],
+        },
+    }
+    cluster.kubectl("apply", "-f", "-", stdin=yaml.safe_dump(pod))
+    cluster.kubectl("wait", "--for=jsonpath={.status.phase}=Succeeded", "pod/looks", "--timeout=1m")
+    assert cluster.kubectl("logs", "looks") == "[]\n"

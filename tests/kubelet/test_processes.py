@@ -1,0 +1,402 @@
+"""Pods run as real processes, and the API tells of them as of a cluster's."""
+
+import asyncio
+import base64
+import contextlib
+import json
+import os
+import socket
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from tfyard import kube
+from tfyard.kube import Client, requests
+from tfyard.kubelet.kubelet import Kubelet
+from tfyard.kubelet.nodes import Nodes
+from tfyard.kubelet.processes import ProcessRuntime
+from tfyard.kubelet.runtime import NoSuchContainer
+from tfyard.kubelet.surroundings import Options
+from tfyard.testing import ControlPlane, builders, eventually
+
+pytestmark = [pytest.mark.cluster, pytest.mark.processes]
+
+
+class Box:
+    """One namespace with a node of real processes, and the few words that these tests use."""
+
+    def __init__(self, plane: ControlPlane, client: Client, namespace: str, runtime: ProcessRuntime) -> None:
+        self.plane, self.client, self.namespace, self.runtime = plane, client, namespace, runtime
+
+    async def create(self, name: str, *containers: dict[str, Any], **spec: Any) -> None:
+        spec = {"restartPolicy": "Never", "containers": [*containers], **spec}
+        pod = {"metadata": {"name": name}, "spec": spec}
+        await self.client.send(requests.create(requests.PODS.path(self.namespace), pod))
+
+    async def get(self, name: str) -> Any:
+        return await self.client.send(requests.get(requests.PODS.path(self.namespace, name)))
+
+    async def until(self, name: str, holds: Callable[[Any], object]) -> Any:
+        async def look() -> Any:
+            pod = await self.get(name)
+            assert holds(pod), pod["status"]
+            return pod
+
+        return await eventually(look)
+
+    async def until_phase(self, name: str, phase: str) -> Any:
+        return await self.until(name, lambda pod: pod["status"]["phase"] == phase)
+
+    async def until_gone(self, name: str) -> None:
+        async def look() -> None:
+            try:
+                pod = await self.get(name)
+            except kube.NotFound:
+                return
+            raise AssertionError(f"{name} is still there: {pod['status']}")
+
+        await eventually(look)
+
+    async def delete(self, name: str, grace: int | None = None) -> None:
+        await self.client.send(requests.delete(requests.PODS.path(self.namespace, name), grace=grace))
+
+    async def until_clean(self) -> None:
+        async def look() -> None:
+            assert [*(self.runtime.folder / "pods").iterdir()] == []
+
+        await eventually(look)
+
+    def log(self, pod: str, container: str = "main", *, previous: bool = False) -> str:
+        return self.runtime.logs(self.namespace, pod, container, previous=previous).path.read_text()
+
+    async def run(self, pod: str, line: str, container: str = "main") -> str:
+        """As `kubectl exec` does; what it writes."""
+        argv = ["/bin/sh", "-c", line]
+        attached = await self.runtime.exec(self.namespace, pod, container, argv, stdin=False, tty=False)
+        try:
+            output = await asyncio.to_thread(Path(f"/proc/self/fd/{attached.stdout}").read_text)
+            assert await attached.wait() == 0
+            return output
+        finally:
+            for end in filter(None, (attached.stdout, attached.stderr)):
+                os.close(end)
+
+    def kubectl(self, *args: str) -> str:
+        return self.plane.kubectl("-n", self.namespace, *args)
+
+
+def shell(line: str, name: str = "main", **fields: Any) -> dict[str, Any]:
+    return {"name": name, "image": "none", "command": ["/bin/sh", "-c", line], **fields}
+
+
+def python(line: str, name: str = "main", **fields: Any) -> dict[str, Any]:
+    return {"name": name, "image": "none", "command": [sys.executable, "-c", line], **fields}
+
+
+@asynccontextmanager
+async def box(plane: ControlPlane, namespace: str, folder: Path) -> AsyncIterator[Box]:
+    host = urlsplit(plane.server)
+    options = Options(api=(str(host.hostname), int(host.port or 0)), node=f"{namespace}-node")
+    async with plane.client() as client:
+        await _prepare(client, namespace)
+        async with ProcessRuntime(client, folder, dict(os.environ), options=options) as runtime:
+            nodes = Nodes(client, [options.node])
+            async with Kubelet(client, runtime, nodes, namespace, schedule=True):
+                yield Box(plane, client, namespace, runtime)
+
+
+async def _prepare(client: Client, namespace: str) -> None:
+    """What the controller manager would add to a namespace."""
+    authority = base64.b64decode(client.access.cluster.certificate_authority_data).decode()
+    bundle = builders.config_map("kube-root-ca.crt", {"ca.crt": authority})
+    with contextlib.suppress(kube.AlreadyExists):  # the second box in the same namespace
+        await builders.create_service_account(client, namespace, "default")
+        await client.send(requests.create(requests.CONFIG_MAPS.path(namespace), bundle))
+
+
+async def eventually_logged(here: Box, pod: str, text: str = "\n", container: str = "main") -> None:
+    async def look() -> None:
+        assert text in here.log(pod, container)
+
+    await eventually(look)
+
+
+async def test_a_pod_runs_to_its_end_and_leaves_nothing(
+    control_plane: ControlPlane, namespace: str, tmp_path: Path
+) -> None:
+    async with box(control_plane, namespace, tmp_path) as here:
+        await here.create("hello", shell("echo hello from $HOSTNAME; hostname; exit 3"))
+        pod = await here.until_phase("hello", "Failed")
+        [status] = pod["status"]["containerStatuses"]
+        assert status["state"]["terminated"]["exitCode"] == 3
+        assert here.log("hello") == "hello from hello\nhello\n"
+        await here.delete("hello")
+        await here.until_gone("hello")
+        await here.until_clean()
+
+
+EVERYTHING = """
+import json, os, pathlib, ssl, time, urllib.request
+
+account = pathlib.Path("/var/run/secrets/kubernetes.io/serviceaccount")
+host, port = os.environ["KUBERNETES_SERVICE_HOST"], os.environ["KUBERNETES_SERVICE_PORT"]
+request = urllib.request.Request(
+    f"https://{host}:{port}/apis/authentication.k8s.io/v1/selfsubjectreviews",
+    data=json.dumps({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}).encode(),
+    headers={"Authorization": "Bearer " + (account / "token").read_text(), "Content-Type": "application/json"},
+)
+tls = ssl.create_default_context(cafile=account / "ca.crt")
+answer = json.load(urllib.request.urlopen(request, context=tls))
+read = lambda path: pathlib.Path(path).read_text().strip()
+print(json.dumps({
+    "user": answer["status"]["userInfo"]["username"],
+    "namespace": read(account / "namespace"),
+    "init": read("/work/prepared"),
+    "config": sorted(os.listdir("/config")),
+    "single": read("/etc/single.conf"),
+    "secret": [read("/secrets/key"), oct(os.stat("/secrets/key").st_mode & 0o777)],
+    "labels": read("/info/labels"),
+    "memory": read("/info/memory"),
+    "env": [os.environ[name] for name in ("RATE", "PASSWORD", "NAME", "CPU", "ALL_rate", "BOTH", "IP")],
+}), flush=True)
+pathlib.Path("/dev/termination-log").write_text("all is read")
+while not os.path.exists("/work/stop"): time.sleep(0.02)
+"""
+
+
+def everything() -> dict[str, Any]:
+    env: list[dict[str, Any]] = [
+        {"name": "RATE", "valueFrom": {"configMapKeyRef": {"name": "settings", "key": "rate"}}},
+        {"name": "PASSWORD", "valueFrom": {"secretKeyRef": {"name": "keys", "key": "key"}}},
+        {"name": "NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
+        {"name": "CPU", "valueFrom": {"resourceFieldRef": {"resource": "limits.cpu"}}},
+        {"name": "BOTH", "value": "$(RATE)-$(PASSWORD)"},
+        {"name": "IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
+    ]
+    items: list[dict[str, Any]] = [
+        {"path": "labels", "fieldRef": {"fieldPath": "metadata.labels"}},
+        {"path": "memory", "resourceFieldRef": {"containerName": "main", "resource": "limits.memory"}},
+    ]
+    volumes: list[dict[str, Any]] = [
+        {"name": "work", "emptyDir": {}},
+        {"name": "config", "configMap": {"name": "settings"}},
+        {"name": "secret", "secret": {"secretName": "keys", "defaultMode": 0o400}},
+        {"name": "info", "downwardAPI": {"items": items}},
+    ]
+    mounts: list[dict[str, Any]] = [
+        {"name": "work", "mountPath": "/work"},
+        {"name": "config", "mountPath": "/config"},
+        {"name": "config", "mountPath": "/etc/single.conf", "subPath": "rate"},
+        {"name": "secret", "mountPath": "/secrets"},
+        {"name": "info", "mountPath": "/info"},
+    ]
+    work = mounts[:1]
+    main = python(
+        EVERYTHING,
+        env=env,
+        envFrom=[{"prefix": "ALL_", "configMapRef": {"name": "settings"}}],
+        resources={"limits": {"cpu": "500m", "memory": "1Gi"}},
+        volumeMounts=mounts,
+        readinessProbe={"exec": {"command": ["test", "-e", "/work/ready"]}, "periodSeconds": 1},
+    )
+    sidecar = shell("trap 'echo bye; exit 0' TERM; touch /work/up; while :; do sleep 0.05; done", "proxy")
+    sidecar |= {"restartPolicy": "Always", "volumeMounts": work}
+    sidecar["startupProbe"] = {"exec": {"command": ["test", "-e", "/work/up"]}, "periodSeconds": 1}
+    init = shell("test -e /work/up && echo yes > /work/prepared", "prepare", volumeMounts=work)
+    return {"containers": [main], "initContainers": [sidecar, init], "volumes": volumes}
+
+
+async def test_a_pod_has_all_that_the_api_promises_it(
+    control_plane: ControlPlane, namespace: str, tmp_path: Path
+) -> None:
+    async with box(control_plane, namespace, tmp_path) as here:
+        for kind, name, fields in (
+            ("configmaps", "settings", {"data": {"rate": "0.5"}}),
+            ("secrets", "keys", {"stringData": {"key": "hidden"}}),
+        ):
+            path = kube.Resource("", "v1", kind).path(namespace)
+            await here.client.send(requests.create(path, {"metadata": {"name": name}, **fields}))
+        pod = {
+            "metadata": {"name": "all", "labels": {"team": "vision"}},
+            "spec": {**everything(), "restartPolicy": "Never"},
+        }
+        await here.client.send(requests.create(requests.PODS.path(namespace), pod))
+        running = await here.until_phase("all", "Running")
+        await eventually_logged(here, "all")
+        assert json.loads(here.log("all")) == {
+            "user": f"system:serviceaccount:{namespace}:default",
+            "namespace": namespace,
+            "init": "yes",
+            "config": ["rate"],
+            "single": "0.5",
+            "secret": ["hidden", "0o400"],
+            "labels": 'team="vision"',
+            "memory": str(1 << 30),
+            "env": ["0.5", "hidden", "all", "1", "0.5", "0.5-hidden", "127.0.0.1"],
+        }
+        assert [c["ready"] for c in running["status"]["containerStatuses"]] == [False]
+        await here.run("all", "touch /work/ready")
+        await here.until("all", lambda pod: pod["status"]["containerStatuses"][0]["ready"])
+        assert "2/2     Running" in here.kubectl("get", "pod", "all")
+        described = here.kubectl("describe", "pod", "all")
+        assert "Container started" in described
+        await here.run("all", "touch /work/stop")
+        ended = await here.until_phase("all", "Succeeded")
+        assert ended["status"]["containerStatuses"][0]["state"]["terminated"]["message"] == "all is read"
+        assert here.log("all", "proxy").endswith("bye\n")
+
+
+def first(pod: Any) -> Any:
+    return pod["status"].get("containerStatuses", [{}])[0]
+
+
+async def test_failures_are_restarted_and_missing_objects_waited_for_in_a_kubelets_words(
+    control_plane: ControlPlane, namespace: str, tmp_path: Path
+) -> None:
+    async with box(control_plane, namespace, tmp_path) as here:
+        policy = {"restartPolicy": "OnFailure"}
+        crash = shell("echo run; echo broken >&2; exit 7", terminationMessagePolicy="FallbackToLogsOnError")
+        await here.create("crash", crash, **policy)
+        source = {"configMapKeyRef": {"name": "later", "key": "rate"}}
+        late = shell("echo $RATE", env=[{"name": "RATE", "valueFrom": source}])
+        await here.create("late", late, **policy)
+        await here.create("no-command", {"name": "main", "image": "python:3"}, **policy)
+        missing = {"name": "files", "configMap": {"name": "later"}}
+        await here.create("mounts", shell("true"), volumes=[missing])
+
+        looped = await here.until(
+            "crash", lambda pod: "waiting" in first(pod).get("state", {}) and first(pod)["restartCount"]
+        )
+        assert looped["status"]["phase"] == "Running"
+        assert first(looped)["state"]["waiting"]["reason"] == "CrashLoopBackOff"
+        assert first(looped)["state"]["waiting"]["message"].startswith(
+            "back-off 1s restarting failed container=main"
+        )
+        ended = first(looped)["lastState"]["terminated"]
+        assert (ended["exitCode"], ended["reason"], ended["message"]) == (7, "Error", "run\nbroken")
+        assert here.log("crash", previous=True) == "run\nbroken\n"
+
+        waiting = await here.until(
+            "late", lambda pod: first(pod).get("state", {}).get("waiting", {}).get("message")
+        )
+        assert first(waiting)["state"]["waiting"] == {
+            "reason": "CreateContainerConfigError",
+            "message": f"couldn't find key rate in ConfigMap {namespace}/later",
+        }
+        refused = await here.until(
+            "no-command", lambda pod: first(pod).get("state", {}).get("waiting", {}).get("message")
+        )
+        assert first(refused)["state"]["waiting"]["reason"] == "CreateContainerError"
+        assert 'configmap "later" not found' in here.kubectl("events", "--for", "pod/mounts")
+        later = builders.config_map("later", {"rate": "0.1"})
+        await here.client.send(requests.create(requests.CONFIG_MAPS.path(namespace), later))
+        await here.until_phase("late", "Succeeded")
+        await here.until_phase("mounts", "Succeeded")
+        assert here.log("late") == "0.1\n"
+
+
+async def test_probes_kill_and_hooks_are_run(
+    control_plane: ControlPlane, namespace: str, tmp_path: Path
+) -> None:
+    server = "from http.server import *; s = HTTPServer(('127.0.0.1', {port}), SimpleHTTPRequestHandler)"
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    async with box(control_plane, namespace, tmp_path) as here:
+        soon = {"periodSeconds": 1, "failureThreshold": 1}
+        liveness = {"exec": {"command": ["sh", "-c", "echo ill; exit 1"]}, **soon, "initialDelaySeconds": 1}
+        await here.create("ill", shell("sleep 600", livenessProbe=liveness), terminationGracePeriodSeconds=1)
+        web = python(
+            server.format(port=port) + "; s.serve_forever()", ports=[{"name": "web", "containerPort": port}]
+        )
+        web["readinessProbe"] = {"httpGet": {"path": "/", "port": "web"}, "periodSeconds": 1}
+        web["startupProbe"] = {"tcpSocket": {"port": port}, "periodSeconds": 1, "failureThreshold": 60}
+        hook = {"exec": {"command": ["sh", "-c", f"echo stopped > {tmp_path}/hook"]}}
+        start = {"exec": {"command": ["sh", "-c", f"echo started > {tmp_path}/post"]}}
+        web["lifecycle"] = {"preStop": hook, "postStart": start}
+        await here.create("web", web)
+        await here.until("web", lambda pod: first(pod).get("ready"))
+        assert (tmp_path / "post").read_text() == "started\n"
+        with await here.runtime.connect(namespace, "web", port) as connection:
+            connection.sendall(b"HEAD / HTTP/1.0\r\n\r\n")
+            assert b"200 OK" in await asyncio.to_thread(connection.recv, 1000)
+        await here.delete("web")
+        await here.until_gone("web")
+        assert (tmp_path / "hook").read_text() == "stopped\n"
+        failed = await here.until_phase("ill", "Failed")
+        assert first(failed)["state"]["terminated"]["exitCode"] == 143
+        assert "Liveness probe failed: ill" in here.kubectl("describe", "pod", "ill")
+
+
+async def test_too_much_memory_or_scratch_space_is_not_survived(
+    control_plane: ControlPlane, namespace: str, tmp_path: Path
+) -> None:
+    async with box(control_plane, namespace, tmp_path) as here:
+        limit = {"resources": {"limits": {"memory": "64Mi"}}}
+        await here.create(
+            "hungry", python("x = bytearray(300_000_000)\nimport time; time.sleep(600)", **limit)
+        )
+        scratch = {"name": "scratch", "emptyDir": {"sizeLimit": "1Mi"}}
+        mounts = [{"name": "scratch", "mountPath": "/scratch"}]
+        line = "head -c 3000000 /dev/zero > /scratch/big; sleep 600"
+        await here.create("full", shell(line, volumeMounts=mounts), volumes=[scratch])
+        hungry = await here.until_phase("hungry", "Failed")
+        assert first(hungry)["state"]["terminated"]["reason"] == "OOMKilled"
+        assert first(hungry)["state"]["terminated"]["exitCode"] == 137
+        full = await here.until_phase("full", "Failed")
+        assert full["status"]["reason"] == "Evicted"
+        assert full["status"]["message"].startswith(
+            'Usage of EmptyDir volume "scratch" exceeds the limit "1Mi"'
+        )
+
+
+async def test_a_restarted_kubelet_doubles_nothing_and_tells_what_was_lost(
+    control_plane: ControlPlane, namespace: str, tmp_path: Path
+) -> None:
+    async with box(control_plane, namespace, tmp_path) as here:
+        await here.create("once", shell("echo one; sleep 600"))
+        await here.create("again", shell("echo one; sleep 600"), restartPolicy="Always")
+        await here.create("done", shell("echo done"))
+        await here.create("deleted", shell("echo one; sleep 600"))
+        await here.create("limited", shell("sleep 600"), restartPolicy="Always", activeDeadlineSeconds=3)
+        await here.until_phase("done", "Succeeded")
+        for name in ("once", "again", "deleted", "limited"):
+            await here.until(name, lambda pod: first(pod).get("ready"))
+    plane, stopped = control_plane, namespace
+    plane.kubectl("-n", stopped, "delete", "pod", "deleted", "--wait=false")
+    async with box(control_plane, namespace, tmp_path) as here:
+        lost = await here.until_phase("once", "Failed")
+        assert first(lost)["state"]["terminated"]["reason"] == "ContainerStatusUnknown"
+        assert any(each["type"] == "DisruptionTarget" for each in lost["status"]["conditions"])
+        again = await here.until(
+            "again", lambda pod: first(pod).get("ready") and first(pod)["restartCount"] == 1
+        )
+        assert first(again)["lastState"]["terminated"]["exitCode"] == 137
+        await here.until_gone("deleted")
+        assert here.log("done") == "done\n"
+        limited = await here.until_phase("limited", "Failed")
+        assert limited["status"]["reason"] == "DeadlineExceeded"
+
+
+async def test_a_terminal_can_be_attached_to_a_container(
+    control_plane: ControlPlane, namespace: str, tmp_path: Path
+) -> None:
+    async with box(control_plane, namespace, tmp_path) as here:
+        await here.create("main", shell("sleep 600"))
+        await here.until("main", lambda pod: first(pod).get("ready"))
+        attached = await here.runtime.exec(namespace, "main", "main", ["/bin/sh"], stdin=True, tty=True)
+        assert attached.stdin is not None
+        attached.resize(91, 33)
+        os.write(attached.stdin, b"stty size; hostname; exit 5\n")
+        assert await attached.wait() == 5
+        output = await asyncio.to_thread(os.read, attached.stdout, 10_000)
+        assert b"33 91" in output
+        for end in (attached.stdin, attached.stdout):
+            os.close(end)
+        with pytest.raises(NoSuchContainer, match="not found"):
+            await here.runtime.exec(namespace, "main", "other", ["true"], stdin=False, tty=False)
