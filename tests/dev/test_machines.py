@@ -26,6 +26,7 @@ def as_nobody(binaries: str) -> None:
         return
     linux_namespaces.unshare_mounts()
     linux_namespaces._mount(str(locate().folder), binaries, "", linux_namespaces.MS_BIND)
+    os.environ["HOME"] = binaries
     become(NOBODY)
 
 
@@ -45,7 +46,7 @@ def started(folder: Path, how: str) -> Iterator[tuple[TestBox, str]]:
     (folder / "bin").mkdir()
     binaries = str(folder / "bin" if how == "as_nobody" else locate().folder)
     command = [sys.executable, "-m", __name__, how, "dev", "up", "--binaries", binaries]
-    environ = {**os.environ, **box.environ, "HOME": str(folder)}
+    environ = {**os.environ, **box.environ}
     try:
         done = subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
