@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 import msgspec
+from msgspec import Struct
 from process import Measured
 
 from tests.controller.cluster import Manifest, tfjob
@@ -13,9 +14,24 @@ from tfyard.controller import crds
 from tfyard.testing import ControlPlane, builders
 
 PARALLEL = 32
+PREFIX = "job-"
+"""Of the names of all jobs that are measured."""
 UNREAD = msgspec.json.Decoder(msgspec.Raw)
 
 T = TypeVar("T")
+
+
+class Scenario(Struct, frozen=True):
+    jobs: int
+    replicas: int
+    namespaces: int = 1
+
+    def __str__(self) -> str:
+        return f"{self.jobs}x{self.replicas}" + (f" in {self.namespaces}" if self.namespaces > 1 else "")
+
+    @property
+    def total(self) -> int:
+        return self.jobs * self.replicas
 
 
 @asynccontextmanager
@@ -46,5 +62,5 @@ async def in_parallel(things: Iterable[T], work: Callable[[T], Awaitable[Any]]) 
     await asyncio.gather(*(worker() for _ in range(PARALLEL)))
 
 
-def manifests(jobs: int, replicas: int) -> list[Manifest]:
-    return [tfjob(f"job-{number}", Worker=replicas) for number in range(jobs)]
+def manifests(scenario: Scenario) -> list[Manifest]:
+    return [tfjob(f"{PREFIX}{number}", Worker=scenario.replicas) for number in range(scenario.jobs)]

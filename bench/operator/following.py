@@ -40,10 +40,12 @@ class View(Struct, frozen=True):
 
 
 class Follower:
-    """When each object of a collection was first seen, and first seen to have succeeded."""
+    """When each object of a collection was first seen, seen running, and seen to have succeeded."""
 
-    def __init__(self) -> None:
+    def __init__(self, prefix: str) -> None:
+        self._prefix = prefix
         self.seen: dict[str, float] = {}
+        self.running: dict[str, float] = {}
         self.succeeded: dict[str, float] = {}
         self._news = asyncio.Event()
 
@@ -69,14 +71,19 @@ class Follower:
 
     def _note(self, view: View, now: float) -> None:
         name = view.metadata.name
+        if not name.startswith(self._prefix):
+            return
         self.seen.setdefault(name, now)
+        if view.status.phase == "Running":
+            self.running.setdefault(name, now)
         if view.has_succeeded:
             self.succeeded.setdefault(name, now)
 
 
 @asynccontextmanager
-async def following(client: Client, path: str) -> AsyncIterator[Follower]:
-    follower = Follower()
+async def following(client: Client, path: str, prefix: str = "") -> AsyncIterator[Follower]:
+    """Those whose names begin with `prefix`."""
+    follower = Follower(prefix)
     task = asyncio.create_task(follower.follow(client, path))
     try:
         yield follower

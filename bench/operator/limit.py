@@ -4,7 +4,7 @@ import asyncio
 import time
 from datetime import UTC, datetime
 
-from box import UNREAD, box, in_parallel, manifests
+from box import UNREAD, Scenario, box, in_parallel, manifests
 from following import following
 
 from tests.controller.cluster import Manifest
@@ -31,12 +31,14 @@ def everything(namespace: str, jobs: list[Manifest]) -> list[list[Request]]:
     return [first, pods]
 
 
-async def bare_loop(jobs: int, replicas: int) -> float:
+async def bare_loop(scenario: Scenario) -> float:
     """Watched as the operators are: watching costs, too."""
     async with box() as (plane, namespace), plane.client() as client:
         elsewhere = await builders.create_namespace(client, "warm-up")
-        await make(client, everything(elsewhere, manifests(1, 2)))  # the first of a kind takes seconds
-        turns = everything(namespace, manifests(jobs, replicas))
+        await make(
+            client, everything(elsewhere, manifests(Scenario(1, 2)))
+        )  # the first of a kind takes seconds
+        turns = everything(namespace, manifests(scenario))
         async with (
             following(client, requests.PODS.path(namespace)) as pods,
             following(client, TFJOBS.path(namespace)),
@@ -44,7 +46,7 @@ async def bare_loop(jobs: int, replicas: int) -> float:
             await asyncio.sleep(1)
             began = time.monotonic()
             await make(client, turns)
-            return await pods.reach(pods.seen, jobs * replicas) - began
+            return await pods.reach(pods.seen, scenario.total) - began
 
 
 async def make(client: Client, turns: list[list[Request]]) -> None:

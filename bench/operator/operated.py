@@ -1,12 +1,13 @@
 """A scenario with an operator, known by its command line only."""
 
 import asyncio
+import itertools
 import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
-from box import UNREAD, box, in_parallel, manifests
-from following import following, lags
+from box import PREFIX, UNREAD, Scenario, box, in_parallel, manifests
+from following import Follower, following, lags
 from msgspec import Struct
 from process import Measured, started
 from server import Counting, Counts, counts
@@ -26,6 +27,17 @@ class Figures(Struct, frozen=True, kw_only=True):
     cpu: float
     memory: float
     counts: Counts
+
+
+class Watched(Struct, frozen=True):
+    client: Counting
+    namespaces: list[str]
+    where: str
+    """The namespace that is followed; empty: all."""
+    pods: Follower
+    jobs: Follower
+    process: Measured
+    server: Measured
 
 
 @asynccontextmanager
@@ -57,26 +69,42 @@ async def final(client: Client) -> Counts:
     return now
 
 
-async def operated(command: str, jobs: int, replicas: int, kubelet_first: bool) -> Figures:
+@asynccontextmanager
+async def watched(command: str, scenario: Scenario) -> AsyncIterator[Watched]:
+    """An operator that is warm, and whoever follows what it does."""
     async with AsyncExitStack() as stack:
         plane, namespace = await stack.enter_async_context(box())
         client = await stack.enter_async_context(Counting(plane.admin))
-        pods = await stack.enter_async_context(following(client, requests.PODS.path(namespace)))
-        done = await stack.enter_async_context(following(client, TFJOBS.path(namespace)))
+        more = [await builders.create_namespace(client, "bench") for _ in range(scenario.namespaces - 1)]
+        where = "" if more else namespace
+        pods = await stack.enter_async_context(following(client, requests.PODS.path(where), PREFIX))
+        jobs = await stack.enter_async_context(following(client, TFJOBS.path(where), PREFIX))
         process = await stack.enter_async_context(at_work(command, plane))
-        kubelet = ScriptedKubelet(client, Script(run_for=0.0), namespace)
+        yield Watched(client, [namespace, *more], where, pods, jobs, process, Measured(plane.apiserver.pid))
+
+
+async def create(scenario: Scenario, world: Watched) -> None:
+    """All jobs, spread over the namespaces; returns when the server has taken them."""
+    targets = zip(itertools.cycle(world.namespaces), manifests(scenario))
+    requested = [requests.create(TFJOBS.path(namespace), job) for namespace, job in targets]
+    await in_parallel(requested, lambda request: world.client.send(request, UNREAD))
+
+
+async def operated(command: str, scenario: Scenario, kubelet_first: bool) -> Figures:
+    async with watched(command, scenario) as world, AsyncExitStack() as stack:
+        client, pods, jobs, process = world.client, world.pods, world.jobs, world.process
+        kubelet = ScriptedKubelet(client, Script(run_for=0.0), world.where)
         if kubelet_first:
             await stack.enter_async_context(kubelet)
         server, own, cpu = await counts(client), client.counts(), process.cpu()
         began = time.monotonic()
-        requested = [requests.create(TFJOBS.path(namespace), job) for job in manifests(jobs, replicas)]
-        await in_parallel(requested, lambda request: client.send(request, UNREAD))
-        exist = await pods.reach(pods.seen, jobs * replicas)
+        await create(scenario, world)
+        exist = await pods.reach(pods.seen, scenario.total)
         if not kubelet_first:
             await stack.enter_async_context(kubelet)
-        succeeded = await done.reach(done.succeeded, jobs)
-        await pods.reach(pods.succeeded, jobs * replicas)
-        behind = lags(pods, done)
+        succeeded = await jobs.reach(jobs.succeeded, scenario.jobs)
+        await pods.reach(pods.succeeded, scenario.total)
+        behind = lags(pods, jobs)
         return Figures(
             pods=exist - began,
             done=succeeded - began,

@@ -90,8 +90,27 @@ def test_a_run_in_a_pipe_imports_only_what_it_needs(tmp_path: Path, monkeypatch:
         "hashlib",
         "importlib.util",
         "tempfile",
+        "ssl",
+        "typing_extensions",
     }
     assert not (never | {"urllib.request", "concurrent.futures.thread", "tfyard.kube"}) & modules
+
+
+@pytest.mark.processes
+def test_the_garbage_collector_does_not_run_while_a_run_is_prepared(tmp_path: Path) -> None:
+    script = """
+import gc, sys
+from tfyard.__main__ import main
+gc.callbacks.append(lambda phase, info: print("collected", file=sys.stderr))
+sys.argv = ["tfyard", "run", "train.py"]
+main()
+"""
+    (tmp_path / "train.py").touch()
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert "job succeeded" in done.stdout
+    assert done.stderr == ""
 
 
 @pytest.mark.processes
@@ -132,6 +151,27 @@ def test_a_supervisor_imports_next_to_nothing() -> None:
     assert {name for name in modules if name.startswith("tfyard.node.")} == {
         f"tfyard.node.{name}" for name in ours
     }
+
+
+@pytest.mark.processes
+def test_a_supervisor_imports_what_starts_and_ends_need_before_the_first(tmp_path: Path) -> None:
+    script = """
+import os, socket, sys
+from tfyard.node import supervisor
+ours, theirs = socket.socketpair()
+ours.close()
+os._exit = lambda code: print(*sys.modules)
+supervisor.main(theirs.detach(), namespaces=False, scratch=sys.argv[1])
+"""
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    env = {"PYTHONPATH": str(Path(__file__).parents[2] / "src")}
+    command = [sys.executable, "-S", "-c", script, str(scratch)]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
+    modules = set(done.stdout.split())
+    assert modules >= {"resource", "warnings"}
+    assert "shutil" not in modules
+    assert not scratch.exists()
 
 
 def test_a_typo_is_worth_an_import(tmp_path: Path) -> None:

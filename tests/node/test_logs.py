@@ -50,9 +50,22 @@ def test_whoever_is_no_screen_gets_every_line(tmp_path: Path) -> None:
     total = 3 * BEHIND // 10
     path.write_bytes(b"123456789\n" * total)
     follower = Follower("w", path)
-    first = list(follower.read())
+    told: list[object] = list(follower.read())
     assert follower.is_behind
-    assert count([*first, *follower.close()]) == total
+    told += follower.close()
+    assert count(told) == total
+    flood = [item.is_flood for item in told if isinstance(item, Lines)]
+    assert (flood[0], flood[-1]) == (True, False)
+
+
+def test_a_screen_waits_for_the_end_of_a_flood_and_reads_a_burst_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    follower = Follower("w", path, for_screen=True)
+    path.write_bytes(b"123456789\n" * (BEHIND // 20))
+    assert follower.is_behind
+    path.write_bytes(b"123456789\n" * (BEHIND // 5))
+    assert not follower.is_behind
+    assert [type(item) for item in follower.read()] == [Skipped, Lines]
 
 
 def test_nobody_is_told_of_no_lines(tmp_path: Path) -> None:
@@ -67,7 +80,7 @@ def test_a_line_without_end_is_not_held_in_memory(tmp_path: Path, for_screen: bo
     path = tmp_path / "log"
     path.write_bytes(b"x" * (5 * LONGEST_LINE))
     follower = Follower("w", path, for_screen=for_screen)
-    for _ in range(30):
+    while follower.is_behind:
         assert not [item for item in follower.read() if isinstance(item, Lines)]
     assert len(follower._partial) <= 4 * longest
     (line,) = follower.close()

@@ -1,6 +1,8 @@
 """`tfyard run`: the job on this machine, as real processes."""
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
@@ -119,6 +121,7 @@ def command(dry_run: bool, quiet: bool, verbose: bool, output: str, **options: A
         from tfyard.node import launch
 
         launch.ahead()
+    _import_dependencies()
     from tfyard.cli import problems
     from tfyard.local.prepare import prepare
     from tfyard.local.settings import Settings
@@ -133,6 +136,27 @@ def command(dry_run: bool, quiet: bool, verbose: bool, output: str, **options: A
         _print_commands(prepared, output)
     else:
         sys.exit(_follow(prepared, output, quiet=quiet, verbose=verbose))
+
+
+def _import_dependencies() -> None:
+    """Without what they use if it is installed, but no run needs: TLS in asyncio, and types of later Pythons."""
+    with _hidden("ssl"):
+        import asyncio  # noqa: F401
+    with _hidden("typing_extensions"):
+        import msgspec  # noqa: F401
+
+
+@contextmanager
+def _hidden(module: str) -> Iterator[None]:
+    """As if it were not installed."""
+    before = sys.modules.get(module)
+    sys.modules[module] = None  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        del sys.modules[module]
+        if before is not None:
+            sys.modules[module] = before
 
 
 def _with_target(options: dict[str, Any]) -> dict[str, Any]:

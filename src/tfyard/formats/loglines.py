@@ -28,8 +28,8 @@ _COLOUR = r"\x1b(?:\[[0-9;:]*m)?"
 
 LONGEST = 2_000
 """Longer lines are data, not a report."""
-FLOOD, MOST_LINES = 200_000, 1_000
-"""Characters, reports: a program that writes more at once is sampled."""
+SAMPLE, MOST_LINES = 20, 1_000
+"""Of a flood, the last twentieth of each block is read; of any block, at most so many reports."""
 _WORDS = ("step", "epoch", "eta:", "%|", "final", "held-out", "test")
 """Every line that is understood has one of them."""
 COUNTS = ("step", "total", "epoch", "epochs")
@@ -46,10 +46,12 @@ class Reading(Struct, frozen=True, kw_only=True):
     epochs: int | None = None
 
 
-def read_lines(text: str, pattern: re.Pattern[str] | None = None) -> Iterator[Reading]:
+def read_lines(
+    text: str, pattern: re.Pattern[str] | None = None, *, is_flood: bool = False
+) -> Iterator[Reading]:
     """The metrics of a block of lines. Most blocks have none, and this is seen without looking at their lines."""
-    if len(text) > FLOOD:
-        text = text[text.find("\n", -FLOOD // 4) + 1 :]
+    if is_flood:
+        text = text[text.find("\n", -len(text) // SAMPLE) + 1 :]
     lines = list(_candidates(without_colours(text), pattern))
     sampled = lines[:: -(len(lines) // MOST_LINES + 1)]  # from the end: the last is always among them
     for line in reversed(sampled):

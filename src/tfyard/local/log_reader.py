@@ -56,7 +56,8 @@ class LogReader:
 
     def _emit_lines(self, lines: Lines) -> None:
         self._watch(run_events.Log(lines.source, lines.text))
-        readings = [self._in_epoch(lines.source, r) for r in read_lines(lines.text, self._pattern)]
+        found = read_lines(lines.text, self._pattern, is_flood=lines.is_flood)
+        readings = [self._in_epoch(lines.source, reading) for reading in found]
         self._directory.append("metrics.jsonl", *(_row(lines.source, reading) for reading in readings))
         for reading in readings:
             self._emit_metric(lines.source, reading)

@@ -3,6 +3,7 @@ us. A follower for a screen that is too slow skips lines, and says how many; the
 
 import os
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,9 +11,10 @@ from msgspec import Struct
 
 from tfyard.formats.loglines import without_colours
 
-CHUNK = 1 << 18
-BEHIND = 1 << 20
-"""Bytes; a screen's follower that is further behind jumps to the end: nobody reads that fast."""
+CHUNK = 1 << 15
+"""Bytes; larger ones take longer in all, because each of their copies is memory that must be asked for."""
+BEHIND = 1 << 18
+"""Bytes; more than that unread is a flood. A screen's follower jumps to its end: nobody reads that fast."""
 SCREEN_LINE, LONGEST_LINE = 4_000, 1 << 20
 """Characters of a line that are kept, for a screen and for everybody else."""
 TAIL_BYTES, TAIL_LINES = 2_048, 80
@@ -34,6 +36,8 @@ class Lines(Struct, frozen=True):
 
     source: str
     text: str
+    is_flood: bool = False
+    """Much more is waiting to be read."""
 
 
 class Unfinished(Struct, frozen=True):
@@ -61,6 +65,7 @@ class Follower:
         self.source, self.path = source, path
         self._for_screen = for_screen
         self._longest = SCREEN_LINE if for_screen else LONGEST_LINE
+        self._kept = 4 * self._longest  # bytes of a character
         self._offset = 0
         self._partial = b""
         self._is_rewritten = False
@@ -76,14 +81,15 @@ class Follower:
             assert self._descriptor is not None
             data = os.pread(self._descriptor, CHUNK, self._offset)
             self._offset += len(data)
-            yield from self._split(data)
-        if self._partial != self._shown:
+            yield from self._split(data, is_flood=behind > BEHIND)
+        if behind <= CHUNK and self._partial != self._shown:  # else its end may be there already
             self._shown = self._partial
             yield Unfinished(self.source, clean(self._partial, self._longest), self._is_rewritten)
 
     @property
     def is_behind(self) -> bool:
-        return self._behind() > 0
+        """Whether to read on at once. A screen can wait for the end of a flood: it jumps there."""
+        return 0 < self._behind() <= (BEHIND if self._for_screen else sys.maxsize)
 
     def close(self) -> Iterator[Found]:
         """The rest, including a last line without a line break."""
@@ -122,17 +128,19 @@ class Follower:
         self._partial, self._is_rewritten = b"", False
         return count + (1 if rest else 0)
 
-    def _split(self, data: bytes) -> Iterator[Lines]:
+    def _split(self, data: bytes, *, is_flood: bool) -> Iterator[Lines]:
         end = data.rfind(b"\n")
         rest = data[end + 1 :]
         if end >= 0:
-            yield Lines(self.source, clean_lines(self._partial + data[:end], self._longest))
+            yield Lines(self.source, clean_lines(self._partial + data[:end], self._longest), is_flood)
             self._is_rewritten, self._shown = False, b""
+        elif len(self._partial) == self._kept and b"\r" not in rest:
+            return
         else:
             rest = self._partial + rest
         self._is_rewritten = self._is_rewritten or b"\r" in rest
         # What is never shown is not kept: what is beyond the longest line, and earlier states of a progress bar.
-        self._partial = _last_state(rest)[: 4 * self._longest]
+        self._partial = _last_state(rest)[: self._kept]
 
 
 def clean_lines(data: bytes, longest: int) -> str:

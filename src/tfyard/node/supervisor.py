@@ -65,6 +65,7 @@ class Supervisor:
     def serve(self) -> None:
         """Until the asker is gone."""
         self._send(event="ready", namespaces=self._namespaces)
+        self._prepare()
         while True:
             readable, _, _ = select.select([self.channel, self._wake], [], [])
             if self._wake in readable:
@@ -85,6 +86,13 @@ class Supervisor:
             os.wait4(-1, 0)
         for path in filter(os.path.isdir, self._cgroups):
             os.rmdir(path)
+
+    def _prepare(self) -> None:
+        """While the asker is still busy: the view of a container without mounts, and what Python itself imports in
+        `wait4` and, in the process of each container, in `execvpe`."""
+        self._view([])
+        import resource  # noqa: F401
+        import warnings  # noqa: F401
 
     def _receive(self) -> bool:
         data = self.channel.recv(1 << 20)
@@ -278,6 +286,17 @@ def _exit_code(status: int) -> int:
     return code if code >= 0 else 128 - code
 
 
+def _remove(directory: str) -> None:
+    try:
+        os.rmdir(directory)  # most are empty
+    except FileNotFoundError:
+        return
+    except OSError:
+        from shutil import rmtree  # takes longer to import than this process needs to end
+
+        rmtree(directory, ignore_errors=True)
+
+
 def main(fd: int, *, namespaces: bool, scratch: str) -> None:
     adopt_orphans()
     for number in (signal.SIGINT, signal.SIGHUP):
@@ -289,8 +308,5 @@ def main(fd: int, *, namespaces: bool, scratch: str) -> None:
         supervisor.serve()
     finally:
         supervisor.end()
-    if os.path.isdir(supervisor.scratch):
-        from shutil import rmtree
-
-        rmtree(supervisor.scratch, ignore_errors=True)
+    _remove(supervisor.scratch)
     os._exit(0)  # nothing is left to do, and Python would take milliseconds for it
