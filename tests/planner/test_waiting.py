@@ -5,6 +5,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from tfyard.model import Decision, Pod, Status, Wait
+from tfyard.planner.waiting import looks_due
 
 from .builders import at, begun, job, look, pod, servers, shown, workers
 
@@ -42,7 +43,28 @@ def test_a_short_wait_is_nobodys_business() -> None:
     assert found.wake_after == 1
 
 
-def test_a_pod_that_is_being_set_up_does_not_wake_anybody() -> None:
+def test_a_pod_that_is_set_up_in_silence_is_asked_about_ever_more_rarely_and_told_as_soon_as_it_speaks() -> (
+    None
+):
+    silent, status = waiting(Wait("Mount", "", at(0))), begun(ONE)
+    looks = [look(ONE, silent, status=status, now=at(seconds)) for seconds in (3, 30, 59, 60, 130)]
+    assert [found.wake_after for found in looks] == [27, 30, 1, 60, 110]
+    assert all(found.status == status for found in looks)
+    assert [looks_due(silent.wait, at(seconds)) for seconds in (29, 30, 60, 119, 120, 240)] == [
+        0,
+        1,
+        2,
+        2,
+        3,
+        4,
+    ]
+    said = Wait("Mount", 'MountVolume.SetUp failed for volume "data" : configmap "x" not found', at(0))
+    found = look(ONE, waiting(said), status=status, now=at(30))
+    assert shown(found.status)[-1] == "Waiting=True (Mount)"
+    assert found.wake_after == 30, "for it may change"
+
+
+def test_a_pod_that_waits_for_nothing_known_does_not_wake_anybody() -> None:
     found = look(ONE, pod("worker-0", "Pending"), status=begun(ONE), now=at(300))
     assert found.wake_after is None
     assert found.status == begun(ONE)

@@ -22,6 +22,7 @@ class Wait(Struct, frozen=True, gc=False):
 
     reason: WaitReason
     message: str = ""
+    """Empty: nobody has said it."""
     since: datetime | None = None
 
 

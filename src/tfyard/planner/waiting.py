@@ -19,6 +19,10 @@ PATIENCE = 30.0
 it counts as running."""
 
 
+MOUNT = "Mount"
+"""Of pods that are being set up: the kubelet says more in events only, about which somebody must ask."""
+
+
 class Review(Struct, frozen=True, kw_only=True):
     reason: str = ""
     """Of the first pod that has waited too long; empty: there is none."""
@@ -32,8 +36,10 @@ def review(situation: Situation) -> Review:
     waits = [(pod, wait, _patience(situation, pod, wait)) for pod, wait in _waits(situation)]
     if not waits:
         return Review()
-    told = sorted(((pod, wait) for pod, wait, left in waits if left <= 0), key=_is_crash)
+    long = [(pod, wait) for pod, wait, left in waits if left <= 0]
+    told = sorted((each for each in long if _has_words(each[1])), key=_is_crash)
     later = [left for _, _, left in waits if left > 0]
+    later += [_next_look(wait, situation.now) for _, wait in long if wait.reason == MOUNT]
     later += [_until_stable(pod, situation.now) for pod, _ in told if pod.running_since]
     first = told[0] if told else None
     return Review(
@@ -42,6 +48,12 @@ def review(situation: Situation) -> Review:
         crashing=frozenset(pod.uid for pod, wait in told if wait.reason == reasons.CRASH_LOOP),
         wake_after=min(later, default=None),
     )
+
+
+def looks_due(wait: Wait | None, now: datetime) -> int:
+    """How often somebody should have asked about a wait by now: after 30 s, and each time that has doubled."""
+    waited = (now - wait.since).total_seconds() if wait and wait.since else 0.0
+    return int(waited // PATIENCE).bit_length()
 
 
 def _waits(situation: Situation) -> Iterator[tuple[Pod, Wait]]:
@@ -69,6 +81,15 @@ def _patience(situation: Situation, pod: Pod, wait: Wait) -> float:
 
 def _until_stable(pod: Pod, now: datetime) -> float:
     return PATIENCE - (now - pod.running_since).total_seconds() if pod.running_since else 0.0
+
+
+def _next_look(wait: Wait, now: datetime) -> float:
+    waited = (now - wait.since).total_seconds() if wait.since else 0.0
+    return float(PATIENCE * 2 ** looks_due(wait, now) - waited)
+
+
+def _has_words(wait: Wait) -> bool:
+    return bool(wait.message) or wait.reason == reasons.CRASH_LOOP
 
 
 def _is_crash(told: tuple[Pod, Wait]) -> bool:

@@ -75,9 +75,12 @@ def test_an_init_container_may_be_what_is_waited_for() -> None:
     assert pending("PodInitializing", "", init=failing).wait == Wait("ImagePull", NOT_FOUND, at(STARTED))
 
 
-def test_a_pod_that_is_being_set_up_runs_or_has_ended_does_not_wait() -> None:
-    assert pending("ContainerCreating", "").wait is None
+def test_a_pod_that_is_being_set_up_waits_in_silence() -> None:
+    assert pending("ContainerCreating", "").wait == Wait("Mount", "", at(STARTED))
     assert read("Pending").wait is None
+
+
+def test_a_pod_that_runs_or_has_ended_does_not_wait() -> None:
     broken = {"state": {"waiting": {"reason": "ErrImagePull", "message": NOT_FOUND}}}
     running = {"state": {"running": {"startedAt": STARTED}}}
     assert pending("", "", main=running, sidecar=broken).wait is None

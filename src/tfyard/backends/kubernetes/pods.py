@@ -36,9 +36,10 @@ DISRUPTIONS = frozenset(
     )
 )
 """Pod reasons by which a kubelet says that the node ended, or does not admit the pod. A kubelet that restarts may
-refuse even a pod that ran before. Evicted is not among them: see `_is_disrupted`."""
+refuse even a pod that ran before. Evicted is not among them: see `_is_the_clusters_fault`."""
 REJECTED, OUT_OF = "Pod was rejected: ", "OutOf"
 """How messages and reasons of a kubelet that does not admit a pod begin."""
+NOT_ENDED, NOT_TAKEN = Terminated(), PodCondition()
 OWN_DEADLINE = "DeadlineExceeded"
 
 
@@ -51,8 +52,8 @@ def to_pod(view: PodView, before: Pod | None = None) -> Pod | None:
         return None
     status, trainer = view.status, _trainer(view)
     ended = _end(view, trainer) or _end_before(view, trainer)
-    restarts = _restarts(view, trainer)
-    end, taken = ended or Terminated(), _disruption(status) or PodCondition()
+    restarts, disruption = _restarts(view, trainer), _disruption(status)
+    end, taken = ended or NOT_ENDED, disruption or NOT_TAKEN
     pod = Pod(
         name=view.metadata.name,
         uid=view.metadata.uid,
@@ -70,7 +71,7 @@ def to_pod(view: PodView, before: Pod | None = None) -> Pod | None:
         wait=wait_of(view, trainer),
         restarts=restarts,
         restart_due=_is_restart_due(view, trainer),
-        disrupted=_is_disrupted(status),
+        disrupted=disruption is not None or _is_the_clusters_fault(status),
         member=_is_member(view),
         waits=_is_member(view) and not view.spec.node_name,
         final=view.metadata.annotations.get(QUEUE_RETRIES) == "false",
@@ -169,8 +170,10 @@ def _end(view: PodView, trainer: ContainerStatus | None) -> Terminated | None:
 
 def _end_before(view: PodView, trainer: ContainerStatus | None) -> Terminated | None:
     """Of the run before the present one, or before the restart that is waited for."""
-    found = ((trainer,) if trainer else ()) + tuple(_init_containers(view))
-    return next((each.last_state.terminated for each in found if each.last_state.terminated), None)
+    if trainer is not None and trainer.last_state.terminated:
+        return trainer.last_state.terminated
+    ends = (each.last_state.terminated for each in _init_containers(view))
+    return next((ended for ended in ends if ended), None)
 
 
 def _init_containers(view: PodView) -> list[ContainerStatus]:
@@ -212,11 +215,9 @@ def _goes_on(view: PodView, container: ContainerStatus) -> bool:
 # --- whose fault it was
 
 
-def _is_disrupted(status: PodStatus) -> bool:
-    """The cluster says so by DisruptionTarget. An eviction without it is the program's own fault: it used more
-    storage than it may. But whoever never started anything cannot be at fault."""
-    if _disruption(status):
-        return True
+def _is_the_clusters_fault(status: PodStatus) -> bool:
+    """Without a DisruptionTarget. Then an eviction is the program's own fault: it used more storage than it may.
+    But whoever never started anything cannot be at fault."""
     if status.phase != "Failed" or status.reason == OWN_DEADLINE:
         return False
     is_rejected = status.message.startswith(REJECTED) or status.reason.startswith(OUT_OF)
@@ -224,6 +225,7 @@ def _is_disrupted(status: PodStatus) -> bool:
 
 
 def _disruption(status: PodStatus) -> PodCondition | None:
+    """By which the cluster says that it takes the pod away, who does, and why."""
     found = (c for c in status.conditions if c.type == "DisruptionTarget" and c.status == "True")
     return next(found, None)
 

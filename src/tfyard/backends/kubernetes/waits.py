@@ -1,6 +1,6 @@
 """What keeps a pod from running: the scheduler's words in its conditions, the kubelet's in its containers.
 
-A failed mount is told in events only. A pod that is being set up, and of which nobody says more, does not wait.
+A pod that is being set up waits in silence: `setup_events` asks about it if that takes long.
 """
 
 import re
@@ -31,7 +31,9 @@ def wait_of(view: PodView, trainer: ContainerStatus | None) -> Wait | None:
     statuses = (*view.status.init_container_statuses, *view.status.container_statuses)
     waiting = (each.state.waiting for each in statuses)
     found = next((each for each in waiting if each and each.reason not in BEING_SET_UP), None)
-    return _for_the_kubelet(view, trainer, found) if found else None
+    if found is None:
+        return Wait("Mount", since=view.status.start_time) if view.status.start_time else None
+    return _for_the_kubelet(view, trainer, found)
 
 
 def _for_a_node(view: PodView) -> Wait | None:
