@@ -89,7 +89,10 @@ async def test_a_job_whose_task_crashes_again_and_again_does_not_run_and_is_not_
         before, crashes = writes(operator), status["restarts"]
         await asyncio.sleep(3)
         assert (writes(operator) - before).total() <= 1, "of the last ten seconds"
+        told = await asyncio.to_thread(control_plane.kubectl, "-n", namespace, "describe", "tfjob", "train")
         pods = (await yard.client.send(requests.get(requests.PODS.path(namespace))))["items"]
+    assert "worker-0: exits with code 3 again and again" in told
+    assert "Exit Code:" in told
     restarts = sum(pod["status"]["containerStatuses"][0]["restartCount"] for pod in pods)
     assert restarts >= crashes + 3
     ending = status["endings"][-1]

@@ -185,3 +185,6 @@ def test_a_task_that_is_not_there_explains_more_than_one_that_crashes() -> None:
     found = look(both, crashing(3, ended=60), waiting(FULL, "ps-0"), status=status, now=at(99))
     assert message(found).startswith("ps-0: 0/3 nodes")
     assert found.status.phase == "Waiting"
+    again = running(crashing(3, ended=60), since=110)
+    tried = look(both, again, waiting(FULL, "ps-0"), status=found.status, now=at(111))
+    assert tried.status.conditions == found.status.conditions, "it still does not run"

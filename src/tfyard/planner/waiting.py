@@ -17,10 +17,15 @@ from .situation import Situation
 PATIENCE = 30.0
 """Seconds that a pod waits before that is told, and that a program which crashed again and again must run before
 it counts as running."""
-
-
 MOUNT = "Mount"
 """Of pods that are being set up: the kubelet says more in events only, about which somebody must ask."""
+
+
+CRASHING = (
+    (reasons.WAITING, "True", reasons.CRASH_LOOP),
+    (reasons.RUNNING, "False", reasons.CRASH_LOOP),
+)
+"""Conditions by which a job says that its tasks crash."""
 
 
 class Review(Struct, frozen=True, kw_only=True):
@@ -59,8 +64,7 @@ def looks_due(wait: Wait | None, now: datetime) -> int:
 def _waits(situation: Situation) -> Iterator[tuple[Pod, Wait]]:
     """A program that was in a crash loop and runs again is likely to crash again: without patience, the status
     would change twice at each crash."""
-    before = situation.before.condition(reasons.WAITING)
-    was_crashing = before is not None and (before.status, before.reason) == ("True", reasons.CRASH_LOOP)
+    was_crashing = any((c.type, c.status, c.reason) in CRASHING for c in situation.before.conditions)
     for role in situation.census:
         for pod in (*role.pending, *role.running):
             if pod.wait:
