@@ -52,7 +52,7 @@ def test_what_is_documented_is_what_the_operator_asks_for() -> None:
         ("apiextensions.k8s.io", "customresourcedefinitions", v) for v in ("create", "get", "patch")
     }
     jobs = [each for resource in (TFJOBS, OLD_TFJOBS) for each in permissions.of_jobs(resource.group)]
-    work = asked(*jobs, *permissions.of_children(), permissions.EVENTS, permissions.POD_EVENTS) | finalizers
+    work = asked(*jobs, *permissions.of_children(), permissions.EVENTS) | finalizers
     lead = asked(permissions.of_lease("team-a"))
     assert granted(IN_EACH) == work
     assert granted(IN_ONE) == lead
