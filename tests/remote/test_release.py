@@ -137,7 +137,7 @@ def operator_access(plane: ControlPlane, client: SyncClient) -> Access:
 def assert_permitted(plane: ControlPlane, client: SyncClient, *namespaces: str) -> None:
     """Its ServiceAccount may do all that the operator asks for, there or everywhere; elsewhere nothing."""
     of_jobs = [each for group in roles.GROUPS for each in permissions.of_jobs(group)]
-    work = [*of_jobs, *permissions.of_children(), permissions.EVENTS]
+    work = [*of_jobs, *permissions.of_children(), permissions.EVENTS, permissions.POD_EVENTS]
     needed = [*permissions.in_namespaces(work, namespaces), permissions.of_lease("tfyard")]
     elsewhere = permissions.in_namespaces(work, ["default"])
     with SyncClient(operator_access(plane, client)) as operator:
