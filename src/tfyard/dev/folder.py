@@ -7,7 +7,6 @@ releases it however that process ends, and names its holder.
 
 import fcntl
 import os
-import shutil
 import struct
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -21,6 +20,7 @@ from msgspec import Struct
 from tfyard.errors import Usage
 from tfyard.formats.metadata import DNS_LABEL
 from tfyard.model.names import MAX_LABEL
+from tfyard.node import volumes
 
 T = TypeVar("T")
 
@@ -200,10 +200,5 @@ def _read(path: Path, kind: type[T]) -> T | None:
 def _remove(path: Path) -> None:
     if not path.is_dir() or path.is_symlink():
         path.unlink(missing_ok=True)
-        return
-    try:
-        shutil.rmtree(path)
-    except PermissionError:  # a program made its directories read-only, as Go does with its modules
-        for folder, _, _ in os.walk(path):
-            Path(folder).chmod(0o700)
-        shutil.rmtree(path)
+    else:
+        volumes.remove(path)

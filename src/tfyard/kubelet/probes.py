@@ -6,11 +6,16 @@ from collections.abc import Awaitable, Callable
 
 import aiohttp
 
+from tfyard.errors import TfyardError
 from tfyard.kubelet.engine import Engine, Process
 from tfyard.model import Manifest
 
 NOT_SUPPORTED = "gRPC probes are not supported by this node; the probe is taken to succeed"
 FOREVER = float("inf")
+
+
+class NoSuchPort(TfyardError):
+    """No port of the container has that name."""
 
 
 class Target:
@@ -25,7 +30,7 @@ class Target:
             return await self._check(action, None if timeout == FOREVER else timeout)
         except TimeoutError:
             return f"timed out after {timeout:g}s"
-        except (OSError, aiohttp.ClientError) as error:
+        except (OSError, aiohttp.ClientError, NoSuchPort) as error:
             return str(error) or type(error).__name__
 
     async def _check(self, action: Manifest, timeout: float | None) -> str:
@@ -59,6 +64,8 @@ class Target:
     def _port(self, port: int | str) -> int:
         """A number, or the name of one of the container's ports."""
         named = {each.get("name"): each["containerPort"] for each in self._container.get("ports") or []}
+        if isinstance(port, str) and port not in named:
+            raise NoSuchPort(f"the container has no port {port}")
         return int(named.get(port, port))
 
     def kill(self) -> None:
