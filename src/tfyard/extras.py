@@ -19,12 +19,14 @@ class MissingExtra(Usage, ImportError):
 
 @contextmanager
 def needs(extra: str, what: str) -> Iterator[None]:
-    """Around imports: MissingExtra if one of them fails because a package of the extra is not installed."""
+    """Around imports: MissingExtra if one of them fails because a package of the extra is not installed. If it is
+    missed by a part that has an extra of its own, the extra of the whole is named."""
     try:
         yield
-    except ModuleNotFoundError as error:
+    except (ModuleNotFoundError, MissingExtra) as error:
         package = (error.name or "").partition(".")[0]
         if package == "tfyard":
             raise
-        name = _NAMES.get(package, package)
-        raise MissingExtra(f'{what} needs {name}: pip install "tfyard[{extra}]"') from None
+        missing = MissingExtra(f'{what} needs {_NAMES.get(package, package)}: pip install "tfyard[{extra}]"')
+        missing.name = package
+        raise missing from None

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.node.boxes import ASK, SERVER, Box, become
-from tfyard.controlplane.components import SERVICE_RANGE
+from tfyard.controlplane.components import ON_LOOPBACK
 from tfyard.dev import pod_proxy
 from tfyard.dev.connections import Listener, Stream, join
 from tfyard.dev.outside import Outside
@@ -241,7 +241,7 @@ def main(name: str, folder: str, user: str, *words: str) -> None:
     if int(user) != os.getuid():
         become(int(user))
     outside = Outside()
-    network = BoxNetwork.enter(IPv4Network(SERVICE_RANGE))
+    network = BoxNetwork.enter(IPv4Network(ON_LOOPBACK.services))
     print(json.dumps(asyncio.run(_in_box(name, Path(folder), network, outside, list(words)))))
     outside.close()
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.dev.running_box import TestBox, alive, running, until
+from tfyard.controlplane.binaries import locate
 
 pytestmark = pytest.mark.cluster
 
@@ -148,3 +149,21 @@ def test_what_cannot_be_asked_for_is_refused_before_anything_starts(tmp_path: Pa
         assert box.dev("up", *options).code == 2
     assert box.dev("up", "--binaries", str(tmp_path)).code == 1
     box.dev("down")
+
+
+@pytest.mark.long
+def test_a_component_that_does_not_start_is_named_with_what_it_said(tmp_path: Path) -> None:
+    broken = tmp_path / "bin"
+    broken.mkdir()
+    for program in locate().folder.iterdir():
+        (broken / program.name).symlink_to(program)
+    (broken / "kube-scheduler").unlink()
+    (broken / "kube-scheduler").write_text("#!/bin/sh\necho it is broken\nexit 3\n")
+    (broken / "kube-scheduler").chmod(0o755)
+    box = TestBox(tmp_path)
+    done = box.dev("up", "--binaries", str(broken))
+    assert done.code == 1
+    assert "tfyard-dev did not start: kube-scheduler ended before it was ready:\nit is broken" in done.err
+    assert box.folder.holder() is None
+    assert box.status()["phase"] == "failed"
+    assert box.dev("down").code == 0

@@ -193,10 +193,18 @@ def main() -> int:
             asyncio.run(_run(folder, journal, surroundings))
         finally:
             surroundings.leave()
-    except (TfyardError, OSError) as problem:
-        journal.failed(str(problem))
-        return 1
+    except Exception as error:
+        problem = _first(error)
+        journal.failed(str(problem) or type(problem).__name__)
+        if isinstance(problem, TfyardError | OSError):
+            return 1
+        raise
     return 0
+
+
+def _first(problem: BaseException) -> BaseException:
+    """Of those that were raised together: the others follow from it."""
+    return _first(problem.exceptions[0]) if isinstance(problem, BaseExceptionGroup) else problem
 
 
 async def _run(folder: BoxFolder, journal: Journal, surroundings: Surroundings) -> None:

@@ -103,8 +103,8 @@ def _follow(folder: BoxFolder, process: "subprocess.Popen[bytes] | None", say: S
         state = folder.state()
         if state is not None and state.phase == "ready" and not is_over:
             return state
-        if is_over or (state is not None and state.phase == "failed"):
-            raise BoxFailed(_why(folder, state))
+        if is_over:
+            raise BoxFailed(_why(folder, folder.state()))
         if state is not None and state.message != said:
             said = state.message
             say(f"    {said}")

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from tfyard.kube import KubeError
 from tfyard.kubelet import probes
 from tfyard.kubelet.engine import Ended, Engine, Process
+from tfyard.kubelet.log_times import LogTimes
 from tfyard.kubelet.runtime import ContainerState, Exited, Running, Waiting
 from tfyard.model import Manifest
 from tfyard.node.containers import ContainerConfigError, MissingObject, NoCommand
@@ -196,7 +197,9 @@ class PodContainer:
         """As a kubelet, it keeps the log of this run and of the one before."""
         log = self.log(self.restarts)
         log.parent.mkdir(parents=True, exist_ok=True)
-        self.log(self.restarts - 2).unlink(missing_ok=True)
+        old = LogTimes(self.log(self.restarts - 2))
+        for path in (old.log, old.index):
+            path.unlink(missing_ok=True)
         log.touch()
         return log
 
