@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.privileges import without_privileges
 from tfyard.errors import Usage
 from tfyard.local.interpreter import Interpreter, find, hint, search_path, write_shims
 
@@ -81,3 +82,10 @@ def test_a_module_that_was_not_found_is_told_with_the_interpreter() -> None:
         "python is /usr/bin/python (the first on PATH), which does not find tensorflow; activate"
     )
     assert hint(Interpreter("/usr/bin/python", "the first on PATH"), "ValueError: bad rate") == ""
+
+
+def test_a_folder_on_the_path_that_may_not_be_read_is_passed_over(tmp_path: Path) -> None:
+    tmp_path.chmod(0)
+    with without_privileges():
+        found = find("sh", {"PATH": f"{tmp_path}/bin:/bin"})
+    assert found.path == "/bin/sh"
