@@ -3,6 +3,8 @@
 import os
 import signal
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -98,6 +100,7 @@ def test_whoever_is_killed_nothing_is_left_and_up_works_again(tmp_path: Path, pa
     with running(tmp_path) as box:
         everyone = box.family()
         supervisors = [pid for pid in everyone if "supervisor" in Path(f"/proc/{pid}/cmdline").read_text()]
+        elsewhere = (box.folder.path / "elsewhere").readlink()
         victims = {"the box": [box.pid], "every supervisor": supervisors, "all at once": everyone}[part]
         for pid in victims:
             os.kill(pid, signal.SIGKILL)
@@ -107,6 +110,26 @@ def test_whoever_is_killed_nothing_is_left_and_up_works_again(tmp_path: Path, pa
         assert (found["phase"], found["running"]) == ("failed", False)
         box.up()
         assert box.status()["phase"] == "ready"
+        assert not elsewhere.exists()
+
+
+@pytest.mark.long
+def test_an_interrupted_up_leaves_nothing(tmp_path: Path) -> None:
+    box = TestBox(tmp_path)
+    command = [sys.executable, "-m", "tfyard", "dev", "up"]
+    environ = {**os.environ, **box.environ}
+    with subprocess.Popen(command, env=environ, stderr=subprocess.PIPE, text=True) as up:
+        assert up.stderr
+        assert up.stderr.readline() == "    etcd and kube-apiserver\n"
+        everyone = box.family()
+        elsewhere = until((box.folder.path / "elsewhere").readlink)
+        up.send_signal(signal.SIGINT)
+        said = "stopping tfyard-dev\ntfyard: tfyard-dev was stopped before it was ready\n"
+        assert up.stderr.read() == said
+    assert up.returncode == 130
+    assert alive(everyone) == []
+    assert not elsewhere.exists()
+    assert not box.folder.path.exists()
 
 
 @pytest.mark.long

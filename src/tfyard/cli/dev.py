@@ -191,12 +191,15 @@ def lines(found: "Report") -> Iterator[str]:
     """A report, for people."""
     yield f"{found.name}: {found.phase}{f' ({found.message})' if found.message else ''}"
     if found.running:
-        yield f"  Kubernetes   {found.kubernetes} at {found.server}, context {found.context} in {found.kubeconfig}"
+        if found.server:
+            where = f"{found.server}, context {found.context} in {found.kubeconfig}"
+            yield f"  Kubernetes   {found.kubernetes} at {where}"
         yield from (f"  node         {_node(node)}" for node in found.nodes)
         pods = ", ".join(f"{count} {phase}" for phase, count in found.pods.items())
         yield f"  pods         {pods or 'none'}"
         yield from (f"  job          {job.namespace}/{job.name}: {job.phase}" for job in found.jobs)
-        yield from (f"  restarted    {name}: {count} times" for name, count in found.restarts.items())
+        restarts = ", ".join(f"{name} {count}" for name, count in found.restarts.items())
+        yield from [f"  restarts     {restarts}"] if restarts else []
         yield f"  memory       {size(found.memory)} in {found.processes} processes"
     yield f"  disk         {size(found.disk)} in {found.folder}"
     yield f"  logs         {found.logs}"

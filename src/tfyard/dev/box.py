@@ -85,6 +85,7 @@ class Box:
 
     async def _control_plane(self, parts: AsyncExitStack) -> ControlPlane:
         plane = ControlPlane(binaries=Path(self.settings.binaries), place=self.place, data=self.folder.data)
+        self.folder.link(plane.folder)
         self.journal.describe(port=self.surroundings.port, kubernetes=plane.binaries.version)
         self.journal.starting("etcd and kube-apiserver")
         await parts.enter_async_context(plane)

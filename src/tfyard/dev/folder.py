@@ -117,12 +117,22 @@ class BoxFolder(Struct, frozen=True):
         """The lock goes last, so that whoever looks meanwhile sees a box that does not run."""
         if not self.path.exists():
             return
+        if self._elsewhere.is_dir():  # else whoever should have removed it has done so
+            volumes.remove(self._elsewhere.readlink())
         kept = (self.data, self._lock) if keep_data else ()
         for path in sorted(self.path.iterdir(), key=lambda path: path == self._lock):
             if path not in kept:
                 _remove(path)
         if not keep_data:
             self.path.rmdir()
+
+    @property
+    def _elsewhere(self) -> Path:
+        return self.path / "elsewhere"
+
+    def link(self, folder: Path) -> None:
+        """The box has a folder outside of this one, and if it is killed it cannot remove that."""
+        self._elsewhere.symlink_to(folder)
 
     # --- who runs
 

@@ -29,6 +29,12 @@ class BoxFailed(TfyardError):
     """The box ended before it was ready."""
 
 
+class Interrupted(TfyardError):
+    """By Ctrl-C."""
+
+    exit_code = 130
+
+
 def up(folder: BoxFolder, asked: Settings, say: Say, mirrors: Mirrors | None = None) -> State:
     """The state of a box that is ready. One that runs already is left as it is."""
     with folder.exclusively(say):
@@ -36,8 +42,18 @@ def up(folder: BoxFolder, asked: Settings, say: Say, mirrors: Mirrors | None = N
             _refuse_changes(folder.settings(), asked)
             return _follow(folder, None, say)
         settings = replace(asked, binaries=str(_binaries(asked, say, mirrors)))
+        is_new = not folder.data.exists()
         folder.prepare(settings)
-        state = _follow(folder, _start(folder), say)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        process = _start(folder)
+        try:
+            state = _follow(folder, process, say)
+        except KeyboardInterrupt:
+            say(f"stopping {folder.name}")
+            process.terminate()
+            process.wait()
+            folder.remove(keep_data=not is_new)
+            raise Interrupted(f"{folder.name} was stopped before it was ready") from None
         if settings.kubeconfig:
             previous = contexts.add(Path(settings.kubeconfig), folder.kubeconfig.read_text())
             folder.write(replace(settings, previous_context=previous))
