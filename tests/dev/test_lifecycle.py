@@ -134,7 +134,13 @@ def test_an_interrupted_up_leaves_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_two_boxes_at_once_and_the_leftovers_of_a_reboot(tmp_path: Path) -> None:
-    with running(tmp_path) as one, running(tmp_path, "--no-operator", name="other") as other:
+    mine = tmp_path / "config"
+    mine.write_text("contexts: [{name: mine, context: {}}]\ncurrent-context: mine\n")
+    options = ("--kubeconfig", str(mine), "--pretend", "example.com/thing=2")
+    with (
+        running(tmp_path, *options) as one,
+        running(tmp_path, "--no-operator", name="other") as other,
+    ):
         one.kubectl("create", "namespace", "only-here")
         assert "only-here" not in other.kubectl("get", "namespaces", "-o", "name")
         assert "tfjobs" not in other.kubectl("api-resources", "-o", "name")
@@ -143,6 +149,11 @@ def test_two_boxes_at_once_and_the_leftovers_of_a_reboot(tmp_path: Path) -> None
         os.kill(one.pid, signal.SIGKILL)
         (one.folder.path / "lock").write_text("1\n")
         one.up()
+        assert one.get("node", one.name)["status"]["allocatable"]["example.com/thing"] == "2"
+        context = ("config", "--kubeconfig", str(mine), "current-context")
+        assert one.kubectl(*context) == "tfyard-dev\n"
+        assert one.dev("down").code == 0
+        assert one.kubectl(*context) == "mine\n"
 
 
 @pytest.mark.long
@@ -168,6 +179,10 @@ def test_what_cannot_be_asked_for_is_refused_before_anything_starts(tmp_path: Pa
         done = box.dev("up", "--port", port)
     assert done.code == 1
     assert f"--port {port}: Address already in use; choose another" in done.err
+    (tmp_path / "text").write_text("a: [")
+    refused = box.dev("up", "--kubeconfig", str(tmp_path / "text"))
+    assert refused.code == 1
+    assert "text is not a kubeconfig" in refused.err
     for options in (("--pretend", "gpu"), ("--pretend", "nvidia.com/gpu=many"), ("--python", "/nowhere")):
         assert box.dev("up", *options).code == 2
     assert box.dev("up", "--binaries", str(tmp_path)).code == 1

@@ -41,7 +41,12 @@ def up(folder: BoxFolder, asked: Settings, say: Say, mirrors: Mirrors | None = N
         if folder.holder() is not None:
             _refuse_changes(folder.settings(), asked)
             return _follow(folder, None, say)
-        settings = replace(asked, binaries=str(_binaries(asked, say, mirrors)))
+        before, settings = folder.settings(), _as_before(folder.settings(), asked)
+        if settings.kubeconfig:
+            contexts.read(Path(settings.kubeconfig))  # one that cannot be used is refused now
+        settings = replace(settings, binaries=str(_binaries(asked, say, mirrors)))
+        if before.kubeconfig != settings.kubeconfig:
+            _take_out_context(before)
         is_new = not folder.data.exists()
         folder.prepare(settings)
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -56,7 +61,7 @@ def up(folder: BoxFolder, asked: Settings, say: Say, mirrors: Mirrors | None = N
             raise Interrupted(f"{folder.name} was stopped before it was ready") from None
         if settings.kubeconfig:
             previous = contexts.add(Path(settings.kubeconfig), folder.kubeconfig.read_text())
-            folder.write(replace(settings, previous_context=previous))
+            folder.write(replace(settings, previous_context=previous or settings.previous_context))
         return state
 
 
@@ -67,10 +72,22 @@ def down(folder: BoxFolder, say: Say, *, keep_data: bool) -> bool:
     with folder.exclusively(say):
         settings = folder.settings()
         _end(folder, say, keep_data)
-        if settings.kubeconfig:
-            contexts.remove(Path(settings.kubeconfig), folder.name, settings.previous_context)
+        _take_out_context(settings)
         folder.remove(keep_data=keep_data)
     return True
+
+
+def _as_before(before: Settings, asked: Settings) -> Settings:
+    """A box that was killed goes on as it was, except for what is asked for now."""
+    default, known = Settings(name=asked.name), asdict(before)
+    return replace(
+        asked, **{key: known[key] for key in known if getattr(asked, key) == getattr(default, key)}
+    )
+
+
+def _take_out_context(settings: Settings) -> None:
+    if settings.kubeconfig:
+        contexts.remove(Path(settings.kubeconfig), settings.name, settings.previous_context)
 
 
 def _binaries(asked: Settings, say: Say, mirrors: Mirrors | None) -> Path:
