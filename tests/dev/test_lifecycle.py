@@ -71,7 +71,10 @@ def test_the_operator_has_its_own_permissions_and_nothing_more(box: TestBox) -> 
     assert not {"secrets", "*.*", "customresourcedefinitions.apiextensions.k8s.io"} & set(rows)
 
 
-@pytest.mark.parametrize("name", ["operator", pytest.param("kube-apiserver", marks=pytest.mark.long)])
+LONG = [pytest.param(name, marks=pytest.mark.long) for name in ("kube-apiserver", "etcd")]
+
+
+@pytest.mark.parametrize("name", ["operator", *LONG])
 def test_a_component_that_is_killed_is_started_again(box: TestBox, name: str) -> None:
     victim = box.pid_of(name)
     before = box.status()["restarts"].get(name, 0)
