@@ -58,11 +58,11 @@ def started(folder: Path, how: str) -> Iterator[tuple[TestBox, str]]:
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can become somebody else")
 @pytest.mark.parametrize("how", ["as_nobody", "without_networks"])
 def test_the_cancer_job_trains(how: str) -> None:
-    with folder_for(NOBODY) as folder:
+    user = NOBODY if how == "as_nobody" else 0
+    with folder_for(user) as folder:
         with started(folder, how) as (box, said):
             assert ("pods share the network of this machine" in said) == (how == "without_networks")
-            owner = Path(f"/proc/{box.pid}").stat().st_uid
-            assert owner == (NOBODY if how == "as_nobody" else 0)
+            assert Path(f"/proc/{box.pid}").stat().st_uid == user
             apply(box, str(CANCER))
             wait(box, "tfjob/cancer")
             assert auc(box.kubectl("logs", "cancer-chief-0")) >= GOOD_AUC

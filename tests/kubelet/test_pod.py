@@ -52,6 +52,18 @@ async def test_a_probe_of_a_port_that_has_no_such_name_fails_in_words(
         )
 
 
+async def test_a_hook_that_cannot_be_asked_keeps_no_pod_from_ending(
+    control_plane: ControlPlane, namespace: str, tmp_path: Path
+) -> None:
+    async with box(control_plane, namespace, tmp_path) as here:
+        request = {"port": 80, "httpHeaders": [{"name": "X-Two", "value": "a\nb"}]}
+        await here.create("hooked", shell("sleep 600", lifecycle={"preStop": {"httpGet": request}}))
+        await here.until("hooked", lambda pod: first(pod).get("ready"))
+        await here.delete("hooked", 20)
+        await here.until_gone("hooked")
+        assert "PreStopHook failed" in here.kubectl("events", "--for", "pod/hooked")
+
+
 async def test_a_second_deletion_with_less_time_shortens_the_first(
     control_plane: ControlPlane, namespace: str, tmp_path: Path
 ) -> None:

@@ -101,7 +101,9 @@ class ProcessPod:
             if each.is_running and not self.stopping.is_set():
                 self.tell("Killing", f"Stopping container {each.name}", each.name)
         self.stopping.set()
-        await asyncio.gather(*(each.stop(grace) for each in chosen))
+        ends = await asyncio.gather(*(each.stop(grace) for each in chosen), return_exceptions=True)
+        for error in (end for end in ends if isinstance(end, Exception)):
+            await self._fail(error)
         if self.life is not None:
             await asyncio.wait([self.life])
         else:

@@ -6,16 +6,11 @@ from collections.abc import Awaitable, Callable
 
 import aiohttp
 
-from tfyard.errors import TfyardError
 from tfyard.kubelet.engine import Engine, Process
 from tfyard.model import Manifest
 
 NOT_SUPPORTED = "gRPC probes are not supported by this node; the probe is taken to succeed"
 FOREVER = float("inf")
-
-
-class NoSuchPort(TfyardError):
-    """No port of the container has that name."""
 
 
 class Target:
@@ -30,7 +25,11 @@ class Target:
             return await self._check(action, None if timeout == FOREVER else timeout)
         except TimeoutError:
             return f"timed out after {timeout:g}s"
-        except (OSError, aiohttp.ClientError, NoSuchPort) as error:
+        except (
+            OSError,
+            ValueError,
+            aiohttp.ClientError,
+        ) as error:  # ValueError: a header that cannot be sent
             return str(error) or type(error).__name__
 
     async def _check(self, action: Manifest, timeout: float | None) -> str:
@@ -65,7 +64,7 @@ class Target:
         """A number, or the name of one of the container's ports."""
         named = {each.get("name"): each["containerPort"] for each in self._container.get("ports") or []}
         if isinstance(port, str) and port not in named:
-            raise NoSuchPort(f"the container has no port {port}")
+            raise ValueError(f"the container has no port {port}")
         return int(named.get(port, port))
 
     def kill(self) -> None:
