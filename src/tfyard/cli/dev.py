@@ -59,6 +59,12 @@ def command() -> None:
 )
 @click.option("--no-operator", is_flag=True, help="Without TFJobs and their operator.")
 @click.option(
+    "--operator-config",
+    metavar="FILE",
+    default="",
+    help="What `tfyard operator --config` takes: drivers, say.",
+)
+@click.option(
     "--python", metavar="PATH", default="", help="The pods' Python; default: the active environment's."
 )
 @click.option("--kubeconfig", metavar="FILE", default="", help="Put the context into this file, too.")
@@ -92,7 +98,6 @@ def _settings(name: str, options: dict[str, Any]) -> "Settings":
     from tfyard.dev.folder import Settings
     from tfyard.local import interpreter
 
-    file = options["kubeconfig"]
     return Settings(
         name=name,
         binaries=options["binaries"],
@@ -101,8 +106,14 @@ def _settings(name: str, options: dict[str, Any]) -> "Settings":
         operator=not options["no_operator"],
         entrypoint=dict(map(_entrypoint, options["entrypoint"])),
         python=interpreter.find(options["python"] or None, os.environ).path,
-        kubeconfig=str(Path(file).expanduser().absolute()) if file else "",
+        operator_config=_path(options["operator_config"]),
+        kubeconfig=_path(options["kubeconfig"]),
     )
+
+
+def _path(given: str) -> str:
+    """The cluster's processes are in another folder."""
+    return str(Path(given).expanduser().absolute()) if given else ""
 
 
 def _resource(text: str) -> tuple[str, str]:

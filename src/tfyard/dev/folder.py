@@ -37,6 +37,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     port: int = 0
     pretend: dict[str, str] = {}
     operator: bool = True
+    operator_config: str = ""
+    """A file, as `tfyard operator --config` takes it; empty: none."""
     python: str = ""
     entrypoint: dict[str, str] = {}
     """Image -> the command that its containers run, unless they name one."""

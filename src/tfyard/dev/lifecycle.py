@@ -10,6 +10,7 @@ from pathlib import Path
 
 from msgspec.structs import asdict, replace
 
+from tfyard.controller.config import read_config
 from tfyard.controlplane.binaries import MissingBinaries
 from tfyard.controlplane.binaries.build import PACKAGES
 from tfyard.controlplane.binaries.download import Mirrors
@@ -42,8 +43,7 @@ def up(folder: BoxFolder, asked: Settings, say: Say, mirrors: Mirrors | None = N
             _refuse_changes(folder.settings(), asked)
             return _follow(folder, None, say)
         before, settings = folder.settings(), _as_before(folder.settings(), asked)
-        if settings.kubeconfig:
-            contexts.read(Path(settings.kubeconfig))  # one that cannot be used is refused now
+        _check_files(settings)
         settings = replace(settings, binaries=str(_binaries(asked, say, mirrors)))
         if before.kubeconfig != settings.kubeconfig:
             _take_out_context(before)
@@ -85,6 +85,14 @@ def _as_before(before: Settings, asked: Settings) -> Settings:
     )
 
 
+def _check_files(settings: Settings) -> None:
+    """What cannot be used is refused before anything starts."""
+    if settings.kubeconfig:
+        contexts.read(Path(settings.kubeconfig))
+    if settings.operator_config:
+        read_config(Path(settings.operator_config))
+
+
 def _take_out_context(settings: Settings) -> None:
     if settings.kubeconfig:
         contexts.remove(Path(settings.kubeconfig), settings.name, settings.previous_context)
@@ -110,7 +118,8 @@ def _refuse_changes(running: Settings, asked: Settings) -> None:
         if value not in (default[key], getattr(running, key)) and key != "binaries"
     ]
     if changed:
-        options = ", ".join(f"--{'no-' if key == 'operator' else ''}{key}" for key in changed)
+        names = {"operator": "no-operator", "operator_config": "operator-config"}
+        options = ", ".join(f"--{names.get(key, key)}" for key in changed)
         again = f"`tfyard dev down --keep-data --name {running.name}` first"
         raise Usage(f"{running.name} runs already, with another {options}; to change that, {again}")
 
