@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import signal
 import sys
 from contextlib import AsyncExitStack
 from ipaddress import IPv4Network
@@ -15,6 +16,7 @@ from tfyard.dev import pod_proxy
 from tfyard.dev.connections import Listener, Stream, join
 from tfyard.dev.outside import Outside
 from tfyard.dev.pod_proxy import PodProxy
+from tfyard.dev.processes import family
 from tfyard.dev.service_relay import ENDPOINT_SLICES, ServiceRelay
 from tfyard.dev.services import SERVICE_NAME
 from tfyard.kube import Client, kubeconfig, requests
@@ -70,14 +72,32 @@ async def half_closed(box: Box, outside: Outside, words: list[str]) -> Any:
     reader, writer = await asyncio.open_connection(sock=connection)
     writer.write(b"GET /large HTTP/1.0\r\n\r\n")
     writer.write_eof()
-    size = len(await reader.read())
-    os.kill(outside.process.pid, 9)
-    outside.process.wait()
+    return len(await reader.read())
+
+
+async def killed(box: Box, outside: Outside, words: list[str]) -> Any:
+    """Each of its two processes in turn, then both at once."""
+    heard = [await try_connect(outside, words[0])]
+    keeper = outside.process.pid
+    for victim in ("worker", "keeper", "worker", "both"):
+        both = family(keeper)
+        chosen = {"worker": both[1:], "keeper": both[:1], "both": both}[victim]
+        for pid in chosen:
+            os.kill(pid, signal.SIGKILL)
+        keeper = both[1] if victim == "keeper" else keeper
+        while victim != "both" and (len(family(keeper)) < 2 or set(family(keeper)) & set(chosen)):
+            await asyncio.sleep(0.02)
+        heard.append(await try_connect(outside, words[0]))
+    return heard
+
+
+async def try_connect(outside: Outside, target: str) -> str:
+    host, _, port = target.partition(":")
     try:
-        await outside.connect(host, int(port))
+        (await outside.connect(host, int(port))).close()
     except OSError as problem:
-        return [size, str(problem)]
-    return [size, "connected"]
+        return str(problem)
+    return "connected"
 
 
 PROXIED = """
@@ -209,7 +229,7 @@ async def count(box: Box, pod: PodNetwork, host: str, id: str) -> list[str]:
     return await box.lines(id, 1)
 
 
-PROGRAMS = {each.__name__: each for each in (way_out, half_closed, stay, services, many_names)}
+PROGRAMS = {each.__name__: each for each in (way_out, half_closed, killed, stay, services, many_names)}
 
 
 async def _in_box(name: str, folder: Path, network: BoxNetwork, outside: Outside, words: list[str]) -> Any:

@@ -26,7 +26,7 @@ def until(look: Callable[[], T], timeout: float = PATIENCE) -> T:
     """What `look` returns, once it is true."""
     end = time.monotonic() + timeout
     while not (found := look()) and time.monotonic() < end:
-        time.sleep(0.05)
+        time.sleep(0.2)
     assert found, f"not within {timeout:.0f} s"
     return found
 

@@ -3,6 +3,8 @@
 import os
 import signal
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -69,7 +71,10 @@ def test_the_operator_has_its_own_permissions_and_nothing_more(box: TestBox) -> 
     assert not {"secrets", "*.*", "customresourcedefinitions.apiextensions.k8s.io"} & set(rows)
 
 
-@pytest.mark.parametrize("name", ["operator", pytest.param("kube-apiserver", marks=pytest.mark.long)])
+LONG = [pytest.param(name, marks=pytest.mark.long) for name in ("kube-apiserver", "etcd")]
+
+
+@pytest.mark.parametrize("name", ["operator", *LONG])
 def test_a_component_that_is_killed_is_started_again(box: TestBox, name: str) -> None:
     victim = box.pid_of(name)
     before = box.status()["restarts"].get(name, 0)
@@ -98,6 +103,7 @@ def test_whoever_is_killed_nothing_is_left_and_up_works_again(tmp_path: Path, pa
     with running(tmp_path) as box:
         everyone = box.family()
         supervisors = [pid for pid in everyone if "supervisor" in Path(f"/proc/{pid}/cmdline").read_text()]
+        elsewhere = (box.folder.path / "elsewhere").readlink()
         victims = {"the box": [box.pid], "every supervisor": supervisors, "all at once": everyone}[part]
         for pid in victims:
             os.kill(pid, signal.SIGKILL)
@@ -107,11 +113,37 @@ def test_whoever_is_killed_nothing_is_left_and_up_works_again(tmp_path: Path, pa
         assert (found["phase"], found["running"]) == ("failed", False)
         box.up()
         assert box.status()["phase"] == "ready"
+        assert not elsewhere.exists()
+
+
+@pytest.mark.long
+def test_an_interrupted_up_leaves_nothing(tmp_path: Path) -> None:
+    box = TestBox(tmp_path)
+    command = [sys.executable, "-m", "tfyard", "dev", "up"]
+    environ = {**os.environ, **box.environ}
+    with subprocess.Popen(command, env=environ, stderr=subprocess.PIPE, text=True) as up:
+        assert up.stderr
+        assert up.stderr.readline() == "    etcd and kube-apiserver\n"
+        everyone = box.family()
+        elsewhere = until((box.folder.path / "elsewhere").readlink)
+        up.send_signal(signal.SIGINT)
+        said = "stopping tfyard-dev\ntfyard: tfyard-dev was stopped before it was ready\n"
+        assert up.stderr.read() == said
+    assert up.returncode == 130
+    assert alive(everyone) == []
+    assert not elsewhere.exists()
+    assert not box.folder.path.exists()
 
 
 @pytest.mark.long
 def test_two_boxes_at_once_and_the_leftovers_of_a_reboot(tmp_path: Path) -> None:
-    with running(tmp_path) as one, running(tmp_path, "--no-operator", name="other") as other:
+    mine = tmp_path / "config"
+    mine.write_text("contexts: [{name: mine, context: {}}]\ncurrent-context: mine\n")
+    options = ("--kubeconfig", str(mine), "--pretend", "example.com/thing=2")
+    with (
+        running(tmp_path, *options) as one,
+        running(tmp_path, "--no-operator", name="other") as other,
+    ):
         one.kubectl("create", "namespace", "only-here")
         assert "only-here" not in other.kubectl("get", "namespaces", "-o", "name")
         assert "tfjobs" not in other.kubectl("api-resources", "-o", "name")
@@ -120,6 +152,11 @@ def test_two_boxes_at_once_and_the_leftovers_of_a_reboot(tmp_path: Path) -> None
         os.kill(one.pid, signal.SIGKILL)
         (one.folder.path / "lock").write_text("1\n")
         one.up()
+        assert one.get("node", one.name)["status"]["allocatable"]["example.com/thing"] == "2"
+        context = ("config", "--kubeconfig", str(mine), "current-context")
+        assert one.kubectl(*context) == "tfyard-dev\n"
+        assert one.dev("down").code == 0
+        assert one.kubectl(*context) == "mine\n"
 
 
 @pytest.mark.long
@@ -145,6 +182,12 @@ def test_what_cannot_be_asked_for_is_refused_before_anything_starts(tmp_path: Pa
         done = box.dev("up", "--port", port)
     assert done.code == 1
     assert f"--port {port}: Address already in use; choose another" in done.err
+    (tmp_path / "text").write_text("a: [")
+    refused = box.dev("up", "--kubeconfig", str(tmp_path / "text"))
+    assert refused.code == 1
+    assert "text is not a kubeconfig" in refused.err
+    refused = box.dev("up", "--operator-config", str(tmp_path / "text"))
+    assert refused.code == 1
     for options in (("--pretend", "gpu"), ("--pretend", "nvidia.com/gpu=many"), ("--python", "/nowhere")):
         assert box.dev("up", *options).code == 2
     assert box.dev("up", "--binaries", str(tmp_path)).code == 1

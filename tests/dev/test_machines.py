@@ -12,7 +12,7 @@ import pytest
 from tests.cli.running import ROOT
 from tests.dev.running_box import TestBox
 from tests.dev.test_jobs import CANCER, GOOD_AUC, apply, auc, wait
-from tests.node.boxes import become
+from tests.node.boxes import become, folder_for
 from tfyard.controlplane.binaries import locate
 from tfyard.node import linux_namespaces
 
@@ -55,25 +55,18 @@ def started(folder: Path, how: str) -> Iterator[tuple[TestBox, str]]:
         assert box.dev("down").code == 0
 
 
-@pytest.fixture
-def open_folder(tmp_path: Path) -> Path:
-    """Everybody can reach it and write in it."""
-    for folder in (tmp_path, *tmp_path.parents[:2]):
-        folder.chmod(0o777)
-    return tmp_path
-
-
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can become somebody else")
 @pytest.mark.parametrize("how", ["as_nobody", "without_networks"])
-def test_the_cancer_job_trains(open_folder: Path, how: str) -> None:
-    with started(open_folder, how) as (box, said):
-        assert ("pods share the network of this machine" in said) == (how == "without_networks")
-        owner = Path(f"/proc/{box.pid}").stat().st_uid
-        assert owner == (NOBODY if how == "as_nobody" else 0)
-        apply(box, str(CANCER))
-        wait(box, "tfjob/cancer")
-        assert auc(box.kubectl("logs", "cancer-chief-0")) >= GOOD_AUC
-    assert not box.folder.path.exists()
+def test_the_cancer_job_trains(how: str) -> None:
+    user = NOBODY if how == "as_nobody" else 0
+    with folder_for(user) as folder:
+        with started(folder, how) as (box, said):
+            assert ("pods share the network of this machine" in said) == (how == "without_networks")
+            assert Path(f"/proc/{box.pid}").stat().st_uid == user
+            apply(box, str(CANCER))
+            wait(box, "tfjob/cancer")
+            assert auc(box.kubectl("logs", "cancer-chief-0")) >= GOOD_AUC
+        assert not box.folder.path.exists()
 
 
 if __name__ == "__main__":

@@ -56,11 +56,16 @@ def test_a_pod_reaches_the_machine_through_the_proxy_and_hears_why_it_cannot(ser
     assert tunnels[2].startswith("Tunnel connection failed: 502 no-such-host.invalid:80: ")
 
 
-def test_sockets_from_outside_carry_large_answers_and_the_end_of_their_process_is_told(server: str) -> None:
+def test_sockets_from_outside_carry_large_answers(server: str) -> None:
     with boxes.folder_for(boxes.USERS[0]) as folder:
-        size, said = boxes.run("half_closed", folder, boxes.USERS[0], server, module="tests.dev.boxes")
-    assert size > LARGE
-    assert said == "the process that makes connections to the outside has ended"
+        assert boxes.run("half_closed", folder, boxes.USERS[0], server, module="tests.dev.boxes") > LARGE
+
+
+def test_the_way_out_survives_the_end_of_either_process_and_the_end_of_both_is_told(server: str) -> None:
+    with boxes.folder_for(boxes.USERS[0]) as folder:
+        heard = boxes.run("killed", folder, boxes.USERS[0], server, module="tests.dev.boxes")
+    assert heard[:4] == ["connected"] * 4
+    assert heard[4] == "the process that makes connections to the outside has ended"
 
 
 def test_a_killed_box_takes_the_process_outside_with_it() -> None:

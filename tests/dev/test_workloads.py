@@ -7,13 +7,14 @@ import subprocess
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
 from tests.cli.running import DATA, ROOT
-from tests.dev.running_box import TestBox, running, until
-from tests.dev.test_jobs import CANCER, GOOD_AUC, apply, auc, wait
+from tests.dev.running_box import TestBox, command_line, running, until
+from tests.dev.test_jobs import CANCER, GOOD_AUC, apply, auc, environment, wait
 from tfyard.controlplane.binaries import locate
 
 pytestmark = [pytest.mark.cluster, pytest.mark.tensorflow, pytest.mark.long]
@@ -48,9 +49,17 @@ def test_plain_jobs_need_no_operator(bare: TestBox) -> None:
 
 
 def test_the_form_of_2016_trains_too(bare: TestBox) -> None:
-    """Its ReplicationControllers start every task again, so that no log is the last one."""
+    """Its ReplicationControllers start every task again, also after success."""
     apply(bare, str(CANCER), "--as", "legacy")
-    until(lambda: model(bare), 240)
+
+    def restarted() -> Any:
+        pods = [pod for pod in bare.get("pods")["items"] if "chief" in pod["metadata"]["name"]]
+        return [pod for pod in pods if pod["status"].get("containerStatuses", [{}])[0].get("lastState")]
+
+    (chief,) = until(restarted, 300)
+    assert chief["status"]["containerStatuses"][0]["lastState"]["terminated"]["exitCode"] == 0
+    assert auc(bare.kubectl("logs", "-p", chief["metadata"]["name"])) >= GOOD_AUC
+    assert model(bare)
 
 
 def names(box: TestBox) -> list[str]:
@@ -104,10 +113,20 @@ def test_training_goes_on_through_drain_a_killed_operator_and_a_killed_node(clus
     os.kill(cluster.pid_of("operator"), signal.SIGKILL)
     os.kill(cluster.pid, signal.SIGKILL)
     cluster.up("--pretend", "nvidia.com/gpu=4", "--pretend", "alpha.kubernetes.io/nvidia-gpu=4")
+    until(lambda: "Step: " in chief_log(cluster), 180)
+    assert sorted(programs(cluster)) == ["chief-0", "ps-0", "worker-0", "worker-1"]  # none twice
     wait(cluster, "tfjob/cancer")
     assert auc(cluster.kubectl("logs", "cancer-chief-0")) >= GOOD_AUC
     started = cluster.get("tfjob", "cancer")["status"]["replicaStatuses"]
     assert {role: counts.get("succeeded", 0) for role, counts in started.items()}["Chief"] == 1
+
+
+def programs(box: TestBox) -> list[str]:
+    """Which task each training process of the machine is, by its host's name."""
+    mark = b"HOSTNAME=cancer-"
+    found = [environment(pid) for pid in box.family() if "train.py" in command_line(pid)]
+    names = [value for values in found for value in values if value.startswith(mark)]
+    return [name.removeprefix(mark).decode() for name in names]
 
 
 def chief_log(box: TestBox) -> str:
@@ -139,7 +158,9 @@ def workshop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestBox]:
     images = ("me/tf-mnist:gpu", "wbuchwalter/tf-mnist:gpu")
     entrypoints = [word for image in images for word in ("--entrypoint", f"{image}=python {program}")]
     gpus = ("--pretend", "nvidia.com/gpu=4", "--pretend", "alpha.kubernetes.io/nvidia-gpu=4")
-    with running(tmp_path_factory.mktemp("state"), *gpus, *entrypoints, name="workshop") as box:
+    drivers = ROOT / "tests" / "golden" / "seed_004" / "controller_config_file.yaml"
+    options = (*gpus, *entrypoints, "--operator-config", str(drivers))
+    with running(tmp_path_factory.mktemp("state"), *options, name="workshop") as box:
         yield box
 
 
@@ -148,6 +169,8 @@ import json, os
 from pathlib import Path
 import tensorflow as tf
 print(json.loads(os.environ["TF_CONFIG"])["task"])
+drivers = [path for path in ("/usr/lib/nvidia", "/usr/local/nvidia/bin") if Path(path).is_dir()]
+print("drivers", drivers, os.environ.get("LD_LIBRARY_PATH"))
 x = tf.Variable(2.0)
 out = Path("/tmp/tensorflow")
 writer = tf.summary.create_file_writer(str(out / "logs")) if out.exists() else None
@@ -175,11 +198,16 @@ def test_exercise_2_leaves_model_and_summaries_in_its_part_of_the_claim(workshop
     assert list((part / "logs").glob("events.out.tfevents*"))
 
 
-def test_the_tfjob_of_v1alpha1_runs_with_its_gpu(workshop: TestBox) -> None:
+def test_the_tfjob_of_v1alpha1_runs_with_its_gpu_and_the_drivers_of_its_operator(workshop: TestBox) -> None:
     text = (DATA / "seeds" / "004-example-tfjob.yaml").read_text()
     job = text.replace("wbuchwalter/<SAMPLE IMAGE>", "wbuchwalter/tf-mnist:gpu")
     workshop.kubectl("apply", "-f", "-", stdin=job)
     wait(workshop, "tfjobs.tensorflow.org/example-tfjob")
+    said = workshop.kubectl("logs", "example-tfjob-master-0")
+    assert (
+        "drivers ['/usr/lib/nvidia', '/usr/local/nvidia/bin'] /usr/lib/nvidia:/usr/lib/x86_64-linux-gnu\n"
+        in said
+    )
 
 
 def test_pods_of_a_box_do_not_see_what_may_be_a_secret(cluster: TestBox) -> None:

@@ -1,129 +1,21 @@
 """Pods run as real processes, and the API tells of them as of a cluster's."""
 
 import asyncio
-import base64
-import contextlib
 import json
 import os
 import socket
-import sys
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
 
+from tests.kubelet.process_node import box, eventually_logged, first, python, shell
 from tfyard import kube
-from tfyard.kube import Client, requests
-from tfyard.kubelet.kubelet import Kubelet
-from tfyard.kubelet.nodes import Nodes
-from tfyard.kubelet.processes import ProcessRuntime
+from tfyard.kube import requests
 from tfyard.kubelet.runtime import NoSuchContainer
-from tfyard.kubelet.surroundings import Options
-from tfyard.testing import ControlPlane, builders, eventually
+from tfyard.testing import ControlPlane, builders
 
 pytestmark = [pytest.mark.cluster, pytest.mark.processes]
-
-
-class Box:
-    """One namespace with a node of real processes, and the few words that these tests use."""
-
-    def __init__(self, plane: ControlPlane, client: Client, namespace: str, runtime: ProcessRuntime) -> None:
-        self.plane, self.client, self.namespace, self.runtime = plane, client, namespace, runtime
-
-    async def create(self, name: str, *containers: dict[str, Any], **spec: Any) -> None:
-        spec = {"restartPolicy": "Never", "containers": [*containers], **spec}
-        pod = {"metadata": {"name": name}, "spec": spec}
-        await self.client.send(requests.create(requests.PODS.path(self.namespace), pod))
-
-    async def get(self, name: str) -> Any:
-        return await self.client.send(requests.get(requests.PODS.path(self.namespace, name)))
-
-    async def until(self, name: str, holds: Callable[[Any], object]) -> Any:
-        async def look() -> Any:
-            pod = await self.get(name)
-            assert holds(pod), pod["status"]
-            return pod
-
-        return await eventually(look)
-
-    async def until_phase(self, name: str, phase: str) -> Any:
-        return await self.until(name, lambda pod: pod["status"]["phase"] == phase)
-
-    async def until_gone(self, name: str) -> None:
-        async def look() -> None:
-            try:
-                pod = await self.get(name)
-            except kube.NotFound:
-                return
-            raise AssertionError(f"{name} is still there: {pod['status']}")
-
-        await eventually(look)
-
-    async def delete(self, name: str, grace: int | None = None) -> None:
-        await self.client.send(requests.delete(requests.PODS.path(self.namespace, name), grace=grace))
-
-    async def until_clean(self) -> None:
-        async def look() -> None:
-            assert [*(self.runtime.folder / "pods").iterdir()] == []
-
-        await eventually(look)
-
-    def log(self, pod: str, container: str = "main", *, previous: bool = False) -> str:
-        return self.runtime.logs(self.namespace, pod, container, previous=previous).path.read_text()
-
-    async def run(self, pod: str, line: str, container: str = "main") -> str:
-        """As `kubectl exec` does; what it writes."""
-        argv = ["/bin/sh", "-c", line]
-        attached = await self.runtime.exec(self.namespace, pod, container, argv, stdin=False, tty=False)
-        try:
-            output = await asyncio.to_thread(Path(f"/proc/self/fd/{attached.stdout}").read_text)
-            assert await attached.wait() == 0
-            return output
-        finally:
-            for end in filter(None, (attached.stdout, attached.stderr)):
-                os.close(end)
-
-    def kubectl(self, *args: str) -> str:
-        return self.plane.kubectl("-n", self.namespace, *args)
-
-
-def shell(line: str, name: str = "main", **fields: Any) -> dict[str, Any]:
-    return {"name": name, "image": "none", "command": ["/bin/sh", "-c", line], **fields}
-
-
-def python(line: str, name: str = "main", **fields: Any) -> dict[str, Any]:
-    return {"name": name, "image": "none", "command": [sys.executable, "-c", line], **fields}
-
-
-@asynccontextmanager
-async def box(plane: ControlPlane, namespace: str, folder: Path) -> AsyncIterator[Box]:
-    host = urlsplit(plane.server)
-    options = Options(api=(str(host.hostname), int(host.port or 0)), node=f"{namespace}-node")
-    async with plane.client() as client:
-        await _prepare(client, namespace)
-        async with ProcessRuntime(client, folder, dict(os.environ), options=options) as runtime:
-            nodes = Nodes(client, [options.node])
-            async with Kubelet(client, runtime, nodes, namespace, schedule=True):
-                yield Box(plane, client, namespace, runtime)
-
-
-async def _prepare(client: Client, namespace: str) -> None:
-    """What the controller manager would add to a namespace."""
-    authority = base64.b64decode(client.access.cluster.certificate_authority_data).decode()
-    bundle = builders.config_map("kube-root-ca.crt", {"ca.crt": authority})
-    with contextlib.suppress(kube.AlreadyExists):  # the second box in the same namespace
-        await builders.create_service_account(client, namespace, "default")
-        await client.send(requests.create(requests.CONFIG_MAPS.path(namespace), bundle))
-
-
-async def eventually_logged(here: Box, pod: str, text: str = "\n", container: str = "main") -> None:
-    async def look() -> None:
-        assert text in here.log(pod, container)
-
-    await eventually(look)
 
 
 async def test_a_pod_runs_to_its_end_and_leaves_nothing(
@@ -249,10 +141,6 @@ async def test_a_pod_has_all_that_the_api_promises_it(
         ended = await here.until_phase("all", "Succeeded")
         assert ended["status"]["containerStatuses"][0]["state"]["terminated"]["message"] == "all is read"
         assert here.log("all", "proxy").endswith("bye\n")
-
-
-def first(pod: Any) -> Any:
-    return pod["status"].get("containerStatuses", [{}])[0]
 
 
 async def test_failures_are_restarted_and_missing_objects_waited_for_in_a_kubelets_words(

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tfyard.kubelet.resources import resource_value
+from tfyard.kubelet.resources import resource_value, with_limits
 from tfyard.kubelet.service_env import of_services
 from tfyard.kubelet.volume_files import File, files
 from tfyard.node.containers import ContainerConfigError, Objects
@@ -52,7 +52,8 @@ def test_what_is_missing_is_told_in_a_kubelets_words_unless_it_is_optional(sourc
 
 
 def test_resources_are_whole_numbers_of_their_unit() -> None:
-    container = {"resources": {"limits": {"cpu": "1500m", "memory": "1Gi"}, "requests": {"cpu": "250m"}}}
+    resources = {"limits": {"cpu": "1500m", "memory": "1Gi"}, "requests": {"cpu": "250m"}}
+    container = with_limits({"resources": resources}, {"cpu": "64"})
     assert resource_value(container, {"resource": "limits.cpu"}) == "2"
     assert resource_value(container, {"resource": "requests.cpu", "divisor": "1m"}) == "250"
     assert resource_value(container, {"resource": "limits.memory", "divisor": "1Mi"}) == "1024"

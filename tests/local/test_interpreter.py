@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.privileges import without_privileges
 from tfyard.errors import Usage
 from tfyard.local.interpreter import Interpreter, find, search_path, write_shims
 
@@ -72,3 +73,10 @@ def test_python_on_the_search_path_is_the_chosen_one(env: dict[str, str], tmp_pa
     )
     assert done.stdout == f"{name}\n"
     assert path.startswith(env["PATH"]) == (name == "system/bin/python")
+
+
+def test_a_folder_on_the_path_that_may_not_be_read_is_passed_over(tmp_path: Path) -> None:
+    tmp_path.chmod(0)
+    with without_privileges():
+        found = find("sh", {"PATH": f"{tmp_path}/bin:/bin"})
+    assert found.path == "/bin/sh"

@@ -4,10 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.privileges import without_privileges
 from tfyard.errors import Usage
 from tfyard.model import Manifest
 from tfyard.node.containers import Objects
-from tfyard.node.volumes import Volumes, lasting_name
+from tfyard.node.volumes import Volumes, lasting_name, remove
 
 
 def test_storage_of_the_cluster_is_a_directory_that_stays(tmp_path: Path) -> None:
@@ -63,3 +64,16 @@ def test_a_key_of_a_config_map_that_is_a_path_out_of_it_is_refused(tmp_path: Pat
     with pytest.raises(Usage, match="leaves its volume"):
         volumes.make(pod, {}, tmp_path / "scratch")
     assert [path.name for path in tmp_path.rglob("key")] == []
+
+
+def test_a_directory_without_any_rights_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    tmp_path.chmod(0o777)
+    with without_privileges():
+        deep = Path("volume", "closed", "deep")
+        deep.mkdir(parents=True)
+        Path("volume", "link").symlink_to("/nowhere")
+        for path in (deep, deep.parent, deep.parent.parent):
+            path.chmod(0)
+        remove(Path("volume"))
+    assert list(tmp_path.iterdir()) == []

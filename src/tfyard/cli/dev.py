@@ -59,6 +59,12 @@ def command() -> None:
 )
 @click.option("--no-operator", is_flag=True, help="Without TFJobs and their operator.")
 @click.option(
+    "--operator-config",
+    metavar="FILE",
+    default="",
+    help="What `tfyard operator --config` takes: drivers, say.",
+)
+@click.option(
     "--python", metavar="PATH", default="", help="The pods' Python; default: the active environment's."
 )
 @click.option("--kubeconfig", metavar="FILE", default="", help="Put the context into this file, too.")
@@ -92,7 +98,6 @@ def _settings(name: str, options: dict[str, Any]) -> "Settings":
     from tfyard.dev.folder import Settings
     from tfyard.local import interpreter
 
-    file = options["kubeconfig"]
     return Settings(
         name=name,
         binaries=options["binaries"],
@@ -101,8 +106,14 @@ def _settings(name: str, options: dict[str, Any]) -> "Settings":
         operator=not options["no_operator"],
         entrypoint=dict(map(_entrypoint, options["entrypoint"])),
         python=interpreter.find(options["python"] or None, os.environ).path,
-        kubeconfig=str(Path(file).expanduser().absolute()) if file else "",
+        operator_config=_path(options["operator_config"]),
+        kubeconfig=_path(options["kubeconfig"]),
     )
+
+
+def _path(given: str) -> str:
+    """The cluster's processes are in another folder."""
+    return str(Path(given).expanduser().absolute()) if given else ""
 
 
 def _resource(text: str) -> tuple[str, str]:
@@ -191,12 +202,15 @@ def lines(found: "Report") -> Iterator[str]:
     """A report, for people."""
     yield f"{found.name}: {found.phase}{f' ({found.message})' if found.message else ''}"
     if found.running:
-        yield f"  Kubernetes   {found.kubernetes} at {found.server}, context {found.context} in {found.kubeconfig}"
+        if found.server:
+            where = f"{found.server}, context {found.context} in {found.kubeconfig}"
+            yield f"  Kubernetes   {found.kubernetes} at {where}"
         yield from (f"  node         {_node(node)}" for node in found.nodes)
         pods = ", ".join(f"{count} {phase}" for phase, count in found.pods.items())
         yield f"  pods         {pods or 'none'}"
         yield from (f"  job          {job.namespace}/{job.name}: {job.phase}" for job in found.jobs)
-        yield from (f"  restarted    {name}: {count} times" for name, count in found.restarts.items())
+        restarts = ", ".join(f"{name} {count}" for name, count in found.restarts.items())
+        yield from [f"  restarts     {restarts}"] if restarts else []
         yield f"  memory       {size(found.memory)} in {found.processes} processes"
     yield f"  disk         {size(found.disk)} in {found.folder}"
     yield f"  logs         {found.logs}"

@@ -17,6 +17,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Self
@@ -59,8 +60,12 @@ class ControlPlane:
         self._components: dict[str, Process] = {}
         self._reserved: list[socket.socket] = []
 
+    @cached_property
+    def folder(self) -> Path:
+        """Keys, sockets and whatever else goes with the block. A socket's path must be short."""
+        return Path(tempfile.mkdtemp(prefix="tfyard-box-"))
+
     def __enter__(self) -> Self:
-        self.folder = Path(tempfile.mkdtemp(prefix="tfyard-box-"))
         self._processes = SyncProcesses(self.folder)
         try:
             self._prepare()

@@ -85,6 +85,7 @@ class Box:
 
     async def _control_plane(self, parts: AsyncExitStack) -> ControlPlane:
         plane = ControlPlane(binaries=Path(self.settings.binaries), place=self.place, data=self.folder.data)
+        self.folder.link(plane.folder)
         self.journal.describe(port=self.surroundings.port, kubernetes=plane.binaries.version)
         self.journal.starting("etcd and kube-apiserver")
         await parts.enter_async_context(plane)
@@ -112,7 +113,7 @@ class Box:
         access = plane.write_kubeconfig(plane.access(operator.USER, ()), "operator")
         port = OPERATOR_PORT if self.surroundings.network else free_port()
         bind = (self.place.address, port)
-        argv = operator.command_line(str(access), f"{bind[0]}:{bind[1]}")
+        argv = operator.command_line(str(access), f"{bind[0]}:{bind[1]}", self.settings.operator_config)
         process = plane.process("operator", argv)
         start = partial(asyncio.to_thread, _start_operator, process, bind)
         await start()

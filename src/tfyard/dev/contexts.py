@@ -41,7 +41,7 @@ def add(file: Path, kubeconfig: str) -> str:
     """Merge the one context of `kubeconfig` into the file; returns which context was its current one."""
     ours = yaml.safe_load(kubeconfig)
     with _locked(file):
-        config = _read(file)
+        config = read(file)
         _write(file, with_context(config, ours))
     previous = str(config.get(CURRENT) or "")
     return "" if previous == ours[CURRENT] else previous
@@ -51,7 +51,7 @@ def remove(file: Path, name: str, previous: str) -> None:
     if not file.exists():
         return
     with _locked(file):
-        config = _read(file)
+        config = read(file)
         if name in {entry.get("name") for key in LISTS for entry in config.get(key) or ()}:
             _write(file, without_context(config, name, previous))
 
@@ -60,8 +60,12 @@ def _others(config: JSON, key: str, names: set[str]) -> list[JSON]:
     return [entry for entry in config.get(key) or () if entry.get("name") not in names]
 
 
-def _read(file: Path) -> JSON:
-    config = yaml.safe_load(file.read_text()) if file.exists() else None
+def read(file: Path) -> JSON:
+    """Empty if it does not exist."""
+    try:
+        config = yaml.safe_load(file.read_text()) if file.exists() else None
+    except (yaml.YAMLError, UnicodeDecodeError):
+        config = ""
     if config is not None and not isinstance(config, dict):
         raise TfyardError(f"{file} is not a kubeconfig; choose another file with --kubeconfig")
     return config or {}

@@ -7,7 +7,6 @@ releases it however that process ends, and names its holder.
 
 import fcntl
 import os
-import shutil
 import struct
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -21,6 +20,7 @@ from msgspec import Struct
 from tfyard.errors import Usage
 from tfyard.formats.metadata import DNS_LABEL
 from tfyard.model.names import MAX_LABEL
+from tfyard.node import volumes
 
 T = TypeVar("T")
 
@@ -37,6 +37,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     port: int = 0
     pretend: dict[str, str] = {}
     operator: bool = True
+    operator_config: str = ""
+    """A file, as `tfyard operator --config` takes it; empty: none."""
     python: str = ""
     entrypoint: dict[str, str] = {}
     """Image -> the command that its containers run, unless they name one."""
@@ -117,12 +119,22 @@ class BoxFolder(Struct, frozen=True):
         """The lock goes last, so that whoever looks meanwhile sees a box that does not run."""
         if not self.path.exists():
             return
+        if self._elsewhere.is_dir():  # else whoever should have removed it has done so
+            volumes.remove(self._elsewhere.readlink())
         kept = (self.data, self._lock) if keep_data else ()
         for path in sorted(self.path.iterdir(), key=lambda path: path == self._lock):
             if path not in kept:
                 _remove(path)
         if not keep_data:
             self.path.rmdir()
+
+    @property
+    def _elsewhere(self) -> Path:
+        return self.path / "elsewhere"
+
+    def link(self, folder: Path) -> None:
+        """The box has a folder outside of this one, and if it is killed it cannot remove that."""
+        self._elsewhere.symlink_to(folder)
 
     # --- who runs
 
@@ -200,10 +212,5 @@ def _read(path: Path, kind: type[T]) -> T | None:
 def _remove(path: Path) -> None:
     if not path.is_dir() or path.is_symlink():
         path.unlink(missing_ok=True)
-        return
-    try:
-        shutil.rmtree(path)
-    except PermissionError:  # a program made its directories read-only, as Go does with its modules
-        for folder, _, _ in os.walk(path):
-            Path(folder).chmod(0o700)
-        shutil.rmtree(path)
+    else:
+        volumes.remove(path)

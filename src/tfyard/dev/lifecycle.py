@@ -10,6 +10,7 @@ from pathlib import Path
 
 from msgspec.structs import asdict, replace
 
+from tfyard.controller.config import read_config
 from tfyard.controlplane.binaries import MissingBinaries
 from tfyard.controlplane.binaries.build import PACKAGES
 from tfyard.controlplane.binaries.download import Mirrors
@@ -29,18 +30,38 @@ class BoxFailed(TfyardError):
     """The box ended before it was ready."""
 
 
+class Interrupted(TfyardError):
+    """By Ctrl-C."""
+
+    exit_code = 130
+
+
 def up(folder: BoxFolder, asked: Settings, say: Say, mirrors: Mirrors | None = None) -> State:
     """The state of a box that is ready. One that runs already is left as it is."""
     with folder.exclusively(say):
         if folder.holder() is not None:
             _refuse_changes(folder.settings(), asked)
             return _follow(folder, None, say)
-        settings = replace(asked, binaries=str(_binaries(asked, say, mirrors)))
+        before, settings = folder.settings(), _as_before(folder.settings(), asked)
+        _check_files(settings)
+        settings = replace(settings, binaries=str(_binaries(asked, say, mirrors)))
+        if before.kubeconfig != settings.kubeconfig:
+            _take_out_context(before)
+        is_new = not folder.data.exists()
         folder.prepare(settings)
-        state = _follow(folder, _start(folder), say)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        process = _start(folder)
+        try:
+            state = _follow(folder, process, say)
+        except KeyboardInterrupt:
+            say(f"stopping {folder.name}")
+            process.terminate()
+            process.wait()
+            folder.remove(keep_data=not is_new)
+            raise Interrupted(f"{folder.name} was stopped before it was ready") from None
         if settings.kubeconfig:
             previous = contexts.add(Path(settings.kubeconfig), folder.kubeconfig.read_text())
-            folder.write(replace(settings, previous_context=previous))
+            folder.write(replace(settings, previous_context=previous or settings.previous_context))
         return state
 
 
@@ -51,10 +72,30 @@ def down(folder: BoxFolder, say: Say, *, keep_data: bool) -> bool:
     with folder.exclusively(say):
         settings = folder.settings()
         _end(folder, say, keep_data)
-        if settings.kubeconfig:
-            contexts.remove(Path(settings.kubeconfig), folder.name, settings.previous_context)
+        _take_out_context(settings)
         folder.remove(keep_data=keep_data)
     return True
+
+
+def _as_before(before: Settings, asked: Settings) -> Settings:
+    """A box that was killed goes on as it was, except for what is asked for now."""
+    default, known = Settings(name=asked.name), asdict(before)
+    return replace(
+        asked, **{key: known[key] for key in known if getattr(asked, key) == getattr(default, key)}
+    )
+
+
+def _check_files(settings: Settings) -> None:
+    """What cannot be used is refused before anything starts."""
+    if settings.kubeconfig:
+        contexts.read(Path(settings.kubeconfig))
+    if settings.operator_config:
+        read_config(Path(settings.operator_config))
+
+
+def _take_out_context(settings: Settings) -> None:
+    if settings.kubeconfig:
+        contexts.remove(Path(settings.kubeconfig), settings.name, settings.previous_context)
 
 
 def _binaries(asked: Settings, say: Say, mirrors: Mirrors | None) -> Path:
@@ -77,7 +118,8 @@ def _refuse_changes(running: Settings, asked: Settings) -> None:
         if value not in (default[key], getattr(running, key)) and key != "binaries"
     ]
     if changed:
-        options = ", ".join(f"--{'no-' if key == 'operator' else ''}{key}" for key in changed)
+        names = {"operator": "no-operator", "operator_config": "operator-config"}
+        options = ", ".join(f"--{names.get(key, key)}" for key in changed)
         again = f"`tfyard dev down --keep-data --name {running.name}` first"
         raise Usage(f"{running.name} runs already, with another {options}; to change that, {again}")
 

@@ -86,6 +86,7 @@ class BoxNode(Struct, frozen=True, kw_only=True):
             node=self.folder.name,
             host_ip=self.address,
             api=self.plane.endpoint,
+            allocatable=self._capacity,
             entrypoints={image: shlex.split(line) for image, line in self._entrypoints.items()},
         )
         if network is None or outside is None:
@@ -99,6 +100,10 @@ class BoxNode(Struct, frozen=True, kw_only=True):
     @property
     def _entrypoints(self) -> dict[str, str]:
         return self.folder.settings().entrypoint
+
+    @property
+    def _capacity(self) -> dict[str, str]:
+        return capacity(self.folder.data, self.folder.settings().pretend)
 
     def _runtime(self, env: Mapping[str, str], options: Options) -> ProcessRuntime:
         own = environment(self.folder.settings().python, self.folder.path / "bin")
@@ -118,7 +123,7 @@ class BoxNode(Struct, frozen=True, kw_only=True):
             address=self.address,
             port=port,
             version=f"v{self.plane.binaries.version}",
-            capacity=capacity(self.folder.data, self.folder.settings().pretend),
+            capacity=self._capacity,
         )
 
 

@@ -45,9 +45,10 @@ def _rule(permission: Permission) -> dict[str, Any]:
     return {"apiGroups": [permission.group], "resources": [resource], "verbs": list(permission.verbs)}
 
 
-def command_line(kubeconfig: str, bind: str) -> list[str]:
+def command_line(kubeconfig: str, bind: str, config: str) -> list[str]:
     """There is one, so no leader election: a restarted operator goes on at once."""
     return [
         *(sys.executable, "-m", "tfyard", "operator"),
         *("--kubeconfig", kubeconfig, "--bind", bind, "--no-leader-elect", "--log", "text"),
+        *(["--config", config] if config else []),
     ]

@@ -3,6 +3,9 @@
 Inside, no address of the machine's network can be reached, but a socket that was made outside works everywhere. So
 this process makes the connections, and hands over the connected sockets: it never sees what is sent over them. It
 ends with the box, however suddenly, because their channel ends. It has no port and no file.
+
+Nobody inside could start it again. So it is two processes: one makes the connections, the other starts it again
+should it be killed; and should that one be killed, the first takes its place.
 """
 
 import asyncio
@@ -22,6 +25,9 @@ from tfyard.dev.outside import main; main({fd})"""
 TIMEOUT = 30.0
 """Seconds for a connection."""
 LARGEST = 4096
+AGAIN = "again"
+RESTARTED = -1
+"""In place of the id of a request: those that were not answered will not be."""
 
 
 class NoWayOut(OSError):
@@ -79,6 +85,9 @@ class Outside:
             self._fail("the process that makes connections to the outside has ended")
             return
         id, problem = json.loads(data)
+        if id == RESTARTED:
+            self._fail("the process that makes connections to the outside was started again; try once more")
+            return
         self._settle(id, problem, [socket.socket(fileno=number) for number in descriptors])
 
     def _settle(self, id: int, problem: str, connections: list[socket.socket]) -> None:
@@ -98,13 +107,34 @@ class Outside:
 
 
 def main(fd: int) -> None:
+    """Keep a process that makes the connections, until the other end of the channel is gone."""
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # the box decides what Ctrl-C means
-    asyncio.run(_serve(socket.socket(fileno=fd)))
+    channel, is_again = socket.socket(fileno=fd), sys.argv[1:] == [AGAIN]
+    while _start(channel, is_again):
+        is_again = True
 
 
-async def _serve(channel: socket.socket) -> None:
-    """Until the other end is gone."""
+def _start(channel: socket.socket, is_again: bool) -> bool:
+    """Whether it has to be started once more."""
+    if is_again:
+        try:
+            channel.send(json.dumps([RESTARTED, ""]).encode())
+        except OSError:
+            return False
+    reads, writes = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(writes)
+        asyncio.run(_serve(channel, reads))
+    os.close(reads)
+    _, status = os.waitpid(child, 0)
+    os.close(writes)
+    return status != 0
+
+
+async def _serve(channel: socket.socket, keeper: int) -> None:
+    """Until the other end is gone. `keeper` becomes readable when the process that keeps this one has ended."""
     ended, tasks = asyncio.Event(), set[asyncio.Task[None]]()
 
     def receive() -> None:
@@ -117,8 +147,14 @@ async def _serve(channel: socket.socket) -> None:
         task.add_done_callback(tasks.discard)
 
     asyncio.get_running_loop().add_reader(channel, receive)
+    asyncio.get_running_loop().add_reader(keeper, _take_its_place)
     await ended.wait()
     os._exit(0)  # a name that is being looked up would else hold the process
+
+
+def _take_its_place() -> None:
+    first = [word for word in sys.orig_argv if word != AGAIN]
+    os.execv(sys.executable, [*first, AGAIN])
 
 
 async def _answer(channel: socket.socket, id: int, host: str, port: int) -> None:

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import shutil
 from pathlib import Path
 from typing import Any, Self
 
@@ -24,6 +23,7 @@ from tfyard.kube import (
     watch,
 )
 from tfyard.kubelet.volumes import CLAIMS, VOLUMES
+from tfyard.node import volumes
 
 CLASSES = Resource("storage.k8s.io", "v1", "storageclasses", namespaced=False)
 PROVISIONER = "tfyard.dev/local"
@@ -133,7 +133,7 @@ class Provisioner:
     async def _delete(self, volume: Volume) -> None:
         directory = Path(volume.spec.host_path["path"])
         if directory.parent == self.folder and directory.exists():
-            await asyncio.to_thread(shutil.rmtree, directory)
+            await asyncio.to_thread(volumes.remove, directory)
         await self._send(requests.delete(VOLUMES.path(name=volume.metadata.name), uid=volume.metadata.uid))
 
     async def _send(self, request: Request) -> None:

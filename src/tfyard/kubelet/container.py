@@ -62,6 +62,7 @@ class PodContainer:
         self.started = asyncio.Event()
         """Set when it runs and its startup probe, if it has one, has succeeded."""
         self.process: Process | None = None
+        self._asked_to_end: Process | None = None
         self._failures = 0
 
     def state(self) -> ContainerState:
@@ -99,20 +100,26 @@ class PodContainer:
             self.last, self.restarts = ended, self.restarts + 1
 
     async def stop(self, grace: float) -> None:
-        """Ask it to end; by force after the grace period."""
+        """Ask it to end, once; by force after the grace period. Called again, it may shorten that."""
         process = self.process
         if process is None or process.ended.done():
             return
-        end = asyncio.get_running_loop().time() + grace
-        hook = (self.spec.get("lifecycle") or {}).get("preStop")
-        if grace and hook:
-            await self._within(process, self._pre_stop(process, hook, grace), grace)
-        if grace:
-            self.home.engine.signal(process, signal.SIGTERM)
-            rest = max(end - asyncio.get_running_loop().time(), AFTER_HOOK if hook else 0)
-            await asyncio.wait([process.ended], timeout=rest)
+        if self._asked_to_end is process:
+            await asyncio.wait([process.ended], timeout=grace)
+        elif grace:
+            self._asked_to_end = process
+            await self._ask_to_end(process, grace)
         self.home.engine.signal(process, signal.SIGKILL)
         await asyncio.wait([process.ended])
+
+    async def _ask_to_end(self, process: Process, grace: float) -> None:
+        end = asyncio.get_running_loop().time() + grace
+        hook = (self.spec.get("lifecycle") or {}).get("preStop")
+        if hook:
+            await self._within(process, self._pre_stop(process, hook, grace), grace)
+        self.home.engine.signal(process, signal.SIGTERM)
+        rest = max(end - asyncio.get_running_loop().time(), AFTER_HOOK if hook else 0)
+        await asyncio.wait([process.ended], timeout=rest)
 
     def lose(self, at: datetime) -> None:
         """It cannot have ended well, because nobody saw it; in the words of a kubelet."""
@@ -197,7 +204,15 @@ class PodContainer:
         return log
 
     async def _attend(self, process: Process, started: datetime) -> None:
-        """From its start to its end: the hook first, then the probes."""
+        """From its start to its end. Nobody can look after a container whose attendant has failed: it ends."""
+        try:
+            await self._start_and_probe(process, started)
+        except Exception:
+            self.home.engine.signal(process, signal.SIGKILL)
+            raise
+
+    async def _start_and_probe(self, process: Process, started: datetime) -> None:
+        """The hook first, then the probes."""
         target = probes.Target(self.home.engine, process, self.spec, self.home.address)
         hook = (self.spec.get("lifecycle") or {}).get("postStart")
         if hook and (problem := await target.check(hook, probes.FOREVER)):

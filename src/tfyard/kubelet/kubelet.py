@@ -7,6 +7,7 @@ their writes cost.
 
 import asyncio
 import itertools
+import logging
 import time
 from datetime import UTC, datetime
 from functools import partial
@@ -21,6 +22,7 @@ from tfyard.kube import (
     Kind,
     NotFound,
     Patch,
+    Refused,
     Removed,
     Request,
     Snapshot,
@@ -31,6 +33,8 @@ from tfyard.kube import (
 from tfyard.kubelet import pod_status
 from tfyard.kubelet.nodes import Nodes
 from tfyard.kubelet.runtime import Pod, PodState, Runtime
+
+log = logging.getLogger(__name__)
 
 KIND = Kind(Pod)
 RETRY = 0.2
@@ -50,7 +54,8 @@ class PodWorker:
         self.started = time.monotonic() - max(age, 0.0)
         self.running: asyncio.Task[None] | None = None
         self.deadline: int | None = None
-        self.is_stopping = False
+        self.grace: int | None = None
+        """While it is being stopped: seconds that its deletion gives it."""
 
     def cancel(self) -> None:
         if self.running is not None:
@@ -91,7 +96,11 @@ class Kubelet:
             raise self._failure
 
     async def report(self, pod: Pod, patch: dict[str, Any]) -> None:
-        await self.write(requests.patch(path_of(pod, "status"), patch, Patch.STRATEGIC))
+        """A status that is refused concerns this pod, and not the node."""
+        try:
+            await self.write(requests.patch(path_of(pod, "status"), patch, Patch.STRATEGIC))
+        except Refused as refusal:
+            log.error("the status of the pod %s is refused: %s", pod.key, refusal)
 
     async def write(self, request: Request) -> None:
         """All writes of a kubelet can be repeated, so it waits for an apiserver that is away. NotFound and
@@ -137,10 +146,19 @@ class Kubelet:
         if pod.spec.active_deadline_seconds != worker.deadline:
             worker.deadline = pod.spec.active_deadline_seconds
             self._spawn(self._expire(worker))
-        if pod.metadata.deletion_timestamp and not worker.is_stopping:
-            worker.is_stopping = True
+        if pod.metadata.deletion_timestamp:
+            self._delete(worker)
+
+    def _delete(self, worker: PodWorker) -> None:
+        """A second deletion may give it less time than the first did."""
+        grace, before = worker.pod.metadata.deletion_grace_period_seconds, worker.grace
+        if before is None:
+            worker.grace = grace
             worker.cancel()
-            self._spawn(self._stop(pod))
+            self._spawn(self._stop(worker.pod))
+        elif grace < before:
+            worker.grace = grace
+            self._spawn(self.runtime.stop(worker.pod, grace))
 
     def _is_ours(self, pod: Pod) -> bool:
         node = pod.spec.node_name
@@ -181,7 +199,7 @@ class Kubelet:
         if (
             worker.running is None
             or worker.running.done()
-            or worker.is_stopping
+            or worker.grace is not None
             or worker.deadline != deadline
         ):
             return

@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import logging
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from msgspec.structs import replace
 from tfyard.kube import KubeError, requests
 from tfyard.kubelet import references, service_env
 from tfyard.kubelet.container import PodContainer
-from tfyard.kubelet.resources import with_resource_values
+from tfyard.kubelet.resources import with_limits, with_resource_values
 from tfyard.kubelet.runtime import Exited, PodState, Report, Running, Waiting
 from tfyard.kubelet.surroundings import PodNetwork, Surroundings
 from tfyard.kubelet.volumes import PodVolumes, VolumeError
@@ -21,6 +22,8 @@ from tfyard.node.containers import MissingObject
 from tfyard.node.hosts import hostname
 from tfyard.node.node import without_mounts
 from tfyard.node.processes import Command
+
+log = logging.getLogger(__name__)
 
 RETRY_MOUNT = 1.0
 CHECK_SIZES_EVERY = 2.0
@@ -39,7 +42,7 @@ class ProcessPod:
         self.is_on_host = bool(spec.get("hostNetwork"))
         self.network: PodNetwork | None = None
         self.address = ""
-        self.volumes = PodVolumes(around.client, manifest, self.folder / "volumes", around.shares)
+        self.volumes = PodVolumes(around.client, self._described(), self.folder / "volumes", around.shares)
         self._make_containers()
         self.changed_at = datetime.now(UTC)
         begun = (manifest.get("status") or {}).get("startTime")
@@ -47,10 +50,19 @@ class ProcessPod:
         self.stopping, self.change = asyncio.Event(), asyncio.Event()
         self.deadline = 0.0
         """When stopping: the end of the grace period, by the loop's clock."""
-        self.evicted = self.disruption = ""
-        self.is_over = False
+        self.failure = ("", "")
+        """Why the node has ended it: reason and message."""
+        self.disruption = ""
+        self.is_over = self._is_ending = False
         self.life: asyncio.Task[None] | None = None
         self._sidecars: list[asyncio.Task[None]] = []
+
+    def _described(self) -> Manifest:
+        """As the downward API tells of it."""
+        spec, allocatable = self.manifest["spec"], self.around.options.allocatable
+        kinds = ("initContainers", "containers")
+        limited = {kind: [with_limits(each, allocatable) for each in spec.get(kind) or []] for kind in kinds}
+        return {**self.manifest, "spec": {**spec, **limited}}
 
     def _make_containers(self) -> None:
         spec = self.manifest["spec"]
@@ -83,14 +95,15 @@ class ProcessPod:
         """Containers first, then sidecars, all within the grace period."""
         loop = asyncio.get_running_loop()
         self.deadline = loop.time() + grace
-        self.stopping.set()
-        chosen = (
-            self.all.values() if not grace else [each for each in self.all.values() if not each.is_sidecar]
-        )
+        has_all = not grace or self._is_ending
+        chosen = [each for each in self.all.values() if has_all or not each.is_sidecar]
         for each in chosen:
-            if each.is_running:
+            if each.is_running and not self.stopping.is_set():
                 self.tell("Killing", f"Stopping container {each.name}", each.name)
-        await asyncio.gather(*(each.stop(grace) for each in chosen))
+        self.stopping.set()
+        ends = await asyncio.gather(*(each.stop(grace) for each in chosen), return_exceptions=True)
+        for error in (end for end in ends if isinstance(end, Exception)):
+            await self._fail(error)
         if self.life is not None:
             await asyncio.wait([self.life])
         else:
@@ -127,7 +140,7 @@ class ProcessPod:
         return False
 
     def state(self) -> PodState:
-        reason, message = ("Evicted", self.evicted) if self.evicted else ("", "")
+        reason, message = self.failure
         return PodState(
             phase=self._phase(),
             ip=self.address,
@@ -143,7 +156,7 @@ class ProcessPod:
     def _phase(self) -> str:
         if self.is_over:
             is_good = all(each.exit_code == 0 for each in self.containers)
-            return "Succeeded" if is_good and not self.evicted else "Failed"
+            return "Succeeded" if is_good and not any(self.failure) else "Failed"
         is_begun = all(isinstance(each.current, (Running, Exited)) or each.last for each in self.containers)
         return "Running" if is_begun else "Pending"
 
@@ -161,16 +174,30 @@ class ProcessPod:
     # Its life.
 
     async def _live(self) -> None:
-        looking = asyncio.create_task(self._look_after())
         try:
-            if await self._set_up() and await self._initialize():
-                await asyncio.gather(*(each.run() for each in self.containers))
-            await self._stop_sidecars()
+            async with asyncio.TaskGroup() as tasks:
+                await self._run_all(tasks)
+        except* Exception as errors:  # noqa: BLE001 whatever it is
+            await self._fail(errors.exceptions[0])
         finally:
-            for task in (looking, *self._sidecars):
-                task.cancel()
             self._release()
         self._settle()
+
+    async def _run_all(self, tasks: asyncio.TaskGroup) -> None:
+        looking = tasks.create_task(self._look_after())
+        if await self._set_up() and await self._initialize(tasks):
+            await asyncio.gather(*(tasks.create_task(each.run()) for each in self.containers))
+        await self._stop_sidecars()
+        looking.cancel()
+
+    async def _fail(self, error: Exception) -> None:
+        """A defect of ours, or of the machine, that one pod met: it costs that pod, and not the node."""
+        log.error("the pod %s/%s fails", self.namespace, self.name, exc_info=error)
+        said = f"The node failed to run the pod: {type(error).__name__}: {error}"
+        self.failure = ("NodeError", said)
+        self.tell("NodeError", said, warning=True)
+        self.stopping.set()
+        await asyncio.gather(*(each.stop(0) for each in self.all.values()))
 
     async def _set_up(self) -> bool:
         """Tried until it is done: a claim may be bound later, a ConfigMap created. False if stopped meanwhile."""
@@ -214,11 +241,11 @@ class ProcessPod:
             if each.process is not None:
                 self.engine.forget(each.process)
 
-    async def _initialize(self) -> bool:
+    async def _initialize(self, tasks: asyncio.TaskGroup) -> bool:
         """Whether all init containers have succeeded; sidecars among them go on."""
         for init in self.inits:
             if init.is_sidecar:
-                self._sidecars.append(asyncio.create_task(init.run()))
+                self._sidecars.append(tasks.create_task(init.run()))
                 await self._until_started(init)
             else:
                 await init.run()
@@ -236,12 +263,14 @@ class ProcessPod:
 
     async def _stop_sidecars(self) -> None:
         """In the reverse order of their start, when all others have ended."""
-        loop, was_stopping = asyncio.get_running_loop(), self.stopping.is_set()
-        grace = max(self.deadline - loop.time(), 0) if was_stopping else self.grace
+        loop = asyncio.get_running_loop()
+        if not self.stopping.is_set():
+            self.deadline = loop.time() + self.grace
         self.stopping.set()
+        self._is_ending = True
         for init in reversed(self.inits):
             if init.is_sidecar:
-                await init.stop(grace)
+                await init.stop(max(self.deadline - loop.time(), 0))
         await asyncio.gather(*self._sidecars)
 
     async def _look_after(self) -> None:
@@ -250,7 +279,7 @@ class ProcessPod:
             await asyncio.sleep(CHECK_SIZES_EVERY)
             if overfull := await asyncio.to_thread(self.volumes.find_overfull):
                 self.tell("Evicted", overfull, warning=True)
-                self.evicted = overfull
+                self.failure = ("Evicted", overfull)
                 await self.stop(0)
             if tick % REFRESH_EVERY_TICKS == 0:
                 try:
@@ -262,7 +291,8 @@ class ProcessPod:
 
     async def command(self, container: Manifest, message: Path) -> Command:
         """The process that this container is on this machine."""
-        container = with_resource_values(self.around.with_entrypoint(container))
+        container = with_resource_values(with_limits(container, self.around.options.allocatable))
+        container = self.around.with_entrypoint(container)
         objects = await references.fetch(
             self.around.client, self.namespace, container.get("env"), container.get("envFrom")
         )

@@ -25,7 +25,11 @@ class Target:
             return await self._check(action, None if timeout == FOREVER else timeout)
         except TimeoutError:
             return f"timed out after {timeout:g}s"
-        except (OSError, aiohttp.ClientError) as error:
+        except (
+            OSError,
+            ValueError,
+            aiohttp.ClientError,
+        ) as error:  # ValueError: a header that cannot be sent
             return str(error) or type(error).__name__
 
     async def _check(self, action: Manifest, timeout: float | None) -> str:
@@ -59,6 +63,8 @@ class Target:
     def _port(self, port: int | str) -> int:
         """A number, or the name of one of the container's ports."""
         named = {each.get("name"): each["containerPort"] for each in self._container.get("ports") or []}
+        if isinstance(port, str) and port not in named:
+            raise ValueError(f"the container has no port {port}")
         return int(named.get(port, port))
 
     def kill(self) -> None:

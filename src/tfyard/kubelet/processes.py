@@ -1,7 +1,6 @@
 """Pods as processes of this machine: the runtime of a real node."""
 
 import asyncio
-import shutil
 import socket
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
@@ -27,6 +26,7 @@ from tfyard.kubelet.runtime import (
 )
 from tfyard.kubelet.surroundings import LOOPBACK, Networks, Options, Surroundings
 from tfyard.model import Manifest
+from tfyard.node import volumes
 
 RETRY = 1.0
 UNSEEN = "The container could not be located when the pod was terminated"
@@ -82,7 +82,7 @@ class ProcessRuntime:
         known = {pod.metadata.uid for pod in listing.items}
         for folder in (self.folder / "pods").iterdir():
             if folder.name.rpartition("_")[2] not in known:
-                await asyncio.to_thread(shutil.rmtree, folder)
+                await asyncio.to_thread(volumes.remove, folder)
 
     # Runtime.
 
@@ -112,7 +112,7 @@ class ProcessRuntime:
         self._around.events.forget(meta.uid)
         folder = self._around.pod_folder(meta.namespace, meta.name, meta.uid)
         if folder.exists():
-            await asyncio.to_thread(shutil.rmtree, folder)
+            await asyncio.to_thread(volumes.remove, folder)
 
     async def _manifest(self, pod: Pod) -> Manifest | None:
         """All of it; None if this very pod is gone."""

@@ -47,6 +47,8 @@ class Options(Struct, frozen=True, kw_only=True):
     rewrite: Callable[[str, str], str] = lambda text, _namespace: text
     """Of arguments and variables of a pod in a namespace: where pods share one network, two cannot have the same
     port."""
+    allocatable: Mapping[str, str] = {}
+    """What the node has: the limits of containers that have none, for whoever asks by the downward API."""
     entrypoints: Mapping[str, list[str]] = {}
     """Image -> what its entrypoint would be, because images are not used."""
 

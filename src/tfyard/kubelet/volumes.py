@@ -119,7 +119,8 @@ class PodVolumes:
         if host := volume.get("hostPath"):
             return host_path(host, self._folder / str(volume.get("name")))
         if kind := next((kind for kind in LASTING if volume.get(kind)), None):
-            return _made(self._shares.folder / self._namespace / lasting_name(kind, volume[kind]))
+            owner = "" if kind == "nfs" else self._namespace  # a server has no namespaces
+            return _made(self._shares.folder / owner / lasting_name(kind, volume[kind]))
         if (volume.get("emptyDir") or {}).get("medium") == "Memory" and self._shares.may_mount:
             return self._memory(volume)
         if "emptyDir" in volume or any(kind in volume for kind in FROM_API):

@@ -61,7 +61,7 @@ def _which(name: str, path: str) -> str | None:
     """As shutil.which, which is slow to import: the absolute path of a program."""
     for folder in [""] if os.sep in name else path.split(os.pathsep):
         found = Path(folder, name).absolute()
-        if found.is_file() and os.access(found, os.X_OK):
+        if os.access(found, os.X_OK) and found.is_file():  # is_file fails in a folder that may not be read
             return str(found)
     return None
 

@@ -1,5 +1,6 @@
 """Volumes as directories. Claims and network shares are kept between pods; scratch space is of one pod."""
 
+import os
 import re
 from pathlib import Path
 
@@ -84,6 +85,21 @@ def is_known(volume: Manifest) -> bool:
     """Whether a directory of this machine can replace the volume."""
     kinds = (*LASTING, *READ_ONLY, "hostPath", "emptyDir")
     return any(kind in volume for kind in kinds)
+
+
+def remove(directory: Path) -> None:
+    """With all that is in it, also where a program has taken away the right to, as Go does with its modules."""
+    from shutil import rmtree  # slow to import, and rarely needed
+
+    try:
+        rmtree(directory)
+    except PermissionError:
+        directory.chmod(0o700)
+        for folder, names, _ in os.walk(directory):  # from the top: each is opened before it is entered
+            for path in (Path(folder, name) for name in names):
+                if not path.is_symlink():
+                    path.chmod(0o700)
+        rmtree(directory)
 
 
 def _fill(directory: Path, volume: Manifest, pod: Manifest, objects: Objects) -> None:

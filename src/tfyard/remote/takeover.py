@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 from tfyard.install import NAME, Settings, kubeflow
 from tfyard.install.settings import LABELS
-from tfyard.kube import Forbidden, requests
+from tfyard.kube import Forbidden, NotFound, requests
 from tfyard.kube.sync import SyncClient
 from tfyard.model import Manifest
 
@@ -74,7 +74,10 @@ def _named(deployment: Manifest) -> str:
 
 def _plurals(client: SyncClient) -> list[str]:
     """The kinds of kubeflow.org/v1 that the cluster has."""
-    found = client.send(requests.get("/apis/kubeflow.org/v1"))
+    try:
+        found = client.send(requests.get("/apis/kubeflow.org/v1"))
+    except NotFound:  # its CRDs are gone already
+        return []
     return [each["name"] for each in found["resources"]]
 
 

@@ -202,6 +202,7 @@ def _deployment(server: Server) -> RenderedObject:
 
 
 def _pod(server: Server) -> Manifest:
+    """Without variables for Services: one named jupyter sets JUPYTER_PORT, which Jupyter takes for a number."""
     containers = [_jupyter(server)]
     volumes = [*server.volumes, {"name": "tfyard-start", "configMap": {"name": f"{server.name}-start"}}]
     if not server.password_secret:
@@ -212,7 +213,7 @@ def _pod(server: Server) -> Manifest:
         containers.append(_board(server))
         if _needs_directory(server, server.summaries):
             volumes.append({"name": "tfyard-summaries", "emptyDir": {}})
-    return {"containers": containers, "volumes": volumes}
+    return {"enableServiceLinks": False, "containers": containers, "volumes": volumes}
 
 
 def _needs_directory(server: Server, path: str) -> bool:

@@ -39,12 +39,12 @@ class Binaries(msgspec.Struct, frozen=True):
 
     def path(self, name: str) -> Path:
         found = self.folder / name
-        if not found.exists():
+        if not self.has(name):
             raise MissingBinaries(f"{self.folder} has no {name}; {HOW_TO_GET_THEM}")
         return found
 
     def has(self, *names: str) -> bool:
-        return all((self.folder / name).exists() for name in names)
+        return all(os.access(self.folder / name, os.X_OK) for name in names)
 
     @property
     def version(self) -> str:

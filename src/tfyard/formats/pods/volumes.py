@@ -20,10 +20,11 @@ def check(spec: Manifest, path: Path, notes: Notes) -> None:
     """All volumes, mounts and working directories of a pod."""
     volumes = spec.get("volumes") or []
     check_volumes(volumes, (*path, "volumes"), notes)
+    names = names_of(volumes)
     for kind in ("initContainers", "containers"):
         for i, container in enumerate(spec.get(kind) or []):
             inside: Path = (*path, kind, i)
-            check_mounts(container.get("volumeMounts") or [], volumes, (*inside, "volumeMounts"), notes)
+            check_mounts(container.get("volumeMounts") or [], names, (*inside, "volumeMounts"), notes)
             check_absolute(container.get("workingDir"), (*inside, "workingDir"), notes)
 
 
@@ -39,8 +40,13 @@ def check_volumes(volumes: list[Manifest], path: Path, notes: Notes) -> None:
         _check_source(volume, (*path, i), notes)
 
 
-def check_mounts(mounts: list[Manifest], volumes: list[Manifest], path: Path, notes: Notes) -> None:
-    names = [str(volume.get("name")) for volume in volumes]
+def names_of(volumes: list[Manifest]) -> dict[str, None]:
+    """In their order, and quick to look up."""
+    return dict.fromkeys(str(volume.get("name")) for volume in volumes)
+
+
+def check_mounts(mounts: list[Manifest], names: dict[str, None], path: Path, notes: Notes) -> None:
+    """`names`: of the volumes that there are."""
     seen: dict[str, str] = {}
     for i, mount in enumerate(mounts):
         name, at = str(mount.get("name")), str(mount.get("mountPath"))

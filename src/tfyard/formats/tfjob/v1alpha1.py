@@ -237,7 +237,8 @@ def _tensorboard(spec: TfJobSpec, notes: Notes) -> TensorBoard | None:
     notes.extend(found)
     if not any(problem.severity == "error" for problem in found):
         volumes.check_volumes(board.volumes, (*path, "volumes"), notes)
-        volumes.check_mounts(board.volume_mounts, board.volumes, (*path, "volumeMounts"), notes)
+        names = volumes.names_of(board.volumes)
+        volumes.check_mounts(board.volume_mounts, names, (*path, "volumeMounts"), notes)
     return TensorBoard(
         log_dir=board.log_dir,
         image=spec.tf_image,

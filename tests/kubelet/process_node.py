@@ -1,0 +1,128 @@
+"""A node of real processes in one namespace of the test control plane."""
+
+import asyncio
+import base64
+import contextlib
+import os
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from msgspec.structs import replace
+
+from tfyard import kube
+from tfyard.kube import Client, requests
+from tfyard.kubelet.kubelet import Kubelet
+from tfyard.kubelet.nodes import Nodes
+from tfyard.kubelet.processes import ProcessRuntime
+from tfyard.kubelet.surroundings import Options
+from tfyard.testing import ControlPlane, builders, eventually
+
+
+class Box:
+    """One namespace with a node of real processes, and the few words that these tests use."""
+
+    def __init__(self, plane: ControlPlane, client: Client, namespace: str, runtime: ProcessRuntime) -> None:
+        self.plane, self.client, self.namespace, self.runtime = plane, client, namespace, runtime
+
+    async def create(self, name: str, *containers: dict[str, Any], **spec: Any) -> None:
+        spec = {"restartPolicy": "Never", "containers": [*containers], **spec}
+        pod = {"metadata": {"name": name}, "spec": spec}
+        await self.client.send(requests.create(requests.PODS.path(self.namespace), pod))
+
+    async def get(self, name: str) -> Any:
+        return await self.client.send(requests.get(requests.PODS.path(self.namespace, name)))
+
+    async def until(self, name: str, holds: Callable[[Any], object]) -> Any:
+        async def look() -> Any:
+            pod = await self.get(name)
+            assert holds(pod), pod["status"]
+            return pod
+
+        return await eventually(look)
+
+    async def until_phase(self, name: str, phase: str) -> Any:
+        return await self.until(name, lambda pod: pod["status"]["phase"] == phase)
+
+    async def until_gone(self, name: str) -> None:
+        async def look() -> None:
+            try:
+                pod = await self.get(name)
+            except kube.NotFound:
+                return
+            raise AssertionError(f"{name} is still there: {pod['status']}")
+
+        await eventually(look)
+
+    async def delete(self, name: str, grace: int | None = None) -> None:
+        await self.client.send(requests.delete(requests.PODS.path(self.namespace, name), grace=grace))
+
+    async def until_clean(self) -> None:
+        async def look() -> None:
+            assert [*(self.runtime.folder / "pods").iterdir()] == []
+
+        await eventually(look)
+
+    def log(self, pod: str, container: str = "main", *, previous: bool = False) -> str:
+        return self.runtime.logs(self.namespace, pod, container, previous=previous).path.read_text()
+
+    async def run(self, pod: str, line: str, container: str = "main") -> str:
+        """As `kubectl exec` does; what it writes."""
+        argv = ["/bin/sh", "-c", line]
+        attached = await self.runtime.exec(self.namespace, pod, container, argv, stdin=False, tty=False)
+        try:
+            output = await asyncio.to_thread(Path(f"/proc/self/fd/{attached.stdout}").read_text)
+            assert await attached.wait() == 0
+            return output
+        finally:
+            for end in filter(None, (attached.stdout, attached.stderr)):
+                os.close(end)
+
+    def kubectl(self, *args: str) -> str:
+        return self.plane.kubectl("-n", self.namespace, *args)
+
+
+def shell(line: str, name: str = "main", **fields: Any) -> dict[str, Any]:
+    return {"name": name, "image": "none", "command": ["/bin/sh", "-c", line], **fields}
+
+
+def python(line: str, name: str = "main", **fields: Any) -> dict[str, Any]:
+    return {"name": name, "image": "none", "command": [sys.executable, "-c", line], **fields}
+
+
+@asynccontextmanager
+async def box(
+    plane: ControlPlane, namespace: str, folder: Path, options: Options | None = None
+) -> AsyncIterator[Box]:
+    host = urlsplit(plane.server)
+    api = str(host.hostname), int(host.port or 0)
+    options = replace(options or Options(), api=api, node=f"{namespace}-node")
+    async with plane.client() as client:
+        await _prepare(client, namespace)
+        async with ProcessRuntime(client, folder, dict(os.environ), options=options) as runtime:
+            nodes = Nodes(client, [options.node])
+            async with Kubelet(client, runtime, nodes, namespace, schedule=True):
+                yield Box(plane, client, namespace, runtime)
+
+
+async def _prepare(client: Client, namespace: str) -> None:
+    """What the controller manager would add to a namespace."""
+    authority = base64.b64decode(client.access.cluster.certificate_authority_data).decode()
+    bundle = builders.config_map("kube-root-ca.crt", {"ca.crt": authority})
+    with contextlib.suppress(kube.AlreadyExists):  # the second box in the same namespace
+        await builders.create_service_account(client, namespace, "default")
+        await client.send(requests.create(requests.CONFIG_MAPS.path(namespace), bundle))
+
+
+async def eventually_logged(here: Box, pod: str, text: str = "\n", container: str = "main") -> None:
+    async def look() -> None:
+        assert text in here.log(pod, container)
+
+    await eventually(look)
+
+
+def first(pod: Any) -> Any:
+    return pod["status"].get("containerStatuses", [{}])[0]
