@@ -108,6 +108,7 @@ def test_who_may_not_install_is_told_everything_at_once(plane: ControlPlane) -> 
 
 
 def test_a_dry_run_stores_nothing(plane: ControlPlane, client: SyncClient) -> None:
+    plane.kubectl("apply", "-f", "-", stdin="{apiVersion: v1, kind: Namespace, metadata: {name: tfyard}}")
     done = run(plane, "install", "--dry-run=server", "-n", "elsewhere")
     assert (done.code, done.err) == (0, "")
     assert (
