@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from msgspec import Struct
 
-from tfyard.model import Manifest, Role, Status
+from tfyard.model import Manifest, Role, Status, tensorflow_container
 from tfyard.overview.cause import Quote, Source, cut
 from tfyard.overview.objects import (
     Claim,
@@ -53,8 +53,6 @@ class End(Struct, frozen=True, kw_only=True):
     text: str = ""
     at: datetime | None = None
     source: Source = "container"
-    memory: str = ""
-    """Its memory limit, if it is known."""
     is_past: bool = False
     """The task runs again."""
 
@@ -71,6 +69,8 @@ class Evidence(Struct, frozen=True, kw_only=True):
     name: str
     namespace: str = ""
     is_local: bool = False
+    phase: str = ""
+    """Of a run on this machine, as its record says: it may have been interrupted or killed."""
     created: datetime | None = None
     generation: int = 0
     uid: str = ""
@@ -84,6 +84,8 @@ class Evidence(Struct, frozen=True, kw_only=True):
     ends: tuple[End, ...] = ()
     """Known without pods: those of a run on this machine."""
     logs: dict[str, LogTail] = {}
+    unread: tuple[str, ...] = ()
+    """What else could not be looked at, and why."""
     pods: tuple[Pod, ...] | Unreadable = NOT_ASKED
     events: tuple[Event, ...] | Unreadable = NOT_ASKED
     nodes: tuple[Node, ...] | Unreadable = NOT_ASKED
@@ -112,6 +114,13 @@ class Evidence(Struct, frozen=True, kw_only=True):
     def running(self) -> tuple[Pod, ...]:
         return tuple(pod for pod in self.tasks if pod.status.phase == "Running" and is_up(pod))
 
+    @property
+    def up(self) -> set[str]:
+        """The tasks that run, here or there."""
+        if self.is_local and not self.status.is_finished:
+            return set(self.logs)
+        return {pod.task for pod in self.running}
+
     def warnings(self, pod: Pod, *reasons: str) -> list[Event]:
         """Warnings about it that are newer than its last change, the newest first."""
         found = [event for event in self.events_of("Pod", pod.name) if event.reason in reasons]
@@ -137,7 +146,6 @@ class Evidence(Struct, frozen=True, kw_only=True):
                     reason=ending.reason,
                     text=ending.message,
                     at=ending.finished,
-                    memory=self._memory(ending.task),
                     is_past=ending.task in up and not self.status.is_finished,
                 )
         yield from found.values()
@@ -158,15 +166,14 @@ class Evidence(Struct, frozen=True, kw_only=True):
             reason=pod.status.reason or (ended.reason if ended else ""),
             text=pod.status.message or (log.text if log and len(log.text) > len(said) else said),
             at=ended.finished_at if ended else None,
-            memory=str(pod.trainer.resources.limits.get("memory", "")),
             is_past=is_up(pod),
         )
 
-    def _memory(self, task: str) -> str:
-        role = next((r for r in self.roles if r.name.lower() == task.rpartition("-")[0]), None)
-        containers = (role.template.get("spec") or {}).get("containers") or [{}] if role else [{}]
-        limits = (containers[0].get("resources") or {}).get("limits") or {}
-        return str(limits.get("memory", ""))
+    def memory(self, task: str) -> str:
+        """Its limit, if it has one."""
+        role = next((each for each in self.roles if each.name.lower() == task.rpartition("-")[0]), None)
+        resources = tensorflow_container(role.template).get("resources") or {} if role else {}
+        return str((resources.get("limits") or {}).get("memory", ""))
 
 
 def last_end(pod: Pod) -> Terminated | None:

@@ -191,3 +191,4 @@ def _not_readable(evidence: Evidence) -> Iterator[str]:
         found = getattr(evidence, field)
         if isinstance(found, Unreadable) and found != NOT_ASKED:
             yield f"{name}: {found.reason}"
+    yield from evidence.unread

@@ -1,5 +1,6 @@
 """Tasks that failed or were taken away: what ended them, by real last words."""
 
+import msgspec
 import pytest
 
 from tests.overview.situations import (
@@ -156,9 +157,14 @@ def test_a_container_that_could_not_be_started_and_is_over() -> None:
     assert found.causes[0].kind == "command"
 
 
+def limited(memory: str) -> Role:
+    container = {"name": "tensorflow", "resources": {"limits": {"memory": memory}}}
+    return Role(name="Worker", template={"spec": {"containers": [container]}})
+
+
 def test_out_of_memory_proposes_half_as_much_again() -> None:
-    limits = {"resources": {"limits": {"memory": "8Gi"}}}
-    found = why(job(pod(status=ended(137, "", "OOMKilled"), container=limits), status=FAILED))
+    roles = (limited("8Gi"),)
+    found = why(job(pod(status=ended(137, "", "OOMKilled")), status=FAILED, roles=roles))
     assert found.causes[0].kind == "out-of-memory"
     assert "memory limit of 8Gi" in found.sentence
     assert "`memory: 12Gi`" in found.causes[0].fix
@@ -278,10 +284,8 @@ def test_a_run_on_this_machine_gets_a_fix_for_this_machine() -> None:
     assert (found.code, found.causes[0].kind) == (1, "missing-module")
     assert "--python" in found.causes[0].fix
     assert found.looked_at == ("the record of the run",)
-    assert (
-        why(local("", 137, reason="OOMKilled", memory="100Mi")).causes[0].fix
-        == "--memory 150Mi, or smaller batches"
-    )
+    killed = msgspec.structs.replace(local("", 137, reason="OOMKilled"), roles=(limited("100Mi"),))
+    assert why(killed).causes[0].fix == "--memory 150Mi, or smaller batches"
 
 
 def test_a_job_that_succeeded_needs_no_explanation() -> None:

@@ -1,4 +1,4 @@
-"""A limit that the user set ended the job: its deadline, or the number of restarts."""
+"""A person ended the job: by a limit, which is its deadline or the number of restarts, or by stopping its run."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -7,8 +7,16 @@ from tfyard.overview.cause import Cause, Quote, cut
 from tfyard.overview.evidence import Evidence
 from tfyard.overview.wording import duration
 
+_STOPPED = {
+    "Interrupted": "somebody stopped it, by Ctrl-C or a signal, before it ended",
+    "Killed": "the tfyard that ran it was killed, and its tasks with it",
+}
+"""Phase of a run on this machine -> what happened."""
+
 
 def find(evidence: Evidence, now: datetime) -> Iterator[Cause]:  # noqa: ARG001
+    if evidence.phase in _STOPPED:
+        yield Cause(kind=evidence.phase.lower(), sentence=_STOPPED[evidence.phase])
     failure = evidence.status.failure
     if failure is None:
         return

@@ -69,10 +69,14 @@ def _age(pod: Pod, now: datetime) -> timedelta:
     return now - created if created else timedelta()
 
 
+def is_unreached(evidence: Evidence) -> bool:
+    """Whether a log says so, of a task that runs or that has ended."""
+    return any(_UNREACHED.search(log.text) or _NCCL.search(log.text) for log in evidence.logs.values())
+
+
 def _unreached(evidence: Evidence) -> Iterator[Cause]:
     """Of tasks that run: only the last lines count, because most programs try again until it works."""
-    up = {pod.task for pod in evidence.running} or (set(evidence.logs) if evidence.is_local else set())
-    for task in sorted(up):
+    for task in sorted(evidence.up):
         log = evidence.logs.get(task)
         last = "\n".join(log.text.split("\n")[-3:]) if log else ""
         if log is not None and (

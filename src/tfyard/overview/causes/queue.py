@@ -21,9 +21,9 @@ def find(evidence: Evidence, now: datetime) -> Iterator[Cause]:  # noqa: ARG001
         quote = Quote("condition", cut(blocked.message), blocked.last_transition_time)
         yield Cause(kind="gang", sentence=cut(blocked.message), fix=_gang_fix(evidence), evidence=(quote,))
     queue = evidence.labels.get(QUEUE_NAME, "")
-    if queue and (_is_suspended(evidence) or _is_gated(evidence)):
+    if queue and (is_suspended(evidence) or is_gated(evidence)):
         yield _queued(evidence, queue)
-    elif _is_suspended(evidence):
+    elif is_suspended(evidence):
         yield _suspended(evidence)
 
 
@@ -31,11 +31,11 @@ def _gang_fix(evidence: Evidence) -> str:
     return f"kubectl -n {evidence.namespace} describe podgroup {evidence.name}"
 
 
-def _is_suspended(evidence: Evidence) -> bool:
+def is_suspended(evidence: Evidence) -> bool:
     return bool((evidence.spec.get("runPolicy") or {}).get("suspend"))
 
 
-def _is_gated(evidence: Evidence) -> bool:
+def is_gated(evidence: Evidence) -> bool:
     gates = [gate.get("name") for pod in evidence.waiting for gate in pod.spec.scheduling_gates]
     return any(gate in KUEUE_GATES for gate in gates)
 

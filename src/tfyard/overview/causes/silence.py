@@ -17,15 +17,14 @@ SERVERS = ("ps-",)
 def find(evidence: Evidence, now: datetime) -> Iterator[Cause]:
     if evidence.status.is_finished:
         return
-    up = {pod.task for pod in evidence.running} or (set(evidence.logs) if evidence.is_local else set())
-    yield from _not_a_number(evidence, up)
-    yield from _silent(evidence, {task for task in up if not task.startswith(SERVERS)}, now)
+    yield from _not_a_number(evidence, evidence.up)
+    yield from _silent(evidence, {task for task in evidence.up if not task.startswith(SERVERS)}, now)
 
 
 def _silent(evidence: Evidence, up: set[str], now: datetime) -> Iterator[Cause]:
-    """All of them: a worker that waits for the others is silent, too."""
+    """All that were looked at: a worker that waits for the others is silent, too."""
     times = {task: log.at for task, log in evidence.logs.items() if task in up and log.at is not None}
-    if not times or len(times) < len(up):
+    if not times:
         return
     last = max(times, key=lambda task: times[task])
     quiet = now - times[last]

@@ -23,6 +23,7 @@ _DISRUPTIONS = {
     "NodeShutdown": ("node-shutdown", "ended because its node shut down"),
     "Shutdown": ("node-shutdown", "ended because its node shut down"),
     "Terminated": ("node-shutdown", "ended because its node shut down"),
+    "Deleted": ("deleted", "its pod was deleted"),
 }
 """Reasons of pods and of the condition DisruptionTarget -> kind, and what happened."""
 _REJECTED = re.compile(r"^(?:OutOf\w+|NodeAffinity|UnexpectedAdmissionError|TopologyAffinityError)$")
@@ -38,7 +39,7 @@ def of_end(evidence: Evidence, end: End) -> Iterator[Cause]:
     if end.reason == "OOMKilled":
         yield _out_of_memory(evidence, end)
     elif end.reason == "Evicted":
-        yield _evicted(end)
+        yield _evicted(evidence, end)
     elif end.reason in _DISRUPTIONS:
         yield _disrupted(evidence, end, end.reason, end.quote(end.text or end.reason))
     elif target is not None and target.reason in _DISRUPTIONS:
@@ -73,11 +74,11 @@ def _disrupted(evidence: Evidence, end: End, reason: str, quote: Quote) -> Cause
     return Cause(kind=kind, sentence=sentence, fix=REPLACED, tasks=(end.task,), evidence=quotes)
 
 
-def _evicted(end: End) -> Cause:
+def _evicted(evidence: Evidence, end: End) -> Cause:
     found = _PRESSURE.search(end.text)
     resource = (found[1] or "ephemeral-storage") if found else ""
     fix = {
-        "memory": f"job file: `memory: {_more(end.memory) or '8Gi'}`, so that the node reserves it",
+        "memory": f"job file: `memory: {_more(evidence.memory(end.task)) or '8Gi'}`, so that the node reserves it",
         "ephemeral-storage": "job file: write to a volume (`volumes:`) instead of the container's own disk",
     }.get(resource, "")
     sentence = f"the node evicted {TASKS}" + (f" because it was short of {resource}" if resource else "")
@@ -87,9 +88,10 @@ def _evicted(end: End) -> Cause:
 
 
 def _out_of_memory(evidence: Evidence, end: End) -> Cause:
-    limit = f" of {end.memory}" if end.memory else ""
+    memory = evidence.memory(end.task)
+    limit = f" of {memory}" if memory else ""
     option = "--memory" if evidence.is_local else "job file: `memory:"
-    more = _more(end.memory) or "…"
+    more = _more(memory) or "…"
     fix = f"{option} {more}" if evidence.is_local else f"{option} {more}`"
     return Cause(
         kind="out-of-memory",
