@@ -7,13 +7,8 @@ from tfyard.overview.cause import Cause
 from tfyard.overview.why import FINE, UNKNOWN, Answer
 from tfyard.overview.wording import duration
 
-_LABELS = {
-    "apiserver": "server",
-    "event": "event",
-    "container": "container",
-    "condition": "condition",
-    "log": "log",
-}
+_LABELS = {"apiserver": "server"}
+"""Where the word that people use is another one."""
 
 
 def lines(answer: Answer, now: datetime) -> Iterator[str]:
