@@ -19,6 +19,17 @@ LOG_SIZE, LOG_LINES = 64 * 1024, 2_000
 """Bytes, lines: an exception may print a long array."""
 
 
+def why(run: RunDirectory, record: RunRecord) -> list[str]:
+    """The words of `tfyard why` about a run that failed; of others none."""
+    if record.phase != "Failed":
+        return []
+    from tfyard.overview import why_text
+    from tfyard.overview.why import explain  # most runs succeed
+
+    now = datetime.now(UTC)
+    return list(why_text.lines(explain(gather(run, record), now), now))
+
+
 def gather(run: RunDirectory, record: RunRecord) -> Evidence:
     status = _status(run, record)
     return Evidence(
