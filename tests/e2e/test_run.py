@@ -168,6 +168,10 @@ def test_retries_is_how_often_tasks_are_restarted_in_place_or_replaced(
     assert (task["outcome"], task["exit_code"], task["starts"]) == ("Failed", code, retries + 1)
     counts = outcome.status["replicaStatuses"]["Worker"]
     assert (counts["failed"], counts.get("active", 0)) == (1, 0)
+    last = outcome.status["endings"][-1]
+    assert (last["task"], last["exitCode"], last["reason"]) == ("worker-0", code, "Error")
+    assert last["attempt"] - 1 + last.get("restart", 0) == retries
+    assert last["started"] <= last["finished"]
 
 
 def test_a_limit_is_for_all_tasks_together(yard: Yard) -> None:

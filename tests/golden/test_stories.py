@@ -13,6 +13,7 @@ from tfyard.model import (
     Decision,
     Delete,
     DeleteJob,
+    Ending,
     Event,
     Failure,
     Job,
@@ -143,6 +144,7 @@ KILLED = replace(
     replica_statuses={**RUNNING.replica_statuses, "Worker": shown("worker", "0/1", restarts=1)},
     restarts=1,
     tasks={"Worker": RoleMemory(attempts={"0": 1}, retries=1)},
+    endings=(Ending(task="worker-0", attempt=1, finished=at(60), exit_code=137),),
 )
 AGAIN = replace(
     KILLED,
@@ -310,6 +312,15 @@ def test_a_worker_that_fails_for_good_fails_the_job_with_its_last_words() -> Non
             conditions=(MADE, replace(RUNS, status="False"), since(at(80), "Failed", text)),
             replica_statuses={"Worker": shown("worker", "0/2", active=1, failed=1)},
             failure=Failure(cause="TaskFailed", task="worker-1", exit_code=1, message=text),
+            endings=(
+                Ending(
+                    task="worker-1",
+                    attempt=1,
+                    finished=at(80),
+                    exit_code=1,
+                    message="Traceback\nKeyError: 'labels'",
+                ),
+            ),
             completion_time=at(80),
         ),
         events=(

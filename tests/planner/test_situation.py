@@ -10,7 +10,7 @@ from hypothesis import given
 from msgspec.structs import replace
 
 from tfyard.model import Job, Observed
-from tfyard.planner import Site, deadline, gang, kueue, plan, restart, success, suspend
+from tfyard.planner import Site, deadline, endings, gang, kueue, plan, restart, success, suspend, waiting
 from tfyard.planner.decide import decide
 from tfyard.planner.situation import Situation, survey
 
@@ -22,8 +22,9 @@ POLICIES: dict[str, Callable[[Situation], Any]] = {
     "gang": gang.review,
     "kueue": kueue.obstacle,
     "deadline": deadline.failure,
-    "success": lambda s: (success.has_succeeded(s), success.is_running(s)),
+    "success": lambda s: (success.has_succeeded(s), success.is_running(s, waiting.review(s).crashing)),
     "suspend": lambda s: (list(suspend.pods_to_remember(s)), list(suspend.pods_still_leaving(s))),
+    "endings": lambda s: endings.remember(s, restart.judge(s).over),
     "plan": lambda s: list(plan.plan(s, gang.review(s))),
 }
 

@@ -20,6 +20,7 @@ from tfyard.backends.kubernetes import (
     JobKey,
     ObjectWriter,
     Resources,
+    SetupEvents,
     Writer,
 )
 
@@ -62,7 +63,7 @@ class Operator:
         self.store = ClusterStore(
             writer, self.cache, self.resources, objects.is_creating_many, reporter.status_reported
         )
-        self.runner = ClusterRunner(objects, self.cache, settings.site.backoff)
+        self.runner = ClusterRunner(objects, self.cache, settings.site.backoff, SetupEvents(client))
         self.reconciler = Reconciler(self.cache, self.store, self.runner, settings.site, reporter, client.now)
         self.worker = Worker(self.queue, self.cache, self.reconciler, may_write, self.metrics)
         handlers = Handlers(self.queue.add, self._forget, partial(watch_options, self.metrics))

@@ -35,6 +35,9 @@ POD_VERBS = (*CHILD_VERBS, "patch")
 EVENTS = Permission("", "events", ("create",))
 LEASE = Permission("coordination.k8s.io", "leases", ("get", "create", "update"), name=LEASE_NAME)
 
+POD_EVENTS = Permission("", "events", ("list",))
+"""Optional: without it, a job does not say that the volumes of its pods cannot be mounted."""
+
 NODES = Permission("", "nodes", ("get",))
 """Optional, and cluster-wide: without it no pod is ever deleted by force, because nobody can tell whether it still
 runs."""

@@ -53,12 +53,13 @@ class Event(Struct, frozen=True):
     message: str
 
 
-Urgency = Literal["now", "soon", "at rest"]
+Urgency = Literal["now", "soon", "at rest", "seldom"]
 """When a status has to be written.
 
 now      before anything is done, because nothing else remembers it
 soon     the job has started or runs: the next pass would find the same, but people want to know
 at rest  only counts have changed: worth a write, but not one for each pod
+seldom   the same in a job that does not go well, or what it waits for: worth a write now and then
 """
 
 

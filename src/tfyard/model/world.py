@@ -22,6 +22,7 @@ class Wait(Struct, frozen=True, gc=False):
 
     reason: WaitReason
     message: str = ""
+    """Empty: nobody has said it."""
     since: datetime | None = None
 
 
@@ -47,7 +48,7 @@ class Pod(Struct, frozen=True, kw_only=True, gc=False):
     run_ended: datetime | None = None
     """Of the run that exit code, message and reason are about: the last one that ended."""
     running_since: datetime | None = None
-    """Start of the present run of a program that was restarted in place."""
+    """Start of the present run of a program that was restarted in place; None: it was not, or does not run."""
     wait: Wait | None = None
     """What keeps it from running, as far as that is known; None: nothing, or nobody has said it."""
     restarts: int = 0

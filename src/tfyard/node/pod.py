@@ -21,6 +21,14 @@ have to."""
 DEFAULT_GRACE = 30
 
 
+class Ended(Struct, frozen=True):
+    """The last run of a container that ended."""
+
+    started: datetime | None
+    at: datetime
+    reason: str
+
+
 class ContainerState(Struct, frozen=True, kw_only=True):
     name: str
     is_init: bool = False
@@ -33,6 +41,9 @@ class ContainerState(Struct, frozen=True, kw_only=True):
     reason: str = ""
     message: str = ""
     """The end of its log, if it failed."""
+    started: datetime | None = None
+    """When its present run started, or its last."""
+    ended: Ended | None = None
 
     @property
     def restarts(self) -> int:
@@ -79,6 +90,8 @@ class Container(Struct, kw_only=True, eq=False):
     code: int | None = None
     reason: str = ""
     message: str = ""
+    started: datetime | None = None
+    ended: Ended | None = None
 
     @property
     def name(self) -> str:
@@ -98,6 +111,8 @@ class Container(Struct, kw_only=True, eq=False):
             exit_code=self.code,
             reason=self.reason,
             message=self.message,
+            started=self.started,
+            ended=self.ended,
         )
 
 
@@ -183,6 +198,7 @@ class Pod:
     def exited(self, container: Container, code: int, message: str) -> None:
         container.is_running, container.code, container.message = False, code, message
         container.reason = container.reason or ("Error" if code else "Completed")
+        container.ended = Ended(container.started, datetime.now(UTC), container.reason)
         if self._goes_on:
             self._go_on(container)
         elif self.evicted and not self._is_running:
@@ -246,6 +262,7 @@ class Pod:
 
     def _start(self, container: Container) -> None:
         container.is_running, container.reason = True, ""
+        container.started = datetime.now(UTC)
         container.starts += 1
         self.host.start(self, container)
 

@@ -10,13 +10,14 @@ import msgspec
 
 from tfyard.model import Condition
 
-from .reasons import BLOCKED, FAILED, RESTARTING, RUNNING, SUCCEEDED, SUSPENDED
+from .reasons import BLOCKED, FAILED, RESTARTING, RUNNING, SUCCEEDED, SUSPENDED, WAITING
 
 Conditions = tuple[Condition, ...]
 
 _REPLACES = {RUNNING: RESTARTING, RESTARTING: RUNNING}
 _ENDS = (SUCCEEDED, FAILED)
-_NEWS = (BLOCKED, RESTARTING)
+_NEWS = (BLOCKED, WAITING, RESTARTING)
+_HELD = (BLOCKED, WAITING)
 """Conditions whose message says more than their reason: another message is a change."""
 
 
@@ -32,16 +33,17 @@ def put(
     since = old.last_transition_time if old is not None and old.status == status else now
     new = Condition(type, status, reason, message, now, since)
     rest = tuple(c for c in conditions if c.type not in (type, _REPLACES.get(type) if holds else None))
-    return _blocked_last((*(_ended(rest) if type in _ENDS else rest), new))
+    return _urgent_last((*(_ended(rest) if type in _ENDS else rest), new))
 
 
 def phase(conditions: Conditions) -> str:
-    """The last condition that holds. Blocked is the job's phase only while it does not run: with one worker of
-    two it is both, and the condition's message says what is missing."""
+    """The last condition that holds. A job's phase is Blocked or Waiting only while it does not run: with one
+    worker of two it is both, and the condition's message says what is missing."""
     holding = [c.type for c in conditions if c.status == "True"]
-    going = [type for type in holding if type != BLOCKED]
-    if BLOCKED in holding and not {RUNNING, SUSPENDED, *_ENDS} & {*going}:
-        return BLOCKED
+    going = [type for type in holding if type not in _HELD]
+    held = [type for type in _HELD if type in holding]
+    if held and not {RUNNING, SUSPENDED, *_ENDS} & {*going}:
+        return held[0]
     return going[-1] if going else ""
 
 
@@ -49,14 +51,21 @@ def _is_news(old: Condition, message: str) -> bool:
     return old.type in _NEWS and old.message != message
 
 
-def _blocked_last(conditions: Conditions) -> Conditions:
-    """While it holds: tables show the last message, and this is the one that somebody has to act on."""
-    return tuple(sorted(conditions, key=lambda c: c.type == BLOCKED and c.status == "True"))
+def _urgent_last(conditions: Conditions) -> Conditions:
+    """While they hold: tables show the last message, and these are what somebody has to act on. A wait that is
+    over keeps its words, and must not be the last."""
+    return tuple(sorted(conditions, key=_urgency))
+
+
+def _urgency(condition: Condition) -> int:
+    if condition.status == "True":
+        return {BLOCKED: 2, WAITING: 1}.get(condition.type, 0)
+    return -1 if condition.type == WAITING else 0
 
 
 def _ended(conditions: Conditions) -> Conditions:
     """A finished job does not run, restart or wait; reason, message and times of these conditions stay."""
     return tuple(
-        msgspec.structs.replace(c, status="False") if c.type in (RUNNING, RESTARTING, BLOCKED) else c
+        msgspec.structs.replace(c, status="False") if c.type in (RUNNING, RESTARTING, BLOCKED, WAITING) else c
         for c in conditions
     )

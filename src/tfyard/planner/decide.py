@@ -26,6 +26,7 @@ from . import (
     backoff,
     cleanup,
     deadline,
+    endings,
     gang,
     kueue,
     narrate,
@@ -36,6 +37,7 @@ from . import (
     status,
     suspend,
     unreadable,
+    waiting,
 )
 from .census import Census, GivenUp
 from .restart import Verdict
@@ -87,7 +89,7 @@ def _blocked(situation: Situation) -> Decision:
     """Nothing is done about its pods. Restarts in place and time still count against its limits."""
     given_up = tuple(unreadable.pods_leaving(situation))
     judged = situation.give_up(given_up)
-    after = _started(judged, gang.Review())
+    after = replace(_started(judged, gang.Review()), endings=endings.remember(situation))
     failure = restart.failure(judged, Verdict()) or deadline.failure(judged)
     if failure:
         return _ended(situation, given_up, Verdict(), status.fail(after, failure, judged.stamp))
@@ -105,7 +107,9 @@ def _active(situation: Situation) -> Decision:
     verdict, group = restart.judge(situation), gang.review(situation)
     given_up = (*verdict.given_up, *group.given_up)
     judged = situation.give_up(given_up)
-    after = _outcome(judged, verdict, _started(judged, group))
+    waits = waiting.review(judged)
+    after = _outcome(judged, verdict, _started(judged, group), waits)
+    after = replace(after, endings=endings.remember(situation, verdict.over))
     if after.is_finished:
         return _ended(situation, given_up, verdict, after)
     after = status.count(judged.job, after, judged.census)
@@ -116,8 +120,8 @@ def _active(situation: Situation) -> Decision:
         *sidecars.end(lingering, now),
         *plan.plan(judged, group),
     )
-    waits = (*backoff.waits(judged), sidecars.next_end(lingering, now))
-    times = (deadline.remaining(judged), group.wake_after, *waits)
+    pauses = (*backoff.waits(judged), sidecars.next_end(lingering, now))
+    times = (deadline.remaining(judged), group.wake_after, waits.wake_after, *pauses)
     return Decision(
         status=after,
         actions=actions,
@@ -147,14 +151,14 @@ def _namesake(situation: Situation) -> list[Obstacle]:
     return [Obstacle(reasons.NAME_TAKEN, text)] if situation.observed.namesake else []
 
 
-def _outcome(situation: Situation, verdict: Verdict, started: Status) -> Status:
+def _outcome(situation: Situation, verdict: Verdict, started: Status, waits: waiting.Review) -> Status:
     """Success goes first: when the chief has finished, workers often fail because it is gone."""
     if has_succeeded(situation):
         return status.succeed(situation.job, started, situation.stamp)
     failure = restart.failure(situation, verdict) or deadline.failure(situation)
     if failure:
         return status.fail(started, failure, situation.stamp)
-    return status.progress(situation, started, verdict)
+    return status.progress(situation, status.note_wait(started, waits, situation.stamp), verdict, waits)
 
 
 def _ended(situation: Situation, given_up: Iterable[GivenUp], verdict: Verdict, after: Status) -> Decision:
@@ -181,7 +185,8 @@ def _suspended(situation: Situation) -> Decision:
     job, observed, now = situation.job, situation.observed, situation.stamp
     after = status.begin(job, situation.before, situation.setup.cluster(), now)
     after = status.note_obstacles(after, unreadable.obstacles(job), now)
-    after = replace(after, conditions=suspend.suspended(job, after, now))
+    after = status.note_wait(after, waiting.Review(), now)
+    after = replace(after, conditions=suspend.suspended(job, after, now), endings=endings.remember(situation))
     census = situation.census.give_up(suspend.pods_to_remember(situation)).without_pods()
     after = status.count(job, after, census)
     return Decision(
@@ -209,13 +214,27 @@ def _urgency(situation: Situation, after: Status, actions: tuple[Action, ...]) -
     if after == before or (is_grouped and not before.conditions):
         return "now"
     if not actions and _differs_in_counts_only(before, after):
-        return "at rest"
-    goes_well = {condition.type for condition in after.conditions} <= {reasons.CREATED, reasons.RUNNING}
+        return "seldom" if before.has(reasons.WAITING) else "at rest"
+    if not actions and _explains_only(before, after):
+        return "seldom"
+    harmless = {reasons.CREATED, reasons.RUNNING, reasons.WAITING}
+    goes_well = {condition.type for condition in after.conditions} <= harmless
     return "soon" if goes_well and not (actions and before.conditions) else "now"
 
 
 def _differs_in_counts_only(before: Status, after: Status) -> bool:
-    return replace(after, replica_statuses=before.replica_statuses, tasks=before.tasks) == before
+    endings, counts = before.endings, before.replica_statuses
+    return replace(after, replica_statuses=counts, tasks=before.tasks, endings=endings) == before
+
+
+def _explains_only(before: Status, after: Status) -> bool:
+    """What a pod waits for has changed, or a task that crashes again and again has done so once more."""
+    if not (before.has(reasons.WAITING) or after.has(reasons.WAITING)):
+        return False
+    others = [c for c in after.conditions if c.type != reasons.WAITING]
+    same = others == [c for c in before.conditions if c.type != reasons.WAITING]
+    seen = replace(after, conditions=before.conditions, phase=before.phase, restarts=before.restarts)
+    return same and _differs_in_counts_only(before, seen)
 
 
 def _pods_to_delete(census: Census) -> list[Pod]:

@@ -44,6 +44,11 @@ class Verdict(Struct, frozen=True, kw_only=True):
     given_up: tuple[GivenUp, ...] = ()
     """Every pod whose attempt is over, in the order in which to delete them."""
 
+    @property
+    def over(self) -> tuple[Pod, ...]:
+        """Pods whose attempt is over, and worth remembering."""
+        return (*self.fatal, *self.restarted, *self.replaced)
+
 
 def judge(situation: Situation) -> Verdict:
     """What is to be done about each pod that failed or is being deleted."""

@@ -7,7 +7,7 @@ import msgspec
 from tfyard.model import Cluster, Condition, Failure, Job, Obstacle, RoleMemory, RoleStatus, Status
 from tfyard.model.names import selector
 
-from . import conditions, reasons, restart
+from . import conditions, reasons, restart, waiting
 from .census import Census, RoleCensus
 from .restart import Verdict
 from .situation import Situation
@@ -46,15 +46,18 @@ def count(job: Job, status: Status, census: Census) -> Status:
     )
 
 
-def progress(situation: Situation, status: Status, verdict: Verdict) -> Status:
+def progress(situation: Situation, status: Status, verdict: Verdict, waits: waiting.Review) -> Status:
     """The conditions of a job that goes on."""
     job, found, now = situation.job, status.conditions, situation.stamp
     is_recovering = status.has(reasons.RESTARTING) and _is_incomplete(situation.census)
     if verdict.restarted or verdict.replaced:
         text = restart.explain(job, verdict)
         found = conditions.put(found, reasons.RESTARTING, reasons.TFJOB_RESTARTING, text, now)
-    elif is_running(situation) and not is_recovering:
-        found = _run(job, found, now)
+    elif is_running(situation, waits.crashing):
+        found = found if is_recovering else _run(job, found, now)
+    elif waits.crashing and status.has(reasons.RUNNING):
+        text = reasons.CRASHING_MESSAGE.format(job=job)
+        found = conditions.put(found, reasons.RUNNING, reasons.CRASH_LOOP, text, now, holds=False)
     return msgspec.structs.replace(status, conditions=found)
 
 
@@ -81,6 +84,16 @@ def note_obstacles(status: Status, obstacles: list[Obstacle], now: datetime) -> 
     elif status.has(reasons.BLOCKED):
         text = reasons.UNBLOCKED_MESSAGE
         found = conditions.put(found, reasons.BLOCKED, reasons.UNBLOCKED, text, now, holds=False)
+    return msgspec.structs.replace(status, conditions=found)
+
+
+def note_wait(status: Status, waits: waiting.Review, now: datetime) -> Status:
+    """Report what pods wait for; a wait that is over keeps its reason and message."""
+    found, before = status.conditions, status.condition(reasons.WAITING)
+    if waits.reason:
+        found = conditions.put(found, reasons.WAITING, waits.reason, waits.message, now)
+    elif before is not None and before.status == "True":
+        found = conditions.put(found, reasons.WAITING, before.reason, before.message, now, holds=False)
     return msgspec.structs.replace(status, conditions=found)
 
 

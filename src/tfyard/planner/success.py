@@ -9,6 +9,9 @@ def has_succeeded(situation: Situation) -> bool:
     return role is not None and leaders(situation.job) <= situation.census.roles[role.name].finished
 
 
-def is_running(situation: Situation) -> bool:
+def is_running(situation: Situation, crashing: frozenset[str]) -> bool:
+    """`crashing`: uids of pods that only seem to run."""
     role = leading_role(situation.job)
-    return role is not None and bool(situation.census.roles[role.name].running)
+    return role is not None and any(
+        pod.uid not in crashing for pod in situation.census.roles[role.name].running
+    )

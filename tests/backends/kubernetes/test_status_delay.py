@@ -10,6 +10,7 @@ from tfyard.backends.kubernetes.status_delay import (
     LONGEST_UNQUIET,
     LONGEST_YIELD,
     QUIET,
+    SELDOM,
     SOON,
     StatusDelay,
 )
@@ -57,6 +58,18 @@ def test_a_job_that_goes_on_changing_is_written_about_ever_more_rarely() -> None
     moments = written(StatusDelay(), changes_every=1.0, seconds=600)
     assert len(moments) < 50
     assert max(b - a for a, b in pairwise(moments)) <= LONGEST_QUIET * LONGEST_UNQUIET + 1
+
+
+def test_a_job_that_does_not_go_well_is_written_about_at_once_and_then_at_most_every_ten_seconds() -> None:
+    delay, moments = StatusDelay(), [round(number * STEP, 1) for number in range(600)]
+    found = [now for now in moments if not delay.holds("uid", ready(int(now / 0.3), "seldom"), now)]
+    assert found[0] <= SOON + STEP
+    assert len(found) == 6
+    assert min(b - a for a, b in pairwise(found)) >= SELDOM - STEP / 2
+    assert delay.due_in("uid", 60.0) is not None
+    delay.forget("uid")
+    assert delay.holds("uid", ready(1, "seldom"), 60.0)
+    assert delay.due_in("uid", 60.0) == pytest.approx(SOON)
 
 
 def test_what_must_be_remembered_takes_the_counts_with_it() -> None:

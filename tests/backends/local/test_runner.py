@@ -1,18 +1,20 @@
 """Tasks of a job as pods of a node."""
 
 import os
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tfyard.backends.local.run_directory import RunDirectory
 from tfyard.backends.local.runner import LocalRunner, _observed, log_name, task_of
 from tfyard.backends.local.store import LocalStore
-from tfyard.model import Create, Delete, DeleteJob, Job, Manifest, Task
+from tfyard.model import Create, Delete, DeleteJob, Job, Manifest, Task, Wait
 from tfyard.node.containers import Objects
 from tfyard.node.node import Node
-from tfyard.node.pod import ContainerState, PodState
+from tfyard.node.pod import ContainerState, Ended, PodState
 from tfyard.node.volumes import Volumes
 
 JOB = Job(name="j")
@@ -57,6 +59,21 @@ def test_the_container_that_trains_speaks_for_the_task() -> None:
 def test_if_it_has_not_failed_another_one_that_has_does(code: int | None) -> None:
     init = container("fetch", is_init=True, exit_code=7)
     assert _observed(state(init, container(exit_code=code))).exit_code == 7
+
+
+def test_a_restart_in_place_tells_of_the_run_before_and_of_the_present_one() -> None:
+    began, ended = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 2, tzinfo=UTC)
+    crashed = container(exit_code=137, starts=2, ended=Ended(began, ended, "OOMKilled"), started=began)
+    due = _observed(state(crashed, restart_due=True))
+    assert due.wait == Wait("CrashLoop", since=ended)
+    assert (due.run_started, due.run_ended, due.running_since) == (began, ended, None)
+    again = _observed(state(replace(crashed, is_running=True, started=ended)))
+    assert (again.reason, again.run_ended, again.running_since, again.wait) == (
+        "OOMKilled",
+        ended,
+        ended,
+        None,
+    )
 
 
 def test_a_sidecar_never_does() -> None:

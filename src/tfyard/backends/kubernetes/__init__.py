@@ -5,6 +5,7 @@ from .events import EventRecorder
 from .objects import ObjectWriter
 from .resources import OLD_TFJOBS, TFJOBS, Resources
 from .runner import ClusterRunner
+from .setup_events import SetupEvents
 from .store import ClusterStore
 from .writes import NotLeading, Writer
 
@@ -19,5 +20,6 @@ __all__ = [
     "NotLeading",
     "ObjectWriter",
     "Resources",
+    "SetupEvents",
     "Writer",
 ]

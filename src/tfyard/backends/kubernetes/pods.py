@@ -17,11 +17,11 @@ from tfyard.model.names import (
     VOLCANO_GROUP,
 )
 
-from .views import ContainerStatus, PodStatus, PodView, Terminated
+from .views import ContainerStatus, PodCondition, PodStatus, PodView, Terminated
+from .waits import CRASH_LOOP, wait_of
 
 ROLE_LABELS = {role.lower(): role for role in ROLES}
 TERMINAL = ("Succeeded", "Failed")
-CRASH_LOOP = "CrashLoopBackOff"
 DISRUPTIONS = frozenset(
     (
         "NodeLost",
@@ -36,9 +36,10 @@ DISRUPTIONS = frozenset(
     )
 )
 """Pod reasons by which a kubelet says that the node ended, or does not admit the pod. A kubelet that restarts may
-refuse even a pod that ran before. Evicted is not among them: see `_is_disrupted`."""
+refuse even a pod that ran before. Evicted is not among them: see `_is_the_clusters_fault`."""
 REJECTED, OUT_OF = "Pod was rejected: ", "OutOf"
 """How messages and reasons of a kubelet that does not admit a pod begin."""
+NOT_ENDED, NOT_TAKEN = Terminated(), PodCondition()
 OWN_DEADLINE = "DeadlineExceeded"
 
 
@@ -50,7 +51,9 @@ def to_pod(view: PodView, before: Pod | None = None) -> Pod | None:
     if role is None or not index.isdigit():
         return None
     status, trainer = view.status, _trainer(view)
-    ended = _end(view, trainer) or (trainer.last_state.terminated if trainer else None)
+    ended = _end(view, trainer) or _end_before(view, trainer)
+    restarts, disruption = _restarts(view, trainer), _disruption(status)
+    end, taken = ended or NOT_ENDED, disruption or NOT_TAKEN
     pod = Pod(
         name=view.metadata.name,
         uid=view.metadata.uid,
@@ -60,11 +63,15 @@ def to_pod(view: PodView, before: Pod | None = None) -> Pod | None:
         program=_program(view, trainer),
         ready=any(c.type == "Ready" and c.status == "True" for c in status.conditions),
         exit_code=_exit_code(status, ended),
-        message=status.message or (ended.message if ended else ""),
-        reason=status.reason or (ended.reason if ended else ""),
-        restarts=_restarts(view, trainer),
+        message=status.message or taken.message or end.message,
+        reason=status.reason or taken.reason or end.reason,
+        run_started=end.started_at,
+        run_ended=end.finished_at,
+        running_since=_running_since(trainer) if restarts else None,
+        wait=wait_of(view, trainer),
+        restarts=restarts,
         restart_due=_is_restart_due(view, trainer),
-        disrupted=_is_disrupted(status),
+        disrupted=disruption is not None or _is_the_clusters_fault(status),
         member=_is_member(view),
         waits=_is_member(view) and not view.spec.node_name,
         final=view.metadata.annotations.get(QUEUE_RETRIES) == "false",
@@ -109,6 +116,8 @@ def _as_it_ended(pod: Pod, before: Pod) -> Pod:
         exit_code=before.exit_code,
         message=before.message,
         reason=before.reason,
+        run_started=before.run_started,
+        run_ended=before.run_ended,
         disrupted=before.disrupted,
     )
 
@@ -159,6 +168,14 @@ def _end(view: PodView, trainer: ContainerStatus | None) -> Terminated | None:
     return (trainer.state.terminated if trainer else None) or failed
 
 
+def _end_before(view: PodView, trainer: ContainerStatus | None) -> Terminated | None:
+    """Of the run before the present one, or before the restart that is waited for."""
+    if trainer is not None and trainer.last_state.terminated:
+        return trainer.last_state.terminated
+    ends = (each.last_state.terminated for each in _init_containers(view))
+    return next((ended for ended in ends if ended), None)
+
+
 def _init_containers(view: PodView) -> list[ContainerStatus]:
     """Without the sidecars among them, which run beside the program."""
     sidecars = {each.name for each in view.spec.init_containers if each.restart_policy == "Always"}
@@ -167,6 +184,11 @@ def _init_containers(view: PodView) -> list[ContainerStatus]:
 
 def _restarts(view: PodView, trainer: ContainerStatus | None) -> int:
     return sum(each.restart_count for each in (*_init_containers(view), *((trainer,) if trainer else ())))
+
+
+def _running_since(trainer: ContainerStatus | None) -> datetime | None:
+    running = trainer.state.running if trainer else None
+    return running.started_at if running else None
 
 
 def _exit_code(status: PodStatus, ended: Terminated | None) -> int | None:
@@ -193,15 +215,19 @@ def _goes_on(view: PodView, container: ContainerStatus) -> bool:
 # --- whose fault it was
 
 
-def _is_disrupted(status: PodStatus) -> bool:
-    """The cluster says so by DisruptionTarget. An eviction without it is the program's own fault: it used more
-    storage than it may. But whoever never started anything cannot be at fault."""
-    if any(c.type == "DisruptionTarget" and c.status == "True" for c in status.conditions):
-        return True
+def _is_the_clusters_fault(status: PodStatus) -> bool:
+    """Without a DisruptionTarget. Then an eviction is the program's own fault: it used more storage than it may.
+    But whoever never started anything cannot be at fault."""
     if status.phase != "Failed" or status.reason == OWN_DEADLINE:
         return False
     is_rejected = status.message.startswith(REJECTED) or status.reason.startswith(OUT_OF)
     return is_rejected or status.reason in DISRUPTIONS or not _has_started(status)
+
+
+def _disruption(status: PodStatus) -> PodCondition | None:
+    """By which the cluster says that it takes the pod away, who does, and why."""
+    found = (c for c in status.conditions if c.type == "DisruptionTarget" and c.status == "True")
+    return next(found, None)
 
 
 def _has_started(status: PodStatus) -> bool:

@@ -67,8 +67,8 @@ class ClusterReader:
         path = self._resource.path(self._namespace, name)
         return Read(requests.get(path), lambda answer: _summary(decode(_JOBS.one, answer)))
 
-    def list_events(self, name: str) -> Read[list[RecordedEvent]]:
-        of = requests.selecting(fields={"involvedObject.name": name, "involvedObject.kind": "TFJob"})
+    def list_events(self, name: str, kind: str = "TFJob") -> Read[list[RecordedEvent]]:
+        of = requests.selecting(fields={"involvedObject.name": name, "involvedObject.kind": kind})
 
         def read(answer: bytes) -> list[RecordedEvent]:
             found = sorted(decode(_EVENTS.page, answer).items or [], key=_turn)

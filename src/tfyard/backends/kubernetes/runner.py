@@ -15,6 +15,7 @@ from .cache import Cache, JobKey
 from .lost_attempts import ATTEMPT_LOST, LostAttempts
 from .namesakes import holder_of_names
 from .objects import ObjectWriter
+from .setup_events import SetupEvents
 from .views import to_group
 
 PARALLEL_WRITES = 32
@@ -26,8 +27,10 @@ FAULTS = 3
 
 
 class ClusterRunner:
-    def __init__(self, objects: ObjectWriter, cache: Cache, backoff: Backoff) -> None:
-        self._objects, self._cache = objects, cache
+    def __init__(
+        self, objects: ObjectWriter, cache: Cache, backoff: Backoff, setup_events: SetupEvents
+    ) -> None:
+        self._objects, self._cache, self._setup_events = objects, cache, setup_events
         self._obstacles: dict[str, tuple[Obstacle, ...]] = {}
         """Of each job that was observed: what stands in its way."""
         self._faults: dict[str, int] = {}
@@ -41,7 +44,7 @@ class ClusterRunner:
         status = formats.load_status(view.status_document())
         return Observed(
             status=status,
-            pods=self._cache.pods.of(job.uid),
+            pods=await self._setup_events.explain(job, self._cache.pods.of(job.uid)),
             children=frozenset(children),
             group=to_group(group) if group else None,
             obstacles=self._obstacles.setdefault(job.uid, _stored_obstacles(status)),
@@ -67,6 +70,7 @@ class ClusterRunner:
         self._obstacles.pop(uid, None)
         self._faults.pop(uid, None)
         self._lost.forget(uid)
+        self._setup_events.forget(uid)
 
     def forget_obstacles(self) -> None:
         """Another operator was the leader meanwhile: what it found is in the statuses."""

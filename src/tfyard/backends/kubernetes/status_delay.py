@@ -21,6 +21,8 @@ LONGEST_UNQUIET = 12
 """Counts that never stop changing are written after so many quiet periods."""
 SOON = 0.4
 """Seconds until it is written that a job has started or runs."""
+SELDOM = 10.0
+"""Seconds between two writes about a job that does not go well, if nothing else must be written."""
 LONGEST_YIELD, CHECK_AGAIN = 5.0, 1.0
 """Seconds that such a status waits at most while many pods are being created, and between two checks."""
 
@@ -36,6 +38,7 @@ class StatusDelay:
     def __init__(self) -> None:
         self._waiting: dict[str, Waiting] = {}
         self._written: dict[str, int] = {}
+        self._explained: dict[str, float] = {}
 
     def holds(self, uid: str, decision: Decision, now: float, *, is_creating_many: bool = False) -> bool:
         """Whether this status of a job should wait; if not, it counts as written."""
@@ -52,6 +55,8 @@ class StatusDelay:
             return True
         if decision.urgency == "at rest":
             self._written[uid] = self._written.get(uid, 0) + 1
+        if decision.urgency == "seldom":
+            self._explained[uid] = now
         self.release(uid)
         return False
 
@@ -67,10 +72,13 @@ class StatusDelay:
     def forget(self, uid: str) -> None:
         self._waiting.pop(uid, None)
         self._written.pop(uid, None)
+        self._explained.pop(uid, None)
 
     def _wait(self, uid: str, decision: Decision, before: Waiting | None, now: float) -> Waiting:
         since = before.since if before else now
         if decision.urgency == "soon":
             return Waiting(decision.status, since, min(now + SOON, before.due if before else inf))
+        if decision.urgency == "seldom":
+            return Waiting(decision.status, since, max(since + SOON, self._explained.get(uid, -inf) + SELDOM))
         quiet = min(LONGEST_QUIET, QUIET * 2.0 ** max(0, self._written.get(uid, 0) - PROMPT_WRITES))
         return Waiting(decision.status, since, min(now + quiet, since + LONGEST_UNQUIET * quiet))

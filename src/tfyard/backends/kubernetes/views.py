@@ -136,15 +136,17 @@ class Terminated(Struct, frozen=True, rename="camel", gc=False):
     exit_code: int = 0
     reason: str = ""
     message: str = ""
+    started_at: datetime | None = None
     finished_at: datetime | None = None
 
 
-class Running(Struct, frozen=True, gc=False):
-    """That it does is all that is read."""
+class Running(Struct, frozen=True, rename="camel", gc=False):
+    started_at: datetime | None = None
 
 
 class Waiting(Struct, frozen=True, gc=False):
     reason: str = ""
+    message: str = ""
 
 
 class State(Struct, frozen=True, gc=False):
@@ -170,6 +172,7 @@ class PodCondition(Struct, frozen=True, gc=False):
     type: str = ""
     status: str = ""
     reason: str = ""
+    message: str = ""
 
 
 class PodStatus(Struct, frozen=True, rename="camel"):

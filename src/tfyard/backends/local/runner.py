@@ -17,6 +17,7 @@ from tfyard.model import (
     Outcome,
     Pod,
     Task,
+    Wait,
     tensorflow_container,
 )
 from tfyard.model.names import ATTEMPT, REPLICA_INDEX, REPLICA_TYPE
@@ -97,6 +98,8 @@ def log_name(task: Task, container: str) -> str:
 def _observed(state: PodState) -> Pod:
     main = tensorflow_container(state.manifest).get("name", "")
     shown = _shown(state.containers, main)
+    ended = shown.ended
+    restarts = sum(c.restarts for c in state.containers if c.name == main or _is_init(c))
     return Pod(
         name=state.name,
         uid=state.uid,
@@ -106,8 +109,12 @@ def _observed(state: PodState) -> Pod:
         ready=state.is_ready,
         exit_code=shown.exit_code,
         message=shown.message,
-        reason=state.reason or shown.reason,
-        restarts=sum(c.restarts for c in state.containers if c.name == main or _is_init(c)),
+        reason=state.reason or shown.reason or (ended.reason if ended else ""),
+        run_started=ended.started if ended else None,
+        run_ended=ended.at if ended else None,
+        running_since=shown.started if shown.is_running and restarts else None,
+        wait=Wait("CrashLoop", since=ended.at if ended else None) if state.restart_due else None,
+        restarts=restarts,
         restart_due=state.restart_due,
         disrupted=bool(state.reason),
         started=state.started,

@@ -17,7 +17,8 @@ class LocalStore:
 
     async def report(self, job: Job, before: Status, decision: Decision) -> None:  # noqa: ARG002
         self.status = status = decision.status
-        if status.phase != before.phase or status.is_finished:  # a rename costs milliseconds
+        has_news = (status.phase, status.endings) != (before.phase, before.endings)
+        if has_news or status.is_finished:  # a rename costs milliseconds
             self._directory.write("status.json", msgspec.json.format(msgspec.json.encode(status)).decode())
         if status != before or decision.actions:
             self._directory.append("decisions.jsonl", _summary(decision))

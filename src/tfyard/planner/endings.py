@@ -1,0 +1,98 @@
+"""How attempts ended without success: kept in the status, because pods, their logs and events are soon gone.
+
+The status of a job that goes well has none. What is found again in a pod that is still there changes nothing, also
+when the limits have dropped it: the newest endings stay, in the order of their times.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+
+from msgspec.structs import replace
+
+from tfyard.model import ENDINGS_PER_JOB, ENDINGS_PER_TASK, LAST_WORDS, Ending, Pod
+
+from . import reasons
+from .situation import Situation, whole_seconds
+
+UNKNOWN_TIME = datetime.min.replace(tzinfo=UTC)
+
+
+def remember(situation: Situation, over: Iterable[Pod] = ()) -> tuple[Ending, ...]:
+    """The endings of the status, with those that the pods show now. `over`: pods whose attempt ends by this very
+    decision."""
+    known, gone = situation.before.endings, {pod.uid: pod for pod in over}
+    found = [_over(pod, situation.stamp) for pod in gone.values()]
+    found += (_ending(pod, restart) for pod, restart in _ended(situation) if pod.uid not in gone)
+    told = {_identity(ending) for ending in known}
+    new = [ending for ending in found if _identity(ending) not in told]
+    return _newest((*known, *new)) if new else known
+
+
+def _ended(situation: Situation) -> Iterator[tuple[Pod, int]]:
+    """Pods that tell of a run that ended, and which restart in place that run was."""
+    for role in situation.census:
+        yield from ((pod, pod.restarts) for pod in role.failed)
+        for pod in (*role.pending, *role.running):
+            if pod.exit_code is not None and (pod.restarts or pod.restart_due):
+                yield pod, pod.restarts - 1 if pod.running_since else pod.restarts
+
+
+def _over(pod: Pod, now: datetime) -> Ending:
+    """Who asked it to stop says more than how its program took that."""
+    ending = _ending(pod, pod.restarts) if pod.end else _stopped(pod)
+    is_deleted = not pod.disrupted and (pod.asked_to_stop or not pod.end)
+    reason = reasons.DELETED if is_deleted else ending.reason
+    return replace(ending, finished=ending.finished or now, reason=reason)
+
+
+def _ending(pod: Pod, restart: int) -> Ending:
+    """Of the run that the pod's exit code is about."""
+    return Ending(
+        task=pod.task.name,
+        attempt=pod.attempt + 1,
+        restart=restart,
+        started=_to_the_second(pod.run_started or (None if restart else pod.started)),
+        finished=_to_the_second(pod.run_ended),
+        exit_code=pod.exit_code,
+        reason=pod.reason,
+        message=last_words(pod.message),
+    )
+
+
+def _stopped(pod: Pod) -> Ending:
+    """Of a program that still runs: an exit code would be about an earlier run."""
+    return Ending(
+        task=pod.task.name,
+        attempt=pod.attempt + 1,
+        restart=pod.restarts,
+        started=_to_the_second(pod.running_since or pod.started),
+        reason=pod.reason,
+        message=last_words(pod.message) if pod.disrupted else "",
+    )
+
+
+def last_words(text: str) -> str:
+    text = text.strip()
+    return text if len(text) <= LAST_WORDS else f"…{text[1 - LAST_WORDS :]}"
+
+
+def _newest(endings: Iterable[Ending]) -> tuple[Ending, ...]:
+    """Within the limits."""
+    of_tasks: dict[str, list[Ending]] = defaultdict(list)
+    for ending in sorted(endings, key=_order):
+        of_tasks[ending.task].append(ending)
+    kept = (ending for found in of_tasks.values() for ending in found[-ENDINGS_PER_TASK:])
+    return tuple(sorted(kept, key=_order)[-ENDINGS_PER_JOB:])
+
+
+def _order(ending: Ending) -> tuple[object, ...]:
+    return ending.finished or ending.started or UNKNOWN_TIME, *_identity(ending)
+
+
+def _identity(ending: Ending) -> tuple[str, int, int]:
+    return ending.task, ending.attempt, ending.restart
+
+
+def _to_the_second(at: datetime | None) -> datetime | None:
+    return whole_seconds(at) if at else None
