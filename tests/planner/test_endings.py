@@ -2,9 +2,11 @@
 
 from typing import Any
 
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from tfyard.model import Ending, Job, Pod, Status
+from tfyard.model import Ending, Job, Pod, Status, Wait
 
 from .builders import at, begun, job, look, pod, servers, workers
 
@@ -139,3 +141,37 @@ def test_a_suspension_is_not_an_ending_but_a_failure_just_before_it_is() -> None
     status = begun(job(workers(2)), pod("worker-0"))
     (ending,) = look(asleep, leaving, failed, status=status, now=at(9)).status.endings
     assert ending.task == "worker-1"
+
+
+def any_pod(index: int, phase: Any, restarts: int, ended: int | None, state: str) -> Pod:
+    code = None if ended is None else 1
+    times = {"run_ended": at(ended) if ended is not None else None, "exit_code": code}
+    more: dict[str, Any] = {
+        "": {},
+        "due": {"restart_due": True, "wait": Wait("CrashLoop", "back-off", times["run_ended"])},
+        "again": {"running_since": at(50)},
+        "pull": {"wait": Wait("ImagePull", "not found", at(0))},
+    }[state]
+    return pod(f"worker-{index}", phase, restarts=restarts, **times, **more)
+
+
+FACTS = st.tuples(
+    st.sampled_from(["Pending", "Running", "Failed"]),
+    st.integers(0, 4),
+    st.none() | st.integers(0, 40),
+    st.sampled_from(["", "due", "again", "pull"]),
+)
+
+
+@settings(max_examples=50)
+@given(st.lists(FACTS, min_size=1, max_size=30))
+def test_pods_that_stay_as_they_are_change_nothing_more(
+    facts: list[tuple[Any, int, int | None, str]],
+) -> None:
+    """Elastic workers whose failures are kept: nothing is replaced, so a second look must find the same."""
+    asked = job(workers(len(facts)), dynamic_workers=True)
+    found = [any_pod(index, *each) for index, each in enumerate(facts)]
+    first = look(asked, *found, status=begun(asked), now=at(60)).status
+    second = look(asked, *reversed(found), status=first, now=at(60)).status
+    assert second == first
+    assert look(asked, *found, status=second, now=at(65)).status.endings == first.endings
