@@ -40,7 +40,7 @@ def of_end(evidence: Evidence, end: End) -> Iterator[Cause]:
     if end.reason not in COMMAND_ENDS and end.exit_code not in (NOT_EXECUTABLE, NOT_FOUND):
         return
     pod = next((pod for pod in evidence.tasks if pod.task == end.task), Pod())
-    yield _of_command(end.task, end.text, pod.trainer, end.quote(cut(end.text)))
+    yield _of_command(end.task, end.text, pod.trainer, end.quote(cut(end.text)), evidence.is_local)
 
 
 def of_config(namespace: str, task: str, message: str, quote: Quote) -> Cause:
@@ -74,14 +74,15 @@ def _kind_word(name: str) -> str:
     return "secret generic" if name == "Secret" else "configmap"
 
 
-def _of_command(task: str, message: str, container: Container, quote: Quote) -> Cause:
+def _of_command(task: str, message: str, container: Container, quote: Quote, is_local: bool = False) -> Cause:
     program = _program(message) or (container.command[0] if container.command else "")
     named = f"`{program}`" if program else "its command"
     image = f"the image {container.image}" if container.image else "the image"
+    place = "on this machine" if is_local else f"in {image}"
     if "permission denied" in message.lower():
         words, fix = (
             f"{named} may not be executed",
-            f"make it executable in {image}: `chmod +x`, or run it by `python` or `sh`",
+            f"make it executable {place}: `chmod +x`, or run it by `python` or `sh`",
         )
     elif "exec format error" in message.lower():
         words, fix = (
@@ -89,7 +90,8 @@ def _of_command(task: str, message: str, container: Container, quote: Quote) -> 
             "build the image for the node's architecture",
         )
     else:
-        words, fix = f"{named} is not in {image}", "job file: `run:`; or an image that has it"
+        fix = "job file: `run:`" + ("" if is_local else "; or an image that has it")
+        words = f"{named} is not {place}"
     return Cause(
         kind="command", sentence=f"{TASKS} cannot start: {words}", fix=fix, tasks=(task,), evidence=(quote,)
     )
