@@ -166,7 +166,7 @@ class Evidence(Struct, frozen=True, kw_only=True):
             reason=pod.status.reason or (ended.reason if ended else ""),
             text=pod.status.message or (log.text if log and len(log.text) > len(said) else said),
             at=ended.finished_at if ended else None,
-            is_past=is_up(pod),
+            is_past=is_up(pod) and not self.status.is_finished,
         )
 
     def memory(self, task: str) -> str:

@@ -38,7 +38,8 @@ def logs(evidence: Evidence) -> list[Pod]:
     """Whose logs are needed: of pods that run, or that failed without a word."""
     if evidence.status.has("Succeeded"):
         return []
-    found = [pod for pod in evidence.tasks if pod in evidence.running or _is_mute(pod)]
+    running = () if evidence.status.is_finished else evidence.running
+    found = [pod for pod in evidence.tasks if pod in running or _is_mute(pod)]
     return sorted(found, key=_importance)[:MOST_LOGS]
 
 
