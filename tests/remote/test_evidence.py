@@ -107,6 +107,8 @@ KUBELET: dict[str, tuple[Script, str, str]] = {
     "evicted": (Script(), "evicted", "short of ephemeral-storage"),
 }
 """What each script leads to."""
+TAKEN_AWAY = Script(stop_after=20.0)
+"""It goes slowly, so that it can be seen."""
 SPECS: dict[str, Manifest] = {
     "memory": {"container": limits(memory="8Gi")},
     "loop": {"restart": "OnFailure"},
@@ -135,7 +137,10 @@ UNPLACED: dict[str, tuple[Manifest, str, str]] = {
 
 
 def script(pod: Pod) -> Script:
-    return KUBELET.get(pod.metadata.name.rpartition("-worker-")[0], (Script(), "", ""))[0]
+    name = pod.metadata.name.rpartition("-worker-")[0]
+    return (
+        KUBELET[name][0] if name in KUBELET else TAKEN_AWAY if name in ("drained", "preempted") else Script()
+    )
 
 
 def ask(plane: ControlPlane, namespace: str, name: str) -> Answer:
@@ -244,6 +249,46 @@ async def make_a_tainted_node(yard: Bench) -> str:
     return name
 
 
+async def be_taken_away(yard: Bench, plane: ControlPlane) -> None:
+    """By a drain, and by the scheduler."""
+    path = requests.PODS.path(yard.namespace, "drained-worker-0", "eviction")
+    await submit(yard, job("drained"), job("preempted"))
+    await yard.phase("Running", "drained")
+    await yard.phase("Running", "preempted")
+    eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "drained-worker-0"}}
+    await yard.client.send(requests.create(path, eviction))
+    await yard.kubelet.preempt("preempted-worker-0")
+    for name in ("drained", "preempted"):
+        await check(yard, plane, name, name, "worker-0")
+
+
+async def be_refused(yard: Bench, plane: ControlPlane) -> None:
+    """By PodSecurity, and by a webhook that nobody serves."""
+    hook = {
+        "name": "pods.example.com",
+        "clientConfig": {"url": "https://127.0.0.1:1/"},
+        "rules": [
+            {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"], "operations": ["CREATE"]}
+        ],
+        "objectSelector": {"matchLabels": {"training.kubeflow.org/job-name": "hooked"}},
+        "sideEffects": "None",
+        "admissionReviewVersions": ["v1"],
+    }
+    hooks = Resource(
+        "admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations", namespaced=False
+    )
+    made = {"metadata": {"name": f"{yard.namespace}-hooks"}, "webhooks": [hook]}
+    await yard.client.send(requests.create(hooks.path(), made))
+    await asyncio.sleep(1.5)  # until the server has noticed
+    await yard.submit(job("hooked"))
+    await check(yard, plane, "hooked", "webhook-down", "pods.example.com cannot be reached")
+    await yard.client.send(requests.delete(hooks.path(name=f"{yard.namespace}-hooks")))
+    label = {"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "restricted"}}}
+    await yard.client.send(requests.patch(requests.NAMESPACES.path(name=yard.namespace), label))
+    await yard.submit(job("secure"))
+    await check(yard, plane, "secure", "pod-security", "PodSecurity restricted:latest")
+
+
 @pytest.mark.long
 async def test_what_the_real_scheduler_cannot_place(controllers: ControlPlane, namespace: str) -> None:
     async with bench(controllers, namespace, script, schedules=True) as yard:
@@ -267,6 +312,8 @@ async def test_what_the_real_scheduler_cannot_place(controllers: ControlPlane, n
         await check(yard, controllers, "taint", "taint", "")
         done = await asyncio.to_thread(why, controllers, namespace, "taint", "--as", "reader")
         await yard.client.send(requests.delete(requests.NODES.path(name=node)))
+        await be_taken_away(yard, controllers)
+        await be_refused(yard, controllers)
     assert done.code == 3, done.err
     assert "which one, the scheduler does not say, and the nodes may not be listed" in done.out
     assert "could not be read: events: you may not list events" in done.out

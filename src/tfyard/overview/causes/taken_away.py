@@ -6,7 +6,7 @@ from decimal import Decimal
 
 from tfyard.model.quantity import amount
 from tfyard.overview.cause import TASKS, Cause, Quote, cut
-from tfyard.overview.evidence import End, Evidence
+from tfyard.overview.evidence import End, Evidence, seen
 from tfyard.overview.objects import Pod
 
 _DISRUPTIONS = {
@@ -58,9 +58,9 @@ def of_end(evidence: Evidence, end: End) -> Iterator[Cause]:
 
 def leaving(evidence: Evidence) -> Iterator[Cause]:
     """Pods that are being taken away at this moment."""
-    for pod in evidence.tasks:
-        target = pod.condition("DisruptionTarget")
-        if target is not None and target.status == "True" and not pod.is_over:
+    for pod in seen(evidence.pods):
+        target = pod.condition("DisruptionTarget") if pod.task and not pod.is_over else None
+        if target is not None and target.status == "True":
             quote = Quote("condition", cut(target.message or target.reason), target.last_transition_time)
             yield _disrupted(evidence, End(task=pod.task, reason=target.reason), target.reason, quote)
 
