@@ -64,7 +64,7 @@ def asked(*wanted: permissions.Permission) -> set[Triple]:
 def test_what_is_installed_is_what_the_operator_asks_for() -> None:
     finalizers = {(group, "tfjobs/finalizers", "update") for group in ("kubeflow.org", "tensorflow.org")}
     jobs = [each for resource in (TFJOBS, OLD_TFJOBS) for each in permissions.of_jobs(resource.group)]
-    work = asked(*jobs, *permissions.of_children(), permissions.EVENTS, permissions.POD_EVENTS) | finalizers
+    work = asked(*jobs, *permissions.of_children(), permissions.EVENTS) | finalizers
     lead = asked(permissions.of_lease("team-a"))
     few = installed("team-a", "team-a", "team-b")
     assert granted(for_work(few, "team-a")) == granted(for_work(few, "team-b")) == work

@@ -103,8 +103,7 @@ def test_every_option_grants_what_the_operator_then_asks_for_and_no_verb_more(
 ) -> None:
     of_jobs = [each for group in roles.GROUPS for each in permissions.of_jobs(group)]
     finalizers = [permissions.of_finalizers(group) for group in roles.GROUPS]
-    events = [permissions.EVENTS, permissions.POD_EVENTS]
-    always = [*of_jobs, *finalizers, *permissions.of_children(), *events, permissions.LEASE]
+    always = [*of_jobs, *finalizers, *permissions.of_children(), permissions.EVENTS, permissions.LEASE]
     found = [each for each in render(helm, "--set", options) if each["metadata"]["name"].startswith(NAME)]
     assert granted(found) == asked(*always, *more)
 

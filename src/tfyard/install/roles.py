@@ -16,7 +16,6 @@ OPERATOR_RULES = (
     *(permissions.of_finalizers(group) for group in GROUPS),
     *permissions.of_children(),
     permissions.EVENTS,
-    permissions.POD_EVENTS,
 )
 GANG_SCHEDULERS = {
     "core": permissions.of_pod_groups("scheduling.k8s.io", patch=False),
