@@ -2,6 +2,9 @@
 
 import asyncio
 import json
+import os
+import subprocess
+import sys
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -9,7 +12,7 @@ import pytest
 
 from tests.cli.running import Result, tfyard
 from tests.controller.cluster import Bench, bench, tfjob
-from tfyard.kube import Resource, requests
+from tfyard.kube import Request, Resource, requests
 from tfyard.kube.sync import SyncClient
 from tfyard.kubelet.script import Pod
 from tfyard.overview.why import Answer, explain
@@ -143,6 +146,16 @@ def script(pod: Pod) -> Script:
     )
 
 
+class Counted(SyncClient):
+    """Counts what it asks."""
+
+    requests = 0
+
+    def read(self, request: Request) -> bytes:
+        self.requests += 1
+        return super().read(request)
+
+
 def ask(plane: ControlPlane, namespace: str, name: str) -> Answer:
     with SyncClient(plane.admin) as client:
         manifest = client.send(requests.get(evidence.TFJOBS[0].path(namespace, name)))
@@ -213,10 +226,30 @@ def commands(plane: ControlPlane, namespace: str) -> list[str]:
     done = why(plane, namespace, "pull", "--as", "somebody", "--as-group", "readers")
     if done.code != 1 or "cannot get resource" not in done.err or done.err.count("\n") != 1:
         wrong.append(done.out + done.err)
+    wrong += [f"imports {module}" for module in imported(plane, namespace) if module in SLOW]
+    with Counted(plane.admin) as client:
+        evidence.gather(client, client.send(requests.get(evidence.TFJOBS[0].path(namespace, "pull"))))
+        if client.requests != len(("job", "pods", "events")):
+            wrong.append(f"{client.requests} requests")
     done = why(plane, namespace, "nothing")
     if done.code != 1 or "TFJob 'nothing' not found in the namespace" not in done.err:
         wrong.append(done.out + done.err)
     return wrong
+
+
+SLOW = ("aiohttp", "asyncio", "subprocess", "rich", "tfyard.planner", "tfyard.formats")
+
+
+def imported(plane: ControlPlane, namespace: str) -> list[str]:
+    program = (
+        "import atexit, sys; atexit.register(lambda: print(*sys.modules, file=sys.stderr))\n"
+        "from tfyard.cli.main import main; main()"
+    )
+    command = [sys.executable, "-c", program, "why", "-n", namespace, "pull"]
+    env = {**os.environ, "KUBECONFIG": str(plane.kubeconfig)}
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 3, done.stderr
+    return done.stderr.split()
 
 
 def why(plane: ControlPlane, namespace: str, *args: str) -> Result:

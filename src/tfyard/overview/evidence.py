@@ -148,6 +148,9 @@ class Evidence(Struct, frozen=True, kw_only=True):
                     at=ending.finished,
                     is_past=ending.task in up and not self.status.is_finished,
                 )
+        failure = self.status.failure
+        if not found and failure is not None and failure.task:
+            found[failure.task] = End(task=failure.task, exit_code=failure.exit_code, text=failure.message)
         yield from found.values()
 
     def times_ended(self, task: str) -> int:

@@ -1,11 +1,15 @@
 """What else to look at, given what is known: most answers need a few requests, and no user may read everything."""
 
+import re
+
+from tfyard.model import ROLES
 from tfyard.model.names import QUEUE_NAME
 from tfyard.overview.causes import peers, queue, volumes
 from tfyard.overview.evidence import Evidence, last_end
 from tfyard.overview.objects import Pod
-from tfyard.overview.progress import LEADING
 
+LEADING = [role.lower() for role in ROLES]
+"""The chief's log tells the most."""
 MOST_LOGS = 8
 """Of a large job: the first tasks tell enough, and each log is a request."""
 
@@ -16,17 +20,22 @@ def collections(evidence: Evidence) -> set[str]:
         return set()
     messages = [_unscheduled(pod) for pod in evidence.waiting]
     needed = set[str]()
-    if any(volumes.CLAIM_PATTERN.search(message) for message in messages):
+    if any(re.search(volumes.CLAIM_PATTERN, message) for message in messages):
         needed |= {"claims", "classes"}
-    if any(message and not volumes.CLAIM_PATTERN.search(message) for message in messages):
+    if any(message and not re.search(volumes.CLAIM_PATTERN, message) for message in messages):
         needed.add("nodes")
     if any("Insufficient" in message for message in messages):
         needed.add("neighbours")
-    if not evidence.tasks or not evidence.status.conditions:
+    if not evidence.status.conditions or not (evidence.tasks or _is_held_back(evidence)):
         needed.add("leases")
     if QUEUE_NAME in evidence.labels and (queue.is_suspended(evidence) or queue.is_gated(evidence)):
         needed.add("workloads")
     return needed
+
+
+def _is_held_back(evidence: Evidence) -> bool:
+    """It is known why there are no pods."""
+    return evidence.status.has("Blocked") or evidence.status.has("Suspended")
 
 
 def of_network(evidence: Evidence) -> set[str]:

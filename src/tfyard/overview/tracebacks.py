@@ -6,17 +6,13 @@ from textwrap import dedent
 
 from msgspec import Struct
 
-_FRAME = re.compile(r'^\s*File "(?P<file>[^"]+)", line (?P<line>\d+)(?:, in .+)?$')
-_NOT_OWN = re.compile(
-    r"/(?:site|dist)-packages/|/lib(?:64)?/python\d|^<frozen |^<string>$|__autograph_generated_file"
-)
-_RAISED = re.compile(r"^(?P<type>[A-Za-z_][\w.]*[a-z]\w*)(?::(?: (?P<text>.*))?)?$")
-_USUAL = re.compile(
-    r"^(?P<type>[A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Exit|Iteration))(?::(?: (?P<text>.*))?)?$"
-)
+_FRAME = r'^\s*File "(?P<file>[^"]+)", line (?P<line>\d+)(?:, in .+)?$'
+_NOT_OWN = r"/(?:site|dist)-packages/|/lib(?:64)?/python\d|^<frozen |^<string>$|__autograph_generated_file"
+_RAISED = r"^(?P<type>[A-Za-z_][\w.]*[a-z]\w*)(?::(?: (?P<text>.*))?)?$"
+_USUAL = r"^(?P<type>[A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Exit|Iteration))(?::(?: (?P<text>.*))?)?$"
 """Of an exception whose frames are cut off."""
-_GROUP = re.compile(r"^ *[|+] ?")
-_NODE = re.compile(r"\[\[\{\{node |\[Op:\w+\]")
+_GROUP = r"^ *[|+] ?"
+_NODE = r"\[\[\{\{node |\[Op:\w+\]"
 _LATER = ("", "Graph execution error:")
 _AUTOGRAPH = "in user code:"
 LONGEST = 240
@@ -29,7 +25,7 @@ class Frame(Struct, frozen=True):
     @property
     def is_own(self) -> bool:
         """Not of Python, nor of an installed package."""
-        return _NOT_OWN.search(self.file) is None
+        return re.search(_NOT_OWN, self.file) is None
 
 
 class Raised(Struct, frozen=True):
@@ -57,23 +53,23 @@ class Raised(Struct, frozen=True):
 def last_exception(log: str) -> Raised | None:
     """The last one that was printed with frames: that is the one that ended the program. Else the last line that
     reads like an exception, because the end of a log may begin after the frames."""
-    lines = [_GROUP.sub("", line) for line in log.split("\n")]
+    lines = [re.sub(_GROUP, "", line) for line in log.split("\n")]
     frames: list[Frame] = []
     found: Raised | None = None
     pattern = _USUAL
     for number, line in enumerate(lines):
         if line.startswith("Traceback (most recent"):
             frames, pattern = [], _RAISED
-        elif frame := _FRAME.match(line):
+        elif frame := re.match(_FRAME, line):
             frames.append(Frame(frame["file"], int(frame["line"])))
-        elif frames and (raised := pattern.match(line)):
+        elif frames and (raised := re.match(pattern, line)):
             found, frames, pattern = _raised(raised, lines[number:], frames), [], _USUAL
     return found or _without_frames(lines)
 
 
 def _without_frames(lines: list[str]) -> Raised | None:
     for number in range(len(lines) - 1, -1, -1):
-        if raised := _USUAL.match(lines[number]):
+        if raised := re.match(_USUAL, lines[number]):
             return _raised(raised, lines[number:], [])
     return None
 
@@ -91,7 +87,7 @@ def _raised(raised: "re.Match[str]", lines: list[str], frames: list[Frame]) -> R
 def _graph_error(lines: list[str]) -> str:
     """TensorFlow puts its own stack before what went wrong, and the node's name after it."""
     for number, line in enumerate(lines):
-        if _NODE.search(line):
+        if re.search(_NODE, line):
             before = [each.strip() for each in lines[:number] if each.strip()]
             text = line.split("\t [[")[0].split(" [Op:")[0].strip()
             text = text if text and not text.startswith("[[") else (before[-1] if before else "")

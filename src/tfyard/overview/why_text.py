@@ -1,5 +1,6 @@
 """The answer to `why` as lines: the cause, the fix, the evidence with its age, and what else is true."""
 
+import re
 from collections.abc import Iterator
 from datetime import datetime
 
@@ -12,6 +13,17 @@ _LABELS = {"apiserver": "server"}
 
 
 def lines(answer: Answer, now: datetime) -> Iterator[str]:
+    """As a terminal may show them, whatever programs and webhooks have said."""
+    return map(_printable, _lines(answer, now))
+
+
+def _printable(line: str) -> str:
+    if line.isprintable():
+        return line
+    return "".join(letter for letter in re.sub(r"\x1b\[[0-9;:]*m", "", line) if letter.isprintable())
+
+
+def _lines(answer: Answer, now: datetime) -> Iterator[str]:
     present = [cause for cause in answer.causes if not cause.is_past]
     yield answer.sentence
     if present and answer.code != FINE:

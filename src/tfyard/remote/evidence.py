@@ -5,13 +5,16 @@ What the user may not read is noted and does not stop the answer.
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
 from tfyard.errors import Invalid
-from tfyard.kube import Forbidden, Kind, NotFound, Resource, Transient, Undecodable, Unreachable, requests
+from tfyard.kube import Forbidden, NotFound, Resource, Transient, Undecodable, Unreachable, requests
 from tfyard.kube.errors import Answered
+from tfyard.kube.kinds import Page
 from tfyard.kube.sync import SyncClient
 from tfyard.model import ROLES, Manifest, Role, Status
 from tfyard.model.names import JOB_NAME, LEASE_NAME
@@ -33,16 +36,17 @@ PLACES: dict[str, tuple[Resource, bool, dict[str, str]]] = {
     "workloads": (Resource("kueue.x-k8s.io", "v1beta1", "workloads"), True, {}),
 }
 """Field of `Evidence` -> where it is listed, whether in the job's namespace only, and which of them."""
-KINDS: dict[str, Kind[Any]] = {
-    "pods": Kind(objects.Pod),
-    "events": Kind(objects.Event),
-    "nodes": Kind(objects.Node),
-    "claims": Kind(objects.Claim),
-    "classes": Kind(objects.StorageClass),
-    "leases": Kind(objects.Lease),
-    "slices": Kind(objects.Slice),
-    "policies": Kind(objects.Policy),
-    "workloads": Kind(objects.QueuedWorkload),
+VIEWS: dict[str, Any] = {
+    "pods": objects.Pod,
+    "neighbours": objects.Pod,
+    "events": objects.Event,
+    "nodes": objects.Node,
+    "claims": objects.Claim,
+    "classes": objects.StorageClass,
+    "leases": objects.Lease,
+    "slices": objects.Slice,
+    "policies": objects.Policy,
+    "workloads": objects.QueuedWorkload,
 }
 _ROLES = {role.lower(): role for role in ROLES}
 
@@ -73,7 +77,15 @@ def _of_manifest(manifest: Manifest) -> Evidence:
 
 
 def _status(manifest: Manifest) -> tuple[Status, str]:
-    from tfyard.formats.tfjob.status import load_status
+    try:
+        return msgspec.convert(manifest.get("status") or {}, Status), ""
+    except msgspec.ValidationError:
+        return _unusual_status(manifest)
+
+
+def _unusual_status(manifest: Manifest) -> tuple[Status, str]:
+    """Written by an older operator, or by hand; or why it cannot be read."""
+    from tfyard.formats import load_status
 
     try:
         return load_status(manifest), ""
@@ -125,15 +137,15 @@ def _with(client: SyncClient, evidence: Evidence, fields: set[str]) -> Evidence:
     for field in sorted(fields):
         resource, is_in_namespace, query = PLACES[field]
         path = resource.path(evidence.namespace if is_in_namespace else "")
-        found[field] = _list(client, "pods" if field == "neighbours" else field, path, query)
+        found[field] = _list(client, field, path, query)
     return replace(evidence, **found)
 
 
-def _list(client: SyncClient, kind: str, path: str, query: dict[str, str]) -> Any:
+def _list(client: SyncClient, field: str, path: str, query: dict[str, str]) -> Any:
     """All of them, or why not. A kind that this cluster does not have has no objects."""
     name = path.rpartition("/")[2]
     try:
-        return tuple(client.send(requests.get(path, query), KINDS[kind].page).items or ())
+        return tuple(client.send(requests.get(path, query), _pages(field)).items or ())
     except NotFound:
         return ()
     except Forbidden:
@@ -142,6 +154,13 @@ def _list(client: SyncClient, kind: str, path: str, query: dict[str, str]) -> An
         raise
     except (Answered, Undecodable) as problem:
         return Unreadable(str(problem))
+
+
+@cache
+def _pages(field: str) -> "msgspec.json.Decoder[Page[Any]]":
+    """Made when it is needed: few are, and each takes a while."""
+    page: Any = Page
+    return msgspec.json.Decoder(page[VIEWS[field]])
 
 
 def _with_logs(client: SyncClient, evidence: Evidence) -> Evidence:

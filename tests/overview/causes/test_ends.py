@@ -271,6 +271,21 @@ def test_a_failed_job_of_which_nothing_is_left_is_unknown() -> None:
     assert (found.code, found.causes) == (4, ())
 
 
+def test_without_endings_the_words_of_the_failure_are_read() -> None:
+    text = "TFJob ml/train has failed because 1 Worker failed: worker-0 exited with code 1: x\nKeyError: 'y'"
+    failure = Failure(cause="TaskFailed", task="worker-0", exit_code=1, message=text)
+    assert (
+        why(job(status=status(condition("Failed"), failure=failure))).sentence
+        == "worker-0 failed with KeyError: 'y'"
+    )
+    told = why(
+        job(
+            status=status(condition("Failed", "TFJobFailed", "TFJob train has failed because of the others."))
+        )
+    )
+    assert (told.code, told.causes[0].kind) == (1, "failed")
+
+
 def test_a_log_is_read_where_the_kubelet_kept_no_last_words() -> None:
     logs = {"worker-0": LogTail("KeyError: 'x'", ago(minutes=1))}
     assert (

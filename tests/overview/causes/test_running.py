@@ -50,8 +50,11 @@ def test_a_network_policy_that_selects_the_pods_is_named() -> None:
 
 def test_a_task_without_an_endpoint_cannot_be_resolved() -> None:
     endpoints = [{"targetRef": {"kind": "Pod", "name": "train-worker-0"}}]
-    slices = (msgspec.convert({"endpoints": endpoints}, objects.Slice),)
-    found = why(both(UNREACHED, slices=slices))
+    of = {"labels": {"kubernetes.io/service-name": "train"}}
+    mine = msgspec.convert({"metadata": of, "endpoints": endpoints}, objects.Slice)
+    other = msgspec.convert({"endpoints": []}, objects.Slice)
+    assert why(both(UNREACHED, slices=(other,))).sentence == "worker-0 cannot reach worker-1"
+    found = why(both(UNREACHED, slices=(mine, other)))
     assert "worker-1 is not among the endpoints of its Service" in found.sentence
 
 

@@ -19,7 +19,7 @@ WAITS = {
 }
 """The kubelet's reasons."""
 NO_SECRET = "FailedToRetrieveImagePullSecret"
-_NAMED = re.compile(r'(?:image|reference) "([^"]+)"')
+_NAMED = r'(?:image|reference) "([^"]+)"'
 CHECK_TAG = "check the name and the tag: `image: NAME:TAG`"
 NEEDS_SECRET = (
     "job file: `pullSecret: NAME`, the name of a Secret that `kubectl create secret docker-registry` makes"
@@ -72,7 +72,7 @@ def _longest(evidence: Evidence, pod: Pod, message: str) -> Quote:
 
 
 def of_message(task: str, message: str, image: str, quote: Quote) -> Cause:
-    named = image or (found[1] if (found := _NAMED.search(message)) else "its image")
+    named = image or (found[1] if (found := re.search(_NAMED, message)) else "its image")
     words, fix = next(
         ((words, fix) for pattern, words, fix in _ANSWERS if re.search(pattern, message)), ("", "")
     )

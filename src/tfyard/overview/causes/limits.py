@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from datetime import datetime
 
+from tfyard.model import Condition
 from tfyard.overview.cause import Cause, Quote, cut
 from tfyard.overview.evidence import Evidence
 from tfyard.overview.wording import duration
@@ -17,14 +18,22 @@ _STOPPED = {
 def find(evidence: Evidence, now: datetime) -> Iterator[Cause]:  # noqa: ARG001
     if evidence.phase in _STOPPED:
         yield Cause(kind=evidence.phase.lower(), sentence=_STOPPED[evidence.phase])
-    failure = evidence.status.failure
+    failure, failed = evidence.status.failure, evidence.status.condition("Failed")
     if failure is None:
+        if failed is not None and failed.status == "True" and failed.message:
+            yield _as_told(failed)
         return
     quote = Quote("condition", cut(failure.message), evidence.status.completion_time)
     if failure.cause == "DeadlineExceeded":
         yield _deadline(evidence, quote)
     elif failure.cause == "BackoffLimitExceeded":
         yield _retries(evidence, failure.task, quote)
+
+
+def _as_told(failed: Condition) -> Cause:
+    """By another operator, which says no more than this."""
+    quote = Quote("condition", cut(failed.message), failed.last_transition_time)
+    return Cause(kind="failed", sentence=cut(failed.message), evidence=(quote,), is_symptom=True)
 
 
 def _deadline(evidence: Evidence, quote: Quote) -> Cause:

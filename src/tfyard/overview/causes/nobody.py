@@ -7,7 +7,6 @@ from tfyard.overview.cause import Cause, Quote
 from tfyard.overview.evidence import Evidence, Unreadable, seen
 from tfyard.overview.objects import Lease
 from tfyard.overview.wording import duration
-from tfyard.planner.decide import OURS
 
 PATIENCE = timedelta(seconds=10)
 """An operator that runs has seen a new job by then."""
@@ -19,12 +18,18 @@ def find(evidence: Evidence, now: datetime) -> Iterator[Cause]:
     if evidence.is_local or status.is_finished or evidence.status_problem or not _is_due(evidence, now):
         return
     manager = (evidence.spec.get("runPolicy") or {}).get("managedBy")
-    if manager not in (None, "", OURS):
+    if manager and _is_other(str(manager)):
         yield _managed_by(str(manager))
     elif status.conditions and _is_seen(evidence):
         yield from _died(evidence, now)
     else:
         yield _nobody(evidence, now)
+
+
+def _is_other(manager: str) -> bool:
+    from tfyard.planner.decide import OURS  # few jobs name one, and the planner is slow to import
+
+    return manager != OURS
 
 
 def _is_due(evidence: Evidence, now: datetime) -> bool:
@@ -54,19 +59,22 @@ def _nobody(evidence: Evidence, now: datetime) -> Cause:
     )
     if evidence.status.conditions:
         said = Quote("apiserver", "the last change of its spec is not in its status yet", evidence.created)
-    leases = _leases(evidence, now)
-    sentence = f"no operator works on it: {leases}" if leases else "no operator works on it"
-    return Cause(kind="no-operator", sentence=sentence, fix="tfyard install", evidence=(said,))
+    words, fix = _leases(evidence, now)
+    sentence = f"no operator works on it: {words}" if words else "no operator works on it"
+    return Cause(kind="no-operator", sentence=sentence, fix=fix, evidence=(said,))
 
 
-def _leases(evidence: Evidence, now: datetime) -> str:
+def _leases(evidence: Evidence, now: datetime) -> tuple[str, str]:
+    """What they say, and the fix."""
+    install = "tfyard install"
     if isinstance(evidence.leases, Unreadable):
-        return ""
+        return "", install
     if not evidence.leases:
-        return "no tfyard operator is installed in this cluster"
+        return "no tfyard operator is installed in this cluster", install
     if any(is_held(lease, now) for lease in evidence.leases):
-        return "the operator runs; does it watch this namespace?"
-    return "the tfyard operator is installed, but does not run"
+        fix = f"add {evidence.namespace} to the operator's --namespaces, or look into its log"
+        return "the operator runs; does it watch this namespace?", fix
+    return "the tfyard operator is installed, but does not run", install
 
 
 def _died(evidence: Evidence, now: datetime) -> Iterator[Cause]:

@@ -10,18 +10,18 @@ from tfyard.overview.objects import Pod, Policy
 
 PATIENCE = timedelta(minutes=2)
 """Pods of one job need not start at the same moment."""
-_UNREACHED = re.compile(
+_UNREACHED = (
     r"failed to connect to all addresses|Name or service not known|Temporary failure in name resolution"
     r"|Connection refused|No route to host|DNS resolution failed|UNAVAILABLE|UnavailableError"
     r"|CreateSession still waiting for response|DEADLINE_EXCEEDED: Barrier timed out"
     r"|Timed out waiting for .*worker|heartbeat timeout"
 )
-_TASK = re.compile(r"/job:(\w+)/(?:replica:\d+/)?task:(\d+)")
-_NCCL = re.compile(r"NCCL WARN|ncclSystemError|ncclUnhandledCudaError|ncclInternalError")
-_WAITS_FOR_CLUSTER = re.compile(
-    r"Waiting for the cluster|CreateSession still waiting|Waiting for model to be ready"
-)
+_TASK = r"/job:(\w+)/(?:replica:\d+/)?task:(\d+)"
+_NCCL = r"NCCL WARN|ncclSystemError|ncclUnhandledCudaError|ncclInternalError"
+_WAITS_FOR_CLUSTER = r"Waiting for the cluster|CreateSession still waiting|Waiting for model to be ready"
 _SIDECAR = "istio-proxy"
+OF_SERVICE = "kubernetes.io/service-name"
+"""The label by which an EndpointSlice belongs to a Service: one for the job, or one for each pod."""
 
 
 def find(evidence: Evidence, now: datetime) -> Iterator[Cause]:
@@ -34,7 +34,7 @@ def find(evidence: Evidence, now: datetime) -> Iterator[Cause]:
 def of_end(evidence: Evidence, end: End) -> Iterator[Cause]:
     """Of a task that ended because it lost a peer: what ended the peer is the cause, if that is known."""
     last = "\n".join(end.text.split("\n")[-20:])
-    if not _UNREACHED.search(last) and not _NCCL.search(last):
+    if not re.search(_UNREACHED, last) and not re.search(_NCCL, last):
         return
     cause = _diagnosed(evidence, end.task, last, end.quote(_line(last)))
     yield cause
@@ -71,7 +71,9 @@ def _age(pod: Pod, now: datetime) -> timedelta:
 
 def is_unreached(evidence: Evidence) -> bool:
     """Whether a log says so, of a task that runs or that has ended."""
-    return any(_UNREACHED.search(log.text) or _NCCL.search(log.text) for log in evidence.logs.values())
+    return any(
+        re.search(_UNREACHED, log.text) or re.search(_NCCL, log.text) for log in evidence.logs.values()
+    )
 
 
 def _unreached(evidence: Evidence) -> Iterator[Cause]:
@@ -80,7 +82,7 @@ def _unreached(evidence: Evidence) -> Iterator[Cause]:
         log = evidence.logs.get(task)
         last = "\n".join(log.text.split("\n")[-3:]) if log else ""
         if log is not None and (
-            _UNREACHED.search(last) or _WAITS_FOR_CLUSTER.search(last) or _NCCL.search(last)
+            re.search(_UNREACHED, last) or re.search(_WAITS_FOR_CLUSTER, last) or re.search(_NCCL, last)
         ):
             yield _diagnosed(evidence, task, last, Quote("log", cut(_line(last)), log.at))
 
@@ -90,7 +92,7 @@ def _diagnosed(evidence: Evidence, task: str, text: str, quote: Quote) -> Cause:
     whom = named(peers) if peers else "the others"
     for sentence, fix in _reasons(evidence, peers):
         return _cause("peers", f"{TASKS} cannot reach {whom}: {sentence}", fix, task, quote)
-    if _NCCL.search(text):
+    if re.search(_NCCL, text):
         fix = (
             "job file: `env: {NCCL_DEBUG: INFO}` shows more; `NCCL_SOCKET_IFNAME: eth0` chooses the interface"
         )
@@ -104,7 +106,7 @@ def _cause(kind: str, sentence: str, fix: str, task: str, quote: Quote) -> Cause
 
 def _peers(evidence: Evidence, task: str, text: str) -> list[str]:
     """Which ones: as TensorFlow names them, or by their host names."""
-    found = [f"{role}-{index}" for role, index in _TASK.findall(text)]
+    found = [f"{role}-{index}" for role, index in re.findall(_TASK, text)]
     for role in evidence.roles:
         for index in range(min(role.replicas, 1000)):
             name = f"{role.name.lower()}-{index}"
@@ -155,7 +157,8 @@ def _isolates(policy: Policy, evidence: Evidence) -> bool:
 
 def _unlisted(evidence: Evidence) -> list[str]:
     """Running tasks that no EndpointSlice of the job has; none if the slices are unknown."""
-    slices = seen(evidence.slices)
+    services = {evidence.name, *(pod.name for pod in evidence.tasks)}
+    slices = [each for each in seen(evidence.slices) if each.metadata.labels.get(OF_SERVICE) in services]
     if not slices:
         return []
     listed = {e.target_ref.name for each in slices for e in each.endpoints or () if e.target_ref}
@@ -167,6 +170,6 @@ def _line(text: str) -> str:
     lines = [line for line in text.split("\n") if line.strip()]
     for pattern in (_UNREACHED, _NCCL, _WAITS_FOR_CLUSTER):
         for line in reversed(lines):
-            if pattern.search(line):
+            if re.search(pattern, line):
                 return line.strip()
     return lines[-1].strip() if lines else ""

@@ -20,28 +20,28 @@ _SIGNALS = {
     143: ("stopped", "SIGTERM: it was asked to stop", ""),
 }  # fmt: skip
 """Exit code -> kind, words, fix. 128 + the number of the signal."""
-_MODULE = re.compile(r"No module named '([\w.]+)'")
-_OF_TF1 = re.compile(
+_MODULE = r"No module named '([\w.]+)'"
+_OF_TF1 = (
     r"module 'tensorflow' has no attribute '(?:app|flags|placeholder|Session|contrib|ConfigProto|GPUOptions"
     r"|logging|gfile|layers|estimator|InteractiveSession|global_variables\w*|get_variable|variable_scope"
     r"|reset_default_graph|get_default_graph|set_random_seed|truncated_normal|random_normal|random_uniform|placeholder_with_default"
     r"|assign|log|to_float|to_int32|trainable_variables|get_collection|GraphDef|python_io|FixedLenFeature)'"
 )
 _TF1_MODULES = ("tensorflow.contrib", "tensorflow.examples")
-_GPU_MEMORY = re.compile(
+_GPU_MEMORY = (
     r"OOM when allocating tensor|CUDA_ERROR_OUT_OF_MEMORY|failed to allocate .* from device"
     r"|RESOURCE_EXHAUSTED: Out of memory|Out of memory while trying to allocate"
 )
-_NAN = re.compile(
+_NAN = (
     r"(?i)NaN loss during training|Tensor had (?:NaN|[+-]?Inf)|Invalid loss, terminating training|loss is nan"
 )
-_IN_USE = re.compile(r"(?i)address already in use|errno: ?98|EADDRINUSE")
-_PORT = re.compile(r"(?:\]|\d\.\d+\.\d+\.\d+|localhost|\bport)[:=]? ?(\d{2,5})\b")
-_DENIED = re.compile(r"(?i)permission denied:? ?'?([/\w.-]*)|PermissionDeniedError:.*?(/[\w./-]+)")
-_NO_FILE = re.compile(
+_IN_USE = r"(?i)address already in use|errno: ?98|EADDRINUSE"
+_PORT = r"(?:\]|\d\.\d+\.\d+\.\d+|localhost|\bport)[:=]? ?(\d{2,5})\b"
+_DENIED = r"(?i)permission denied:? ?'?([/\w.-]*)|PermissionDeniedError:.*?(/[\w./-]+)"
+_NO_FILE = (
     r"(?:can't open file|No such file or directory:) '([^']+)'|NotFoundError:.*?([/\w.-]+); No such file"
 )
-_KERAS_3 = re.compile(r"PerReplica|PerWorkerValue|ClusterCoordinator|RemoteValue|ParameterServerStrategy")
+_KERAS_3 = r"PerReplica|PerWorkerValue|ClusterCoordinator|RemoteValue|ParameterServerStrategy"
 
 
 class Death(Struct, frozen=True):
@@ -79,7 +79,7 @@ def of_end(evidence: Evidence, end: End) -> Iterator[Cause]:
 
 
 def _missing_module(death: Death) -> Cause | None:
-    found = _MODULE.search(death.text)
+    found = re.search(_MODULE, death.text)
     if found is None or found[1].startswith(_TF1_MODULES):
         return None
     name = found[1]
@@ -96,9 +96,9 @@ def _missing_module(death: Death) -> Cause | None:
 
 
 def _tensorflow_1(death: Death) -> Cause | None:
-    module = _MODULE.search(death.text)
+    module = re.search(_MODULE, death.text)
     is_module = module is not None and module[1].startswith(_TF1_MODULES)
-    if not is_module and not _OF_TF1.search(death.text):
+    if not is_module and not re.search(_OF_TF1, death.text):
         return None
     fix = "job file: `tf1: true`" + (", or --tf1" if death.is_local else "")
     return death.cause("tensorflow-1", f"{TASKS} run{S} a program for TensorFlow 1 on TensorFlow 2", fix)
@@ -106,7 +106,7 @@ def _tensorflow_1(death: Death) -> Cause | None:
 
 def _keras_3(death: Death) -> Cause | None:
     """Keras 3 has no support for strategies of several machines; its predecessor has."""
-    if death.raised is None or not _KERAS_3.search(death.text):
+    if death.raised is None or not re.search(_KERAS_3, death.text):
         return None
     words = f"{TASKS}: Keras 3 does not train under MultiWorkerMirroredStrategy or ParameterServerStrategy"
     fix = "install tf_keras, and job file: `env: {TF_USE_LEGACY_KERAS: 1}`"
@@ -114,24 +114,24 @@ def _keras_3(death: Death) -> Cause | None:
 
 
 def _gpu_memory(death: Death) -> Cause | None:
-    if not _GPU_MEMORY.search(death.end.text):
+    if not re.search(_GPU_MEMORY, death.end.text):
         return None
     fix = "smaller batches; or `env: {TF_FORCE_GPU_ALLOW_GROWTH: true}` if tasks share a GPU"
     return death.cause("gpu-memory", f"{TASKS} need{S} more memory than its GPU or device has", fix)
 
 
 def _nan_loss(death: Death) -> Cause | None:
-    if not _NAN.search(death.text):
+    if not re.search(_NAN, death.text):
         return None
     fix = "a smaller learning rate, gradient clipping, or check the data for NaN"
     return death.cause("nan-loss", f"{TASKS} stopped because the loss or a tensor is not a number", fix)
 
 
 def _address_in_use(death: Death) -> Cause | None:
-    if not _IN_USE.search(death.end.text):
+    if not re.search(_IN_USE, death.end.text):
         return None
-    line = next(line for line in death.end.text.split("\n") if _IN_USE.search(line))
-    port = _PORT.search(line)
+    line = next(line for line in death.end.text.split("\n") if re.search(_IN_USE, line))
+    port = re.search(_PORT, line)
     words = f"{TASKS}: its port{f' {port[1]}' if port else ''} is in use by another process"
     fix = "job file: another `port:`; with hostNetwork, two tasks of a node must not share one"
     return death.cause("address-in-use", words, fix, line)
@@ -149,7 +149,7 @@ def _no_space(death: Death) -> Cause | None:
 
 
 def _permission(death: Death) -> Cause | None:
-    found = _DENIED.search(death.text)
+    found = re.search(_DENIED, death.text)
     if found is None:
         return None
     path = found[1] or found[2] or ""
@@ -175,7 +175,7 @@ def _mount(death: Death, path: str) -> str:
 
 
 def _missing_file(death: Death) -> Cause | None:
-    found = _NO_FILE.search(death.text)
+    found = re.search(_NO_FILE, death.text)
     if found is None:
         return None
     path = found[1] or found[2]

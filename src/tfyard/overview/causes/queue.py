@@ -5,10 +5,9 @@ from datetime import datetime
 
 from tfyard.model.names import QUEUE_NAME
 from tfyard.overview.cause import Cause, Quote, cut
-from tfyard.overview.causes.refusals import OF_QUEUES
+from tfyard.overview.causes.refusals import BLOCKED, is_of_queue
 from tfyard.overview.evidence import Evidence, seen
 from tfyard.overview.objects import Condition, QueuedWorkload
-from tfyard.planner import reasons
 
 KUEUE_GATES = ("kueue.x-k8s.io/admission", "kueue.x-k8s.io/topology")
 
@@ -16,8 +15,8 @@ KUEUE_GATES = ("kueue.x-k8s.io/admission", "kueue.x-k8s.io/topology")
 def find(evidence: Evidence, now: datetime) -> Iterator[Cause]:  # noqa: ARG001
     if evidence.status.is_finished:
         return
-    blocked = evidence.status.condition(reasons.BLOCKED)
-    if blocked is not None and blocked.status == "True" and blocked.reason in OF_QUEUES:
+    blocked = evidence.status.condition(BLOCKED)
+    if blocked is not None and blocked.status == "True" and is_of_queue(blocked.reason):
         quote = Quote("condition", cut(blocked.message), blocked.last_transition_time)
         yield Cause(kind="gang", sentence=cut(blocked.message), fix=_gang_fix(evidence), evidence=(quote,))
     queue = evidence.labels.get(QUEUE_NAME, "")
@@ -42,7 +41,7 @@ def is_gated(evidence: Evidence) -> bool:
 
 def _suspended(evidence: Evidence) -> Cause:
     patch = """-p '{"spec":{"runPolicy":{"suspend":false}}}'"""
-    condition = evidence.status.condition(reasons.SUSPENDED)
+    condition = evidence.status.condition("Suspended")
     at = condition.last_transition_time if condition else None
     return Cause(
         kind="suspended",

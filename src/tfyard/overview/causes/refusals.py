@@ -9,17 +9,10 @@ from msgspec import Struct
 from tfyard.model.quantity import amount
 from tfyard.overview.cause import Cause, Quote, cut
 from tfyard.overview.evidence import Evidence
-from tfyard.planner import reasons
 
-OF_QUEUES = {
-    reasons.GROUP_NOT_SEEN,
-    reasons.GROUP_PENDING,
-    reasons.GROUP_DELETING,
-    reasons.QUEUE_TOO_SMALL,
-}
-"""Reasons of `Blocked` by which a job waits in a queue; queue.py explains them."""
-_PAIR = re.compile(r"([\w./-]+)=([\w.]+)")
-_QUOTA = re.compile(
+BLOCKED = "Blocked"
+_PAIR = r"([\w./-]+)=([\w.]+)"
+_QUOTA = (
     r"exceeded quota: (?P<quota>[^\s,]+), requested: (?P<asked>\S+), used: (?P<used>\S+),"
     r" limited: (?P<limit>\S+?)(?:\s|$)"
 )
@@ -133,9 +126,9 @@ def find(evidence: Evidence, now: datetime) -> Iterator[Cause]:  # noqa: ARG001
 
 
 def _blocked(evidence: Evidence) -> Iterator[Cause]:
-    blocked = evidence.status.condition(reasons.BLOCKED)
+    blocked = evidence.status.condition(BLOCKED)
     if blocked is not None and blocked.status == "True":
-        if blocked.reason not in OF_QUEUES:
+        if not is_of_queue(blocked.reason):
             quote = Quote("apiserver", cut(blocked.message), blocked.last_transition_time)
             yield of_message(evidence, blocked.message, quote)
     elif not evidence.tasks:
@@ -145,8 +138,16 @@ def _blocked(evidence: Evidence) -> Iterator[Cause]:
                 return
 
 
+def is_of_queue(reason: str) -> bool:
+    """Whether a job that is blocked for this reason waits for its turn; queue.py explains that."""
+    from tfyard.planner import reasons  # brings the whole planner, which is slow to import
+
+    waits = (reasons.GROUP_NOT_SEEN, reasons.GROUP_PENDING, reasons.GROUP_DELETING, reasons.QUEUE_TOO_SMALL)
+    return reason in waits
+
+
 def of_message(evidence: Evidence, message: str, quote: Quote) -> Cause:
-    if quota := _QUOTA.search(message):
+    if quota := re.search(_QUOTA, message):
         return _over_quota(evidence, quota, quote)
     for refusal in REFUSALS:
         if found := re.search(refusal.pattern, message):
@@ -165,7 +166,7 @@ def _filled(text: str, words: dict[str, str]) -> str:
 
 
 def _over_quota(evidence: Evidence, found: "re.Match[str]", quote: Quote) -> Cause:
-    asked, used, limit = (dict(_PAIR.findall(found[part])) for part in ("asked", "used", "limit"))
+    asked, used, limit = (dict(re.findall(_PAIR, found[part])) for part in ("asked", "used", "limit"))
     parts = [_too_much(name, asked[name], used.get(name, "0"), limit.get(name, "0")) for name in asked]
     return Cause(
         kind="quota",

@@ -5,7 +5,6 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
-from decimal import Decimal
 
 from tfyard.model.quantity import amount
 from tfyard.overview.cause import TASKS, Cause, Quote, S, cut
@@ -14,9 +13,10 @@ from tfyard.overview.evidence import Evidence, Unreadable
 from tfyard.overview.objects import Node, Pod, Taint
 
 PATIENCE = timedelta(seconds=30)
-_INSUFFICIENT = re.compile(r"Insufficient ([\w./-]*\w)")
-_NAMED_TAINT = re.compile(r"untolerated taint \{([^:}]+):? ?([^}]*)\}")
+_INSUFFICIENT = r"Insufficient ([\w./-]*\w)"
+_NAMED_TAINT = r"untolerated taint \{([^:}]+):? ?([^}]*)\}"
 """As schedulers before 1.34.2 put it."""
+NAMED_HOLDERS = 3
 _WORDS = {"cpu": "cpu", "memory": "memory", "nvidia.com/gpu": "gpu"}
 """Resource -> the word of the job file."""
 _OTHERS = (
@@ -64,7 +64,7 @@ def unseen(pod: Pod, now: datetime) -> Cause | None:
 
 
 def of_message(evidence: Evidence, pod: Pod, message: str, quote: Quote) -> Cause:
-    if volumes.CLAIM_PATTERN.search(message):
+    if re.search(volumes.CLAIM_PATTERN, message):
         return volumes.of_claim(evidence, pod, message, quote)
     found = _by_nodes(evidence, pod, message) or _by_words(evidence, pod, message)
     kind, sentence, fix = found or ("unschedulable", f"no node takes {TASKS}: {cut(message)}", "")
@@ -86,10 +86,10 @@ def _by_nodes(evidence: Evidence, pod: Pod, message: str) -> Found | None:
     if (
         "node affinity/selector" in message
         and not pod.spec.node_selector
-        and not _INSUFFICIENT.search(message)
+        and not re.search(_INSUFFICIENT, message)
     ):
         return None
-    short = [name for name in _INSUFFICIENT.findall(message) if name in pod.requests]
+    short = [name for name in re.findall(_INSUFFICIENT, message) if name in pod.requests]
     for name in dict.fromkeys(short):
         large = [node for node in labelled if _offers(node, name) >= _asked(pod, name)]
         if not large:
@@ -108,14 +108,11 @@ def _by_words(evidence: Evidence, pod: Pod, message: str) -> Found | None:
     for pattern, kind, words, fix in _OTHERS:
         if re.search(pattern, message):
             return kind, f"no node takes {TASKS}: {words}", fix
-    if found := _INSUFFICIENT.search(message):
-        asked = pod.requests.get(found[1], "?")
-        word = _WORDS.get(found[1], found[1])
-        return (
-            "no-room",
-            f"no node has room for {TASKS}: each asks for {asked} {found[1]}",
-            f"job file: a smaller `{word}:`",
-        )
+    if found := re.search(_INSUFFICIENT, message):
+        name, asked = found[1], pod.requests.get(found[1])
+        words = f"each asks for {asked} {name}" if asked else f"too little {name} is free"
+        fix = f"job file: a smaller `{_WORDS.get(name, name)}:`"
+        return "no-room", f"no node has room for {TASKS}: {words}", fix
     if "untolerated taint" in message:
         return _unknown_taint(evidence, message)
     if "node affinity/selector" in message:
@@ -169,10 +166,18 @@ def _tainted(nodes: Sequence[Node], pod: Pod) -> Found:
     (key, value, effect), count = taints.most_common(1)[0]
     named = f"{key}{f'={value}' if value else ''}:{effect}"
     if key == "node.kubernetes.io/unschedulable":
-        return "cordoned", f"{_nodes(count)} that would take {TASKS} are cordoned", "kubectl uncordon NODE"
+        return (
+            "cordoned",
+            f"{_nodes(count)} that would take {TASKS} {_are(count)} cordoned",
+            "kubectl uncordon NODE",
+        )
     if key.startswith(("node.kubernetes.io/", "node.cloudprovider")):
         state = key.rpartition("/")[2]
-        return "node-state", f"{_nodes(count)} that would take {TASKS} are {state}", "kubectl describe nodes"
+        return (
+            "node-state",
+            f"{_nodes(count)} that would take {TASKS} {_are(count)} {state}",
+            "kubectl describe nodes",
+        )
     fix = f"job file: `tolerations: [{{key: {key}, operator: Exists, effect: {effect}}}]`"
     return "taint", f"{_nodes(count)} would take {TASKS}, but for the taint {named}", fix
 
@@ -181,8 +186,12 @@ def _nodes(count: int) -> str:
     return "1 node" if count == 1 else f"{count} nodes"
 
 
+def _are(count: int) -> str:
+    return "is" if count == 1 else "are"
+
+
 def _unknown_taint(evidence: Evidence, message: str) -> Found:
-    if found := _NAMED_TAINT.search(message):
+    if found := re.search(_NAMED_TAINT, message):
         fix = f"job file: `tolerations: [{{key: {found[1]}, operator: Exists}}]`"
         return "taint", f"no node takes {TASKS}: they have the taint {found[1]}", fix
     words = "which one, the scheduler does not say, and the nodes may not be listed"
@@ -195,12 +204,12 @@ def _unknown_taint(evidence: Evidence, message: str) -> Found:
 # --- room
 
 
-def _asked(pod: Pod, name: str) -> Decimal:
-    return amount(pod.requests.get(name, 0)) or Decimal(0)
+def _asked(pod: Pod, name: str) -> float:
+    return float(amount(pod.requests.get(name, 0)) or 0)
 
 
-def _offers(node: Node, name: str) -> Decimal:
-    return amount(node.status.allocatable.get(name, 0)) or Decimal(0)
+def _offers(node: Node, name: str) -> float:
+    return float(amount(node.status.allocatable.get(name, 0)) or 0)
 
 
 def _too_large(nodes: Sequence[Node], pod: Pod, name: str) -> Found:
@@ -225,26 +234,23 @@ def _busy(evidence: Evidence, nodes: Sequence[Node], pod: Pod, name: str) -> Fou
         )
     here = {node.name for node in nodes}
     holders = [each for each in evidence.neighbours if each.spec.node_name in here and _asked(each, name)]
-    free = sum((_offers(node, name) for node in nodes), Decimal(0)) - sum(
-        (_asked(each, name) for each in holders), Decimal(0)
-    )
+    free = sum(_offers(node, name) for node in nodes) - sum(_asked(each, name) for each in holders)
     held = _held(holders, name)
     sentence = f"the nodes are busy: {TASKS} ask{S} for {asked} {name}, {_plain(free)} is left in all{held}"
     return "no-room", sentence, fix
 
 
 def _held(holders: Iterable[Pod], name: str) -> str:
-    held: Counter[str] = Counter()
+    held: dict[str, float] = {}
     for pod in holders:
-        held[pod.job or pod.name] += int(_asked(pod, name) * 1000)
-    if not held:
-        return ""
-    first = ", ".join(f"{job} ({_plain(Decimal(count) / 1000)})" for job, count in held.most_common(3))
-    return f"; held by {first}" + (f" and {len(held) - 3} more" if len(held) > 3 else "")
+        job = pod.job or pod.name
+        held[job] = held.get(job, 0) + _asked(pod, name)
+    most = sorted(held.items(), key=lambda each: -each[1])
+    first = ", ".join(f"{job} ({_plain(count)})" for job, count in most[:NAMED_HOLDERS])
+    more = f" and {len(most) - NAMED_HOLDERS} more" if len(most) > NAMED_HOLDERS else ""
+    return f"; held by {first}{more}" if held else ""
 
 
-def _plain(number: Decimal) -> str:
+def _plain(number: float) -> str:
     """Large amounts are of bytes."""
-    if number >= 1 << 20:
-        return f"{number / (1 << 30):.1f}Gi"
-    return f"{number.normalize():f}"
+    return f"{number / (1 << 30):.1f}Gi" if number >= 1 << 20 else f"{number:g}"

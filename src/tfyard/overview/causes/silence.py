@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from math import isnan
 
-from tfyard.formats.loglines import read_lines
 from tfyard.overview.cause import TASKS, Cause, Quote, cut, named
 from tfyard.overview.evidence import Evidence
 from tfyard.overview.wording import duration
@@ -42,10 +41,16 @@ def _silent(evidence: Evidence, up: set[str], now: datetime) -> Iterator[Cause]:
     )
 
 
+def _metrics(log: str) -> list[dict[str, float]]:
+    from tfyard.formats.loglines import read_lines  # slow to import, and seldom needed
+
+    return [reading.values for reading in read_lines(log)]
+
+
 def _not_a_number(evidence: Evidence, up: set[str]) -> Iterator[Cause]:
     for task in sorted(up):
         log = evidence.logs.get(task)
-        values = [reading.values for reading in read_lines(log.text)] if log else []
+        values = _metrics(log.text) if log and "nan" in log.text.lower() else []
         names = [name for name, value in (values[-1] if values else {}).items() if isnan(value)]
         if log is not None and names:
             line = next(line for line in reversed(log.text.split("\n")) if "nan" in line.lower())

@@ -10,11 +10,11 @@ from tfyard.overview.objects import Container, Pod
 CONFIG_WAITS = {"CreateContainerConfigError", "CreateContainerError", "CreatePodSandboxError"}
 COMMAND_WAITS = {"RunContainerError", "StartError", "PostStartHookError"}
 COMMAND_ENDS = {"StartError", "ContainerCannotRun", "RunContainerError"}
-_MISSING = re.compile(r'\b(configmap|secret) "([^"]+)" not found', re.IGNORECASE)
-_KEY = re.compile(r"couldn't find key (\S+) in (ConfigMap|Secret) [\w.-]+/([\w.-]+)")
-_VOLUME_KEY = re.compile(r"references non-existent (?:config|secret) key: (\S+)")
-_PROGRAM = re.compile(r'exec: "(?P<name>[^"]+)"|exec (?P<path>/\S+?):|stat (?P<file>/\S+?):')
-_SHELL = re.compile(r"(?:^|\n)(?:[\w/.-]+: )*(?:line \d+: |\d+: )?(?P<name>[^\s:]+): (?:command )?not found")
+_MISSING = r'(?i)\b(configmap|secret) "([^"]+)" not found'
+_KEY = r"couldn't find key (\S+) in (ConfigMap|Secret) [\w.-]+/([\w.-]+)"
+_VOLUME_KEY = r"references non-existent (?:config|secret) key: (\S+)"
+_PROGRAM = r'exec: "(?P<name>[^"]+)"|exec (?P<path>/\S+?):|stat (?P<file>/\S+?):'
+_SHELL = r"(?:^|\n)(?:[\w/.-]+: )*(?:line \d+: |\d+: )?(?P<name>[^\s:]+): (?:command )?not found"
 NOT_EXECUTABLE, NOT_FOUND = 126, 127
 
 
@@ -46,17 +46,17 @@ def of_end(evidence: Evidence, end: End) -> Iterator[Cause]:
 def of_config(namespace: str, task: str, message: str, quote: Quote) -> Cause:
     """Also of a volume that is made of a ConfigMap or Secret."""
     sentence, fix, kind = f"{TASKS} cannot be configured: {cut(message)}", "", "config"
-    if missing := _MISSING.search(message):
+    if missing := re.search(_MISSING, message):
         name = {"configmap": "ConfigMap", "secret": "Secret"}[missing[1].lower()]
         kind, sentence = (
             f"{name.lower()}-missing",
             f"{TASKS} cannot start: there is no {name} {missing[2]} in namespace {namespace}",
         )
         fix = f"kubectl -n {namespace} create {_kind_word(name)} {missing[2]} --from-literal=KEY=VALUE"
-    elif key := _KEY.search(message):
+    elif key := re.search(_KEY, message):
         kind, sentence = "key-missing", f"{TASKS} cannot start: {key[2]} {key[3]} has no key {key[1]}"
         fix = f"kubectl -n {namespace} edit {key[2].lower()} {key[3]}"
-    elif key := _VOLUME_KEY.search(message):
+    elif key := re.search(_VOLUME_KEY, message):
         kind, sentence = (
             "key-missing",
             f"{TASKS} cannot start: a volume wants the key {key[1]}, which is not there",
@@ -99,7 +99,7 @@ def _of_command(task: str, message: str, container: Container, quote: Quote, is_
 
 def _program(message: str) -> str:
     """As the container runtime names it, or a shell."""
-    if found := _PROGRAM.search(message):
+    if found := re.search(_PROGRAM, message):
         return found["name"] or found["path"] or found["file"]
-    found = _SHELL.search(message)
+    found = re.search(_SHELL, message)
     return found["name"] if found else ""

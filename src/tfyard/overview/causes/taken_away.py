@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator
-from decimal import Decimal
 
 from tfyard.model.quantity import amount
 from tfyard.overview.cause import TASKS, Cause, Quote, cut
@@ -26,10 +25,8 @@ _DISRUPTIONS = {
     "Deleted": ("deleted", "its pod was deleted"),
 }
 """Reasons of pods and of the condition DisruptionTarget -> kind, and what happened."""
-_REJECTED = re.compile(r"^(?:OutOf\w+|NodeAffinity|UnexpectedAdmissionError|TopologyAffinityError)$")
-_PRESSURE = re.compile(
-    r"low on resource: ([\w-]+)|exceeds? the (?:total )?limit[^.]*|(ephemeral local storage)"
-)
+_REJECTED = r"^(?:OutOf\w+|NodeAffinity|UnexpectedAdmissionError|TopologyAffinityError)$"
+_PRESSURE = r"low on resource: ([\w-]+)|exceeds? the (?:total )?limit[^.]*|(ephemeral local storage)"
 REPLACED = "tfyard replaces the pod, and that costs no retry"
 
 
@@ -45,7 +42,7 @@ def of_end(evidence: Evidence, end: End) -> Iterator[Cause]:
     elif target is not None and target.reason in _DISRUPTIONS:
         quote = Quote("condition", cut(target.message or target.reason), target.last_transition_time)
         yield _disrupted(evidence, end, target.reason, quote)
-    elif _REJECTED.match(end.reason):
+    elif re.match(_REJECTED, end.reason):
         sentence = f"the node of {TASKS} did not take it ({end.reason}): {cut(end.text, 200)}"
         yield Cause(
             kind="node-refused",
@@ -75,7 +72,7 @@ def _disrupted(evidence: Evidence, end: End, reason: str, quote: Quote) -> Cause
 
 
 def _evicted(evidence: Evidence, end: End) -> Cause:
-    found = _PRESSURE.search(end.text)
+    found = re.search(_PRESSURE, end.text)
     resource = (found[1] or "ephemeral-storage") if found else ""
     fix = {
         "memory": f"job file: `memory: {_more(evidence.memory(end.task)) or '8Gi'}`, so that the node reserves it",
@@ -107,4 +104,4 @@ def _more(limit: str) -> str:
     match = re.fullmatch(r"([0-9.]+)([A-Za-z]*)", limit)
     if match is None or amount(limit) is None:
         return ""
-    return f"{(Decimal(match[1]) * 3 / 2).normalize():f}{match[2]}"
+    return f"{float(match[1]) * 1.5:g}{match[2]}"

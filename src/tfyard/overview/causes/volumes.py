@@ -7,12 +7,12 @@ from tfyard.overview.causes import start
 from tfyard.overview.evidence import Evidence, Unreadable, seen
 from tfyard.overview.objects import Claim, Event, Pod
 
-CLAIM_PATTERN = re.compile(
+CLAIM_PATTERN = (
     r'persistentvolumeclaims? "[^"]+" (?:not found|is being deleted)|unbound immediate PersistentVolumeClaims'
 )
-_MISSING = re.compile(r'persistentvolumeclaims? "([^"]+)" not found')
-_MOUNT = re.compile(r'Mount\w+(?:\.\w+)* failed for volume "(?P<volume>[^"]+)" : (?P<what>.*)', re.DOTALL)
-_OUTPUT = re.compile(r"Output: (.*)", re.DOTALL)
+_MISSING = r'persistentvolumeclaims? "([^"]+)" not found'
+_MOUNT = r'(?s)Mount\w+(?:\.\w+)* failed for volume "(?P<volume>[^"]+)" : (?P<what>.*)'
+_OUTPUT = r"(?s)Output: (.*)"
 _VAGUE = "Unable to attach or mount volumes"
 """The kubelet sums up by this what it said in detail before."""
 CLAIM_TROUBLE = ("ProvisioningFailed", "FailedBinding", "VolumeMismatch", "ClaimLost", "ClaimMisbound")
@@ -32,9 +32,9 @@ def of_message(evidence: Evidence, pod: Pod, message: str, quote: Quote) -> Caus
         return _multi_attach(pod, quote)
     if re.search(r'(?:configmap|secret) "[^"]+" not found|non-existent (?:config|secret) key', message):
         return start.of_config(evidence.namespace, pod.task, message, quote)
-    if _MISSING.search(message):
+    if re.search(_MISSING, message):
         return of_claim(evidence, pod, message, quote)
-    found = _MOUNT.search(message)
+    found = re.search(_MOUNT, message)
     if found is None:
         return Cause(
             kind="mount",
@@ -42,7 +42,7 @@ def of_message(evidence: Evidence, pod: Pod, message: str, quote: Quote) -> Caus
             tasks=(pod.task,),
             evidence=(quote,),
         )
-    output = _OUTPUT.search(found["what"])
+    output = re.search(_OUTPUT, found["what"])
     words = cut(output[1] if output else found["what"], 240)
     sentence = f"{TASKS} cannot mount volume {found['volume']}{_source(pod, found['volume'])}: {words}"
     fix = _mount_fix(found["what"])
@@ -81,7 +81,7 @@ def _multi_attach(pod: Pod, quote: Quote) -> Cause:
 
 def of_claim(evidence: Evidence, pod: Pod, message: str, quote: Quote) -> Cause:
     """The scheduler says that a claim is missing or not bound; the claim itself knows why."""
-    if missing := _MISSING.search(message):
+    if missing := re.search(_MISSING, message):
         sentence = f"{TASKS} cannot start: there is no claim {missing[1]} in namespace {evidence.namespace}"
         fix = f"job file: `volumes: {{NAME: {{claim: {missing[1]}, size: 10Gi, at: PATH}}}}` creates it"
         return Cause(kind="claim-missing", sentence=sentence, fix=fix, tasks=(pod.task,), evidence=(quote,))
