@@ -74,6 +74,26 @@ def test_a_run_is_fine_while_it_runs_and_interrupted_afterwards(yard: Yard) -> N
     )
 
 
+ABSENT = """
+clusters: [{name: c, cluster: {server: "http://127.0.0.1:1"}}]
+contexts: [{name: c, context: {cluster: c}}]
+current-context: c
+"""
+
+
+def test_without_its_cluster_the_run_of_that_name_is_meant_and_that_is_said(yard: Yard) -> None:
+    config = str(yard.write("config", ABSENT))
+    yard.job("raise KeyError(1)")
+    yard.tfyard("run", "job.yaml", "-q")
+    done = yard.tfyard("why", "t", KUBECONFIG=config)
+    assert done.returncode == 1
+    assert done.stdout.startswith("worker-0 failed with KeyError: 1")
+    assert "http://127.0.0.1:1: [Errno 111] Connection refused; this is the run t-" in done.stderr
+    done = yard.tfyard("why", "nothing", KUBECONFIG=config)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "tfyard: http://127.0.0.1:1: [Errno 111] Connection refused\n"
+
+
 def test_an_unknown_name_and_no_cluster_is_one_line(yard: Yard) -> None:
     done = yard.tfyard("why", "nothing", KUBECONFIG=str(yard.folder / "none"), HOME=str(yard.folder))
     assert (done.stdout, done.stderr.count("\n")) == ("", 1)

@@ -51,16 +51,15 @@ def command(name: str, output: str, namespace: str, local: bool, **options: Any)
 
 
 def _evidence(name: str, namespace: str, local: bool, options: dict[str, Any]) -> "Evidence":
-    from tfyard.kube import BadKubeconfig
+    from tfyard.kube import BadKubeconfig, Unreachable
 
     if local:
         return _of_run(name)
     try:
-        client = cluster.client(**options)
-    except BadKubeconfig as problem:
+        with cluster.client(**options) as client:
+            return _of_job(client, namespace or client.access.namespace, name)
+    except (BadKubeconfig, Unreachable) as problem:
         return _instead(name, problem)
-    with client:
-        return _of_job(client, namespace or client.access.namespace, name)
 
 
 def _of_job(client: "SyncClient", namespace: str, name: str) -> "Evidence":
@@ -84,6 +83,8 @@ def _of_run(name: str) -> "Evidence":
 def _instead(name: str, problem: TfyardError) -> "Evidence":
     """The run of that name, if the cluster cannot say."""
     try:
-        return _of_run(name)
+        found = _of_run(name)
     except Usage:
         raise problem from None
+    click.echo(f"tfyard: {problem}; this is the run {found.name} of this machine", err=True)
+    return found

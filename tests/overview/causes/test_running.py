@@ -33,6 +33,23 @@ def test_a_peer_that_is_not_reached_is_named() -> None:
     assert found.sentence == "worker-0 cannot reach worker-1"
 
 
+WAITS = """\
+I0000 00:00:1794803145.777214 5179 coordination_service.cc:502] Waiting for 1/2 tasks to connect.
+I0000 00:00:1794803145.777224 5179 coordination_service.cc:505] Example stragglers:
+/job:worker/replica:0/task:1
+I0000 00:00:1794803145.777659 5154 service_agent.cc:245] Coordination agent has successfully connected."""
+PASSED = (
+    "\nI0000 23 coordination_service.cc:1472] Barrier(WaitForAllTasks::149::0) has passed with status: OK"
+)
+
+
+def test_tasks_that_never_connect_are_named_by_tensorflow_itself() -> None:
+    found = why(both(WAITS, minutes=5))
+    assert (found.code, found.sentence) == (3, "worker-0 waits for worker-1 to connect")
+    assert why(both(WAITS, minutes=1)).code == 0, "for a moment, every job waits"
+    assert why(both(WAITS + PASSED, minutes=5)).code == 0
+
+
 def test_an_error_that_the_program_got_over_is_no_cause() -> None:
     assert why(both(f"{UNREACHED}\n" + "Step: 1\n" * 5)).code == 0
 

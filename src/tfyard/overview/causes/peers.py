@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
-from tfyard.overview.cause import TASKS, Cause, Quote, cut, named
+from tfyard.overview.cause import TASKS, Cause, Quote, S, cut, named
 from tfyard.overview.evidence import End, Evidence, seen
 from tfyard.overview.objects import Pod, Policy
 
@@ -16,6 +16,9 @@ _UNREACHED = (
     r"|CreateSession still waiting for response|DEADLINE_EXCEEDED: Barrier timed out"
     r"|Timed out waiting for .*worker|heartbeat timeout"
 )
+_CONNECTING = r"Waiting for \d+/\d+ tasks to connect"
+"""Of TensorFlow's coordination service, which then lists some that are missing."""
+_CONNECTED = r"Barrier\(WaitForAllTasks.* has passed"
 _TASK = r"/job:(\w+)/(?:replica:\d+/)?task:(\d+)"
 _NCCL = r"NCCL WARN|ncclSystemError|ncclUnhandledCudaError|ncclInternalError"
 _WAITS_FOR_CLUSTER = r"Waiting for the cluster|CreateSession still waiting|Waiting for model to be ready"
@@ -29,6 +32,7 @@ def find(evidence: Evidence, now: datetime) -> Iterator[Cause]:
         return
     yield from _half(evidence, now)
     yield from _unreached(evidence)
+    yield from _not_connected(evidence, now)
 
 
 def of_end(evidence: Evidence, end: End) -> Iterator[Cause]:
@@ -69,11 +73,31 @@ def _age(pod: Pod, now: datetime) -> timedelta:
     return now - created if created else timedelta()
 
 
+def _not_connected(evidence: Evidence, now: datetime) -> Iterator[Cause]:
+    """Tasks that the first one waits for. For a moment, every job does."""
+    for task in sorted(evidence.up):
+        log = evidence.logs.get(task)
+        missing = _stragglers(log.text) if log else []
+        if log is not None and missing and (log.at is None or now - log.at > PATIENCE):
+            reason, fix = next(_reasons(evidence, missing), ("", ""))
+            sentence = f"{TASKS} wait{S} for {named(missing)} to connect"
+            quote = Quote("log", f"Example stragglers: {', '.join(missing)}", log.at)
+            yield _cause("peers", f"{sentence}: {reason}" if reason else sentence, fix, task, quote)
+
+
+def _stragglers(log: str) -> list[str]:
+    """As the coordination service named them last; none if all have connected since."""
+    places = [found.end() for found in re.finditer(_CONNECTING, log)]
+    rest = log[places[-1] :] if places else ""
+    if re.search(_CONNECTED, rest):
+        return []
+    return [f"{role}-{index}" for role, index in re.findall(rf"(?m)^{_TASK}$", rest)]
+
+
 def is_unreached(evidence: Evidence) -> bool:
     """Whether a log says so, of a task that runs or that has ended."""
-    return any(
-        re.search(_UNREACHED, log.text) or re.search(_NCCL, log.text) for log in evidence.logs.values()
-    )
+    texts = [log.text for log in evidence.logs.values()]
+    return any(re.search(_UNREACHED, text) or re.search(_NCCL, text) or _stragglers(text) for text in texts)
 
 
 def _unreached(evidence: Evidence) -> Iterator[Cause]:
