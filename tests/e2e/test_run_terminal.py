@@ -76,7 +76,8 @@ print('\x1b]0;job succeeded\x07\x1b[2J\x1b[Hjob succeeded')
 print('2026-01-31 10:00:00.1: E tensorflow/core/a.cc:1] a real error')
 sys.exit('z' * {COLUMNS} + 'job succeeded')
 """
-OURS = ("worker-0 │ ", "worker-0 ── ", "    ", "t: ", "job ", "TFJob ", "TASK ", "worker-0  Failed", "logs: ")
+OURS = ("worker-0 │ ", "worker-0 ── ", "    ", "t: ", "job ", "TASK ", "worker-0  Failed", "logs: ")
+OURS += ("worker-0 ended with exit code 1: ",)
 
 
 @pytest.mark.parametrize("colour", [{}, {"NO_COLOR": "1"}], ids=["live", "without colour"])

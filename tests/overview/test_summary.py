@@ -6,7 +6,6 @@ from tfyard.model.run_events import Metric
 from tfyard.overview.progress import Progress
 from tfyard.overview.record import RunRecord, TaskRecord
 from tfyard.overview.summary import (
-    MESSAGE_LINES,
     RUN_COLUMNS,
     TASK_COLUMNS,
     details,
@@ -37,11 +36,13 @@ def test_rows_fit_their_columns() -> None:
     assert len(run_row(RUN, START)) == len(RUN_COLUMNS)
 
 
-def test_details_are_the_end_of_the_message_and_the_last_metrics() -> None:
+def test_details_are_why_it_failed_and_the_last_metrics() -> None:
     progress = Progress()
     progress.note(Metric(task="worker-0", values={"loss": 0.123456}, step=1), 0.0)
-    lines = [f"line {i}" for i in range(100)]
-    record = RunRecord(name="a", job="a", started=START, phase="Failed", message="\n".join(lines))
-    message = "\n".join(["line 0", *lines[-MESSAGE_LINES:]])
-    assert list(details(record, progress)) == ["", message, "", "last: loss 0.1235"]
-    assert list(details(RUN, Progress())) == []
+    assert list(details(["a cause", "fix: this"], progress)) == [
+        "",
+        "a cause\nfix: this",
+        "",
+        "last: loss 0.1235",
+    ]
+    assert list(details([], Progress())) == []

@@ -16,6 +16,7 @@ COLLECT_AFTER = 50_000
 COMMANDS = {
     "run": "Run a job on this machine, every task as a real process.",
     "runs": "List past runs, show one, print its logs, or remove it.",
+    "why": "Say why a job waits or has failed, and how to fix it.",
     "render": "Write a job as Kubernetes manifests, with or without an operator.",
     "template": "Render Jinja templates for single and distributed jobs, or write them for editing.",
     "notebook": "Write the manifests of a Jupyter server for a job.",

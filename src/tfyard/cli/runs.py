@@ -11,6 +11,7 @@ import msgspec
 from tfyard.cli.screen.summary import columns, summary
 from tfyard.formats.loglines import storable, without_colours
 from tfyard.local import runs
+from tfyard.local.evidence import why
 from tfyard.node.logs import Follower, Lines
 from tfyard.overview.summary import RUN_COLUMNS, run_row
 from tfyard.overview.wording import PROGRAM
@@ -46,7 +47,7 @@ def show(name: str, output: str) -> None:
         _print_json({**msgspec.to_builtins(record), "metrics": last, "directory": str(run.path)})
         return
     click.echo(run.name)
-    for line in summary(record, runs.progress(run)):
+    for line in summary(record, runs.progress(run), why(run, record)):
         click.echo(line)
     click.echo(f"\nlogs: {run.path}/logs")
 

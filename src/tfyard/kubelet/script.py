@@ -35,6 +35,8 @@ class Script(msgspec.Struct, frozen=True):
     init_exit_code: int = 0
     waiting: str = ""
     """Never starts, for this reason: ImagePullBackOff, CreateContainerConfigError, …"""
+    message: str = ""
+    """What the kubelet says of a wait, or the last words of a program that fails."""
     restart_after: float = 0.0
     """The kubelet's own back-off between two runs, spent in CrashLoopBackOff; its first restart is immediate."""
     stop_after: float = 0.0

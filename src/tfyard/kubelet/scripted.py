@@ -48,7 +48,7 @@ class ScriptedPod:
 
     def waiting(self, reason: str) -> PodState:
         """Not (or not again) running: images are pulled, or a crash loop backs off."""
-        state = Waiting(reason, f"scripted: {reason}")
+        state = Waiting(reason, self.script.message or f"scripted: {reason}")
         return self._state("Running" if self.restarts else "Pending", dict.fromkeys(self._names, state))
 
     def running(self, is_ready: bool) -> PodState:
@@ -93,7 +93,8 @@ class ScriptedPod:
         return self.script.sidecars.get(name, Sidecar())
 
     def _exited(self, code: int, reason: str = "") -> Exited:
-        return Exited(code, self.started, datetime.now(UTC), reason if code else "")
+        words = self.script.message if code else ""
+        return Exited(code, self.started, datetime.now(UTC), reason if code else "", words)
 
     def _state(self, phase: str, current: States, is_ready: bool = False) -> PodState:
         containers = {

@@ -161,13 +161,13 @@ def _last_state(line: bytes) -> bytes:
     return line[line.rstrip(b"\r").rfind(b"\r") + 1 :]
 
 
-def tail(path: Path) -> str:
-    """The end of a log, as the kubelet reports it for a container that failed."""
+def tail(path: Path, size: int = TAIL_BYTES, most: int = TAIL_LINES) -> str:
+    """The end of a log; by default as much as the kubelet reports for a container that failed."""
     try:
         with path.open("rb") as file:
-            file.seek(max(0, os.fstat(file.fileno()).st_size - TAIL_BYTES))
+            file.seek(max(0, os.fstat(file.fileno()).st_size - size))
             data = file.read()
     except FileNotFoundError:
         return ""
     lines = without_colours(clean_lines(data, SCREEN_LINE)).split("\n")
-    return "\n".join(lines[-TAIL_LINES:]).strip()
+    return "\n".join(lines[-most:]).strip()

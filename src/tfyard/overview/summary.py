@@ -1,13 +1,12 @@
 """The end of a run as text: how it went, for each task, why it failed, and the last metrics."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from tfyard.overview.progress import Progress
 from tfyard.overview.record import RunRecord, TaskRecord
 from tfyard.overview.wording import duration, size
 
-MESSAGE_LINES = 12
 TASK_COLUMNS = ("TASK", "OUTCOME", "EXIT CODE", "RESTARTS", "CPU", "MEMORY")
 RUN_COLUMNS = ("RUN", "PHASE", "TASKS", "TOOK", "EXIT CODE")
 
@@ -29,12 +28,11 @@ def run_row(record: RunRecord, now: datetime) -> tuple[str, ...]:
     return (record.name, record.phase, str(len(record.tasks)), took, _code(record.exit_code))
 
 
-def details(record: RunRecord, progress: Progress) -> Iterator[str]:
-    """Why it failed, with the end of a log, and the last metrics; an empty line before each."""
-    if record.phase == "Failed" and record.message:
-        first, *rest = record.message.split("\n")
+def details(why: Sequence[str], progress: Progress) -> Iterator[str]:
+    """Why it failed, if it did, and the last metrics; an empty line before each."""
+    if why:
         yield ""
-        yield "\n".join([first, *rest[-MESSAGE_LINES:]])
+        yield "\n".join(why)
     if progress.values:
         yield ""
         yield f"last: {progress.metrics()}"

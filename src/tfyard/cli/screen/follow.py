@@ -13,6 +13,7 @@ import click
 
 from tfyard.cli.screen.base import Screen
 from tfyard.cli.screen.summary import summary
+from tfyard.local.evidence import why
 from tfyard.local.prepared import Prepared
 from tfyard.local.run import Run
 from tfyard.local.shortfalls import outputs
@@ -65,7 +66,7 @@ class Follower:
 
     def _print_end(self, run: Run, record: RunRecord) -> None:
         click.echo()
-        for line in summary(record, self._progress):
+        for line in summary(record, self._progress, why(run.directory, record)):
             click.echo(line)
         click.echo()
         if run.directory.work.exists():

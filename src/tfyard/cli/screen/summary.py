@@ -17,11 +17,12 @@ FEWEST_POINTS = 3
 """Fewer do not make a curve."""
 
 
-def summary(record: RunRecord, progress: Progress) -> Iterator[str]:
+def summary(record: RunRecord, progress: Progress, why: Sequence[str] = ()) -> Iterator[str]:
+    """`why`: it failed, in the words of `tfyard why`."""
     yield headline(record)
     yield ""
     yield from columns([TASK_COLUMNS, *map(task_row, record.tasks)])
-    yield from (hanging(text, terminal_columns()) for text in details(record, progress))
+    yield from (hanging(text, terminal_columns()) for text in details(why, progress))
     curve = progress.loss()
     if curve is not None:
         yield from plot(curve)

@@ -1,0 +1,88 @@
+"""What is known of a run on this machine: its record, its status and its logs."""
+
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+from msgspec.structs import replace
+
+from tfyard import formats
+from tfyard.backends.local.run_directory import RunDirectory
+from tfyard.errors import TfyardError
+from tfyard.model import Condition, Job, Role, Status
+from tfyard.node.logs import tail
+from tfyard.overview.evidence import End, Evidence, LogTail
+from tfyard.overview.record import RunRecord, TaskRecord
+
+LOG_SIZE, LOG_LINES = 64 * 1024, 2_000
+"""Bytes, lines: an exception may print a long array."""
+
+
+def why(run: RunDirectory, record: RunRecord) -> list[str]:
+    """The words of `tfyard why` about a run that failed; of others none."""
+    if record.phase != "Failed":
+        return []
+    from tfyard.overview import why_text
+    from tfyard.overview.why import explain  # most runs succeed
+
+    now = datetime.now(UTC)
+    return list(why_text.lines(explain(gather(run, record), now), now))
+
+
+def gather(run: RunDirectory, record: RunRecord) -> Evidence:
+    status = _status(run, record)
+    return Evidence(
+        name=record.name,
+        is_local=True,
+        phase=record.phase,
+        created=record.started,
+        roles=_roles(run),
+        status=status,
+        ends=tuple(_end(run, task, status) for task in record.tasks if task.outcome == "Failed"),
+        logs={task.name: _log(run, task.name) for task in record.tasks if task.outcome == "Running"},
+    )
+
+
+def _status(run: RunDirectory, record: RunRecord) -> Status:
+    """A run that was interrupted or killed could not write its end any more."""
+    try:
+        status = msgspec.json.decode((run.path / "status.json").read_bytes(), type=Status)
+    except (FileNotFoundError, msgspec.DecodeError):
+        status = Status()
+    if record.ended is None or status.is_finished:
+        return status
+    return replace(status, conditions=(*status.conditions, Condition("Failed", "True", reason=record.phase)))
+
+
+def _roles(run: RunDirectory) -> tuple[Role, ...]:
+    """None if the run ended before its job was written."""
+    path = run.path / "job.yaml"
+    try:
+        job: Job = formats.load(formats.read(path.read_text())[0])
+    except (FileNotFoundError, TfyardError):
+        return ()
+    return job.roles
+
+
+def _end(run: RunDirectory, task: TaskRecord, status: Status) -> End:
+    ending = next((each for each in reversed(status.endings) if each.task == task.name), None)
+    log = _log(run, task.name)
+    return End(
+        task=task.name,
+        exit_code=task.exit_code,
+        reason=ending.reason if ending else "",
+        text=log.text,
+        at=(ending.finished if ending else None) or log.at,
+        source="log",
+    )
+
+
+def _log(run: RunDirectory, task: str) -> LogTail:
+    """Of the last start of its program; sidecars have logs of their own."""
+    found = [path for path in run.logs(task) if re.fullmatch(rf"{re.escape(task)}\.\d+\.log", path.name)]
+    return LogTail(tail(found[-1], LOG_SIZE, LOG_LINES), _written(found[-1])) if found else LogTail("")
+
+
+def _written(path: Path) -> datetime:
+    return datetime.fromtimestamp(path.stat().st_mtime, UTC)

@@ -1,0 +1,58 @@
+"""A cause: why a job waits or has failed, the fix, and the words of others that prove it."""
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Literal
+
+from msgspec import Struct
+
+from tfyard.overview.wording import NAMED_TASKS
+
+Source = Literal["apiserver", "event", "container", "condition", "log"]
+TRUST: tuple[Source, ...] = ("apiserver", "event", "container", "condition", "log")
+"""Who is believed first: a refusal is certain, a line of a log may mean anything."""
+TASKS = "{tasks}"
+"""Stands in a sentence for the tasks that it is about, until all of them are known."""
+S = "{s}"
+"""The ending of a verb whose subject they are."""
+LONGEST_QUOTE = 500
+
+
+class Quote(Struct, frozen=True):
+    """The words of somebody who knows, and when they were said."""
+
+    source: Source
+    text: str
+    at: datetime | None = None
+
+
+class Cause(Struct, frozen=True, kw_only=True):
+    kind: str
+    """A stable word for scripts: image-pull, no-room, taint, …"""
+    sentence: str
+    fix: str = ""
+    """A command, or a line of the job file."""
+    tasks: tuple[str, ...] = ()
+    evidence: tuple[Quote, ...] = ()
+    is_past: bool = False
+    """It explains an earlier attempt: the task runs again."""
+    is_symptom: bool = False
+    """It follows from something else, if anything else is known: a lost peer, silence."""
+
+
+def named(tasks: Iterable[str]) -> str:
+    """worker-0, worker-1 and 62 more."""
+    known = list(dict.fromkeys(tasks))
+    if len(known) <= NAMED_TASKS:
+        return " and ".join(filter(None, (", ".join(known[:-1]), *known[-1:])))
+    return f"{', '.join(known[:2])} and {len(known) - 2} more"
+
+
+def with_tasks(sentence: str, tasks: tuple[str, ...]) -> str:
+    return sentence.replace(TASKS, named(tasks)).replace(S, "" if len(set(tasks)) > 1 else "s")
+
+
+def cut(text: str, longest: int = LONGEST_QUOTE) -> str:
+    """In one line: messages of container runtimes may have several."""
+    line = " ".join(text.split())
+    return line if len(line) <= longest else f"{line[: longest - 1]}…"

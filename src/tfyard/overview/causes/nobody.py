@@ -1,0 +1,101 @@
+"""Nobody works on the job: there is no operator, it does not run, or the job belongs to another one."""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+from tfyard.overview.cause import Cause, Quote
+from tfyard.overview.evidence import Evidence, Unreadable, seen
+from tfyard.overview.objects import Lease
+from tfyard.overview.wording import duration
+
+PATIENCE = timedelta(seconds=10)
+"""An operator that runs has seen a new job by then."""
+LEASE_SECONDS = 15
+
+
+def find(evidence: Evidence, now: datetime) -> Iterator[Cause]:
+    status = evidence.status
+    if evidence.is_local or status.is_finished or evidence.status_problem or not _is_due(evidence, now):
+        return
+    manager = (evidence.spec.get("runPolicy") or {}).get("managedBy")
+    if manager and _is_other(str(manager)):
+        yield _managed_by(str(manager))
+    elif status.conditions and _is_seen(evidence):
+        yield from _died(evidence, now)
+    else:
+        yield _nobody(evidence, now)
+
+
+def _is_other(manager: str) -> bool:
+    from tfyard.planner.decide import OURS  # few jobs name one, and the planner is slow to import
+
+    return manager != OURS
+
+
+def _is_due(evidence: Evidence, now: datetime) -> bool:
+    return evidence.created is not None and now - evidence.created >= PATIENCE
+
+
+def _is_seen(evidence: Evidence) -> bool:
+    """Its present spec was; operators that do not say so have seen it if there are conditions."""
+    known = evidence.status.observed_generation
+    return known is None or known >= evidence.generation
+
+
+def _managed_by(manager: str) -> Cause:
+    text = f"spec.runPolicy.managedBy: {manager}"
+    sentence = (
+        f"another controller is to run it: managedBy is {manager}, so tfyard's operator leaves it alone"
+    )
+    return Cause(
+        kind="managed-by", sentence=sentence, fix=f"remove `{text}`", evidence=(Quote("apiserver", text),)
+    )
+
+
+def _nobody(evidence: Evidence, now: datetime) -> Cause:
+    age = duration((now - evidence.created).total_seconds()) if evidence.created else "?"
+    said = Quote(
+        "apiserver", f"the TFJob exists for {age}, and its status has no condition", evidence.created
+    )
+    if evidence.status.conditions:
+        said = Quote("apiserver", "the last change of its spec is not in its status yet", evidence.created)
+    words, fix = _leases(evidence, now)
+    sentence = f"no operator works on it: {words}" if words else "no operator works on it"
+    return Cause(kind="no-operator", sentence=sentence, fix=fix, evidence=(said,))
+
+
+def _leases(evidence: Evidence, now: datetime) -> tuple[str, str]:
+    """What they say, and the fix."""
+    install = "tfyard install"
+    if isinstance(evidence.leases, Unreadable):
+        return "", install
+    if not evidence.leases:
+        return "no tfyard operator is installed in this cluster", install
+    if any(is_held(lease, now) for lease in evidence.leases):
+        fix = f"add {evidence.namespace} to the operator's --namespaces, or look into its log"
+        return "the operator runs; does it watch this namespace?", fix
+    return "the tfyard operator is installed, but does not run", install
+
+
+def _died(evidence: Evidence, now: datetime) -> Iterator[Cause]:
+    """Of a job that was worked on: only if the lease proves it."""
+    leases = seen(evidence.leases)
+    if leases and not any(is_held(lease, now) for lease in leases):
+        lease = max(
+            leases, key=lambda each: each.spec.renew_time.timestamp() if each.spec.renew_time else 0.0
+        )
+        said = Quote(
+            "apiserver",
+            f"Lease {lease.metadata.namespace}/{lease.name} is not renewed",
+            lease.spec.renew_time,
+        )
+        sentence = "the operator does not run any more: nobody restarts tasks or records their end"
+        fix = f"kubectl -n {lease.metadata.namespace} get pods; then `tfyard install`"
+        yield Cause(kind="no-operator", sentence=sentence, fix=fix, evidence=(said,))
+
+
+def is_held(lease: Lease, now: datetime) -> bool:
+    spec = lease.spec
+    if not spec.holder_identity or spec.renew_time is None:
+        return False
+    return now - spec.renew_time <= 2 * timedelta(seconds=spec.lease_duration_seconds or LEASE_SECONDS)

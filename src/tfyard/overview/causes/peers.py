@@ -1,0 +1,199 @@
+"""Tasks that do not reach each other, and tasks that wait for others that do not run."""
+
+import re
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+from tfyard.overview.cause import TASKS, Cause, Quote, S, cut, named
+from tfyard.overview.evidence import End, Evidence, seen
+from tfyard.overview.objects import Pod, Policy
+
+PATIENCE = timedelta(minutes=2)
+"""Pods of one job need not start at the same moment."""
+_UNREACHED = (
+    r"failed to connect to all addresses|Name or service not known|Temporary failure in name resolution"
+    r"|Connection refused|No route to host|DNS resolution failed|UNAVAILABLE|UnavailableError"
+    r"|CreateSession still waiting for response|DEADLINE_EXCEEDED: Barrier timed out"
+    r"|Timed out waiting for .*worker|heartbeat timeout"
+)
+_CONNECTING = r"Waiting for \d+/\d+ tasks to connect"
+"""Of TensorFlow's coordination service, which then lists some that are missing."""
+_CONNECTED = r"Barrier\(WaitForAllTasks.* has passed"
+_TASK = r"/job:(\w+)/(?:replica:\d+/)?task:(\d+)"
+_NCCL = r"NCCL WARN|ncclSystemError|ncclUnhandledCudaError|ncclInternalError"
+_WAITS_FOR_CLUSTER = r"Waiting for the cluster|CreateSession still waiting|Waiting for model to be ready"
+_SIDECAR = "istio-proxy"
+OF_SERVICE = "kubernetes.io/service-name"
+"""The label by which an EndpointSlice belongs to a Service: one for the job, or one for each pod."""
+
+
+def find(evidence: Evidence, now: datetime) -> Iterator[Cause]:
+    if evidence.status.is_finished:
+        return
+    yield from _half(evidence, now)
+    yield from _unreached(evidence)
+    yield from _not_connected(evidence, now)
+
+
+def of_end(evidence: Evidence, end: End) -> Iterator[Cause]:
+    """Of a task that ended because it lost a peer: what ended the peer is the cause, if that is known."""
+    last = "\n".join(end.text.split("\n")[-20:])
+    if not re.search(_UNREACHED, last) and not re.search(_NCCL, last):
+        return
+    cause = _diagnosed(evidence, end.task, last, end.quote(_line(last)))
+    yield cause
+
+
+def _half(evidence: Evidence, now: datetime) -> Iterator[Cause]:
+    late = [pod for pod in evidence.waiting if _age(pod, now) > PATIENCE]
+    up = evidence.running
+    if not late or not up:
+        return
+    missing = named(pod.task for pod in late)
+    total = len(up) + len(evidence.waiting)
+    quote = Quote(
+        "condition",
+        f"{len(up)} of {total} pods run",
+        max((pod.changed for pod in up if pod.changed), default=None),
+    )
+    sentence = f"{len(up)} of {total} tasks run and hold their resources while they wait for {missing}"
+    tasks = tuple(pod.task for pod in late)
+    yield Cause(
+        kind="half-running",
+        sentence=sentence,
+        fix="job file: `gang: true`",
+        tasks=tasks,
+        evidence=(quote,),
+        is_symptom=True,
+    )
+
+
+def _age(pod: Pod, now: datetime) -> timedelta:
+    created = pod.metadata.creation_timestamp
+    return now - created if created else timedelta()
+
+
+def _not_connected(evidence: Evidence, now: datetime) -> Iterator[Cause]:
+    """Tasks that the first one waits for. For a moment, every job does."""
+    for task in sorted(evidence.up):
+        log = evidence.logs.get(task)
+        missing = _stragglers(log.text) if log else []
+        if log is not None and missing and (log.at is None or now - log.at > PATIENCE):
+            reason, fix = next(_reasons(evidence, missing), ("", ""))
+            sentence = f"{TASKS} wait{S} for {named(missing)} to connect"
+            quote = Quote("log", f"Example stragglers: {', '.join(missing)}", log.at)
+            yield _cause("peers", f"{sentence}: {reason}" if reason else sentence, fix, task, quote)
+
+
+def _stragglers(log: str) -> list[str]:
+    """As the coordination service named them last; none if all have connected since."""
+    places = [found.end() for found in re.finditer(_CONNECTING, log)]
+    rest = log[places[-1] :] if places else ""
+    if re.search(_CONNECTED, rest):
+        return []
+    return [f"{role}-{index}" for role, index in re.findall(rf"(?m)^{_TASK}$", rest)]
+
+
+def is_unreached(evidence: Evidence) -> bool:
+    """Whether a log says so, of a task that runs or that has ended."""
+    texts = [log.text for log in evidence.logs.values()]
+    return any(re.search(_UNREACHED, text) or re.search(_NCCL, text) or _stragglers(text) for text in texts)
+
+
+def _unreached(evidence: Evidence) -> Iterator[Cause]:
+    """Of tasks that run: only the last lines count, because most programs try again until it works."""
+    for task in sorted(evidence.up):
+        log = evidence.logs.get(task)
+        last = "\n".join(log.text.split("\n")[-3:]) if log else ""
+        if log is not None and (
+            re.search(_UNREACHED, last) or re.search(_WAITS_FOR_CLUSTER, last) or re.search(_NCCL, last)
+        ):
+            yield _diagnosed(evidence, task, last, Quote("log", cut(_line(last)), log.at))
+
+
+def _diagnosed(evidence: Evidence, task: str, text: str, quote: Quote) -> Cause:
+    peers = _peers(evidence, task, text)
+    whom = named(peers) if peers else "the others"
+    for sentence, fix in _reasons(evidence, peers):
+        return _cause("peers", f"{TASKS} cannot reach {whom}: {sentence}", fix, task, quote)
+    if re.search(_NCCL, text):
+        fix = (
+            "job file: `env: {NCCL_DEBUG: INFO}` shows more; `NCCL_SOCKET_IFNAME: eth0` chooses the interface"
+        )
+        return _cause("nccl", f"{TASKS}: NCCL cannot connect its GPUs with those of {whom}", fix, task, quote)
+    return _cause("peers", f"{TASKS} cannot reach {whom}", "", task, quote)
+
+
+def _cause(kind: str, sentence: str, fix: str, task: str, quote: Quote) -> Cause:
+    return Cause(kind=kind, sentence=sentence, fix=fix, tasks=(task,), evidence=(quote,), is_symptom=True)
+
+
+def _peers(evidence: Evidence, task: str, text: str) -> list[str]:
+    """Which ones: as TensorFlow names them, or by their host names."""
+    found = [f"{role}-{index}" for role, index in re.findall(_TASK, text)]
+    for role in evidence.roles:
+        for index in range(min(role.replicas, 1000)):
+            name = f"{role.name.lower()}-{index}"
+            if re.search(rf"\b{re.escape(evidence.name)}-{name}\b", text):
+                found.append(name)
+    return [name for name in dict.fromkeys(found) if name != task]
+
+
+def _reasons(evidence: Evidence, peers: list[str]) -> Iterator[tuple[str, str]]:
+    """What can be seen from outside, the most certain first."""
+    up = {pod.task for pod in evidence.running}
+    down = [task for task in peers if task not in up]
+    if down and evidence.tasks:
+        yield f"no pod of {named(down)} runs", ""
+    if _evaluator_in_cluster(evidence):
+        yield (
+            "TF_CONFIG lists the evaluator as a member of the cluster, so all wait for it",
+            "job file: `dialect: tf2`",
+        )
+    if any(status.name == _SIDECAR for pod in evidence.tasks for status in pod.statuses):
+        fix = 'job file: `annotations: {sidecar.istio.io/inject: "false"}`'
+        yield "Istio's proxy is between them, and does not let TensorFlow's own protocol pass", fix
+    policies = [policy.name for policy in seen(evidence.policies) if _isolates(policy, evidence)]
+    if policies:
+        fix = f"kubectl -n {evidence.namespace} describe networkpolicy {policies[0]}"
+        yield (
+            f"NetworkPolicy {', '.join(policies)} selects these pods, and may not let them talk to each other",
+            fix,
+        )
+    unlisted = _unlisted(evidence)
+    if unlisted:
+        fix = f"kubectl -n {evidence.namespace} get endpointslices"
+        yield f"{named(unlisted)} is not among the endpoints of its Service, so its name is not resolved", fix
+
+
+def _evaluator_in_cluster(evidence: Evidence) -> bool:
+    cluster = evidence.status.cluster
+    has_evaluator = any(role.name == "Evaluator" and role.replicas for role in evidence.roles)
+    return cluster is not None and cluster.dialect == "kubeflow" and has_evaluator
+
+
+def _isolates(policy: Policy, evidence: Evidence) -> bool:
+    wanted = policy.spec.pod_selector.get("matchLabels") or {}
+    if policy.spec.pod_selector.get("matchExpressions"):
+        return False  # not compared: it may select them or not
+    return any(wanted.items() <= pod.metadata.labels.items() for pod in evidence.tasks)
+
+
+def _unlisted(evidence: Evidence) -> list[str]:
+    """Running tasks that no EndpointSlice of the job has; none if the slices are unknown."""
+    services = {evidence.name, *(pod.name for pod in evidence.tasks)}
+    slices = [each for each in seen(evidence.slices) if each.metadata.labels.get(OF_SERVICE) in services]
+    if not slices:
+        return []
+    listed = {e.target_ref.name for each in slices for e in each.endpoints or () if e.target_ref}
+    return [pod.task for pod in evidence.running if pod.name not in listed]
+
+
+def _line(text: str) -> str:
+    """The line that says it."""
+    lines = [line for line in text.split("\n") if line.strip()]
+    for pattern in (_UNREACHED, _NCCL, _WAITS_FOR_CLUSTER):
+        for line in reversed(lines):
+            if re.search(pattern, line):
+                return line.strip()
+    return lines[-1].strip() if lines else ""

@@ -1,0 +1,256 @@
+"""No node takes a pod: no room, a taint, a label that no node has. The scheduler says how many nodes refused and
+why, but neither which taint nor which label, so nodes and pod are compared here."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+
+from tfyard.model.quantity import amount
+from tfyard.overview.cause import TASKS, Cause, Quote, S, cut
+from tfyard.overview.causes import volumes
+from tfyard.overview.evidence import Evidence, Unreadable
+from tfyard.overview.objects import Node, Pod, Taint
+
+PATIENCE = timedelta(seconds=30)
+_INSUFFICIENT = r"Insufficient ([\w./-]*\w)"
+_NAMED_TAINT = r"untolerated taint \{([^:}]+):? ?([^}]*)\}"
+"""As schedulers before 1.34.2 put it."""
+NAMED_HOLDERS = 3
+_WORDS = {"cpu": "cpu", "memory": "memory", "nvidia.com/gpu": "gpu"}
+"""Resource -> the word of the job file."""
+_OTHERS = (
+    (r"had volume node affinity conflict", "volume-zone",
+     "its volume is on nodes or in a zone where no fitting node is",
+     "choose nodes of the volume's zone, or a new claim whose class waits for the pod (WaitForFirstConsumer)"),
+    (r"didn't have free ports", "port-in-use", "the host port that it asks for is in use on every node",
+     "use another port, or no hostNetwork"),
+    (r"topology spread constraints", "spread", "there are too few nodes to spread its tasks as demanded",
+     "job file: `spread: prefer`"),
+    (r"didn't satisfy existing pods anti-affinity|didn't match pod anti-affinity", "spread",
+     "its tasks must be on different nodes, and there are too few", "job file: `spread: prefer`"),
+    (r"didn't match pod affinity", "affinity", "no node has the pods beside which it wants to run", ""),
+    (r"were unschedulable", "cordoned", "the nodes that would fit are cordoned",
+     "kubectl uncordon NODE"),
+    (r"Too many pods", "no-room", "the nodes have as many pods as they may have", ""),
+    (r"0/0 nodes|no nodes available", "no-nodes", "the cluster has no nodes", "kubectl get nodes"),
+)  # fmt: skip
+
+
+def of_pod(evidence: Evidence, pod: Pod) -> Cause | None:
+    condition = pod.condition("PodScheduled")
+    if condition is None or condition.status == "True" or condition.reason == "SchedulingGated":
+        return None
+    events = evidence.warnings(pod, "FailedScheduling")
+    message = events[0].message if events else condition.message
+    if not message:
+        return None
+    quote = Quote("condition", cut(message), condition.last_transition_time)
+    return of_message(evidence, pod, message, Quote("event", cut(message), events[0].at) if events else quote)
+
+
+def unseen(pod: Pod, now: datetime) -> Cause | None:
+    """No scheduler has looked at it."""
+    created = pod.metadata.creation_timestamp
+    if pod.spec.node_name or pod.spec.scheduling_gates or pod.condition("PodScheduled") or created is None:
+        return None
+    if now - created < PATIENCE:
+        return None
+    name = pod.spec.scheduler_name or "default-scheduler"
+    said = Quote("condition", f"pod {pod.name} has no node and no condition PodScheduled", created)
+    sentence = f"no scheduler has looked at {TASKS}: is {name} running?"
+    fix = "kubectl -n kube-system get pods"
+    return Cause(kind="no-scheduler", sentence=sentence, fix=fix, tasks=(pod.task,), evidence=(said,))
+
+
+def of_message(evidence: Evidence, pod: Pod, message: str, quote: Quote) -> Cause:
+    if re.search(volumes.CLAIM_PATTERN, message):
+        return volumes.of_claim(evidence, pod, message, quote)
+    found = _by_nodes(evidence, pod, message) or _by_words(evidence, pod, message)
+    kind, sentence, fix = found or ("unschedulable", f"no node takes {TASKS}: {cut(message)}", "")
+    return Cause(kind=kind, sentence=sentence, fix=fix, tasks=(pod.task,), evidence=(quote,))
+
+
+Found = tuple[str, str, str]
+"""Kind, sentence, fix."""
+
+
+def _by_nodes(evidence: Evidence, pod: Pod, message: str) -> Found | None:
+    """Step by step fewer nodes: those with the labels, large enough, without a taint. The step that leaves none is
+    the cause; that others are busy is only the last one."""
+    if isinstance(evidence.nodes, Unreadable) or not evidence.nodes:
+        return None
+    labelled = [node for node in evidence.nodes if _has_labels(node, pod)]
+    if not labelled:
+        return _selector(evidence.nodes, pod)
+    if (
+        "node affinity/selector" in message
+        and not pod.spec.node_selector
+        and not re.search(_INSUFFICIENT, message)
+    ):
+        return None
+    short = [name for name in re.findall(_INSUFFICIENT, message) if name in pod.requests]
+    for name in dict.fromkeys(short):
+        large = [node for node in labelled if _offers(node, name) >= _asked(pod, name)]
+        if not large:
+            return _too_large(labelled, pod, name)
+        labelled = large
+    free_of_taints = [node for node in labelled if not _refusing_taints(node, pod)]
+    if not free_of_taints and re.search(r"untolerated taint|were unschedulable|not-ready", message):
+        return _tainted(labelled, pod)
+    if short:
+        return _busy(evidence, free_of_taints, pod, short[0])
+    return None
+
+
+def _by_words(evidence: Evidence, pod: Pod, message: str) -> Found | None:
+    """Without the nodes: as far as the scheduler's sentence goes."""
+    for pattern, kind, words, fix in _OTHERS:
+        if re.search(pattern, message):
+            return kind, f"no node takes {TASKS}: {words}", fix
+    if found := re.search(_INSUFFICIENT, message):
+        name, asked = found[1], pod.requests.get(found[1])
+        words = f"each asks for {asked} {name}" if asked else f"too little {name} is free"
+        fix = f"job file: a smaller `{_WORDS.get(name, name)}:`"
+        return "no-room", f"no node has room for {TASKS}: {words}", fix
+    if "untolerated taint" in message:
+        return _unknown_taint(evidence, message)
+    if "node affinity/selector" in message:
+        wanted = ", ".join(f"{key}={value}" for key, value in pod.spec.node_selector.items())
+        return (
+            "selector",
+            f"no node has the labels that {TASKS} ask{S} for{f': {wanted}' if wanted else ''}",
+            "job file: `nodeSelector:`",
+        )
+    return None
+
+
+# --- labels
+
+
+def _has_labels(node: Node, pod: Pod) -> bool:
+    return pod.spec.node_selector.items() <= node.metadata.labels.items()
+
+
+def _selector(nodes: Sequence[Node], pod: Pod) -> Found:
+    for key, value in pod.spec.node_selector.items():
+        if not any(node.metadata.labels.get(key) == value for node in nodes):
+            there = Counter(node.metadata.labels[key] for node in nodes if key in node.metadata.labels)
+            known = ", ".join(f"{key}={name} ({count})" for name, count in there.most_common(5))
+            words = f"there are: {known}" if known else f"no node has a label {key}"
+            return (
+                "selector",
+                f"no node has the label {key}={value} that {TASKS} ask{S} for; {words}",
+                "job file: `nodeSelector:`",
+            )
+    wanted = ", ".join(f"{key}={value}" for key, value in pod.spec.node_selector.items())
+    return (
+        "selector",
+        f"no node has all labels that {TASKS} ask{S} for: {wanted}",
+        "job file: `nodeSelector:`",
+    )
+
+
+# --- taints
+
+
+def _refusing_taints(node: Node, pod: Pod) -> list[Taint]:
+    hard = (taint for taint in node.spec.taints if taint.effect in ("NoSchedule", "NoExecute"))
+    return [taint for taint in hard if not any(each.tolerates(taint) for each in pod.spec.tolerations)]
+
+
+def _tainted(nodes: Sequence[Node], pod: Pod) -> Found:
+    """The taint that keeps the most nodes away. Kubernetes' own taints tell of a node's state: tolerating them
+    would not help."""
+    taints = Counter((t.key, t.value, t.effect) for node in nodes for t in _refusing_taints(node, pod))
+    (key, value, effect), count = taints.most_common(1)[0]
+    named = f"{key}{f'={value}' if value else ''}:{effect}"
+    if key == "node.kubernetes.io/unschedulable":
+        return (
+            "cordoned",
+            f"{_nodes(count)} that would take {TASKS} {_are(count)} cordoned",
+            "kubectl uncordon NODE",
+        )
+    if key.startswith(("node.kubernetes.io/", "node.cloudprovider")):
+        state = key.rpartition("/")[2]
+        return (
+            "node-state",
+            f"{_nodes(count)} that would take {TASKS} {_are(count)} {state}",
+            "kubectl describe nodes",
+        )
+    fix = f"job file: `tolerations: [{{key: {key}, operator: Exists, effect: {effect}}}]`"
+    return "taint", f"{_nodes(count)} would take {TASKS}, but for the taint {named}", fix
+
+
+def _nodes(count: int) -> str:
+    return "1 node" if count == 1 else f"{count} nodes"
+
+
+def _are(count: int) -> str:
+    return "is" if count == 1 else "are"
+
+
+def _unknown_taint(evidence: Evidence, message: str) -> Found:
+    if found := re.search(_NAMED_TAINT, message):
+        fix = f"job file: `tolerations: [{{key: {found[1]}, operator: Exists}}]`"
+        return "taint", f"no node takes {TASKS}: they have the taint {found[1]}", fix
+    words = "which one, the scheduler does not say, and the nodes may not be listed"
+    if not isinstance(evidence.nodes, Unreadable):
+        words = "which one, the scheduler does not say"
+    fix = "ask the cluster's administrator which taints its nodes have, then `tolerations:` in the job file"
+    return "taint", f"no node takes {TASKS}, because of a taint; {words}", fix
+
+
+# --- room
+
+
+def _asked(pod: Pod, name: str) -> float:
+    return float(amount(pod.requests.get(name, 0)) or 0)
+
+
+def _offers(node: Node, name: str) -> float:
+    return float(amount(node.status.allocatable.get(name, 0)) or 0)
+
+
+def _too_large(nodes: Sequence[Node], pod: Pod, name: str) -> Found:
+    largest = max(nodes, key=lambda node: _offers(node, name)).status.allocatable.get(name, "0")
+    word = _WORDS.get(name, name)
+    if not amount(largest):
+        fix = "install the device plugin of these GPUs (`kubectl describe nodes` lists what they offer)"
+        return "no-room", f"no node offers {name}, and {TASKS} ask{S} for it", fix if "/" in name else ""
+    asked = pod.requests[name]
+    sentence = f"{TASKS} ask{S} for {asked} {name}, and the largest node has {largest}"
+    return "no-room", sentence, f"job file: `{word}: {largest}` at most"
+
+
+def _busy(evidence: Evidence, nodes: Sequence[Node], pod: Pod, name: str) -> Found:
+    fix = f"wait, or ask for less: `{_WORDS.get(name, name)}:`"
+    asked = pod.requests[name]
+    if isinstance(evidence.neighbours, Unreadable):
+        return (
+            "no-room",
+            f"the nodes are busy: {TASKS} ask{S} for {asked} {name}, and none has so much left",
+            fix,
+        )
+    here = {node.name for node in nodes}
+    holders = [each for each in evidence.neighbours if each.spec.node_name in here and _asked(each, name)]
+    free = sum(_offers(node, name) for node in nodes) - sum(_asked(each, name) for each in holders)
+    held = _held(holders, name)
+    sentence = f"the nodes are busy: {TASKS} ask{S} for {asked} {name}, {_plain(free)} is left in all{held}"
+    return "no-room", sentence, fix
+
+
+def _held(holders: Iterable[Pod], name: str) -> str:
+    held: dict[str, float] = {}
+    for pod in holders:
+        job = pod.job or pod.name
+        held[job] = held.get(job, 0) + _asked(pod, name)
+    most = sorted(held.items(), key=lambda each: -each[1])
+    first = ", ".join(f"{job} ({_plain(count)})" for job, count in most[:NAMED_HOLDERS])
+    more = f" and {len(most) - NAMED_HOLDERS} more" if len(most) > NAMED_HOLDERS else ""
+    return f"; held by {first}{more}" if held else ""
+
+
+def _plain(number: float) -> str:
+    """Large amounts are of bytes."""
+    return f"{number / (1 << 30):.1f}Gi" if number >= 1 << 20 else f"{number:g}"

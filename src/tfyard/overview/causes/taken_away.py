@@ -1,0 +1,107 @@
+"""A pod was taken away: evicted, drained, preempted, lost with its node; or its memory was used up."""
+
+import re
+from collections.abc import Iterator
+
+from tfyard.model.quantity import amount
+from tfyard.overview.cause import TASKS, Cause, Quote, cut
+from tfyard.overview.evidence import End, Evidence, seen
+from tfyard.overview.objects import Pod
+
+_DISRUPTIONS = {
+    "EvictionByEvictionAPI": ("drained", "evicted from its node, which is being drained"),
+    "PreemptionByScheduler": ("preempted", "preempted by a pod of a higher priority"),
+    "Preempted": ("preempted", "preempted"),
+    "Preempting": ("preempted", "preempted by a critical pod of its node"),
+    "DeletionByTaintManager": (
+        "node-lost",
+        "deleted because its node has a NoExecute taint: it is not ready, or drained",
+    ),
+    "DeletionByPodGC": ("node-lost", "lost with its node"),
+    "NodeLost": ("node-lost", "lost with its node"),
+    "NodeShutdown": ("node-shutdown", "ended because its node shut down"),
+    "Shutdown": ("node-shutdown", "ended because its node shut down"),
+    "Terminated": ("node-shutdown", "ended because its node shut down"),
+    "Deleted": ("deleted", "its pod was deleted"),
+}
+"""Reasons of pods and of the condition DisruptionTarget -> kind, and what happened."""
+_REJECTED = r"^(?:OutOf\w+|NodeAffinity|UnexpectedAdmissionError|TopologyAffinityError)$"
+_PRESSURE = r"low on resource: ([\w-]+)|exceeds? the (?:total )?limit[^.]*|(ephemeral local storage)"
+REPLACED = "tfyard replaces the pod, and that costs no retry"
+
+
+def of_end(evidence: Evidence, end: End) -> Iterator[Cause]:
+    pod = next((pod for pod in evidence.tasks if pod.task == end.task), Pod())
+    target = pod.condition("DisruptionTarget")
+    if end.reason == "OOMKilled":
+        yield _out_of_memory(evidence, end)
+    elif end.reason == "Evicted":
+        yield _evicted(evidence, end)
+    elif end.reason in _DISRUPTIONS:
+        yield _disrupted(evidence, end, end.reason, end.quote(end.text or end.reason))
+    elif target is not None and target.reason in _DISRUPTIONS:
+        quote = Quote("condition", cut(target.message or target.reason), target.last_transition_time)
+        yield _disrupted(evidence, end, target.reason, quote)
+    elif re.match(_REJECTED, end.reason):
+        sentence = f"the node of {TASKS} did not take it ({end.reason}): {cut(end.text, 200)}"
+        yield Cause(
+            kind="node-refused",
+            sentence=sentence,
+            fix=REPLACED,
+            tasks=(end.task,),
+            evidence=(end.quote(end.text),),
+        )
+
+
+def leaving(evidence: Evidence) -> Iterator[Cause]:
+    """Pods that are being taken away at this moment."""
+    for pod in seen(evidence.pods):
+        target = pod.condition("DisruptionTarget") if pod.task and not pod.is_over else None
+        if target is not None and target.status == "True":
+            quote = Quote("condition", cut(target.message or target.reason), target.last_transition_time)
+            yield _disrupted(evidence, End(task=pod.task, reason=target.reason), target.reason, quote)
+
+
+def _disrupted(evidence: Evidence, end: End, reason: str, quote: Quote) -> Cause:
+    kind, what = _DISRUPTIONS.get(reason, ("taken-away", f"taken away ({reason})"))
+    pod = next((pod.name for pod in evidence.tasks if pod.task == end.task), f"{evidence.name}-{end.task}")
+    preempted = next((event for event in evidence.events_of("Pod", pod) if event.reason == "Preempted"), None)
+    quotes = (Quote("event", cut(preempted.message), preempted.at), quote) if preempted else (quote,)
+    sentence = f"{TASKS}: {what}"
+    return Cause(kind=kind, sentence=sentence, fix=REPLACED, tasks=(end.task,), evidence=quotes)
+
+
+def _evicted(evidence: Evidence, end: End) -> Cause:
+    found = re.search(_PRESSURE, end.text)
+    resource = (found[1] or "ephemeral-storage") if found else ""
+    fix = {
+        "memory": f"job file: `memory: {_more(evidence.memory(end.task)) or '8Gi'}`, so that the node reserves it",
+        "ephemeral-storage": "job file: write to a volume (`volumes:`) instead of the container's own disk",
+    }.get(resource, "")
+    sentence = f"the node evicted {TASKS}" + (f" because it was short of {resource}" if resource else "")
+    return Cause(
+        kind="evicted", sentence=sentence, fix=fix, tasks=(end.task,), evidence=(end.quote(cut(end.text)),)
+    )
+
+
+def _out_of_memory(evidence: Evidence, end: End) -> Cause:
+    memory = evidence.memory(end.task)
+    limit = f" of {memory}" if memory else ""
+    option = "--memory" if evidence.is_local else "job file: `memory:"
+    more = _more(memory) or "…"
+    fix = f"{option} {more}" if evidence.is_local else f"{option} {more}`"
+    return Cause(
+        kind="out-of-memory",
+        sentence=f"{TASKS} used more than the memory limit{limit}, and the kernel killed it (OOMKilled)",
+        fix=f"{fix}, or smaller batches",
+        tasks=(end.task,),
+        evidence=(end.quote(f"OOMKilled, {end.words.split(', ')[-1]}"),),
+    )
+
+
+def _more(limit: str) -> str:
+    """Half as much again, in the same unit."""
+    match = re.fullmatch(r"([0-9.]+)([A-Za-z]*)", limit)
+    if match is None or amount(limit) is None:
+        return ""
+    return f"{float(match[1]) * 1.5:g}{match[2]}"

@@ -1,0 +1,194 @@
+"""The answer to `why`: the cause of a job's state in one sentence, the fix, and what it was concluded from.
+
+A wrong cause is worse than none. The apiserver's own refusal is believed first, then a warning that is newer than
+the last change, then what containers and conditions say, and last what a log reads like.
+"""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tfyard.overview.cause import TRUST, Cause, named, with_tasks
+from tfyard.overview.causes import (
+    images,
+    limits,
+    nobody,
+    peers,
+    program,
+    queue,
+    refusals,
+    scheduling,
+    silence,
+    start,
+    taken_away,
+    volumes,
+    waiting,
+)
+from tfyard.overview.evidence import NOT_ASKED, End, Evidence, Unreadable
+from tfyard.overview.objects import Pod
+from tfyard.overview.wording import duration
+
+FINE, FAILED, WAITING, UNKNOWN = 0, 1, 3, 4
+"""Exit codes."""
+STARTING = timedelta(seconds=30)
+"""So long, a pod that says nothing is only starting."""
+COLLECTIONS = {
+    "pods": "pods",
+    "events": "events",
+    "nodes": "nodes",
+    "neighbours": "pods of other namespaces",
+    "claims": "claims",
+    "classes": "storage classes",
+    "leases": "leases",
+    "slices": "endpoint slices",
+    "policies": "network policies",
+    "workloads": "Kueue's workloads",
+}
+
+
+class Answer(Struct, frozen=True, kw_only=True):
+    job: str
+    state: Literal["fine", "failed", "waiting", "unknown"]
+    code: int
+    sentence: str
+    """The first cause, or what there is to say without one."""
+    causes: tuple[Cause, ...] = ()
+    """The first is the answer; the others are also true."""
+    looked_at: tuple[str, ...] = ()
+    unreadable: tuple[str, ...] = ()
+    """What could not be looked at, and why."""
+
+
+def explain(evidence: Evidence, now: datetime) -> Answer:
+    causes = ranked(evidence, list(_found(evidence, now)))
+    present = [cause for cause in causes if not cause.is_past]
+    code, sentence = _verdict(evidence, present, now)
+    states: dict[int, Literal["fine", "failed", "waiting", "unknown"]] = {
+        0: "fine",
+        1: "failed",
+        3: "waiting",
+    }
+    return Answer(
+        job=evidence.name,
+        state=states.get(code, "unknown"),
+        code=code,
+        sentence=sentence,
+        causes=tuple(causes) if code != FINE or not present else (),
+        looked_at=tuple(_looked_at(evidence)),
+        unreadable=tuple(_not_readable(evidence)),
+    )
+
+
+def _found(evidence: Evidence, now: datetime) -> Iterator[Cause]:
+    for family in (refusals, nobody, queue, limits, peers, silence):
+        yield from family.find(evidence, now)
+    if not evidence.status.has("Succeeded"):
+        for end in evidence.endings():
+            yield from _of_end(evidence, end)
+    if not evidence.status.is_finished:
+        yield from taken_away.leaving(evidence)
+        yield from _waits(evidence, now)
+
+
+def _of_end(evidence: Evidence, end: End) -> Iterator[Cause]:
+    """The first family that knows how it ended; the last knows every end."""
+    for family in (taken_away, start, peers, program):
+        if found := list(family.of_end(evidence, end)):
+            yield from (replace(cause, is_past=end.is_past) for cause in found)
+            return
+
+
+def _waits(evidence: Evidence, now: datetime) -> Iterator[Cause]:
+    found = [cause for pod in evidence.tasks if (cause := _wait_of(evidence, pod, now))]
+    yield from found or waiting.find(evidence)
+
+
+def _wait_of(evidence: Evidence, pod: Pod, now: datetime) -> Cause | None:
+    """Events first, then what the containers say, then the scheduler."""
+    if pod.is_over:
+        return None
+    for look in (volumes.mounting, images.of_pod, start.of_pod, scheduling.of_pod):
+        if cause := look(evidence, pod):
+            return cause
+    return scheduling.unseen(pod, now)
+
+
+# --- order
+
+
+def ranked(evidence: Evidence, causes: list[Cause]) -> list[Cause]:
+    """Equal ones of several tasks are one. The most certain first; of a failed job, that of the task which failed
+    it; and what follows from something else last."""
+    merged: dict[tuple[object, ...], Cause] = {}
+    for cause in causes:
+        key = (cause.kind, cause.sentence, cause.fix, cause.is_past)
+        known = merged.get(key)
+        merged[key] = replace(known, tasks=(*known.tasks, *cause.tasks)) if known else cause
+    culprit = evidence.status.failure.task if evidence.status.failure else ""
+    order = sorted(merged.values(), key=lambda cause: _rank(cause, culprit))
+    return [replace(cause, sentence=with_tasks(cause.sentence, cause.tasks)) for cause in order]
+
+
+def _rank(cause: Cause, culprit: str) -> tuple[object, ...]:
+    trust = TRUST.index(cause.evidence[0].source) if cause.evidence else len(TRUST)
+    at = cause.evidence[0].at if cause.evidence else None
+    return cause.is_past, cause.is_symptom, trust, culprit not in cause.tasks, at.timestamp() if at else 0.0
+
+
+# --- verdict
+
+
+def _verdict(evidence: Evidence, present: list[Cause], now: datetime) -> tuple[int, str]:
+    status = evidence.status
+    if status.has("Succeeded"):
+        return FINE, f"{evidence.name} has succeeded; there is nothing to explain"
+    first = present[0].sentence if present else ""
+    if status.has("Failed"):
+        return (FAILED, first) if first else (UNKNOWN, f"{evidence.name} has failed, and nothing tells why")
+    if first:
+        return WAITING, first
+    return _without_cause(evidence, now)
+
+
+def _without_cause(evidence: Evidence, now: datetime) -> tuple[int, str]:
+    size, up = sum(role.replicas for role in evidence.roles), len(evidence.running)
+    if evidence.is_local:
+        return FINE, f"{evidence.name} runs; nothing stands in its way"
+    done = sum(pod.status.phase == "Succeeded" for pod in evidence.tasks)
+    if size and up + done >= size:
+        since = f" since {_age(evidence, now)}" if evidence.status.start_time else ""
+        return FINE, f"{evidence.name} runs{since}, all {size} tasks of it; nothing stands in its way"
+    if _is_starting(evidence, now):
+        return WAITING, f"{evidence.name} is starting: {up} of {size} tasks run"
+    return UNKNOWN, f"{up} of {size} tasks of {evidence.name} run, and nothing tells what the others wait for"
+
+
+def _age(evidence: Evidence, now: datetime) -> str:
+    start = evidence.status.start_time or now
+    return duration((now - start).total_seconds())
+
+
+def _is_starting(evidence: Evidence, now: datetime) -> bool:
+    """A moment ago the job was created, or one of its pods."""
+    times = [pod.metadata.creation_timestamp for pod in evidence.tasks] or [evidence.created]
+    return any(time is not None and now - time < STARTING for time in (*times, evidence.created))
+
+
+def _looked_at(evidence: Evidence) -> Iterator[str]:
+    yield "the record of the run" if evidence.is_local else "the TFJob and its status"
+    for field, name in COLLECTIONS.items():
+        if not isinstance(getattr(evidence, field), Unreadable):
+            yield name
+    if evidence.logs:
+        yield f"the logs of {named(sorted(evidence.logs))}"
+
+
+def _not_readable(evidence: Evidence) -> Iterator[str]:
+    for field, name in COLLECTIONS.items():
+        found = getattr(evidence, field)
+        if isinstance(found, Unreadable) and found != NOT_ASKED:
+            yield f"{name}: {found.reason}"
+    yield from evidence.unread

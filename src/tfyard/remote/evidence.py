@@ -1,0 +1,201 @@
+"""What a cluster knows of one job: its pods and warnings first, and only what these call for after that.
+
+What the user may not read is noted and does not stop the answer.
+"""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from functools import cache
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from tfyard.errors import Invalid
+from tfyard.kube import Forbidden, NotFound, Resource, Transient, Undecodable, Unreachable, requests
+from tfyard.kube.errors import Answered
+from tfyard.kube.kinds import Page
+from tfyard.kube.sync import SyncClient
+from tfyard.model import ROLES, Manifest, Role, Status
+from tfyard.model.names import JOB_NAME, LEASE_NAME
+from tfyard.overview import needs, objects
+from tfyard.overview.evidence import Evidence, LogTail, Unreadable, seen
+
+TFJOBS = (Resource("kubeflow.org", "v1", "tfjobs"), Resource("tensorflow.org", "v1alpha1", "tfjobs"))
+EVENTS = Resource("", "v1", "events")
+LOG_QUERY = {"tailLines": "80", "limitBytes": "65536", "timestamps": "true"}
+ASSIGNED = {"fieldSelector": "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"}
+PLACES: dict[str, tuple[Resource, bool, dict[str, str]]] = {
+    "nodes": (requests.NODES, False, {}),
+    "neighbours": (requests.PODS, False, ASSIGNED),
+    "claims": (Resource("", "v1", "persistentvolumeclaims"), True, {}),
+    "classes": (Resource("storage.k8s.io", "v1", "storageclasses", namespaced=False), False, {}),
+    "leases": (requests.LEASES, False, {"fieldSelector": f"metadata.name={LEASE_NAME}"}),
+    "slices": (Resource("discovery.k8s.io", "v1", "endpointslices"), True, {}),
+    "policies": (Resource("networking.k8s.io", "v1", "networkpolicies"), True, {}),
+    "workloads": (Resource("kueue.x-k8s.io", "v1beta1", "workloads"), True, {}),
+}
+"""Field of `Evidence` -> where it is listed, whether in the job's namespace only, and which of them."""
+VIEWS: dict[str, Any] = {
+    "pods": objects.Pod,
+    "neighbours": objects.Pod,
+    "events": objects.Event,
+    "nodes": objects.Node,
+    "claims": objects.Claim,
+    "classes": objects.StorageClass,
+    "leases": objects.Lease,
+    "slices": objects.Slice,
+    "policies": objects.Policy,
+    "workloads": objects.QueuedWorkload,
+}
+_ROLES = {role.lower(): role for role in ROLES}
+
+
+def gather(client: SyncClient, manifest: Manifest) -> Evidence:
+    """Of a TFJob as the server has it."""
+    evidence = _with_pods(client, _of_manifest(manifest))
+    evidence = _with(client, evidence, needs.collections(evidence))
+    evidence = _with_logs(client, evidence)
+    return _with(client, evidence, needs.of_network(evidence))
+
+
+def _of_manifest(manifest: Manifest) -> Evidence:
+    meta, spec = manifest["metadata"], manifest.get("spec") or {}
+    status, problem = _status(manifest)
+    return Evidence(
+        name=meta["name"],
+        namespace=meta["namespace"],
+        uid=meta.get("uid", ""),
+        created=datetime.fromisoformat(meta["creationTimestamp"]),
+        generation=meta.get("generation", 0),
+        labels=meta.get("labels") or {},
+        spec=spec if isinstance(spec, dict) else {},
+        roles=tuple(_roles(spec)),
+        status=status,
+        status_problem=problem,
+    )
+
+
+def _status(manifest: Manifest) -> tuple[Status, str]:
+    try:
+        return msgspec.convert(manifest.get("status") or {}, Status), ""
+    except msgspec.ValidationError:
+        return _unusual_status(manifest)
+
+
+def _unusual_status(manifest: Manifest) -> tuple[Status, str]:
+    """Written by an older operator, or by hand; or why it cannot be read."""
+    from tfyard.formats import load_status
+
+    try:
+        return load_status(manifest), ""
+    except Invalid as problem:
+        return Status(), str(problem)
+
+
+def _roles(spec: Manifest) -> Iterable[Role]:
+    """As far as they can be read: of both forms, and even of a spec that the operator refuses."""
+    of_map = spec.get("tfReplicaSpecs")
+    pairs = list(of_map.items()) if isinstance(of_map, dict) else []
+    of_list = spec.get("replicaSpecs")
+    pairs += [(each.get("tfReplicaType", "MASTER"), each) for each in of_list or [] if isinstance(each, dict)]
+    for key, fields in pairs:
+        if isinstance(fields, dict):
+            count, template = fields.get("replicas"), fields.get("template")
+            replicas = count if isinstance(count, int) else 1
+            name = _ROLES.get(str(key).lower(), str(key))
+            yield Role(name=name, replicas=replicas, template=template if isinstance(template, dict) else {})
+
+
+def _with_pods(client: SyncClient, evidence: Evidence) -> Evidence:
+    labels = requests.selecting({JOB_NAME: evidence.name})
+    pods = _list(client, "pods", requests.PODS.path(evidence.namespace), labels)
+    if not isinstance(pods, Unreadable):
+        pods = tuple(pod for pod in pods if _is_of_job(pod, evidence.uid))
+    evidence = replace(evidence, pods=pods)
+    return evidence if evidence.status.is_finished else replace(evidence, events=_events(client, evidence))
+
+
+def _is_of_job(pod: objects.Pod, uid: str) -> bool:
+    """Not of a job of the same name in the other API group, nor of an earlier one."""
+    owners = {owner.uid for owner in pod.metadata.owner_references}
+    return not owners or uid in owners
+
+
+def _events(client: SyncClient, evidence: Evidence) -> Any:
+    """Warnings; that a pod was preempted is no warning."""
+    path = EVENTS.path(evidence.namespace)
+    found = _list(client, "events", path, requests.selecting(fields={"type": "Warning"}))
+    is_disrupted = any(pod.condition("DisruptionTarget") for pod in seen(evidence.pods))
+    if isinstance(found, Unreadable) or not is_disrupted:
+        return found
+    return found + seen(_list(client, "events", path, requests.selecting(fields={"reason": "Preempted"})))
+
+
+def _with(client: SyncClient, evidence: Evidence, fields: set[str]) -> Evidence:
+    found: dict[str, Any] = {}
+    for field in sorted(fields):
+        resource, is_in_namespace, query = PLACES[field]
+        path = resource.path(evidence.namespace if is_in_namespace else "")
+        found[field] = _list(client, field, path, query)
+    return replace(evidence, **found)
+
+
+def _list(client: SyncClient, field: str, path: str, query: dict[str, str]) -> Any:
+    """All of them, or why not. A kind that this cluster does not have has no objects."""
+    name = path.rpartition("/")[2]
+    try:
+        return tuple(client.send(requests.get(path, query), _pages(field)).items or ())
+    except NotFound:
+        return ()
+    except Forbidden:
+        return Unreadable(f"you may not list {name}")
+    except Unreachable:
+        raise
+    except (Answered, Undecodable) as problem:
+        return Unreadable(str(problem))
+
+
+@cache
+def _pages(field: str) -> "msgspec.json.Decoder[Page[Any]]":
+    """Made when it is needed: few are, and each takes a while."""
+    page: Any = Page
+    return msgspec.json.Decoder(page[VIEWS[field]])
+
+
+def _with_logs(client: SyncClient, evidence: Evidence) -> Evidence:
+    """After a log that cannot be read because of permissions or the kubelet, no other is tried."""
+    tails: dict[str, LogTail] = {}
+    for pod in needs.logs(evidence):
+        query = {**LOG_QUERY, "container": pod.trainer.name}
+        path = requests.PODS.path(evidence.namespace, pod.name, "log")
+        try:
+            tails[pod.task] = tail(client.read(requests.get(path, query)))
+        except Unreachable:
+            raise
+        except Forbidden:
+            return replace(evidence, logs=tails, unread=("logs: you may not read them (get pods/log)",))
+        except Transient as problem:
+            return replace(evidence, logs=tails, unread=(f"logs: {problem}",))
+        except Answered:
+            continue  # the pod is gone, or has no log yet
+    return replace(evidence, logs=tails)
+
+
+def tail(log: bytes) -> LogTail:
+    """Of a log with timestamps."""
+    lines, at = [], None
+    for line in log.decode("utf-8", "replace").splitlines():
+        stamp, space, text = line.partition(" ")
+        at = _time(stamp) or at
+        lines.append(text if space else line)
+    return LogTail("\n".join(lines), at)
+
+
+def _time(stamp: str) -> datetime | None:
+    """Nanoseconds are cut to what Python reads."""
+    whole, _, fraction = stamp.removesuffix("Z").partition(".")
+    try:
+        return datetime.fromisoformat(f"{whole}.{(fraction or '0')[:6]}").replace(tzinfo=UTC)
+    except ValueError:
+        return None

@@ -1,0 +1,308 @@
+"""Tasks that failed or were taken away: what ended them, by real last words."""
+
+import msgspec
+import pytest
+
+from tests.overview.situations import (
+    Manifest,
+    ago,
+    condition,
+    crashing,
+    ended,
+    job,
+    local,
+    pod,
+    running,
+    status,
+    warning,
+    why,
+)
+from tfyard.model import Ending, Failure, Role
+from tfyard.overview.evidence import LogTail
+
+KERAS_3 = """\
+Traceback (most recent call last):
+  File "/code/k3.py", line 6, in <module>
+    m.fit(np.ones((8, 2)), np.ones((8, 1)), epochs=1, verbose=2)
+  File "/usr/lib/python3.11/site-packages/keras/src/utils/traceback_utils.py", line 122, in error_handler
+    raise e.with_traceback(filtered_tb) from None
+  File "/usr/lib/python3.11/site-packages/tensorflow/python/framework/constant_op.py", line 108, in convert
+    return ops.EagerTensor(value, ctx.device_name, dtype)
+           ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+ValueError: Attempt to convert a value (PerReplica:{
+  0: <tf.Tensor: shape=(4, 2), dtype=float32, numpy=
+array([[1., 1.],
+       [1., 1.]], dtype=float32)>
+}) with an unsupported type (<class 'tensorflow.python.distribute.values.PerReplica'>) to a Tensor."""
+AUTOGRAPH = """\
+Traceback (most recent call last):
+  File "/code/shape.py", line 7, in <module>
+    main()
+  File "/tmp/__autograph_generated_file8po15wro.py", line 12, in tf__f
+    retval_ = ag__.converted_call(…)
+ValueError: in user code:
+
+    File "/code/shape.py", line 4, in f  *
+        return tf.reshape(b, [tf.size(a)])
+
+    ValueError: Cannot reshape a tensor with 4 elements to shape [6] (6 elements) for '{{node Reshape}} = R' with …
+"""
+GRAPH = """\
+tensorflow.python.framework.errors_impl.InvalidArgumentError: Graph execution error:
+
+Detected at node sparse_softmax defined at (most recent call last):
+  File "/code/train.py", line 9, in <module>
+
+Node: 'sparse_softmax'
+logits and labels must be broadcastable: logits_size=[32,10] labels_size=[16,10]
+\t [[{{node sparse_softmax}}]] [Op:__inference_step_660]"""
+PROGRAMS = {
+    KERAS_3: ("keras-3", "Keras 3 does not train under MultiWorkerMirroredStrategy", "TF_USE_LEGACY_KERAS"),
+    AUTOGRAPH: ("program-error", "elements to shape [6] (6 elements) (/code/shape.py:4)", ""),
+    f'Traceback (most recent call last):\n  File "/code/train.py", line 9, in <module>\n    fit()\n{GRAPH}': (
+        "program-error",
+        "InvalidArgumentError: logits and labels must be broadcastable: logits_size=[32,10] labels_size=[16,10]"
+        " (/code/train.py:9)",
+        "",
+    ),
+    "Traceback (most recent call last):\n  File \"/code/t.py\", line 1, in <module>\n    import pandas\n"
+    "ModuleNotFoundError: No module named 'pandas'": ("missing-module", "not find the module pandas", "`image:`"),
+    "ModuleNotFoundError: No module named 'tensorflow.contrib'": ("tensorflow-1", "TensorFlow 1", "`tf1: true`"),
+    "AttributeError: module 'tensorflow' has no attribute 'app'": ("tensorflow-1", "TensorFlow 1", "`tf1: true`"),
+    "AttributeError: module 'tensorflow' has no attribute 'foo'": ("program-error", "no attribute 'foo'", ""),
+    "tensorflow.python.framework.errors_impl.ResourceExhaustedError: OOM when allocating tensor with shape[64]": (
+        "gpu-memory",
+        "more memory than its GPU",
+        "smaller batches",
+    ),
+    "tensorflow.python.training.basic_session_run_hooks.NanLossDuringTrainingError: NaN loss during training.": (
+        "nan-loss",
+        "not a number",
+        "learning rate",
+    ),
+    "E0000 00:00:1 11 chttp2_server.cc:1045] UNKNOWN:No address added out of total 1 resolved for '[::]:2222'"
+    " {children:[UNKNOWN:Unable to configure socket {fd:10, children:[UNKNOWN:Address already in use]}]}\n"
+    "tensorflow.python.framework.errors_impl.UnknownError: Could not start gRPC server": (
+        "address-in-use",
+        "its port 2222 is in use",
+        "`port:`",
+    ),
+    "OSError: [Errno 28] No space left on device: '/out/ckpt'": ("no-space", "ran out of disk space", "`size:`"),
+    "PermissionError: [Errno 13] Permission denied: '/out/model/ckpt-1'": (
+        "volume-not-writable",
+        "may not write to its volume at /out",
+        "fsGroup",
+    ),
+    "python: can't open file '/app/train.py': [Errno 2] No such file or directory": (
+        "missing-file",
+        "there is no program /app/train.py",
+        "`code: .`",
+    ),
+    "FileNotFoundError: [Errno 2] No such file or directory: '/data/x.csv'": ("missing-file", "/data/x.csv", ""),
+    "usage: train.py [-h]\ntrain.py: error: unrecognized arguments: --setps": (
+        "program-error",
+        "ended with exit code 1: train.py: error: unrecognized arguments: --setps",
+        "",
+    ),
+    "": ("program-error", "worker-0 ended with exit code 1, and said nothing about the cause", ""),
+}  # fmt: skip
+MOUNT: Manifest = {
+    "containers": [{"name": "tensorflow", "volumeMounts": [{"name": "out", "mountPath": "/out"}]}]
+}
+FAILED = status(condition("Failed"), failure=Failure(cause="TaskFailed", task="worker-0", exit_code=1))
+ROLES = (Role(name="Worker", replicas=2, template={"spec": MOUNT}),)
+
+
+@pytest.mark.parametrize(("text", "expected"), PROGRAMS.items(), ids=[kind for kind, *_ in PROGRAMS.values()])
+def test_the_last_words_of_a_program_give_the_cause(text: str, expected: tuple[str, str, str]) -> None:
+    kind, words, fix = expected
+    found = why(job(pod(status=ended(1, text)), status=FAILED, roles=ROLES))
+    assert (found.code, found.causes[0].kind) == (1, kind)
+    assert words in found.sentence
+    assert fix in found.causes[0].fix
+    assert "\n" not in found.sentence
+    assert all("\n" not in quote.text for quote in found.causes[0].evidence)
+
+
+def test_the_line_is_the_innermost_of_the_users_own_code() -> None:
+    found = why(job(pod(status=ended(1, KERAS_3)), status=FAILED))
+    assert found.sentence.endswith("(/code/k3.py:6)")
+    assert found.causes[0].evidence[0].text == "ValueError: Attempt to convert a value (PerReplica"
+
+
+CODES = {
+    132: "illegal-instruction",
+    134: "abort",
+    137: "killed",
+    139: "crash",
+}
+
+
+@pytest.mark.parametrize(("code", "kind"), CODES.items())
+def test_a_signal_is_named(code: int, kind: str) -> None:
+    found = why(job(pod(status=ended(code)), status=FAILED))
+    assert found.causes[0].kind == kind
+    assert "SIG" in found.sentence
+
+
+def test_a_shell_that_does_not_find_its_program() -> None:
+    found = why(job(pod(status=ended(127, "sh: 1: pyhton: not found")), status=FAILED))
+    assert found.causes[0].kind == "command"
+    assert "`pyhton` is not in the image example/train:1" in found.sentence
+
+
+def test_a_container_that_could_not_be_started_and_is_over() -> None:
+    text = 'failed to create containerd task: … exec: "pyhton": executable file not found in $PATH: unknown'
+    found = why(job(pod(status=ended(128, text, "StartError")), status=FAILED))
+    assert found.causes[0].kind == "command"
+
+
+def limited(memory: str) -> Role:
+    container = {"name": "tensorflow", "resources": {"limits": {"memory": memory}}}
+    return Role(name="Worker", template={"spec": {"containers": [container]}})
+
+
+def test_out_of_memory_proposes_half_as_much_again() -> None:
+    roles = (limited("8Gi"),)
+    found = why(job(pod(status=ended(137, "", "OOMKilled")), status=FAILED, roles=roles))
+    assert found.causes[0].kind == "out-of-memory"
+    assert "memory limit of 8Gi" in found.sentence
+    assert "`memory: 12Gi`" in found.causes[0].fix
+
+
+def test_out_of_memory_may_have_exit_code_0() -> None:
+    found = why(job(pod(status=crashing(0, "", "OOMKilled"))))
+    assert (found.code, found.causes[0].kind) == (3, "out-of-memory")
+
+
+def test_a_crash_loop_says_what_crashed() -> None:
+    found = why(job(pod(status=crashing(1, "ModuleNotFoundError: No module named 'pandas'"))))
+    assert (found.code, found.causes[0].kind) == (3, "missing-module")
+
+
+def failed(reason: str, message: str = "", **conditions: str) -> Manifest:
+    listed = [{"type": kind, "status": "True", "reason": why} for kind, why in conditions.items()]
+    return {"phase": "Failed", "reason": reason, "message": message, "conditions": listed}
+
+
+def test_an_eviction_names_the_pressure() -> None:
+    text = "The node was low on resource: ephemeral-storage. Threshold quantity: 1Gi, available: 900Mi."
+    found = why(job(pod(status=failed("Evicted", text))))
+    assert found.causes[0].kind == "evicted"
+    assert "short of ephemeral-storage" in found.sentence
+    assert "`volumes:`" in found.causes[0].fix
+    text = "The node was low on resource: memory. Container tensorflow was using 9Gi, request is 1Gi."
+    assert "short of memory" in why(job(pod(status=failed("Evicted", text)))).sentence
+
+
+TAKEN = {
+    "EvictionByEvictionAPI": "drained",
+    "PreemptionByScheduler": "preempted",
+    "DeletionByTaintManager": "node-lost",
+    "DeletionByPodGC": "node-lost",
+}
+
+
+@pytest.mark.parametrize(("reason", "kind"), TAKEN.items())
+def test_a_pod_that_was_taken_away_is_replaced_at_no_cost(reason: str, kind: str) -> None:
+    event = warning("Preempted", "Preempted by pod 1234 on node n1")
+    found = why(job(pod(status=failed("", DisruptionTarget=reason)), events=(event,)))
+    assert found.causes[0].kind == kind
+    assert "costs no retry" in found.causes[0].fix
+    assert found.causes[0].evidence[0].text == event.message
+
+
+def test_a_task_that_runs_again_is_fine_and_its_earlier_end_is_told() -> None:
+    memory = (Ending(task="worker-0", attempt=1, exit_code=137, reason="OOMKilled", finished=ago(minutes=9)),)
+    pods = (pod("worker-0", running()), pod("worker-1", running()))
+    found = why(job(*pods, status=status(condition("Running"), endings=memory)))
+    assert found.code == 0
+    assert [(cause.kind, cause.is_past) for cause in found.causes] == [("out-of-memory", True)]
+
+
+def test_hours_later_the_job_remembers_what_its_pods_took_with_them() -> None:
+    memory = (
+        Ending(task="worker-1", attempt=1, exit_code=1, message="ValueError: first", finished=ago(hours=5)),
+        Ending(task="worker-0", attempt=1, exit_code=1, message="KeyError: 'x'", finished=ago(hours=5)),
+    )
+    found = why(job(status=status(condition("Failed"), failure=FAILED.failure, endings=memory)))
+    assert (found.code, found.sentence) == (1, "worker-0 failed with KeyError: 'x'")
+    assert [cause.tasks for cause in found.causes] == [("worker-0",), ("worker-1",)]
+
+
+def test_a_lost_peer_is_a_symptom_of_what_ended_the_peer() -> None:
+    lost = (
+        "tensorflow.python.framework.errors_impl.UnavailableError: failed to connect to all addresses; last error:"
+        " UNKNOWN: /job:worker/replica:0/task:1"
+    )
+    pods = (pod("worker-0", ended(1, lost)), pod("worker-1", ended(1, "ValueError: bad data")))
+    found = why(job(*pods, status=FAILED))
+    assert [cause.kind for cause in found.causes] == ["program-error", "peers"]
+    assert found.sentence == "worker-1 failed with ValueError: bad data"
+    assert "worker-0 cannot reach worker-1" in found.causes[1].sentence
+
+
+def test_retries_that_are_used_up_show_the_last_three_endings() -> None:
+    endings = tuple(
+        Ending(task="worker-0", attempt=n, exit_code=1, message="KeyError: 1") for n in range(1, 5)
+    )
+    failure = Failure(cause="BackoffLimitExceeded", task="worker-0", exit_code=1, message="…")
+    memory = status(condition("Failed"), failure=failure, endings=endings)
+    found = why(job(status=memory, spec={"runPolicy": {"backoffLimit": 3}}))
+    assert [cause.kind for cause in found.causes] == ["program-error", "retries"]
+    assert "(3 allowed)" in found.causes[1].sentence
+    assert [quote.text for quote in found.causes[1].evidence] == [
+        f"worker-0, attempt {n}: failed, exit code 1" for n in (2, 3, 4)
+    ]
+
+
+def test_a_deadline() -> None:
+    failure = Failure(cause="DeadlineExceeded", message="Job train has failed because it was active longer …")
+    memory = status(
+        condition("Failed"), condition("Waiting", "ImagePull", "worker-0: not found"), failure=failure
+    )
+    found = why(job(status=memory, spec={"runPolicy": {"activeDeadlineSeconds": 7200}}))
+    assert (found.code, found.causes[0].kind) == (1, "deadline")
+    assert found.sentence == "it ran longer than its deadline of 2h00m; it had waited: worker-0: not found"
+
+
+def test_a_failed_job_of_which_nothing_is_left_is_unknown() -> None:
+    found = why(job(status=status(condition("Failed"))))
+    assert (found.code, found.causes) == (4, ())
+
+
+def test_without_endings_the_words_of_the_failure_are_read() -> None:
+    text = "TFJob ml/train has failed because 1 Worker failed: worker-0 exited with code 1: x\nKeyError: 'y'"
+    failure = Failure(cause="TaskFailed", task="worker-0", exit_code=1, message=text)
+    assert (
+        why(job(status=status(condition("Failed"), failure=failure))).sentence
+        == "worker-0 failed with KeyError: 'y'"
+    )
+    told = why(
+        job(
+            status=status(condition("Failed", "TFJobFailed", "TFJob train has failed because of the others."))
+        )
+    )
+    assert (told.code, told.causes[0].kind) == (1, "failed")
+
+
+def test_a_log_is_read_where_the_kubelet_kept_no_last_words() -> None:
+    logs = {"worker-0": LogTail("KeyError: 'x'", ago(minutes=1))}
+    assert (
+        why(job(pod(status=ended(1)), status=FAILED, logs=logs)).sentence
+        == "worker-0 failed with KeyError: 'x'"
+    )
+
+
+def test_a_run_on_this_machine_gets_a_fix_for_this_machine() -> None:
+    found = why(local("ModuleNotFoundError: No module named 'pandas'"))
+    assert (found.code, found.causes[0].kind) == (1, "missing-module")
+    assert "--python" in found.causes[0].fix
+    assert found.looked_at == ("the record of the run",)
+    killed = msgspec.structs.replace(local("", 137, reason="OOMKilled"), roles=(limited("100Mi"),))
+    assert why(killed).causes[0].fix == "--memory 150Mi, or smaller batches"
+
+
+def test_a_job_that_succeeded_needs_no_explanation() -> None:
+    found = why(job(pod(status=ended(1, "KeyError")), status=status(condition("Succeeded"))))
+    assert (found.code, found.causes) == (0, ())
