@@ -12,7 +12,7 @@ import yaml
 
 from tests.cli.running import DATA, ROOT, Result, tfyard
 from tests.dev.running_box import TestBox, until
-from tests.helm import CHART, Helm
+from tests.helm import CHART, Helm, HelmFailed
 from tests.install.test_docs import CHART_PAGE, lines
 from tfyard.install import NAME, permissions, roles
 from tfyard.install.clouds import CONFIGS
@@ -197,8 +197,10 @@ def test_tfyard_install_waits_for_a_leader_of_its_own_and_uninstall_leaves_nothi
     assert len(box.get("-A", "tfjobs")["items"]) == 3
 
 
-def test_what_helm_installed_is_left_to_helm(helm: Helm, box: TestBox) -> None:
-    release(helm, box, "install", str(CHART))
+def test_a_release_with_roles_in_two_namespaces_works_and_is_left_to_helm(helm: Helm, box: TestBox) -> None:
+    release(helm, box, "install", str(CHART), "--set=namespaces={team-a,team-b}")
+    helm("test", "tf-job", "--namespace=tfyard", kubeconfig=box.folder.kubeconfig)
+    assert metric(box, "tfyard_missing_permissions") == 0.0
     refused = on(box, "install")
     assert refused.code == 1
     assert f"{NAME} in the namespace tfyard is Helm's; helm upgrade tf-job --namespace tfyard" in refused.err
@@ -206,6 +208,15 @@ def test_what_helm_installed_is_left_to_helm(helm: Helm, box: TestBox) -> None:
     assert refused.code == 1
     assert "nothing was deleted: Helm installed the operator; run helm uninstall tf-job" in refused.err
     assert len(operators(box)) == 1
+    release(helm, box, "uninstall")
+
+
+def test_helm_takes_over_definitions_that_tfyard_left(helm: Helm, box: TestBox) -> None:
+    install(box, "--no-wait")
+    assert on(box, "uninstall").code == 0
+    with pytest.raises(HelmFailed, match="cannot be imported into the current release"):
+        release(helm, box, "install", str(CHART))
+    release(helm, box, "install", str(CHART), "--take-ownership")
     release(helm, box, "uninstall")
     install(box, "--no-wait")
     assert on(box, "uninstall").code == 0
