@@ -1,5 +1,6 @@
 """The operator never acts on a definition that cannot remember."""
 
+import asyncio
 import re
 from collections.abc import Iterable
 from typing import Any
@@ -80,6 +81,18 @@ async def test_a_cluster_without_tfjobs_or_with_forgetful_ones_is_refused_until_
         await crds.ready(client, install=True)
         await eventually(lambda: serves(client, SERVED))
         await install(client)  # other tests use the older versions
+
+
+async def test_a_start_waits_for_definitions_that_are_installed_at_the_same_time(
+    control_plane: ControlPlane,
+) -> None:
+    async with control_plane.client() as client:
+        for name in (NAME, OLD_NAME):
+            await remove(client, name)
+        await eventually(lambda: objects(client, "no TFJobs"))
+        starting = asyncio.create_task(crds.ready(client, install=False, wait=60.0))
+        await install(client)
+        assert await starting == [TFJOBS, OLD_TFJOBS]
 
 
 async def serves(client: Client, versions: Iterable[str]) -> None:

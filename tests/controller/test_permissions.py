@@ -18,6 +18,7 @@ from tests.controller.test_process import lines, port_of
 from tests.test_docs import DOCS, blocks
 from tfyard.backends.kubernetes import OLD_TFJOBS, TFJOBS
 from tfyard.backends.kubernetes.resources import CHILDREN
+from tfyard.controller.permissions import PermissionCheck
 from tfyard.install import NAME, Settings, objects, permissions
 from tfyard.kube import AlreadyExists, Client, requests
 from tfyard.model import Manifest
@@ -155,6 +156,18 @@ def warnings(log: Path) -> list[Any]:
     return [
         line["message"] for line in lines(log) if line["level"] != "info" or "orbidden" in line["message"]
     ]
+
+
+@pytest.mark.cluster
+async def test_nothing_is_known_about_permissions_until_the_server_has_answered(
+    control_plane: ControlPlane,
+) -> None:
+    counts: list[int] = []
+    async with control_plane.client() as client:
+        check = PermissionCheck(client, [permissions.NODES], counts.append)
+        assert not check.has_answer, "no missing permission is known, which must not count as ready"
+        await check.run()
+    assert (check.has_answer, check.missing, counts) == (True, [], [0])
 
 
 @pytest.mark.cluster

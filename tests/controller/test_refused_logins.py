@@ -84,7 +84,7 @@ async def test_a_leader_that_is_not_let_in_for_a_moment_keeps_standing(tmp_path:
 async def test_a_start_waits_until_the_server_knows_us(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(crds, "LOGIN_RETRY", 0.01)
+    monkeypatch.setattr(crds, "RETRY", 0.01)
     refusals = itertools.chain([True, True], itertools.repeat(False))
 
     async def hesitant(_: web.Request) -> web.StreamResponse:

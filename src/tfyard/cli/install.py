@@ -68,7 +68,7 @@ def _print(settings: Settings) -> None:
 
 
 def _install(settings: Settings, options: dict[str, Any]) -> None:
-    from tfyard.remote import installation
+    from tfyard.remote import installation, waiting
 
     names = ("kubeconfig", "context", "as_user", "as_groups")
     with cluster.client(**{name: options[name] for name in names}) as client:
@@ -82,7 +82,7 @@ def _install(settings: Settings, options: dict[str, Any]) -> None:
         if options["dry_run"]:
             return
         if options["wait"]:
-            installation.wait(client, settings, options["timeout"], _say)
+            waiting.until_ready(client, settings, options["timeout"], _say)
             click.echo("The operator is ready.")
     click.echo("Next: kubectl apply -f job.yaml   (or: tfyard render job.yaml | kubectl apply -f -)")
 

@@ -20,8 +20,10 @@ from tfyard.model import Manifest
 log = logging.getLogger(__name__)
 
 ESTABLISH_TIMEOUT = 60.0
-LOGIN_TIMEOUT, LOGIN_RETRY = 30.0, 1.0
+LOGIN_TIMEOUT, RETRY = 30.0, 1.0
 """Seconds. A restarting apiserver authenticates nobody for a moment, and a pod may be older than its account."""
+PUBLICATION_TIMEOUT = 20.0
+"""Seconds. The CRDs are often created together with the operator, and servers publish them a moment later."""
 REMEDY = (
     "tfyard operator --install-crds, or: tfyard crds | kubectl apply --server-side --force-conflicts -f -"
 )
@@ -31,17 +33,25 @@ class CrdNotUsable(TfyardError):
     """The cluster has no definition of TFJob, or one that drops what a job must remember."""
 
 
-async def ready(client: kube.Client, *, install: bool) -> list[kube.Resource]:
-    """Which of our two resources can be used here."""
-    until = time.monotonic() + LOGIN_TIMEOUT
+class CrdNotPublished(CrdNotUsable):
+    """The server does not say yet what a TFJob is."""
+
+
+async def ready(client: kube.Client, *, install: bool, wait: float = 0.0) -> list[kube.Resource]:
+    """Which of our two resources can be used here; waits so many seconds for CRDs that are about to come."""
+    begun = time.monotonic()
     while True:
         try:
             return await _ready(client, install)
         except kube.Unauthorized as refusal:
-            if time.monotonic() >= until:
+            if time.monotonic() - begun >= LOGIN_TIMEOUT:
                 raise
             log.warning("not authenticated: %s (retrying)", refusal)
-            await asyncio.sleep(LOGIN_RETRY)
+        except CrdNotPublished as absence:
+            if time.monotonic() - begun >= wait:
+                raise
+            log.info("waiting for the CRDs: %s", absence)
+        await asyncio.sleep(RETRY)
 
 
 async def _ready(client: kube.Client, install: bool) -> list[kube.Resource]:
@@ -50,7 +60,7 @@ async def _ready(client: kube.Client, install: bool) -> list[kube.Resource]:
         await asyncio.wait_for(_published(client, installed), ESTABLISH_TIMEOUT)
     found = [resource for resource in (TFJOBS, OLD_TFJOBS) if await _is_usable(client, resource)]
     if TFJOBS not in found:
-        raise CrdNotUsable(f"this cluster has no TFJobs; run {REMEDY}")
+        raise CrdNotPublished(f"this cluster has no TFJobs; run {REMEDY}")
     return found
 
 
@@ -95,14 +105,23 @@ async def _published(client: kube.Client, resources: list[kube.Resource]) -> Non
 
 
 async def _is_usable(client: kube.Client, resource: kube.Resource) -> bool:
-    definition = await _definition(client, resource)
+    definition, name = await _definition(client, resource), f"{resource.plural}.{resource.group}"
     if definition is None:
+        if await _is_served(client, resource):
+            raise CrdNotPublished(f"{name} is served, but its schema is not published yet")
         return False
     missing = crd.missing_memory(definition)
     if missing:
-        name = f"{resource.plural}.{resource.group}"
         raise CrdNotUsable(f"{name} would drop {', '.join(missing)}; run {REMEDY}")
     return True
+
+
+async def _is_served(client: kube.Client, resource: kube.Resource) -> bool:
+    try:
+        found = await client.send(requests.get(f"/apis/{resource.group}/{resource.version}"))
+    except kube.NotFound:
+        return False
+    return any(each["name"] == resource.plural for each in found["resources"])
 
 
 async def _definition(client: kube.Client, resource: kube.Resource) -> Manifest | None:

@@ -30,6 +30,8 @@ class PermissionCheck:
         self._client, self._needed, self._on_count = client, list(needed), on_count
         self._slots = asyncio.Semaphore(PARALLEL_REVIEWS)
         self.missing: list[str] = []
+        self.has_answer = False
+        """Or will never have one."""
 
     async def run(self) -> None:
         while True:
@@ -37,6 +39,7 @@ class PermissionCheck:
                 self._log_changes(await self._check())
             except kube.Refused as refusal:  # a cluster without this API: the watches will report it
                 log.info("cannot check permissions: %s", refusal)
+                self.has_answer = True
                 return
             except kube.KubeError as problem:
                 log.info("cannot check permissions: %s (retrying)", problem)
@@ -47,7 +50,7 @@ class PermissionCheck:
 
     def _log_changes(self, missing: list[str]) -> None:
         """Once, and again if it has changed: permissions may be missing for days."""
-        before, self.missing = self.missing, missing
+        before, self.missing, self.has_answer = self.missing, missing, True
         self._on_count(len(missing))
         if missing and missing != before:
             log.warning("missing permissions: %s", "; ".join(missing))

@@ -49,7 +49,7 @@ async def serve(access: kube.Access, options: Options) -> None:
     over at once."""
     async with kube.Client(access) as client:
         site = _site(options)
-        resources = await crds.ready(client, install=options.install_crds)
+        resources = await crds.ready(client, install=options.install_crds, wait=crds.PUBLICATION_TIMEOUT)
         gang = await gang_schedulers.find(client, options.gang_scheduler, options.gang_scheduler_name)
         site = replace(site, gang=gang, queues_pods=options.kueue_pod_groups)
         settings = Settings(site=site, namespaces=options.namespaces)
@@ -101,8 +101,12 @@ def _needed(operator: Operator, leadership: Leadership | None) -> list[Permissio
 
 
 def _why_not_ready(operator: Operator, check: PermissionCheck) -> list[str]:
-    missing = [f"missing permission: {permission}" for permission in check.missing]
-    return missing + ([] if operator.synced.is_set() else ["the first lists are not complete"])
+    reasons = [f"missing permission: {permission}" for permission in check.missing]
+    if not check.has_answer:
+        reasons.append("the permissions are not checked yet")
+    if not operator.synced.is_set():
+        reasons.append("the first lists are not complete")
+    return reasons
 
 
 async def _run(operator: Operator, leadership: Leadership | None) -> None:

@@ -20,7 +20,7 @@ async def install(client: Client) -> None:
     """All versions: here people try what they have, and a small cluster can afford it."""
     for definition in definitions(VERSIONS):
         await client.send(requests.apply(requests.CRDS.path(name=definition["metadata"]["name"]), definition))
-    await crds.ready(client, install=True)
+    await crds.ready(client, install=True, wait=crds.PUBLICATION_TIMEOUT)
     for resource, document in zip((_ROLES, _BINDINGS), role_and_binding(), strict=True):
         await client.send(requests.apply(resource.path(name=USER), document))
 

@@ -31,3 +31,8 @@ def title(manifest: Manifest) -> str:
     """As kubectl names an object: deployment.apps/tf-job-operator."""
     group = KINDS[manifest["kind"]].group
     return f"{manifest['kind'].lower()}{f'.{group}' if group else ''}/{manifest['metadata']['name']}"
+
+
+def helm_release(manifest: Manifest) -> str:
+    """The Helm release that an object belongs to; empty: none."""
+    return str((manifest["metadata"].get("annotations") or {}).get("meta.helm.sh/release-name") or "")

@@ -1,6 +1,6 @@
 """Installing the operator on a cluster, and removing it: everything that stands in the way is found first."""
 
-import time
+import contextlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -17,15 +17,14 @@ from tfyard.kube import KubeError, NotFound, Refused, requests
 from tfyard.kube.access_reviews import is_allowed, review
 from tfyard.kube.sync import SyncClient
 from tfyard.model import Manifest
+from tfyard.model.names import LEASE_NAME
 
-from . import takeover
-from .addresses import KINDS, path_of, title
+from . import takeover, waiting
+from .addresses import KINDS, helm_release, path_of, title
 
 OLDEST_MINOR = 30
 """Of Kubernetes 1: the CRDs' rules use `optionalOldSelf`."""
 FIELD_MANAGER = "tfyard-install"
-LONGEST_STOP = 120.0
-"""Seconds; the grace period of its pods is 30."""
 STRICT = {"fieldManager": FIELD_MANAGER, "force": "true", "fieldValidation": "Strict"}
 INSTALLED = [kind for kind in KINDS if kind not in ("Namespace", "CustomResourceDefinition")]
 """What belongs to an installation alone."""
@@ -78,10 +77,12 @@ def uninstall(client: SyncClient, *, crds: bool, force: bool, say: Say) -> None:
         raise TfyardError(f"nothing was deleted: {jobs} exist, and {cost}; add --force to do that")
     found = [each for kind in reversed(INSTALLED) for each in installed(client, kind)]
     if not found:
+        _refuse_helm_releases(client)
         say("the operator is not installed here")
+    _end_operators(client, found, say)
     for manifest in found:
-        _delete(client, manifest, say)
-    _wait_for_pods_to_go(client, say)
+        if manifest["kind"] != "Deployment":
+            _delete(client, manifest, say)
     takeover.give_back(client, say)
     if crds:
         for definition in crd.crds(VERSIONS):
@@ -89,9 +90,37 @@ def uninstall(client: SyncClient, *, crds: bool, force: bool, say: Say) -> None:
 
 
 def installed(client: SyncClient, kind: str) -> list[Manifest]:
-    """The objects of a kind that an installation has made, in all namespaces."""
+    """The objects of a kind that `tfyard install` or the manifest has made, in all namespaces; not Helm's."""
+    return [each for each in _with_our_labels(client, kind) if not helm_release(each)]
+
+
+def _with_our_labels(client: SyncClient, kind: str) -> list[Manifest]:
     answer = client.send(requests.get(KINDS[kind].path(), requests.selecting(LABELS)))
     return [{**each, "kind": kind} for each in answer["items"]]
+
+
+def _refuse_helm_releases(client: SyncClient) -> None:
+    """Their objects would go, but Helm would still list the release."""
+    commands = [
+        f"helm uninstall {release} --namespace {each['metadata']['namespace']}"
+        for each in _with_our_labels(client, "Deployment")
+        if (release := helm_release(each))
+    ]
+    if commands:
+        raise TfyardError(f"nothing was deleted: Helm installed the operator; run {' and '.join(commands)}")
+
+
+def _end_operators(client: SyncClient, found: list[Manifest], say: Say) -> None:
+    """While they have their permissions: an operator that ends sends its last events and releases its lease."""
+    for manifest in found:
+        if manifest["kind"] == "Deployment":
+            _delete(client, manifest, say)
+    for manifest in found:
+        if manifest["kind"] == "ServiceAccount":  # deleted last, so it is also there after half an uninstall
+            namespace = manifest["metadata"]["namespace"]
+            waiting.until_pods_are_gone(client, namespace, say)
+            with contextlib.suppress(NotFound):
+                client.send(requests.delete(requests.LEASES.path(namespace, LEASE_NAME)))
 
 
 # --- what stands in the way
@@ -187,62 +216,3 @@ def _delete(client: SyncClient, manifest: Manifest, say: Say) -> None:
     except KubeError as problem:
         raise TfyardError(f"{title(manifest)} was not deleted: {problem}") from problem
     say(f"{title(manifest)} deleted")
-
-
-# --- waiting
-
-
-def wait(client: SyncClient, settings: Settings, timeout: float, say: Say) -> None:
-    """Until a leader reconciles jobs. Says what it waits for, once per change."""
-    end, said = time.monotonic() + timeout, ""
-    while (waiting := _waits_for(client, settings)) and time.monotonic() < end:
-        if waiting != said:
-            say(f"waiting: {waiting}")
-            said = waiting
-        time.sleep(0.5)
-    if waiting:
-        raise TfyardError(f"the operator is installed, but not ready after {timeout:g} s: {waiting}")
-
-
-def _wait_for_pods_to_go(client: SyncClient, say: Say) -> None:
-    """No other operator may start before ours has ended."""
-    end, said = time.monotonic() + LONGEST_STOP, False
-    while pods := client.send(requests.get(requests.PODS.path(), requests.selecting(LABELS)))["items"]:
-        if time.monotonic() > end:
-            raise TfyardError(f"pod {pods[0]['metadata']['name']} has not ended after {LONGEST_STOP:g} s")
-        if not said:
-            say("waiting: the operator's pods to end")
-            said = True
-        time.sleep(0.5)
-
-
-def _waits_for(client: SyncClient, settings: Settings) -> str:
-    """Empty: it is ready."""
-    path = KINDS["Deployment"].path(settings.namespace, install.NAME)
-    found = client.send(requests.get(path))
-    status = found.get("status") or {}
-    is_seen = status.get("observedGeneration", 0) >= found["metadata"]["generation"]
-    if (
-        not is_seen
-        or status.get("updatedReplicas", 0) < settings.replicas
-        or not status.get("availableReplicas")
-    ):
-        return _why_not_available(client, settings) or "its pods to be ready"
-    try:
-        lease = client.send(requests.get(requests.LEASES.path(settings.namespace, "tfyard-operator")))
-    except NotFound:
-        return "a leader to be elected"
-    return "" if lease["spec"].get("holderIdentity") else "a leader to be elected"
-
-
-def _why_not_available(client: SyncClient, settings: Settings) -> str:
-    pods = client.send(requests.get(requests.PODS.path(settings.namespace), requests.selecting(LABELS)))
-    for pod in pods["items"]:
-        for condition in pod.get("status", {}).get("conditions") or []:
-            if condition["type"] == "PodScheduled" and condition["status"] == "False":
-                return f"{pod['metadata']['name']}: {condition.get('message', '')}"
-        for container in pod.get("status", {}).get("containerStatuses") or []:
-            state = container["state"].get("waiting") or container["state"].get("terminated") or {}
-            if state.get("reason"):
-                return f"{pod['metadata']['name']}: {state['reason']} {state.get('message', '')}".strip()
-    return ""

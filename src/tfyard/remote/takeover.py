@@ -8,7 +8,7 @@ from tfyard.kube import Forbidden, NotFound, requests
 from tfyard.kube.sync import SyncClient
 from tfyard.model import Manifest
 
-from .addresses import DEPLOYMENTS, WEBHOOKS
+from .addresses import DEPLOYMENTS, WEBHOOKS, helm_release
 
 Say = Callable[[str], None]
 
@@ -22,8 +22,11 @@ def conflicts(client: SyncClient, settings: Settings, replace_kubeflow: bool) ->
         yield f"whether another TFJob operator works here cannot be seen: {refusal}"
         return
     for each in deployments:
-        if _is_ours(each) and each["metadata"]["namespace"] != settings.namespace:
-            yield f"tfyard's operator is already installed in the namespace {each['metadata']['namespace']}"
+        namespace, release = each["metadata"]["namespace"], helm_release(each)
+        if _is_ours(each) and release:
+            yield f"{_named(each)} is Helm's; helm upgrade {release} --namespace {namespace} changes it"
+        elif _is_ours(each) and namespace != settings.namespace:
+            yield f"tfyard's operator is already installed in the namespace {namespace}"
         elif not _is_ours(each) and not replace_kubeflow and _reconciles(each):
             yield f"{_named(each)} works on TFJobs; --replace-kubeflow makes it leave them to tfyard"
     for each in webhooks:
