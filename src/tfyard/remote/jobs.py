@@ -143,6 +143,20 @@ def watch(client: SyncClient, resource: Resource, scope: Scope) -> Iterator[list
         yield changes
 
 
+def follow(client: SyncClient, found: Found, deadline: float) -> Iterator[JobSummary | None]:
+    """One job, now and after each change, until `deadline` on the monotonic clock; None: it was deleted, even if
+    there is a new one of its name."""
+    uid, path = found.manifest["metadata"]["uid"], found.resource.path(found.namespace)
+    of = requests.selecting(fields={"metadata.name": found.name})
+    for event in sync_lists.watch(client, _VIEWS, path, of, deadline):
+        views = event.items if isinstance(event, Snapshot) else [event.object]
+        same = [view for view in views if view.metadata.uid == uid]
+        if isinstance(event, Removed) or not same:
+            yield None
+            return
+        yield _of_view(same[0])
+
+
 def served(client: SyncClient, scope: Scope) -> list[Resource]:
     """Which of both kinds can be listed here."""
     return [resource for resource, _ in _pages(client, scope, {"limit": "1"})]
@@ -162,6 +176,7 @@ class _Meta(Struct, frozen=True, rename="camel"):
     name: str
     namespace: str
     creation_timestamp: datetime
+    uid: str = ""
     resource_version: str = ""
 
 
