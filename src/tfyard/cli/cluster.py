@@ -29,12 +29,11 @@ def cluster_options(command: F) -> F:
     return command
 
 
-def job_options(command: F) -> F:
-    """The options of `cluster_options`, and -n, --local, --request-timeout; `connect` takes their values."""
+def namespace_options(command: F) -> F:
+    """The options of `cluster_options`, and -n, --request-timeout; `connect` takes their values."""
     for option in reversed(
         (
             click.option("-n", "--namespace", default="", metavar="NAME", help="Default: the context's."),
-            click.option("--local", is_flag=True, help="Only runs on this machine."),
             click.option(
                 "--request-timeout",
                 type=click.FloatRange(min=0, min_open=True),
@@ -49,8 +48,15 @@ def job_options(command: F) -> F:
     return cluster_options(command)
 
 
+def job_options(command: F) -> F:
+    """The options of commands about a job, wherever it runs: those of `namespace_options`, and --local."""
+    return namespace_options(
+        click.option("--local", is_flag=True, help="Only runs on this machine.")(command)
+    )
+
+
 def connect(options: Mapping[str, Any]) -> SyncClient:
-    """With the values of `job_options`."""
+    """With the values of `namespace_options`."""
     found = access(*(options[name] for name in ("kubeconfig", "context", "as_user", "as_groups")))
     if options.get("namespace"):
         found = replace(found, namespace=options["namespace"])

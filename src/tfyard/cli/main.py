@@ -18,6 +18,7 @@ COMMANDS = {
     "describe": "Say how a job is: state, attempts at its tasks, outputs, conditions, events.",
     "events": "Print the events of a job and of its pods.",
     "wait": "Wait until a job has succeeded, runs, or is over.",
+    "doctor": "Look whether a cluster can run jobs, and say what to do if it cannot.",
     "render": "Write a job as Kubernetes manifests, with or without an operator.",
     "template": "Render Jinja templates for single and distributed jobs, or write them for editing.",
     "notebook": "Write the manifests of a Jupyter server for a job.",
