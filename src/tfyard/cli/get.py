@@ -8,7 +8,7 @@ from typing import Any
 import click
 from msgspec import Struct
 
-from tfyard.cli import cluster, target
+from tfyard.cli import cluster, offers, target
 from tfyard.cli.output import OUTPUT, Output, print_objects, without_managed_fields
 from tfyard.errors import TfyardError
 from tfyard.model import Manifest
@@ -17,7 +17,7 @@ from tfyard.overview import job_table, table
 
 
 @click.command("get")
-@click.argument("names", metavar="[JOB]...", nargs=-1, shell_complete=target.complete_jobs)
+@click.argument("names", metavar="[JOB]...", nargs=-1, shell_complete=offers.jobs)
 @click.option("-A", "--all-namespaces", is_flag=True, help="Of all namespaces.")
 @click.option("-l", "--selector", default="", metavar="K=V", help="Only TFJobs with these labels.")
 @click.option("-w", "--watch", is_flag=True, help="Print each change, until Ctrl-C.")

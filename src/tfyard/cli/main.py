@@ -4,11 +4,15 @@ import gc
 import os
 import sys
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 import click
 
 from tfyard import __version__
 from tfyard.errors import Invalid, TfyardError
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 MAX_WIDTH = 100
 COMMANDS = {
@@ -30,6 +34,7 @@ COMMANDS = {
     "uninstall": "Remove the operator from a cluster; jobs stay.",
     "init": "Write a commented job file to start from.",
     "operator": "Run the operator that reconciles the TFJobs of a cluster.",
+    "completion": "Print a script that completes commands and names of jobs in your shell.",
     "version": "Print the version.",
 }
 
@@ -55,6 +60,15 @@ class _Commands(click.Group):
             ctx.fail(f"unknown command {args[0]!r}; {did_you_mean(args[0], COMMANDS)}")
         return super().resolve_command(ctx, args)
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem]":
+        """Not by click's own way, which imports every command."""
+        from click.shell_completion import CompletionItem
+
+        if incomplete.startswith("-"):
+            return click.Command.shell_complete(self, ctx, incomplete)
+        found = COMMANDS.items()
+        return [CompletionItem(name, help=text) for name, text in found if name.startswith(incomplete)]
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
@@ -79,12 +93,12 @@ def tfyard() -> None:
     """
 
 
-def main() -> None:
+def main(program: str = "tfyard") -> None:
     """Our own errors end in one clear line and their own exit code, never in a traceback."""
     _open_streams()
     try:
         try:
-            tfyard(prog_name="tfyard")
+            tfyard(prog_name=program, complete_var="_TFYARD_COMPLETE")
         finally:
             sys.stdout.flush()
     except OSError as error:  # a full disk, a folder that may not be read

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from tfyard.cli import cluster, target
+from tfyard.cli import cluster, offers, target
 from tfyard.errors import Usage
 from tfyard.model.summary import JobSummary
 from tfyard.overview import job_table, waiting
@@ -18,7 +18,7 @@ LOOK_EVERY = 0.5
 
 
 @click.command("wait")
-@click.argument("name", metavar="JOB", shell_complete=target.complete_jobs)
+@click.argument("name", metavar="JOB", shell_complete=offers.jobs)
 @click.option(
     "--for",
     "goal",
