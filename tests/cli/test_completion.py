@@ -58,7 +58,8 @@ def test_bash_completes_the_names_of_runs_and_tasks(tmp_path: Path, path: str) -
     assert tfyard("run", "train.py", "-q", cwd=tmp_path).code == 0
     script = (
         "source <(tfyard completion bash); "
-        'ask() { COMPREPLY=(); COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _tfyard_completion tfyard; echo "${COMPREPLY[@]}"; }; '
+        'ask() { COMPREPLY=(); COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); '
+        '_tfyard_completion tfyard; echo "${COMPREPLY[@]}"; }; '
         "ask tfyard describe --local tra; ask tfyard runs logs train work"
     )
     env = {**os.environ, "PATH": path}
