@@ -22,6 +22,8 @@ COMMANDS = {
     "describe": "Say how a job is: state, attempts at its tasks, outputs, conditions, events.",
     "events": "Print the events of a job and of its pods.",
     "wait": "Wait until a job has succeeded, runs, or is over.",
+    "top": "Show what tasks use, how far they are and how fast.",
+    "metrics": "Print the metrics of a training as a curve, a table or a picture.",
     "doctor": "Look whether a cluster can run jobs, and say what to do if it cannot.",
     "render": "Write a job as Kubernetes manifests, with or without an operator.",
     "template": "Render Jinja templates for single and distributed jobs, or write them for editing.",

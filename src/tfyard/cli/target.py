@@ -58,6 +58,10 @@ def find(name: str, options: Mapping[str, Any]) -> Target:
     return target
 
 
+def name_of(found: Target) -> str:
+    return found.found.name if isinstance(found, ClusterJob) else found.record.name
+
+
 def say(text: str) -> None:
     """What is no data goes to stderr."""
     click.echo(f"tfyard: {text}", err=True)

@@ -54,7 +54,7 @@ def command(name: str, goal: str, timeout: str, fail_on: tuple[str, ...], **opti
 
 
 def _wait(found: target.Target, goal: str, fail_on: tuple[str, ...], deadline: float) -> waiting.Verdict:
-    last, name = "", _name(found)
+    last, name = "", target.name_of(found)
     for job in _states(found, deadline):
         if job is None:
             return waiting.deleted(name)
@@ -65,10 +65,6 @@ def _wait(found: target.Target, goal: str, fail_on: tuple[str, ...], deadline: f
             click.echo(f"{name}: {now}", err=True)
         last = now
     return waiting.timed_out(name, goal, last)
-
-
-def _name(found: target.Target) -> str:
-    return found.found.name if isinstance(found, target.ClusterJob) else found.record.name
 
 
 def _states(found: target.Target, deadline: float) -> Iterator[JobSummary | None]:
