@@ -138,6 +138,12 @@ def all_runs() -> list[LocalRun]:
     return [LocalRun(run, record) for run in run_directory.all_runs() if (record := run.load()) is not None]
 
 
+def wants_runs(options: Mapping[str, Any]) -> bool:
+    """Whether a list has runs: namespaces and labels choose among the jobs of a cluster."""
+    chosen = options["namespace"] or options["selector"]
+    return (options["local"] or not chosen) and has_runs()
+
+
 def has_runs() -> bool:
     """Told without importing what reads them."""
     return os.path.isdir(os.path.join(os.environ.get("TFYARD_HOME") or ".tfyard", "runs"))  # noqa: PTH112, PTH118

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import click
+from msgspec.structs import replace
 
 from tfyard.cli import cluster, offers, target
 from tfyard.errors import Usage
@@ -59,12 +60,18 @@ def _wait(found: target.Target, goal: str, fail_on: tuple[str, ...], deadline: f
         if job is None:
             return waiting.deleted(name)
         if over := waiting.verdict(job, goal, fail_on):
-            return over
+            return _with_own_code(over, found)
         now = job_table.state(job) or "Pending"
         if now != last:
             click.echo(f"{name}: {now}", err=True)
         last = now
     return waiting.timed_out(name, goal, last)
+
+
+def _with_own_code(over: waiting.Verdict, found: target.Target) -> waiting.Verdict:
+    """A run knows what it ended with, also if it was interrupted."""
+    record = found.directory.load() if isinstance(found, target.LocalRun) else None
+    return replace(over, code=record.exit_code) if over.code and record and record.exit_code else over
 
 
 def _states(found: target.Target, deadline: float) -> Iterator[JobSummary | None]:
