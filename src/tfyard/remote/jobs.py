@@ -1,0 +1,221 @@
+"""The TFJobs of a cluster, of both API groups: listed, found by name, watched."""
+
+from collections.abc import Iterator
+
+import msgspec
+from msgspec import Struct
+
+from tfyard.errors import TfyardError
+from tfyard.kube import (
+    Forbidden,
+    KubeError,
+    NotFound,
+    Removed,
+    Resource,
+    Snapshot,
+    Undecodable,
+    requests,
+    sync_lists,
+)
+from tfyard.kube.decoding import decode, items
+from tfyard.kube.sync import ANYTHING, SyncClient
+from tfyard.model import Manifest
+from tfyard.model.summary import JobSummary
+
+from .addresses import OLD_TFJOBS, TFJOBS
+from .summaries import VIEWS, of_view, summary
+
+BOTH = (TFJOBS, OLD_TFJOBS)
+
+
+class Missing(TfyardError):
+    """There is no such job, or the cluster knows no TFJobs."""
+
+
+class Scope(Struct, frozen=True):
+    """Which jobs: of a namespace, or of all; with these labels, in kubectl's words."""
+
+    namespace: str = ""
+    selector: str = ""
+
+    @property
+    def query(self) -> dict[str, str]:
+        return {"labelSelector": self.selector} if self.selector else {}
+
+
+class Found(Struct, frozen=True):
+    resource: Resource
+    manifest: Manifest
+
+    @property
+    def name(self) -> str:
+        return str(self.manifest["metadata"]["name"])
+
+    @property
+    def namespace(self) -> str:
+        return str(self.manifest["metadata"]["namespace"])
+
+    @property
+    def path(self) -> str:
+        return self.resource.path(self.namespace, self.name)
+
+    @property
+    def title(self) -> str:
+        return _title(self.resource, self.name)
+
+    @property
+    def summary(self) -> JobSummary:
+        return summary(msgspec.json.encode(self.manifest))
+
+
+class Listed(Struct, frozen=True):
+    """A row of a list, and where its object is."""
+
+    resource: Resource
+    job: JobSummary
+
+    @property
+    def title(self) -> str:
+        return _title(self.resource, self.job.name)
+
+
+class Change(Struct, frozen=True):
+    """Of a watch."""
+
+    listed: Listed
+    is_deleted: bool = False
+
+
+def find(client: SyncClient, namespace: str, name: str) -> Found:
+    """The job of that name, or `Missing` with the name that was probably meant."""
+    for resource in BOTH:
+        try:
+            return Found(resource, client.send(requests.get(resource.path(namespace, name))))
+        except NotFound:
+            continue
+        except Forbidden:
+            if resource is TFJOBS:
+                raise  # of the old group, which few clusters have, most users' roles say nothing
+    raise _missing(client, namespace, name)
+
+
+def summaries(client: SyncClient, scope: Scope) -> list[Listed]:
+    """By namespace and name, as kubectl sorts."""
+    found = [
+        Listed(resource, job)
+        for resource, answers in _pages(client, scope)
+        for answer in answers
+        for job in _summaries(answer)
+    ]
+    return sorted(found, key=lambda each: (each.job.namespace, each.job.name))
+
+
+def manifests(client: SyncClient, scope: Scope) -> list[Found]:
+    """The whole objects, in the order of `summaries`."""
+    found = [
+        Found(resource, {"apiVersion": page["apiVersion"], "kind": page["kind"].removesuffix("List"), **item})
+        for resource, answers in _pages(client, scope)
+        for page in (decode(ANYTHING, answer) for answer in answers)
+        for item in page["items"]
+    ]
+    return sorted(found, key=lambda each: (each.namespace, each.name))
+
+
+def newest(client: SyncClient, namespace: str) -> Listed | None:
+    found = summaries(client, Scope(namespace))
+    return max(found, key=lambda each: each.job.created, default=None)
+
+
+def watch(client: SyncClient, resource: Resource, scope: Scope) -> Iterator[list[Change]]:
+    """First all of them at once, then each change. `client` is used for nothing else meanwhile."""
+    known: dict[tuple[str, str], Listed] = {}
+    for event in sync_lists.watch(client, VIEWS, resource.path(scope.namespace), scope.query):
+        objects = event.items if isinstance(event, Snapshot) else [event.object]
+        rows = [Listed(resource, of_view(view)) for view in objects]
+        changes = [Change(row, isinstance(event, Removed)) for row in rows if _is_news(known, row, event)]
+        if isinstance(event, Snapshot):  # after a gap: some may be gone
+            now = {_key(row) for row in rows}
+            changes += [Change(known.pop(key), is_deleted=True) for key in list(known) if key not in now]
+        yield changes
+
+
+def follow(client: SyncClient, found: Found, deadline: float) -> Iterator[JobSummary | None]:
+    """One job, now and after each change, until `deadline` on the monotonic clock; None: it was deleted, even if
+    there is a new one of its name."""
+    uid, path = found.manifest["metadata"]["uid"], found.resource.path(found.namespace)
+    of = requests.selecting(fields={"metadata.name": found.name})
+    for event in sync_lists.watch(client, VIEWS, path, of, deadline):
+        views = event.items if isinstance(event, Snapshot) else [event.object]
+        same = [view for view in views if view.metadata.uid == uid]
+        if isinstance(event, Removed) or not same:
+            yield None
+            return
+        yield of_view(same[0])
+
+
+def served(client: SyncClient, scope: Scope) -> list[Resource]:
+    """Which of both kinds can be listed here."""
+    return [resource for resource, _ in _pages(client, scope, {"limit": "1"})]
+
+
+def _pages(
+    client: SyncClient, scope: Scope, query: dict[str, str] | None = None
+) -> list[tuple[Resource, list[bytes]]]:
+    found, refusal = list[tuple[Resource, list[bytes]]](), None
+    for resource in BOTH:
+        path = resource.path(scope.namespace)
+        try:
+            if query:
+                found.append((resource, [client.read(requests.get(path, {**scope.query, **query}))]))
+            else:
+                found.append((resource, sync_lists.pages(client, path, scope.query)))
+        except NotFound:
+            continue
+        except Forbidden as problem:
+            refusal = refusal or problem
+            if resource is TFJOBS:
+                raise
+    if not found:
+        raise refusal or Missing("this cluster knows no TFJobs; `tfyard install` installs the operator")
+    return found
+
+
+def _summaries(answer: bytes) -> list[JobSummary]:
+    try:
+        return [of_view(view) for view in decode(VIEWS.page, answer).items or []]
+    except Undecodable:
+        return [summary(item) for item in items(answer)]
+
+
+def _title(resource: Resource, name: str) -> str:
+    """As kubectl's `-o name`."""
+    return f"tfjob.{resource.group}/{name}"
+
+
+def _key(row: Listed) -> tuple[str, str]:
+    return row.job.namespace, row.job.name
+
+
+def _is_news(known: dict[tuple[str, str], Listed], row: Listed, event: object) -> bool:
+    """Remembers it, too."""
+    before = known.get(_key(row))
+    if isinstance(event, Removed):
+        known.pop(_key(row), None)
+        return True
+    known[_key(row)] = row
+    return before != row
+
+
+def _missing(client: SyncClient, namespace: str, name: str) -> TfyardError:
+    """A list that fails is no reason to say less."""
+    from tfyard.formats.declarations.reading import closest
+
+    try:
+        known = [each.job.name for each in summaries(client, Scope(namespace))]
+    except Missing as problem:
+        return problem
+    except KubeError:
+        known = []
+    meant = closest(name, known)
+    hint = f"; did you mean {meant}?" if meant else "; `tfyard get -A` lists the jobs of all namespaces"
+    return Missing(f"TFJob {name!r} not found in the namespace {namespace}{hint}")
