@@ -17,6 +17,7 @@ from tfyard.kube.sync import SyncClient
 from tfyard.kubelet.script import Pod
 from tfyard.overview.why import Answer, explain
 from tfyard.remote import evidence
+from tfyard.remote.addresses import TFJOBS
 from tfyard.testing import ControlPlane, Script, builders, eventually
 
 pytestmark = pytest.mark.cluster
@@ -158,7 +159,7 @@ class Counted(SyncClient):
 
 def ask(plane: ControlPlane, namespace: str, name: str) -> Answer:
     with SyncClient(plane.admin) as client:
-        manifest = client.send(requests.get(evidence.TFJOBS[0].path(namespace, name)))
+        manifest = client.send(requests.get(TFJOBS.path(namespace, name)))
         return explain(evidence.gather(client, manifest), datetime.now(UTC))
 
 
@@ -228,7 +229,7 @@ def commands(plane: ControlPlane, namespace: str) -> list[str]:
         wrong.append(done.out + done.err)
     wrong += [f"imports {module}" for module in imported(plane, namespace) if module in SLOW]
     with Counted(plane.admin) as client:
-        evidence.gather(client, client.send(requests.get(evidence.TFJOBS[0].path(namespace, "pull"))))
+        evidence.gather(client, client.send(requests.get(TFJOBS.path(namespace, "pull"))))
         if client.requests != len(("job", "pods", "events")):
             wrong.append(f"{client.requests} requests")
     done = why(plane, namespace, "nothing")
@@ -340,7 +341,7 @@ async def test_what_the_real_scheduler_cannot_place(controllers: ControlPlane, n
             await yard.submit(manifest)
             found = await check(yard, controllers, name, kind, words)
             assert found.code == 3
-            await yard.client.send(requests.delete(evidence.TFJOBS[0].path(namespace, name)))
+            await yard.client.send(requests.delete(TFJOBS.path(namespace, name)))
         await yard.submit(UNPLACED["taint"][0])
         await check(yard, controllers, "taint", "taint", "")
         done = await asyncio.to_thread(why, controllers, namespace, "taint", "--as", "reader")
@@ -356,9 +357,9 @@ async def test_what_the_real_scheduler_cannot_place(controllers: ControlPlane, n
 async def test_a_job_on_which_nobody_works(control_plane: ControlPlane, namespace: str) -> None:
     async with control_plane.client() as client:
         await builders.install_crds(client)
-        await client.send(requests.create(evidence.TFJOBS[0].path(namespace), job("alone")))
+        await client.send(requests.create(TFJOBS.path(namespace), job("alone")))
     with SyncClient(control_plane.admin) as client:
-        manifest = client.send(requests.get(evidence.TFJOBS[0].path(namespace, "alone")))
+        manifest = client.send(requests.get(TFJOBS.path(namespace, "alone")))
         found = evidence.gather(client, manifest)
     created = datetime.fromisoformat(manifest["metadata"]["creationTimestamp"])
     told = explain(found, created + timedelta(minutes=1))

@@ -6,21 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tfyard.cli import cluster
-from tfyard.errors import TfyardError, Usage
+from tfyard.cli import cluster, offers, target
 
 if TYPE_CHECKING:
-    from tfyard.kube.sync import SyncClient
     from tfyard.overview.evidence import Evidence
 
 
 @click.command("why")
-@click.argument("name", metavar="JOB")
+@click.argument("name", metavar="JOB", shell_complete=offers.jobs)
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", help="Text, or JSON.")
-@click.option("-n", "--namespace", default="", metavar="NAME", help="Default: the context's.")
-@click.option("--local", is_flag=True, help="Only runs on this machine.")
-@cluster.cluster_options
-def command(name: str, output: str, namespace: str, local: bool, **options: Any) -> None:
+@cluster.job_options
+def command(name: str, output: str, **options: Any) -> None:
     """Say why a job waits or has failed: the cause in one sentence, the fix, and the evidence with its age.
 
     JOB is a TFJob of the cluster, or a run on this machine. Nothing is guessed: if the cause is not known, that is
@@ -33,11 +29,12 @@ def command(name: str, output: str, namespace: str, local: bool, **options: Any)
       tfyard why mnist
       tfyard why mnist -n research -o json
       tfyard why --local mnist
+      tfyard why @latest
     """
     from tfyard.overview.why import explain
 
     now = datetime.now(UTC)
-    answer = explain(_evidence(name, namespace, local, options), now)
+    answer = explain(_evidence(target.find(name, options)), now)
     if output == "json":
         import msgspec
 
@@ -50,41 +47,12 @@ def command(name: str, output: str, namespace: str, local: bool, **options: Any)
     sys.exit(answer.code)
 
 
-def _evidence(name: str, namespace: str, local: bool, options: dict[str, Any]) -> "Evidence":
-    from tfyard.kube import BadKubeconfig, Unreachable
+def _evidence(found: target.Target) -> "Evidence":
+    if isinstance(found, target.LocalRun):
+        from tfyard.local import evidence as of_run
 
-    if local:
-        return _of_run(name)
-    try:
-        with cluster.client(**options) as client:
-            return _of_job(client, namespace or client.access.namespace, name)
-    except (BadKubeconfig, Unreachable) as problem:
-        return _instead(name, problem)
+        return of_run.gather(found.directory, found.record)
+    from tfyard.remote import evidence as of_job
 
-
-def _of_job(client: "SyncClient", namespace: str, name: str) -> "Evidence":
-    from tfyard.kube import NotFound, requests
-    from tfyard.remote import evidence
-
-    for resource in evidence.TFJOBS:
-        try:
-            return evidence.gather(client, client.send(requests.get(resource.path(namespace, name))))
-        except NotFound:
-            continue
-    return _instead(name, TfyardError(f"TFJob {name!r} not found in the namespace {namespace}"))
-
-
-def _of_run(name: str) -> "Evidence":
-    from tfyard.local import evidence, runs
-
-    return evidence.gather(*runs.find(name))
-
-
-def _instead(name: str, problem: TfyardError) -> "Evidence":
-    """The run of that name, if the cluster cannot say."""
-    try:
-        found = _of_run(name)
-    except Usage:
-        raise problem from None
-    click.echo(f"tfyard: {problem}; this is the run {found.name} of this machine", err=True)
-    return found
+    with found.client as client:
+        return of_job.gather(client, found.found.manifest)

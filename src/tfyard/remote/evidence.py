@@ -21,7 +21,6 @@ from tfyard.model.names import JOB_NAME, LEASE_NAME
 from tfyard.overview import needs, objects
 from tfyard.overview.evidence import Evidence, LogTail, Unreadable, seen
 
-TFJOBS = (Resource("kubeflow.org", "v1", "tfjobs"), Resource("tensorflow.org", "v1alpha1", "tfjobs"))
 EVENTS = Resource("", "v1", "events")
 LOG_QUERY = {"tailLines": "80", "limitBytes": "65536", "timestamps": "true"}
 ASSIGNED = {"fieldSelector": "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"}
