@@ -1,7 +1,7 @@
 """Options of every command that speaks to a cluster: kubectl's own."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import click
@@ -27,6 +27,45 @@ def cluster_options(command: F) -> F:
     ):
         command = option(command)
     return command
+
+
+def job_options(command: F) -> F:
+    """The options of `cluster_options`, and -n, --local, --request-timeout; `connect` takes their values."""
+    for option in reversed(
+        (
+            click.option("-n", "--namespace", default="", metavar="NAME", help="Default: the context's."),
+            click.option("--local", is_flag=True, help="Only runs on this machine."),
+            click.option(
+                "--request-timeout",
+                type=click.FloatRange(min=0, min_open=True),
+                default=10.0,
+                show_default=True,
+                metavar="SECONDS",
+                help="Give up on a server that does not answer.",
+            ),
+        )
+    ):
+        command = option(command)
+    return cluster_options(command)
+
+
+def connect(options: Mapping[str, Any]) -> SyncClient:
+    """With the values of `job_options`."""
+    found = access(*(options[name] for name in ("kubeconfig", "context", "as_user", "as_groups")))
+    if options.get("namespace"):
+        found = replace(found, namespace=options["namespace"])
+    return SyncClient(found, options["request_timeout"])
+
+
+def is_configured(options: Mapping[str, Any]) -> bool:
+    """Whether a cluster is meant at all: without one, the runs of this machine are all there is."""
+    environ = os.environ
+    if any(options.get(name) for name in ("kubeconfig", "context", "namespace", "as_user")):
+        return True
+    default = os.path.join(environ.get("HOME") or os.path.expanduser("~"), ".kube", "config")  # noqa: PTH111, PTH118
+    return bool(
+        environ.get("KUBECONFIG") or environ.get("KUBERNETES_SERVICE_HOST") or os.path.exists(default)  # noqa: PTH110
+    )
 
 
 def access(kubeconfig_file: str, context: str, as_user: str, as_groups: tuple[str, ...]) -> Access:

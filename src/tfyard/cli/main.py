@@ -14,6 +14,10 @@ MAX_WIDTH = 100
 COMMANDS = {
     "run": "Run a job on this machine, every task as a real process.",
     "runs": "List past runs, show one, print its logs, or remove it.",
+    "get": "List jobs of a cluster and runs on this machine, or show some of them.",
+    "describe": "Say how a job is: state, attempts at its tasks, outputs, conditions, events.",
+    "events": "Print the events of a job and of its pods.",
+    "wait": "Wait until a job has succeeded, runs, or is over.",
     "render": "Write a job as Kubernetes manifests, with or without an operator.",
     "template": "Render Jinja templates for single and distributed jobs, or write them for editing.",
     "notebook": "Write the manifests of a Jupyter server for a job.",

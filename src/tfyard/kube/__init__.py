@@ -27,14 +27,14 @@ from tfyard.kube.errors import (
     Unprocessable,
     Unreachable,
 )
-from tfyard.kube.kinds import Kind
+from tfyard.kube.kinds import Changed, Kind, Removed, Snapshot
 from tfyard.kube.kubeconfig import Access, Cluster, User
 from tfyard.kube.requests import Patch, Request, Resource
 
 if TYPE_CHECKING:
     from tfyard.kube.lists import Listing, list_all
     from tfyard.kube.transport import Client, Limits, before_sending
-    from tfyard.kube.watches import Changed, Removed, Snapshot, WatchOptions, watch, watch_lines
+    from tfyard.kube.watches import WatchOptions, watch, watch_lines
 
 __all__ = [
     "Access",
@@ -75,7 +75,7 @@ __all__ = [
 _LATER = {
     "lists": ("Listing", "list_all"),
     "transport": ("Client", "Limits", "before_sending"),
-    "watches": ("Changed", "Removed", "Snapshot", "WatchOptions", "watch", "watch_lines"),
+    "watches": ("WatchOptions", "watch", "watch_lines"),
 }
 
 

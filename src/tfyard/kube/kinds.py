@@ -63,6 +63,22 @@ class Trouble(msgspec.Struct, frozen=True, tag_field="type", tag="ERROR"):
     object: Status
 
 
+class Snapshot(msgspec.Struct, Generic[T], frozen=True):
+    """What a watch tells its caller: all that there is now ..."""
+
+    items: list[T]
+
+
+class Changed(msgspec.Struct, Generic[T], frozen=True):
+    object: T
+
+
+class Removed(msgspec.Struct, Generic[T], frozen=True):
+    """... and then each change. The object as it was last; it may also have stopped matching the selector."""
+
+    object: T
+
+
 class Kind(Generic[T]):
     """The decoders for one view: `Kind(PodView)`."""
 

@@ -9,6 +9,7 @@ import random
 import socket
 import ssl
 import time
+from collections.abc import Iterator
 from typing import Any, Self, TypeVar, overload
 from urllib.parse import urlsplit
 
@@ -70,27 +71,48 @@ class SyncClient:
                 self.close()
             except Transient as problem:
                 backoff = backoff.next()
-                if backoff.failures == ATTEMPTS or not may_repeat(request, problem):
-                    raise
+                is_over = backoff.failures == ATTEMPTS or isinstance(problem.__cause__, TimeoutError)
+                if is_over or not may_repeat(request, problem):
+                    raise  # who waited for the whole timeout need not wait for it again
                 time.sleep(max(problem.retry_after or 0.0, 0.0) + backoff.delay(random.random()))
 
+    def lines(self, request: Request) -> Iterator[bytes]:
+        """Of an answer that goes on, such as a watch. Nothing else can be asked meanwhile."""
+        response = self._open(request)
+        try:
+            if response.status >= 400:
+                raise build_error(response.status, response.read(), _retry_after(response))
+            while (line := response.readline()).endswith(b"\n"):  # not half a line of a broken connection
+                yield line
+        except (OSError, http.client.HTTPException) as problem:
+            raise self._unreachable(problem, sent=True) from problem
+        finally:
+            self.close()
+
     def _once(self, request: Request) -> bytes:
+        response = self._open(request)
+        try:
+            answer = _decompressed(response.read(), response.getheader("Content-Encoding", ""))
+        except (OSError, http.client.HTTPException) as problem:
+            self.close()
+            raise self._unreachable(problem, sent=True) from problem
+        if response.will_close:
+            self.close()
+        if response.status >= 400:
+            raise build_error(response.status, answer, _retry_after(response))
+        return answer
+
+    def _open(self, request: Request) -> http.client.HTTPResponse:
         connection, sent = self._connect(), False
         try:
             if connection.sock is None:
                 connection.connect()
             sent = True
             _ask(connection, request, self._headers)
-            response = connection.getresponse()
-            answer = _decompressed(response.read(), response.getheader("Content-Encoding", ""))
+            return connection.getresponse()
         except (OSError, http.client.HTTPException) as problem:
             self.close()
             raise self._unreachable(problem, sent) from problem
-        if response.will_close:
-            self.close()
-        if response.status >= 400:
-            raise build_error(response.status, answer, _retry_after(response))
-        return answer
 
     def _unreachable(self, problem: Exception, sent: bool) -> Unreachable:
         server = self.access.cluster.server

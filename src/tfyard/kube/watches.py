@@ -9,13 +9,26 @@ import logging
 import random
 import time
 from collections.abc import AsyncIterator, Callable
-from typing import Generic, TypeVar
+from typing import TypeVar
 
 import msgspec
 
 from tfyard.kube.decoding import decode, name_of, outline
 from tfyard.kube.errors import Expired, KubeError, Transient, Undecodable, from_status
-from tfyard.kube.kinds import Added, Bookmark, Deleted, Kind, ListMeta, Marked, Modified, Trouble, Versioned
+from tfyard.kube.kinds import (
+    Added,
+    Bookmark,
+    Changed,
+    Deleted,
+    Kind,
+    ListMeta,
+    Marked,
+    Modified,
+    Removed,
+    Snapshot,
+    Trouble,
+    Versioned,
+)
 from tfyard.kube.lists import list_all
 from tfyard.kube.requests import Query, Request, get
 from tfyard.kube.transport import Client
@@ -24,20 +37,6 @@ from tfyard.model.backoff import Backoff
 T = TypeVar("T", bound=Versioned)
 
 log = logging.getLogger(__name__)
-
-
-class Snapshot(msgspec.Struct, Generic[T], frozen=True):
-    items: list[T]
-
-
-class Changed(msgspec.Struct, Generic[T], frozen=True):
-    object: T
-
-
-class Removed(msgspec.Struct, Generic[T], frozen=True):
-    """The object as it was last; it may also have stopped matching the selector."""
-
-    object: T
 
 
 class WatchOptions(msgspec.Struct, frozen=True):

@@ -6,7 +6,6 @@ from msgspec import Struct
 
 from tfyard.model import Job, Status, Task
 from tfyard.model.run_events import Ended, RunEvent, Started
-from tfyard.planner import indexes
 
 DEADLINE_CODE, INTERRUPT_CODE = 124, 130
 """Exit codes, as of `timeout` and of a shell after Ctrl-C."""
@@ -80,6 +79,8 @@ class Recorder:
         )
 
     def _outcome(self, task: Task, status: Status, end: Ended | None) -> str:
+        from tfyard.planner import indexes  # not for those who only read records: it brings the whole planner
+
         memory = status.tasks.get(task.role)
         if memory is not None and task.index in indexes.expand(memory.finished, task.index + 1):
             return "Succeeded"

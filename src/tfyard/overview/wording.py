@@ -59,3 +59,26 @@ def size(count: float) -> str:
 
 def number(value: float) -> str:
     return f"{value:.4g}"
+
+
+def age(seconds: float) -> str:
+    """As kubectl writes ages: 90s, 5m30s, 150m, 3h20m, 30h, 3d4h, 400d, 3y."""
+    whole = max(0, int(seconds))
+    minutes, hours, days = whole // 60, whole // 3600, whole // 86400
+    for limit, text in (
+        (120, f"{whole}s"),
+        (600, _pair(minutes, "m", whole % 60, "s")),
+        (3 * 3600, f"{minutes}m"),
+        (8 * 3600, _pair(hours, "h", minutes % 60, "m")),
+        (48 * 3600, f"{hours}h"),
+        (8 * 86400, _pair(days, "d", hours % 24, "h")),
+        (2 * 365 * 86400, f"{days}d"),
+        (8 * 365 * 86400, _pair(days // 365, "y", days % 365, "d")),
+    ):
+        if whole < limit:
+            return text
+    return f"{days // 365}y"
+
+
+def _pair(first: int, unit: str, rest: int, small: str) -> str:
+    return f"{first}{unit}{rest}{small}" if rest else f"{first}{unit}"

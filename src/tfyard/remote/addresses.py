@@ -4,6 +4,8 @@ from tfyard.kube import Resource, requests
 from tfyard.model import Manifest
 
 RBAC = "rbac.authorization.k8s.io"
+TFJOBS = Resource("kubeflow.org", "v1", "tfjobs")
+OLD_TFJOBS = Resource("tensorflow.org", "v1alpha1", "tfjobs")
 DEPLOYMENTS = Resource("apps", "v1", "deployments")
 WEBHOOKS = Resource("admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations", namespaced=False)
 KINDS = {

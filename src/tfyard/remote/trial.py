@@ -7,11 +7,12 @@ import sys
 import time
 
 from tfyard.errors import TfyardError
-from tfyard.kube import NotFound, Resource, kubeconfig, requests
+from tfyard.kube import NotFound, kubeconfig, requests
 from tfyard.kube.sync import SyncClient
 from tfyard.model import Manifest
 
-TFJOBS = Resource("kubeflow.org", "v1", "tfjobs")
+from .addresses import TFJOBS
+
 NAME = "tfyard-trial"
 
 

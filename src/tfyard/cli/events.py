@@ -1,0 +1,54 @@
+"""`tfyard events`: of a job and of its pods."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+
+from tfyard.cli import cluster, target
+from tfyard.overview import table
+from tfyard.overview.job_view import EVENT_COLUMNS, ToldEvent, event_rows
+
+
+@click.command("events")
+@click.argument("name", metavar="JOB", shell_complete=target.complete_jobs)
+@click.option("--warnings", is_flag=True, help="Only warnings.")
+@click.option(
+    "-o", "--output", type=click.Choice(["table", "json"]), default="table", help="A table, or JSON."
+)
+@cluster.job_options
+def command(name: str, warnings: bool, output: str, **options: Any) -> None:
+    """Print the events of a job and of its pods, oldest first. A cluster keeps events for an hour; what matters of
+    older ones is in `tfyard describe`.
+
+    \b
+    Examples:
+      tfyard events mnist
+      tfyard events mnist --warnings
+      tfyard events @latest -o json
+    """
+    told = [
+        each for each in _events(target.find(name, options)) if not warnings or each.event.type == "Warning"
+    ]
+    if output == "json":
+        import msgspec
+
+        plain = [{**msgspec.to_builtins(each.event), "about": each.about} for each in told]
+        click.echo(msgspec.json.format(msgspec.json.encode(plain)).decode())
+    elif told:
+        rows = [EVENT_COLUMNS, *event_rows(told, datetime.now(UTC))]
+        click.echo("\n".join(table.lines(rows)))
+    else:
+        target.say(f"{name} has no events; a cluster keeps them for an hour")
+
+
+def _events(found: target.Target) -> list[ToldEvent]:
+    if isinstance(found, target.LocalRun):
+        from tfyard.local import views
+
+        return views.events(found.directory)
+    from tfyard import formats
+    from tfyard.remote import events
+
+    with found.client as client:
+        return events.events(client, found.found, formats.check(found.found.manifest).job)

@@ -1,0 +1,101 @@
+"""`tfyard wait`: until a job succeeds, runs or is over; for scripts."""
+
+import math
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import click
+
+from tfyard.cli import cluster, target
+from tfyard.errors import Usage
+from tfyard.model.summary import JobSummary
+from tfyard.overview import job_table, waiting
+
+LOOK_EVERY = 0.5
+"""Seconds between two looks at a run of this machine."""
+
+
+@click.command("wait")
+@click.argument("name", metavar="JOB", shell_complete=target.complete_jobs)
+@click.option(
+    "--for",
+    "goal",
+    type=click.Choice(waiting.GOALS),
+    default="succeeded",
+    show_default=True,
+    help="What to wait for; finished: succeeded or failed.",
+)
+@click.option("--timeout", default="", metavar="TIME", help="For example 90s, 10m, 2h; default: none.")
+@click.option(
+    "--fail-on",
+    multiple=True,
+    type=click.Choice(waiting.OBSTACLES),
+    help="End with 1 when the server refuses its pods, or when a pod cannot start.",
+)
+@cluster.job_options
+def command(name: str, goal: str, timeout: str, fail_on: tuple[str, ...], **options: Any) -> None:
+    """Wait until a job has succeeded, runs, or has ended in any way. Each change is told on standard error.
+
+    Exit codes: 0 it is so; 3 the job was deleted; 124 the time is over; if the job failed, the code of the task
+    that failed (with --for finished: 0).
+
+    \b
+    Examples:
+      tfyard wait mnist                           # until it succeeds, or fails
+      tfyard wait mnist --for running --timeout 10m --fail-on blocked --fail-on waiting
+      tfyard wait @latest --for finished && tfyard get @latest
+    """
+    deadline = time.monotonic() + _seconds(timeout)
+    result = _wait(target.find(name, options), goal, fail_on, deadline)
+    click.echo(result.text, err=result.code != 0)
+    sys.exit(result.code)
+
+
+def _wait(found: target.Target, goal: str, fail_on: tuple[str, ...], deadline: float) -> waiting.Verdict:
+    last, name = "", _name(found)
+    for job in _states(found, deadline):
+        if job is None:
+            return waiting.deleted(name)
+        if over := waiting.verdict(job, goal, fail_on):
+            return over
+        now = job_table.state(job) or "Pending"
+        if now != last:
+            click.echo(f"{name}: {now}", err=True)
+        last = now
+    return waiting.timed_out(name, goal, last)
+
+
+def _name(found: target.Target) -> str:
+    return found.found.name if isinstance(found, target.ClusterJob) else found.record.name
+
+
+def _states(found: target.Target, deadline: float) -> Iterator[JobSummary | None]:
+    """Now and after each change, until the deadline; None: the job is gone."""
+    if isinstance(found, target.LocalRun):
+        return _run_states(found, deadline)
+    from tfyard.remote import jobs
+
+    return jobs.follow(found.client, found.found, deadline)
+
+
+def _run_states(run: target.LocalRun, deadline: float) -> Iterator[JobSummary | None]:
+    from tfyard.local import runs
+
+    while time.monotonic() < deadline:
+        record = run.directory.load() if run.directory.path.exists() else None
+        yield None if record is None else runs.summary(run.directory, record)
+        time.sleep(max(0.0, min(LOOK_EVERY, deadline - time.monotonic())))
+
+
+def _seconds(text: str) -> float:
+    if not text:
+        return math.inf
+    from tfyard.formats import durations
+    from tfyard.formats.declarations.reading import Notes
+
+    seconds = durations.read(text, (), Notes())
+    if seconds is None:
+        raise Usage(f"--timeout {text}: must be a duration, for example 90s, 5m or 1h30m")
+    return seconds

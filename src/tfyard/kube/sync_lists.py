@@ -1,0 +1,118 @@
+"""Lists and watches by the synchronous client: the twins of lists.py and watches.py, for short commands."""
+
+import math
+import random
+import time
+from collections.abc import Iterator
+from typing import TypeVar
+
+import msgspec
+
+from tfyard.kube.decoding import decode
+from tfyard.kube.errors import Expired, KubeError, Undecodable, from_status
+from tfyard.kube.kinds import (
+    Added,
+    Bookmark,
+    Changed,
+    Deleted,
+    Kind,
+    Modified,
+    Removed,
+    Snapshot,
+    Trouble,
+    Versioned,
+)
+from tfyard.kube.requests import Query, get
+from tfyard.kube.sync import SyncClient
+from tfyard.model.backoff import Backoff
+
+T = TypeVar("T", bound=Versioned)
+
+PAGE = "500"
+ONE_WATCH = 25.0
+"""Seconds that one request asks to be served: less than the client's timeout, so that a quiet server and a dead
+one can be told apart."""
+BACKOFF = Backoff(first=0.5, longest=10.0, jitter=0.5)
+
+
+def pages(client: SyncClient, path: str, query: Query | None = None) -> list[bytes]:
+    """A whole collection as the server sends it, page by page. All pages show the same moment; if the server
+    compacts it away meanwhile (410), all is asked for at once."""
+    try:
+        return _pages(client, path, {**(query or {}), "limit": PAGE})
+    except Expired:
+        return _pages(client, path, dict(query or {}))
+
+
+def watch(
+    client: SyncClient, kind: Kind[T], path: str, query: Query | None = None, deadline: float = math.inf
+) -> Iterator[Snapshot[T] | Changed[T] | Removed[T]]:
+    """As watches.watch, until `deadline` on the monotonic clock. An object that cannot be read is an error here,
+    because these commands look at few of them."""
+    backoff, version, is_listed = BACKOFF, "", False
+    while time.monotonic() < deadline:
+        try:
+            if not version:
+                version, items = _list(client, kind, path, query)
+                is_listed = True
+                yield Snapshot(items)
+            for event in _events(client, kind, path, _asked(query, version, deadline)):
+                backoff, version = BACKOFF, event.object.metadata.resource_version
+                if not isinstance(event, Bookmark):
+                    yield Removed(event.object) if isinstance(event, Deleted) else Changed(event.object)
+        except Undecodable:
+            raise
+        except KubeError as problem:
+            if not is_listed:
+                raise
+            version = "" if isinstance(problem, Expired) else version
+            backoff = backoff.next()
+            time.sleep(max(0.0, min(backoff.delay(random.random()), deadline - time.monotonic())))
+
+
+class _Meta(msgspec.Struct, frozen=True):
+    continue_: str = msgspec.field(default="", name="continue")
+
+
+class _Page(msgspec.Struct, frozen=True):
+    metadata: _Meta = _Meta()
+
+
+_TOKENS = msgspec.json.Decoder(_Page)
+
+
+def _pages(client: SyncClient, path: str, query: dict[str, str]) -> list[bytes]:
+    found, token = list[bytes](), ""
+    while token or not found:
+        found.append(client.read(get(path, {**query, "continue": token} if token else query)))
+        token = decode(_TOKENS, found[-1]).metadata.continue_
+    return found
+
+
+def _list(client: SyncClient, kind: Kind[T], path: str, query: Query | None) -> tuple[str, list[T]]:
+    found: list[T] = []
+    version = ""
+    for answer in pages(client, path, query):
+        page = decode(kind.page, answer)
+        version = page.metadata.resource_version
+        found += page.items or []
+    return version, found
+
+
+def _asked(query: Query | None, version: str, deadline: float) -> dict[str, str]:
+    left = min(ONE_WATCH * random.uniform(0.8, 1.0), deadline - time.monotonic())
+    asked = {"watch": "1", "allowWatchBookmarks": "true", "resourceVersion": version}
+    return {**(query or {}), **asked, "timeoutSeconds": str(max(1, math.ceil(left)))}
+
+
+def _events(
+    client: SyncClient, kind: Kind[T], path: str, query: Query
+) -> Iterator[Added[T] | Modified[T] | Deleted[T] | Bookmark]:
+    started = time.monotonic()
+    for line in client.lines(get(path, query)):
+        event = decode(kind.event, line)
+        if isinstance(event, Trouble):
+            raise from_status(event.object)
+        yield event
+    if time.monotonic() - started < 0.5:  # a server that shuts down ends each new watch at once
+        time.sleep(0.5)

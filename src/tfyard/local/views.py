@@ -1,0 +1,86 @@
+"""A run on this machine, as `describe` and `events` show it."""
+
+from datetime import datetime
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tfyard import formats
+from tfyard.backends.local.run_directory import HOME, RunDirectory
+from tfyard.errors import Invalid
+from tfyard.local import runs
+from tfyard.model import Event, Job
+from tfyard.model.summary import RecordedEvent
+from tfyard.overview.attempts import Attempt, merged
+from tfyard.overview.job_view import JobView, ToldEvent, outputs
+from tfyard.overview.record import RunRecord, TaskRecord
+
+
+def view(run: RunDirectory, record: RunRecord) -> JobView:
+    job = job_of(run)
+    seen = [_attempt(task, record) for task in record.tasks if task.outcome != "Not started"]
+    return JobView(
+        summary=runs.summary(run, record),
+        title=f"run of {record.job} on this machine",
+        job=job,
+        attempts=tuple(merged(remembered(run), seen, [task.name for task in record.tasks])),
+        events=tuple(events(run)),
+        outputs=(
+            *(outputs(job) if job else ()),
+            f"volumes: {HOME / 'volumes'}",
+            f"logs: {run.path / 'logs'}",
+        ),
+    )
+
+
+def job_of(run: RunDirectory) -> Job | None:
+    """None: it ended before it was written, or it is of another version of tfyard."""
+    path = run.path / "job.yaml"
+    try:
+        return formats.load(formats.read(path.read_text())[0])
+    except (FileNotFoundError, Invalid, IndexError):
+        return None
+
+
+def remembered(run: RunDirectory) -> list[Attempt]:
+    """How earlier attempts failed."""
+    try:
+        found = msgspec.json.decode((run.path / "status.json").read_bytes(), type=_Endings).endings
+    except (FileNotFoundError, msgspec.DecodeError):
+        return []
+    return [replace(each, attempt=each.attempt + each.restart, restart=0) for each in found]
+
+
+def events(run: RunDirectory) -> list[ToldEvent]:
+    path = run.path / "decisions.jsonl"
+    rows = path.read_bytes().splitlines() if path.exists() else []
+    decisions = [msgspec.json.decode(row, type=_Decision) for row in rows]
+    return [_told(event, decision.at) for decision in decisions for event in decision.events]
+
+
+class _Endings(Struct, frozen=True):
+    endings: list[Attempt] = []
+
+
+class _Decision(Struct, frozen=True):
+    at: datetime
+    events: tuple[Event, ...] = ()
+
+
+def _told(event: Event, at: datetime) -> ToldEvent:
+    recorded = RecordedEvent(type=event.type, reason=event.reason, message=event.message, at=at)
+    return ToldEvent(event=recorded)
+
+
+def _attempt(task: TaskRecord, record: RunRecord) -> Attempt:
+    """The last start. Of a task that started once, the run's own times are its times, to a second or so."""
+    is_only = task.starts == 1
+    return Attempt(
+        task=task.name,
+        attempt=task.starts,
+        state=task.outcome,
+        started=record.started if is_only else None,
+        finished=record.ended if is_only else None,
+        exit_code=task.exit_code,
+    )

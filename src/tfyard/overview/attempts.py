@@ -1,0 +1,84 @@
+"""The attempts at a job's tasks: when each waited, was prepared, ran and ended, and what they cost."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+from msgspec import Struct
+
+from tfyard.model import Job, Role, tensorflow_container
+from tfyard.model.quantity import amount
+from tfyard.overview.wording import duration
+
+COLUMNS = ("TASK", "ATTEMPT", "STATE", "WAITED", "PREPARED", "RAN", "EXIT CODE", "REASON", "NODE")
+
+
+class Attempt(Struct, frozen=True, rename="camel", kw_only=True):
+    """One start of a task's program. `status.endings` of a TFJob are read as such."""
+
+    task: str
+    attempt: int = 1
+    """Which pod of the task it was, counted from 1."""
+    restart: int = 0
+    """Which restart in place of that pod's program it was."""
+    state: str = "Failed"
+    created: datetime | None = None
+    scheduled: datetime | None = None
+    """When the pod had a node; from then to its start, volumes are mounted and images are pulled."""
+    started: datetime | None = None
+    finished: datetime | None = None
+    exit_code: int | None = None
+    reason: str = ""
+    message: str = ""
+    node: str = ""
+
+    @property
+    def key(self) -> tuple[str, int, int]:
+        return self.task, self.attempt, self.restart
+
+
+def merged(remembered: Iterable[Attempt], seen: Iterable[Attempt], tasks: Sequence[str]) -> list[Attempt]:
+    """In the order of the tasks, oldest first. Of an attempt that is both remembered and seen, what is seen."""
+    found = {each.key: each for each in remembered} | {each.key: each for each in seen}
+    turns = {task: turn for turn, task in enumerate(tasks)}
+    return sorted(found.values(), key=lambda each: (turns.get(each.task, len(turns)), *each.key))
+
+
+def row(attempt: Attempt, now: datetime) -> tuple[str, ...]:
+    """By COLUMNS."""
+    end = attempt.finished or (now if attempt.started and attempt.exit_code is None else None)
+    return (
+        attempt.task,
+        f"{attempt.attempt}.{attempt.restart}" if attempt.restart else str(attempt.attempt),
+        attempt.state,
+        _between(
+            attempt.created, attempt.scheduled or attempt.started or (None if attempt.finished else now)
+        ),
+        _between(attempt.scheduled, attempt.started or (None if attempt.finished else now)),
+        _between(attempt.started, end),
+        "" if attempt.exit_code is None else str(attempt.exit_code),
+        attempt.reason,
+        attempt.node,
+    )
+
+
+def gpus(role: Role) -> float:
+    """That each of its tasks has."""
+    limits = (tensorflow_container(role.template).get("resources") or {}).get("limits") or {}
+    return float(sum(amount(value) or 0 for name, value in limits.items() if str(name).endswith("/gpu")))
+
+
+def gpu_hours(job: Job, attempts: Iterable[Attempt], now: datetime) -> float | None:
+    """Of the attempts that are known; None: the job asks for no GPUs."""
+    each = {role.name.lower(): gpus(role) for role in job.roles}
+    if not any(each.values()):
+        return None
+    seconds = 0.0
+    for attempt in attempts:
+        if attempt.started:
+            ran = ((attempt.finished or now) - attempt.started).total_seconds()
+            seconds += max(0.0, ran) * each.get(attempt.task.rpartition("-")[0], 0.0)
+    return seconds / 3600
+
+
+def _between(first: datetime | None, last: datetime | None) -> str:
+    return duration(max(0.0, (last - first).total_seconds())) if first and last else ""

@@ -1,0 +1,188 @@
+"""What `describe` says of a job, wherever it runs: its state in a sentence, then everything that is known."""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+
+from msgspec import Struct
+
+from tfyard.model import Condition, Job, Manifest, Role, Status, tensorflow_container
+from tfyard.model.summary import JobSummary, RecordedEvent
+from tfyard.overview import attempts, table
+from tfyard.overview.attempts import Attempt
+from tfyard.overview.job_table import state
+from tfyard.overview.wording import age, duration
+
+ROLE_COLUMNS = ("ROLE", "READY", "RESTARTS", "RESTART", "GPU", "MEMORY", "IMAGE", "COMMAND")
+EVENT_COLUMNS = ("LAST SEEN", "TYPE", "REASON", "OBJECT", "MESSAGE")
+CONDITION_COLUMNS = ("TYPE", "STATUS", "AGE", "REASON", "MESSAGE")
+LONGEST_COMMAND, MESSAGE_LINES = 60, 12
+
+
+class ToldEvent(Struct, frozen=True, kw_only=True):
+    """An event, and what it is about, such as Pod/mnist-worker-0."""
+
+    event: RecordedEvent
+    about: str = ""
+
+
+class JobView(Struct, frozen=True, kw_only=True):
+    summary: JobSummary
+    title: str
+    """Such as: TFJob of kubeflow.org/v1."""
+    job: Job | None = None
+    problems: tuple[str, ...] = ()
+    """Why it cannot be read, if it cannot."""
+    attempts: tuple[Attempt, ...] = ()
+    events: tuple[ToldEvent, ...] = ()
+    outputs: tuple[str, ...] = ()
+    unreadable: tuple[str, ...] = ()
+    """What could not be looked at, and why."""
+
+
+def lines(view: JobView, now: datetime) -> Iterator[str]:
+    yield from _heading(view, now)
+    if view.problems:
+        yield from _section("Problems", [f"  {problem}" for problem in view.problems])
+    if view.job:
+        rows = [_role(role, view.summary.status) for role in view.job.roles]
+        yield from _section("Roles", _table(ROLE_COLUMNS, rows))
+    if view.attempts:
+        rows = [attempts.row(each, now) for each in view.attempts]
+        yield from _section("Attempts", _table(attempts.COLUMNS, rows))
+    yield from _section("Last words", _last_words(view.attempts))
+    yield from _section("Output", [f"  {each}" for each in view.outputs])
+    conditions = [_condition(each, now) for each in view.summary.status.conditions]
+    yield from _section("Conditions", _table(CONDITION_COLUMNS, conditions) if conditions else [])
+    told = event_rows(view.events, now)
+    yield from _section(
+        "Events", _table(EVENT_COLUMNS, told) if told else ["  none (they are kept for an hour)"]
+    )
+    yield from _section("Not seen", [f"  {each}" for each in view.unreadable])
+
+
+def sentence(view: JobView, now: datetime) -> str:
+    """The state, since when, how much of it is there, and what stands in the way."""
+    status, name = view.summary.status, state(view.summary) or "Pending"
+    parts = [f"{name}{_since(view, name, now)}", *_readiness(view)]
+    if status.restarts:
+        parts.append(f"{status.restarts} {'restart' if status.restarts == 1 else 'restarts'}")
+    return "; ".join(parts)
+
+
+def event_rows(events: Sequence[ToldEvent], now: datetime) -> list[tuple[str, ...]]:
+    """By EVENT_COLUMNS, as `kubectl events` shows them."""
+    return [
+        (
+            age((now - each.event.at).total_seconds())
+            + (f" (x{count})" if (count := each.event.count) > 1 else ""),
+            each.event.type,
+            each.event.reason,
+            each.about,
+            " ".join(each.event.message.split()),
+        )
+        for each in events
+    ]
+
+
+def outputs(job: Job) -> list[str]:
+    """Where its programs can write what stays: mounts of volumes that outlive a pod."""
+    found = []
+    for role in job.roles:
+        volumes = {each.get("name"): each for each in (role.template.get("spec") or {}).get("volumes") or []}
+        for mount in tensorflow_container(role.template).get("volumeMounts") or []:
+            kept = _kept(volumes.get(mount.get("name")) or {})
+            if kept and not mount.get("readOnly"):
+                found.append(f"{role.name.lower()}: {mount.get('mountPath')} is {kept}")
+    return found
+
+
+def _heading(view: JobView, now: datetime) -> Iterator[str]:
+    summary = view.summary
+    yield f"Name:       {summary.name}"
+    if summary.namespace:
+        yield f"Namespace:  {summary.namespace}"
+    yield f"Kind:       {view.title}"
+    ago = age((now - summary.created).total_seconds())
+    yield f"Created:    {summary.created:%Y-%m-%d %H:%M:%S} UTC ({ago} ago)"
+    yield f"State:      {sentence(view, now)}"
+    for name in ("Blocked", "Waiting"):
+        condition = summary.status.condition(name)
+        if condition and condition.status == "True":
+            yield f"{name + ':':11} {condition.message}"
+    failure = summary.status.failure
+    if failure and failure.message:
+        yield f"Failure:    {failure.message.splitlines()[0]}"
+    hours = attempts.gpu_hours(view.job, view.attempts, now) if view.job and view.attempts else None
+    if hours is not None:
+        yield f"GPU-hours:  {hours:.2f} of the attempts below"
+
+
+def _since(view: JobView, name: str, now: datetime) -> str:
+    status = view.summary.status
+    start, end = status.start_time or view.summary.created, status.completion_time
+    if end:
+        return f" after {duration((end - start).total_seconds())}, {age((now - end).total_seconds())} ago"
+    condition = status.condition(name)
+    begin = condition.last_transition_time if condition and condition.last_transition_time else start
+    return f" for {duration((now - begin).total_seconds())}"
+
+
+def _readiness(view: JobView) -> list[str]:
+    roles = view.summary.status.replica_statuses
+    return [f"{name.lower()} {role.ready}" for name, role in roles.items() if role.ready]
+
+
+def _role(role: Role, status: Status) -> tuple[str, ...]:
+    """By ROLE_COLUMNS."""
+    container, known = tensorflow_container(role.template), status.replica_statuses.get(role.name)
+    limits = (container.get("resources") or {}).get("limits") or {}
+    words = [str(word) for word in (*(container.get("command") or []), *(container.get("args") or []))]
+    command = " ".join(" ".join(words).split())
+    gpu = attempts.gpus(role)
+    return (
+        role.name,
+        known.ready if known and known.ready else f"0/{role.replicas}",
+        str(known.restarts if known else 0),
+        role.restart,
+        f"{gpu:g}" if gpu else "",
+        str(limits.get("memory") or ""),
+        str(container.get("image") or ""),
+        command if len(command) <= LONGEST_COMMAND else f"{command[: LONGEST_COMMAND - 1]}…",
+    )
+
+
+def _kept(volume: Manifest) -> str:
+    if claim := volume.get("persistentVolumeClaim"):
+        return f"the claim {claim.get('claimName')}"
+    if nfs := volume.get("nfs"):
+        return f"nfs://{nfs.get('server')}{nfs.get('path')}"
+    if host := volume.get("hostPath"):
+        return f"{host.get('path')} of the node"
+    return f"the volume {volume.get('name')}" if volume.get("csi") or volume.get("ephemeral") else ""
+
+
+def _last_words(found: Sequence[Attempt]) -> list[str]:
+    """Of the last attempt that failed with some."""
+    last = next((each for each in reversed(found) if each.message and each.exit_code), None)
+    if last is None:
+        return []
+    kept = last.message.strip().splitlines()[-MESSAGE_LINES:]
+    return [f"  {last.task}, attempt {last.attempt}:", *(f"    {line}" for line in kept)]
+
+
+def _condition(condition: Condition, now: datetime) -> tuple[str, ...]:
+    since = condition.last_transition_time
+    when = age((now - since).total_seconds()) if since else ""
+    message = " ".join(condition.message.split())
+    return (condition.type, condition.status, when, condition.reason, message)
+
+
+def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    return [f"  {line}" for line in table.lines([columns, *rows])]
+
+
+def _section(title: str, body: Sequence[str]) -> Iterator[str]:
+    if body:
+        yield ""
+        yield f"{title}:"
+        yield from body

@@ -1,0 +1,58 @@
+"""When a wait for a job is over, and with which exit code."""
+
+from collections.abc import Collection
+from typing import Final
+
+from msgspec import Struct
+
+from tfyard.model import Status
+from tfyard.model.summary import JobSummary
+from tfyard.overview.job_table import state
+from tfyard.overview.record import exit_code
+
+GOALS: Final = ("succeeded", "running", "finished")
+OBSTACLES: Final = ("blocked", "waiting")
+"""Conditions at which a wait may give up: Blocked is a refusal of the server, Waiting a pod that cannot start."""
+DELETED_CODE, TIMEOUT_CODE = 3, 124
+
+
+class Verdict(Struct, frozen=True):
+    code: int
+    text: str
+
+
+def verdict(job: JobSummary, goal: str, fail_on: Collection[str] = ()) -> Verdict | None:
+    """None: go on waiting."""
+    status = job.status
+    if status.has("Succeeded") or state(job) == "Succeeded":
+        return Verdict(0, f"{job.name}: Succeeded")
+    if status.is_finished or state(job) in ("Failed", "Interrupted", "Killed"):
+        return Verdict(0 if goal == "finished" else exit_code(status, 0) or 1, _failed(job))
+    if goal == "running" and state(job) == "Running":
+        return Verdict(0, f"{job.name}: Running")
+    return next((Verdict(1, _obstacle(job, name)) for name in fail_on if status.has(name.title())), None)
+
+
+def deleted(name: str) -> Verdict:
+    return Verdict(DELETED_CODE, f"{name} was deleted")
+
+
+def timed_out(name: str, goal: str, last: str) -> Verdict:
+    return Verdict(TIMEOUT_CODE, f"{name} is {last or 'Pending'}, not {goal}, and the time is over")
+
+
+def _failed(job: JobSummary) -> str:
+    message = _why(job.status)
+    return f"{job.name}: {state(job)}{f': {message}' if message else ''}"
+
+
+def _why(status: Status) -> str:
+    """The first line: the rest is the end of a log."""
+    failed = status.condition("Failed")
+    text = status.failure.message if status.failure else failed.message if failed else ""
+    return text.split("\n")[0]
+
+
+def _obstacle(job: JobSummary, name: str) -> str:
+    found = job.status.condition(name.title())
+    return f"{job.name}: {name.title()}: {found.message if found else ''}"

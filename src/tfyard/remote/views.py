@@ -1,0 +1,176 @@
+"""A TFJob with its pods and events, as `describe` shows it."""
+
+from datetime import datetime
+
+import msgspec
+from msgspec import Struct
+
+from tfyard import formats
+from tfyard.kube import KubeError, requests, sync_lists
+from tfyard.kube.decoding import decode
+from tfyard.kube.sync import SyncClient
+from tfyard.model import TENSORFLOW_CONTAINER, Manifest
+from tfyard.model.names import ATTEMPT, JOB_NAME, REPLICA_INDEX, REPLICA_TYPE
+from tfyard.overview.attempts import Attempt, merged
+from tfyard.overview.job_view import JobView, outputs
+
+from .events import events
+from .jobs import Found
+
+
+def view(client: SyncClient, found: Found) -> JobView:
+    """What may not be read is said in the view, and the rest is shown."""
+    unreadable: list[str] = []
+    checked = formats.check(found.manifest)
+    job = checked.job
+    tasks = [task.name for task in job.tasks()] if job else []
+    try:
+        seen = [attempt for pod in pods(client, found) for attempt in _attempts(pod)]
+    except KubeError as problem:
+        seen, unreadable = [], [*unreadable, f"pods: {problem}"]
+    try:
+        told = events(client, found, job)
+    except KubeError as problem:
+        told, unreadable = [], [*unreadable, f"events: {problem}"]
+    return JobView(
+        summary=found.summary,
+        title=f"TFJob of {found.manifest['apiVersion']}",
+        job=job,
+        problems=tuple(problem.message for problem in checked.errors),
+        attempts=tuple(merged(remembered(found.manifest), seen, tasks)),
+        events=tuple(told),
+        outputs=tuple(outputs(job)) if job else (),
+        unreadable=tuple(unreadable),
+    )
+
+
+def remembered(manifest: Manifest) -> list[Attempt]:
+    """What the operator wrote down of attempts whose pods may be gone."""
+    endings = (manifest.get("status") or {}).get("endings") or []
+    try:
+        return msgspec.convert(endings, list[Attempt])
+    except msgspec.ValidationError:  # written by somebody else
+        return []
+
+
+# --- pods
+
+
+class _Meta(Struct, frozen=True, rename="camel"):
+    name: str
+    creation_timestamp: datetime
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+    resource_version: str = ""
+
+
+class Running(Struct, frozen=True, rename="camel"):
+    started_at: datetime | None = None
+
+
+class Waiting(Struct, frozen=True):
+    reason: str = ""
+    message: str = ""
+
+
+class Terminated(Struct, frozen=True, rename="camel"):
+    exit_code: int = 0
+    reason: str = ""
+    message: str = ""
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+
+
+class State(Struct, frozen=True):
+    waiting: Waiting | None = None
+    running: Running | None = None
+    terminated: Terminated | None = None
+
+
+class ContainerStatus(Struct, frozen=True, rename="camel"):
+    name: str = ""
+    restart_count: int = 0
+    state: State = State()
+    last_state: State = State()
+
+
+class Condition(Struct, frozen=True, rename="camel"):
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    last_transition_time: datetime | None = None
+
+
+class Status(Struct, frozen=True, rename="camel"):
+    phase: str = "Pending"
+    reason: str = ""
+    conditions: tuple[Condition, ...] = ()
+    container_statuses: tuple[ContainerStatus, ...] = ()
+
+
+class Spec(Struct, frozen=True, rename="camel"):
+    node_name: str = ""
+
+
+class Pod(Struct, frozen=True):
+    metadata: _Meta
+    spec: Spec = Spec()
+    status: Status = Status()
+
+    @property
+    def task(self) -> str:
+        labels = self.metadata.labels
+        return f"{labels.get(REPLICA_TYPE, '')}-{labels.get(REPLICA_INDEX, '')}"
+
+    @property
+    def program(self) -> ContainerStatus:
+        """The container that trains."""
+        all_of_them = self.status.container_statuses or (ContainerStatus(),)
+        return next((each for each in all_of_them if each.name == TENSORFLOW_CONTAINER), all_of_them[0])
+
+
+class _Pods(Struct, frozen=True):
+    items: list[Pod] = []
+
+
+_PODS = msgspec.json.Decoder(_Pods)
+
+
+def pods(client: SyncClient, found: Found) -> list[Pod]:
+    of = requests.selecting(labels={JOB_NAME: found.name})
+    answers = sync_lists.pages(client, requests.PODS.path(found.namespace), of)
+    return [pod for answer in answers for pod in decode(_PODS, answer).items]
+
+
+def _attempts(pod: Pod) -> list[Attempt]:
+    """The present run of its program, and the one before it, if the kubelet restarted it in place."""
+    number = pod.metadata.annotations.get(ATTEMPT, "0")
+    attempt = int(number) + 1 if number.isdigit() else 1
+    program, restart = pod.program, pod.program.restart_count
+    now = _attempt(pod, program.state, attempt, restart)
+    if not program.last_state.terminated:
+        return [now]
+    return [_attempt(pod, program.last_state, attempt, restart - 1), now]
+
+
+def _attempt(pod: Pod, state: State, attempt: int, restart: int) -> Attempt:
+    ended, running, waiting = state.terminated, state.running, state.waiting
+    scheduled = next((each for each in pod.status.conditions if each.type == "PodScheduled"), Condition())
+    name = "Running" if running else "Waiting"
+    if ended:
+        name = "Failed" if ended.exit_code else "Succeeded"
+    refused = scheduled.reason if scheduled.status != "True" else ""
+    return Attempt(
+        task=pod.task,
+        attempt=attempt,
+        restart=restart,
+        state=name,
+        created=None if restart else pod.metadata.creation_timestamp,
+        scheduled=None if restart or scheduled.status != "True" else scheduled.last_transition_time,
+        started=ended.started_at if ended else running.started_at if running else None,
+        finished=ended.finished_at if ended else None,
+        exit_code=ended.exit_code if ended else None,
+        reason=ended.reason if ended else waiting.reason if waiting else refused,
+        message=ended.message if ended else waiting.message if waiting else "",
+        node=pod.spec.node_name,
+    )

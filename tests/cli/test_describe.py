@@ -1,0 +1,117 @@
+"""`tfyard describe` and `events`: of a job with pods and events on the real apiserver, and of a run."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.running import Result, tfyard
+from tests.cli.test_get import running, set_status, tfjob
+from tfyard.kube import requests
+from tfyard.kube.sync import SyncClient
+from tfyard.model.names import ATTEMPT, JOB_NAME, REPLICA_INDEX, REPLICA_TYPE
+from tfyard.remote.addresses import TFJOBS
+from tfyard.remote.events import EVENTS
+from tfyard.testing import ControlPlane, builders
+
+AT, LATER = "2026-11-16T03:00:00Z", "2026-11-16T03:10:00Z"
+
+
+def pod(index: int, attempt: int) -> dict[str, Any]:
+    labels = {JOB_NAME: "first", REPLICA_TYPE: "worker", REPLICA_INDEX: str(index)}
+    made = builders.pod(f"first-worker-{index}", labels)
+    return {**made, "metadata": {**made["metadata"], "annotations": {ATTEMPT: str(attempt)}}}
+
+
+def event(kind: str, name: str, reason: str) -> dict[str, Any]:
+    return {
+        "metadata": {"generateName": "e-"},
+        "involvedObject": {"kind": kind, "name": name},
+        "type": "Warning",
+        "reason": reason,
+        "message": f"{reason} happened",
+        "lastTimestamp": AT,
+        "count": 2,
+    }
+
+
+def fill(client: SyncClient, namespace: str) -> None:
+    client.send(requests.create(TFJOBS.path(namespace), tfjob("first")))
+    set_status(client, namespace, "first", running())
+    for index, state in enumerate(
+        ({"running": {"startedAt": LATER}}, {"terminated": {"exitCode": 137, "reason": "OOMKilled"}})
+    ):
+        client.send(requests.create(requests.PODS.path(namespace), pod(index, attempt=index)))
+        program = {"name": "tensorflow", "image": "i", "imageID": "", "ready": True, "restartCount": 0}
+        scheduled = {"type": "PodScheduled", "status": "True", "lastTransitionTime": AT}
+        status = {"conditions": [scheduled], "containerStatuses": [{**program, "state": state}]}
+        path = requests.PODS.path(namespace, f"first-worker-{index}", "status")
+        client.send(requests.patch(path, {"status": status}))
+    for kind, name in (("TFJob", "first"), ("Pod", "first-worker-1"), ("Pod", "others-worker-1")):
+        client.send(
+            requests.create(
+                EVENTS.path(namespace),
+                {
+                    **event(kind, name, f"Of{kind}"),
+                    "involvedObject": {"kind": kind, "name": name, "namespace": namespace},
+                },
+            )
+        )
+
+
+@pytest.mark.cluster
+def test_a_job_is_described_with_its_pods_and_events(
+    control_plane: ControlPlane, crds: None, namespace: str, tmp_path: Path
+) -> None:
+    with SyncClient(control_plane.admin) as client:
+        fill(client, namespace)
+
+    def run(*args: str, config: Path = control_plane.kubeconfig) -> Result:
+        return tfyard(*args, "-n", namespace, cwd=tmp_path, KUBECONFIG=str(config))
+
+    told = run("describe", "first").out
+    rows = [line.split() for line in told.splitlines() if line.startswith("  worker-")]
+    assert [row[:3] for row in rows] == [["worker-0", "1", "Running"], ["worker-1", "2", "Failed"]]
+    assert "137" in rows[1]
+    assert "OOMKilled" in rows[1]
+    assert "10m00s" in rows[0]
+    found = json.loads(run("events", "first", "-o", "json").out)
+    assert {(each["about"], each["count"]) for each in found} == {
+        ("TFJob/first", 2),
+        ("Pod/first-worker-1", 2),
+    }
+    assert "OfPod happened" in told
+    assert "# as applied" in run("describe", "first", "--spec").out
+    viewer = control_plane.write_kubeconfig(control_plane.access("viewer"), "viewer")
+    rules = [{"apiGroups": ["kubeflow.org"], "resources": ["tfjobs"], "verbs": ["get"]}]
+    _allow(control_plane, namespace, "viewer", rules)
+    half = run("describe", "first", config=viewer)
+    assert half.code == 0
+    assert [line[:9] for line in half.out.split("Not seen:\n")[1].splitlines()] == ["  pods: p", "  events:"]
+
+
+def _allow(plane: ControlPlane, namespace: str, user: str, rules: list[dict[str, Any]]) -> None:
+    root = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}"
+    role = {"metadata": {"name": user}, "rules": rules}
+    binding = {
+        "metadata": {"name": user},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": user},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}],
+    }
+    with SyncClient(plane.admin) as client:
+        client.send(requests.create(f"{root}/roles", role))
+        client.send(requests.create(f"{root}/rolebindings", binding))
+
+
+@pytest.mark.processes
+def test_a_run_is_described_in_the_same_words(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("raise SystemExit(5)")
+    assert tfyard("run", "train.py", "-q", "--worker", "2", cwd=tmp_path).code == 5
+    told = tfyard("describe", "train", "--local", cwd=tmp_path).out
+    assert "State:      Failed after " in told
+    assert [line.split()[:3] for line in told.splitlines() if line.startswith("  worker-0")] == [
+        ["worker-0", "1", "Failed"]
+    ]
+    assert "TFJobFailed" in tfyard("events", "train", "--local", "--warnings", cwd=tmp_path).out
+    assert tfyard("describe", "train", "--local", "--spec", cwd=tmp_path).out.splitlines()[1] == "name: train"

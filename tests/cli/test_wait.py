@@ -1,0 +1,89 @@
+"""`tfyard wait`: for jobs on the real apiserver, and for runs on this machine."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.cli.running import tfyard
+from tests.cli.test_get import SLOW, running, set_status, tfjob
+from tests.cli.test_main import imported
+from tfyard.kube import Access, Cluster, kubeconfig, requests
+from tfyard.kube.sync import SyncClient
+from tfyard.remote.addresses import TFJOBS
+from tfyard.testing import ControlPlane
+
+
+@contextmanager
+def waiting(plane: ControlPlane, namespace: str, *args: str) -> Iterator["subprocess.Popen[str]"]:
+    """A wait that has said what it sees."""
+    command = [sys.executable, "-m", "tfyard", "wait", "-n", namespace, *args]
+    env = {**os.environ, "KUBECONFIG": str(plane.kubeconfig)}
+    with subprocess.Popen(
+        command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stderr is not None
+        assert process.stderr.readline() == "first: Pending\n"
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+@pytest.mark.cluster
+def test_a_wait_ends_as_the_job_does(control_plane: ControlPlane, crds: None, namespace: str) -> None:
+    at = {"lastUpdateTime": "2026-11-16T03:00:00Z", "lastTransitionTime": "2026-11-16T03:00:00Z"}
+    failed = {
+        **running(),
+        "phase": "Failed",
+        "conditions": [
+            {"type": "Failed", "status": "True", "reason": "TFJobFailed", "message": "boom", **at}
+        ],
+        "failure": {"cause": "TaskFailed", "task": "worker-0", "exitCode": 7, "message": "worker-0 failed"},
+    }
+    with SyncClient(control_plane.admin) as client:
+        client.send(requests.create(TFJOBS.path(namespace), tfjob("first")))
+        with waiting(control_plane, namespace, "first") as process:
+            set_status(client, namespace, "first", running())
+            control_plane.restart("kube-apiserver")
+            client.close()
+            set_status(client, namespace, "first", failed)
+            out, err = process.communicate(timeout=60)
+        assert (process.returncode, out) == (7, "")
+        assert err.endswith("first: Failed: worker-0 failed\n")
+        client.send(requests.delete(TFJOBS.path(namespace, "first")))
+        client.send(requests.create(TFJOBS.path(namespace), tfjob("first")))
+        with waiting(control_plane, namespace, "first", "--for", "finished") as process:
+            client.send(requests.delete(TFJOBS.path(namespace, "first")))
+            client.send(requests.create(TFJOBS.path(namespace), tfjob("first")))
+            _, err = process.communicate(timeout=60)
+        assert (process.returncode, err) == (3, "first was deleted\n")
+    late = tfyard(
+        "wait", "first", "-n", namespace, "--timeout", "1s", KUBECONFIG=str(control_plane.kubeconfig)
+    )
+    assert late.code == 124
+    assert late.err.endswith("first is Pending, not succeeded, and the time is over\n")
+
+
+@pytest.mark.processes
+def test_a_wait_for_a_run_ends_with_its_code(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("raise SystemExit(5)")
+    assert tfyard("run", "train.py", "-q", cwd=tmp_path).code == 5
+    done = tfyard("wait", "train", "--local", cwd=tmp_path)
+    assert (done.code, "Failed" in done.err) == (5, True)
+    assert tfyard("wait", "train", "--local", "--for", "finished", cwd=tmp_path).code == 0
+
+
+def test_a_timeout_that_is_none_is_refused(tmp_path: Path) -> None:
+    done = tfyard("wait", "x", "--local", "--timeout", "soon", cwd=tmp_path)
+    assert (done.code, done.err.count("\n")) == (2, 1)
+
+
+def test_nothing_slow_is_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "config").write_text(kubeconfig.dump(Access(Cluster(server="http://127.0.0.1:1"))))
+    monkeypatch.chdir(tmp_path)
+    assert not SLOW & imported("wait", "x", "--kubeconfig", "config")

@@ -1,0 +1,51 @@
+from datetime import UTC, datetime
+
+import pytest
+
+from tfyard.model import Condition, Failure, Status
+from tfyard.model.summary import JobSummary
+from tfyard.overview.waiting import Verdict, verdict
+
+NOW = datetime(2026, 11, 16, tzinfo=UTC)
+RUNNING = Status(phase="Running", conditions=(Condition("Running", "True"),))
+DONE = Status(phase="Succeeded", conditions=(Condition("Succeeded", "True"),))
+LOST = Status(
+    phase="Failed",
+    conditions=(Condition("Failed", "True"),),
+    failure=Failure(cause="TaskFailed", exit_code=7, message="worker-0 failed\nTraceback"),
+)
+LATE = Status(conditions=(Condition("Failed", "True"),), failure=Failure(cause="DeadlineExceeded"))
+BLOCKED = Status(phase="Blocked", conditions=(Condition("Blocked", "True", message="exceeded quota: gpus"),))
+
+
+@pytest.mark.parametrize(
+    ("status", "goal", "code"),
+    [
+        (Status(), "running", None),
+        (RUNNING, "succeeded", None),
+        (RUNNING, "finished", None),
+        (RUNNING, "running", 0),
+        (DONE, "succeeded", 0),
+        (DONE, "running", 0),
+        (LOST, "succeeded", 7),
+        (LOST, "running", 7),
+        (LOST, "finished", 0),
+        (LATE, "succeeded", 124),
+        (Status(conditions=(Condition("Failed", "True"),)), "succeeded", 1),
+        (Status(phase="Killed"), "succeeded", 1),
+        (BLOCKED, "succeeded", None),
+    ],
+)
+def test_a_wait_ends_with_the_jobs_own_code(status: Status, goal: str, code: int | None) -> None:
+    found = verdict(JobSummary(name="a", job="a", created=NOW, status=status), goal)
+    assert (found and found.code) == code
+
+
+def test_a_refusal_ends_a_wait_that_is_told_to_give_up() -> None:
+    job = JobSummary(name="a", job="a", created=NOW, status=BLOCKED)
+    assert verdict(job, "succeeded", ["waiting", "blocked"]) == Verdict(1, "a: Blocked: exceeded quota: gpus")
+
+
+def test_only_the_first_line_of_the_failure_is_told() -> None:
+    found = verdict(JobSummary(name="a", job="a", created=NOW, status=LOST), "succeeded")
+    assert found == Verdict(7, "a: Failed: worker-0 failed")
