@@ -8,7 +8,7 @@ import msgspec
 from tests.formats.test_validation import container, old, replica, tfjob
 from tfyard import formats
 from tfyard.kube import Client, Resource, requests
-from tfyard.model import Cluster, Condition, Failure, Job, Manifest, RoleMemory, RoleStatus, Status
+from tfyard.model import Cluster, Condition, Ending, Failure, Job, Manifest, RoleMemory, RoleStatus, Status
 
 KUBEFLOW = ("v1", "v1beta2", "v1beta1", "v1alpha2", "v1alpha1")
 V1 = Resource("kubeflow.org", "v1", "tfjobs")
@@ -120,6 +120,18 @@ EVERYTHING = Status(
     tasks={"Worker": RoleMemory(attempts={"1": 3}, finished="0", retries=2)},
     cluster=Cluster(services="per-replica", domain="cluster.local", dialect="tf1"),
     failure=Failure(cause="TaskFailed", task="worker-1", exit_code=1, message="It failed."),
+    endings=(
+        Ending(
+            task="worker-1",
+            attempt=4,
+            restart=2,
+            started=NOW,
+            finished=NOW,
+            exit_code=1,
+            reason="Error",
+            message="It failed.",
+        ),
+    ),
     start_time=NOW,
     completion_time=NOW,
     observed_generation=1,

@@ -30,13 +30,28 @@ from .job import (
     tensorflow_container,
 )
 from .problem import Position, Problem, format_path
-from .status import Cluster, Condition, Failure, RoleMemory, RoleStatus, Status, TaskBackoff
-from .world import END_AT_ONCE, Group, Observed, Obstacle, Phase, Pod, ProgramEnd
+from .status import (
+    ENDINGS_PER_JOB,
+    ENDINGS_PER_TASK,
+    LAST_WORDS,
+    Cluster,
+    Condition,
+    Ending,
+    Failure,
+    RoleMemory,
+    RoleStatus,
+    Status,
+    TaskBackoff,
+)
+from .world import END_AT_ONCE, Group, Observed, Obstacle, Phase, Pod, ProgramEnd, Wait, WaitReason
 
 __all__ = [
     "CHIEF",
+    "ENDINGS_PER_JOB",
+    "ENDINGS_PER_TASK",
     "END_AT_ONCE",
     "EVALUATOR",
+    "LAST_WORDS",
     "MASTER",
     "PS",
     "ROLES",
@@ -53,6 +68,7 @@ __all__ = [
     "Delete",
     "DeleteJob",
     "Dialect",
+    "Ending",
     "Event",
     "Failure",
     "GangScheduler",
@@ -80,6 +96,8 @@ __all__ = [
     "TaskBackoff",
     "TensorBoard",
     "Urgency",
+    "Wait",
+    "WaitReason",
     "format_path",
     "tensorflow_container",
 ]

@@ -67,6 +67,27 @@ class Failure(Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=T
     message: str = ""
 
 
+LAST_WORDS = 512
+"""Characters of an ending's message at most."""
+ENDINGS_PER_TASK, ENDINGS_PER_JOB = 3, 20
+
+
+class Ending(Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True):
+    """How an attempt at a task ended without success. Pods and events are soon gone; this stays."""
+
+    task: str
+    attempt: int
+    """Which pod of the task it was, counted from 1."""
+    restart: int = 0
+    """Which restart in place of that pod's program it was; 0: its first run."""
+    started: datetime | None = None
+    finished: datetime | None = None
+    exit_code: int | None = None
+    reason: str = ""
+    message: str = ""
+    """The last lines that the program wrote, or the words of whoever ended it; the end of a longer text."""
+
+
 class Status(Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True):
     phase: str = ""
     conditions: tuple[Condition, ...] = ()
@@ -76,6 +97,8 @@ class Status(Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=Tr
     tasks: dict[str, RoleMemory] = {}
     cluster: Cluster | None = None
     failure: Failure | None = None
+    endings: tuple[Ending, ...] = ()
+    """The last ones, oldest first; of a job that goes well there are none."""
     start_time: datetime | None = None
     completion_time: datetime | None = None
     observed_generation: int | None = None

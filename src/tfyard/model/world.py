@@ -10,8 +10,19 @@ from .status import Status
 
 Phase = Literal["Pending", "Running", "Succeeded", "Failed", "Unknown"]
 ProgramEnd = Literal["", "Succeeded", "Failed"]
+WaitReason = Literal[
+    "SchedulingGated", "Unschedulable", "VolumeClaim", "Mount", "ImagePull", "Config", "Start", "CrashLoop"
+]
 END_AT_ONCE = 1
 """The activeDeadlineSeconds that ends a pod and lets it stay: the smallest that Kubernetes takes."""
+
+
+class Wait(Struct, frozen=True, gc=False):
+    """What keeps a pod from running, in the words of the scheduler or the kubelet."""
+
+    reason: WaitReason
+    message: str = ""
+    since: datetime | None = None
 
 
 class Pod(Struct, frozen=True, kw_only=True, gc=False):
@@ -32,6 +43,13 @@ class Pod(Struct, frozen=True, kw_only=True, gc=False):
     message: str = ""
     """The last lines that the program wrote before it failed."""
     reason: str = ""
+    run_started: datetime | None = None
+    run_ended: datetime | None = None
+    """Of the run that exit code, message and reason are about: the last one that ended."""
+    running_since: datetime | None = None
+    """Start of the present run of a program that was restarted in place."""
+    wait: Wait | None = None
+    """What keeps it from running, as far as that is known; None: nothing, or nobody has said it."""
     restarts: int = 0
     """How often the program was restarted in place."""
     restart_due: bool = False

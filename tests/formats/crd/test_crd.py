@@ -257,6 +257,14 @@ def test_ours_forget_nothing(crd: Manifest) -> None:
     assert missing_memory(crd) == []
 
 
+@pytest.mark.parametrize("crd", ALL, ids=["kubeflow", "tensorflow"])
+def test_the_endings_that_a_status_keeps_are_bounded(crd: Manifest) -> None:
+    for version in crd["spec"]["versions"]:
+        endings = version["schema"]["openAPIV3Schema"]["properties"]["status"]["properties"]["endings"]
+        assert endings["maxItems"] == 20
+        assert endings["items"]["properties"]["message"]["maxLength"] == 512
+
+
 def test_upstreams_forgets_what_we_must_remember() -> None:
     missing = missing_memory(UPSTREAM)
     for field in ("phase", "tasks", "cluster", "failure", "observedGeneration", "replicaStatuses.*.ready"):

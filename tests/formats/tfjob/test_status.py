@@ -5,7 +5,7 @@ import pytest
 
 from tfyard import formats
 from tfyard.errors import Invalid
-from tfyard.model import Cluster, Condition, Failure, RoleMemory, RoleStatus, Status, format_path
+from tfyard.model import Cluster, Condition, Ending, Failure, RoleMemory, RoleStatus, Status, format_path
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 FULL = Status(
@@ -15,6 +15,7 @@ FULL = Status(
     tasks={"Worker": RoleMemory(attempts={"3": 2}, finished="0-1,7", retries=1)},
     cluster=Cluster(services="per-replica", domain="cluster.local", dialect="tf1"),
     failure=Failure(cause="TaskFailed", task="worker-3", exit_code=1, message="x"),
+    endings=(Ending(task="worker-3", attempt=2, finished=NOW, exit_code=1, message="x"),),
     start_time=NOW,
     observed_generation=4,
 )

@@ -1,25 +1,26 @@
 """The schema of the status: every field that we write must be listed, or the API server drops it silently."""
 
-from tfyard.model import Manifest, Status
+from tfyard.model import ENDINGS_PER_JOB, LAST_WORDS, Manifest, Status
 
 from . import schema
 from .schema import OPEN, Schema
 
 _TEXTS = {
-    "phase": "State of the job: Created, Blocked, Running, Restarting, Suspended, Succeeded or Failed.",
+    "phase": "State of the job: Created, Waiting, Blocked, Running, Restarting, Suspended, Succeeded or Failed.",
     "conditions": "Conditions of the job, each with a reason and times.",
     "replicaStatuses": "Number of tasks of each role that run, have succeeded and have failed.",
     "restarts": "Restarts of all roles that count against backoffLimit.",
     "tasks": "What the operator must remember of tasks whose pods are deleted.",
     "cluster": "How the tasks find each other; decided once and then kept.",
     "failure": "Why the job failed.",
+    "endings": "How the last attempts that did not succeed ended, oldest first: 3 of each task, 20 in all.",
     "startTime": "When the operator first reconciled the job.",
     "completionTime": "When the job ended.",
     "observedGeneration": "Generation of the spec that this status describes.",
 }
 _PARTS = {
     "conditions": {
-        "type": "Created, Running, Restarting, Suspended, Succeeded, Failed or Blocked.",
+        "type": "Created, Running, Restarting, Suspended, Succeeded, Failed, Waiting or Blocked.",
         "status": "True or False.",
         "reason": "Why, in one word.",
         "message": "Why, in a sentence.",
@@ -55,6 +56,16 @@ _PARTS = {
         "exitCode": "The exit code of its program.",
         "message": "Why, in a sentence.",
     },
+    "endings": {
+        "task": "The task, such as worker-3.",
+        "attempt": "Which pod of the task it was, counted from 1.",
+        "restart": "Which restart in place of that pod's program it was; 0 is its first run.",
+        "started": "When the program of the attempt started.",
+        "finished": "When it ended.",
+        "exitCode": "The exit code of its program.",
+        "reason": "Why, in one word.",
+        "message": "The last lines that the program wrote, or who ended it and why.",
+    },
 }
 _UPSTREAM: dict[str, Schema] = {
     "lastReconcileTime": {
@@ -75,6 +86,8 @@ def described() -> Schema:
     found = _tolerant(schema.of(Status))
     properties = {name: _described(name, part) for name, part in found["properties"].items()}
     properties["restarts"]["default"] = 0  # we store no zeros, and a table shows one
+    endings = schema.within(properties["endings"], ("*", "message"), {"maxLength": LAST_WORDS})
+    properties["endings"] = {**endings, "maxItems": ENDINGS_PER_JOB}
     text = "State of the job; written by the operator."
     return {**found, **_ONE_OWNER, "description": text, "properties": {**properties, **_UPSTREAM}}
 
