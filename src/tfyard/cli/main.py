@@ -17,6 +17,7 @@ COMMANDS = {
     "get": "List jobs of a cluster and runs on this machine, or show some of them.",
     "describe": "Say how a job is: state, attempts at its tasks, outputs, conditions, events.",
     "events": "Print the events of a job and of its pods.",
+    "logs": "Print the logs of a job's tasks, and follow them until it ends.",
     "wait": "Wait until a job has succeeded, runs, or is over.",
     "render": "Write a job as Kubernetes manifests, with or without an operator.",
     "template": "Render Jinja templates for single and distributed jobs, or write them for editing.",

@@ -56,11 +56,17 @@ def remembered(manifest: Manifest) -> list[Attempt]:
 # --- pods
 
 
+class Owner(Struct, frozen=True):
+    uid: str = ""
+
+
 class _Meta(Struct, frozen=True, rename="camel"):
     name: str
     creation_timestamp: datetime
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
+    uid: str = ""
+    owner_references: tuple[Owner, ...] = ()
     resource_version: str = ""
 
 
@@ -98,6 +104,7 @@ class Condition(Struct, frozen=True, rename="camel"):
     type: str = ""
     status: str = ""
     reason: str = ""
+    message: str = ""
     last_transition_time: datetime | None = None
 
 
