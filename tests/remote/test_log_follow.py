@@ -84,6 +84,8 @@ async def test_no_line_is_lost_or_doubled_over_broken_connections_and_restarts(
             for break_it in (relay.cut, relay.half_close, relay.cut):
                 break_it()
                 await seen.has("worker-0", len(seen.lines["worker-0"]) + 20)
+            await box.restart_server(after=0.5)
+            await seen.has("worker-0", len(seen.lines["worker-0"]) + 20)
             relay.freeze()
             await asyncio.sleep(PACE.idle + 0.5)
             relay.thaw()

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from tfyard.cli.screen import colours
 from tfyard.formats.loglines import without_colours
-from tfyard.node.logs import LONGEST_LINE, clean_lines
+from tfyard.node.logs import LONGEST_LINE, SCREEN_LINE, clean_lines
 from tfyard.overview.log_grep import Grep
 from tfyard.overview.log_lines import Lines, LogEvent, Said, Start
 from tfyard.overview.log_times import clock, relative
@@ -123,7 +123,7 @@ class Printer:
             return
         sys.stdout.flush()
         label = self._name(said.start, TOOL) if said.start else "tfyard: "
-        first, *rest = without_colours(said.text).split("\n")
+        first, *rest = without_colours(clean_lines(said.text.encode(), SCREEN_LINE)).split("\n")
         click.echo("\n".join([label + first, *(f"    {line}" for line in rest)]), err=True)
 
     def _label(self, start: Start, mark: str) -> str:

@@ -11,7 +11,7 @@ from msgspec import Raw, Struct
 
 from tfyard import formats
 from tfyard.errors import Invalid
-from tfyard.kube import Access, Changed, Client, Kind, Removed, Snapshot, list_all, requests, watch
+from tfyard.kube import Access, Changed, Client, Kind, KubeError, Removed, Snapshot, list_all, requests, watch
 from tfyard.model import Ending, Status
 from tfyard.model.names import JOB_NAME
 from tfyard.model.summary import JobSummary
@@ -233,7 +233,7 @@ class Following:
 
     async def _list_pods(self) -> None:
         """When the job has ended: the watch on its pods may be a moment behind."""
-        with suppress(TimeoutError):
+        with suppress(TimeoutError, KubeError):
             async with asyncio.timeout(self._world.pace.grace):
                 self._snapshot((await list_all(self._client, _PODS, *self._pods())).items)
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tfyard.kube import Client, Forbidden, KubeError, NotFound, Refused, Transient
+from tfyard.kube import Client, Forbidden, KubeError, NotFound, Refused, Transient, Unauthorized
 from tfyard.model import Ending
 from tfyard.model.backoff import Backoff
 from tfyard.overview import log_words
@@ -162,8 +162,8 @@ class Tail:
         return pod is None or pod_starts.is_over(pod, self._start)
 
     async def _refused(self, problem: Refused) -> None:
-        """403 from a server that answered before is one that restarts; 400: the container is not ready."""
-        is_fatal = isinstance(problem, Forbidden) and not self._world.has_read
+        """401 and 403 from a server that answered before is one that restarts; 400: the container is not ready."""
+        is_fatal = isinstance(problem, Forbidden | Unauthorized) and not self._world.has_read
         if is_fatal:
             raise problem
         self._backoff = self._backoff.next()

@@ -75,13 +75,14 @@ class LogRequest(Struct, frozen=True, kw_only=True):
     """`since`: RFC 3339, in whole seconds."""
 
     pod: str
+    container: str
     since: str = ""
     tail: int | None = None
     previous: bool = False
     follow: bool = False
 
     def at(self, namespace: str) -> Request:
-        query = {"container": TENSORFLOW_CONTAINER, "timestamps": "true"}
+        query = {"container": self.container, "timestamps": "true"}
         if self.since:
             query["sinceTime"] = self.since
         if self.tail is not None:
@@ -93,4 +94,10 @@ class LogRequest(Struct, frozen=True, kw_only=True):
 def first_request(pod: Pod, start: Start, wanted: Wanted) -> LogRequest:
     since = f"{wanted.since:%Y-%m-%dT%H:%M:%SZ}" if wanted.since else ""
     previous = pod.program.restart_count > start.restart
-    return LogRequest(pod=pod.metadata.name, since=since, tail=wanted.tail, previous=previous)
+    return LogRequest(
+        pod=pod.metadata.name,
+        container=pod.program.name or TENSORFLOW_CONTAINER,
+        since=since,
+        tail=wanted.tail,
+        previous=previous,
+    )

@@ -60,7 +60,7 @@ class Owner(Struct, frozen=True):
     uid: str = ""
 
 
-class _Meta(Struct, frozen=True, rename="camel"):
+class Meta(Struct, frozen=True, rename="camel"):
     name: str
     creation_timestamp: datetime
     labels: dict[str, str] = {}
@@ -120,7 +120,7 @@ class Spec(Struct, frozen=True, rename="camel"):
 
 
 class Pod(Struct, frozen=True):
-    metadata: _Meta
+    metadata: Meta
     spec: Spec = Spec()
     status: Status = Status()
 
