@@ -133,6 +133,22 @@ def test_every_command_line_of_the_readme_and_of_the_page_on_running_works(story
     assert done.stdout
 
 
+TERMINAL = re.findall(
+    r"^\$ (tfyard .*?)(?: > .*)?$",
+    "".join(blocks((DOCS / "terminal.md").read_text(encoding="utf-8"), "console")),
+    re.MULTILINE,
+)
+
+
+@pytest.mark.parametrize("line", TERMINAL)
+def test_tfyard_understands_every_command_line_of_the_page_on_the_terminal(line: str) -> None:
+    """What they print is tested with a cluster, in tests/cli."""
+    name, *args = shlex.split(line)[1:]
+    command = tfyard.get_command(click.Context(tfyard), name)
+    assert command is not None
+    assert command.make_context(name, args).args == []
+
+
 def test_the_page_of_versions_names_each_with_its_defaults() -> None:
     page = (DOCS / "versions.md").read_text(encoding="utf-8")
     rows = {line.split("`")[1]: line for line in page.splitlines() if re.match(r"\| `\w+\.org/", line)}

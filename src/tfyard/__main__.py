@@ -7,7 +7,7 @@ import signal
 import sys
 
 
-def main() -> None:
+def main(program: str = "tfyard") -> None:
     """The garbage collector is off while modules are imported: it would find nothing, and take a quarter of a
     short command's time. `cli.main` turns it on when the command is imported. Ctrl-C ends us silently; a command
     that has something to stop handles the signal itself."""
@@ -16,11 +16,16 @@ def main() -> None:
     from tfyard.cli.main import main as run
 
     try:
-        run()
+        run(program)
     except SystemExit as end:
         if isinstance(end.code, int | None) and _is_plain():
             _leave(end.code or 0)
         raise
+
+
+def kubectl_plugin() -> None:
+    """`kubectl tfyard ...`: kubectl starts the program `kubectl-tfyard`."""
+    main("kubectl tfyard")
 
 
 def _is_plain() -> bool:

@@ -13,12 +13,30 @@ from tfyard.kube.sync import SyncClient
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+def _contexts(context: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
+    from tfyard.cli import offers
+
+    return offers.contexts(context, incomplete)
+
+
+def _namespaces(context: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
+    from tfyard.cli import offers
+
+    return offers.namespaces(context, incomplete)
+
+
 def cluster_options(command: F) -> F:
     """--kubeconfig, --context, --as, --as-group; `access` makes them into an Access."""
     for option in reversed(
         (
             click.option("--kubeconfig", default="", metavar="FILE", help="Default: as kubectl."),
-            click.option("--context", default="", metavar="NAME", help="Context of the kubeconfig."),
+            click.option(
+                "--context",
+                default="",
+                metavar="NAME",
+                shell_complete=_contexts,
+                help="Context of the kubeconfig.",
+            ),
             click.option("--as", "as_user", default="", metavar="USER", help="Act as another user."),
             click.option(
                 "--as-group", "as_groups", multiple=True, metavar="GROUP", help="And as these groups."
@@ -29,12 +47,18 @@ def cluster_options(command: F) -> F:
     return command
 
 
-def job_options(command: F) -> F:
-    """The options of `cluster_options`, and -n, --local, --request-timeout; `connect` takes their values."""
+def namespace_options(command: F) -> F:
+    """The options of `cluster_options`, and -n, --request-timeout; `connect` takes their values."""
     for option in reversed(
         (
-            click.option("-n", "--namespace", default="", metavar="NAME", help="Default: the context's."),
-            click.option("--local", is_flag=True, help="Only runs on this machine."),
+            click.option(
+                "-n",
+                "--namespace",
+                default="",
+                metavar="NAME",
+                shell_complete=_namespaces,
+                help="Default: the context's.",
+            ),
             click.option(
                 "--request-timeout",
                 type=click.FloatRange(min=0, min_open=True),
@@ -49,8 +73,15 @@ def job_options(command: F) -> F:
     return cluster_options(command)
 
 
+def job_options(command: F) -> F:
+    """The options of commands about a job, wherever it runs: those of `namespace_options`, and --local."""
+    return namespace_options(
+        click.option("--local", is_flag=True, help="Only runs on this machine.")(command)
+    )
+
+
 def connect(options: Mapping[str, Any]) -> SyncClient:
-    """With the values of `job_options`."""
+    """With the values of `namespace_options`."""
     found = access(*(options[name] for name in ("kubeconfig", "context", "as_user", "as_groups")))
     if options.get("namespace"):
         found = replace(found, namespace=options["namespace"])

@@ -5,14 +5,14 @@ from typing import Any
 
 import click
 
-from tfyard.cli import cluster, target
+from tfyard.cli import cluster, offers, target
 from tfyard.overview.job_view import JobView, lines
 
 GIVEN = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 @click.command("describe")
-@click.argument("name", metavar="JOB", shell_complete=target.complete_jobs)
+@click.argument("name", metavar="JOB", shell_complete=offers.jobs)
 @click.option("--spec", is_flag=True, help="Print the job as it was given and as it is applied, instead.")
 @cluster.job_options
 def command(name: str, spec: bool, **options: Any) -> None:

@@ -5,13 +5,13 @@ from typing import Any
 
 import click
 
-from tfyard.cli import cluster, target
+from tfyard.cli import cluster, offers, target
 from tfyard.overview import table
 from tfyard.overview.job_view import EVENT_COLUMNS, ToldEvent, event_rows
 
 
 @click.command("events")
-@click.argument("name", metavar="JOB", shell_complete=target.complete_jobs)
+@click.argument("name", metavar="JOB", shell_complete=offers.jobs)
 @click.option("--warnings", is_flag=True, help="Only warnings.")
 @click.option(
     "-o", "--output", type=click.Choice(["table", "json"]), default="table", help="A table, or JSON."

@@ -8,7 +8,7 @@ from typing import Any
 import click
 from msgspec import Struct
 
-from tfyard.cli import cluster, target
+from tfyard.cli import cluster, offers, target
 from tfyard.cli.output import OUTPUT, Output, print_objects, without_managed_fields
 from tfyard.errors import TfyardError
 from tfyard.model import Manifest
@@ -17,7 +17,7 @@ from tfyard.overview import job_table, table
 
 
 @click.command("get")
-@click.argument("names", metavar="[JOB]...", nargs=-1, shell_complete=target.complete_jobs)
+@click.argument("names", metavar="[JOB]...", nargs=-1, shell_complete=offers.jobs)
 @click.option("-A", "--all-namespaces", is_flag=True, help="Of all namespaces.")
 @click.option("-l", "--selector", default="", metavar="K=V", help="Only TFJobs with these labels.")
 @click.option("-w", "--watch", is_flag=True, help="Print each change, until Ctrl-C.")
@@ -60,10 +60,10 @@ def command(names: tuple[str, ...], output: Output, watch: bool, **options: Any)
 
 
 class Item(Struct, frozen=True):
-    """One job: its row, what `-o name` prints of it, and the object if it was asked for."""
+    """One job: what `-o name` prints of it, and its row or the whole object, whichever is printed."""
 
-    row: JobSummary
     title: str
+    row: JobSummary | None = None
     manifest: Manifest | None = None
 
 
@@ -77,7 +77,7 @@ def _print_all(output: Output, options: Mapping[str, Any]) -> Failures:
             items += _of_cluster(output, options)
         except TfyardError as problem:
             failures.append(problem)
-    if _wants_runs(options):
+    if target.wants_runs(options):
         items += _of_runs(output)
     if items or (output.needs_objects and not failures):
         show(items, output, options, single=False)
@@ -107,7 +107,7 @@ def show(items: Sequence[Item], output: Output, options: Mapping[str, Any], sing
     elif output.form == "name":
         click.echo("\n".join(item.title for item in items))
     else:
-        rows = _rows([item.row for item in items], output, options)
+        rows = _rows([item.row for item in items if item.row], output, options)
         click.echo("\n".join(table.lines(rows[1:] if options["no_headers"] else rows)))
 
 
@@ -126,13 +126,8 @@ def _of_cluster(output: Output, options: Mapping[str, Any]) -> list[Item]:
         namespace = "" if options["all_namespaces"] else client.access.namespace
         scope = jobs.Scope(namespace, options["selector"])
         if output.needs_objects:
-            return [Item(each.summary, each.title, each.manifest) for each in jobs.manifests(client, scope)]
-        return [Item(each.job, each.title) for each in jobs.summaries(client, scope)]
-
-
-def _wants_runs(options: Mapping[str, Any]) -> bool:
-    chosen = options["namespace"] or options["selector"]
-    return (options["local"] or not chosen) and target.has_runs()
+            return [Item(each.title, manifest=each.manifest) for each in jobs.manifests(client, scope)]
+        return [Item(each.title, each.job) for each in jobs.summaries(client, scope)]
 
 
 def _of_runs(output: Output) -> list[Item]:
@@ -141,18 +136,18 @@ def _of_runs(output: Output) -> list[Item]:
     found = runs.summaries(datetime.now(UTC))
     if output.needs_objects:
         return [_item(target.LocalRun(*runs.find(each.name)), output) for each in found]
-    return [Item(each, f"run/{each.name}") for each in found]
+    return [Item(f"run/{each.name}", each) for each in found]
 
 
 def _item(found: target.Target, output: Output) -> Item:
     if isinstance(found, target.ClusterJob):
         found.client.close()
-        return Item(found.found.summary, found.found.title, found.found.manifest)
+        return Item(found.found.title, found.found.summary, found.found.manifest)
     from tfyard.local import runs
 
     row = runs.summary(found.directory, found.record)
     manifest = runs.manifest(found.directory, found.record) if output.needs_objects else None
-    return Item(row, f"run/{row.name}", manifest)
+    return Item(f"run/{row.name}", row, manifest)
 
 
 def _nothing(options: Mapping[str, Any]) -> str:

@@ -71,7 +71,7 @@ class _Printer:
         self._is_wide = output.form == "wide"
         self._has_headers = not options["no_headers"]
         self._namespaced = options["all_namespaces"] or (
-            cluster.is_configured(options) and not options["local"] and _watches_runs(options)
+            cluster.is_configured(options) and not options["local"] and target.wants_runs(options)
         )
         self._widths: list[int] = []
 
@@ -129,13 +129,8 @@ def _gone(job: JobSummary) -> JobSummary:
     return replace(job, status=replace(job.status, phase="Deleted"))
 
 
-def _watches_runs(options: Mapping[str, Any]) -> bool:
-    chosen = options["namespace"] or options["selector"]
-    return (options["local"] or not chosen) and target.has_runs()
-
-
 def _run_sources(options: Mapping[str, Any]) -> list[Source]:
-    return [_watch_runs] if _watches_runs(options) else []
+    return [_watch_runs] if target.wants_runs(options) else []
 
 
 def _watch_runs(put: Callable[[News], None]) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from msgspec import Struct
 
-from tfyard.cli import cluster, target
+from tfyard.cli import cluster, offers, target
 from tfyard.errors import Usage
 
 if TYPE_CHECKING:
@@ -49,8 +49,8 @@ class Options(Struct, frozen=True):
 
 
 @click.command("logs", cls=_LogsCommand)
-@click.argument("name", metavar="JOB", shell_complete=target.complete_jobs)
-@click.argument("words", metavar="[TASK|ROLE]...", nargs=-1)
+@click.argument("name", metavar="JOB", shell_complete=offers.jobs)
+@click.argument("words", metavar="[TASK|ROLE]...", nargs=-1, shell_complete=offers.tasks)
 @click.option("-f", "--follow", is_flag=True, help="Go on until the job ends, and end with its exit code.")
 @click.option("--tail", type=int, default=-1, metavar="N", help="Only the last N lines of each task.")
 @click.option("--since", default="", metavar="TIME|restart", help="10m, 2h, or since the last restart.")

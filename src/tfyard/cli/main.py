@@ -4,11 +4,15 @@ import gc
 import os
 import sys
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 import click
 
 from tfyard import __version__
 from tfyard.errors import Invalid, TfyardError
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 MAX_WIDTH = 100
 COMMANDS = {
@@ -19,6 +23,9 @@ COMMANDS = {
     "events": "Print the events of a job and of its pods.",
     "logs": "Print the logs of a job's tasks, and follow them until it ends.",
     "wait": "Wait until a job has succeeded, runs, or is over.",
+    "top": "Show what tasks use, how far they are and how fast.",
+    "metrics": "Print the metrics of a training as a curve, a table or a picture.",
+    "doctor": "Look whether a cluster can run jobs, and say what to do if it cannot.",
     "render": "Write a job as Kubernetes manifests, with or without an operator.",
     "template": "Render Jinja templates for single and distributed jobs, or write them for editing.",
     "notebook": "Write the manifests of a Jupyter server for a job.",
@@ -31,6 +38,7 @@ COMMANDS = {
     "init": "Write a commented job file to start from.",
     "dev": "Run a real Kubernetes on this machine, without containers and without root.",
     "operator": "Run the operator that reconciles the TFJobs of a cluster.",
+    "completion": "Print a script that completes commands and names of jobs in your shell.",
     "version": "Print the version.",
 }
 
@@ -56,6 +64,15 @@ class _Commands(click.Group):
             ctx.fail(f"unknown command {args[0]!r}; {did_you_mean(args[0], COMMANDS)}")
         return super().resolve_command(ctx, args)
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem]":
+        """Not by click's own way, which imports every command."""
+        from click.shell_completion import CompletionItem
+
+        if incomplete.startswith("-"):
+            return click.Command.shell_complete(self, ctx, incomplete)
+        found = COMMANDS.items()
+        return [CompletionItem(name, help=text) for name, text in found if name.startswith(incomplete)]
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
@@ -80,12 +97,12 @@ def tfyard() -> None:
     """
 
 
-def main() -> None:
+def main(program: str = "tfyard") -> None:
     """Our own errors end in one clear line and their own exit code, never in a traceback."""
     _open_streams()
     try:
         try:
-            tfyard(prog_name="tfyard")
+            tfyard(prog_name=program, complete_var="_TFYARD_COMPLETE")
         finally:
             sys.stdout.flush()
     except OSError as error:  # a full disk, a folder that may not be read

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 import msgspec
 
+from tfyard.cli import offers
 from tfyard.cli.screen.summary import columns, summary
 from tfyard.formats.loglines import storable, without_colours
 from tfyard.local import runs
@@ -35,7 +36,7 @@ def command(context: click.Context, output: str) -> None:
 
 
 @command.command("show")
-@click.argument("name", metavar="RUN")
+@click.argument("name", metavar="RUN", shell_complete=offers.runs)
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", help="Text, or JSON.")
 def show(name: str, output: str) -> None:
     """Show how a run went: outcome per task, why it failed, the loss. RUN is the name of the run or of its job,
@@ -56,7 +57,7 @@ def _print_json(value: object) -> None:
 
 
 @command.command("rm")
-@click.argument("names", metavar="RUN...", nargs=-1, required=True)
+@click.argument("names", metavar="RUN...", nargs=-1, required=True, shell_complete=offers.runs)
 def remove(names: tuple[str, ...]) -> None:
     """Remove runs and their logs. The volumes of their jobs stay."""
     for name in names:
@@ -64,8 +65,8 @@ def remove(names: tuple[str, ...]) -> None:
 
 
 @command.command("logs")
-@click.argument("name", metavar="RUN")
-@click.argument("task", required=False)
+@click.argument("name", metavar="RUN", shell_complete=offers.runs)
+@click.argument("task", required=False, shell_complete=offers.tasks)
 @click.option(
     "--raw", is_flag=True, help="The bytes that the tasks wrote, with whatever they do to a terminal."
 )

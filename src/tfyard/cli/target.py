@@ -58,6 +58,10 @@ def find(name: str, options: Mapping[str, Any]) -> Target:
     return target
 
 
+def name_of(found: Target) -> str:
+    return found.found.name if isinstance(found, ClusterJob) else found.record.name
+
+
 def say(text: str) -> None:
     """What is no data goes to stderr."""
     click.echo(f"tfyard: {text}", err=True)
@@ -113,7 +117,7 @@ def _latest(options: Mapping[str, Any]) -> Target:
 
 
 def _newest_run() -> LocalRun | None:
-    return max(_runs(), key=_started, default=None)
+    return max(all_runs(), key=_started, default=None)
 
 
 def _started(run: LocalRun) -> datetime:
@@ -122,11 +126,11 @@ def _started(run: LocalRun) -> datetime:
 
 def _run_called(name: str) -> LocalRun | None:
     """The newest run of that name or of a job of that name; not one whose name only begins so."""
-    fitting = [run for run in _runs() if name in (run.record.name, run.record.job)]
+    fitting = [run for run in all_runs() if name in (run.record.name, run.record.job)]
     return max(fitting, key=_started, default=None)
 
 
-def _runs() -> list[LocalRun]:
+def all_runs() -> list[LocalRun]:
     if not has_runs():
         return []
     from tfyard.backends.local import run_directory
@@ -134,38 +138,12 @@ def _runs() -> list[LocalRun]:
     return [LocalRun(run, record) for run in run_directory.all_runs() if (record := run.load()) is not None]
 
 
+def wants_runs(options: Mapping[str, Any]) -> bool:
+    """Whether a list has runs: namespaces and labels choose among the jobs of a cluster."""
+    chosen = options["namespace"] or options["selector"]
+    return (options["local"] or not chosen) and has_runs()
+
+
 def has_runs() -> bool:
     """Told without importing what reads them."""
     return os.path.isdir(os.path.join(os.environ.get("TFYARD_HOME") or ".tfyard", "runs"))  # noqa: PTH112, PTH118
-
-
-def complete_jobs(context: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
-    """Names for the shell: of TFJobs and of runs. What cannot be asked quickly offers nothing, silently: a message
-    would stand in the middle of what is being typed."""
-    options = {**NO_OPTIONS, **{key: value for key, value in context.params.items() if value is not None}}
-    names = {run.record.name for run in _runs()} | ({LATEST} if incomplete.startswith("@") else set())
-    if not options["local"] and cluster.is_configured(options):
-        names |= _cluster_names(options)
-    return sorted(name for name in names if name.startswith(incomplete))
-
-
-NO_OPTIONS: Mapping[str, Any] = {
-    "kubeconfig": "",
-    "context": "",
-    "as_user": "",
-    "as_groups": (),
-    "namespace": "",
-    "local": False,
-    "request_timeout": 2.0,
-}
-
-
-def _cluster_names(options: Mapping[str, Any]) -> set[str]:
-    from tfyard.remote import jobs
-
-    try:
-        with cluster.connect({**options, "request_timeout": 2.0}) as client:
-            scope = jobs.Scope("" if options.get("all_namespaces") else client.access.namespace)
-            return {each.job.name for each in jobs.summaries(client, scope)}
-    except TfyardError:
-        return set()

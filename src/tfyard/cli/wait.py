@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import click
+from msgspec.structs import replace
 
-from tfyard.cli import cluster, target
+from tfyard.cli import cluster, offers, target
 from tfyard.errors import Usage
 from tfyard.model.summary import JobSummary
 from tfyard.overview import job_table, waiting
@@ -18,7 +19,7 @@ LOOK_EVERY = 0.5
 
 
 @click.command("wait")
-@click.argument("name", metavar="JOB", shell_complete=target.complete_jobs)
+@click.argument("name", metavar="JOB", shell_complete=offers.jobs)
 @click.option(
     "--for",
     "goal",
@@ -54,12 +55,12 @@ def command(name: str, goal: str, timeout: str, fail_on: tuple[str, ...], **opti
 
 
 def _wait(found: target.Target, goal: str, fail_on: tuple[str, ...], deadline: float) -> waiting.Verdict:
-    last, name = "", _name(found)
+    last, name = "", target.name_of(found)
     for job in _states(found, deadline):
         if job is None:
             return waiting.deleted(name)
         if over := waiting.verdict(job, goal, fail_on):
-            return over
+            return _with_own_code(over, found)
         now = job_table.state(job) or "Pending"
         if now != last:
             click.echo(f"{name}: {now}", err=True)
@@ -67,8 +68,10 @@ def _wait(found: target.Target, goal: str, fail_on: tuple[str, ...], deadline: f
     return waiting.timed_out(name, goal, last)
 
 
-def _name(found: target.Target) -> str:
-    return found.found.name if isinstance(found, target.ClusterJob) else found.record.name
+def _with_own_code(over: waiting.Verdict, found: target.Target) -> waiting.Verdict:
+    """A run knows what it ended with, also if it was interrupted."""
+    record = found.directory.load() if isinstance(found, target.LocalRun) else None
+    return replace(over, code=record.exit_code) if over.code and record and record.exit_code else over
 
 
 def _states(found: target.Target, deadline: float) -> Iterator[JobSummary | None]:

@@ -141,17 +141,30 @@ def dump(access: Access, name: str = "tfyard") -> str:
 
 def load(environ: Mapping[str, str], path: str = "", context: str = "") -> Access:
     """What kubectl would use here. The environment is an argument, so that tests need not change ours."""
-    if path and not Path(path).is_file():
-        raise BadKubeconfig(f"{path}: no such file")
-    home = Path(environ.get("HOME") or Path.home())
-    named = [path] if path else [part for part in environ.get("KUBECONFIG", "").split(":") if part]
-    files = [Path(part) for part in named] or [home / ".kube" / "config"]
-    config = merge(parse(file.read_text(), file.parent) for file in files if file.is_file())
+    files = _files(environ, path)
+    config = _merged(files)
     if not config.contexts and not context and environ.get("KUBERNETES_SERVICE_HOST"):
         return in_cluster(environ)
     if not config.contexts:
         raise BadKubeconfig(f"no kubeconfig in {', '.join(map(str, files))}, and we run in no Pod")
     return choose(config, context)
+
+
+def contexts(environ: Mapping[str, str], path: str = "") -> list[str]:
+    """The names that `context` may be."""
+    return sorted(_merged(_files(environ, path)).contexts)
+
+
+def _files(environ: Mapping[str, str], path: str) -> list[Path]:
+    if path and not Path(path).is_file():
+        raise BadKubeconfig(f"{path}: no such file")
+    home = Path(environ.get("HOME") or Path.home())
+    named = [path] if path else [part for part in environ.get("KUBECONFIG", "").split(":") if part]
+    return [Path(part) for part in named] or [home / ".kube" / "config"]
+
+
+def _merged(files: list[Path]) -> Config:
+    return merge(parse(file.read_text(), file.parent) for file in files if file.is_file())
 
 
 def in_cluster(environ: Mapping[str, str], folder: Path = SERVICE_ACCOUNT) -> Access:

@@ -77,9 +77,12 @@ class SyncClient:
                     raise  # who waited for the whole timeout need not wait for it again
                 time.sleep(max(problem.retry_after or 0.0, 0.0) + backoff.delay(random.random()))
 
-    def lines(self, request: Request) -> Iterator[bytes]:
-        """Of an answer that goes on, such as a watch. Nothing else can be asked meanwhile."""
+    def lines(self, request: Request, silence: float) -> Iterator[bytes]:
+        """Of an answer that goes on, such as a watch: it begins within the client's timeout, and may then pause
+        for `silence` seconds. Nothing else can be asked meanwhile."""
         response = self._open(request)
+        if self._connection is not None and self._connection.sock is not None:
+            self._connection.sock.settimeout(silence)
         try:
             if response.status >= 400:
                 raise build_error(response.status, response.read(), _retry_after(response))

@@ -30,8 +30,8 @@ T = TypeVar("T", bound=Versioned)
 
 PAGE = "500"
 ONE_WATCH = 25.0
-"""Seconds that one request asks to be served: less than the client's timeout, so that a quiet server and a dead
-one can be told apart."""
+"""Seconds that one request asks to be served at most. A server that is silent for longer is dead, not quiet."""
+DEAD = ONE_WATCH + 5.0
 BACKOFF = Backoff(first=0.5, longest=10.0, jitter=0.5)
 
 
@@ -109,7 +109,7 @@ def _events(
     client: SyncClient, kind: Kind[T], path: str, query: Query
 ) -> Iterator[Added[T] | Modified[T] | Deleted[T] | Bookmark]:
     started = time.monotonic()
-    for line in client.lines(get(path, query)):
+    for line in client.lines(get(path, query), DEAD):
         event = decode(kind.event, line)
         if isinstance(event, Trouble):
             raise from_status(event.object)

@@ -4,13 +4,14 @@ import time
 from collections.abc import Callable, Iterable
 from re import Pattern
 
-from msgspec.structs import asdict, replace
+from msgspec.structs import asdict
 
 from tfyard.backends.local.run_directory import RunDirectory
 from tfyard.formats.loglines import COUNTS, Reading, read_line, read_lines, storable
 from tfyard.model import run_events
 from tfyard.node.logs import Follower, Found, Lines, Skipped
 from tfyard.node.node import ContainerStarted
+from tfyard.overview.epochs import Epochs
 
 
 class LogReader:
@@ -27,11 +28,10 @@ class LogReader:
         self._directory, self._watch, self._pattern = directory, watch, pattern
         self._for_screen = for_screen
         self._followers: dict[ContainerStarted, Follower] = {}
-        self._epochs: dict[str, Reading] = {}
-        """Log name -> where in which epoch it is."""
+        self._epochs = Epochs()
 
     def open(self, started: ContainerStarted) -> None:
-        self._epochs.pop(started.log_name, None)
+        self._epochs.forget(started.log_name)
         self._followers[started] = Follower(started.log_name, started.log, for_screen=self._for_screen)
 
     def close(self, started: ContainerStarted) -> None:
@@ -52,35 +52,17 @@ class LogReader:
             else:
                 self._watch(run_events.Unfinished(item.source, item.text))
                 if item.is_rewritten and (reading := read_line(item.text, self._pattern)):
-                    self._emit_metric(item.source, self._in_epoch(item.source, reading), unfinished=True)
+                    self._emit_metric(item.source, self._epochs.place(item.source, reading), unfinished=True)
 
     def _emit_lines(self, lines: Lines) -> None:
         self._watch(run_events.Log(lines.source, lines.text))
-        readings = [self._in_epoch(lines.source, r) for r in read_lines(lines.text, self._pattern)]
+        readings = [self._epochs.place(lines.source, r) for r in read_lines(lines.text, self._pattern)]
         self._directory.append("metrics.jsonl", *(_row(lines.source, reading) for reading in readings))
         for reading in readings:
             self._emit_metric(lines.source, reading)
 
     def _emit_metric(self, task: str, reading: Reading, *, unfinished: bool = False) -> None:
         self._watch(run_events.Metric(task=task, **asdict(reading), unfinished=unfinished))
-
-    def _in_epoch(self, source: str, reading: Reading) -> Reading:
-        """Keras names the epoch once, in the line before its progress bar. A bar that starts again or has another
-        length without a new epoch is not of the training: it evaluates or predicts."""
-        before = self._epochs.get(source)
-        if reading.epoch is None and before is not None and _continues(before, reading):
-            reading = replace(reading, epoch=before.epoch, epochs=before.epochs)
-        if reading.epoch is not None:
-            self._epochs[source] = reading
-        elif reading.total is not None:
-            self._epochs.pop(source, None)
-        return reading
-
-
-def _continues(before: Reading, after: Reading) -> bool:
-    if after.step is None or before.step is None:
-        return after.step is not None
-    return after.step >= before.step and (before.total is None or after.total == before.total)
 
 
 def _row(task: str, reading: Reading) -> dict[str, object]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec.structs import replace
@@ -18,6 +18,7 @@ from tfyard.model.summary import JobSummary
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from tfyard.overview.metrics import Point
     from tfyard.overview.progress import Progress
     from tfyard.overview.record import RunRecord
 
@@ -96,16 +97,15 @@ def remove(name: str) -> str:
 
 def progress(run: RunDirectory) -> Progress:
     """As its metrics tell."""
-    from tfyard.formats.loglines import COUNTS, stored
-    from tfyard.model.run_events import Metric
-    from tfyard.overview.progress import Progress  # brings the planner, which lists of runs do not need
+    from tfyard.overview import metrics  # brings the planner, which lists of runs do not need
 
-    found = Progress()
-    for row in run.metrics():
-        values = stored({name: value for name, value in row.items() if name not in ("at", "task", *COUNTS)})
-        counts: dict[str, Any] = {name: row.get(name) for name in COUNTS}
-        found.note(Metric(task=row["task"], values=values, **counts), row["at"])
-    return found
+    return metrics.progress(points(run))
+
+
+def points(run: RunDirectory) -> list[Point]:
+    from tfyard.overview import metrics
+
+    return [metrics.from_row(row) for row in run.metrics()]
 
 
 def logs(name: str, task: str | None) -> list[Path]:

@@ -1,16 +1,13 @@
 """The TFJobs of a cluster, of both API groups: listed, found by name, watched."""
 
 from collections.abc import Iterator
-from datetime import datetime
 
 import msgspec
-from msgspec import Raw, Struct
-from msgspec.structs import replace
+from msgspec import Struct
 
-from tfyard.errors import Invalid, TfyardError
+from tfyard.errors import TfyardError
 from tfyard.kube import (
     Forbidden,
-    Kind,
     KubeError,
     NotFound,
     Removed,
@@ -22,14 +19,13 @@ from tfyard.kube import (
 )
 from tfyard.kube.decoding import decode, items
 from tfyard.kube.sync import ANYTHING, SyncClient
-from tfyard.model import Manifest, Status
+from tfyard.model import Manifest
 from tfyard.model.summary import JobSummary
 
 from .addresses import OLD_TFJOBS, TFJOBS
+from .summaries import VIEWS, of_view, summary
 
 BOTH = (TFJOBS, OLD_TFJOBS)
-UNREADABLE = Status(phase="Unknown")
-"""Of a job whose stored status cannot be read: one such job must not hide the others."""
 
 
 class Missing(TfyardError):
@@ -133,9 +129,9 @@ def newest(client: SyncClient, namespace: str) -> Listed | None:
 def watch(client: SyncClient, resource: Resource, scope: Scope) -> Iterator[list[Change]]:
     """First all of them at once, then each change. `client` is used for nothing else meanwhile."""
     known: dict[tuple[str, str], Listed] = {}
-    for event in sync_lists.watch(client, _VIEWS, resource.path(scope.namespace), scope.query):
+    for event in sync_lists.watch(client, VIEWS, resource.path(scope.namespace), scope.query):
         objects = event.items if isinstance(event, Snapshot) else [event.object]
-        rows = [Listed(resource, _of_view(view)) for view in objects]
+        rows = [Listed(resource, of_view(view)) for view in objects]
         changes = [Change(row, isinstance(event, Removed)) for row in rows if _is_news(known, row, event)]
         if isinstance(event, Snapshot):  # after a gap: some may be gone
             now = {_key(row) for row in rows}
@@ -148,61 +144,18 @@ def follow(client: SyncClient, found: Found, deadline: float) -> Iterator[JobSum
     there is a new one of its name."""
     uid, path = found.manifest["metadata"]["uid"], found.resource.path(found.namespace)
     of = requests.selecting(fields={"metadata.name": found.name})
-    for event in sync_lists.watch(client, _VIEWS, path, of, deadline):
+    for event in sync_lists.watch(client, VIEWS, path, of, deadline):
         views = event.items if isinstance(event, Snapshot) else [event.object]
         same = [view for view in views if view.metadata.uid == uid]
         if isinstance(event, Removed) or not same:
             yield None
             return
-        yield _of_view(same[0])
+        yield of_view(same[0])
 
 
 def served(client: SyncClient, scope: Scope) -> list[Resource]:
     """Which of both kinds can be listed here."""
     return [resource for resource, _ in _pages(client, scope, {"limit": "1"})]
-
-
-def summary(manifest: bytes) -> JobSummary:
-    try:
-        return _of_view(decode(_VIEWS.one, manifest))
-    except Undecodable:
-        return _unusual(decode(_UNUSUAL, manifest))
-
-
-# --- reading
-
-
-class _Meta(Struct, frozen=True, rename="camel"):
-    name: str
-    namespace: str
-    creation_timestamp: datetime
-    uid: str = ""
-    resource_version: str = ""
-
-
-class _Role(Struct, frozen=True):
-    replicas: int = 1
-
-
-class _Spec(Struct, frozen=True, rename="camel"):
-    tf_replica_specs: dict[str, _Role] = {}
-
-
-class _View(Struct, frozen=True):
-    metadata: _Meta
-    spec: _Spec = _Spec()
-    status: Status = Status()
-
-
-class _Unusual(Struct, frozen=True):
-    """Written by an older operator, or by hand."""
-
-    metadata: _Meta
-    status: Raw = Raw(b"{}")
-
-
-_VIEWS = Kind(_View)
-_UNUSUAL = msgspec.json.Decoder(_Unusual)
 
 
 def _pages(
@@ -229,48 +182,9 @@ def _pages(
 
 def _summaries(answer: bytes) -> list[JobSummary]:
     try:
-        return [_of_view(view) for view in decode(_VIEWS.page, answer).items or []]
+        return [of_view(view) for view in decode(VIEWS.page, answer).items or []]
     except Undecodable:
         return [summary(item) for item in items(answer)]
-
-
-def _of_view(view: _View) -> JobSummary:
-    meta, status = view.metadata, view.status
-    if any(not role.ready for role in status.replica_statuses.values()):
-        status = _with_counts(status, view.spec)
-    return JobSummary(
-        name=meta.name,
-        namespace=meta.namespace,
-        job=meta.name,
-        created=meta.creation_timestamp,
-        status=status,
-    )
-
-
-def _with_counts(status: Status, spec: _Spec) -> Status:
-    """Other operators write how many are active, not how many of how many."""
-    roles = {}
-    for name, role in status.replica_statuses.items():
-        of = spec.tf_replica_specs.get(name, _Role()).replicas
-        roles[name] = role if role.ready else replace(role, ready=f"{role.active + role.succeeded}/{of}")
-    return replace(status, replica_statuses=roles)
-
-
-def _unusual(view: _Unusual) -> JobSummary:
-    from tfyard import formats
-
-    meta = view.metadata
-    try:
-        status = formats.load_status({"status": msgspec.json.decode(view.status)})
-    except Invalid:
-        status = UNREADABLE
-    return JobSummary(
-        name=meta.name,
-        namespace=meta.namespace,
-        job=meta.name,
-        created=meta.creation_timestamp,
-        status=status,
-    )
 
 
 def _title(resource: Resource, name: str) -> str:

@@ -3,14 +3,8 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
-from datetime import datetime
 from typing import Any
 
-import msgspec
-from msgspec import Raw, Struct
-
-from tfyard import formats
-from tfyard.errors import Invalid
 from tfyard.kube import Access, Changed, Client, Kind, KubeError, Removed, Snapshot, list_all, requests, watch
 from tfyard.model import Ending, Status
 from tfyard.model.names import JOB_NAME
@@ -20,9 +14,10 @@ from tfyard.overview.log_lines import LogEvent, Said, Start, Wanted
 from tfyard.overview.waiting import Verdict
 
 from . import pod_starts
-from .jobs import UNREADABLE, Found
+from .jobs import Found
 from .log_tail import DEFAULT_PACE, Pace, Tail, World
 from .logs import since_restart
+from .summaries import VIEWS, of_view
 from .views import Pod
 
 Show = Callable[[LogEvent], None]
@@ -31,18 +26,7 @@ PATIENCE = 2.0
 TICK = 0.1
 
 
-class _Meta(Struct, frozen=True, rename="camel"):
-    uid: str
-    creation_timestamp: datetime
-    resource_version: str = ""
-
-
-class _Job(Struct, frozen=True):
-    metadata: _Meta
-    status: Raw = Raw(b"{}")
-
-
-_JOBS, _PODS = Kind(_Job), Kind(Pod)
+_PODS = Kind(Pod)
 
 
 async def follow(
@@ -203,21 +187,12 @@ class Following:
         meta = self._found.manifest["metadata"]
         of = requests.selecting(fields={"metadata.name": self._found.name})
         path = self._found.resource.path(self._found.namespace)
-        async for event in watch(self._client, _JOBS, path, of):
+        async for event in watch(self._client, VIEWS, path, of):
             jobs = event.items if isinstance(event, Snapshot) else [event.object]
             same = [job for job in jobs if job.metadata.uid == meta["uid"]]
             is_gone = isinstance(event, Removed) or not same
-            self._job = None if is_gone else self._summary(same[0])
+            self._job = None if is_gone else of_view(same[0])
             self._world.notify()
-
-    def _summary(self, job: _Job) -> JobSummary:
-        try:
-            status = formats.load_status({"status": msgspec.json.decode(job.status)})
-        except Invalid:
-            status = UNREADABLE
-        name, namespace = self._found.name, self._found.namespace
-        created = job.metadata.creation_timestamp
-        return JobSummary(name=name, namespace=namespace, job=name, created=created, status=status)
 
     async def _watch_pods(self) -> None:
         async for event in watch(self._client, _PODS, *self._pods()):

@@ -25,7 +25,7 @@ def view(client: SyncClient, found: Found) -> JobView:
     job = checked.job
     tasks = [task.name for task in job.tasks()] if job else []
     try:
-        seen = [attempt for pod in pods(client, found) for attempt in _attempts(pod)]
+        seen = [attempt for pod in pods(client, found) for attempt in attempts_of(pod)]
     except KubeError as problem:
         seen, unreadable = [], [*unreadable, f"pods: {problem}"]
     try:
@@ -149,7 +149,7 @@ def pods(client: SyncClient, found: Found) -> list[Pod]:
     return [pod for answer in answers for pod in decode(_PODS, answer).items]
 
 
-def _attempts(pod: Pod) -> list[Attempt]:
+def attempts_of(pod: Pod) -> list[Attempt]:
     """The present run of its program, and the one before it, if the kubelet restarted it in place."""
     number = pod.metadata.annotations.get(ATTEMPT, "0")
     attempt = int(number) + 1 if number.isdigit() else 1

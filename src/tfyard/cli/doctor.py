@@ -1,0 +1,60 @@
+"""`tfyard doctor`: whether a cluster can run jobs, and what to do if it cannot."""
+
+import os
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import click
+import msgspec
+
+from tfyard.cli import cluster
+from tfyard.errors import TfyardError
+from tfyard.overview.doctor import Finding
+
+COLOURS = {"ok": "green", "warning": "yellow", "wrong": "red"}
+
+
+@click.command("doctor")
+@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", help="Lines, or JSON.")
+@cluster.namespace_options
+def command(output: str, **options: Any) -> None:
+    """Look at the cluster of the current context: is it reachable, which version, who keeps TFJob's CRD, is there
+    an operator and who leads, what may you do, GPUs and who holds them, storage classes, DNS, quotas.
+
+    Each line is ok, warning or wrong, and says what to do. Exit code 1 if something is wrong.
+
+    \b
+    Examples:
+      tfyard doctor
+      tfyard doctor -n ml --as jane       # what jane may do there
+      tfyard doctor -o json
+    """
+    found = []
+    for finding in _findings(options):
+        found.append(finding)
+        if output == "text":
+            _print(finding)
+    if output == "json":
+        click.echo(msgspec.json.format(msgspec.json.encode(found)).decode())
+    sys.exit(int(any(finding.level == "wrong" for finding in found)))
+
+
+def _findings(options: dict[str, Any]) -> Iterator[Finding]:
+    from tfyard.remote import doctor
+
+    try:
+        with cluster.connect(options) as client:
+            yield from doctor.examine(client)
+    except TfyardError as problem:
+        fix = "`tfyard run` needs no cluster; for one: `kubectl config get-contexts`, `--context`, `--kubeconfig`"
+        yield Finding("wrong", "server", str(problem), fix)
+
+
+def _print(finding: Finding) -> None:
+    level = f"{finding.level:8}"
+    if not os.environ.get("NO_COLOR"):
+        level = click.style(level, fg=COLOURS[finding.level])  # click removes it where there is no terminal
+    click.echo(f"{level} {finding.subject:9} {finding.text}")
+    if finding.fix:
+        click.echo(f"{'':18} fix: {finding.fix}")

@@ -1,0 +1,94 @@
+"""`tfyard metrics`: what a training reported, as a curve, a table or a picture."""
+
+from typing import Any
+
+import click
+
+from tfyard.cli import cluster, offers, target
+from tfyard.errors import Usage
+from tfyard.overview import metrics, table
+from tfyard.overview.metrics import Point
+
+
+@click.command("metrics")
+@click.argument("name", metavar="JOB", shell_complete=offers.jobs)
+@click.argument("tasks", metavar="[TASK]...", nargs=-1, shell_complete=offers.tasks)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["curve", "table", "csv", "json"]),
+    default="curve",
+    show_default=True,
+    help="The loss in the terminal, or every report.",
+)
+@click.option(
+    "--plot", type=click.Path(dir_okay=False), metavar="FILE.svg", help="Write a picture of all curves."
+)
+@cluster.job_options
+def command(name: str, tasks: tuple[str, ...], output: str, plot: str | None, **options: Any) -> None:
+    """Print the metrics (loss, accuracy, ...) that a job's tasks wrote to their logs: of these tasks, or of the
+    chief, else the first worker, and the evaluator. Nothing has to be called for that.
+
+    \b
+    Examples:
+      tfyard metrics mnist                      # the loss as a curve
+      tfyard metrics mnist -o csv > mnist.csv
+      tfyard metrics mnist --plot loss.svg
+      tfyard metrics mnist worker-0 worker-1 -o json
+    """
+    found = target.find(name, options)
+    points = _points(found, tasks)
+    if not points:
+        raise Usage(
+            f"{name}: no metrics in the logs; lines such as `Step: 10, loss: 0.3` and Keras's are understood"
+        )
+    if plot:
+        _draw(points, plot, target.name_of(found))
+        return
+    _print(points, output)
+
+
+def _points(found: target.Target, tasks: tuple[str, ...]) -> list[Point]:
+    if isinstance(found, target.LocalRun):
+        from tfyard.local import runs
+
+        read = runs.points(found.directory)
+        wanted = set(tasks) or set(metrics.leading({point.task for point in read}))
+        return [point for point in read if point.task in wanted]
+    from tfyard.remote import usage
+
+    with found.client as client:
+        specs = (found.found.manifest.get("spec") or {}).get("tfReplicaSpecs") or {}
+        known = {f"{role.lower()}-0" for role in specs}
+        return usage.points(client, found.found, tasks or metrics.leading(known))
+
+
+def _draw(points: list[Point], path: str, name: str) -> None:
+    with open(path, "w", encoding="utf-8") as file:  # noqa: PTH123 - click has the path as text
+        file.write(metrics.svg(metrics.progress(points), name))
+    target.say(f"wrote {path}")
+
+
+def _print(points: list[Point], output: str) -> None:
+    if output == "csv":
+        click.echo(metrics.csv(points).encode(), nl=False)
+    elif output == "json":
+        import msgspec
+
+        plain = [metrics.plain(point) for point in points]
+        click.echo(msgspec.json.format(msgspec.json.encode(plain)).decode())
+    elif output == "table":
+        header, *rows = metrics.rows(points)
+        click.echo("\n".join(table.lines([[name.upper() for name in header], *rows])))
+    else:
+        _print_curve(points)
+
+
+def _print_curve(points: list[Point]) -> None:
+    from tfyard.cli.screen.summary import plot
+
+    progress = metrics.progress(points)
+    curve = progress.loss()
+    click.echo(f"{progress.position()}  {progress.metrics()}")
+    for line in plot(curve) if curve else ():
+        click.echo(line)

@@ -1,0 +1,158 @@
+"""The metrics that tasks reported: from a run's record or from a log, as rows, as CSV and as a picture."""
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import asdict
+
+from tfyard.formats.loglines import COUNTS, read_line, storable, stored
+from tfyard.model.run_events import Metric
+from tfyard.overview.epochs import Epochs
+from tfyard.overview.progress import LEADING, Progress
+from tfyard.overview.wording import number
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_STAMP = re.compile(r"(\d{4}-\d\d-\d\dT\S+) ")
+WIDTH, HEIGHT, MARGIN = 720, 360, 60
+COLOURS = ("#1f77b4", "#d62728", "#2ca02c", "#9467bd", "#ff7f0e", "#8c564b")
+
+
+class Point(Struct, frozen=True, kw_only=True):
+    """The metrics of one line of a task's log."""
+
+    at: float
+    """Seconds since 1970."""
+    task: str
+    values: dict[str, float]
+    step: int | None = None
+    total: int | None = None
+    epoch: int | None = None
+    epochs: int | None = None
+
+
+def from_row(row: dict[str, Any]) -> Point:
+    """As a run's metrics.jsonl has it."""
+    values = stored({name: value for name, value in row.items() if name not in ("at", "task", *COUNTS)})
+    counts: dict[str, Any] = {name: row.get(name) for name in COUNTS}
+    return Point(at=row["at"], task=row["task"], values=values, **counts)
+
+
+def from_log(task: str, log: str) -> list[Point]:
+    """Of a log with timestamps, as Kubernetes gives it. Of a line that was rewritten, the final state counts."""
+    found, epochs = list[Point](), Epochs()
+    for line in log.split("\n"):
+        stamp = _STAMP.match(line)
+        if stamp is None:
+            continue
+        text = re.split(r"[\r\b]+", line[stamp.end() :].rstrip("\r\b"))[-1]
+        if reading := read_line(text):
+            placed = epochs.place(task, reading)
+            found.append(Point(at=_seconds(stamp[1]), task=task, **asdict(placed)))
+    return found
+
+
+def progress(points: Iterable[Point], total: int | None = None) -> Progress:
+    """`total`: how many steps it is told to do, if that is known."""
+    found = Progress(total)
+    for point in points:
+        fields = asdict(point)
+        at = fields.pop("at")
+        found.note(Metric(**fields), at)
+    return found
+
+
+def leading(tasks: set[str]) -> list[str]:
+    """Those whose metrics tell how the training goes: who leads it, and who evaluates it."""
+    leaders = [f"{role}-0" for role in LEADING if f"{role}-0" in tasks]
+    return [*leaders[:1], *({"evaluator-0"} & tasks)] or sorted(tasks)
+
+
+def rows(points: Sequence[Point]) -> list[tuple[str, ...]]:
+    """A header, and a row for each point; a column for each metric that any of them has."""
+    names = list(dict.fromkeys(name for point in points for name in point.values))
+    counts = [name for name in ("epoch", "step") if any(getattr(point, name) is not None for point in points)]
+    header = ("time", "task", *counts, *names)
+    return [header, *(_row(point, counts, names) for point in points)]
+
+
+def csv(points: Sequence[Point]) -> str:
+    return "".join(",".join(map(_quoted, row)) + "\r\n" for row in rows(points))
+
+
+def plain(point: Point) -> dict[str, Any]:
+    """For JSON, which has neither nan nor inf."""
+    counts = {name: getattr(point, name) for name in COUNTS if getattr(point, name) is not None}
+    return {"time": _time(point), "task": point.task, **counts, **storable(point.values)}
+
+
+def svg(found: Progress, title: str) -> str:
+    """Every curve, each drawn over its own span; text and lines only, so that any browser shows it."""
+    finite = {key: [(x, y) for x, y in points if math.isfinite(y)] for key, points in found.history.items()}
+    curves = [(f"{key[1]} {key[0]}", points) for key, points in finite.items() if len(points) > 1]
+    height = HEIGHT + 16 * max(1, len(curves[: len(COLOURS)]))
+    size = f'width="{WIDTH}" height="{height}"'
+    frame = f'x="{MARGIN}" y="40" width="{WIDTH - 2 * MARGIN}" height="{HEIGHT - 80}"'
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="sans-serif" font-size="12">',
+        '<rect width="100%" height="100%" fill="white"/>',
+        f'<rect {frame} fill="none" stroke="#ccc"/>',
+        f'<text x="{MARGIN}" y="24" font-size="16">{_escaped(title)}</text>',
+    ]
+    for index, (name, points) in enumerate(curves[: len(COLOURS)]):
+        parts += _curve(name, points, index)
+    return "\n".join([*parts, "</svg>\n"])
+
+
+def _curve(name: str, points: Sequence[tuple[int, float]], index: int) -> list[str]:
+    low, high = min(y for _, y in points), max(y for _, y in points)
+    legend = (
+        f"{name}: {number(points[0][1])} to {number(points[-1][1])}, least {number(low)}, most {number(high)}"
+    )
+    colour, drawn = COLOURS[index], _line(points)
+    return [
+        f'<polyline fill="none" stroke="{colour}" stroke-width="1.5" points="{drawn}"/>',
+        f'<text x="{MARGIN}" y="{HEIGHT + 16 * index}" fill="{colour}">{_escaped(legend)}</text>',
+    ]
+
+
+def _line(points: Sequence[tuple[int, float]]) -> str:
+    """Scaled into the frame. Halved before they are subtracted: the difference of two floats may overflow."""
+    xs, ys = [x for x, _ in points], [y / 2 for _, y in points]
+    wide, tall = max(1, max(xs) - min(xs)), (max(ys) - min(ys)) or 1.0
+    inner_width, inner_height = WIDTH - 2 * MARGIN, HEIGHT - 80
+    return " ".join(
+        f"{MARGIN + (x - min(xs)) / wide * inner_width:.1f},{40 + (1 - (y - min(ys)) / tall) * inner_height:.1f}"
+        for x, y in zip(xs, ys, strict=True)
+    )
+
+
+def _row(point: Point, counts: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
+    cells = [getattr(point, name) for name in counts] + [point.values.get(name) for name in names]
+    return (_time(point), point.task, *("" if cell is None else _cell(cell) for cell in cells))
+
+
+def _time(point: Point) -> str:
+    return (_EPOCH + timedelta(seconds=point.at)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _cell(value: float) -> str:
+    return str(value) if isinstance(value, int) else f"{value:.6g}"
+
+
+def _quoted(cell: str) -> str:
+    return '"' + cell.replace('"', '""') + '"' if re.search(r'[",\r\n]', cell) else cell
+
+
+def _escaped(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _seconds(stamp: str) -> float:
+    try:
+        return datetime.fromisoformat(stamp).timestamp()
+    except ValueError:
+        return 0.0

@@ -1,0 +1,54 @@
+"""Tasks as they are now: what they use, how far they are, how fast."""
+
+from collections.abc import Iterable
+
+from msgspec import Struct
+
+from tfyard.model import Manifest
+from tfyard.model.quantity import amount
+from tfyard.overview.progress import Progress
+from tfyard.overview.wording import duration, number, size
+
+COLUMNS = ("TASK", "STATE", "CPU", "MEMORY", "STEP", "STEP/S", "LOSS", "ETA")
+
+
+class TaskUse(Struct, frozen=True, kw_only=True):
+    task: str
+    state: str = ""
+    cpu: float | None = None
+    """Cores."""
+    memory: int | None = None
+    """Bytes."""
+    progress: Progress | None = None
+
+
+def row(use: TaskUse) -> tuple[str, ...]:
+    """By COLUMNS. What is not known is empty."""
+    cpu = "" if use.cpu is None else f"{use.cpu:.2f}"
+    memory = "" if use.memory is None else size(use.memory)
+    return (use.task, use.state, cpu, memory, *_progress(use))
+
+
+def pod_use(metrics: Manifest) -> tuple[float, int]:
+    """Cores and bytes of a PodMetrics object, its containers together."""
+    used = [each.get("usage") or {} for each in metrics.get("containers") or []]
+    return float(_sum(each.get("cpu") for each in used)), int(_sum(each.get("memory") for each in used))
+
+
+def _sum(quantities: Iterable[object]) -> float:
+    return float(sum(amount(each) or 0 for each in quantities if each is not None))
+
+
+def _progress(use: TaskUse) -> tuple[str, ...]:
+    found = use.progress
+    if found is None or (found.step is None and not found.values):
+        return ("", "", "", "")
+    rate, left = found.rate, found.seconds_left
+    loss = next((value for name, value in found.values.items() if "loss" in name or "entropy" in name), None)
+    position = found.position().replace("step ", "") if found.step is not None else ""
+    return (
+        position,
+        "" if rate is None or use.state != "Running" else number(rate),
+        "" if loss is None else number(loss),
+        duration(left) if left is not None and use.state == "Running" else "",
+    )

@@ -1,0 +1,169 @@
+"""Looks at a cluster for `doctor`, one question after the other. What may not be seen is a finding, too."""
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+
+from tfyard.install import kubeflow
+from tfyard.install.permissions import Permission
+from tfyard.install.settings import LABELS
+from tfyard.kube import Forbidden, KubeError, NotFound, Resource, requests
+from tfyard.kube.access_reviews import is_allowed, review
+from tfyard.kube.sync import SyncClient
+from tfyard.model import Manifest
+from tfyard.model.names import LEASE_NAME
+from tfyard.overview import doctor
+from tfyard.overview.doctor import Finding
+
+from .addresses import DEPLOYMENTS, WEBHOOKS
+
+CLASSES = Resource("storage.k8s.io", "v1", "storageclasses", namespaced=False)
+SLICES = Resource("discovery.k8s.io", "v1", "endpointslices")
+QUOTAS = Resource("", "v1", "resourcequotas")
+WHO_AM_I = requests.create(
+    "/apis/authentication.k8s.io/v1/selfsubjectreviews",
+    {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"},
+)
+RIGHTS = {
+    "list jobs": Permission("kubeflow.org", "tfjobs", ("list",)),
+    "submit jobs": Permission("kubeflow.org", "tfjobs", ("create",)),
+    "change jobs": Permission("kubeflow.org", "tfjobs", ("patch",)),
+    "delete jobs": Permission("kubeflow.org", "tfjobs", ("delete",)),
+    "see pods": Permission("", "pods", ("list",)),
+    "read logs": Permission("", "pods", ("get",), "log"),
+    "see events": Permission("", "events", ("list",)),
+    "forward ports": Permission("", "pods", ("create",), "portforward"),
+    "open shells": Permission("", "pods", ("create",), "exec"),
+}
+"""What people who train do, and a permission that it needs."""
+
+REPLACE = "`tfyard install --replace-kubeflow`"
+
+Look = Callable[[SyncClient], Iterator[Finding]]
+
+
+def examine(client: SyncClient) -> Iterator[Finding]:
+    """Finding by finding, so that a slow cluster shows how far it got. Raises if the server cannot be reached."""
+    yield doctor.version(client.send(requests.get("/version")), client.access.cluster.server)
+    for subject, look in LOOKS.items():
+        try:
+            yield from look(client)
+        except Forbidden as problem:
+            yield Finding("warning", subject, f"may not be seen: {problem.status.message}")
+        except KubeError as problem:
+            yield Finding("wrong", subject, str(problem))
+
+
+def _definitions(client: SyncClient) -> Iterator[Finding]:
+    try:
+        yield doctor.definition(client.send(requests.get(requests.CRDS.path(name="tfjobs.kubeflow.org"))))
+    except NotFound:
+        yield Finding("wrong", "crd", "the cluster knows no TFJobs", "`tfyard install`")
+    except Forbidden:
+        served = client.send(requests.get("/apis/kubeflow.org"))
+        names = ", ".join(each["version"] for each in served["versions"])
+        yield Finding("ok", "crd", f"kubeflow.org serves {names}; who keeps it may not be seen")
+
+
+def _operators(client: SyncClient) -> Iterator[Finding]:
+    found = _items(client, DEPLOYMENTS)
+    ours = [each for each in found if LABELS.items() <= (each["metadata"].get("labels") or {}).items()]
+    others = [each for each in found if each not in ours and _reconciles(each)]
+    if not ours and not others:
+        yield Finding("wrong", "operator", "nobody works on TFJobs here", "`tfyard install`")
+    yield from map(_operator, ours)
+    for each in others:
+        text = f"{_named(each)} works on TFJobs{', too' if ours else ''}"
+        yield Finding("wrong" if ours else "ok", "operator", text, REPLACE if ours else "")
+
+
+def _operator(deployment: Manifest) -> Finding:
+    wanted, status = deployment["spec"].get("replicas", 1), deployment.get("status") or {}
+    ready = status.get("readyReplicas", 0)
+    image = deployment["spec"]["template"]["spec"]["containers"][0]["image"]
+    text = f"{_named(deployment)}: {ready} of {wanted} ready, {image}"
+    if ready:
+        return Finding("ok", "operator", text)
+    pods = f"kubectl -n {deployment['metadata']['namespace']} describe pods -l app.kubernetes.io/name=tfyard"
+    return Finding("wrong", "operator", text, f"`{pods}` says why")
+
+
+def _reconciles(deployment: Manifest) -> bool:
+    return kubeflow.is_kubeflow_operator(deployment) and kubeflow.reconciles_tfjobs(deployment)
+
+
+def _webhooks(client: SyncClient) -> Iterator[Finding]:
+    for each in _items(client, WEBHOOKS):
+        if kubeflow.blocks_tfjobs(each):
+            text = f"the webhook {each['metadata']['name']} must answer before a TFJob is stored"
+            fix = f"without its operator it refuses every TFJob: {REPLACE}"
+            yield Finding("warning", "webhook", text, fix)
+
+
+def _leader(client: SyncClient) -> Iterator[Finding]:
+    of = requests.selecting(fields={"metadata.name": LEASE_NAME})
+    found = client.send(requests.get(requests.LEASES.path(), of))["items"]
+    yield doctor.lease(found, datetime.now(UTC))
+
+
+def _rights(client: SyncClient) -> Iterator[Finding]:
+    user = client.send(WHO_AM_I)["status"]["userInfo"]["username"]
+    namespace, allowed = client.access.namespace, dict[str, bool]()
+    for what, permission in RIGHTS.items():
+        asked = Permission(
+            permission.group,
+            permission.resource,
+            permission.verbs,
+            permission.subresource,
+            namespace=namespace,
+        )
+        allowed[what] = is_allowed(client.send(review(asked, asked.verbs[0])))
+    yield doctor.rights(user, namespace, allowed)
+
+
+def _nodes(client: SyncClient) -> Iterator[Finding]:
+    found = _items(client, requests.NODES)
+    yield doctor.nodes(found)
+    running = {"fieldSelector": "status.phase!=Succeeded,status.phase!=Failed,spec.nodeName!="}
+    try:
+        pods = client.send(requests.get(requests.PODS.path(), running))["items"]
+    except Forbidden:
+        pods = None
+    yield doctor.gpus(found, pods)
+
+
+def _storage(client: SyncClient) -> Iterator[Finding]:
+    yield doctor.storage(_items(client, CLASSES))
+
+
+def _dns(client: SyncClient) -> Iterator[Finding]:
+    of = requests.selecting(labels={"kubernetes.io/service-name": "kube-dns"})
+    yield doctor.dns(client.send(requests.get(SLICES.path("kube-system"), of))["items"])
+
+
+def _quotas(client: SyncClient) -> Iterator[Finding]:
+    found = client.send(requests.get(QUOTAS.path(client.access.namespace)))["items"]
+    yield from doctor.quotas(found)
+    if not found:
+        yield Finding("ok", "quota", f"the namespace {client.access.namespace} has no quota")
+
+
+LOOKS: dict[str, Look] = {
+    "crd": _definitions,
+    "operator": _operators,
+    "webhook": _webhooks,
+    "leader": _leader,
+    "rights": _rights,
+    "nodes": _nodes,
+    "storage": _storage,
+    "dns": _dns,
+    "quota": _quotas,
+}
+
+
+def _items(client: SyncClient, resource: Resource) -> list[Manifest]:
+    found: list[Manifest] = client.send(requests.get(resource.path()))["items"]
+    return found
+
+
+def _named(deployment: Manifest) -> str:
+    return f"{deployment['metadata']['name']} in the namespace {deployment['metadata']['namespace']}"
