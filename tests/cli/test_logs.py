@@ -111,6 +111,8 @@ def test_logs_of_a_run_are_read_and_followed_to_its_exit_code(tmp_path: Path) ->
         finally:
             run.kill()
     assert tfyard("logs", "train", "--local", "--tail", "2", cwd=tmp_path).out == "line 2\nlast\n"
+    again = tfyard("logs", "-f", "train", "--local", "--tail", "2", cwd=tmp_path)
+    assert (again.code, again.out) == (5, "line 2\nlast\n")
     assert tfyard(
         "logs", "train", "worker", "--local", "--prefix", "--all-attempts", cwd=tmp_path
     ).out.startswith("worker-0 │ line 0\n")

@@ -12,6 +12,7 @@ from tfyard.kube import Access, Client, Cluster
 from tfyard.overview.log_lines import Start, Wanted
 from tfyard.remote.log_bytes import LONGEST_LINE, Splitter
 from tfyard.remote.log_tail import Tail, World
+from tfyard.remote.logs import since_restart
 from tfyard.remote.views import ContainerStatus, Meta, Pod, Running, State, Status, Terminated
 
 NOW = datetime(2026, 11, 16, 4, tzinfo=UTC)
@@ -108,3 +109,12 @@ def test_a_line_without_end_is_kept_in_part() -> None:
     for _ in range(40):
         assert splitter.feed(b"x" * (LONGEST_LINE // 8)) == []
     assert len(splitter.feed(b"y\nnext\n")[0]) <= LONGEST_LINE + 1
+
+
+def test_since_restart_is_since_the_last_task_that_was_started_again() -> None:
+    again = datetime(2026, 11, 16, 5, tzinfo=UTC)
+    program = ContainerStatus(name="tensorflow", restart_count=1, state=State(running=Running(again)))
+    restarted = Pod(Meta("first-worker-1", NOW, uid="2"), status=Status(container_statuses=(program,)))
+    wanted = Wanted(tasks=("worker-0", "worker-1"), since_restart=True)
+    assert since_restart(wanted, [pod(), restarted]).since == again
+    assert since_restart(wanted, [pod()]).since is None

@@ -31,29 +31,43 @@ def read(run: RunDirectory, wanted: Wanted) -> Iterator[LogEvent]:
 
 def follow(run: RunDirectory, wanted: Wanted) -> Iterator[LogEvent | None]:
     """Until the run has ended; None whenever nothing is new."""
-    open_: dict[Start, Follower] = {}
-    seen: set[Start] = set()
-    is_over = False
-    while not is_over:
-        record = run.load()
-        is_over = record is None or record.ended is not None
-        files = _all_files(run, wanted) if seen else _files(run, wanted)
-        for start, path in files.items():
-            if start not in seen and not any(_is_later(each, start) for each in seen):
-                yield from _begin(start, seen)
-                open_[start] = Follower("", path)
+    open_ = {start: Follower("", path) for start, path in _files(run, wanted).items()}
+    seen = set(open_)
+    if wanted.tail is not None:
+        for start, follower in open_.items():
+            yield from _last(_caught_up(start, follower), start, wanted.tail)
+    while _is_running(run):
+        yield from _begin(run, wanted, open_, seen)
         yield from _progress(open_)
-        if not is_over:
-            yield None
-            time.sleep(LOOK_EVERY)
-    for start, follower in open_.items():
-        yield from _lines(start, follower.close())
+        yield None
+        time.sleep(LOOK_EVERY)
+    yield from _begin(run, wanted, open_, seen)
+    for start in sorted(open_):
+        yield from _lines(start, open_[start].close())
 
 
-def _begin(start: Start, seen: set[Start]) -> Iterator[LogEvent]:
-    if any(each.task == start.task for each in seen):
-        yield Said(kind="restarted", text=starting_again(start.attempt), start=start)
-    seen.add(start)
+def _is_running(run: RunDirectory) -> bool:
+    record = run.load()
+    return record is not None and record.ended is None
+
+
+def _begin(
+    run: RunDirectory, wanted: Wanted, open_: dict[Start, Follower], seen: set[Start]
+) -> Iterator[LogEvent]:
+    """With starts that are newer than those that were seen."""
+    for start, path in _all_files(run, wanted).items():
+        earlier = [each for each in seen if each.task == start.task]
+        if start in seen or any(each > start for each in earlier):
+            continue
+        if earlier:
+            yield Said(kind="restarted", text=starting_again(start.attempt), start=start)
+        seen.add(start)
+        open_[start] = Follower("", path)
+
+
+def _caught_up(start: Start, follower: Follower) -> Iterator[LogEvent]:
+    while follower.is_behind:
+        yield from _lines(start, follower.read())
 
 
 def _progress(open_: dict[Start, Follower]) -> Iterator[LogEvent]:
@@ -76,10 +90,6 @@ def _files(run: RunDirectory, wanted: Wanted) -> dict[Start, Path]:
 
 def _all_files(run: RunDirectory, wanted: Wanted) -> dict[Start, Path]:
     return {start: path for path in run.logs() if wanted.includes(start := _start(path))}
-
-
-def _is_later(start: Start, than: Start) -> bool:
-    return start.task == than.task and start > than
 
 
 def _start(path: Path) -> Start:
