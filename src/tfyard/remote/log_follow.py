@@ -21,8 +21,6 @@ from .summaries import VIEWS, of_view
 from .views import Pod
 
 Show = Callable[[LogEvent], None]
-PATIENCE = 2.0
-"""Seconds that tasks may take to start before that is told."""
 TICK = 0.1
 
 
@@ -146,7 +144,7 @@ class Following:
         why = text.partition(": ")[2]
         if why != self._why:
             self._why, self._why_since = why, now
-        if not why or (why != self._told and now - self._why_since >= PATIENCE):
+        if not why or (why != self._told and now - self._why_since >= self._world.pace.patience):
             self._told = why
             if why:
                 self._show(Said(kind="waiting", text=text))

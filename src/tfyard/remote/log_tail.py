@@ -33,6 +33,8 @@ class Pace(Struct, frozen=True):
     """How long a pod's status may lag behind its log."""
     grace: float = 5.0
     """How long a task is followed that still runs after the job."""
+    patience: float = 2.0
+    """How long tasks may wait for one reason before that is told."""
     backoff: Backoff = Backoff(first=0.2, longest=5.0, jitter=0.5)
 
 
