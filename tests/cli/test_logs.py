@@ -1,10 +1,15 @@
 """`tfyard logs`: of jobs on the real API server, and of runs on this machine."""
 
 import asyncio
+import fcntl
 import json
+import os
+import pty
 import re
+import struct
 import subprocess
 import sys
+import termios
 from pathlib import Path
 
 import pytest
@@ -148,3 +153,24 @@ def test_a_flood_on_a_screen_costs_lines_that_are_counted(capfd: pytest.CaptureF
     skipped = sum(int(found.replace(",", "")) for found in re.findall(r"… ([\d,]+) lines skipped", err))
     assert len(shown) + skipped == 20_000
     assert len(shown) <= 2 * LINES_PER_FLUSH
+
+
+def test_on_a_terminal_each_row_of_a_long_line_has_its_task_in_its_colour(tmp_path: Path) -> None:
+    run = tmp_path / ".tfyard" / "runs" / "x"
+    (run / "logs").mkdir(parents=True)
+    tasks = [{"name": f"worker-{n}", "outcome": "Failed"} for n in range(2)]
+    record = {"name": "x", "job": "x", "started": AT, "ended": AT, "phase": "Failed", "tasks": tasks}
+    (run / "run.json").write_text(json.dumps(record))
+    (run / "logs" / "worker-1.1.log").write_bytes(b"a" * 30 + b"\x1b]0;title\x07" + b"b" * 60 + b"\n")
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 51, 0, 0))
+    command = [sys.executable, "-m", "tfyard", "logs", "x", "--local"]
+    env = {**os.environ, "TERM": "xterm"}
+    env.pop("NO_COLOR", None)
+    subprocess.run(command, cwd=tmp_path, stdout=slave, check=True, env=env)
+    os.close(slave)
+    shown = os.read(master, 4096).decode()
+    os.close(master)
+    label = "\x1b[32mworker-1 │ \x1b[0m"
+    rows = ["a" * 30 + "b" * 10, "b" * 40, "b" * 10]
+    assert shown == "".join(f"{label}{row}\r\n" for row in rows)

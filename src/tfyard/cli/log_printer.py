@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from tfyard.cli.screen import colours
+from tfyard.cli.screen.rows import columns, wrapped
 from tfyard.formats.loglines import without_colours
 from tfyard.node.logs import LONGEST_LINE, SCREEN_LINE, clean_lines
 from tfyard.overview.log_grep import Grep
@@ -104,17 +105,24 @@ class Printer:
         if not lines.texts:
             return
         if self._look.is_json:
-            sys.stdout.buffer.write(self._encoder.encode_lines(_rows(lines)))
+            sys.stdout.buffer.write(self._encoder.encode_lines(_objects(lines)))
             return
         text = clean_lines(b"\n".join(lines.texts), LONGEST_LINE)
         text = _ended(text) if self._look.is_coloured else without_colours(text)
-        label = self._label(lines.start, PROGRAM)
         if self._look.times and lines.stamps:
             rows = zip(map(self._time, lines.stamps), text.split("\n"), strict=True)
-            text = "".join(f"{label}{at} {row}\n" for at, row in rows)
-        else:
-            text = f"{label}{text.replace(chr(10), chr(10) + label)}\n" if label else f"{text}\n"
-        sys.stdout.buffer.write(text.encode("utf-8", "replace"))
+            text = "\n".join(f"{at} {row}" for at, row in rows)
+        sys.stdout.buffer.write(self._labelled(lines.start, text).encode("utf-8", "replace"))
+
+    def _labelled(self, start: Start, text: str) -> str:
+        """In front of each line, and on a terminal of each row of a long one, its task."""
+        if not self._look.prefix:
+            return f"{text}\n"
+        label, width = self._name(start, PROGRAM), columns()
+        if width is not None:
+            room = width - max(self._width, len(start.name)) - len(f" {PROGRAM} ")
+            text = "\n".join(row for line in text.split("\n") for row in _rows(line, room))
+        return f"{label}{text.replace(chr(10), chr(10) + label)}\n"
 
     def _say(self, said: Said) -> None:
         if self._look.is_json:
@@ -125,9 +133,6 @@ class Printer:
         label = self._name(said.start, TOOL) if said.start else "tfyard: "
         first, *rest = without_colours(clean_lines(said.text.encode(), SCREEN_LINE)).split("\n")
         click.echo("\n".join([label + first, *(f"    {line}" for line in rest)]), err=True)
-
-    def _label(self, start: Start, mark: str) -> str:
-        return self._name(start, mark) if self._look.prefix else ""
 
     def _name(self, start: Start, mark: str) -> str:
         label = f"{start.name:<{self._width}} {mark} "
@@ -144,7 +149,7 @@ def _lines(start: Start, found: Sequence[tuple[bytes, bytes]]) -> Lines:
     return Lines(start, [text for text, _ in found], stamps)
 
 
-def _rows(lines: Lines) -> list[dict[str, object]]:
+def _objects(lines: Lines) -> list[dict[str, object]]:
     names = _names(lines.start)
     texts = without_colours(clean_lines(b"\n".join(lines.texts), LONGEST_LINE)).split("\n")
     if not lines.stamps:
@@ -153,6 +158,11 @@ def _rows(lines: Lines) -> list[dict[str, object]]:
         {"time": stamp.decode(), **names, "text": text}
         for stamp, text in zip(lines.stamps, texts, strict=True)
     ]
+
+
+def _rows(line: str, room: int) -> list[str]:
+    """A line that is too long loses its colours: they would count as columns."""
+    return [line] if len(line) <= room and line.isascii() else wrapped(without_colours(line), room)
 
 
 def _names(start: Start | None) -> dict[str, object]:
