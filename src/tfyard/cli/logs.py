@@ -86,8 +86,6 @@ def command(name: str, **options: Any) -> None:
     given = Options(**{field: options.pop(field) for field in Options.__struct_fields__})
     try:
         sys.exit(_logs(target.find(name, options), given))
-    except KeyboardInterrupt:
-        sys.exit(130)
     except BrokenPipeError:  # `head` has read enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
