@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.running import tfyard
+from tests.cli.test_main import imported
 from tfyard.kube import Access, Cluster, kubeconfig
 
 COMMANDS = (
@@ -47,3 +48,26 @@ def test_without_a_cluster_and_without_a_run_the_job_is_not_found(
     assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
     assert "run 'x' not found" in done.err
     assert "no cluster is configured" in done.err
+
+
+LOCAL = [(*command, "--local") for command in COMMANDS[:6]]
+THERE = [(*command, "--kubeconfig", "config") for command in COMMANDS]
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize("words", [*LOCAL, *THERE], ids=" ".join)
+def test_commands_that_ask_and_end_import_neither_asyncio_nor_aiohttp_nor_rich(
+    words: tuple[str, ...], finished: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(finished)
+    assert not {"asyncio", "aiohttp", "rich", "jinja2"} & imported(*words)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a run of a job named x, and the kubeconfig of a cluster that is not there."""
+    folder = tmp_path_factory.mktemp("finished")
+    (folder / "x.py").write_text("print('Step: 1, loss: 0.5')")
+    assert tfyard("run", "x.py", "-q", cwd=folder).code == 0
+    (folder / "config").write_text(kubeconfig.dump(Access(Cluster(server="http://127.0.0.1:1"))))
+    return folder

@@ -65,3 +65,10 @@ def test_columns_are_three_spaces_apart_and_lines_end_with_their_text() -> None:
 )
 def test_ages_are_written_as_kubectl_writes_them(seconds: float, text: str) -> None:
     assert age(seconds) == text
+
+
+def test_a_terminal_obeys_nothing_that_others_wrote() -> None:
+    last = Condition("Failed", "True", message="\x1b[2Jgone\x07 \x9b5m äöü 訓練")
+    found = job_table.row(job(Status(conditions=(last,))), NOW, True, False)
+    (line,) = table.lines([found])
+    assert line.endswith("^[[2Jgone 5m äöü 訓練")

@@ -7,6 +7,7 @@ import click
 
 from tfyard.cli import cluster, offers, target
 from tfyard.overview.job_view import JobView, lines
+from tfyard.overview.wording import harmless
 
 GIVEN = "kubectl.kubernetes.io/last-applied-configuration"
 
@@ -30,7 +31,7 @@ def command(name: str, spec: bool, **options: Any) -> None:
         _print_spec(found)
         return
     for line in lines(_view(found), datetime.now(UTC)):
-        click.echo(line)
+        click.echo(harmless(line))
 
 
 def _view(found: target.Target) -> JobView:

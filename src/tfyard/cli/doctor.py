@@ -11,6 +11,7 @@ import msgspec
 from tfyard.cli import cluster
 from tfyard.errors import TfyardError
 from tfyard.overview.doctor import Finding
+from tfyard.overview.wording import harmless
 
 COLOURS = {"ok": "green", "warning": "yellow", "wrong": "red"}
 
@@ -55,6 +56,6 @@ def _print(finding: Finding) -> None:
     level = f"{finding.level:8}"
     if not os.environ.get("NO_COLOR"):
         level = click.style(level, fg=COLOURS[finding.level])  # click removes it where there is no terminal
-    click.echo(f"{level} {finding.subject:9} {finding.text}")
+    click.echo(f"{level} {finding.subject:9} {harmless(finding.text)}")
     if finding.fix:
         click.echo(f"{'':18} fix: {finding.fix}")

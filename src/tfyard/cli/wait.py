@@ -13,6 +13,7 @@ from tfyard.cli import cluster, offers, target
 from tfyard.errors import Usage
 from tfyard.model.summary import JobSummary
 from tfyard.overview import job_table, waiting
+from tfyard.overview.wording import harmless
 
 LOOK_EVERY = 0.5
 """Seconds between two looks at a run of this machine."""
@@ -50,7 +51,7 @@ def command(name: str, goal: str, timeout: str, fail_on: tuple[str, ...], **opti
     """
     deadline = time.monotonic() + _seconds(timeout)
     result = _wait(target.find(name, options), goal, fail_on, deadline)
-    click.echo(result.text, err=result.code != 0)
+    click.echo(harmless(result.text), err=result.code != 0)
     sys.exit(result.code)
 
 

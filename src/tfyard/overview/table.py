@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 
+from tfyard.overview.wording import harmless
+
 GAP, NARROWEST = 3, 6
 Row = Sequence[str]
 
@@ -17,9 +19,9 @@ def widths(rows: Iterable[Row], least: Sequence[int] = ()) -> list[int]:
 
 
 def line(row: Row, wide: Sequence[int]) -> str:
-    """The last cell is not padded."""
+    """The last cell is not padded. What a terminal would obey is made harmless."""
     padded = [cell.ljust(width) for cell, width in zip(row[:-1], wide, strict=False)]
-    return "".join([*padded, *row[-1:]]).rstrip()
+    return harmless("".join([*padded, *row[-1:]]).rstrip())
 
 
 def lines(rows: Sequence[Row]) -> list[str]:

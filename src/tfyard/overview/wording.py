@@ -61,6 +61,19 @@ def number(value: float) -> str:
     return f"{value:.4g}"
 
 
+def harmless(text: str) -> str:
+    """Without what a terminal would obey: messages and logs are written by others. As kubectl, ESC becomes ^[."""
+    if text.isprintable():
+        return text
+    return "".join(_harmless(letter) for letter in text)
+
+
+def _harmless(letter: str) -> str:
+    if letter.isprintable() or letter in "\t\n":
+        return letter
+    return "^[" if letter == "\x1b" else ""
+
+
 def age(seconds: float) -> str:
     """As kubectl writes ages: 90s, 5m30s, 150m, 3h20m, 30h, 3d4h, 400d, 3y."""
     whole = max(0, int(seconds))
