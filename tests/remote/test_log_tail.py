@@ -1,6 +1,8 @@
 """One log through a scripted server, for what a real kubelet cannot be made to do at will."""
 
 import asyncio
+import socket
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -9,10 +11,12 @@ from aiohttp import web
 
 from tests.remote.test_log_follow import PACE, Seen
 from tfyard.kube import Access, Client, Cluster
-from tfyard.overview.log_lines import Start, Wanted
+from tfyard.kube.sync import SyncClient
+from tfyard.overview.log_lines import Lines, Start, Wanted
 from tfyard.remote.log_bytes import LONGEST_LINE, Splitter
 from tfyard.remote.log_tail import Tail, World
-from tfyard.remote.logs import since_restart
+from tfyard.remote.logs import read_log, since_restart
+from tfyard.remote.pod_starts import LogRequest
 from tfyard.remote.views import ContainerStatus, Meta, Pod, Running, State, Status, Terminated
 
 NOW = datetime(2026, 11, 16, 4, tzinfo=UTC)
@@ -118,3 +122,32 @@ def test_since_restart_is_since_the_last_task_that_was_started_again() -> None:
     wanted = Wanted(tasks=("worker-0", "worker-1"), since_restart=True)
     assert since_restart(wanted, [pod(), restarted]).since == again
     assert since_restart(wanted, [pod()]).since is None
+
+
+def test_a_log_whose_answer_breaks_off_is_read_on_from_there() -> None:
+    log = [line(1, "one"), line(2, "two"), line(3, "three")]
+    head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+    cut = b"".join(log[:2]) + b"2026-11-16T04:00:03.0"
+    asked = list[bytes]()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            for body, end in ((cut, b""), (b"".join(log), b"0\r\n\r\n")):
+                connection, _ = server.accept()
+                with connection:
+                    asked.append(connection.recv(65536).split(b"\r\n")[0])
+                    connection.sendall(head + b"%x\r\n%s\r\n" % (len(body), body) + end)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        access = Access(Cluster(server=f"http://127.0.0.1:{server.getsockname()[1]}"))
+        with SyncClient(access) as client:
+            request = LogRequest(pod="p", container="c")
+            events = list(read_log(client, "test", Start("worker-0"), request))
+        thread.join()
+    assert [text for event in events if isinstance(event, Lines) for text in event.texts] == [
+        b"one",
+        b"two",
+        b"three",
+    ]
+    assert b"sinceTime=2026-11-16T04%3A00%3A01Z" in asked[1]

@@ -1,12 +1,14 @@
 """The logs of a job's tasks as they are now, task after task; log_follow.py goes on with them."""
 
+import random
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
 from msgspec.structs import replace
 
 from tfyard.kube import NotFound, Refused, Transient
-from tfyard.kube.sync import SyncClient
+from tfyard.kube.sync import BACKOFF, SyncClient
 from tfyard.model import Ending
 from tfyard.overview import log_words
 from tfyard.overview.log_lines import LogEvent, Said, Start, Wanted
@@ -18,7 +20,7 @@ from .log_bytes import Splitter, new_lines
 from .pod_starts import LogRequest, belongs, endings, first_request, has_begun, present, waiting_for
 from .views import Pod
 
-RETRIES = 4
+ATTEMPTS = 6
 
 
 def read(client: SyncClient, found: Found, wanted: Wanted) -> Iterator[LogEvent]:
@@ -52,7 +54,7 @@ def _one(
         yield log_words.stored(start, ending) if ending else log_words.gone(start)
         return
     try:
-        yield from _log(client, found.namespace, start, first_request(pod, start, wanted))
+        yield from read_log(client, found.namespace, start, first_request(pod, start, wanted))
     except NotFound:  # deleted meanwhile, or a container that the kubelet has removed
         yield log_words.stored(start, ending) if ending else log_words.gone(start)
     except Refused as problem:
@@ -67,9 +69,9 @@ def _one(
         yield log_words.ended(start, ending)
 
 
-def _log(client: SyncClient, namespace: str, start: Start, request: LogRequest) -> Iterator[LogEvent]:
+def read_log(client: SyncClient, namespace: str, start: Start, request: LogRequest) -> Iterator[LogEvent]:
     """Again from where it was, if the connection breaks."""
-    position, failures, is_after_gap = Position(is_cut=request.tail is not None), 0, False
+    position, backoff, is_after_gap = Position(is_cut=request.tail is not None), BACKOFF, False
     while True:
         try:
             if since := position.reopen(after_gap=is_after_gap):
@@ -80,9 +82,10 @@ def _log(client: SyncClient, namespace: str, start: Start, request: LogRequest) 
             is_after_gap = True
             yield log_words.missed(start, position.last, "the log was rotated")
         except Transient:
-            failures += 1
-            if failures == RETRIES:
+            backoff = backoff.next()
+            if backoff.failures == ATTEMPTS:
                 raise
+            time.sleep(backoff.delay(random.random()))
         else:
             return
 
