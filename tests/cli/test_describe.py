@@ -85,13 +85,13 @@ def test_a_job_is_described_with_its_pods_and_events(
     assert "# as applied" in run("describe", "first", "--spec").out
     viewer = control_plane.write_kubeconfig(control_plane.access("viewer"), "viewer")
     rules = [{"apiGroups": ["kubeflow.org"], "resources": ["tfjobs"], "verbs": ["get"]}]
-    _allow(control_plane, namespace, "viewer", rules)
+    allow(control_plane, namespace, "viewer", rules)
     half = run("describe", "first", config=viewer)
     assert half.code == 0
     assert [line[:9] for line in half.out.split("Not seen:\n")[1].splitlines()] == ["  pods: p", "  events:"]
 
 
-def _allow(plane: ControlPlane, namespace: str, user: str, rules: list[dict[str, Any]]) -> None:
+def allow(plane: ControlPlane, namespace: str, user: str, rules: list[dict[str, Any]]) -> None:
     root = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}"
     role = {"metadata": {"name": user}, "rules": rules}
     binding = {

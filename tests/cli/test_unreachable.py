@@ -15,6 +15,7 @@ COMMANDS = (
     ("describe", "x"),
     ("events", "x"),
     ("wait", "x"),
+    ("logs", "x"),
     ("top", "x"),
     ("metrics", "x"),
     ("doctor",),
@@ -40,7 +41,7 @@ def test_a_server_that_does_not_answer_is_given_up_in_one_line(
     assert said.count("\n") == (2 if command == ("doctor",) else 1)
 
 
-@pytest.mark.parametrize("command", COMMANDS[1:6], ids=lambda command: command[0])
+@pytest.mark.parametrize("command", COMMANDS[1:7], ids=lambda command: command[0])
 def test_without_a_cluster_and_without_a_run_the_job_is_not_found(
     command: tuple[str, ...], tmp_path: Path
 ) -> None:
@@ -50,7 +51,7 @@ def test_without_a_cluster_and_without_a_run_the_job_is_not_found(
     assert "no cluster is configured" in done.err
 
 
-LOCAL = [(*command, "--local") for command in COMMANDS[:6]]
+LOCAL = [(*command, "--local") for command in COMMANDS[:7]]
 THERE = [(*command, "--kubeconfig", "config") for command in COMMANDS]
 
 

@@ -129,7 +129,8 @@ class Node:
         self.plane, self.client, self.namespace, self.containers = plane, client, namespace, containers
         self.name = f"node-{namespace}"
 
-    async def register(self, port: int) -> None:
+    async def register(self, server: KubeletServer) -> None:
+        self.server, port = server, server.port
         await self.client.send(requests.create(requests.NODES.path(), {"metadata": {"name": self.name}}))
         status = {
             "addresses": [{"type": "InternalIP", "address": ADDRESS}],
@@ -138,6 +139,12 @@ class Node:
         }
         path = requests.NODES.path(name=self.name, subresource="status")
         await self.client.send(requests.patch(path, {"status": status}, Patch.STRATEGIC))
+
+    async def restart_server(self, after: float) -> None:
+        """At the same port, after so many seconds; the containers run on."""
+        await self.server.__aexit__()
+        await asyncio.sleep(after)
+        await self.server.__aenter__()
 
     async def run(self, pod: str, program: str) -> Process:
         """The pod as a process, and as an object that says it runs."""
@@ -174,7 +181,7 @@ async def node(plane: ControlPlane, namespace: str, folder: Path) -> AsyncIterat
     try:
         async with KubeletServer(containers, tls, ADDRESS) as server, plane.client() as client:
             found = Node(plane, client, namespace, containers)
-            await found.register(server.port)
+            await found.register(server)
             yield found
     finally:
         noticing.cancel()

@@ -28,6 +28,7 @@ T = TypeVar("T")
 ANYTHING: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
 TIMEOUT = 30.0
 ATTEMPTS = 4
+CHUNK = 1 << 16
 BACKOFF = Backoff(first=0.2, longest=5.0, jitter=0.5)
 
 
@@ -91,6 +92,23 @@ class SyncClient:
             raise self._unreachable(problem, sent=True) from problem
         finally:
             self.close()
+
+    def chunks(self, request: Request) -> Iterator[bytes]:
+        """An answer of any size, such as a log, in pieces. Nothing else can be asked meanwhile."""
+        response, is_whole = self._open(request), False
+        try:
+            if response.status >= 400:
+                raise build_error(response.status, response.read(), _retry_after(response))
+            while chunk := response.read1(CHUNK):
+                yield chunk
+            if response.length:
+                raise http.client.IncompleteRead(b"", response.length)
+            is_whole = not response.will_close
+        except (OSError, http.client.HTTPException) as problem:
+            raise self._unreachable(problem, sent=True) from problem
+        finally:
+            if not is_whole:
+                self.close()
 
     def _once(self, request: Request) -> bytes:
         response = self._open(request)

@@ -56,11 +56,17 @@ def remembered(manifest: Manifest) -> list[Attempt]:
 # --- pods
 
 
-class _Meta(Struct, frozen=True, rename="camel"):
+class Owner(Struct, frozen=True):
+    uid: str = ""
+
+
+class Meta(Struct, frozen=True, rename="camel"):
     name: str
     creation_timestamp: datetime
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
+    uid: str = ""
+    owner_references: tuple[Owner, ...] = ()
     resource_version: str = ""
 
 
@@ -98,6 +104,7 @@ class Condition(Struct, frozen=True, rename="camel"):
     type: str = ""
     status: str = ""
     reason: str = ""
+    message: str = ""
     last_transition_time: datetime | None = None
 
 
@@ -113,7 +120,7 @@ class Spec(Struct, frozen=True, rename="camel"):
 
 
 class Pod(Struct, frozen=True):
-    metadata: _Meta
+    metadata: Meta
     spec: Spec = Spec()
     status: Status = Status()
 

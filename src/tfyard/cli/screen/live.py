@@ -11,6 +11,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from tfyard.cli.screen import colours
 from tfyard.cli.screen.base import Screen
 from tfyard.cli.screen.rows import hanging
 from tfyard.model.run_events import (
@@ -38,7 +39,6 @@ from tfyard.overview.wording import (
     starting_again,
 )
 
-COLOURS = ("cyan", "green", "yellow", "magenta", "blue", "bright_cyan", "bright_green", "bright_magenta")
 LINES_PER_FLUSH = 200
 FLUSH_EVERY = 0.1
 FEW_TASKS = 4
@@ -60,7 +60,7 @@ class LiveScreen(Screen):
     def __init__(self, tasks: list[str], progress: Progress, *, verbose: bool) -> None:
         self._console = Console(highlight=False, soft_wrap=True)
         self._width = max((len(task) for task in tasks), default=0)
-        self._colours = {task: COLOURS[i % len(COLOURS)] for i, task in enumerate(tasks)}
+        self._colours = colours.of_tasks(tasks)
         self._began = time.monotonic()
         self._phase, self._counts = "Created", Counts({}, {})
         self._usage: dict[str, tuple[float, int]] = {}

@@ -1,0 +1,176 @@
+"""Log lines at the terminal, in a pipe, or as JSON. Lines of programs go to standard output, what tfyard says
+about them to standard error; in JSON, both are objects on standard output."""
+
+import re
+import sys
+import time
+from collections import Counter
+from collections.abc import Sequence
+from datetime import datetime
+
+import click
+import msgspec
+from msgspec import Struct
+
+from tfyard.cli.screen import colours
+from tfyard.cli.screen.rows import columns, wrapped
+from tfyard.formats.loglines import without_colours
+from tfyard.node.logs import LONGEST_LINE, SCREEN_LINE, clean_lines
+from tfyard.overview.log_grep import Grep
+from tfyard.overview.log_lines import Lines, LogEvent, Said, Start
+from tfyard.overview.log_times import clock, relative
+from tfyard.overview.wording import PROGRAM, TOOL
+
+FLUSH_EVERY = 0.1
+LINES_PER_FLUSH = 200
+"""That a person may be shown at once; the rest is counted."""
+TELL_SKIPPED_EVERY = 1.0
+
+
+class Look(Struct, frozen=True, kw_only=True):
+    prefix: bool = True
+    times: str = ""
+    """utc, or relative to `began`."""
+    began: datetime | None = None
+    is_json: bool = False
+    is_coloured: bool = False
+    may_skip: bool = False
+    pattern: re.Pattern[bytes] | None = None
+
+
+class Printer:
+    def __init__(self, tasks: Sequence[str], look: Look) -> None:
+        self._look, self._width = look, max(map(len, tasks), default=0)
+        self._colours = colours.of_tasks(tasks) if look.is_coloured else {}
+        self._greps: dict[Start, Grep] = {}
+        self._skipped: Counter[Start] = Counter()
+        self._shown, self._flushed, self._told = 0, 0.0, 0.0
+        self._encoder = msgspec.json.Encoder()
+
+    def show(self, event: LogEvent) -> None:
+        if isinstance(event, Said):
+            self._close_grep(event)
+            self._say(event)
+        else:
+            self._print(self._within_limits(self._found(event)))
+        if time.monotonic() - self._flushed > FLUSH_EVERY:
+            self.flush()
+
+    def flush(self) -> None:
+        self._shown, self._flushed = 0, time.monotonic()
+        if self._skipped and self._flushed - self._told > TELL_SKIPPED_EVERY:
+            self._tell_skipped()
+        sys.stdout.flush()
+
+    def close(self) -> None:
+        for start, grep in self._greps.items():
+            self._print(_lines(start, grep.close()))
+        self._tell_skipped()
+        sys.stdout.flush()
+
+    def _found(self, lines: Lines) -> Lines:
+        if self._look.pattern is None:
+            return lines
+        grep = self._greps.setdefault(lines.start, Grep(self._look.pattern))
+        return _lines(lines.start, grep.take(lines.texts, lines.stamps))
+
+    def _close_grep(self, said: Said) -> None:
+        """Nothing follows what is said to have ended."""
+        if said.start and said.kind == "ended" and (grep := self._greps.pop(said.start, None)):
+            self._print(_lines(said.start, grep.close()))
+
+    def _within_limits(self, lines: Lines) -> Lines:
+        """The newest of a flood, so that the screen shows what happens now."""
+        if not self._look.may_skip:
+            return lines
+        room = max(0, LINES_PER_FLUSH - self._shown)
+        over = max(0, len(lines.texts) - room)
+        self._shown += len(lines.texts) - over
+        if over:
+            self._skipped[lines.start] += over
+        return Lines(lines.start, lines.texts[over:], lines.stamps[over:]) if over else lines
+
+    def _tell_skipped(self) -> None:
+        self._told = time.monotonic()
+        for start, count in self._skipped.items():
+            text = (
+                f"… {count:,} lines skipped: more than a screen can show; a file or a pipe gets all of them"
+            )
+            self._say(Said(kind="skipped", text=text, start=start))
+        self._skipped.clear()
+
+    # --- writing
+
+    def _print(self, lines: Lines) -> None:
+        if not lines.texts:
+            return
+        if self._look.is_json:
+            sys.stdout.buffer.write(self._encoder.encode_lines(_objects(lines)))
+            return
+        text = clean_lines(b"\n".join(lines.texts), LONGEST_LINE)
+        text = _ended(text) if self._look.is_coloured else without_colours(text)
+        if self._look.times and lines.stamps:
+            rows = zip(map(self._time, lines.stamps), text.split("\n"), strict=True)
+            text = "\n".join(f"{at} {row}" for at, row in rows)
+        sys.stdout.buffer.write(self._labelled(lines.start, text).encode("utf-8", "replace"))
+
+    def _labelled(self, start: Start, text: str) -> str:
+        """In front of each line, and on a terminal of each row of a long one, its task."""
+        if not self._look.prefix:
+            return f"{text}\n"
+        label, width = self._name(start, PROGRAM), columns()
+        if width is not None:
+            room = width - max(self._width, len(start.name)) - len(f" {PROGRAM} ")
+            text = "\n".join(row for line in text.split("\n") for row in _rows(line, room))
+        return f"{label}{text.replace(chr(10), chr(10) + label)}\n"
+
+    def _say(self, said: Said) -> None:
+        if self._look.is_json:
+            row = {"event": said.kind, **_names(said.start), "message": said.text}
+            sys.stdout.buffer.write(self._encoder.encode(row) + b"\n")
+            return
+        sys.stdout.flush()
+        label = self._name(said.start, TOOL) if said.start else "tfyard: "
+        first, *rest = without_colours(clean_lines(said.text.encode(), SCREEN_LINE)).split("\n")
+        click.echo("\n".join([label + first, *(f"    {line}" for line in rest)]), err=True)
+
+    def _name(self, start: Start, mark: str) -> str:
+        label = f"{start.name:<{self._width}} {mark} "
+        return click.style(label, fg=self._colours[start.task]) if start.task in self._colours else label
+
+    def _time(self, stamp: bytes) -> str:
+        if self._look.times == "relative" and self._look.began:
+            return relative(stamp, self._look.began)
+        return clock(stamp)
+
+
+def _lines(start: Start, found: Sequence[tuple[bytes, bytes]]) -> Lines:
+    stamps = [stamp for _, stamp in found if stamp]
+    return Lines(start, [text for text, _ in found], stamps)
+
+
+def _objects(lines: Lines) -> list[dict[str, object]]:
+    names = _names(lines.start)
+    texts = without_colours(clean_lines(b"\n".join(lines.texts), LONGEST_LINE)).split("\n")
+    if not lines.stamps:
+        return [{**names, "text": text} for text in texts]
+    return [
+        {"time": stamp.decode(), **names, "text": text}
+        for stamp, text in zip(lines.stamps, texts, strict=True)
+    ]
+
+
+def _rows(line: str, room: int) -> list[str]:
+    """A line that is too long loses its colours: they would count as columns."""
+    return [line] if len(line) <= room and line.isascii() else wrapped(without_colours(line), room)
+
+
+def _names(start: Start | None) -> dict[str, object]:
+    return {"task": start.task, "attempt": start.attempt, "restart": start.restart} if start else {}
+
+
+def _ended(text: str) -> str:
+    """A colour ends with its line."""
+    if "\x1b" not in text:
+        return text
+    return "\n".join(f"{line}\x1b[0m" if "\x1b" in line else line for line in text.split("\n"))

@@ -1,0 +1,134 @@
+"""The logs of a job's tasks as they are now, task after task; log_follow.py goes on with them."""
+
+import random
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+
+from msgspec.structs import replace
+
+from tfyard.kube import NotFound, Refused, Transient
+from tfyard.kube.sync import BACKOFF, SyncClient
+from tfyard.model import Ending
+from tfyard.overview import log_words
+from tfyard.overview.log_lines import LogEvent, Said, Start, Wanted
+from tfyard.overview.log_position import Gone, Position
+
+from . import views
+from .jobs import Found
+from .log_bytes import Splitter, new_lines
+from .pod_starts import LogRequest, belongs, endings, first_request, has_begun, present, waiting_for
+from .views import Pod
+
+ATTEMPTS = 6
+
+
+def read(client: SyncClient, found: Found, wanted: Wanted) -> Iterator[LogEvent]:
+    pods = {pod.task: pod for pod in views.pods(client, found) if belongs(pod, found)}
+    wanted = since_restart(wanted, pods.values())
+    remembered = found.summary.status.endings
+    for task in wanted.tasks:
+        pod = pods.get(task)
+        starts = _starts(pod, task, remembered, wanted)
+        for start in starts:
+            yield from _one(client, found, pod, start, wanted)
+        if not starts:
+            yield _nothing(task, pod, wanted)
+
+
+def _starts(pod: Pod | None, task: str, remembered: Sequence[Ending], wanted: Wanted) -> list[Start]:
+    """Those that are asked for, oldest first; without --attempt, the last one."""
+    known = {_start(each) for each in remembered if each.task == task}
+    if pod:
+        known |= {_start(each) for each in endings(pod)}
+        known |= {present(pod)} if has_begun(pod) else set()
+    fitting = sorted(start for start in known if wanted.includes(start))
+    return fitting if wanted.all_attempts or wanted.attempt is not None else fitting[-1:]
+
+
+def _one(
+    client: SyncClient, found: Found, pod: Pod | None, start: Start, wanted: Wanted
+) -> Iterator[LogEvent]:
+    ending = _ending(start, (*found.summary.status.endings, *(endings(pod) if pod else ())))
+    if pod is None or not _has_log(pod, start):
+        yield log_words.stored(start, ending) if ending else log_words.gone(start)
+        return
+    try:
+        yield from read_log(client, found.namespace, start, first_request(pod, start, wanted))
+    except NotFound:  # deleted meanwhile, or a container that the kubelet has removed
+        yield log_words.stored(start, ending) if ending else log_words.gone(start)
+    except Refused as problem:
+        if problem.status.code != 400:
+            raise
+        yield (
+            log_words.stored(start, ending)
+            if ending
+            else Said(kind="waiting", text=str(problem), start=start)
+        )
+    if wanted.all_attempts and ending:
+        yield log_words.ended(start, ending)
+
+
+def read_log(client: SyncClient, namespace: str, start: Start, request: LogRequest) -> Iterator[LogEvent]:
+    """Again from where it was, if the connection breaks."""
+    position, backoff, is_after_gap = Position(is_cut=request.tail is not None), BACKOFF, False
+    while True:
+        try:
+            if since := position.reopen(after_gap=is_after_gap):
+                request = replace(request, since=since, tail=None)
+            for lines in _batches(client, request, namespace):
+                yield from new_lines(start, position, lines)
+        except Gone:
+            is_after_gap = True
+            yield log_words.missed(start, position.last, "the log was rotated")
+        except Transient:
+            backoff = backoff.next()
+            if backoff.failures == ATTEMPTS:
+                raise
+            time.sleep(backoff.delay(random.random()))
+        else:
+            return
+
+
+def _batches(client: SyncClient, request: LogRequest, namespace: str) -> Iterator[list[bytes]]:
+    splitter = Splitter()
+    for chunk in client.chunks(request.at(namespace)):
+        yield splitter.feed(chunk)
+    yield splitter.close()
+
+
+def _has_log(pod: Pod, start: Start) -> bool:
+    """A kubelet keeps the present run of a container and the one before it."""
+    now = present(pod)
+    return start.attempt == now.attempt and now.restart - start.restart in (0, 1)
+
+
+def _nothing(task: str, pod: Pod | None, wanted: Wanted) -> Said:
+    if wanted.attempt is not None:
+        text = f"nothing is known of attempt {wanted.attempt}"
+        return Said(kind="gap", text=text, start=Start(task))
+    text = f"has not started: {waiting_for(pod)}" if pod else "has no pod, and nothing is remembered of one"
+    return Said(kind="waiting", text=text, start=Start(task))
+
+
+def since_restart(wanted: Wanted, pods: Iterable[Pod]) -> Wanted:
+    """With --since restart: since a task was last started again."""
+    if not wanted.since_restart:
+        return wanted
+    return replace(wanted, since=max(filter(None, map(_restarted_at, pods)), default=None))
+
+
+def _restarted_at(pod: Pod) -> datetime | None:
+    start, state = present(pod), pod.program.state
+    if (start.attempt, start.restart) == (1, 0):
+        return None
+    begun = state.running or state.terminated
+    return begun.started_at if begun else None
+
+
+def _start(ending: Ending) -> Start:
+    return Start(ending.task, ending.attempt, ending.restart)
+
+
+def _ending(start: Start, known: Iterable[Ending]) -> Ending | None:
+    return next((each for each in known if _start(each) == start), None)
