@@ -153,11 +153,13 @@ def attempts_of(pod: Pod) -> list[Attempt]:
     """The present run of its program, and the one before it, if the kubelet restarted it in place."""
     number = pod.metadata.annotations.get(ATTEMPT, "0")
     attempt = int(number) + 1 if number.isdigit() else 1
-    program, restart = pod.program, pod.program.restart_count
-    now = _attempt(pod, program.state, attempt, restart)
+    program, count = pod.program, pod.program.restart_count
     if not program.last_state.terminated:
-        return [now]
-    return [_attempt(pod, program.last_state, attempt, restart - 1), now]
+        return [_attempt(pod, program.state, attempt, count)]
+    # A restart is counted when it begins: in a back-off, the last one that was counted is the one that has ended.
+    restart = count + 1 if program.state.waiting else count
+    last = _attempt(pod, program.last_state, attempt, restart - 1)
+    return [last, _attempt(pod, program.state, attempt, restart)]
 
 
 def _attempt(pod: Pod, state: State, attempt: int, restart: int) -> Attempt:
