@@ -23,11 +23,18 @@ settings.load_profile("tfyard")
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """In their order; and where two workers share them, those that wait for a cluster go beside all others."""
+    """In their order; and where two workers share them, those of the run's control plane go beside all others."""
     items.sort(key=_turn)
     for item in items:
-        is_cluster = item.get_closest_marker("cluster") is not None
-        item.add_marker(pytest.mark.xdist_group("cluster" if is_cluster else "the rest"))
+        item.add_marker(pytest.mark.xdist_group(_group(item)))
+
+
+def _group(item: pytest.Item) -> str:
+    """One worker each; those with clusters of their own come when a worker has nothing else to do."""
+    if item.get_closest_marker("cluster") is None:
+        return "the rest"
+    shares = "_control_plane" in getattr(item, "fixturenames", ())
+    return "the run's cluster" if shares else "clusters of their own"
 
 
 def _turn(item: pytest.Item) -> int:

@@ -48,7 +48,7 @@ def test_a_shell_is_offered_commands_without_importing_them(monkeypatch: pytest.
     }.items():
         monkeypatch.setenv(name, value)
     done = subprocess.run([sys.executable, "-m", "tfyard"], capture_output=True, text=True, check=False)
-    assert done.stdout.split() == ["plain,describe", "plain,doctor"]
+    assert sorted(done.stdout.split()) == ["plain,describe", "plain,dev", "plain,doctor"]
     assert "tfyard.cli.doctor" not in imported()
 
 

@@ -2,11 +2,13 @@
 
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tfyard.controlplane.control_plane import CONTROLLERS
 from tfyard.kube import requests
 from tfyard.kubelet.claims import Provisioner
 from tfyard.kubelet.kubelet import Kubelet
@@ -14,7 +16,7 @@ from tfyard.kubelet.nodes import Machine, MachineNode, capacity
 from tfyard.kubelet.processes import ProcessRuntime
 from tfyard.kubelet.surroundings import Options
 from tfyard.kubelet.volumes import CLAIMS
-from tfyard.testing import ControlPlane, eventually
+from tfyard.testing import ControlPlane, builders, eventually
 
 pytestmark = [pytest.mark.cluster, pytest.mark.processes]
 
@@ -38,9 +40,18 @@ def trainer(**mount: Any) -> dict[str, Any]:
     return {"metadata": {"name": "train"}, "spec": spec}
 
 
+@pytest.fixture
+def controllers() -> Iterator[ControlPlane]:
+    """Of a cluster of its own: claims of every namespace are served, and other tests leave some behind."""
+    with ControlPlane(controllers=CONTROLLERS) as plane:
+        yield plane
+
+
 async def test_a_claim_of_any_class_is_bound_filled_and_removed(
-    controllers: ControlPlane, namespace: str, tmp_path: Path
+    controllers: ControlPlane, tmp_path: Path
 ) -> None:
+    async with controllers.client() as client:
+        namespace = await builders.create_namespace(client)
     machine = Machine(
         name=f"{namespace}-machine",
         address="127.0.0.1",

@@ -48,7 +48,7 @@ read = lambda path: pathlib.Path(path).read_text().strip()
 print(json.dumps({
     "user": answer["status"]["userInfo"]["username"],
     "namespace": read(account / "namespace"),
-    "init": read("/work/prepared"),
+    "init": read("/pod-work/prepared"),
     "config": sorted(os.listdir("/config")),
     "single": read("/etc/single.conf"),
     "secret": [read("/secrets/key"), oct(os.stat("/secrets/key").st_mode & 0o777)],
@@ -57,7 +57,7 @@ print(json.dumps({
     "env": [os.environ[name] for name in ("RATE", "PASSWORD", "NAME", "CPU", "ALL_rate", "BOTH", "IP")],
 }), flush=True)
 pathlib.Path("/dev/termination-log").write_text("all is read")
-while not os.path.exists("/work/stop"): time.sleep(0.02)
+while not os.path.exists("/pod-work/stop"): time.sleep(0.02)
 """
 
 
@@ -81,7 +81,7 @@ def everything() -> dict[str, Any]:
         {"name": "info", "downwardAPI": {"items": items}},
     ]
     mounts: list[dict[str, Any]] = [
-        {"name": "work", "mountPath": "/work"},
+        {"name": "work", "mountPath": "/pod-work"},
         {"name": "config", "mountPath": "/config"},
         {"name": "config", "mountPath": "/etc/single.conf", "subPath": "rate"},
         {"name": "secret", "mountPath": "/secrets"},
@@ -94,12 +94,12 @@ def everything() -> dict[str, Any]:
         envFrom=[{"prefix": "ALL_", "configMapRef": {"name": "settings"}}],
         resources={"limits": {"cpu": "500m", "memory": "1Gi"}},
         volumeMounts=mounts,
-        readinessProbe={"exec": {"command": ["test", "-e", "/work/ready"]}, "periodSeconds": 1},
+        readinessProbe={"exec": {"command": ["test", "-e", "/pod-work/ready"]}, "periodSeconds": 1},
     )
-    sidecar = shell("trap 'echo bye; exit 0' TERM; touch /work/up; while :; do sleep 0.05; done", "proxy")
+    sidecar = shell("trap 'echo bye; exit 0' TERM; touch /pod-work/up; while :; do sleep 0.05; done", "proxy")
     sidecar |= {"restartPolicy": "Always", "volumeMounts": work}
-    sidecar["startupProbe"] = {"exec": {"command": ["test", "-e", "/work/up"]}, "periodSeconds": 1}
-    init = shell("test -e /work/up && echo yes > /work/prepared", "prepare", volumeMounts=work)
+    sidecar["startupProbe"] = {"exec": {"command": ["test", "-e", "/pod-work/up"]}, "periodSeconds": 1}
+    init = shell("test -e /pod-work/up && echo yes > /pod-work/prepared", "prepare", volumeMounts=work)
     return {"containers": [main], "initContainers": [sidecar, init], "volumes": volumes}
 
 
@@ -132,12 +132,12 @@ async def test_a_pod_has_all_that_the_api_promises_it(
             "env": ["0.5", "hidden", "all", "1", "0.5", "0.5-hidden", "127.0.0.1"],
         }
         assert [c["ready"] for c in running["status"]["containerStatuses"]] == [False]
-        await here.run("all", "touch /work/ready")
+        await here.run("all", "touch /pod-work/ready")
         await here.until("all", lambda pod: pod["status"]["containerStatuses"][0]["ready"])
         assert "2/2     Running" in here.kubectl("get", "pod", "all")
         described = here.kubectl("describe", "pod", "all")
         assert "Container started" in described
-        await here.run("all", "touch /work/stop")
+        await here.run("all", "touch /pod-work/stop")
         ended = await here.until_phase("all", "Succeeded")
         assert ended["status"]["containerStatuses"][0]["state"]["terminated"]["message"] == "all is read"
         assert here.log("all", "proxy").endswith("bye\n")

@@ -34,6 +34,10 @@ class NoWayOut(OSError):
     """The connection cannot be made; the text is for the one who asked."""
 
 
+class Restarted(NoWayOut):
+    """The process that was asked has ended, and another one is there."""
+
+
 class Outside:
     """Made before the box enters its network. `async with` while it is used; `close` ends the process."""
 
@@ -56,14 +60,21 @@ class Outside:
 
     async def __aexit__(self, *_: object) -> None:
         asyncio.get_running_loop().remove_reader(self._channel)
-        self._fail("the box is closing")
+        self._fail(NoWayOut("the box is closing"))
 
     def close(self) -> None:
         self._channel.close()
         self.process.wait()
 
     async def connect(self, host: str, port: int) -> socket.socket:
-        """A connection from the machine's network; NoWayOut if there is none."""
+        """A connection from the machine's network; NoWayOut if there is none. A process that was started again
+        is asked once more: what was asked before is lost with the one that ended."""
+        try:
+            return await self._ask(host, port)
+        except Restarted:
+            return await self._ask(host, port)
+
+    async def _ask(self, host: str, port: int) -> socket.socket:
         id = next(self._ids)
         waiting: asyncio.Future[socket.socket] = asyncio.get_running_loop().create_future()
         self._waiting[id] = waiting
@@ -82,11 +93,11 @@ class Outside:
             return
         if not data:
             asyncio.get_running_loop().remove_reader(self._channel)
-            self._fail("the process that makes connections to the outside has ended")
+            self._fail(NoWayOut("the process that makes connections to the outside has ended"))
             return
         id, problem = json.loads(data)
         if id == RESTARTED:
-            self._fail("the process that makes connections to the outside was started again; try once more")
+            self._fail(Restarted("the process that makes connections to the outside was started again"))
             return
         self._settle(id, problem, [socket.socket(fileno=number) for number in descriptors])
 
@@ -100,10 +111,10 @@ class Outside:
         else:
             waiting.set_result(connections[0])
 
-    def _fail(self, why: str) -> None:
+    def _fail(self, problem: NoWayOut) -> None:
         for waiting in self._waiting.values():
             if not waiting.done():
-                waiting.set_exception(NoWayOut(why))
+                waiting.set_exception(problem)
 
 
 def main(fd: int) -> None:

@@ -39,10 +39,14 @@ class Review(Struct, frozen=True, kw_only=True):
 
 def review(situation: Situation) -> Review:
     waits = [(pod, wait, _patience(situation, pod, wait)) for pod, wait in _waits(situation)]
+    if _was_crashing(situation) or any(
+        wait.reason == reasons.CRASH_LOOP and left <= 0 for _, wait, left in waits
+    ):
+        waits += [(pod, wait, _patience(situation, pod, wait)) for pod, wait in _recovering(situation)]
     if not waits:
         return Review()
     long = [(pod, wait) for pod, wait, left in waits if left <= 0]
-    told = sorted((each for each in long if _has_words(each[1])), key=_is_crash)
+    told = sorted((each for each in long if _has_words(each[1])), key=_turn)
     later = [left for _, _, left in waits if left > 0]
     later += [_next_look(wait, situation.now) for _, wait in long if wait.reason == MOUNT]
     later += [_until_stable(pod, situation.now) for pod, _ in told if pod.running_since]
@@ -62,14 +66,21 @@ def looks_due(wait: Wait | None, now: datetime) -> int:
 
 
 def _waits(situation: Situation) -> Iterator[tuple[Pod, Wait]]:
-    """A program that was in a crash loop and runs again is likely to crash again: without patience, the status
-    would change twice at each crash."""
-    was_crashing = any((c.type, c.status, c.reason) in CRASHING for c in situation.before.conditions)
+    for role in situation.census:
+        yield from ((pod, pod.wait) for pod in (*role.pending, *role.running) if pod.wait)
+
+
+def _was_crashing(situation: Situation) -> bool:
+    return any((c.type, c.status, c.reason) in CRASHING for c in situation.before.conditions)
+
+
+def _recovering(situation: Situation) -> Iterator[tuple[Pod, Wait]]:
+    """A program in a crash loop that runs again is likely to crash again: without patience, the status would
+    change twice at each crash."""
     for role in situation.census:
         for pod in (*role.pending, *role.running):
-            if pod.wait:
-                yield pod, pod.wait
-            elif was_crashing and pod.running_since and _until_stable(pod, situation.now) > 0:
+            has_crashed = pod.restarts or pod.run_ended
+            if not pod.wait and has_crashed and _until_stable(pod, situation.now) > 0:
                 yield pod, Wait(reasons.CRASH_LOOP)
 
 
@@ -96,9 +107,11 @@ def _has_words(wait: Wait) -> bool:
     return bool(wait.message) or wait.reason == reasons.CRASH_LOOP
 
 
-def _is_crash(told: tuple[Pod, Wait]) -> bool:
-    """Last: often a program crashes because another task, which waits, is not there."""
-    return told[1].reason == reasons.CRASH_LOOP
+def _turn(told: tuple[Pod, Wait]) -> tuple[bool, bool, str, int]:
+    """Crashes last: often a program crashes because another task, which waits, is not there. Those that run again
+    after those that wait, and then by task: so pods that stay as they are change nothing, in whatever order."""
+    pod, wait = told
+    return wait.reason == reasons.CRASH_LOOP, pod.wait is None, pod.task.role, pod.task.index
 
 
 def _sentence(pod: Pod, wait: Wait) -> str:
