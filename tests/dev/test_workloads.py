@@ -14,7 +14,7 @@ import yaml
 
 from tests.cli.running import DATA, ROOT
 from tests.dev.running_box import TestBox, command_line, running, until
-from tests.dev.test_jobs import CANCER, GOOD_AUC, apply, auc, environment, wait
+from tests.dev.test_jobs import CANCER, GOOD_AUC, apply, auc, environment, said_so_far, wait
 from tfyard.controlplane.binaries import locate
 
 pytestmark = [pytest.mark.cluster, pytest.mark.tensorflow, pytest.mark.long]
@@ -102,7 +102,7 @@ def answer(url: str) -> str:
 
 def test_training_goes_on_through_drain_a_killed_operator_and_a_killed_node(cluster: TestBox) -> None:
     apply(cluster, str(CANCER), steps=6000)
-    until(lambda: "Step: " in cluster.kubectl("logs", "cancer-chief-0", "--tail=50"), 120)
+    until(lambda: "Step: " in said_so_far(cluster, "cancer-chief-0"), 120)
     node = cluster.name
     cluster.kubectl(
         "drain", node, "--ignore-daemonsets", "--delete-emptydir-data", "--force", "--grace-period=5"
