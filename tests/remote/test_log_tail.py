@@ -13,11 +13,11 @@ from tests.remote.test_log_follow import PACE, Seen
 from tfyard.kube import Access, Client, Cluster
 from tfyard.kube.sync import SyncClient
 from tfyard.overview.log_lines import Lines, Start, Wanted
+from tfyard.overview.objects import ContainerStatus, Meta, Pod, PodStatus, Running, State, Terminated
 from tfyard.remote.log_bytes import LONGEST_LINE, Splitter
 from tfyard.remote.log_tail import Tail, World
 from tfyard.remote.logs import read_log, since_restart
 from tfyard.remote.pod_starts import LogRequest
-from tfyard.remote.views import ContainerStatus, Meta, Pod, Running, State, Status, Terminated
 
 NOW = datetime(2026, 11, 16, 4, tzinfo=UTC)
 
@@ -29,8 +29,8 @@ def line(second: int, text: str) -> bytes:
 def pod(*, is_over: bool = False) -> Pod:
     state = State(terminated=Terminated()) if is_over else State(running=Running(NOW))
     program = ContainerStatus(name="tensorflow", state=state)
-    meta = Meta("first-worker-0", NOW, uid="1")
-    return Pod(meta, status=Status(phase="Running", container_statuses=(program,)))
+    meta = Meta(name="first-worker-0", creation_timestamp=NOW, uid="1")
+    return Pod(meta, status=PodStatus(phase="Running", container_statuses=(program,)))
 
 
 class Script:
@@ -118,7 +118,10 @@ def test_a_line_without_end_is_kept_in_part() -> None:
 def test_since_restart_is_since_the_last_task_that_was_started_again() -> None:
     again = datetime(2026, 11, 16, 5, tzinfo=UTC)
     program = ContainerStatus(name="tensorflow", restart_count=1, state=State(running=Running(again)))
-    restarted = Pod(Meta("first-worker-1", NOW, uid="2"), status=Status(container_statuses=(program,)))
+    restarted = Pod(
+        Meta(name="first-worker-1", creation_timestamp=NOW, uid="2"),
+        status=PodStatus(container_statuses=(program,)),
+    )
     wanted = Wanted(tasks=("worker-0", "worker-1"), since_restart=True)
     assert since_restart(wanted, [pod(), restarted]).since == again
     assert since_restart(wanted, [pod()]).since is None

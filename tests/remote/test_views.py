@@ -4,17 +4,17 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tfyard.remote.views import (
+from tfyard.overview.objects import (
     ContainerStatus,
     Meta,
     Pod,
+    PodStatus,
     Running,
     State,
-    Status,
     Terminated,
     Waiting,
-    attempts_of,
 )
+from tfyard.remote.views import attempts_of
 
 AT = datetime(2026, 1, 31, tzinfo=UTC)
 ENDED = State(terminated=Terminated(exit_code=1, started_at=AT, finished_at=AT))
@@ -31,6 +31,10 @@ ENDED = State(terminated=Terminated(exit_code=1, started_at=AT, finished_at=AT))
 )
 def test_a_restart_is_counted_when_it_begins(count: int, state: State, restarts: list[int]) -> None:
     last = ENDED if len(restarts) > 1 else State()
-    status = Status(container_statuses=(ContainerStatus("tensorflow", count, state, last),))
-    found = attempts_of(Pod(Meta("job-worker-0", AT), status=status))
+    status = PodStatus(
+        container_statuses=(
+            ContainerStatus(name="tensorflow", restart_count=count, state=state, last_state=last),
+        )
+    )
+    found = attempts_of(Pod(Meta(name="job-worker-0", creation_timestamp=AT), status=status))
     assert [each.restart for each in found] == restarts

@@ -158,6 +158,12 @@ class Pod(Object, frozen=True):
         return next((each for each in found if each.name == TENSORFLOW_CONTAINER), found[0])
 
     @property
+    def program(self) -> ContainerStatus:
+        """How the container that trains is."""
+        found = self.status.container_statuses or (ContainerStatus(),)
+        return next((each for each in found if each.name == TENSORFLOW_CONTAINER), found[0])
+
+    @property
     def statuses(self) -> tuple[ContainerStatus, ...]:
         return (*self.status.init_container_statuses, *self.status.container_statuses)
 

@@ -11,6 +11,7 @@ from tfyard.model.names import JOB_NAME
 from tfyard.model.summary import JobSummary
 from tfyard.overview import log_words, waiting
 from tfyard.overview.log_lines import LogEvent, Said, Start, Wanted
+from tfyard.overview.objects import Pod
 from tfyard.overview.waiting import Verdict
 
 from . import pod_starts
@@ -18,7 +19,6 @@ from .jobs import Found
 from .log_tail import DEFAULT_PACE, Pace, Tail, World
 from .logs import since_restart
 from .summaries import VIEWS, of_view
-from .views import Pod
 
 Show = Callable[[LogEvent], None]
 TICK = 0.1

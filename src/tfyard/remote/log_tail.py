@@ -18,10 +18,10 @@ from tfyard.model.backoff import Backoff
 from tfyard.overview import log_words
 from tfyard.overview.log_lines import LogEvent, Said, Start, Wanted
 from tfyard.overview.log_position import Gone, Position, stamp
+from tfyard.overview.objects import Pod
 
 from . import pod_starts
 from .log_bytes import Splitter, new_lines
-from .views import Pod
 
 
 class Pace(Struct, frozen=True):

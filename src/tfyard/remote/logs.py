@@ -13,12 +13,12 @@ from tfyard.model import Ending
 from tfyard.overview import log_words
 from tfyard.overview.log_lines import LogEvent, Said, Start, Wanted
 from tfyard.overview.log_position import Gone, Position
+from tfyard.overview.objects import Pod
 
 from . import views
 from .jobs import Found
 from .log_bytes import Splitter, new_lines
 from .pod_starts import LogRequest, belongs, endings, first_request, has_begun, present, waiting_for
-from .views import Pod
 
 ATTEMPTS = 6
 

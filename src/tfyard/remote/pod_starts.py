@@ -6,9 +6,9 @@ from tfyard.kube import Request, requests
 from tfyard.model import TENSORFLOW_CONTAINER, Ending
 from tfyard.model.names import ATTEMPT, REPLICA_INDEX
 from tfyard.overview.log_lines import Start, Wanted
+from tfyard.overview.objects import Pod, Terminated
 
 from .jobs import Found
-from .views import Pod, Terminated
 
 
 def belongs(pod: Pod, found: Found) -> bool:

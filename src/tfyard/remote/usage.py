@@ -9,11 +9,12 @@ from tfyard.model import TENSORFLOW_CONTAINER
 from tfyard.model.names import JOB_NAME
 from tfyard.overview import metrics, top
 from tfyard.overview.metrics import Point
+from tfyard.overview.objects import Pod
 from tfyard.overview.progress import total_steps
 from tfyard.overview.top import TaskUse
 
 from .jobs import Found
-from .views import Pod, attempts_of, pods
+from .views import attempts_of, pods
 
 POD_METRICS = Resource("metrics.k8s.io", "v1beta1", "pods")
 TAIL, WHOLE = "200", "100000"

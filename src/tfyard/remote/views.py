@@ -1,7 +1,5 @@
 """A TFJob with its pods and events, as `describe` shows it."""
 
-from datetime import datetime
-
 import msgspec
 from msgspec import Struct
 
@@ -9,10 +7,11 @@ from tfyard import formats
 from tfyard.kube import KubeError, requests, sync_lists
 from tfyard.kube.decoding import decode
 from tfyard.kube.sync import SyncClient
-from tfyard.model import TENSORFLOW_CONTAINER, Manifest
-from tfyard.model.names import ATTEMPT, JOB_NAME, REPLICA_INDEX, REPLICA_TYPE
+from tfyard.model import Manifest
+from tfyard.model.names import ATTEMPT, JOB_NAME
 from tfyard.overview.attempts import Attempt, merged
 from tfyard.overview.job_view import JobView, outputs
+from tfyard.overview.objects import Condition, Pod, State
 
 from .events import events
 from .jobs import Found
@@ -56,86 +55,6 @@ def remembered(manifest: Manifest) -> list[Attempt]:
 # --- pods
 
 
-class Owner(Struct, frozen=True):
-    uid: str = ""
-
-
-class Meta(Struct, frozen=True, rename="camel"):
-    name: str
-    creation_timestamp: datetime
-    labels: dict[str, str] = {}
-    annotations: dict[str, str] = {}
-    uid: str = ""
-    owner_references: tuple[Owner, ...] = ()
-    resource_version: str = ""
-
-
-class Running(Struct, frozen=True, rename="camel"):
-    started_at: datetime | None = None
-
-
-class Waiting(Struct, frozen=True):
-    reason: str = ""
-    message: str = ""
-
-
-class Terminated(Struct, frozen=True, rename="camel"):
-    exit_code: int = 0
-    reason: str = ""
-    message: str = ""
-    started_at: datetime | None = None
-    finished_at: datetime | None = None
-
-
-class State(Struct, frozen=True):
-    waiting: Waiting | None = None
-    running: Running | None = None
-    terminated: Terminated | None = None
-
-
-class ContainerStatus(Struct, frozen=True, rename="camel"):
-    name: str = ""
-    restart_count: int = 0
-    state: State = State()
-    last_state: State = State()
-
-
-class Condition(Struct, frozen=True, rename="camel"):
-    type: str = ""
-    status: str = ""
-    reason: str = ""
-    message: str = ""
-    last_transition_time: datetime | None = None
-
-
-class Status(Struct, frozen=True, rename="camel"):
-    phase: str = "Pending"
-    reason: str = ""
-    conditions: tuple[Condition, ...] = ()
-    container_statuses: tuple[ContainerStatus, ...] = ()
-
-
-class Spec(Struct, frozen=True, rename="camel"):
-    node_name: str = ""
-
-
-class Pod(Struct, frozen=True):
-    metadata: Meta
-    spec: Spec = Spec()
-    status: Status = Status()
-
-    @property
-    def task(self) -> str:
-        labels = self.metadata.labels
-        return f"{labels.get(REPLICA_TYPE, '')}-{labels.get(REPLICA_INDEX, '')}"
-
-    @property
-    def program(self) -> ContainerStatus:
-        """The container that trains."""
-        all_of_them = self.status.container_statuses or (ContainerStatus(),)
-        return next((each for each in all_of_them if each.name == TENSORFLOW_CONTAINER), all_of_them[0])
-
-
 class _Pods(Struct, frozen=True):
     items: list[Pod] = []
 
@@ -164,7 +83,7 @@ def attempts_of(pod: Pod) -> list[Attempt]:
 
 def _attempt(pod: Pod, state: State, attempt: int, restart: int) -> Attempt:
     ended, running, waiting = state.terminated, state.running, state.waiting
-    scheduled = next((each for each in pod.status.conditions if each.type == "PodScheduled"), Condition())
+    scheduled = pod.condition("PodScheduled") or Condition()
     name = "Running" if running else "Waiting"
     if ended:
         name = "Failed" if ended.exit_code else "Succeeded"
