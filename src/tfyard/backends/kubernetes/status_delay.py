@@ -23,8 +23,10 @@ SOON = 0.4
 """Seconds until it is written that a job has started or runs."""
 SELDOM = 10.0
 """Seconds between two writes about a job that does not go well, if nothing else must be written."""
-LONGEST_YIELD, CHECK_AGAIN = 5.0, 1.0
-"""Seconds that such a status waits at most while many pods are being created, and between two checks."""
+LONGEST_YIELD, CHECK_AGAIN = 30.0, 1.0
+"""Seconds that such a status waits at most while many pods are being created, and between two checks. A status
+costs the server as much as two pods: written in between, those of the first jobs would keep the pods of the last
+ones waiting."""
 
 
 class Waiting(Struct, frozen=True):
