@@ -1,19 +1,18 @@
 """The operator of a box: TFJobs of every version, and the operator with exactly the permissions that it needs."""
 
 import sys
-from typing import Any
 
-from tfyard.backends.kubernetes import OLD_TFJOBS, TFJOBS
 from tfyard.controller import crds
 from tfyard.formats.crd import crds as definitions
 from tfyard.formats.tfjob.versions import VERSIONS
 from tfyard.install import permissions
-from tfyard.install.permissions import Permission
+from tfyard.install.roles import OPERATOR_RULES, RBAC, rules
 from tfyard.kube import Client, Resource, requests
+from tfyard.model import Manifest
 
 USER = "tfyard-operator"
-_ROLES = Resource("rbac.authorization.k8s.io", "v1", "clusterroles", namespaced=False)
-_BINDINGS = Resource("rbac.authorization.k8s.io", "v1", "clusterrolebindings", namespaced=False)
+_ROLES = Resource(RBAC, "v1", "clusterroles", namespaced=False)
+_BINDINGS = Resource(RBAC, "v1", "clusterrolebindings", namespaced=False)
 
 
 async def install(client: Client) -> None:
@@ -25,24 +24,17 @@ async def install(client: Client) -> None:
         await client.send(requests.apply(resource.path(name=USER), document))
 
 
-def role_and_binding() -> tuple[dict[str, Any], dict[str, Any]]:
-    """Pure: cluster-wide, from the table of permissions."""
-    needed = [each for resource in (TFJOBS, OLD_TFJOBS) for each in permissions.of_jobs(resource.group)]
-    needed += [*permissions.of_children(), permissions.EVENTS, permissions.NODES]
-    api, metadata = "rbac.authorization.k8s.io", {"name": USER}
-    role = {"apiVersion": f"{api}/v1", "kind": "ClusterRole", "metadata": metadata}
-    reference = {"apiGroup": api, "kind": "ClusterRole", "name": USER}
-    subject = {"apiGroup": api, "kind": "User", "name": USER}
-    binding = {"apiVersion": f"{api}/v1", "kind": "ClusterRoleBinding", "metadata": metadata}
+def role_and_binding() -> tuple[Manifest, Manifest]:
+    """Pure: the rules that an installation grants, to the user that the operator of a box is."""
+    api, metadata = f"{RBAC}/v1", {"name": USER}
+    allowed = rules([*OPERATOR_RULES, permissions.NODES])
+    reference = {"apiGroup": RBAC, "kind": "ClusterRole", "name": USER}
+    subject = {"apiGroup": RBAC, "kind": "User", "name": USER}
     return (
-        {**role, "rules": [_rule(each) for each in needed]},
-        {**binding, "roleRef": reference, "subjects": [subject]},
+        {"apiVersion": api, "kind": "ClusterRole", "metadata": metadata, "rules": allowed},
+        {"apiVersion": api, "kind": "ClusterRoleBinding", "metadata": metadata, "roleRef": reference}
+        | {"subjects": [subject]},
     )
-
-
-def _rule(permission: Permission) -> dict[str, Any]:
-    resource = "/".join(filter(None, (permission.resource, permission.subresource)))
-    return {"apiGroups": [permission.group], "resources": [resource], "verbs": list(permission.verbs)}
 
 
 def command_line(kubeconfig: str, bind: str, config: str) -> list[str]:
