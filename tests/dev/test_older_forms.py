@@ -18,7 +18,11 @@ TEMPLATES = ROOT / "compat"
 
 @pytest.fixture(scope="module")
 def older(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestBox]:
+    """With the namespace and the shares, which its document makes once."""
+    shared = tfyard("template", "plain", str(TEMPLATES / "tf_shared_template.yaml.jinja"))
+    assert shared.code == 0, shared.err
     with running(tmp_path_factory.mktemp("older"), "--no-operator", name="older") as box:
+        box.kubectl("apply", "-f", "-", stdin=shared.out)
         yield box
 
 

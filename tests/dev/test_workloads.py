@@ -155,7 +155,7 @@ def workshop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestBox]:
     """Whose images are known by what they would run."""
     program = tmp_path_factory.mktemp("image") / "main.py"
     program.write_text(TRAINS)
-    images = ("me/tf-mnist:gpu", "wbuchwalter/tf-mnist:gpu")
+    images = ("alice/tf-mnist:gpu", "wbuchwalter/sample")
     entrypoints = [word for image in images for word in ("--entrypoint", f"{image}=python {program}")]
     gpus = ("--pretend", "nvidia.com/gpu=4", "--pretend", "alpha.kubernetes.io/nvidia-gpu=4")
     drivers = ROOT / "tests" / "golden" / "seed_004" / "controller_config_file.yaml"
@@ -188,8 +188,7 @@ print("done", float(x))
 
 
 def test_exercise_2_leaves_model_and_summaries_in_its_part_of_the_claim(workshop: TestBox) -> None:
-    text = (DATA / "seeds" / "001-module6-ex2-azurefile.yaml").read_text()
-    job = text.replace("<IMAGE>", "me/tf-mnist:gpu")
+    job = (DATA / "seeds" / "001-module6-ex2-azurefile.yaml").read_text()
     workshop.kubectl("apply", "-f", "-", stdin=f"{yaml.safe_dump(CLAIM)}\n---\n{job}")
     wait(workshop, "tfjob/module6-ex2-gpu")
     (claim,) = (workshop.folder.data / "claims").glob("default_azurefile_*")
@@ -199,9 +198,7 @@ def test_exercise_2_leaves_model_and_summaries_in_its_part_of_the_claim(workshop
 
 
 def test_the_tfjob_of_v1alpha1_runs_with_its_gpu_and_the_drivers_of_its_operator(workshop: TestBox) -> None:
-    text = (DATA / "seeds" / "004-example-tfjob.yaml").read_text()
-    job = text.replace("wbuchwalter/<SAMPLE IMAGE>", "wbuchwalter/tf-mnist:gpu")
-    workshop.kubectl("apply", "-f", "-", stdin=job)
+    workshop.kubectl("apply", "-f", str(DATA / "seeds" / "004-example-tfjob.yaml"))
     wait(workshop, "tfjobs.tensorflow.org/example-tfjob")
     said = workshop.kubectl("logs", "example-tfjob-master-0")
     assert (
