@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from tfyard.kube import requests
-from tfyard.kube.errors import KubeError
+from tfyard.kube.errors import PortRefused
 from tfyard.kube.transport import Client
 from tfyard.kube.websockets import Channels, channels
 
@@ -16,10 +16,6 @@ PROTOCOL = "v4.channel.k8s.io"
 DATA, ERROR = 0, 1
 PORT_NUMBER = 2
 """Bytes: each channel begins with its port, for clients that ask for several."""
-
-
-class PortRefused(KubeError):
-    """The pod is there, but nothing listens on the port."""
 
 
 @asynccontextmanager

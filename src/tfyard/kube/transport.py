@@ -194,7 +194,7 @@ class Client:
         assert self._session is not None, "use `async with Client(...)`"
         try:
             with self._translating():
-                return await self._session.ws_connect(
+                made: aiohttp.ClientWebSocketResponse[bool] = await self._session.ws_connect(
                     URL(self._server + request.path, encoded=True),
                     protocols=(protocol,),
                     headers=login.headers,
@@ -204,6 +204,7 @@ class Client:
                     max_msg_size=BIGGEST_MESSAGE,
                     **self._extra,
                 )
+                return made
         except Unauthorized:
             self._credentials.doubt(login)
             raise

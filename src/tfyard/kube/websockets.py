@@ -62,7 +62,7 @@ class Channels:
     def __init__(self, server: str, websocket: "ClientWebSocketResponse[bool]", pace: Pace) -> None:
         self._server, self._websocket, self._pace = server, websocket, pace
         self._waits_since: float | None = None
-        self._why = "the connection broke"
+        self._why = ""
 
     async def send(self, channel: int, data: bytes) -> None:
         """Waits while the other side is slow."""
@@ -87,7 +87,9 @@ class Channels:
                 case WSMsgType.CLOSE:
                     return
                 case WSMsgType.CLOSED | WSMsgType.CLOSING | WSMsgType.ERROR:
-                    raise self._broken(str(self._websocket.exception() or self._why))
+                    raise self._broken(
+                        self._why or str(self._websocket.exception() or "the connection broke")
+                    )
 
     async def ping(self) -> None:
         """Until it is cancelled, or the connection is dead."""

@@ -11,7 +11,6 @@ import asyncio
 import secrets
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
-from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -152,6 +151,7 @@ def _container(helper: Helper, volumes: dict[str, str]) -> Manifest:
             "limits": {"cpu": "1", "memory": "256Mi"},  # a quota may ask for both
         },
         "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+        "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": mounts,
     }
 
@@ -248,8 +248,8 @@ async def _warning(client: Client, pod: Pod) -> str:
         found = (await list_all(client, _EVENTS, EVENTS.path(pod.metadata.namespace), of)).items
     except Forbidden:
         return ""
-    last: Any = max((each for each in found if each.at), key=lambda each: each.at, default=None)
-    return f"{last.reason}: {last.message}" if last else ""
+    told = sorted((each.at, f"{each.reason}: {each.message}") for each in found if each.at)
+    return told[-1][1] if told else ""
 
 
 async def _finish(deletion: asyncio.Task[None]) -> None:
