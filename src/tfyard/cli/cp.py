@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tfyard.cli import cluster, target
 from tfyard.errors import Usage
@@ -136,6 +137,10 @@ def _of_job(found: target.ClusterJob, ends: Ends) -> Copied:
     from tfyard import extras
     from tfyard.cli import progress_bar
 
+    if ends.job.path == CODE:
+        ends = _code_ends(found, ends)
+    if ends.job.path == CODE:
+        return _code_of_config_map(found, ends)
     with extras.needs("operator", "tfyard cp"):
         from tfyard.cli import interrupts
         from tfyard.kube import transport  # noqa: F401
@@ -157,3 +162,32 @@ async def _copy(found: target.ClusterJob, ends: Ends, progress: Progress) -> Cop
         if ends.is_upload:
             return await copying.send(client, job, here, ends.job.path, progress, options)
         return await copying.fetch(client, job, ends.job.path, here, progress, options)
+
+
+# --- the code of a job
+
+
+def _code_ends(found: target.ClusterJob, ends: Ends) -> Ends:
+    """The folder of the code is called so, wherever the tasks have it. Of code on a claim, its path."""
+    from pathlib import Path
+
+    from tfyard.remote import code_lookup
+
+    if ends.is_upload:
+        raise Usage("the code of a job does not change: `tfyard submit` makes a new job")
+    where = code_lookup.place(found.found)
+    code_lookup.require(where, found.found.name)
+    here = str(Path(ends.here) / CODE) if ends.into else ends.here
+    path = where.at if where.kind == "claim" else CODE
+    return replace(ends, job=replace(ends.job, path=path), here=here, into=False)
+
+
+def _code_of_config_map(found: target.ClusterJob, ends: Ends) -> Copied:
+    from pathlib import Path
+
+    from tfyard.file_trees import Copied
+    from tfyard.remote import code_lookup
+
+    files = code_lookup.files(found.client, found.found, code_lookup.place(found.found))
+    code_lookup.write(files, Path(ends.here))
+    return Copied(to=ends.here, files=len(files), size=sum(len(file.data) for file in files))
