@@ -27,6 +27,7 @@ COMMANDS = {
     "cp": "Copy files from a job or to it, also after its end.",
     "exec": "Run a command in a running task of a job, or in all of them.",
     "port-forward": "Reach a port of a task at 127.0.0.1, also when its pod is replaced.",
+    "tensorboard": "Show the summaries of running or finished jobs in the browser.",
     "wait": "Wait until a job has succeeded, runs, or is over.",
     "top": "Show what tasks use, how far they are and how fast.",
     "metrics": "Print the metrics of a training as a curve, a table or a picture.",
