@@ -10,21 +10,21 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from tests.cli.running import tfyard
 from tests.remote.code_node import CodeNode, code_node, job_of
+from tests.render.test_packages import wheel
 from tfyard import kube
 from tfyard.code_folder import Changed
 from tfyard.errors import Usage
+from tfyard.file_trees import Silent
 from tfyard.kube import Access, requests
 from tfyard.kube.sync import SyncClient
 from tfyard.model import Job
 from tfyard.model.names import CODE
 from tfyard.remote import code_claim, code_lookup, code_store, storage
-from tfyard.remote.addresses import TFJOBS
 from tfyard.remote.code_store import Plan
 from tfyard.remote.jobs import Found
-from tfyard.render import RenderOptions
 from tfyard.render.code import ON_CLAIM
-from tfyard.render.tfjob import tfjob
 from tfyard.testing import ControlPlane, Relay
 
 pytestmark = [pytest.mark.cluster, pytest.mark.processes]
@@ -48,22 +48,9 @@ def planned(access: Access, job: Job, base: Path) -> Plan:
 async def submitted(node: CodeNode, plan: Plan, access: Access | None = None) -> list[str]:
     """What `tfyard submit` does with it; what was said."""
     said: list[str] = []
-    await node.create_objects(plan.objects)
+    await node.create(plan.objects)
     await code_store.upload(access or node.access, plan, said.append)
     return said
-
-
-async def created(node: CodeNode, job: Job) -> Found:
-    """The TFJob, which nobody runs here."""
-    manifest = tfjob(job, RenderOptions())[-1].manifest
-    return Found(TFJOBS, await node.client.send(requests.create(TFJOBS.path(node.namespace), manifest)))
-
-
-async def helpers(node: CodeNode) -> list[str]:
-    found = await node.client.send(
-        requests.get(requests.PODS.path(node.namespace), {"labelSelector": "tfyard.dev/helper"})
-    )
-    return [each["metadata"]["name"] for each in found["items"]]
 
 
 @pytest.mark.usefixtures("crds")
@@ -95,7 +82,7 @@ async def test_small_code_is_a_config_map_that_never_changes_and_goes_when_nobod
         with pytest.raises(kube.Unprocessable, match="immutable"):
             await node.client.send(requests.patch(path, {"data": {"train.py": "2"}}))
 
-        found = await created(node, first.job)
+        found = await node.create_job(first.job)
         assert found.manifest["metadata"]["annotations"][CODE] == first.hash
         with SyncClient(node.access) as client:
             assert code_store.prune(client, namespace) == []  # not within a day
@@ -106,15 +93,21 @@ async def test_small_code_is_a_config_map_that_never_changes_and_goes_when_nobod
 
 
 async def check_fetched(node: CodeNode, found: Found, to: Path, files: dict[str, bytes]) -> None:
-    await code_store.fetch(node.access, found, to)
+    """By the commands that users have."""
+    env = {"KUBECONFIG": str(node.plane.write_kubeconfig(node.access, node.namespace))}
+    done = await asyncio.to_thread(tfyard, "cp", "train:code", str(to), **env)
+    assert (done.code, done.out) == (0, ""), done.err
     assert {name: (to / name).read_bytes() for name in files} == files
     (to / "train.py").write_text("mine")
     with pytest.raises(Usage, match=r"train\.py: there already, with other content"):
-        await code_store.fetch(node.access, found, to)
-    with SyncClient(node.access) as client:
-        where = code_lookup.place(found)
-        lines = code_lookup.lines(where, code_lookup.listed(client, found, where))
-    assert lines[0] == f"Code:   in the ConfigMap tfyard-code-{where.hash[:12]}"
+        await code_store.fetch(node.access, found, to, Silent())
+    where = code_lookup.place(found)
+    lines = (await asyncio.to_thread(tfyard, "describe", "train", "--code", **env)).out.splitlines()
+    assert lines[:3] == [
+        f"Code:   in the ConfigMap tfyard-code-{where.hash[:12]}",
+        "At:     /code in each task",
+        f"Hash:   {where.hash}",
+    ]
     assert lines[-1].split() == ["2", "B", "train.py"]
 
 
@@ -141,7 +134,7 @@ async def test_large_code_goes_to_a_claim_once_and_comes_back(
             await submitted(node, again, relay.access(node.access))
             assert relay.sent < 10_000
         (code / "lib/a.txt").write_text("second\n")
-        found = await created(node, plan.job)
+        found = await node.create_job(plan.job)
         monkeypatch.setattr(code_claim, "KEPT", timedelta(0))
         for text in ("second\n", "third\n"):  # the second is used by nobody when the third comes
             (code / "lib/a.txt").write_text(text)
@@ -150,7 +143,9 @@ async def test_large_code_goes_to_a_claim_once_and_comes_back(
         assert {path.name for path in stored.iterdir()} == {
             *(plan.hash, f"{plan.hash}.sums", newer.hash, f"{newer.hash}.sums", "packages"),
         }
-        assert await helpers(node) == []
+        assert await node.node.helpers() == []
+        copied = await code_store.fetch(node.access, found, tmp_path / "back", Silent())
+        assert (copied.files, (tmp_path / "back" / "weights").read_bytes()) == (3, LARGE)
         assert [each.path for each in await listed(node, found)] == ["a b/ü.sh", "lib/a.txt", "weights"]
 
 
@@ -187,11 +182,10 @@ async def test_an_upload_that_is_cut_is_repeated_and_never_counts_by_half(
 ) -> None:
     folder(tmp_path / "code", {f"part-{number}": LARGE[number:] for number in range(4)})
     job = job_of(JOB.format(code="{from: code, claim: mine}"), namespace)
-    claim = storage_claim("mine", namespace, "ReadWriteMany")
     async with code_node(control_plane, namespace, tmp_path) as node:
         with pytest.raises(Usage, match="there is no claim mine in the namespace"):
             planned(node.access, job, tmp_path)
-        stored = await node.create_claim(claim) / ON_CLAIM
+        stored = await node.node.claim("mine") / ON_CLAIM
         plan = planned(node.access, job, tmp_path)
         assert (plan.objects, plan.notes) == ((), ())
         async with Counted(control_plane.server, cut_after=3_000_000) as relay:
@@ -209,17 +203,7 @@ async def test_an_upload_that_is_cut_is_repeated_and_never_counts_by_half(
         assert {path.suffix for path in stored.iterdir()} <= {"", ".sums", ".part"}
         assert not (stored / newer.hash).exists()
         assert not planned(node.access, job, tmp_path).is_present
-        assert await helpers(node) == []
-
-
-def storage_claim(name: str, namespace: str, access: str) -> dict[str, object]:
-    spec = {"accessModes": [access], "resources": {"requests": {"storage": "1Gi"}}}
-    return {
-        "apiVersion": "v1",
-        "kind": "PersistentVolumeClaim",
-        "metadata": {"name": name, "namespace": namespace},
-        "spec": spec,
-    }
+        assert await node.node.helpers() == []
 
 
 def test_the_claim_is_for_many_nodes_where_a_storage_class_offers_that(
@@ -251,10 +235,31 @@ def test_the_claim_is_for_many_nodes_where_a_storage_class_offers_that(
     assert term["labelSelector"]["matchLabels"].items() <= template["metadata"]["labels"].items()
 
 
+@pytest.mark.long
+async def test_packages_are_installed_once_on_the_claim_for_all_tasks(
+    control_plane: ControlPlane, namespace: str, tmp_path: Path
+) -> None:
+    code = folder(tmp_path / "code", {"train.py": b"import answers; print(answers.ANSWER)"})
+    (code / "needs.txt").write_text(f"./{wheel(code, 'answers').name}\n")
+    text = "name: a\nimage: none\nrun: [python3, train.py]\ncode: {from: code, claim: mine}\n"
+    text += "requirements: needs.txt\n"
+    async with code_node(control_plane, namespace, tmp_path) as node:
+        stored = await node.node.claim("mine") / ON_CLAIM
+        plan = planned(node.access, job_of(text, namespace), tmp_path)
+        await submitted(node, plan)
+        tasks = [node.run_task(plan.job, f"a-worker-{index}") for index in range(2)]
+        assert await asyncio.gather(*tasks) == ["42\n", "42\n"]
+        assert len([*(stored / "packages").iterdir()]) == 1
+        assert await node.run_task(plan.job, "a-worker-2") == "42\n"
+        said = await node.kubectl("logs", "a-worker-2", "-c", "tfyard-packages")
+        assert said.startswith("the packages of /code/needs.txt are in /tfyard-packages/")
+
+
 SEND = """
 import asyncio, os, resource, sys
 from pathlib import Path
 from msgspec.structs import replace
+from tests.cli.running import tfyard
 from tests.remote.code_node import job_of
 from tfyard.kube import kubeconfig
 from tfyard.kube.sync import SyncClient
@@ -279,7 +284,7 @@ async def test_300_megabytes_of_code_take_little_memory(
     for number in range(3):
         (code / f"weights-{number}").write_bytes(chance.randbytes(100 << 20))
     async with code_node(control_plane, namespace, tmp_path) as node:
-        stored = await node.create_claim(storage_claim("mine", namespace, "ReadWriteMany")) / ON_CLAIM
+        stored = await node.node.claim("mine") / ON_CLAIM
         sending = await asyncio.create_subprocess_exec(
             *(sys.executable, "-c", SEND, namespace, str(tmp_path)),
             env={**os.environ, "KUBECONFIG": str(control_plane.kubeconfig)},

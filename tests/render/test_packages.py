@@ -76,6 +76,7 @@ def test_a_rendered_job_installs_them_after_its_code_has_come(tmp_path: Path) ->
     objects = tfyard("render", tmp_path / "job.yaml").objects
     spec = named(objects, "TFJob", "a")["spec"]["tfReplicaSpecs"]["Worker"]["template"]["spec"]
     assert [step["name"] for step in spec["initContainers"]] == ["tfyard-code", "tfyard-packages"]
+    assert spec["initContainers"][1]["workingDir"] == "/code"
     command = spec["initContainers"][1]["command"]
     assert command[-3:] == ["/code/requirements.txt", "/tfyard-packages", "layer"]
     env = {entry["name"]: entry["value"] for entry in spec["containers"][0]["env"]}

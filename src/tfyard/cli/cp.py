@@ -151,9 +151,22 @@ async def _copy(found: target.ClusterJob, ends: Ends, progress: Progress) -> Cop
     from tfyard.remote import copying
 
     job, here = found.found, Path(ends.here)
+    if ends.job.path == CODE:
+        return await _copy_code(found, ends, progress)
     image = {"image": ends.image} if ends.image else {}
     options = copying.Options(task=ends.job.task, into=ends.into, **image)
     async with Client(found.client.access) as client:
         if ends.is_upload:
             return await copying.send(client, job, here, ends.job.path, progress, options)
         return await copying.fetch(client, job, ends.job.path, here, progress, options)
+
+
+async def _copy_code(found: target.ClusterJob, ends: Ends, progress: Progress) -> Copied:
+    from pathlib import Path
+
+    from tfyard.remote import code_store
+
+    if ends.is_upload:
+        raise Usage(f"the code of {found.found.name} cannot be changed; `tfyard submit` sends newer code")
+    to = Path(ends.here) / CODE if ends.into else Path(ends.here)
+    return await code_store.fetch(found.client.access, found.found, to, progress, ends.image)

@@ -14,6 +14,8 @@ from msgspec.structs import replace
 from tfyard import code_folder
 from tfyard.errors import TfyardError, Usage
 from tfyard.extras import needs
+from tfyard.file_trees import Copied
+from tfyard.file_trees import Progress as FileProgress
 from tfyard.kube import Access, Forbidden, NotFound, requests
 from tfyard.kube.sync import SyncClient
 from tfyard.model import Code, Job, Manifest
@@ -56,13 +58,15 @@ async def upload(
     await asyncio.to_thread(code_claim.note_sent, access, plan)
 
 
-async def fetch(access: Access, found: Found, to: Path) -> None:
-    """The code of a job becomes the folder `to`. What is there with other content is not overwritten."""
+async def fetch(access: Access, found: Found, to: Path, progress: FileProgress, image: str = "") -> Copied:
+    """The code of a job becomes the folder `to`. `image`: of the pod that reads from a claim."""
     where = code_lookup.place(found)
     code_lookup.require(where, found.name)
-    if where.kind == "claim":
-        raise Usage(f"the code is in {where}: `tfyard cp {found.name}:{where.at} {to}` copies it")
-    await asyncio.to_thread(code_lookup.copy, access, found, to)
+    if where.kind == "config-map":
+        return await asyncio.to_thread(code_lookup.copy, access, found, to)
+    with needs("operator", "copying code from a claim"):
+        from . import code_transfer
+    return await code_transfer.fetch(access, found, where, (to, image), progress)
 
 
 def prune(client: SyncClient, namespace: str, keep: Collection[str] = ()) -> list[str]:
