@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from tests.cli.running import tfyard
 from tests.remote.code_node import CodeNode, code_node, job_of
+from tests.remote.copy_node import Helpers
 from tests.render.test_packages import wheel
 from tfyard import kube
 from tfyard.code_folder import Changed
@@ -19,12 +20,15 @@ from tfyard.errors import Usage
 from tfyard.file_trees import Silent
 from tfyard.kube import Access, requests
 from tfyard.kube.sync import SyncClient
-from tfyard.model import Job
+from tfyard.model import Job, Manifest
 from tfyard.model.names import CODE
 from tfyard.remote import code_claim, code_lookup, code_store, storage
+from tfyard.remote.addresses import TFJOBS
 from tfyard.remote.code_store import Plan
 from tfyard.remote.jobs import Found
+from tfyard.render import RenderOptions
 from tfyard.render.code import ON_CLAIM
+from tfyard.render.tfjob import tfjob
 from tfyard.testing import ControlPlane, Relay
 
 pytestmark = [pytest.mark.cluster, pytest.mark.processes]
@@ -48,9 +52,20 @@ def planned(access: Access, job: Job, base: Path) -> Plan:
 async def submitted(node: CodeNode, plan: Plan, access: Access | None = None) -> list[str]:
     """What `tfyard submit` does with it; what was said."""
     said: list[str] = []
-    await node.create(plan.objects)
+    await node.create_objects(plan.objects)
     await code_store.upload(access or node.access, plan, said.append)
     return said
+
+
+async def created(node: CodeNode, job: Job) -> Found:
+    """The TFJob, which nobody runs here."""
+    manifest = tfjob(job, RenderOptions())[-1].manifest
+    return Found(TFJOBS, await node.client.send(requests.create(TFJOBS.path(node.namespace), manifest)))
+
+
+def claim(name: str) -> Manifest:
+    spec = {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Gi"}}}
+    return {"metadata": {"name": name}, "spec": spec}
 
 
 @pytest.mark.usefixtures("crds")
@@ -82,7 +97,7 @@ async def test_small_code_is_a_config_map_that_never_changes_and_goes_when_nobod
         with pytest.raises(kube.Unprocessable, match="immutable"):
             await node.client.send(requests.patch(path, {"data": {"train.py": "2"}}))
 
-        found = await node.create_job(first.job)
+        found = await created(node, first.job)
         assert found.manifest["metadata"]["annotations"][CODE] == first.hash
         with SyncClient(node.access) as client:
             assert code_store.prune(client, namespace) == []  # not within a day
@@ -93,10 +108,8 @@ async def test_small_code_is_a_config_map_that_never_changes_and_goes_when_nobod
 
 
 async def check_fetched(node: CodeNode, found: Found, to: Path, files: dict[str, bytes]) -> None:
-    """By the commands that users have."""
     env = {"KUBECONFIG": str(node.plane.write_kubeconfig(node.access, node.namespace))}
-    done = await asyncio.to_thread(tfyard, "cp", "train:code", str(to), **env)
-    assert (done.code, done.out) == (0, ""), done.err
+    await code_store.fetch(node.access, found, to, Silent())
     assert {name: (to / name).read_bytes() for name in files} == files
     (to / "train.py").write_text("mine")
     with pytest.raises(Usage, match=r"train\.py: there already, with other content"):
@@ -134,7 +147,7 @@ async def test_large_code_goes_to_a_claim_once_and_comes_back(
             await submitted(node, again, relay.access(node.access))
             assert relay.sent < 10_000
         (code / "lib/a.txt").write_text("second\n")
-        found = await node.create_job(plan.job)
+        found = await created(node, plan.job)
         monkeypatch.setattr(code_claim, "KEPT", timedelta(0))
         for text in ("second\n", "third\n"):  # the second is used by nobody when the third comes
             (code / "lib/a.txt").write_text(text)
@@ -143,7 +156,7 @@ async def test_large_code_goes_to_a_claim_once_and_comes_back(
         assert {path.name for path in stored.iterdir()} == {
             *(plan.hash, f"{plan.hash}.sums", newer.hash, f"{newer.hash}.sums", "packages"),
         }
-        assert await node.node.helpers() == []
+        assert await Helpers(node.client, namespace).helpers() == []
         copied = await code_store.fetch(node.access, found, tmp_path / "back", Silent())
         assert (copied.files, (tmp_path / "back" / "weights").read_bytes()) == (3, LARGE)
         assert [each.path for each in await listed(node, found)] == ["a b/ü.sh", "lib/a.txt", "weights"]
@@ -185,7 +198,7 @@ async def test_an_upload_that_is_cut_is_repeated_and_never_counts_by_half(
     async with code_node(control_plane, namespace, tmp_path) as node:
         with pytest.raises(Usage, match="there is no claim mine in the namespace"):
             planned(node.access, job, tmp_path)
-        stored = await node.node.claim("mine") / ON_CLAIM
+        stored = await node.create_claim(claim("mine")) / ON_CLAIM
         plan = planned(node.access, job, tmp_path)
         assert (plan.objects, plan.notes) == ((), ())
         async with Counted(control_plane.server, cut_after=3_000_000) as relay:
@@ -203,7 +216,7 @@ async def test_an_upload_that_is_cut_is_repeated_and_never_counts_by_half(
         assert {path.suffix for path in stored.iterdir()} <= {"", ".sums", ".part"}
         assert not (stored / newer.hash).exists()
         assert not planned(node.access, job, tmp_path).is_present
-        assert await node.node.helpers() == []
+        assert await Helpers(node.client, namespace).helpers() == []
 
 
 def test_the_claim_is_for_many_nodes_where_a_storage_class_offers_that(
@@ -216,16 +229,15 @@ def test_the_claim_is_for_many_nodes_where_a_storage_class_offers_that(
         path = storage.CLASSES.path()
         provisioners = {f"{namespace}-disk": "disk.csi.azure.com", f"{namespace}-nfs": "nfs.csi.k8s.io"}
         for name, provisioner in provisioners.items():
-            made = {"metadata": {"name": name}, "provisioner": provisioner}
-            client.send(requests.create(path, made))
+            client.send(requests.create(path, {"metadata": {"name": name}, "provisioner": provisioner}))
         try:
             shared = code_store.plan(client, job, tmp_path)
         finally:
             for name in provisioners:
                 client.send(requests.delete(storage.CLASSES.path(name=name)))
-    (claim,) = shared.objects
-    assert claim["spec"]["accessModes"] == ["ReadWriteMany"]
-    assert claim["spec"]["storageClassName"] == f"{namespace}-nfs"
+    (made,) = shared.objects
+    assert made["spec"]["accessModes"] == ["ReadWriteMany"]
+    assert made["spec"]["storageClassName"] == f"{namespace}-nfs"
     assert shared.notes == (
         f"code: the claim tfyard-code is created: 10Gi, ReadWriteMany, of the storage class {namespace}-nfs",
     )
@@ -244,14 +256,14 @@ async def test_packages_are_installed_once_on_the_claim_for_all_tasks(
     text = "name: a\nimage: none\nrun: [python3, train.py]\ncode: {from: code, claim: mine}\n"
     text += "requirements: needs.txt\n"
     async with code_node(control_plane, namespace, tmp_path) as node:
-        stored = await node.node.claim("mine") / ON_CLAIM
+        stored = await node.create_claim(claim("mine")) / ON_CLAIM
         plan = planned(node.access, job_of(text, namespace), tmp_path)
         await submitted(node, plan)
         tasks = [node.run_task(plan.job, f"a-worker-{index}") for index in range(2)]
         assert await asyncio.gather(*tasks) == ["42\n", "42\n"]
         assert len([*(stored / "packages").iterdir()]) == 1
         assert await node.run_task(plan.job, "a-worker-2") == "42\n"
-        said = await node.kubectl("logs", "a-worker-2", "-c", "tfyard-packages")
+        said = node.log("a-worker-2", "tfyard-packages")
         assert said.startswith("the packages of /code/needs.txt are in /tfyard-packages/")
 
 
@@ -284,7 +296,7 @@ async def test_300_megabytes_of_code_take_little_memory(
     for number in range(3):
         (code / f"weights-{number}").write_bytes(chance.randbytes(100 << 20))
     async with code_node(control_plane, namespace, tmp_path) as node:
-        stored = await node.node.claim("mine") / ON_CLAIM
+        stored = await node.create_claim(claim("mine")) / ON_CLAIM
         sending = await asyncio.create_subprocess_exec(
             *(sys.executable, "-c", SEND, namespace, str(tmp_path)),
             env={**os.environ, "KUBECONFIG": str(control_plane.kubeconfig)},

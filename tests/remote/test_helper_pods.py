@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from tests.remote.copy_node import CopyNode, copy_node
+from tests.remote.copy_node import CopyNode, Helpers, copy_node
 from tfyard.kube import Client, requests
 from tfyard.remote.helper_pods import LABEL, USER, Helper, HelperFailed, Mount, manifest, running
 from tfyard.testing import ControlPlane
@@ -102,7 +102,7 @@ async def test_what_a_pod_waits_for_is_said_and_what_cannot_be_mended_ends_it(
     back_off = {"waiting": {"reason": "ImagePullBackOff", "message": "Back-off pulling image"}}
     program = {"name": "helper", "image": "i", "imageID": "", "ready": False, "restartCount": 0}
     async with control_plane.client() as client:
-        task, node = asyncio.create_task(start(client)), CopyNode(client, namespace, Path())
+        task, node = asyncio.create_task(start(client)), Helpers(client, namespace)
         name = (await node.first_helper())["metadata"]["name"]
         path = requests.PODS.path(namespace, name, "status")
         await client.send(requests.patch(path, {"status": {"conditions": [full]}}))

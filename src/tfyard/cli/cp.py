@@ -167,6 +167,6 @@ async def _copy_code(found: target.ClusterJob, ends: Ends, progress: Progress) -
     from tfyard.remote import code_store
 
     if ends.is_upload:
-        raise Usage(f"the code of {found.found.name} cannot be changed; `tfyard submit` sends newer code")
+        raise Usage("the code of a job does not change: `tfyard submit` makes a new job")
     to = Path(ends.here) / CODE if ends.into else Path(ends.here)
     return await code_store.fetch(found.client.access, found.found, to, progress, ends.image)
