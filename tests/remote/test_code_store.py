@@ -99,12 +99,13 @@ async def test_small_code_is_a_config_map_that_never_changes_and_goes_when_nobod
 
         found = await created(node, first.job)
         assert found.manifest["metadata"]["annotations"][CODE] == first.hash
+        await check_fetched(node, found, tmp_path / "back", {"lib/a.txt": b"first\n", "train.py": b"1\n"})
         with SyncClient(node.access) as client:
             assert code_store.prune(client, namespace) == []  # not within a day
             monkeypatch.setattr(code_claim, "KEPT", timedelta(0))
             assert code_store.prune(client, namespace, keep=[other.hash]) == []
+            client.send(requests.patch(found.path, {"metadata": {"annotations": {CODE: None}}}))
             assert code_store.prune(client, namespace) == [other.holder]
-        await check_fetched(node, found, tmp_path / "back", {"lib/a.txt": b"first\n", "train.py": b"1\n"})
 
 
 async def check_fetched(node: CodeNode, found: Found, to: Path, files: dict[str, bytes]) -> None:
@@ -128,7 +129,8 @@ async def check_fetched(node: CodeNode, found: Found, to: Path, files: dict[str,
 async def test_large_code_goes_to_a_claim_once_and_comes_back(
     control_plane: ControlPlane, namespace: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    code = folder(tmp_path / "code", {"lib/a.txt": b"first\n", "weights": LARGE, "a b/ü.sh": b"#!/bin/sh\n"})
+    files = {"lib/a.txt": b"first\n", "weights": LARGE, "a b/ü.sh": b"#!/bin/sh\n", "old.part": b""}
+    code = folder(tmp_path / "code", files)
     (code / "a b/ü.sh").chmod(0o755)
     job = job_of(JOB.format(code="code"), namespace)
     async with code_node(control_plane, namespace, tmp_path) as node:
@@ -139,7 +141,7 @@ async def test_large_code_goes_to_a_claim_once_and_comes_back(
         stored = tmp_path / "claims" / "tfyard-code" / ON_CLAIM
         assert (stored / plan.hash / "weights").read_bytes() == LARGE
         assert (stored / plan.hash / "a b/ü.sh").stat().st_mode & 0o777 == 0o755
-        assert await node.run_task(plan.job, "first") == "first\na b\nlib\nweights\n"
+        assert await node.run_task(plan.job, "first") == "first\na b\nlib\nold.part\nweights\n"
 
         again = planned(node.access, job, tmp_path)
         assert (again.is_present, again.objects) == (True, ())
@@ -158,8 +160,8 @@ async def test_large_code_goes_to_a_claim_once_and_comes_back(
         }
         assert await Helpers(node.client, namespace).helpers() == []
         copied = await code_store.fetch(node.access, found, tmp_path / "back", Silent())
-        assert (copied.files, (tmp_path / "back" / "weights").read_bytes()) == (3, LARGE)
-        assert [each.path for each in await listed(node, found)] == ["a b/ü.sh", "lib/a.txt", "weights"]
+        assert (copied.files, (tmp_path / "back" / "weights").read_bytes()) == (4, LARGE)
+        assert [each.path for each in await listed(node, found)] == [*sorted(files)]
 
 
 async def listed(node: CodeNode, found: Found) -> list[code_lookup.Listed]:

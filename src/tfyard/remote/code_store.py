@@ -75,8 +75,8 @@ def prune(client: SyncClient, namespace: str, keep: Collection[str] = ()) -> lis
     listing = requests.get(requests.CONFIG_MAPS.path(namespace), {"labelSelector": label.CODE})
     found = [each["metadata"] for each in client.send(listing)["items"]]
     old = [each for each in found if _age(each) > code_claim.KEPT]
-    used = {*keep, *code_claim.used(client, namespace)} if old else keep
-    unused = [each for each in old if each["labels"][label.CODE] not in used]
+    used = {*keep, *(code_claim.used(client, namespace) if old else ())}
+    unused = [each for each in old if used.isdisjoint({each["labels"][label.CODE], each["name"]})]
     for each in unused:
         path = requests.CONFIG_MAPS.path(namespace, each["name"])
         client.send(requests.delete(path, uid=each["uid"]))
