@@ -115,10 +115,8 @@ def _new(client: SyncClient, job: Job, code: Code, options: CodeOptions) -> Mani
 def _requirements(read: Plan, code: Code) -> bytes:
     """What the file says, if one is named."""
     files = read.folder.files if read.folder else ()
-    found = [file for file in files if file.path == code.requirements.removeprefix("./")]
-    if code.requirements and not found:
-        raise Usage(f"requirements: {code.requirements} is not among the files of the code")
-    return b"".join(part for file in found for part in code_folder.contents(file))
+    named = [file for file in files if file.path == code.requirements.removeprefix("./")]
+    return b"".join(part for file in named for part in code_folder.contents(file))
 
 
 def _together(job: Job, claim: str) -> Job:

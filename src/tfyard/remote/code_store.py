@@ -12,6 +12,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from tfyard import code_folder
+from tfyard.code_folder import CodeFolder
 from tfyard.errors import TfyardError, Usage
 from tfyard.extras import needs
 from tfyard.file_trees import Copied
@@ -37,7 +38,7 @@ def plan(client: SyncClient, job: Job, base: Path, options: CodeOptions | None =
     code = job.code
     if code is None or code.kind != "folder":
         return Plan(job=job)
-    read = _read(job, base / code.source)
+    read = _read(job, code_folder.of_code(code, base))
     made = None if code.claim else _as_config_map(client, read, code)
     if made is None:
         made = code_claim.plan(client, read, code, options or CodeOptions())
@@ -87,10 +88,11 @@ def _age(metadata: Manifest) -> timedelta:
     return datetime.now(UTC) - datetime.fromisoformat(metadata["creationTimestamp"])
 
 
-def _read(job: Job, path: Path) -> Plan:
-    folder = code_folder.find(path)
+def _read(job: Job, folder: CodeFolder) -> Plan:
     if not folder.files:
-        raise Usage(f"code: {path} has no files, or .gitignore and .tfyardignore leave out all of them")
+        raise Usage(
+            f"code: {folder.path} has no files, or .gitignore and .tfyardignore leave out all of them"
+        )
     sums = code_folder.sums(folder)
     return Plan(
         job=job,
