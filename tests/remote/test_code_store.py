@@ -268,6 +268,16 @@ async def test_packages_are_installed_once_on_the_claim_for_all_tasks(
         said = node.log("a-worker-2", "tfyard-packages")
         assert said.startswith("the packages of /code/needs.txt are in /tfyard-packages/")
 
+        (code / "needs.txt").write_text("./absent.whl\n")
+        plan = planned(node.access, job_of(text, namespace), tmp_path)
+        await submitted(node, plan)
+        await node.start_task(plan.job, "a-worker-3")
+        (status,) = (await node.until_phase("a-worker-3", "Failed"))["status"]["initContainerStatuses"]
+        assert (
+            "pip could not install the packages of /code/needs.txt"
+            in status["state"]["terminated"]["message"]
+        )
+
 
 SEND = """
 import asyncio, os, resource, sys
