@@ -128,4 +128,6 @@ def test_it_runs_as_the_user_of_the_job_and_not_as_its_task() -> None:
     }
     found = manifest(replace(HELPER, like={"spec": spec}, node="gpu-1"), "x")["spec"]
     assert (found["securityContext"]["runAsUser"], found["securityContext"]["fsGroup"]) == (9, 8)
+    root = manifest(replace(HELPER, like={"spec": spec}, user=0), "x")["spec"]["securityContext"]
+    assert (root["runAsUser"], root["runAsNonRoot"], root["fsGroup"]) == (0, False, 8)
     assert (found["tolerations"], found["nodeName"]) == ([{"operator": "Exists"}], "gpu-1")
