@@ -177,14 +177,15 @@ def _save(name: str, settings: "Settings", *, dry_run: bool) -> None:
     from tfyard import files, formats
     from tfyard.cli import editor
     from tfyard.formats.writing import SCHEMA_LINE
-    from tfyard.local import script
+    from tfyard.job_input import script
 
     if dry_run:
         click.echo(f"--save: a dry run does not write {name}", err=True)
-    elif script.job_file(settings).exists():
+    elif settings.job_file.exists():
         raise Usage(f"--save: {name} exists; choose another name")
     else:
-        files.write_text(name, SCHEMA_LINE + formats.to_yaml(script.saved_words(settings)))
+        words = script.portable_words(settings, settings.job_file.parent)
+        files.write_text(name, SCHEMA_LINE + formats.to_yaml(words))
         editor.write_schema(name)
 
 
