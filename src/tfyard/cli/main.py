@@ -20,6 +20,7 @@ COLLECT_AFTER = 50_000
 COMMANDS = {
     "run": "Run a job on this machine, every task as a real process.",
     "runs": "List past runs, show one, print its logs, or remove it.",
+    "submit": "Submit a job to a cluster: a file of any format, or a Python script; follow it to its end.",
     "get": "List jobs of a cluster and runs on this machine, or show some of them.",
     "describe": "Say how a job is: state, attempts at its tasks, outputs, conditions, events.",
     "events": "Print the events of a job and of its pods.",

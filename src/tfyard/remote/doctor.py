@@ -64,7 +64,7 @@ def _definitions(client: SyncClient) -> Iterator[Finding]:
         yield Finding("ok", "crd", f"kubeflow.org serves {names}; who keeps it may not be seen")
 
 
-def _operators(client: SyncClient) -> Iterator[Finding]:
+def operators(client: SyncClient) -> Iterator[Finding]:
     found = _items(client, DEPLOYMENTS)
     ours = [each for each in found if LABELS.items() <= (each["metadata"].get("labels") or {}).items()]
     others = [each for each in found if each not in ours and _reconciles(each)]
@@ -149,7 +149,7 @@ def _quotas(client: SyncClient) -> Iterator[Finding]:
 
 LOOKS: dict[str, Look] = {
     "crd": _definitions,
-    "operator": _operators,
+    "operator": operators,
     "webhook": _webhooks,
     "leader": _leader,
     "rights": _rights,
