@@ -25,6 +25,7 @@ COMMANDS = {
     "describe": "Say how a job is: state, attempts at its tasks, outputs, conditions, events.",
     "events": "Print the events of a job and of its pods.",
     "logs": "Print the logs of a job's tasks, and follow them until it ends.",
+    "cp": "Copy files from a job or to it, also after its end.",
     "wait": "Wait until a job has succeeded, runs, or is over.",
     "top": "Show what tasks use, how far they are and how fast.",
     "metrics": "Print the metrics of a training as a curve, a table or a picture.",
