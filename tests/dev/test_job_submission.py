@@ -95,6 +95,6 @@ def test_an_interrupt_leaves_the_job_alone_and_says_what_to_do_next(box: TestBox
     assert err.endswith(
         "tfyard: the job goes on; next:\n  tfyard logs -f slow\n  tfyard stop slow\n  tfyard delete slow\n"
     )
-    assert box.get("tfjob", "slow")["status"]["phase"] == "Running"
+    until(lambda: (box.get("tfjob", "slow").get("status") or {}).get("phase") == "Running")
     box.kubectl("delete", "tfjob", "slow")
     until(lambda: not box.get("pods", "-l", "training.kubeflow.org/job-name=slow")["items"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import signal
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 import click
 from msgspec import Struct
 
+from tfyard import extras
 from tfyard.cli import cluster, job_input, target
 from tfyard.errors import Usage
+from tfyard.overview.waiting import DELETED_CODE
 
 if TYPE_CHECKING:
     from tfyard.kube.sync import SyncClient
@@ -114,7 +117,8 @@ def _submit(client: SyncClient, submission: Submission, after: After, where: dic
     from tfyard.remote.submission import prepare, submit_prepared
 
     if after.follow or after.on_finish:
-        from tfyard.remote import log_follow  # noqa: F401 - before the job is there: a package may be missing
+        with extras.needs("operator", "tfyard submit --follow"):  # before the job is there
+            from tfyard.remote import log_follow  # noqa: F401
     prepared = prepare(submission, client.access.namespace)
     _tell(prepared)
     job = target.ClusterJob(client, submit_prepared(client, prepared, submission, target.say))
@@ -124,10 +128,17 @@ def _submit(client: SyncClient, submission: Submission, after: After, where: dic
         click.echo(f"{job.found.title} submitted")
         target.say(f"`tfyard logs -f {_named(job, where)}` follows it")
         return 0
+    code = _end_or_interrupt(job, after, _named(job, where))
+    if after.on_finish and code not in (INTERRUPTED, DELETED_CODE):
+        return _copy(job, Path(after.on_finish), submission.helper_image) or code
+    return code
+
+
+def _end_or_interrupt(job: target.ClusterJob, after: After, name: str) -> int:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         return _end(job, after)
     except KeyboardInterrupt:
-        name = _named(job, where)
         target.say("the job goes on; next:")
         for words in ("logs -f", "stop", "delete"):
             click.echo(f"  tfyard {words} {name}", err=True)
@@ -146,6 +157,25 @@ def _end(job: target.ClusterJob, after: After) -> int:
     over = wait.until(job, "succeeded", (), math.inf)
     click.echo(harmless(over.text), err=over.code != 0)
     return over.code
+
+
+def _copy(job: target.ClusterJob, folder: Path, image: str) -> int:
+    """1: not everything could be copied."""
+    from tfyard.cli import cp, interrupts, progress_bar
+    from tfyard.kube import Client
+    from tfyard.remote import outputs
+    from tfyard.remote.copying import Copied, Options
+
+    async def fetch() -> list[Copied]:
+        options = Options(image=image) if image else Options()
+        async with Client(job.client.access) as client:
+            return await outputs.fetch(client, job.found, folder, progress, options)
+
+    with progress_bar.shown() as progress:
+        copied = interrupts.run(fetch())
+    for each in copied:
+        cp.report(each)
+    return int(any(each.problems for each in copied))
 
 
 def _named(job: target.ClusterJob, where: dict[str, Any]) -> str:
