@@ -16,7 +16,7 @@ from tfyard.model import Job, Manifest, Problem, Role
 from tfyard.model.names import JOB_NAME
 from tfyard.overview.objects import StorageClass
 from tfyard.overview.storage_classes import ONE, choose
-from tfyard.render import RenderOptions, podspec
+from tfyard.render import CodeFile, RenderOptions, podspec
 from tfyard.render.tfjob import tfjob, unsupported
 
 OUT, OUT_VARIABLE, OUT_SIZE = "/out", "TFYARD_OUT", "10Gi"
@@ -34,6 +34,9 @@ class Submission(JobOptions, frozen=True, kw_only=True):
     image: str = ""
     """Of every task; empty: the file's own."""
     helper_image: str = ""
+    """Of the pod that carries the code, if it is too large for a ConfigMap."""
+    leave_out: str = ""
+    """A folder that is not part of the code: the one for the outputs."""
     force: bool = False
     """Submit it although it cannot run."""
     force_conflicts: bool = False
@@ -184,12 +187,15 @@ def _with_variables(job: Job, variables: dict[str, str]) -> Job:
 # --- rendering
 
 
-def manifests(prepared: Prepared) -> list[Manifest]:
-    """All objects, in the order in which they are created."""
-    job = prepared.job
-    code = code_folder.read(job, prepared.folder, None)
-    rendered = [each.manifest for each in tfjob(job, RenderOptions(code_files=code))]
-    return [*prepared.others, *(_placed(each, job.namespace) for each in rendered)]
+def manifests(prepared: Prepared, files: tuple[CodeFile, ...] = ()) -> list[Manifest]:
+    """All objects, in the order in which they are created. `files`: of a code that is not in its place yet."""
+    rendered = [each.manifest for each in tfjob(prepared.job, RenderOptions(code_files=files))]
+    return [*prepared.others, *(_placed(each, prepared.job.namespace) for each in rendered)]
+
+
+def offline(prepared: Prepared) -> list[Manifest]:
+    """The same, without knowing a cluster: the code is in a ConfigMap, as `tfyard render` writes it."""
+    return manifests(prepared, code_folder.read(prepared.job, prepared.folder, None))
 
 
 def with_storage(prepared: Prepared, classes: Sequence[StorageClass]) -> Prepared:
