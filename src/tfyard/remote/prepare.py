@@ -26,6 +26,7 @@ KEPT = ("Namespace", "ServiceAccount", "Secret", "ConfigMap", "PersistentVolume"
 """Of the objects beside workloads, those that a job needs as they are; in the order in which they are created."""
 
 OF_SERVER = ("uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "selfLink")
+OF_KUBECTL = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 class Submission(JobOptions, frozen=True, kw_only=True):
@@ -68,7 +69,7 @@ def prepare(submission: Submission, namespace: str) -> Prepared:
     if not job.size:
         raise Usage(f"{job.name} has no tasks: nothing to submit")
     where = submission.namespace or _own_namespace(prepared.text) or namespace
-    job = _in_namespace(job, where)
+    job = _in_namespace(replace(job, annotations=_without_kubectls(job.annotations)), where)
     _check_again(job)
     return replace(prepared, job=job, others=tuple(_placed(each, where) for each in prepared.others))
 
@@ -120,9 +121,15 @@ def _kept(loaded: Loaded) -> Iterator[Manifest]:
 
 
 def _as_written(manifest: Manifest) -> Manifest:
-    """Without what the server adds, if it is from `kubectl get -o yaml`."""
+    """Without what the server and kubectl add, if it is from `kubectl get -o yaml`."""
     metadata = {key: value for key, value in manifest["metadata"].items() if key not in OF_SERVER}
+    if isinstance(notes := metadata.get("annotations"), dict):
+        metadata["annotations"] = _without_kubectls(notes)
     return {**{key: value for key, value in manifest.items() if key != "status"}, "metadata": metadata}
+
+
+def _without_kubectls(annotations: dict[str, str]) -> dict[str, str]:
+    return {key: value for key, value in annotations.items() if key != OF_KUBECTL}
 
 
 def _sorted(manifests: Iterable[Manifest]) -> list[Manifest]:
