@@ -21,6 +21,8 @@ ATTEMPT: Final = "tfyard.dev/attempt"
 DIALECT: Final = "tfyard.dev/dialect"
 SERVICES: Final = "tfyard.dev/services"
 EVALUATOR_GRACE: Final = "tfyard.dev/evaluator-grace"
+RERUN_OF: Final = "tfyard.dev/rerun-of"
+"""The job that a job is a rerun of."""
 
 # What gang schedulers and queues know a pod's group by.
 QUEUE_NAME: Final = "kueue.x-k8s.io/queue-name"
