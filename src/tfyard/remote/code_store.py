@@ -38,10 +38,11 @@ def plan(client: SyncClient, job: Job, base: Path, options: CodeOptions | None =
     code = job.code
     if code is None or code.kind != "folder":
         return Plan(job=job)
-    read = _read(job, code_folder.of_code(code, base))
+    options = options or CodeOptions()
+    read = _read(job, code_folder.of_code(code, base, options.leave_out))
     made = None if code.claim else _as_config_map(client, read, code)
     if made is None:
-        made = code_claim.plan(client, read, code, options or CodeOptions())
+        made = code_claim.plan(client, read, code, options)
     annotations = {**job.annotations, label.CODE: made.hash}
     return replace(made, job=replace(made.job, code=None, annotations=annotations))
 
