@@ -86,7 +86,7 @@ def command(
     ends = _ends(source, destination, Helper(helper_image, helper_user))
     found = target.find(ends.job.job, options)
     copied = _of_run(found, ends) if isinstance(found, target.LocalRun) else _of_job(found, ends)
-    _report(copied)
+    report(copied)
     sys.exit(1 if copied.problems else 0)
 
 
@@ -115,7 +115,7 @@ def in_job(text: str) -> InJob | None:
     return InJob(job, path, task) if colon and "/" not in task else InJob(job, rest)
 
 
-def _report(copied: Copied) -> None:
+def report(copied: Copied) -> None:
     from tfyard.file_trees import shown
     from tfyard.overview.wording import size
 

@@ -9,8 +9,9 @@ from tfyard.install import permissions
 from tfyard.install.roles import OPERATOR_RULES, RBAC, rules
 from tfyard.kube import Client, Resource, requests
 from tfyard.model import Manifest
+from tfyard.model.names import BOX_OPERATOR
 
-USER = "tfyard-operator"
+USER = BOX_OPERATOR
 _ROLES = Resource(RBAC, "v1", "clusterroles", namespaced=False)
 _BINDINGS = Resource(RBAC, "v1", "clusterrolebindings", namespaced=False)
 
