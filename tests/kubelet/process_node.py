@@ -101,14 +101,14 @@ async def box(
     api = str(host.hostname), int(host.port or 0)
     options = replace(options or Options(), api=api, node=f"{namespace}-node")
     async with plane.client() as client:
-        await _prepare(client, namespace)
+        await prepare(client, namespace)
         async with ProcessRuntime(client, folder, dict(os.environ), options=options) as runtime:
             nodes = Nodes(client, [options.node])
             async with Kubelet(client, runtime, nodes, namespace, schedule=True):
                 yield Box(plane, client, namespace, runtime)
 
 
-async def _prepare(client: Client, namespace: str) -> None:
+async def prepare(client: Client, namespace: str) -> None:
     """What the controller manager would add to a namespace."""
     authority = base64.b64decode(client.access.cluster.certificate_authority_data).decode()
     bundle = builders.config_map("kube-root-ca.crt", {"ca.crt": authority})

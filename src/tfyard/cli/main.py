@@ -20,10 +20,12 @@ COLLECT_AFTER = 50_000
 COMMANDS = {
     "run": "Run a job on this machine, every task as a real process.",
     "runs": "List past runs, show one, print its logs, or remove it.",
+    "submit": "Submit a job to a cluster: a file of any format, or a Python script; follow it to its end.",
     "get": "List jobs of a cluster and runs on this machine, or show some of them.",
     "describe": "Say how a job is: state, attempts at its tasks, outputs, conditions, events.",
     "events": "Print the events of a job and of its pods.",
     "logs": "Print the logs of a job's tasks, and follow them until it ends.",
+    "cp": "Copy files from a job or to it, also after its end.",
     "wait": "Wait until a job has succeeded, runs, or is over.",
     "top": "Show what tasks use, how far they are and how fast.",
     "metrics": "Print the metrics of a training as a curve, a table or a picture.",

@@ -50,12 +50,13 @@ def command(name: str, goal: str, timeout: str, fail_on: tuple[str, ...], **opti
       tfyard wait @latest --for finished && tfyard get @latest
     """
     deadline = time.monotonic() + _seconds(timeout)
-    result = _wait(target.find(name, options), goal, fail_on, deadline)
+    result = until(target.find(name, options), goal, fail_on, deadline)
     click.echo(harmless(result.text), err=result.code != 0)
     sys.exit(result.code)
 
 
-def _wait(found: target.Target, goal: str, fail_on: tuple[str, ...], deadline: float) -> waiting.Verdict:
+def until(found: target.Target, goal: str, fail_on: tuple[str, ...], deadline: float) -> waiting.Verdict:
+    """Each change is told."""
     last, name = "", target.name_of(found)
     for job in _states(found, deadline):
         if job is None:

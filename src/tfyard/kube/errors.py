@@ -2,6 +2,7 @@
 
 KubeError
 ├── BadKubeconfig                  no cluster, or no credentials
+├── PortRefused                    a pod has nothing that listens on a port
 ├── Undecodable                    an answer that is not JSON, or not of the expected type
 ├── Transient                      the same request may succeed later
 │   ├── Unreachable                no answer; `sent` says whether the server may have acted
@@ -36,6 +37,10 @@ class KubeError(TfyardError):
 
 class BadKubeconfig(KubeError):
     pass
+
+
+class PortRefused(KubeError):
+    """The pod is there, but nothing listens on the port."""
 
 
 class Undecodable(KubeError):

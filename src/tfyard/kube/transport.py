@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from contextvars import ContextVar
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
+from functools import partial
 from typing import Any, Self, TypeVar, overload
 
 import aiohttp
@@ -26,6 +27,10 @@ T = TypeVar("T")
 
 ANYTHING: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
 NOT_SENT = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
+
+FAREWELL = 1.0
+"""Seconds that a server has to agree to the end of a WebSocket."""
+BIGGEST_MESSAGE = 16 << 20
 
 _before_sending: ContextVar[Callable[[], None] | None] = ContextVar("before_sending", default=None)
 
@@ -70,7 +75,7 @@ class Client:
         self.access, self.limits = access, limits
         self._credentials = Credentials(access)
         self._server = access.cluster.server.rstrip("/")
-        self._extra: dict[str, Any] = {"allow_redirects": False}
+        self._extra: dict[str, Any] = {}
         if access.cluster.proxy_url:
             self._extra["proxy"] = access.cluster.proxy_url
         if access.cluster.tls_server_name:
@@ -81,9 +86,12 @@ class Client:
         self._sockets: weakref.WeakSet[socket.socket] = weakref.WeakSet()
 
     async def __aenter__(self) -> Self:
-        connector = aiohttp.TCPConnector(limit=0, socket_factory=self._new_socket)
         self._session = aiohttp.ClientSession(
-            connector=connector, cookie_jar=aiohttp.DummyCookieJar(), request_class=CheckedRequest
+            connector=aiohttp.TCPConnector(limit=0, socket_factory=self._new_socket),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            request_class=CheckedRequest,
+            timeout=self._timeout(self.limits.answer_timeout),
+            middlewares=(_refusing_upgrades,),
         )
         return self
 
@@ -103,7 +111,7 @@ class Client:
     async def send(self, request: Request, into: msgspec.json.Decoder[T]) -> T: ...
     async def send(self, request: Request, into: msgspec.json.Decoder[Any] = ANYTHING) -> Any:
         """The decoded answer, or one of kube.errors. Retried only where that cannot act twice."""
-        return decode(into, await self._send_with_retries(request))
+        return decode(into, await self._with_retries(request, self._once))
 
     @asynccontextmanager
     async def stream(self, request: Request, idle: float) -> AsyncIterator[AsyncIterator[bytes]]:
@@ -112,6 +120,20 @@ class Client:
         async with await self._open(request, login, idle) as response:
             with _aborting(response):
                 yield self._chunks(response)
+
+    @asynccontextmanager
+    async def websocket(
+        self, request: Request, protocol: str
+    ) -> "AsyncIterator[aiohttp.ClientWebSocketResponse[bool]]":
+        """An upgraded connection. It is always a GET; the request's method says whether it may be repeated."""
+        websocket = await self._with_retries(request, partial(self._upgrade, protocol))
+        try:
+            yield websocket
+        except BaseException:
+            shut_down(websocket)
+            raise
+        finally:
+            await websocket.close()
 
     def _new_socket(self, address: aiohttp.AddrInfoType) -> socket.socket:
         made = socket.socket(*address[:3])
@@ -131,12 +153,12 @@ class Client:
                 return
             await asyncio.sleep(0)
 
-    async def _send_with_retries(self, request: Request) -> bytes:
+    async def _with_retries(self, request: Request, send: Callable[[Request, Login], Awaitable[T]]) -> T:
         backoff, renewed = self.limits.backoff, False
         while True:
             login = await self._credentials.current()
             try:
-                return await self._once(request, login)
+                return await send(request, login)
             except Unauthorized:
                 # This was no attempt: only with new credentials is the request really tried.
                 if renewed or not self._credentials.renewable:
@@ -166,6 +188,27 @@ class Client:
                     self._credentials.doubt(login)
                 raise await _error(response)
 
+    async def _upgrade(
+        self, protocol: str, request: Request, login: Login
+    ) -> "aiohttp.ClientWebSocketResponse[bool]":
+        assert self._session is not None, "use `async with Client(...)`"
+        try:
+            with self._translating():
+                made: aiohttp.ClientWebSocketResponse[bool] = await self._session.ws_connect(
+                    URL(self._server + request.path, encoded=True),
+                    protocols=(protocol,),
+                    headers=login.headers,
+                    ssl=login.tls,
+                    timeout=aiohttp.ClientWSTimeout(ws_close=FAREWELL),
+                    autoping=False,
+                    max_msg_size=BIGGEST_MESSAGE,
+                    **self._extra,
+                )
+                return made
+        except Unauthorized:
+            self._credentials.doubt(login)
+            raise
+
     async def _chunks(self, response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
         with self._translating():
             async for chunk in response.content.iter_any():
@@ -192,9 +235,13 @@ class Client:
             data=request.body,
             headers=headers,
             ssl=login.tls,
-            timeout=aiohttp.ClientTimeout(sock_connect=self.limits.connect_timeout, sock_read=silence),
+            timeout=self._timeout(silence),
+            allow_redirects=False,
             **self._extra,
         )
+
+    def _timeout(self, silence: float) -> aiohttp.ClientTimeout:
+        return aiohttp.ClientTimeout(sock_connect=self.limits.connect_timeout, sock_read=silence)
 
 
 def _unreachable(server: str, problem: Exception) -> Unreachable:
@@ -212,6 +259,25 @@ def _aborting(response: aiohttp.ClientResponse) -> Iterator[None]:
         if transport is not None:
             transport.abort()
         raise
+
+
+async def _refusing_upgrades(
+    request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
+) -> aiohttp.ClientResponse:
+    """aiohttp would close the connection before the server's reason is read; a redirection is an error, too."""
+    response = await handler(request)
+    if request.headers.get("Upgrade") and response.status != 101:
+        async with response:
+            raise await _error(response)
+    return response
+
+
+def shut_down(websocket: "aiohttp.ClientWebSocketResponse[bool]") -> None:
+    """One that is left half-way does not wait for the farewell of a peer that may be dead."""
+    connection = websocket.get_extra_info("socket")
+    with suppress(OSError):
+        if connection is not None:
+            connection.shutdown(socket.SHUT_RDWR)
 
 
 async def _error(response: aiohttp.ClientResponse) -> KubeError:

@@ -5,6 +5,8 @@ import os
 from contextlib import suppress
 from datetime import UTC, datetime
 
+from msgspec.structs import replace
+
 from tfyard import formats
 from tfyard.backends.local import run_directory
 from tfyard.backends.local.run_directory import RunDirectory
@@ -135,7 +137,8 @@ class Run:
                 run_directory.sweep(self._recorder.started)
 
     def _record(self, ended: datetime | None = None) -> RunRecord:
-        record = self._recorder.record(self._loop.status, self.interrupts, ended)
+        mounts = {name: str(path.absolute()) for name, path in self.prepared.mounts.items()}
+        record = replace(self._recorder.record(self._loop.status, self.interrupts, ended), mounts=mounts)
         self.directory.record(record)
         return record
 

@@ -36,6 +36,8 @@ POD_GROUP: Final = "PodGroup"
 
 LEASE_NAME: Final = "tfyard-operator"
 """Of the Lease by which operators elect their leader."""
+BOX_OPERATOR: Final = "tfyard-operator"
+"""The operator of `tfyard dev` is this user, with a role of that name; it has neither lease nor Deployment."""
 PORT_NAME: Final = "tfjob-port"
 DEFAULT_PORT: Final = 2222
 DEFAULT_IMAGE: Final = "tensorflow/tensorflow:2.21.0"

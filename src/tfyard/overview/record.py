@@ -34,6 +34,8 @@ class RunRecord(Struct, frozen=True, kw_only=True):
     expires: datetime | None = None
     pid: int = 0
     """Of the tfyard that runs it; 0 once it has ended."""
+    mounts: dict[str, str] = {}
+    """Volume -> directory, of those that were given one (`--mount`)."""
 
 
 class Recorder:

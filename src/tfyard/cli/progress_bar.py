@@ -1,0 +1,65 @@
+"""How far a copy is: a bar on a terminal, else a line every few seconds. On standard error."""
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from tfyard.cli.target import say
+from tfyard.overview.wording import size as in_words
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as RichProgress
+
+    from tfyard.file_trees import Progress
+
+LINE_EVERY = 5.0
+"""Seconds."""
+
+
+@contextmanager
+def shown() -> "Iterator[Progress]":
+    if not sys.stderr.isatty():
+        yield Lines()
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, TimeRemainingColumn, TransferSpeedColumn
+    from rich.progress import Progress as RichProgress
+
+    columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
+    with RichProgress(*columns, console=Console(stderr=True), transient=True) as bar:
+        yield Bar(bar)
+
+
+class Lines:
+    def __init__(self) -> None:
+        self._total = self._done = 0
+        self._last = time.monotonic()
+
+    def begin(self, files: int, size: int) -> None:  # noqa: ARG002
+        self._total, self._done = size, 0
+
+    def advance(self, size: int) -> None:
+        self._done += size
+        now = time.monotonic()
+        if now - self._last >= LINE_EVERY:
+            self._last = now
+            say(f"{in_words(self._done)} of {in_words(self._total)}")
+
+    def say(self, text: str) -> None:
+        say(text)
+
+
+class Bar:
+    def __init__(self, bar: "RichProgress") -> None:
+        self._bar, self._task = bar, bar.add_task("", total=None)
+
+    def begin(self, files: int, size: int) -> None:  # noqa: ARG002
+        self._bar.reset(self._task, total=size)
+
+    def advance(self, size: int) -> None:
+        self._bar.advance(self._task, size)
+
+    def say(self, text: str) -> None:
+        self._bar.console.print(f"tfyard: {text}", markup=False, highlight=False)

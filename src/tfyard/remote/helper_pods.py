@@ -1,0 +1,278 @@
+"""Short-lived pods that mount a job's claims: to copy from them or to them, also when no pod of the job runs.
+
+    async with running(client, Helper(namespace="ml", purpose="copy", mounts=(Mount("out", "/0"),)), say) as pod:
+        ...                                                   # exec in its container `helper`
+
+They pass PodSecurity `restricted`, and are deleted however the block is left. What a killed client leaves ends by
+its deadline, and the next helper of the namespace deletes it.
+"""
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+
+import msgspec
+from msgspec import Struct
+
+from tfyard.errors import TfyardError
+from tfyard.kube import (
+    Client,
+    Forbidden,
+    Kind,
+    NotFound,
+    Refused,
+    Transient,
+    list_all,
+    requests,
+)
+from tfyard.model import Manifest, tensorflow_container
+from tfyard.overview.objects import Event, Pod
+
+from . import pod_starts
+from .events import EVENTS
+
+DEFAULT_IMAGE = "busybox:1.37"
+CONTAINER = "helper"
+LABEL = "tfyard.dev/helper"
+USER = 65532
+"""Nobody's, where the job does not say whose its files are."""
+LONGEST_START = 300.0
+"""Seconds until it must run: a cluster may have to add a node first."""
+PATIENCE = 3.0
+"""Seconds after which it is said what the pod waits for."""
+LOOK_EVERY = 0.25
+LONGEST_DELETION = 15.0
+IMAGE_PROBLEMS = ("ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "RegistryUnavailable")
+PROBLEMS = ("CreateContainerConfigError", "CreateContainerError", "RunContainerError", "CrashLoopBackOff")
+OF_USER = ("runAsUser", "runAsGroup", "supplementalGroups", "fsGroup")
+
+Say = Callable[[str], None]
+_POD = msgspec.json.Decoder(Pod)
+_PODS, _EVENTS = Kind(Pod), Kind(Event)
+
+
+class HelperFailed(TfyardError):
+    """The pod was refused, cannot start, or ended too early."""
+
+
+class Mount(Struct, frozen=True):
+    claim: str
+    at: str
+    sub_path: str = ""
+    read_only: bool = False
+
+
+class Helper(Struct, frozen=True, kw_only=True):
+    namespace: str
+    purpose: str
+    """One word, for its name and its label."""
+    mounts: tuple[Mount, ...]
+    image: str = DEFAULT_IMAGE
+    owner: Manifest | None = None
+    """The TFJob with which it goes at the latest."""
+    node: str = ""
+    """Where a claim is attached that only one node can use."""
+    deadline: int = 3600
+    argv: tuple[str, ...] = ()
+    """Default: it sleeps until it is deleted."""
+    like: Manifest = {}
+    """The pod template whose user, pull secrets and tolerations it takes."""
+
+
+@asynccontextmanager
+async def running(client: Client, helper: Helper, say: Say) -> AsyncIterator[str]:
+    """The pod's name, once it runs. Deleted on exit, on an error and on cancellation."""
+    await _delete_ended(client, helper.namespace)
+    pod = manifest(helper, f"tfyard-{helper.purpose}-{secrets.token_hex(4)}")
+    path = requests.PODS.path(helper.namespace, pod["metadata"]["name"])
+    try:
+        await _create(client, pod)
+        async with asyncio.timeout(
+            LONGEST_START + PATIENCE
+        ):  # a server that is away must not hold us for ever
+            await _until_running(client, helper, path, say)
+        yield str(pod["metadata"]["name"])
+    finally:
+        await _finish(asyncio.create_task(_delete(client, path, say)))
+
+
+# --- the pod
+
+
+def manifest(helper: Helper, name: str) -> Manifest:
+    claims = list(dict.fromkeys(mount.claim for mount in helper.mounts))
+    volumes = {claim: f"claim-{index}" for index, claim in enumerate(claims)}
+    spec = {
+        "restartPolicy": "Never",
+        "activeDeadlineSeconds": helper.deadline,
+        "terminationGracePeriodSeconds": 1,
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "securityContext": _pod_security(helper.like),
+        "containers": [_container(helper, volumes)],
+        "volumes": [
+            {"name": volume, "persistentVolumeClaim": {"claimName": claim}}
+            for claim, volume in volumes.items()
+        ],
+        **{
+            key: value
+            for key in ("imagePullSecrets", "tolerations")
+            if (value := _spec(helper.like).get(key))
+        },
+        **({"nodeName": helper.node} if helper.node else {}),
+    }
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": _metadata(helper, name), "spec": spec}
+
+
+def _metadata(helper: Helper, name: str) -> Manifest:
+    """It must not look like a task: it has none of a job's labels, and its owner is not its controller."""
+    labels = {LABEL: helper.purpose, "app.kubernetes.io/managed-by": "tfyard"}
+    metadata: Manifest = {"name": name, "namespace": helper.namespace, "labels": labels}
+    if helper.owner:
+        of = helper.owner["metadata"]
+        owner = {key: helper.owner[key] for key in ("apiVersion", "kind")}
+        metadata["ownerReferences"] = [{**owner, "name": of["name"], "uid": of["uid"]}]
+    return metadata
+
+
+def _container(helper: Helper, volumes: dict[str, str]) -> Manifest:
+    mounts: list[Manifest] = []
+    for mount in helper.mounts:
+        sub_path = {"subPath": mount.sub_path} if mount.sub_path else {}
+        only = {"readOnly": True} if mount.read_only else {}
+        mounts.append({"name": volumes[mount.claim], "mountPath": mount.at, **sub_path, **only})
+    return {
+        "name": CONTAINER,
+        "image": helper.image,
+        "command": [*(helper.argv or ("sleep", str(helper.deadline)))],
+        "resources": {
+            "requests": {"cpu": "50m", "memory": "64Mi"},
+            "limits": {"cpu": "1", "memory": "256Mi"},  # a quota may ask for both
+        },
+        "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "volumeMounts": mounts,
+    }
+
+
+def _pod_security(like: Manifest) -> Manifest:
+    """As the user of the job's pods, whose files these are. Root only if the job says so itself."""
+    said = {**(_spec(like).get("securityContext") or {})}
+    said |= tensorflow_container(like).get("securityContext") or {}
+    user = {key: said[key] for key in OF_USER if said.get(key) is not None}
+    if "runAsUser" not in user:
+        user = {"runAsUser": USER, "runAsGroup": USER, "fsGroup": USER, **user}
+    return {
+        "runAsNonRoot": user["runAsUser"] != 0,
+        "seccompProfile": {"type": "RuntimeDefault"},
+        "fsGroupChangePolicy": "OnRootMismatch",
+        **user,
+    }
+
+
+def _spec(template: Manifest) -> Manifest:
+    found: Manifest = template.get("spec") or {}
+    return found
+
+
+# --- its life
+
+
+async def _delete_ended(client: Client, namespace: str) -> None:
+    """Helpers whose client was killed."""
+    for pod in (await list_all(client, _PODS, requests.PODS.path(namespace), {"labelSelector": LABEL})).items:
+        if pod.is_over:
+            with suppress(Refused):  # gone already, or not ours to delete: it does no harm
+                path = requests.PODS.path(namespace, pod.name)
+                await client.send(requests.delete(path, uid=pod.metadata.uid, grace=0))
+
+
+async def _create(client: Client, pod: Manifest) -> None:
+    """To its end, also when we are cancelled: a deletion must not overtake it."""
+    request = requests.create(requests.PODS.path(pod["metadata"]["namespace"]), pod)
+    sending = asyncio.create_task(client.send(request))
+    try:
+        await asyncio.shield(sending)
+    except asyncio.CancelledError:
+        await asyncio.wait([sending], timeout=LONGEST_DELETION)
+        raise
+    except Refused as problem:
+        raise HelperFailed(f"the helper pod was refused: {problem}") from None
+
+
+async def _until_running(client: Client, helper: Helper, path: str, say: Say) -> None:
+    loop = asyncio.get_running_loop()
+    start, said, waits = loop.time(), "", ""
+    while (pod := await _get(client, path)).status.phase != "Running":
+        if problem := _failure(pod, helper):
+            raise HelperFailed(f"the helper pod cannot start: {problem}")
+        passed = loop.time() - start
+        if passed > PATIENCE:
+            waits = await _warning(client, pod) or pod_starts.waiting_for(pod)
+        if passed > LONGEST_START:
+            raise HelperFailed(f"the helper pod does not run after {LONGEST_START:.0f} s: {waits}")
+        if waits != said:
+            say(f"waiting for the helper pod {pod.name}: {waits}")
+            said = waits
+        await asyncio.sleep(LOOK_EVERY)
+
+
+async def _get(client: Client, path: str) -> Pod:
+    try:
+        return await client.send(requests.get(path), _POD)
+    except NotFound:
+        raise HelperFailed("somebody deleted the helper pod before it ran") from None
+
+
+def _failure(pod: Pod, helper: Helper) -> str:
+    """What waiting does not mend."""
+    waiting, ended = pod.program.state.waiting, pod.program.state.terminated
+    reason = waiting.reason if waiting else ""
+    if reason in IMAGE_PROBLEMS:
+        return f"{pod_starts.waiting_for(pod)}; --helper-image chooses another image than {helper.image}"
+    if reason in PROBLEMS:
+        return pod_starts.waiting_for(pod)
+    if pod.is_over:
+        what = f"{ended.reason}, exit code {ended.exit_code}: {ended.message}" if ended else ""
+        return " ".join(f"{pod.status.reason} {pod.status.message} {what}".split())
+    scheduled = pod.condition("PodScheduled")
+    message = scheduled.message if scheduled and scheduled.status == "False" else ""
+    return message if "persistentvolumeclaim" in message and "not found" in message else ""
+
+
+async def _warning(client: Client, pod: Pod) -> str:
+    """Why its volumes cannot be mounted is told by events alone, which not every user may see."""
+    of = requests.selecting(fields={"involvedObject.uid": pod.metadata.uid, "type": "Warning"})
+    try:
+        found = (await list_all(client, _EVENTS, EVENTS.path(pod.metadata.namespace), of)).items
+    except Forbidden:
+        return ""
+    told = sorted((each.at, f"{each.reason}: {each.message}") for each in found if each.at)
+    return told[-1][1] if told else ""
+
+
+async def _finish(deletion: asyncio.Task[None]) -> None:
+    """Whoever cancels us again does not cancel the deletion."""
+    try:
+        await asyncio.shield(deletion)
+    except asyncio.CancelledError:
+        await asyncio.wait([deletion])
+        raise
+
+
+async def _delete(client: Client, path: str, say: Say) -> None:
+    """By its name, which is random: also if it is not known whether it was created."""
+    try:
+        async with asyncio.timeout(LONGEST_DELETION):
+            while True:
+                try:
+                    await client.send(requests.delete(path, grace=0))
+                    return
+                except Transient:
+                    await asyncio.sleep(1.0)
+    except NotFound:
+        return
+    except (TimeoutError, Refused) as problem:
+        name = path.rpartition("/")[2]
+        say(f"the helper pod {name} could not be deleted, and ends by its deadline: {problem}")

@@ -1,0 +1,161 @@
+"""Submits a job: looks whether it can run, and applies it with all that it needs.
+
+Nothing is made before everything was checked. Names are deterministic: submitting twice meets the same objects.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+
+from msgspec.structs import replace
+
+from tfyard import formats
+from tfyard.errors import TfyardError
+from tfyard.kube import NotFound, Refused, Resource, requests
+from tfyard.kube.sync import SyncClient
+from tfyard.model import Job, Manifest
+from tfyard.overview import preflight as overview
+from tfyard.overview.doctor import Finding
+from tfyard.overview.evidence import Evidence, seen
+from tfyard.overview.wording import harmless
+
+from . import applying, preflight
+from .addresses import TFJOBS
+from .applying import How
+from .evidence import with_collections
+from .jobs import Found
+from .prepare import CLAIM, Prepared, Submission, manifests, prepare, with_storage
+
+__all__ = ["CannotSubmit", "Prepared", "Say", "Submission", "prepare", "submit", "submit_prepared"]
+
+Say = Callable[[str], None]
+
+
+class CannotSubmit(TfyardError):
+    """Carries everything that was found."""
+
+    def __init__(self, findings: Sequence[Finding]) -> None:
+        self.findings = tuple(findings)
+        wrong = [line for each in findings if each.level == "wrong" for line in lines(each)]
+        text = "\n".join(f"  {line}" for line in wrong)
+        super().__init__(f"nothing was submitted; --force would submit it in spite of this:\n{text}")
+
+
+def lines(finding: Finding) -> list[str]:
+    fix = [f"  fix: {finding.fix}"] if finding.fix else []
+    return [harmless(line) for line in (f"{finding.subject}: {finding.text}", *fix)]
+
+
+def submit(client: SyncClient, submission: Submission, say: Say) -> Found:
+    """CannotSubmit if something stands in its way, with all of it; else the job as the server has it."""
+    return submit_prepared(client, prepare(submission, client.access.namespace), submission, say)
+
+
+def submit_prepared(client: SyncClient, prepared: Prepared, submission: Submission, say: Say) -> Found:
+    existing = _existing(client, prepared.job)
+    known = Evidence(name=prepared.job.name, namespace=prepared.job.namespace)
+    if prepared.makes_output:
+        known = with_collections(client, known, {"classes"})
+        prepared = with_storage(prepared, seen(known.classes))
+    for note in prepared.notes:
+        say(note)
+    wanted = manifests(prepared)
+    if existing is None:
+        _check(client, wanted, known, force=submission.force, say=say)
+    how = How(submission.force_conflicts, submission.dry_run)
+    places = applying.find_resources(client, wanted)
+    _require_kinds(wanted, places)
+    _try(client, wanted, how, existing)
+    return _apply(client, wanted, places, how, say)
+
+
+def _existing(client: SyncClient, job: Job) -> Found | None:
+    try:
+        found = Found(TFJOBS, client.send(requests.get(TFJOBS.path(job.namespace, job.name))))
+    except NotFound:
+        return None
+    except Refused:
+        return None  # who may create jobs need not be allowed to read them; applying it will tell
+    status, others = found.summary.status, "--name submits this one beside it"
+    if found.manifest["metadata"].get("deletionTimestamp"):
+        raise TfyardError(f"TFJob {job.name} is being deleted; submit it when it is gone, or {others}")
+    if status.is_finished:
+        end = "succeeded" if status.has("Succeeded") else "failed"
+        ways = f"`tfyard rerun {job.name}` runs it again, `tfyard delete {job.name}` removes it"
+        raise TfyardError(f"TFJob {job.name} has {end}; {ways}, {others}")
+    return found
+
+
+def _check(client: SyncClient, wanted: list[Manifest], known: Evidence, *, force: bool, say: Say) -> None:
+    job, beside = _job_of(wanted), [each for each in wanted if each["kind"] != "TFJob"]
+    looked = preflight.look(client, formats.load(job), beside, known)
+    found = overview.findings(looked, datetime.now(UTC))
+    if unchecked := overview.unchecked(looked):
+        say(f"not checked: {'; '.join(unchecked)}")
+    for finding in found:
+        if finding.level == "warning" or force:
+            say("\n".join((f"warning: {lines(finding)[0]}", *lines(finding)[1:])))
+    if not force and any(finding.level == "wrong" for finding in found):
+        raise CannotSubmit(found)
+
+
+def _require_kinds(wanted: list[Manifest], places: dict[tuple[str, str], Resource]) -> None:
+    unknown = [each for each in wanted if (each["apiVersion"], each["kind"]) not in places]
+    for each in unknown:
+        raise TfyardError(
+            f"this cluster knows no {each['kind']} of {each['apiVersion']}; nothing was submitted"
+        )
+
+
+def _try(client: SyncClient, wanted: list[Manifest], how: How, existing: Found | None) -> None:
+    """The job alone, without storing it: what it is refused for must not leave its claims behind."""
+    manifest = _job_of(wanted)
+    stored = applying.apply(client, TFJOBS, manifest, replace(how, dry_run=True))
+    fixed = [*_fixed(existing.manifest["spec"], stored["spec"])] if existing else []
+    if fixed:
+        name = manifest["metadata"]["name"]
+        text = f"TFJob {name} runs already, and {', '.join(fixed)} cannot change while it does"
+        raise TfyardError(f"{text}; `tfyard delete {name}` it first, or submit another one by --name")
+
+
+def _job_of(wanted: list[Manifest]) -> Manifest:
+    (found,) = (each for each in wanted if each["kind"] == "TFJob")
+    return found
+
+
+def _fixed(before: object, after: object, path: tuple[str, ...] = ("spec",)) -> Iterator[str]:
+    """What differs and does not reach pods that run."""
+    if path == ("spec", "runPolicy") or (path[1:2] == ("tfReplicaSpecs",) and path[3:] == ("replicas",)):
+        return
+    if isinstance(before, dict) and isinstance(after, dict):
+        for key in {**before, **after}:
+            yield from _fixed(before.get(key), after.get(key), (*path, key))
+    elif before != after:
+        yield ".".join(path)
+
+
+def _apply(
+    client: SyncClient,
+    wanted: list[Manifest],
+    places: dict[tuple[str, str], Resource],
+    how: How,
+    say: Say,
+) -> Found:
+    """Claims are only created: one that exists has its data and is used as it is."""
+    job: Manifest = {}
+    for each in wanted:
+        resource = places[each["apiVersion"], each["kind"]]
+        manifest = each if resource.namespaced else _without_namespace(each)
+        title, ending = applying.title(resource, each), " (server dry run)" if how.dry_run else ""
+        if each["kind"] == CLAIM:
+            is_new = applying.create(client, resource, manifest, how)
+            say(f"{title} {'created' if is_new else 'exists, and is used as it is'}{ending}")
+            continue
+        stored = applying.apply(client, resource, manifest, how)
+        say(f"{title} serverside-applied{ending}")
+        job = stored if each["kind"] == "TFJob" else job
+    return Found(TFJOBS, job)
+
+
+def _without_namespace(manifest: Manifest) -> Manifest:
+    metadata = {key: value for key, value in manifest["metadata"].items() if key != "namespace"}
+    return {**manifest, "metadata": metadata}

@@ -1,0 +1,132 @@
+"""`tfyard cp`, as a process of its own."""
+
+import asyncio
+import os
+import signal
+import sys
+from asyncio.subprocess import PIPE, Process
+from pathlib import Path
+
+import pytest
+
+from tests.cli.running import tfyard
+from tests.remote.copy_node import copy_node
+from tfyard.cli.cp import InJob, in_job
+from tfyard.testing import ControlPlane
+
+JOB = """\
+name: volumes
+image: example/train:1
+run: mkdir -p /out/model && echo trained > /out/model/weights && ln -sf weights /out/model/latest
+worker: 1
+volumes: {out: {claim: results, at: /out}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("mnist:/out/model", InJob("mnist", "/out/model")),
+        ("mnist:worker-1:/tmp/x", InJob("mnist", "/tmp/x", "worker-1")),
+        ("mnist:/out/a:b", InJob("mnist", "/out/a:b")),
+        ("@latest:code", InJob("@latest", "code")),
+        ("./a:b", None),
+        ("/a:b", None),
+        ("model", None),
+        (":x", None),
+    ],
+)
+def test_what_is_in_a_job_is_told_from_a_path_of_this_machine(text: str, meant: InJob | None) -> None:
+    assert in_job(text) == meant
+
+
+def test_a_command_line_that_is_wrong_says_what_to_write() -> None:
+    for words, text in ((("a", "b"), "none is"), (("a:/b", "c:/d"), "both are")):
+        done = tfyard("cp", *words)
+        assert (done.code, done.err.count("\n")) == (2, 1)
+        assert "one of SOURCE and DESTINATION must be in a job" in done.err
+        assert text in done.err
+
+
+@pytest.mark.processes
+def test_the_same_words_copy_from_a_run_on_this_machine(tmp_path: Path) -> None:
+    (tmp_path / "job.yaml").write_text(JOB)
+    assert tfyard("run", "job.yaml", cwd=tmp_path).code == 0
+    done = tfyard("cp", "volumes:/out/model", ".", "--local", cwd=tmp_path)
+    assert (done.code, done.err) == (0, "tfyard: model: copied 1 file, 8 B\n")
+    assert (tmp_path / "model" / "latest").read_text() == "trained\n"
+    done = tfyard("cp", "volumes:/out/model/", "model", "--local", cwd=tmp_path)
+    assert done.err == "tfyard: model: copied 0 files, 0 B; 1 there already\n"
+    done = tfyard("cp", "model/weights", "volumes:/out/", "--local", cwd=tmp_path)
+    assert done.code == 0
+    assert tfyard("cp", "volumes:/out/weights", "w", "--local", cwd=tmp_path).code == 0
+    assert (tmp_path / "w").read_text() == "trained\n"
+    for words, text in (
+        (("volumes:/tmp/x", "."), "/tmp/x is on no volume that is kept; /out is"),
+        (("volumes:/out/none", "."), "No such file or directory"),
+        (("volumes:worker-7:/out", "."), "volumes has no task 'worker-7'"),
+        (("volumes:/out/model", "w"), "w is a file, and would become a folder"),
+    ):
+        done = tfyard("cp", *words, "--local", cwd=tmp_path)
+        assert (done.code != 0, text in done.err, done.err.count("\n")) == (True, True, 1), done.err
+
+
+async def start(plane: ControlPlane, namespace: str, *words: str) -> Process:
+    command = [sys.executable, "-m", "tfyard", "cp", *words, "-n", namespace]
+    environ = {**os.environ, "KUBECONFIG": str(plane.kubeconfig)}
+    return await asyncio.create_subprocess_exec(*command, env=environ, stderr=PIPE, start_new_session=True)
+
+
+@pytest.mark.cluster
+@pytest.mark.processes
+async def test_ctrl_c_leaves_no_pod_and_no_half_file(
+    control_plane: ControlPlane, crds: None, namespace: str, tmp_path: Path
+) -> None:
+    async with copy_node(control_plane, namespace, tmp_path) as node:
+        directory = await node.claim()
+        with (directory / "huge").open("wb") as file:
+            file.truncate(1 << 40)  # its checksum alone takes hours
+        (directory / "small").write_text("small")
+        await node.job()
+        done = await start(control_plane, namespace, "mnist:/out/small", str(tmp_path / "here"))
+        assert (await done.communicate())[1] == f"tfyard: {tmp_path}/here: copied 1 file, 5 B\n".encode()
+        assert done.returncode == 0
+        for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
+            process = await start(control_plane, namespace, "mnist:/out/huge", str(tmp_path / "huge"))
+            try:
+                await node.until_helper_runs()
+            finally:
+                process.send_signal(number)
+            assert (await process.communicate(), process.returncode) == ((None, b""), code)
+            await node.until_no_helper()
+        assert not list(tmp_path.glob("huge*"))
+
+
+def peak(pid: int) -> int:
+    """Bytes of memory that a process has had at most."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) << 10
+    return 0
+
+
+@pytest.mark.long
+@pytest.mark.cluster
+@pytest.mark.processes
+async def test_a_gigabyte_takes_little_memory_both_ways(
+    control_plane: ControlPlane, crds: None, namespace: str, tmp_path: Path
+) -> None:
+    async with copy_node(control_plane, namespace, tmp_path) as node:
+        directory, here = await node.claim(), tmp_path / "here"
+        with (directory / "large").open("wb") as file:
+            file.write(os.urandom(1 << 20))
+            file.truncate(1 << 30)
+        await node.job()
+        for words in (("mnist:/out/large", str(here)), (str(here), "mnist:/out/back")):
+            process, highest = await start(control_plane, namespace, *words), 0
+            while process.returncode is None:
+                highest = max(highest, peak(process.pid))
+                await asyncio.sleep(0.1)
+            assert process.returncode == 0
+            assert highest < 150 << 20
+        assert (directory / "back").stat().st_size == 1 << 30

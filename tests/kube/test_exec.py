@@ -1,0 +1,159 @@
+"""Commands in containers, through the real API server, beside kubectl; and servers that do not behave."""
+
+import asyncio
+import hashlib
+from pathlib import Path
+
+import aiohttp
+import pytest
+from aiohttp import web
+
+from tests.kube.answers import answering
+from tests.kubelet.plain_containers import Node, node
+from tfyard import kube
+from tfyard.kube import Access, Client, User, exec, websockets
+from tfyard.kube.exec import Command, ExecFailed
+from tfyard.testing import ControlPlane
+
+WAIT = "import time\ntime.sleep(600)"
+
+
+def command(box: Node, *argv: str, stdin: bool = False, tty: bool = False) -> Command:
+    return Command(
+        namespace=box.namespace, pod="trainer", container="tensorflow", argv=argv, stdin=stdin, tty=tty
+    )
+
+
+async def run(client: Client, wanted: Command, stdin: bytes = b"") -> tuple[int, bytes, bytes]:
+    said = {1: b"", 2: b""}
+    async with exec.start(client, wanted) as process:
+        if wanted.stdin:
+            await process.write(stdin)
+            await process.close_stdin()
+        async for channel, data in process.output():
+            said[channel] += data
+        return await process.wait(), said[1], said[2]
+
+
+@pytest.mark.cluster
+async def test_a_command_has_its_streams_and_its_exit_code_as_with_kubectl(
+    control_plane: ControlPlane, namespace: str, tmp_path: Path
+) -> None:
+    script = "cat; echo problem >&2; exit 3"
+    async with node(control_plane, namespace, tmp_path) as box:
+        await box.run("trainer", WAIT)
+        ours = await run(box.client, command(box, "sh", "-c", script, stdin=True), b"in\n")
+        theirs = await box.kubectl("exec", "-i", "trainer", "--", "sh", "-c", script, stdin=b"in\n")
+        assert ours == (theirs[0], theirs[1], b"problem\n") == (3, b"in\n", b"problem\n")
+        odd = "a b&c=d/ü+%"
+        assert await run(box.client, command(box, "printf", "%s", odd)) == (0, odd.encode(), b"")
+        async with exec.start(box.client, command(box, "sh", "-c", "exit 5")) as process:
+            assert await process.wait() == 5  # nobody reads its output
+        with pytest.raises(ExecFailed, match="no-such-program"):
+            await run(box.client, command(box, "no-such-program"))
+
+
+@pytest.mark.cluster
+async def test_a_large_input_comes_whole_and_a_terminal_has_its_size(
+    control_plane: ControlPlane, namespace: str, tmp_path: Path
+) -> None:
+    payload = hashlib.sha256(b"seed").digest() * 250_000
+    async with node(control_plane, namespace, tmp_path) as box:
+        await box.run("trainer", WAIT)
+        code, said, _ = await run(box.client, command(box, "sha256sum", stdin=True), payload)
+        assert (code, said.split()[0].decode()) == (0, hashlib.sha256(payload).hexdigest())
+        script = "until stty size | grep '33 101'; do sleep .05; done; exit 7"
+        async with exec.start(box.client, command(box, "sh", "-c", script, stdin=True, tty=True)) as process:
+            await process.resize(101, 33)
+            said = b"".join([data async for _, data in process.output()])
+            assert (await process.wait(), said) == (7, b"33 101\r\n")
+
+
+@pytest.mark.cluster
+async def test_what_still_runs_ends_with_its_block(
+    control_plane: ControlPlane, namespace: str, tmp_path: Path
+) -> None:
+    async with node(control_plane, namespace, tmp_path) as box:
+        await box.run("trainer", WAIT)
+        async with exec.start(box.client, command(box, "sh", "-c", "echo here; exec sleep 600")) as process:
+            async for _, data in process.output():
+                assert data == b"here\n"
+                break
+        assert await asyncio.wait_for(box.containers.started[0].wait(), 30) == -9
+
+
+@pytest.mark.cluster
+async def test_refusals_name_the_permission_and_the_pod(
+    control_plane: ControlPlane, namespace: str, tmp_path: Path
+) -> None:
+    async with node(control_plane, namespace, tmp_path) as box:
+        await box.run("trainer", WAIT)
+        async with Client(control_plane.access("nobody")) as client:
+            with pytest.raises(kube.Forbidden, match="the role needs the verb create on pods/exec"):
+                await run(client, command(box, "true"))
+        with pytest.raises(kube.NotFound, match='pods "gone" not found'):
+            await run(box.client, Command(namespace=namespace, pod="gone", container="", argv=("true",)))
+
+
+async def upgraded(request: web.Request) -> web.WebSocketResponse:
+    websocket = web.WebSocketResponse(protocols=[exec.PROTOCOL], autoping=False)
+    await websocket.prepare(request)
+    return websocket
+
+
+ANY = Command(namespace="n", pod="p", container="c", argv=("true",))
+
+
+async def test_a_connection_that_breaks_is_no_end_of_the_command() -> None:
+    async def cut(request: web.Request) -> web.StreamResponse:
+        websocket = await upgraded(request)
+        await websocket.send_bytes(b"\1half")
+        assert request.transport
+        request.transport.abort()
+        return websocket
+
+    async def closed(request: web.Request) -> web.StreamResponse:
+        websocket = await upgraded(request)
+        await websocket.close()
+        return websocket
+
+    for answer in (cut, closed):
+        async with answering(answer) as cluster, Client(Access(cluster, User())) as client:
+            with pytest.raises(kube.Unreachable):
+                await run(client, ANY)
+
+
+async def test_a_server_that_does_not_answer_pings_is_gone() -> None:
+    async def silent(request: web.Request) -> web.StreamResponse:
+        websocket = await upgraded(request)
+        while (await websocket.receive()).type is aiohttp.WSMsgType.PING:
+            continue
+        return websocket
+
+    pace = websockets.Pace(ping=0.02, silence=0.2)
+    async with (
+        answering(silent) as cluster,
+        Client(Access(cluster, User())) as client,
+        websockets.channels(client, ANY.request, exec.PROTOCOL, pace) as found,
+    ):
+        with pytest.raises(kube.Unreachable, match=r"no answer for 0\.2 seconds"):
+            await anext(found.messages())
+
+
+async def test_a_command_is_not_sent_twice_and_old_clusters_are_told() -> None:
+    asked: list[str] = []
+
+    async def broken(request: web.Request) -> web.StreamResponse:
+        asked.append(request.path)
+        return web.Response(status=500, text="dial failed")
+
+    async def older(request: web.Request) -> web.StreamResponse:
+        return web.Response(status=403, text="requested protocol(s) are not supported")
+
+    async with answering(broken) as cluster, Client(Access(cluster, User())) as client:
+        with pytest.raises(kube.ServerFault, match="dial failed"):
+            await run(client, ANY)
+    assert len(asked) == 1
+    async with answering(older) as cluster, Client(Access(cluster, User())) as client:
+        with pytest.raises(websockets.NotSpoken, match=r"since 1\.30"):
+            await run(client, ANY)

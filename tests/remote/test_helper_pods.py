@@ -1,0 +1,97 @@
+"""Helper pods: what they are, and that none stays."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from tests.remote.copy_node import CopyNode, copy_node
+from tfyard.kube import Client, requests
+from tfyard.remote.helper_pods import LABEL, USER, Helper, HelperFailed, Mount, manifest, running
+from tfyard.testing import ControlPlane
+from tfyard.testing.acceptance import accept
+
+HELPER = Helper(
+    namespace="ml", purpose="test", mounts=(Mount("out", "/out"), Mount("out", "/b", "sub", True))
+)
+
+
+def say(_: str) -> None: ...
+
+
+async def fail_within(client: Client, helper: Helper) -> None:
+    async with running(client, helper, say):
+        raise ZeroDivisionError
+
+
+async def sleep_within(client: Client, helper: Helper) -> None:
+    async with running(client, helper, say):
+        await asyncio.sleep(600)
+
+
+@pytest.mark.cluster
+@pytest.mark.processes
+async def test_a_helper_goes_with_its_caller_and_one_that_was_left_goes_with_the_next(
+    control_plane: ControlPlane, crds: None, namespace: str, tmp_path: Path
+) -> None:
+    async with copy_node(control_plane, namespace, tmp_path) as node:
+        await node.claim()
+        await node.restrict()
+        helper = replace(HELPER, namespace=namespace, owner=(await node.job()).manifest)
+        with pytest.raises(ZeroDivisionError):
+            await fail_within(node.client, helper)
+        await node.until_no_helper()
+
+        task = asyncio.create_task(sleep_within(node.client, helper))
+        await node.first_helper()
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        await node.until_no_helper()
+
+        await leave_one(node)
+        async with running(node.client, helper, say) as name:
+            [pod] = await node.helpers()
+            assert pod["metadata"]["name"] == name
+            assert "controller" not in pod["metadata"]["ownerReferences"][0]
+        with pytest.raises(HelperFailed, match=r"the helper pod cannot start: .*exit code 127"):
+            await fail_within(node.client, replace(helper, argv=("no-such-program",)))
+        await node.until_no_helper()
+
+
+async def leave_one(node: CopyNode) -> None:
+    """As a client does that is killed."""
+    old = manifest(replace(HELPER, namespace=node.namespace, mounts=(), argv=("false",)), "old")
+    await node.client.send(requests.create(requests.PODS.path(node.namespace), old))
+    while (await node.helpers())[0]["status"].get("phase") != "Failed":
+        await asyncio.sleep(0.05)
+
+
+@pytest.mark.cluster
+async def test_a_namespace_that_refuses_says_why(
+    control_plane: ControlPlane, namespace: str, tmp_path: Path
+) -> None:
+    root = {"spec": {"containers": [{"securityContext": {"runAsUser": 0}}]}}
+    async with control_plane.client() as client:
+        await accept(client, manifest(replace(HELPER, namespace=namespace, like=root), "root"), namespace)
+        labels = {"pod-security.kubernetes.io/enforce": "restricted"}
+        path = requests.NAMESPACES.path(name=namespace)
+        await client.send(requests.patch(path, {"metadata": {"labels": labels}}))
+        await accept(client, manifest(replace(HELPER, namespace=namespace), "any"), namespace)
+        with pytest.raises(HelperFailed, match=r"the helper pod was refused: .*violates PodSecurity"):
+            await fail_within(client, replace(HELPER, namespace=namespace, like=root))
+
+
+def test_it_runs_as_the_user_of_the_job_and_not_as_its_task() -> None:
+    plain = manifest(HELPER, "x")
+    assert plain["spec"]["securityContext"]["runAsUser"] == USER
+    assert plain["metadata"]["labels"] == {LABEL: "test", "app.kubernetes.io/managed-by": "tfyard"}
+    assert [each["persistentVolumeClaim"]["claimName"] for each in plain["spec"]["volumes"]] == ["out"]
+    spec = {
+        "securityContext": {"runAsUser": 7, "fsGroup": 8},
+        "tolerations": [{"operator": "Exists"}],
+        "containers": [{"name": "tensorflow", "securityContext": {"runAsUser": 9}}],
+    }
+    found = manifest(replace(HELPER, like={"spec": spec}, node="gpu-1"), "x")["spec"]
+    assert (found["securityContext"]["runAsUser"], found["securityContext"]["fsGroup"]) == (9, 8)
+    assert (found["tolerations"], found["nodeName"]) == ([{"operator": "Exists"}], "gpu-1")
