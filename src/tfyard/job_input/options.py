@@ -73,15 +73,15 @@ def pair(text: str, option: str) -> tuple[str, str]:
     return name, value
 
 
-def replicas(text: str) -> tuple[str, int]:
-    """`--set ROLE=N`."""
-    given, count = pair(text, "--set")
+def replicas(text: str, option: str = "--set") -> tuple[str, int]:
+    """`--set ROLE=N`, or of another option."""
+    given, count = pair(text, option)
     role = canonical(given)
     if role is None:
         hint = did_you_mean(given, [name.lower() for name in ROLES])
-        raise Usage(f"--set {text}: unknown role {given!r}; {hint}")
+        raise Usage(f"{option} {text}: unknown role {given!r}; {hint}")
     if not re.fullmatch("[0-9]{1,9}", count) or int(count) > MAX_REPLICAS:
-        raise Usage(f"--set {text}: must be a number from 0 to {MAX_REPLICAS}, as in {given}=4")
+        raise Usage(f"{option} {text}: must be a number from 0 to {MAX_REPLICAS}, as in {given}=4")
     return role, int(count)
 
 

@@ -25,6 +25,8 @@ CODE: Final = "tfyard.dev/code"
 """The hash of the code that `tfyard submit` sent for it; as a label, on the ConfigMap with the code."""
 CODE_CLAIM: Final = "tfyard.dev/code-claim"
 """A label of pods that must all be on the node where their claim is."""
+RERUN_OF: Final = "tfyard.dev/rerun-of"
+"""The job that a job is a rerun of."""
 
 # What gang schedulers and queues know a pod's group by.
 QUEUE_NAME: Final = "kueue.x-k8s.io/queue-name"
