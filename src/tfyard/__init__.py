@@ -14,13 +14,15 @@ TYPE_CHECKING = False  # without importing typing; type checkers know this name
 if TYPE_CHECKING:
     from tfyard import aio
     from tfyard.errors import Invalid, TfyardError, Usage
-    from tfyard.sdk.functions import find, run, runs
+    from tfyard.remote.submission import CannotSubmit
+    from tfyard.sdk.functions import find, run, runs, submit
     from tfyard.sdk.job import Job
     from tfyard.sdk.lines import Line
     from tfyard.sdk.run import Run
     from tfyard.sdk.why import JobDeleted, JobFailed, WaitTimeout, Why
 
 __all__ = [
+    "CannotSubmit",
     "Invalid",
     "Job",
     "JobDeleted",
@@ -36,11 +38,13 @@ __all__ = [
     "find",
     "run",
     "runs",
+    "submit",
 ]
 
 _HOMES = {
     "errors": ("Invalid", "TfyardError", "Usage"),
-    "sdk.functions": ("find", "run", "runs"),
+    "remote.submission": ("CannotSubmit",),
+    "sdk.functions": ("find", "run", "runs", "submit"),
     "sdk.job": ("Job",),
     "sdk.lines": ("Line",),
     "sdk.run": ("Run",),

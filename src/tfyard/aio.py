@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, ParamSpec, Self, TypeVar
 
 from tfyard.errors import Invalid, TfyardError, Usage
+from tfyard.remote.submission import CannotSubmit
 from tfyard.sdk import functions
 from tfyard.sdk import run as sync
 from tfyard.sdk.functions import PathLike
@@ -28,6 +29,7 @@ from tfyard.sdk.run import Goal
 from tfyard.sdk.why import JobDeleted, JobFailed, WaitTimeout, Why
 
 __all__ = [
+    "CannotSubmit",
     "Invalid",
     "Job",
     "JobDeleted",
@@ -41,6 +43,7 @@ __all__ = [
     "find",
     "run",
     "runs",
+    "submit",
 ]
 
 P = ParamSpec("P")
@@ -82,6 +85,7 @@ def _awaited(function: Callable[P, sync.Run]) -> Callable[P, Coroutine[Any, Any,
 
 
 run = _awaited(functions.run)
+submit = _awaited(functions.submit)
 find = _awaited(functions.find)
 
 

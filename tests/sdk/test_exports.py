@@ -9,25 +9,13 @@ import pytest
 import tfyard
 from tfyard import aio
 
-PUBLIC = [
-    *(
-        "Invalid",
-        "Job",
-        "JobDeleted",
-        "JobFailed",
-        "Line",
-        "Run",
-        "TfyardError",
-        "Usage",
-        "WaitTimeout",
-        "Why",
-    ),
-    *("__version__", "aio", "find", "run", "runs"),
-]
-RUN = [
-    *("describe", "directory", "exit_code", "logs", "metrics", "name", "namespace", "status", "stop"),
-    *("tasks", "wait", "why"),
-]
+PUBLIC = """
+CannotSubmit Invalid Job JobDeleted JobFailed Line Run TfyardError Usage WaitTimeout Why
+__version__ aio find run runs submit
+""".split()
+RUN = """
+delete describe directory exit_code get logs metrics name namespace rerun restart resume scale status stop tasks wait why
+""".split()
 
 
 def public(of: object) -> list[str]:
@@ -48,7 +36,7 @@ def test_the_asynchronous_words_are_the_same() -> None:
         sync, twin = getattr(tfyard.Run, name), getattr(aio.Run, name)
         if inspect.isfunction(sync):
             assert list(inspect.signature(sync).parameters) == list(inspect.signature(twin).parameters), name
-    for name in ("find", "run", "runs"):
+    for name in ("find", "run", "runs", "submit"):
         assert inspect.iscoroutinefunction(getattr(aio, name)), name
 
 

@@ -10,7 +10,7 @@ from msgspec.structs import asdict, replace
 from tfyard.kube import Access, kubeconfig
 from tfyard.kube.sync import SyncClient
 from tfyard.local.settings import Settings
-from tfyard.sdk import finding, starting
+from tfyard.sdk import finding, starting, threads
 from tfyard.sdk.finding import ClusterJob, Search, Target
 from tfyard.sdk.job import Job
 from tfyard.sdk.on_cluster import OnCluster
@@ -48,6 +48,33 @@ def run(
         kill=tuple(kill),
     )
     return Run(OnMachine(starting.start(asked, given.source.text)))
+
+
+def submit(
+    job: Job | PathLike,
+    *,
+    namespace: str | None = None,
+    context: str | None = None,
+    kubeconfig: PathLike | None = None,
+    image: str = "",
+    force: bool = False,
+) -> Run:
+    """Submit a job to a cluster and return at once. First it is checked whether it can run there; what stands in
+    its way is a `CannotSubmit` with all of it, unless `force` is given. The code of the job goes with it.
+
+    `image`: of every task, instead of the job's own. A script has a volume at /out, as with `tfyard submit`.
+    """
+    from tfyard.remote.prepare import Submission
+    from tfyard.sdk import submitting
+
+    given, access = _job(job), _access(namespace, context, kubeconfig)
+    asked = Submission(namespace=namespace or "", image=image, force=force)
+
+    def send() -> Run:
+        with SyncClient(access) as client:
+            return Run(OnCluster(access, submitting.submit(client, given.source, asked)))
+
+    return threads.apart(send)
 
 
 def find(

@@ -24,6 +24,24 @@ def call(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
         raise
 
 
+def apart(function: Callable[[], T]) -> T:
+    """Where it may run an event loop: in a thread, if one runs here already."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return function()
+    future: Future[T] = Future()
+
+    def work() -> None:
+        try:
+            future.set_result(function())
+        except BaseException as problem:  # noqa: BLE001 - it belongs to who asks for the result
+            future.set_exception(problem)
+
+    threading.Thread(target=work, daemon=True).start()
+    return future.result()
+
+
 class Background(Generic[T]):
     def __init__(self, make: Callable[[], Coroutine[Any, Any, T]]) -> None:
         self._make = make
