@@ -87,7 +87,7 @@ def command(dry_run: bool, quiet: bool, verbose: bool, output: str, **options: A
     if dry_run:
         _print_commands(prepared, output)
     else:
-        sys.exit(_follow(prepared, output, quiet=quiet, verbose=verbose))
+        sys.exit(follow(prepared, output, quiet=quiet, verbose=verbose))
 
 
 def _import_dependencies() -> None:
@@ -166,7 +166,8 @@ def _print_process(process: "Planned") -> None:
     click.echo(f"  {join(process.command)}")
 
 
-def _follow(prepared: "Prepared", output: str, *, quiet: bool, verbose: bool) -> int:
+def follow(prepared: "Prepared", output: str = "text", *, quiet: bool = False, verbose: bool = False) -> int:
+    """Until the run has ended; its exit code."""
     import asyncio
 
     from tfyard.cli.screen.follow import Follower

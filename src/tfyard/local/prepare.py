@@ -18,7 +18,7 @@ from tfyard.local import commands, interpreter, settings, shortfalls
 from tfyard.local.ports import Ports
 from tfyard.local.prepared import Prepared
 from tfyard.local.settings import Settings
-from tfyard.model import Job, Role, tensorflow_container
+from tfyard.model import Job, Manifest, Role, tensorflow_container
 from tfyard.model.backoff import Backoff
 from tfyard.model.expansion import escape
 from tfyard.node.containers import collect
@@ -54,6 +54,7 @@ def prepare(asked: Settings) -> Prepared:
         site=planner.Site(services="none", ports=ports.take(job.tasks()), backoff=BACKOFF),
         ignored=tuple(shortfalls.ignored(loaded.job)),
         is_from_workloads=loaded.changes is not None,
+        is_from_config=config is not None,
         changes=loaded.changes or (),
         warnings=loaded.warnings,
         text=loaded.text,
@@ -105,7 +106,17 @@ def _load(asked: Settings) -> "tuple[Loaded, ClusterConfig | None]":
             "--notebook is for a config with resources; `tfyard notebook render` writes one for a job"
         )
     found = from_documents(documents, asked.target, uses_images=False)
+    if asked.beside:
+        found = replace(found, file=Path(asked.beside), others=_objects_of(asked.beside))
     return replace(found, warnings=templates.without_restarts(found.warnings)), None
+
+
+def _objects_of(file: str) -> list[Manifest]:
+    """All but jobs. None if the file is gone, or was standard input."""
+    if not Path(file).is_file() or file.endswith(".py"):
+        return []
+    documents = files.read_documents(file)
+    return [d.data for d in documents if not formats.is_job(d.data) and isinstance(d.data, dict)]
 
 
 def _adjusted(job: Job, asked: Settings) -> Job:

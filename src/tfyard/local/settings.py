@@ -16,6 +16,8 @@ from tfyard.model import Job
 class Settings(JobOptions, frozen=True, kw_only=True):
     """The options as given. `args` of a job are the command of the tasks that have none."""
 
+    beside: str = ""
+    """The file that the target was made from: its folder has the code, and its other objects are used."""
     python: str | None = None
     """The interpreter of the tasks, if not that of the active environment."""
     mount: tuple[str, ...] = ()
