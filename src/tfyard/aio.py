@@ -10,8 +10,9 @@ A coroutine that is cancelled ends at once; its thread ends with the question th
 
 import asyncio
 import contextvars
+import os
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from contextlib import suppress
 from datetime import timedelta
 from functools import partial, wraps
@@ -162,6 +163,28 @@ class Run:
     async def stop(self) -> Self:
         await in_thread(self._run.stop)
         return self
+
+    async def resume(self) -> "Run":
+        return Run(await in_thread(self._run.resume))
+
+    async def restart(self, *tasks: str) -> Self:
+        await in_thread(self._run.restart, *tasks)
+        return self
+
+    async def scale(self, **roles: int) -> Self:
+        await in_thread(self._run.scale, **roles)
+        return self
+
+    async def rerun(
+        self, *, name: str | None = None, env: Mapping[str, object] | None = None, **roles: int
+    ) -> "Run":
+        return Run(await in_thread(self._run.rerun, name=name, env=env, **roles))
+
+    async def delete(self) -> None:
+        await in_thread(self._run.delete)
+
+    async def get(self, path: str, to: str | os.PathLike[str] = ".") -> Path:
+        return await in_thread(self._run.get, path, to)
 
     def __repr__(self) -> str:
         return repr(self._run)

@@ -9,13 +9,14 @@ import pytest
 import tfyard
 from tfyard import aio
 
-PUBLIC = """
-CannotSubmit Invalid Job JobDeleted JobFailed Line Run TfyardError Usage WaitTimeout Why
-__version__ aio find run runs submit
-""".split()
-RUN = """
-delete describe directory exit_code get logs metrics name namespace rerun restart resume scale status stop tasks wait why
-""".split()
+PUBLIC = [
+    *("CannotSubmit", "Invalid", "Job", "JobDeleted", "JobFailed", "Line", "Run", "TfyardError", "Usage"),
+    *("WaitTimeout", "Why", "__version__", "aio", "find", "run", "runs", "submit"),
+]
+RUN = [
+    *("delete", "describe", "directory", "exit_code", "get", "logs", "metrics", "name", "namespace", "rerun"),
+    *("restart", "resume", "scale", "status", "stop", "tasks", "wait", "why"),
+]
 
 
 def public(of: object) -> list[str]:

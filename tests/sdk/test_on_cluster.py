@@ -2,13 +2,18 @@
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import tfyard
+from tests.cli.test_get import tfjob
 from tests.kubelet.plain_containers import node
 from tests.remote.log_job import COUNT, LogJob, ended, failed, running
 from tfyard import aio
+from tfyard.kube import requests
+from tfyard.kube.sync import SyncClient
+from tfyard.remote.addresses import TFJOBS
 from tfyard.testing import ControlPlane
 
 pytestmark = pytest.mark.cluster
@@ -68,3 +73,33 @@ def test_a_name_that_is_not_there_is_told_with_the_one_that_was_meant(
     with pytest.raises(tfyard.TfyardError, match=f"TFJob 'absent' not found in the namespace {namespace}"):
         tfyard.find("absent", namespace=namespace, kubeconfig=control_plane.kubeconfig)
     assert tfyard.runs(namespace=namespace, kubeconfig=control_plane.kubeconfig) == []
+
+
+def test_a_job_is_scaled_stopped_resumed_repeated_and_deleted(
+    control_plane: ControlPlane, crds: None, namespace: str
+) -> None:
+    with SyncClient(control_plane.admin) as client:
+        client.send(requests.create(TFJOBS.path(namespace), tfjob("first")))
+
+        def spec(name: str = "first") -> Any:
+            return client.send(requests.get(TFJOBS.path(namespace, name)))["spec"]
+
+        run = tfyard.find("first", namespace=namespace, kubeconfig=control_plane.kubeconfig)
+        assert run.scale(worker=3).stop() is run
+        assert spec()["tfReplicaSpecs"]["Worker"]["replicas"] == 3
+        assert spec()["runPolicy"]["suspend"] is True
+        assert run.resume().name == "first"
+        assert spec()["runPolicy"]["suspend"] is False
+        again = run.rerun(worker=2, env={"LR": 0.5})
+        assert (again.name, again.namespace) == ("first-2", namespace)
+        worker = spec("first-2")["tfReplicaSpecs"]["Worker"]
+        assert worker["replicas"] == 2
+        assert {"name": "LR", "value": "0.5"} in worker["template"]["spec"]["containers"][0]["env"]
+        with pytest.raises(tfyard.Usage, match="unknown role 'wroker'"):
+            run.scale(wroker=1)
+        run.delete()
+        with pytest.raises(tfyard.TfyardError, match="not found"):
+            run.status  # noqa: B018
+        client.send(requests.create(TFJOBS.path(namespace), tfjob("first")))
+        with pytest.raises(tfyard.TfyardError, match="was deleted; there is a newer one of that name"):
+            run.stop()

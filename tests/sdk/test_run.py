@@ -159,6 +159,59 @@ def test_a_cancelled_wait_ends_at_once_and_the_run_goes_on() -> None:
     assert tfyard.find(run.name).wait("1m").status == "Succeeded"
 
 
+# --- what changes a run
+
+COUNTS = """
+import pathlib, sys, time
+path = pathlib.Path("/out/count")
+count = int(path.read_text()) + 1 if path.exists() else 1
+path.write_text(str(count))
+print("start", count, flush=True)
+time.sleep(0 if len(sys.argv) > 1 or count > 2 else 600)
+"""
+
+
+def lines(run: tfyard.Run) -> list[str]:
+    return [line.text for line in run.logs()]
+
+
+@pytest.mark.long
+def test_a_run_is_restarted_stopped_resumed_repeated_and_deleted(folder: Path) -> None:
+    (folder / "count.py").write_text(COUNTS)
+    job = tfyard.Job("count.py", volumes={"out": {"claim": "out", "size": "1Gi", "at": "/out"}})
+    run = tfyard.run(job)
+    eventually(lambda: lines(run) == ["start 1"])
+    assert run.restart("worker-0") is run
+    eventually(lambda: lines(run) == ["start 2"])
+    assert run.stop().status == "Stopped"
+    with pytest.raises(tfyard.JobFailed):
+        run.wait()
+    resumed = run.resume()
+    assert resumed.name != run.name
+    assert lines(resumed.wait("1m")) == ["start 3"]
+    again = run.rerun(worker=2, env={"A": "b"}).wait("1m")
+    assert again.tasks == ["worker-0", "worker-1"]
+    assert int((again.get("/out/count", to=folder / "got")).read_text()) >= 4
+    with pytest.raises(tfyard.Usage, match="whose tasks know each other from the start"):
+        again.scale(worker=3)
+    with pytest.raises(tfyard.Usage, match="is on no volume that is kept"):
+        again.get("/elsewhere", to=folder)
+    again.delete()
+    assert again.directory is not None
+    assert not again.directory.exists()
+    with pytest.raises(tfyard.JobDeleted):
+        again.wait()
+
+
+def test_a_run_is_stopped_and_its_folder_may_be_left(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = tfyard.run(tfyard.Job("train.py", env={"SLEEP": "600"}))
+    monkeypatch.chdir("/")
+    assert run.stop().status == "Stopped"
+    assert run.exit_code == 130
+    run.delete()
+    assert list((folder / ".tfyard" / "runs").iterdir()) == []
+
+
 # --- the end of the program
 
 PROGRAM = """

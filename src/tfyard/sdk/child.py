@@ -11,17 +11,20 @@ import os
 import signal
 import sys
 from contextlib import suppress
+from pathlib import Path
 
 import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from tfyard.backends.local.run_directory import RunDirectory
 from tfyard.errors import Invalid, TfyardError, Usage
+from tfyard.local import actions
 from tfyard.local.prepare import prepare
 from tfyard.local.prepared import Prepared
 from tfyard.local.run import Run
 from tfyard.model.run_events import Note, RunEvent
-from tfyard.sdk.messages import Asked, Began, Message, Refused, Told
+from tfyard.sdk.messages import Asked, Began, Message, Refused, Rerun, Resume, Start, Told
 
 LOOK_EVERY = 0.5
 """Seconds between two looks whether the program is still there."""
@@ -30,7 +33,7 @@ LOOK_EVERY = 0.5
 def main() -> int:
     asked = msgspec.json.decode(sys.argv[1], type=Asked)
     try:
-        prepared = prepare(asked.settings)
+        prepared = _prepared(asked.what)
         _tell_about(prepared)
         return asyncio.run(_Serving(prepared, asked.program).run())
     except Invalid as error:
@@ -41,6 +44,16 @@ def main() -> int:
     except OSError as error:
         _tell(Refused(f"{error.filename or 'the run directory'}: {error.strerror}"))
     return 1
+
+
+def _prepared(what: Start | Resume | Rerun) -> Prepared:
+    match what:
+        case Start(settings):
+            return prepare(settings)
+        case Resume(directory):
+            return actions.resume(RunDirectory(Path(directory)))
+        case Rerun(directory, sets, env, name):
+            return actions.rerun(RunDirectory(Path(directory)), sets, env, name)
 
 
 def _tell_about(prepared: Prepared) -> None:
@@ -78,11 +91,11 @@ class _Serving:
         self._run.interrupt()
 
     def _show(self, event: RunEvent) -> None:
-        if not self._has_begun:  # with its first event, the run has a record
-            self._has_begun = True
-            _tell(Began(str(self._run.directory.path.resolve())))
         if isinstance(event, Note):
             _tell(Told(event.level, event.text))
+        elif not self._has_begun:  # after its first notes, the run has a record and takes orders
+            self._has_begun = True
+            _tell(Began(str(self._run.directory.path.resolve())))
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from tfyard.local.settings import Settings
 from tfyard.sdk import finding, starting, threads
 from tfyard.sdk.finding import ClusterJob, Search, Target
 from tfyard.sdk.job import Job
+from tfyard.sdk.messages import Start
 from tfyard.sdk.on_cluster import OnCluster
 from tfyard.sdk.on_machine import OnMachine
 from tfyard.sdk.run import Run
@@ -47,7 +48,7 @@ def run(
         share_gpus=share_gpus,
         kill=tuple(kill),
     )
-    return Run(OnMachine(starting.start(asked, given.source.text)))
+    return Run(OnMachine(starting.start(Start(asked), given.source.text)))
 
 
 def submit(

@@ -93,7 +93,7 @@ def _of_file(target: str, words: Manifest) -> Source:
         JobOptions(
             target=target,
             sets=tuple(f"{role}={words[role]}" for role in map(str.lower, ROLES) if role in words),
-            env=tuple(f"{name}={_scalar(value)}" for name, value in words.get("env", {}).items()),
+            env=tuple(f"{name}={scalar(value)}" for name, value in words.get("env", {}).items()),
             name=words.get("name"),
             args=tuple(map(str, words.get("args", ()))),
             tf1=words.get("tf1", False),
@@ -137,7 +137,7 @@ def _has_role(words: Manifest) -> bool:
     return any(name.lower() in words for name in ROLES)
 
 
-def _scalar(value: object) -> str:
+def scalar(value: object) -> str:
     """As it would be written in a job file."""
     return str(value).lower() if isinstance(value, bool) else "" if value is None else str(value)
 

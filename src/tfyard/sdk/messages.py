@@ -7,8 +7,24 @@ from tfyard.local.settings import Settings
 from tfyard.model import Problem
 
 
-class Asked(Struct, frozen=True):
+class Start(Struct, frozen=True, tag=True):
     settings: Settings
+
+
+class Resume(Struct, frozen=True, tag=True):
+    directory: str
+    """Of the run that goes on."""
+
+
+class Rerun(Struct, frozen=True, tag=True):
+    directory: str
+    sets: tuple[str, ...] = ()
+    env: tuple[str, ...] = ()
+    name: str | None = None
+
+
+class Asked(Struct, frozen=True):
+    what: Start | Resume | Rerun
     program: int
     """The process that asks."""
 

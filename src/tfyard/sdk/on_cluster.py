@@ -1,10 +1,14 @@
 """A job on a cluster. Each question opens a connection of its own, so that threads may ask at the same time."""
 
+import logging
+import math
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 from tfyard import formats
 from tfyard.errors import TfyardError
-from tfyard.kube import Access, Patch, requests
+from tfyard.file_trees import Copied
+from tfyard.kube import Access
 from tfyard.kube.sync import SyncClient
 from tfyard.model.summary import JobSummary
 from tfyard.overview import metrics
@@ -12,9 +16,13 @@ from tfyard.overview.evidence import Evidence
 from tfyard.overview.job_view import JobView
 from tfyard.overview.log_lines import LogEvent, Wanted
 from tfyard.overview.metrics import Point
-from tfyard.remote import evidence, jobs, logs, usage, views
+from tfyard.remote import action_waits, actions, evidence, jobs, logs, reruns, usage, views
+from tfyard.remote.actions import Intent
 from tfyard.remote.jobs import Found
 from tfyard.sdk import threads
+from tfyard.sdk.place import Changes
+
+LOG = logging.getLogger("tfyard")
 
 
 class OnCluster:
@@ -77,7 +85,53 @@ class OnCluster:
         with SyncClient(self.access) as client:
             return views.view(client, self.found(client))
 
+    # --- what changes it
+
     def stop(self) -> None:
+        self._perform(actions.stop)
+
+    def resume(self) -> "OnCluster":
+        self._perform(actions.resume)
+        return self
+
+    def restart(self, words: tuple[str, ...]) -> None:
+        self._perform(lambda client, found: actions.restart(client, found, words))
+
+    def scale(self, counts: dict[str, int]) -> None:
+        self._perform(lambda client, found: actions.scale(client, found, counts))
+
+    def delete(self) -> None:
+        self._perform(actions.delete)
+
+    def rerun(self, changes: Changes) -> "OnCluster":
+        wanted = reruns.read(changes.sets, changes.env, changes.name)
         with SyncClient(self.access) as client:
-            patch = {"spec": {"runPolicy": {"suspend": True}}}
-            client.send(requests.patch(self.found(client).path, patch, Patch.MERGE))
+            intent = actions.rerun(client, self.found(client), wanted)
+            _do(client, intent)
+            return OnCluster(self.access, jobs.find(client, self.namespace, intent.made))
+
+    def _perform(self, intend: Callable[[SyncClient, Found], Intent]) -> None:
+        """And waits until it is so: pods are gone, or run again."""
+        with SyncClient(self.access) as client:
+            intent = intend(client, self.found(client))
+            _do(client, intent)
+            if intent.requests and (intent.pods or intent.verb == "delete"):
+                action_waits.until_done(client, intent, LOG.info, math.inf)
+
+    def get(self, path: str, to: Path) -> Copied:
+        with SyncClient(self.access) as client:
+            found = self.found(client)
+        return threads.call(lambda: self._get(found, path, to))
+
+    async def _get(self, found: Found, path: str, to: Path) -> Copied:
+        from tfyard.kube import Client  # brings aiohttp
+        from tfyard.remote import copying
+
+        async with Client(self.access) as client:
+            return await copying.fetch(client, found, path, to)
+
+
+def _do(client: SyncClient, intent: Intent) -> None:
+    for note in intent.notes:
+        LOG.info("%s: %s", intent.found.name, note)
+    actions.perform(client, intent)

@@ -1,13 +1,13 @@
 """A run on this machine."""
 
-import os
-import signal
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 from tfyard.backends.local.run_directory import RunDirectory
 from tfyard.errors import TfyardError
-from tfyard.local import evidence, logs, runs, views
+from tfyard.file_trees import Copied, Silent
+from tfyard.local import actions, copying, evidence, logs, runs, views
 from tfyard.model.summary import JobSummary
 from tfyard.overview import metrics
 from tfyard.overview.evidence import Evidence
@@ -15,6 +15,9 @@ from tfyard.overview.job_view import JobView
 from tfyard.overview.log_lines import LogEvent, Wanted
 from tfyard.overview.metrics import Point
 from tfyard.overview.record import RunRecord
+from tfyard.sdk import starting
+from tfyard.sdk.messages import Rerun, Resume
+from tfyard.sdk.place import Changes
 
 LOOK_EVERY = 0.2
 """Seconds between two looks at the record."""
@@ -66,8 +69,24 @@ class OnMachine:
         return views.view(self.directory, self.record)
 
     def stop(self) -> None:
-        record = self.record
-        if record.ended is None:
-            os.kill(record.pid, signal.SIGTERM)
-        while self.record.ended is None:
-            time.sleep(LOOK_EVERY)
+        actions.stop(self.directory)
+
+    def resume(self) -> "OnMachine":
+        return OnMachine(starting.start(Resume(str(self.directory.path))))
+
+    def restart(self, words: tuple[str, ...]) -> None:
+        for _ in actions.restart(self.directory, actions.to_restart(self.directory, words)):
+            pass
+
+    def scale(self, counts: dict[str, int]) -> None:  # noqa: ARG002
+        raise actions.refuse_scale(self.directory)
+
+    def rerun(self, changes: Changes) -> "OnMachine":
+        asked = Rerun(str(self.directory.path), changes.sets, changes.env, changes.name)
+        return OnMachine(starting.start(asked))
+
+    def delete(self) -> None:
+        runs.remove(str(self.directory.path))
+
+    def get(self, path: str, to: Path) -> Copied:
+        return copying.copy(copying.locate(self.directory, self.record, path), to, Silent())

@@ -1,13 +1,25 @@
 """Where a run is: what `Run` asks of this machine and of a cluster."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Protocol
 
+from msgspec import Struct
+
+from tfyard.file_trees import Copied
 from tfyard.model.summary import JobSummary
 from tfyard.overview.evidence import Evidence
 from tfyard.overview.job_view import JobView
 from tfyard.overview.log_lines import LogEvent, Wanted
 from tfyard.overview.metrics import Point
+
+
+class Changes(Struct, frozen=True, kw_only=True):
+    """In what a rerun differs, as the terminal is told."""
+
+    sets: tuple[str, ...] = ()
+    env: tuple[str, ...] = ()
+    name: str | None = None
 
 
 class Place(Protocol):
@@ -37,3 +49,17 @@ class Place(Protocol):
     def view(self) -> JobView: ...
 
     def stop(self) -> None: ...
+
+    def resume(self) -> "Place":
+        """On this machine, what goes on is a new run."""
+
+    def restart(self, words: tuple[str, ...]) -> None:
+        """Tasks and roles; none: all tasks."""
+
+    def scale(self, counts: dict[str, int]) -> None: ...
+
+    def rerun(self, changes: Changes) -> "Place": ...
+
+    def delete(self) -> None: ...
+
+    def get(self, path: str, to: Path) -> Copied: ...

@@ -1,22 +1,27 @@
 """`tfyard.Run`: a job that runs or has run, here or on a cluster."""
 
+import logging
 import math
+import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal, Self
 
+from tfyard.job_input.options import replicas
 from tfyard.overview import job_table, job_view, waiting
 from tfyard.overview.metrics import Point
 from tfyard.overview.waiting import Verdict
 from tfyard.sdk import card, lines
 from tfyard.sdk.durations import seconds
+from tfyard.sdk.job import scalar
 from tfyard.sdk.lines import Choice, Line, Names
 from tfyard.sdk.on_machine import OnMachine
-from tfyard.sdk.place import Place
+from tfyard.sdk.place import Changes, Place
 from tfyard.sdk.why import JobDeleted, JobFailed, WaitTimeout, Why, why
 
+LOG = logging.getLogger("tfyard")
 Goal = Literal["succeeded", "running", "finished"]
 
 
@@ -119,10 +124,47 @@ class Run:
             yield
         raise WaitTimeout(waiting.timed_out(self.name, until, last).text)
 
+    # --- what changes it
+
     def stop(self) -> Self:
-        """Its tasks end within their grace period; on a cluster, the job stays and can be resumed."""
+        """Its tasks end within their grace period, which is waited for; the job stays, and can be resumed."""
         self._place.stop()
         return self
+
+    def resume(self) -> "Run":
+        """Goes on with a job that was stopped: tasks that had finished do not run again. On this machine, it is
+        a new run with the same volumes."""
+        return Run(self._place.resume())
+
+    def restart(self, *tasks: str) -> Self:
+        """These tasks or roles start again, or all; it costs no retry. Waits until they run."""
+        self._place.restart(tasks)
+        return self
+
+    def scale(self, **roles: int) -> Self:
+        """`scale(worker=4)`, of a job on a cluster."""
+        self._place.scale(dict(replicas(f"{role}={count}") for role, count in roles.items()))
+        return self
+
+    def rerun(
+        self, *, name: str | None = None, env: Mapping[str, object] | None = None, **roles: int
+    ) -> "Run":
+        """A new job of the same spec, from its beginning: `rerun(worker=4, env={"LR": "0.01"})`."""
+        sets = tuple(f"{role}={count}" for role, count in roles.items())
+        variables = tuple(f"{key}={scalar(value)}" for key, value in (env or {}).items())
+        return Run(self._place.rerun(Changes(sets=sets, env=variables, name=name)))
+
+    def delete(self) -> None:
+        """Its record, its pods and their logs go. Volumes and claims stay."""
+        self._place.delete()
+
+    def get(self, path: str, to: str | os.PathLike[str] = ".") -> Path:
+        """Copies a file or folder of a volume of the job to `to`; also after the end. What is there already is not
+        copied again. Returns where it is."""
+        copied = self._place.get(path, Path(to))
+        for note in (*copied.notes, *copied.problems):
+            LOG.warning("%s", note)
+        return Path(copied.to)
 
     # --- in a notebook
 

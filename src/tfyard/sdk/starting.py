@@ -18,8 +18,7 @@ import msgspec
 
 from tfyard.backends.local.run_directory import RunDirectory
 from tfyard.errors import Invalid, TfyardError, Usage
-from tfyard.local.settings import Settings
-from tfyard.sdk.messages import MESSAGES, Asked, Began, Refused, Told
+from tfyard.sdk.messages import MESSAGES, Asked, Began, Refused, Rerun, Resume, Start, Told
 
 LOG = logging.getLogger("tfyard")
 
@@ -27,10 +26,10 @@ _running: dict[subprocess.Popen[bytes], int] = {}
 """The processes that go on, and who started them: a fork of this program must leave them alone."""
 
 
-def start(settings: Settings, text: str = "") -> RunDirectory:
+def start(what: Start | Resume | Rerun, text: str = "") -> RunDirectory:
     """When it returns, the run has a record. `text`: the job file, if the target is `-`."""
     with tempfile.TemporaryFile() as errors:
-        process = _spawn(settings, errors)
+        process = _spawn(what, errors)
         listener = threading.Thread(target=_listen, args=(process,), daemon=True)
         try:
             answer = _answer(process, text)
@@ -48,8 +47,8 @@ def start(settings: Settings, text: str = "") -> RunDirectory:
         raise TfyardError(f"the run could not be started:\n{errors.read().decode(errors='replace').strip()}")
 
 
-def _spawn(settings: Settings, errors: IO[bytes]) -> subprocess.Popen[bytes]:
-    asked = msgspec.json.encode(Asked(settings, os.getpid())).decode()
+def _spawn(what: Start | Resume | Rerun, errors: IO[bytes]) -> subprocess.Popen[bytes]:
+    asked = msgspec.json.encode(Asked(what, os.getpid())).decode()
     process = subprocess.Popen(
         [sys.executable, "-P", "-m", "tfyard.sdk.child", asked],  # -P: no modules of the working directory
         stdin=subprocess.PIPE,
