@@ -39,7 +39,7 @@ def python(*words: str, cwd: Path) -> str:
 def test_the_examples_run_and_print_what_the_page_says(folder: Path) -> None:
     (folder / "example.py").write_text(blocks(""))
     printed = python("example.py", cwd=folder)
-    assert "worker-1 1 Step: 20, loss: 0.0115\n" in printed
+    assert "worker-0 1 Step: 20, loss: 0.0115\n" in printed
     assert "\nSucceeded 0\n" in printed
     assert "memory: must be a quantity; for example 8Gi or 500M\ngpus: unknown field 'gpus'" in printed
     assert "could not convert string to float: 'fast'" in printed

@@ -50,10 +50,7 @@ def test_a_cell_becomes_a_file_and_runs_and_its_value_is_the_run(folder: Path) -
     )
     assert first == []
     lines = streamed(second).splitlines()
-    assert sorted(line for line in lines if "Step" in line) == [
-        "worker-0 │ Step: 1, loss: 0.5",
-        "worker-1 │ Step: 1, loss: 0.5",
-    ]
+    assert "worker-0 │ Step: 1, loss: 0.5" in lines
     assert "Succeeded" in html(second)
     assert (folder / "cell.py").read_text().splitlines()[1:] == TRAIN.splitlines()
     assert streamed(third).startswith("cell-")

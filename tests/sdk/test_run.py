@@ -44,7 +44,7 @@ def eventually(holds: Callable[[], object], seconds: float = 30.0) -> None:
 
 
 def test_a_run_tells_its_lines_its_metrics_and_its_end(folder: Path) -> None:
-    run = tfyard.run(tfyard.Job("train.py", worker=2))
+    run = tfyard.run(tfyard.Job("train.py", worker=2, success="all-workers"))
     lines = list(run.logs(follow=True))
     assert {line.task for line in lines} == {"worker-0", "worker-1"}
     assert next(line.text for line in lines if line.task == "worker-0") == "Step: 1, loss: 1.0"
@@ -90,7 +90,9 @@ def test_words_and_job_files_run_where_they_are_given(folder: Path) -> None:
     assert tfyard.run(tfyard.Job(run="python train.py", name="words")).wait("1m").name.startswith("words-")
     (folder / "sub").mkdir()
     (folder / "sub" / "hello.txt").write_text("hello")
-    (folder / "sub" / "job.yaml").write_text("name: file\nimage: a/b:1\ncode: .\nrun: cat hello.txt\n")
+    (folder / "sub" / "job.yaml").write_text(
+        "name: file\nimage: a/b:1\ncode: .\nrun: cat hello.txt\nsuccess: all-workers\n"
+    )
     run = tfyard.run(tfyard.Job("sub/job.yaml", worker=2, env={"A": "b"})).wait("1m")
     assert sorted((line.task, line.text) for line in run.logs()) == [
         ("worker-0", "hello"),
@@ -132,7 +134,7 @@ def test_logs_of_what_is_not_there_are_refused_at_once() -> None:
 
 def test_the_asynchronous_words_do_the_same_beside_the_synchronous_ones() -> None:
     async def main() -> None:
-        run = await aio.run(tfyard.Job("train.py", worker=2))
+        run = await aio.run(tfyard.Job("train.py", worker=2, success="all-workers"))
         texts = [line.text async for line in run.logs(follow=True, task="worker-1")]
         assert len(texts) == 3
         assert await run.wait("1m") is run

@@ -14,7 +14,7 @@ sys.exit("no data in /nowhere" if os.environ.get("DATA") else 0)
 """
 TESTS = """
 def test_it_learns(tfyard_run):
-    run = tfyard_run("train.py", worker=2)
+    run = tfyard_run("train.py", worker=2, success="all-workers")
     assert run.metrics()[-1]["loss"] < 0.5
     assert "Step: 3" in [line.text for line in run.logs(task="worker-1")][-1]
 
