@@ -65,8 +65,8 @@ class CodeFolder(Struct, frozen=True):
 
 
 def find(folder: Path, output: str | None = None) -> CodeFolder:
-    """Its files; Invalid with every link that cannot be followed. `output`: a file that is being written, which
-    must not contain itself."""
+    """Its files; Invalid with every link that cannot be followed. `output`: a file or folder that is written to;
+    it is no code."""
     try:
         if not folder.is_dir():
             raise Usage(f"code: {folder} is not a folder")
@@ -186,7 +186,7 @@ class _Walk:
         if entry.is_symlink() and not self._is_followed(path, found, chain):
             return None
         if is_folder:
-            return None if (found / ENVIRONMENT).exists() else found
+            return None if (found / ENVIRONMENT).exists() or self._is_ours(found.stat()) else found
         self._add(path, found)
         return None
 
@@ -201,12 +201,15 @@ class _Walk:
             return True
         return False
 
+    def _is_ours(self, found: os.stat_result) -> bool:
+        return _identity(found) in self._ours
+
     def _object(self, text: str, fix: str) -> None:
         self.problems.append(Problem(("code",), text, fix))
 
     def _add(self, path: str, source: Path) -> None:
         found = source.stat()
-        if (found.st_dev, found.st_ino) not in self._ours:
+        if not self._is_ours(found):
             is_program = bool(found.st_mode & 0o100)
             self.files.append(FolderFile(path, str(source), found.st_size, is_program, _stamp(found)))
 

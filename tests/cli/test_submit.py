@@ -1,5 +1,7 @@
 """`tfyard submit` as a command: what it prints without a cluster, what it refuses, and what it imports."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -82,7 +84,10 @@ def test_a_cluster_that_is_not_there_is_one_line() -> None:
     assert (done.code, done.err) == (1, "tfyard: /nowhere: no such file\n")
 
 
-def test_submitting_imports_neither_asyncio_nor_aiohttp() -> None:
+def test_submitting_imports_no_aiohttp_and_printing_manifests_no_asyncio() -> None:
     modules = imported("submit", "job.yaml", "--dry-run=client")
     assert "tfyard.remote.prepare" in modules
     assert not {"aiohttp", "asyncio", "tfyard.local", "rich"} & modules
+    code = "import sys, tfyard.remote.submission; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not {"aiohttp", "tfyard.kube.transport", "tfyard.local"} & set(done.stdout.split())

@@ -1,6 +1,7 @@
 """Scripts submitted to a whole cluster: followed, brought back, and left alone."""
 
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -79,6 +80,21 @@ def test_the_exit_code_of_the_job_is_that_of_the_command(box: TestBox, tmp_path:
     assert (done.code, "fails: Failed" in done.err) == (7, True)
     other = tfyard("submit", "fails.py", "--follow", "--name", "again", cwd=tmp_path, KUBECONFIG=kubeconfig)
     assert (other.code, other.out) == (7, "no\n")
+
+
+def test_code_that_is_too_large_for_a_config_map_goes_onto_a_claim_once(box: TestBox, tmp_path: Path) -> None:
+    (tmp_path / "weights").write_bytes(random.Random(1).randbytes(1 << 20))
+    (tmp_path / "big.py").write_text("import os\nprint(os.path.getsize('weights'), os.listdir())\n")
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "model").write_bytes(b"of an earlier job")
+    words, kubeconfig = ("big.py", "--follow", "--on-finish", "out"), str(box.folder.kubeconfig)
+    done = tfyard("submit", *words, cwd=tmp_path, KUBECONFIG=kubeconfig)
+    assert (done.code, done.out.startswith("1048576 [")) == (0, True), done.err
+    assert "'out'" not in done.out
+    assert "goes into the claim tfyard-code" in done.err
+    again = tfyard("submit", *words, "--name", "bigger", cwd=tmp_path, KUBECONFIG=kubeconfig)
+    assert (again.code, again.out) == (0, done.out), again.err
+    assert "is in the claim tfyard-code already, nothing is sent" in again.err
 
 
 def test_an_interrupt_leaves_the_job_alone_and_says_what_to_do_next(box: TestBox, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Submitting to a real apiserver: what is created, what is refused and why, and what is found before."""
 
 import json
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from tfyard.errors import TfyardError, Usage
-from tfyard.kube import NotFound, Resource, requests
+from tfyard.kube import NotFound, Request, Resource, requests
 from tfyard.kube.sync import SyncClient
 from tfyard.remote.addresses import TFJOBS
 from tfyard.remote.submission import CannotSubmit, Submission, prepare, submit
@@ -166,6 +167,30 @@ def test_fields_of_others_are_not_taken_over_unless_that_is_asked_for(place: Pla
     assert place.submit(force_conflicts=True)["spec"]["tfReplicaSpecs"]["Worker"]["replicas"] == 2
 
 
+class Counting(SyncClient):
+    """Knows what it was asked."""
+
+    asked: tuple[str, ...] = ()
+
+    def read(self, request: Request) -> bytes:
+        self.asked += (f"{request.method} {request.path.partition('?')[0].rpartition('/')[2]}",)
+        return super().read(request)
+
+
+def test_no_more_is_asked_than_the_job_needs(place: Place) -> None:
+    with Counting(place.client.access) as client:
+        place.submit(client=client)
+        assert sorted(client.asked) == [
+            "GET leases",
+            "GET mnist",
+            "GET nodes",
+            "GET resourcequotas",
+            "PATCH mnist",
+            "PATCH mnist",
+            "POST pods",
+        ]
+
+
 def test_a_dry_run_of_the_server_stores_nothing(place: Place) -> None:
     assert place.submit(dry_run=True)["metadata"]["name"] == "mnist"
     assert place.said[-1] == "tfjob.kubeflow.org/mnist serverside-applied (server dry run)"
@@ -236,6 +261,64 @@ def test_pod_security_is_told_by_the_server_itself_and_force_goes_on(place: Plac
     place.submit(force=True)
     assert place.said[0].startswith("warning: worker: the namespace accepts only pods of PodSecurity")
     assert place.names(TFJOBS) == ["mnist"]
+
+
+def test_a_webhook_that_does_not_answer_is_named(place: Place) -> None:
+    hooks = Resource(
+        "admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations", namespaced=False
+    )
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"], "operations": ["CREATE"]}
+    hook = {
+        "name": "strict.example.com",
+        "clientConfig": {"url": "https://127.0.0.1:1/"},
+        "rules": [rule],
+        "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": place.namespace}},
+        "sideEffects": "None",
+        "admissionReviewVersions": ["v1"],
+    }
+    body = {"metadata": {"name": place.namespace}, "webhooks": [hook]}
+    place.client.send(requests.create(hooks.path(), body))
+    try:
+        assert refused_in_time(place, "worker: the admission webhook strict.example.com cannot be reached")
+    finally:
+        place.client.send(requests.delete(hooks.path("", place.namespace)))
+
+
+def refused_in_time(place: Place, text: str) -> bool:
+    """The server learns of a new webhook or limit a moment later."""
+    for _ in range(100):
+        try:
+            place.submit(dry_run=True)
+        except CannotSubmit as problem:
+            found, *_ = problem.findings
+            return f"{found.subject}: {found.text}".startswith(text)
+        time.sleep(0.1)
+    return False
+
+
+def test_a_limit_range_is_told_and_its_defaults_count(place: Place) -> None:
+    limit = {
+        "type": "Container",
+        "default": {"cpu": "6"},
+        "defaultRequest": {"cpu": "6"},
+        "max": {"cpu": "8"},
+    }
+    ranges = Resource("", "v1", "limitranges")
+    place.create(ranges, {"metadata": {"name": "sizes"}, "spec": {"limits": [limit]}})
+
+    assert refused_in_time(place, "worker: worker-0 and worker-1 ask for 6 cpu, and the largest node has 4")
+    (text,) = place.refused(f"{JOB}cpu: 9\n")[:1]
+    assert text.startswith("worker: a LimitRange of the namespace says: maximum cpu usage per Container is 8")
+
+
+def test_without_an_operator_nothing_is_submitted(place: Place) -> None:
+    of = {"fieldSelector": "metadata.name=tfyard-operator"}
+    for lease in place.client.send(requests.get(requests.LEASES.path(), of))["items"]:
+        path = requests.LEASES.path(lease["metadata"]["namespace"], "tfyard-operator")
+        place.client.send(requests.delete(path))
+    assert place.refused() == [
+        "operator: nobody would work on the job: no tfyard operator is installed in this cluster"
+    ]
 
 
 def test_all_findings_come_at_once(place: Place) -> None:

@@ -18,7 +18,8 @@ from tfyard.overview.waiting import DELETED_CODE
 
 if TYPE_CHECKING:
     from tfyard.kube.sync import SyncClient
-    from tfyard.remote.submission import Prepared, Submission
+    from tfyard.remote.code_plan import Plan
+    from tfyard.remote.prepare import Prepared, Submission
 
 INTERRUPTED = 130
 
@@ -76,13 +77,14 @@ def command(dry_run: str, follow: bool, wait: bool, on_finish: str, **options: A
       tfyard submit train.py --worker 2 --follow --on-finish out -- --steps 100
       tfyard submit job.yaml --dry-run=server        # would it be accepted?
     """
-    from tfyard.remote.submission import Submission
+    from tfyard.remote.prepare import Submission
 
     after = After(follow, wait, on_finish)
     after.check()
     given = {name: options.pop(name) for name in [*options] if name in Submission.__struct_fields__}
     where = {**options, "namespace": given["namespace"]}
-    submission = Submission(**job_input.with_target(given), dry_run=dry_run == "server")
+    given |= {"dry_run": dry_run == "server", "leave_out": on_finish}
+    submission = Submission(**job_input.with_target(given))
     if dry_run == "client":
         _print_manifests(submission, where)
         return
@@ -93,13 +95,13 @@ def command(dry_run: str, follow: bool, wait: bool, on_finish: str, **options: A
 def _print_manifests(submission: Submission, where: dict[str, Any]) -> None:
     from tfyard import formats
     from tfyard.cli import files
-    from tfyard.remote.prepare import manifests, prepare
+    from tfyard.remote.prepare import offline, prepare
 
     prepared = prepare(submission, submission.namespace or _namespace(where))
     _tell(prepared)
     for note in prepared.notes:
         target.say(note)
-    files.print_text(formats.to_yaml(*manifests(prepared)))
+    files.print_text(formats.to_yaml(*offline(prepared)))
 
 
 def _namespace(where: dict[str, Any]) -> str:
@@ -114,14 +116,16 @@ def _tell(prepared: Prepared) -> None:
 
 
 def _submit(client: SyncClient, submission: Submission, after: After, where: dict[str, Any]) -> int:
-    from tfyard.remote.submission import prepare, submit_prepared
+    from tfyard.remote.prepare import prepare
+    from tfyard.remote.submission import submit_prepared
 
     if after.follow or after.on_finish:
         with extras.needs("operator", "tfyard submit --follow"):  # before the job is there
             from tfyard.remote import log_follow  # noqa: F401
     prepared = prepare(submission, client.access.namespace)
     _tell(prepared)
-    job = target.ClusterJob(client, submit_prepared(client, prepared, submission, target.say))
+    found = submit_prepared(client, prepared, submission, target.say, lambda plan: _upload(client, plan))
+    job = target.ClusterJob(client, found)
     if submission.dry_run:
         return 0
     if not (after.follow or after.wait):
@@ -132,6 +136,22 @@ def _submit(client: SyncClient, submission: Submission, after: After, where: dic
     if after.on_finish and code not in (INTERRUPTED, DELETED_CODE):
         return _copy(job, Path(after.on_finish), submission.helper_image) or code
     return code
+
+
+def _upload(client: SyncClient, plan: Plan) -> None:
+    from tfyard.cli import interrupts, progress_bar
+    from tfyard.remote import code_store
+
+    sent = 0
+    with progress_bar.shown() as progress:
+
+        def advance(now: int, _: int) -> None:
+            nonlocal sent
+            progress.advance(now - sent)
+            sent = now
+
+        progress.begin(plan.files, plan.size)
+        interrupts.run(code_store.upload(client.access, plan, progress.say, advance))
 
 
 def _end_or_interrupt(job: target.ClusterJob, after: After, name: str) -> int:

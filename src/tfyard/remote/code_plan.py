@@ -16,6 +16,8 @@ Progress = Callable[[int, int], None]
 class CodeOptions(Struct, frozen=True, kw_only=True):
     helper_image: str = ""
     claim_size: str = "10Gi"
+    leave_out: str = ""
+    """A folder that is no code, such as the one for the outputs."""
 
 
 class Plan(Struct, frozen=True, kw_only=True):

@@ -35,10 +35,11 @@ def plan(client: SyncClient, job: Job, base: Path, options: CodeOptions | None =
     code = job.code
     if code is None or code.kind != "folder":
         return Plan(job=job)
-    read = _read(job, base / code.source)
+    options = options or CodeOptions()
+    read = _read(job, base / code.source, options.leave_out)
     made = None if code.claim else _as_config_map(client, read, code)
     if made is None:
-        made = code_claim.plan(client, read, code, options or CodeOptions())
+        made = code_claim.plan(client, read, code, options)
     annotations = {**job.annotations, label.CODE: made.hash}
     return replace(made, job=replace(made.job, code=None, annotations=annotations))
 
@@ -83,8 +84,8 @@ def _age(metadata: Manifest) -> timedelta:
     return datetime.now(UTC) - datetime.fromisoformat(metadata["creationTimestamp"])
 
 
-def _read(job: Job, path: Path) -> Plan:
-    folder = code_folder.find(path)
+def _read(job: Job, path: Path, leave_out: str) -> Plan:
+    folder = code_folder.find(path, leave_out)
     if not folder.files:
         raise Usage(f"code: {path} has no files, or .gitignore and .tfyardignore leave out all of them")
     sums = code_folder.sums(folder)

@@ -16,7 +16,7 @@ from tfyard.model import Job, Manifest, Problem, Role
 from tfyard.model.names import JOB_NAME
 from tfyard.overview.objects import StorageClass
 from tfyard.overview.storage_classes import ONE, choose
-from tfyard.render import RenderOptions, podspec
+from tfyard.render import CodeFile, RenderOptions, podspec
 from tfyard.render.tfjob import tfjob, unsupported
 
 OUT, OUT_VARIABLE, OUT_SIZE = "/out", "TFYARD_OUT", "10Gi"
@@ -26,6 +26,7 @@ KEPT = ("Namespace", "ServiceAccount", "Secret", "ConfigMap", "PersistentVolume"
 """Of the objects beside workloads, those that a job needs as they are; in the order in which they are created."""
 
 OF_SERVER = ("uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "selfLink")
+OF_KUBECTL = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 class Submission(JobOptions, frozen=True, kw_only=True):
@@ -34,6 +35,9 @@ class Submission(JobOptions, frozen=True, kw_only=True):
     image: str = ""
     """Of every task; empty: the file's own."""
     helper_image: str = ""
+    """Of the pod that carries the code, if it is too large for a ConfigMap."""
+    leave_out: str = ""
+    """A folder that is not part of the code: the one for the outputs."""
     force: bool = False
     """Submit it although it cannot run."""
     force_conflicts: bool = False
@@ -65,7 +69,7 @@ def prepare(submission: Submission, namespace: str) -> Prepared:
     if not job.size:
         raise Usage(f"{job.name} has no tasks: nothing to submit")
     where = submission.namespace or _own_namespace(prepared.text) or namespace
-    job = _in_namespace(job, where)
+    job = _in_namespace(replace(job, annotations=_without_kubectls(job.annotations)), where)
     _check_again(job)
     return replace(prepared, job=job, others=tuple(_placed(each, where) for each in prepared.others))
 
@@ -117,9 +121,15 @@ def _kept(loaded: Loaded) -> Iterator[Manifest]:
 
 
 def _as_written(manifest: Manifest) -> Manifest:
-    """Without what the server adds, if it is from `kubectl get -o yaml`."""
+    """Without what the server and kubectl add, if it is from `kubectl get -o yaml`."""
     metadata = {key: value for key, value in manifest["metadata"].items() if key not in OF_SERVER}
+    if isinstance(notes := metadata.get("annotations"), dict):
+        metadata["annotations"] = _without_kubectls(notes)
     return {**{key: value for key, value in manifest.items() if key != "status"}, "metadata": metadata}
+
+
+def _without_kubectls(annotations: dict[str, str]) -> dict[str, str]:
+    return {key: value for key, value in annotations.items() if key != OF_KUBECTL}
 
 
 def _sorted(manifests: Iterable[Manifest]) -> list[Manifest]:
@@ -184,12 +194,15 @@ def _with_variables(job: Job, variables: dict[str, str]) -> Job:
 # --- rendering
 
 
-def manifests(prepared: Prepared) -> list[Manifest]:
-    """All objects, in the order in which they are created."""
-    job = prepared.job
-    code = code_folder.read(job, prepared.folder, None)
-    rendered = [each.manifest for each in tfjob(job, RenderOptions(code_files=code))]
-    return [*prepared.others, *(_placed(each, job.namespace) for each in rendered)]
+def manifests(prepared: Prepared, files: tuple[CodeFile, ...] = ()) -> list[Manifest]:
+    """All objects, in the order in which they are created. `files`: of a code that is not in its place yet."""
+    rendered = [each.manifest for each in tfjob(prepared.job, RenderOptions(code_files=files))]
+    return [*prepared.others, *(_placed(each, prepared.job.namespace) for each in rendered)]
+
+
+def offline(prepared: Prepared) -> list[Manifest]:
+    """The same, without knowing a cluster: the code is in a ConfigMap, as `tfyard render` writes it."""
+    return manifests(prepared, code_folder.read(prepared.job, prepared.folder, None))
 
 
 def with_storage(prepared: Prepared, classes: Sequence[StorageClass]) -> Prepared:

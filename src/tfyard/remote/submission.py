@@ -4,6 +4,7 @@ Nothing is made before everything was checked. Names are deterministic: submitti
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 
 from msgspec.structs import replace
@@ -13,14 +14,16 @@ from tfyard.errors import TfyardError
 from tfyard.kube import NotFound, Refused, Resource, requests
 from tfyard.kube.sync import SyncClient
 from tfyard.model import Job, Manifest
+from tfyard.model.names import CODE
 from tfyard.overview import preflight as overview
 from tfyard.overview.doctor import Finding
 from tfyard.overview.evidence import Evidence, seen
 from tfyard.overview.wording import harmless
 
-from . import applying, preflight
+from . import applying, code_store, preflight
 from .addresses import TFJOBS
 from .applying import How
+from .code_store import CodeOptions, Plan
 from .evidence import with_collections
 from .jobs import Found
 from .prepare import CLAIM, Prepared, Submission, manifests, prepare, with_storage
@@ -28,6 +31,9 @@ from .prepare import CLAIM, Prepared, Submission, manifests, prepare, with_stora
 __all__ = ["CannotSubmit", "Prepared", "Say", "Submission", "prepare", "submit", "submit_prepared"]
 
 Say = Callable[[str], None]
+Upload = Callable[[Plan], None]
+Places = dict[tuple[str, str], Resource]
+"""(apiVersion, kind) -> where such objects are."""
 
 
 class CannotSubmit(TfyardError):
@@ -50,22 +56,45 @@ def submit(client: SyncClient, submission: Submission, say: Say) -> Found:
     return submit_prepared(client, prepare(submission, client.access.namespace), submission, say)
 
 
-def submit_prepared(client: SyncClient, prepared: Prepared, submission: Submission, say: Say) -> Found:
+def submit_prepared(
+    client: SyncClient, prepared: Prepared, submission: Submission, say: Say, upload: Upload | None = None
+) -> Found:
+    """`upload` sends code that is too large for a ConfigMap; nobody else uses the client meanwhile."""
     existing = _existing(client, prepared.job)
     known = Evidence(name=prepared.job.name, namespace=prepared.job.namespace)
     if prepared.makes_output:
         known = with_collections(client, known, {"classes"})
         prepared = with_storage(prepared, seen(known.classes))
-    for note in prepared.notes:
+    code = _plan_code(client, prepared, submission)
+    for note in (*prepared.notes, *code_store.told(code)):
         say(note)
-    wanted = manifests(prepared)
+    wanted = manifests(replace(prepared, job=code.job, others=_unique(prepared, code)))
     if existing is None:
         _check(client, wanted, known, force=submission.force, say=say)
     how = How(submission.force_conflicts, submission.dry_run)
-    places = applying.find_resources(client, wanted)
-    _require_kinds(wanted, places)
     _try(client, wanted, how, existing)
-    return _apply(client, wanted, places, how, say)
+    return _create(client, wanted, code, how, (say, upload or _uploader(client, say)))
+
+
+def _plan_code(client: SyncClient, prepared: Prepared, submission: Submission) -> Plan:
+    options = CodeOptions(helper_image=submission.helper_image, leave_out=submission.leave_out)
+    return code_store.plan(client, prepared.job, prepared.folder, options)
+
+
+def _unique(prepared: Prepared, code: Plan) -> tuple[Manifest, ...]:
+    """The code may go onto a claim that comes with the job."""
+    claims = {each["metadata"]["name"] for each in prepared.job.objects}
+    ours = (each for each in code.objects if each["metadata"]["name"] not in claims)
+    return (*prepared.others, *ours)
+
+
+def _uploader(client: SyncClient, say: Say) -> Upload:
+    def upload(plan: Plan) -> None:
+        import asyncio
+
+        asyncio.run(code_store.upload(client.access, plan, say))
+
+    return upload
 
 
 def _existing(client: SyncClient, job: Job) -> Found | None:
@@ -98,14 +127,6 @@ def _check(client: SyncClient, wanted: list[Manifest], known: Evidence, *, force
         raise CannotSubmit(found)
 
 
-def _require_kinds(wanted: list[Manifest], places: dict[tuple[str, str], Resource]) -> None:
-    unknown = [each for each in wanted if (each["apiVersion"], each["kind"]) not in places]
-    for each in unknown:
-        raise TfyardError(
-            f"this cluster knows no {each['kind']} of {each['apiVersion']}; nothing was submitted"
-        )
-
-
 def _try(client: SyncClient, wanted: list[Manifest], how: How, existing: Found | None) -> None:
     """The job alone, without storing it: what it is refused for must not leave its claims behind."""
     manifest = _job_of(wanted)
@@ -133,27 +154,46 @@ def _fixed(before: object, after: object, path: tuple[str, ...] = ("spec",)) -> 
         yield ".".join(path)
 
 
-def _apply(
-    client: SyncClient,
-    wanted: list[Manifest],
-    places: dict[tuple[str, str], Resource],
-    how: How,
-    say: Say,
+def _create(
+    client: SyncClient, wanted: list[Manifest], code: Plan, how: How, talk: tuple[Say, Upload]
 ) -> Found:
-    """Claims are only created: one that exists has its data and is used as it is."""
-    job: Manifest = {}
+    """First what the job refers to, then its code, then the job."""
+    say, upload = talk
+    places = _places(client, wanted)
+    at = wanted.index(_job_of(wanted))
+    for manifest in wanted[:at]:
+        _apply(client, places, manifest, how, say)
+    if code.kind == "claim" and not how.dry_run:
+        client.close()
+        upload(code)
+    stored = [_apply(client, places, manifest, how, say) for manifest in wanted[at:]]
+    if code.kind == "config-map" and not code.is_present and not how.dry_run:
+        with suppress(Refused):  # who may not see other code leaves it there
+            code_store.prune(client, code.job.namespace, {code.hash})
+    return Found(TFJOBS, stored[0])
+
+
+def _places(client: SyncClient, wanted: list[Manifest]) -> Places:
+    found = applying.find_resources(client, wanted)
     for each in wanted:
-        resource = places[each["apiVersion"], each["kind"]]
-        manifest = each if resource.namespaced else _without_namespace(each)
-        title, ending = applying.title(resource, each), " (server dry run)" if how.dry_run else ""
-        if each["kind"] == CLAIM:
-            is_new = applying.create(client, resource, manifest, how)
-            say(f"{title} {'created' if is_new else 'exists, and is used as it is'}{ending}")
-            continue
-        stored = applying.apply(client, resource, manifest, how)
-        say(f"{title} serverside-applied{ending}")
-        job = stored if each["kind"] == "TFJob" else job
-    return Found(TFJOBS, job)
+        if (each["apiVersion"], each["kind"]) not in found:
+            kind = f"{each['kind']} of {each['apiVersion']}"
+            raise TfyardError(f"this cluster knows no {kind}; nothing was submitted")
+    return found
+
+
+def _apply(client: SyncClient, places: Places, manifest: Manifest, how: How, say: Say) -> Manifest:
+    """Claims and code are only created: a claim that exists has its data, and code is named by its content."""
+    resource = places[manifest["apiVersion"], manifest["kind"]]
+    manifest = manifest if resource.namespaced else _without_namespace(manifest)
+    title, ending = applying.title(resource, manifest), " (server dry run)" if how.dry_run else ""
+    if manifest["kind"] == CLAIM or CODE in (manifest["metadata"].get("labels") or {}):
+        is_new = applying.create(client, resource, manifest, how)
+        say(f"{title} {'created' if is_new else 'exists, and is used as it is'}{ending}")
+        return manifest
+    stored = applying.apply(client, resource, manifest, how)
+    say(f"{title} serverside-applied{ending}")
+    return stored
 
 
 def _without_namespace(manifest: Manifest) -> Manifest:
