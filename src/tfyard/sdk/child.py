@@ -96,7 +96,3 @@ class _Serving:
         elif not self._has_begun:  # after its first notes, the run has a record and takes orders
             self._has_begun = True
             _tell(Began(str(self._run.directory.path.resolve())))
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -18,9 +18,12 @@ import msgspec
 
 from tfyard.backends.local.run_directory import RunDirectory
 from tfyard.errors import Invalid, TfyardError, Usage
+from tfyard.node.launch import PACKAGES
 from tfyard.sdk.messages import MESSAGES, Asked, Began, Refused, Rerun, Resume, Start, Told
 
 LOG = logging.getLogger("tfyard")
+PROGRAM = f"""import sys; sys.path.append({PACKAGES!r})
+from tfyard.sdk.child import main; sys.exit(main())"""
 
 _running: dict[subprocess.Popen[bytes], int] = {}
 """The processes that go on, and who started them: a fork of this program must leave them alone."""
@@ -50,7 +53,7 @@ def start(what: Start | Resume | Rerun, text: str = "") -> RunDirectory:
 def _spawn(what: Start | Resume | Rerun, errors: IO[bytes]) -> subprocess.Popen[bytes]:
     asked = msgspec.json.encode(Asked(what, os.getpid())).decode()
     process = subprocess.Popen(
-        [sys.executable, "-P", "-m", "tfyard.sdk.child", asked],  # -P: no modules of the working directory
+        [sys.executable, "-P", "-c", PROGRAM, asked],  # -P: no modules of the working directory
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=errors,

@@ -21,6 +21,7 @@ class Words(TypedDict, total=False):
     namespace: str
     code: str | Mapping[str, Any]
     tf1: bool
+    requirements: str
     chief: Role
     master: Role
     worker: Role
