@@ -198,7 +198,7 @@ async def test_files_go_to_a_claim_and_come_from_a_task_that_runs(
         watching = asyncio.create_task(node.first_helper())
         done = await send(node.client, found, here, "/out/new", options=Options())
         same(here, directory / "new")
-        assert (await watching)["spec"]["nodeName"] == f"node-{namespace}"
+        assert (await watching)["spec"]["nodeName"] == f"{namespace}-node"
         again = await send(node.client, found, here, "/out", options=Options(into=True))
         assert (done.files, again.files) == (len(walk(here).files), done.files)
         same(here, directory / "here")

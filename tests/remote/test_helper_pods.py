@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from tests.remote.copy_node import CopyNode, copy_node
+from tests.remote.copy_node import CopyNode, Helpers, copy_node
 from tfyard.kube import Client, requests
 from tfyard.remote.helper_pods import LABEL, USER, Helper, HelperFailed, Mount, manifest, running
 from tfyard.testing import ControlPlane
@@ -102,7 +102,7 @@ async def test_what_a_pod_waits_for_is_said_and_what_cannot_be_mended_ends_it(
     back_off = {"waiting": {"reason": "ImagePullBackOff", "message": "Back-off pulling image"}}
     program = {"name": "helper", "image": "i", "imageID": "", "ready": False, "restartCount": 0}
     async with control_plane.client() as client:
-        task, node = asyncio.create_task(start(client)), CopyNode(client, namespace, Path())
+        task, node = asyncio.create_task(start(client)), Helpers(client, namespace)
         name = (await node.first_helper())["metadata"]["name"]
         path = requests.PODS.path(namespace, name, "status")
         await client.send(requests.patch(path, {"status": {"conditions": [full]}}))
@@ -128,4 +128,6 @@ def test_it_runs_as_the_user_of_the_job_and_not_as_its_task() -> None:
     }
     found = manifest(replace(HELPER, like={"spec": spec}, node="gpu-1"), "x")["spec"]
     assert (found["securityContext"]["runAsUser"], found["securityContext"]["fsGroup"]) == (9, 8)
+    root = manifest(replace(HELPER, like={"spec": spec}, user=0), "x")["spec"]["securityContext"]
+    assert (root["runAsUser"], root["runAsNonRoot"], root["fsGroup"]) == (0, False, 8)
     assert (found["tolerations"], found["nodeName"]) == ([{"operator": "Exists"}], "gpu-1")
