@@ -13,8 +13,9 @@ from msgspec.structs import replace
 from tfyard.errors import TfyardError, Usage
 from tfyard.kube import NotFound, Request, Resource, requests
 from tfyard.kube.sync import SyncClient
+from tfyard.remote import changes
 from tfyard.remote.addresses import TFJOBS
-from tfyard.remote.submission import CannotSubmit, Submission, prepare, submit
+from tfyard.remote.submission import CannotSubmit, Submission, pack, prepare, submit
 from tfyard.testing import ControlPlane
 
 pytestmark = pytest.mark.cluster
@@ -430,3 +431,23 @@ def test_what_cannot_be_submitted_is_a_usage_error(
     (tmp_path / "job.yaml").write_text(text)
     with pytest.raises(Usage, match=message):
         prepare(Submission(target=str(tmp_path / "job.yaml"), **options), "default")
+
+
+def test_nothing_differs_from_what_was_submitted_until_the_code_changes(place: Place) -> None:
+    (place.folder / "train.py").write_text("print('hello')\n")
+    text = f"{JOB}code: .\n"
+    place.submit(text)
+    assert any(line.startswith("code: 2 files, ") for line in place.said)
+
+    def differing() -> list[str]:
+        given = Submission(target=str(place.folder / "job.yaml"), namespace=place.namespace)
+        wanted = pack(place.client, prepare(given, "default"), given).manifests
+        return [
+            each.title.partition("/")[0] for each in changes.diff(place.client, wanted) if not each.is_none
+        ]
+
+    assert differing() == []
+    (place.folder / "train.py").write_text("print('hello again')\n")
+    assert differing() == ["configmap", "tfjob.kubeflow.org"]
+    with pytest.raises(TfyardError, match="mnist runs already, and its code cannot change while it does"):
+        place.submit(text)

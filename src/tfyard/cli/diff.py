@@ -9,6 +9,7 @@ import click
 
 from tfyard.cli import cluster
 from tfyard.errors import Invalid, TfyardError
+from tfyard.kube.sync import SyncClient
 from tfyard.model import Manifest
 from tfyard.overview.wording import harmless
 
@@ -20,7 +21,7 @@ COLOURS = {"+": "green", "-": "red", "#": "yellow"}
 @click.argument("file", metavar="FILE")
 @cluster.namespace_options
 def command(file: str, **options: Any) -> None:
-    """Show what a job file or a TFJob would change on the cluster: as a unified diff between what is there and
+    """Show what `tfyard submit FILE` would change on the cluster: as a unified diff between what is there and
     what would be, for the job and all that comes with it. The server itself is asked, by a dry run; nothing is
     changed.
 
@@ -50,9 +51,8 @@ def command(file: str, **options: Any) -> None:
 def _diff(file: str, options: Mapping[str, Any]) -> int:
     from tfyard.remote import changes
 
-    manifests = _manifests(file, options["namespace"] or None)
     with cluster.connect(options) as client:
-        found = changes.diff(client, manifests)
+        found = changes.diff(client, _manifests(client, file, options["namespace"]))
     for change in found:
         if not change.is_none:
             for line in changes.lines(change):
@@ -60,18 +60,16 @@ def _diff(file: str, options: Mapping[str, Any]) -> int:
     return 0 if all(change.is_none for change in found) else DIFFERS
 
 
-def _manifests(file: str, namespace: str | None) -> list[Manifest]:
-    """As `tfyard render` writes them."""
-    from tfyard import formats
-    from tfyard.cli import files, render
-    from tfyard.errors import Usage
-    from tfyard.render import RenderOptions
+def _manifests(client: SyncClient, file: str, namespace: str) -> list[Manifest]:
+    """As `tfyard submit` would write them."""
+    from tfyard.cli import problems
+    from tfyard.remote.prepare import Submission, prepare
+    from tfyard.remote.submission import pack
 
-    documents = files.read_documents(file)
-    if not any(formats.is_job(document.data) for document in documents):
-        raise Usage(f"{files.display_name(file)}: no TFJob and no tfyard job file in it")
-    asked = render.Arguments(form="tfjob", namespace=namespace, output=None, options=RenderOptions())
-    return [one.manifest for document in documents for one in render.rendered(document, file, asked)]
+    submission = Submission(target=file, namespace=namespace)
+    prepared = prepare(submission, client.access.namespace)
+    problems.report(prepared.warnings, prepared.text)
+    return pack(client, prepared, submission).manifests
 
 
 def _coloured(line: str) -> str:

@@ -1,6 +1,7 @@
 """Server-side apply of objects of any kind, as the field manager `tfyard`; and what the server's refusals mean."""
 
 import re
+from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
@@ -19,6 +20,10 @@ _MAY_NOT = r'cannot (?P<verb>\w+) resource "(?P<what>[^"]+)"'
 _USER = r'[Uu]ser "(?P<who>[^"]+)"'
 
 
+Places = dict[tuple[str, str], Resource]
+"""(apiVersion, kind) -> where such objects are."""
+
+
 class How(Struct, frozen=True):
     """Like the options of `kubectl apply --server-side`."""
 
@@ -31,21 +36,26 @@ class How(Struct, frozen=True):
         return {**STRICT, **force, **({"dryRun": "All"} if self.dry_run else {})}
 
 
-def find_resources(client: SyncClient, manifests: list[Manifest]) -> dict[tuple[str, str], Resource]:
-    """(apiVersion, kind) -> where objects of it are. One request for each version that is not known here."""
-    found, asked = dict[tuple[str, str], Resource](), set[str]()
+def find_resources(
+    client: SyncClient, manifests: Iterable[Manifest], known: Mapping[str, Resource] = KNOWN
+) -> Places:
+    """One request for each version of which a kind is not known. TfyardError if the cluster has no such kind."""
+    found, asked = Places(), set[str]()
     for manifest in manifests:
         version, kind = str(manifest.get("apiVersion")), str(manifest["kind"])
-        known = KNOWN.get(kind)
-        if known is not None and version == "/".join(filter(None, (known.group, known.version))):
-            found[version, kind] = known
+        place = known.get(kind)
+        if place is not None and version == "/".join(filter(None, (place.group, place.version))):
+            found[version, kind] = place
         elif version not in asked:
             asked.add(version)
             found |= _discover(client, version)
+        if (version, kind) not in found:
+            hint = "; `tfyard install` installs the operator" if kind == "TFJob" else ""
+            raise TfyardError(f"this cluster knows no {kind} of {version}{hint}")
     return found
 
 
-def _discover(client: SyncClient, version: str) -> dict[tuple[str, str], Resource]:
+def _discover(client: SyncClient, version: str) -> Places:
     group, _, number = version.rpartition("/")
     try:
         listed = client.send(requests.get(f"/apis/{version}" if group else f"/api/{version}"))["resources"]

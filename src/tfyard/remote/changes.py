@@ -2,12 +2,10 @@
 
 import difflib
 from collections.abc import Iterable, Iterator
-from functools import cache
 
 from msgspec import Struct
 
 from tfyard import formats
-from tfyard.errors import TfyardError
 from tfyard.formats.declarations.reading import Path
 from tfyard.formats.tfjob import edits
 from tfyard.formats.tfjob.edits import Edit
@@ -18,6 +16,7 @@ from tfyard.model import Manifest, Status
 from tfyard.model.names import DIALECT, SERVICES
 
 from .addresses import OLD_TFJOBS
+from .applying import find_resources
 from .jobs import Found
 
 APPLY = {"fieldManager": FIELD_MANAGER, "force": "true", "dryRun": "All", "fieldValidation": "Strict"}
@@ -45,8 +44,9 @@ class Change(Struct, frozen=True, kw_only=True):
 
 def diff(client: SyncClient, manifests: Iterable[Manifest]) -> list[Change]:
     """For each object; of those that stay as they are, `is_none` holds."""
-    find = cache(lambda version, kind: _resource(client, version, kind))
-    return [_change(client, each, find(each["apiVersion"], each["kind"])) for each in manifests]
+    manifests = list(manifests)
+    places = find_resources(client, manifests, {})
+    return [_change(client, each, places[each["apiVersion"], each["kind"]]) for each in manifests]
 
 
 def lines(change: Change) -> Iterator[str]:
@@ -112,20 +112,6 @@ def _get(client: SyncClient, path: str) -> Manifest | None:
 def _shown(manifest: Manifest) -> Manifest:
     metadata = {key: value for key, value in manifest["metadata"].items() if key not in OWN}
     return {**{key: value for key, value in manifest.items() if key != "status"}, "metadata": metadata}
-
-
-def _resource(client: SyncClient, api_version: str, kind: str) -> Resource:
-    """By discovery, as kubectl does it: plurals cannot be guessed."""
-    group, _, version = api_version.rpartition("/")
-    try:
-        served = client.send(requests.get(f"/apis/{api_version}" if group else f"/api/{version}"))
-    except NotFound:
-        served = {"resources": []}
-    for entry in served["resources"]:
-        if entry["kind"] == kind and "/" not in entry["name"]:
-            return Resource(group, version, entry["name"], entry["namespaced"])
-    hint = "; `tfyard install` installs the operator" if kind == TFJOB else ""
-    raise TfyardError(f"this cluster knows no {kind} of {api_version}{hint}")
 
 
 # --- what cannot change while a job runs

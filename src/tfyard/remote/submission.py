@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from tfyard import formats
 from tfyard.errors import TfyardError
-from tfyard.kube import NotFound, Refused, Resource, requests
+from tfyard.kube import NotFound, Refused, requests
 from tfyard.kube.sync import SyncClient
 from tfyard.model import Job, Manifest
 from tfyard.model.names import CODE
@@ -22,18 +23,37 @@ from tfyard.overview.wording import harmless
 
 from . import applying, code_store, preflight
 from .addresses import TFJOBS
-from .applying import How
+from .applying import How, Places
 from .code_store import CodeOptions, Plan
 from .evidence import with_collections
 from .jobs import Found
 from .prepare import CLAIM, Prepared, Submission, manifests, prepare, with_storage
 
-__all__ = ["CannotSubmit", "Prepared", "Say", "Submission", "prepare", "submit", "submit_prepared"]
+__all__ = [
+    "CannotSubmit",
+    "Parcel",
+    "Prepared",
+    "Say",
+    "Submission",
+    "pack",
+    "prepare",
+    "submit",
+    "submit_prepared",
+]
 
 Say = Callable[[str], None]
 Upload = Callable[[Plan], None]
-Places = dict[tuple[str, str], Resource]
-"""(apiVersion, kind) -> where such objects are."""
+
+
+class Parcel(Struct, frozen=True, kw_only=True):
+    """All that is sent."""
+
+    manifests: list[Manifest]
+    """In the order in which they are created."""
+    code: Plan
+    notes: tuple[str, ...]
+    known: Evidence
+    """What was asked already."""
 
 
 class CannotSubmit(TfyardError):
@@ -61,24 +81,27 @@ def submit_prepared(
 ) -> Found:
     """`upload` sends code that is too large for a ConfigMap; nobody else uses the client meanwhile."""
     existing = _existing(client, prepared.job)
+    parcel = pack(client, prepared, submission)
+    for note in parcel.notes:
+        say(note)
+    if existing is None:
+        _check(client, parcel, force=submission.force, say=say)
+    how = How(submission.force_conflicts, submission.dry_run)
+    _try(client, parcel.manifests, how, existing)
+    return _create(client, parcel, how, say, upload or _uploader(client, say))
+
+
+def pack(client: SyncClient, prepared: Prepared, submission: Submission) -> Parcel:
+    """Asks the cluster for what the objects depend on: its storage classes, and the code that it has."""
     known = Evidence(name=prepared.job.name, namespace=prepared.job.namespace)
     if prepared.makes_output:
         known = with_collections(client, known, {"classes"})
         prepared = with_storage(prepared, seen(known.classes))
-    code = _plan_code(client, prepared, submission)
-    for note in (*prepared.notes, *code_store.told(code)):
-        say(note)
-    wanted = manifests(replace(prepared, job=code.job, others=_unique(prepared, code)))
-    if existing is None:
-        _check(client, wanted, known, force=submission.force, say=say)
-    how = How(submission.force_conflicts, submission.dry_run)
-    _try(client, wanted, how, existing)
-    return _create(client, wanted, code, how, (say, upload or _uploader(client, say)))
-
-
-def _plan_code(client: SyncClient, prepared: Prepared, submission: Submission) -> Plan:
     options = CodeOptions(helper_image=submission.helper_image, leave_out=submission.leave_out)
-    return code_store.plan(client, prepared.job, prepared.folder, options)
+    code = code_store.plan(client, prepared.job, prepared.folder, options)
+    whole = replace(prepared, job=code.job, others=_unique(prepared, code))
+    notes = (*prepared.notes, *code_store.told(code))
+    return Parcel(manifests=manifests(whole), code=code, notes=notes, known=known)
 
 
 def _unique(prepared: Prepared, code: Plan) -> tuple[Manifest, ...]:
@@ -114,9 +137,9 @@ def _existing(client: SyncClient, job: Job) -> Found | None:
     return found
 
 
-def _check(client: SyncClient, wanted: list[Manifest], known: Evidence, *, force: bool, say: Say) -> None:
-    job, beside = _job_of(wanted), [each for each in wanted if each["kind"] != "TFJob"]
-    looked = preflight.look(client, formats.load(job), beside, known)
+def _check(client: SyncClient, parcel: Parcel, *, force: bool, say: Say) -> None:
+    beside = [each for each in parcel.manifests if each["kind"] != "TFJob"]
+    looked = preflight.look(client, formats.load(_job_of(parcel.manifests)), beside, parcel.known)
     found = overview.findings(looked, datetime.now(UTC))
     if unchecked := overview.unchecked(looked):
         say(f"not checked: {'; '.join(unchecked)}")
@@ -132,6 +155,8 @@ def _try(client: SyncClient, wanted: list[Manifest], how: How, existing: Found |
     manifest = _job_of(wanted)
     stored = applying.apply(client, TFJOBS, manifest, replace(how, dry_run=True))
     fixed = [*_fixed(existing.manifest["spec"], stored["spec"])] if existing else []
+    if existing and _hash(existing.manifest) != _hash(stored):
+        fixed = ["its code", *(path for path in fixed if not path.endswith(("volumes", "volumeMounts")))]
     if fixed:
         name = manifest["metadata"]["name"]
         text = f"TFJob {name} runs already, and {', '.join(fixed)} cannot change while it does"
@@ -141,6 +166,11 @@ def _try(client: SyncClient, wanted: list[Manifest], how: How, existing: Found |
 def _job_of(wanted: list[Manifest]) -> Manifest:
     (found,) = (each for each in wanted if each["kind"] == "TFJob")
     return found
+
+
+def _hash(job: Manifest) -> object:
+    """Of its code, which its volumes refer to."""
+    return (job["metadata"].get("annotations") or {}).get(CODE)
 
 
 def _fixed(before: object, after: object, path: tuple[str, ...] = ("spec",)) -> Iterator[str]:
@@ -154,12 +184,10 @@ def _fixed(before: object, after: object, path: tuple[str, ...] = ("spec",)) -> 
         yield ".".join(path)
 
 
-def _create(
-    client: SyncClient, wanted: list[Manifest], code: Plan, how: How, talk: tuple[Say, Upload]
-) -> Found:
+def _create(client: SyncClient, parcel: Parcel, how: How, say: Say, upload: Upload) -> Found:
     """First what the job refers to, then its code, then the job."""
-    say, upload = talk
-    places = _places(client, wanted)
+    wanted, code = parcel.manifests, parcel.code
+    places = applying.find_resources(client, wanted)
     at = wanted.index(_job_of(wanted))
     for manifest in wanted[:at]:
         _apply(client, places, manifest, how, say)
@@ -171,15 +199,6 @@ def _create(
         with suppress(Refused):  # who may not see other code leaves it there
             code_store.prune(client, code.job.namespace, {code.hash})
     return Found(TFJOBS, stored[0])
-
-
-def _places(client: SyncClient, wanted: list[Manifest]) -> Places:
-    found = applying.find_resources(client, wanted)
-    for each in wanted:
-        if (each["apiVersion"], each["kind"]) not in found:
-            kind = f"{each['kind']} of {each['apiVersion']}"
-            raise TfyardError(f"this cluster knows no {kind}; nothing was submitted")
-    return found
 
 
 def _apply(client: SyncClient, places: Places, manifest: Manifest, how: How, say: Say) -> Manifest:
