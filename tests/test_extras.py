@@ -10,7 +10,7 @@ import pytest
 from tests.cli.running import without
 
 pytestmark = pytest.mark.processes
-TESTING = "import tfyard.testing"
+TESTING = "from tfyard.testing import ControlPlane"
 
 
 def python(program: str, *words: str, cwd: Path) -> subprocess.CompletedProcess[str]:

@@ -31,7 +31,19 @@ class Invalid(TfyardError):
     ) -> None:
         self.problems = tuple(problems)
         self.text, self.name = text, name
-        super().__init__("; ".join(problem.message for problem in self.problems))
+        super().__init__(self.problems, text, name)
+
+    def __str__(self) -> str:
+        """A line for each: place, field, what is wrong, the fix."""
+        return "\n".join(map(self._line, self.problems))
+
+    def _line(self, problem: Problem) -> str:
+        from tfyard.model.problem import format_path
+
+        at = problem.position
+        place = f"{self.name}:{at.line}:{at.column}" if at else self.name
+        told = f"{problem.message}; {problem.fix}" if problem.fix else problem.message
+        return ": ".join(part for part in (place, format_path(problem.path), told) if part)
 
 
 class Usage(TfyardError):

@@ -90,13 +90,8 @@ def connect(options: Mapping[str, Any]) -> SyncClient:
 
 def is_configured(options: Mapping[str, Any]) -> bool:
     """Whether a cluster is meant at all: without one, the runs of this machine are all there is."""
-    environ = os.environ
-    if any(options.get(name) for name in ("kubeconfig", "context", "namespace", "as_user")):
-        return True
-    default = os.path.join(environ.get("HOME") or os.path.expanduser("~"), ".kube", "config")  # noqa: PTH111, PTH118
-    return bool(
-        environ.get("KUBECONFIG") or environ.get("KUBERNETES_SERVICE_HOST") or os.path.exists(default)  # noqa: PTH110
-    )
+    chosen = any(options.get(name) for name in ("kubeconfig", "context", "namespace", "as_user"))
+    return chosen or kubeconfig.is_present(os.environ)
 
 
 def access(kubeconfig_file: str, context: str, as_user: str, as_groups: tuple[str, ...]) -> Access:

@@ -109,6 +109,13 @@ def merge(configs: Iterable[Config]) -> Config:
     return merged
 
 
+def is_present(env: Mapping[str, str]) -> bool:
+    """Whether a cluster is configured at all."""
+    if env.get("KUBECONFIG") or env.get("KUBERNETES_SERVICE_HOST"):
+        return True
+    return (Path(env.get("HOME") or Path.home()) / ".kube" / "config").exists()
+
+
 def choose(config: Config, context: str = "") -> Access:
     name = context or config.current
     if not name:

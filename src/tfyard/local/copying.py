@@ -3,7 +3,7 @@
 import posixpath
 from pathlib import Path
 
-from tfyard.backends.local.run_directory import HOME, RunDirectory
+from tfyard.backends.local.run_directory import RunDirectory
 from tfyard.errors import Usage
 from tfyard.file_trees import Copied, Landing, Progress, digest, some, walk
 from tfyard.local.views import job_of
@@ -27,7 +27,9 @@ def locate(run: RunDirectory, record: RunRecord, path: str, task: str = "") -> P
     if found is None or not _is_kept(found, record):
         raise Usage(f"{path} is on no volume that is kept{_instead(run, job)}")
     given = {name: Path(directory) for name, directory in record.mounts.items()}
-    directory = Volumes(HOME / "volumes", given, Objects()).directory(found.volume, run.path)
+    directory = Volumes(run.path.resolve().parents[1] / "volumes", given, Objects()).directory(
+        found.volume, run.path
+    )
     return inside(directory, posixpath.join(found.sub_path, posixpath.relpath(path, found.at)))
 
 

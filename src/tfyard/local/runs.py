@@ -74,9 +74,9 @@ def manifest(run: RunDirectory, record: RunRecord) -> Manifest:
     }
 
 
-def find(name: str) -> tuple[RunDirectory, RunRecord]:
-    run_directory.sweep_scratch()
-    run = run_directory.find_run(name)
+def find(name: str, home: Path = run_directory.HOME) -> tuple[RunDirectory, RunRecord]:
+    run_directory.sweep_scratch(home)
+    run = run_directory.find_run(name, home)
     record = run.load()
     if record is None:
         raise Usage(f"{run.name} has no record: it never started")

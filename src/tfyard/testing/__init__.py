@@ -1,4 +1,8 @@
-"""A cluster for tests: a real Kubernetes control plane that starts for them and goes after them.
+"""For tests: of a training, by running its job to the end, and of what needs a cluster, on a real control plane.
+
+    def test_it_learns(tfyard_run):                             # pytest_plugins = ["tfyard.testing.training"]
+        run = tfyard_run("train.py", worker=2)
+        assert run.metrics()[-1]["loss"] < 0.5
 
     with testing.ControlPlane() as plane:                       # etcd and kube-apiserver, TLS, RBAC
         async with plane.client() as client:                    # tfyard.kube, as the admin
@@ -6,16 +10,22 @@
 
 In pytest: `pytest_plugins = ["tfyard.testing.fixtures"]` gives `control_plane`, `namespace`, `controllers`.
 There is no fake apiserver: what holds here holds in Kubernetes.
+
+What needs the extra `testing` is imported when it is first used; `tfyard.testing.training` needs only pytest.
 """
 
-from tfyard.controlplane.binaries import MissingBinaries
-from tfyard.controlplane.control_plane import CONTROLLERS, ControlPlane
-from tfyard.controlplane.process import Process, ProcessFailed
-from tfyard.kubelet.runtime import Pod
-from tfyard.kubelet.script import Script, Sidecar
-from tfyard.kubelet.scripted import ScriptedKubelet
-from tfyard.testing.relay import Relay
-from tfyard.testing.waiting import eventually
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tfyard.controlplane.binaries import MissingBinaries
+    from tfyard.controlplane.control_plane import CONTROLLERS, ControlPlane
+    from tfyard.controlplane.process import Process, ProcessFailed
+    from tfyard.kubelet.runtime import Pod
+    from tfyard.kubelet.script import Script, Sidecar
+    from tfyard.kubelet.scripted import ScriptedKubelet
+    from tfyard.testing.relay import Relay
+    from tfyard.testing.waiting import eventually
 
 __all__ = [
     "CONTROLLERS",
@@ -30,3 +40,23 @@ __all__ = [
     "Sidecar",
     "eventually",
 ]
+
+_HOMES = {
+    "controlplane.binaries": ("MissingBinaries",),
+    "controlplane.control_plane": ("CONTROLLERS", "ControlPlane"),
+    "controlplane.process": ("Process", "ProcessFailed"),
+    "kubelet.runtime": ("Pod",),
+    "kubelet.script": ("Script", "Sidecar"),
+    "kubelet.scripted": ("ScriptedKubelet",),
+    "testing.relay": ("Relay",),
+    "testing.waiting": ("eventually",),
+}
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name):
+        for module, names in _HOMES.items():
+            if name in names:
+                found = globals()[name] = getattr(import_module(f"tfyard.{module}"), name)
+                return found
+        raise AttributeError(f"module 'tfyard.testing' has no attribute {name!r}")

@@ -1,0 +1,122 @@
+"""A run in a notebook: a card of HTML that follows the run while it goes on.
+
+A thread updates it through IPython's display handle; there is no event loop of ours, and no script in the page.
+Everything that users or programs wrote is escaped.
+"""
+
+import math
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from html import escape
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from tfyard.errors import TfyardError
+from tfyard.model.summary import JobSummary
+from tfyard.overview import job_table, metrics, waiting
+from tfyard.overview.progress import Curve, Progress
+from tfyard.overview.wording import duration
+from tfyard.sdk.why import why
+
+if TYPE_CHECKING:
+    from tfyard.sdk.place import Place
+
+UPDATE_EVERY = 1.0
+WIDTH, HEIGHT = 240, 48
+COLOURS = {"Succeeded": "#2e7d32", "Failed": "#c62828", "Killed": "#c62828", "Running": "#1565c0"}
+OTHER = "#8a6d00"
+BOX = "border:1px solid #8884;border-radius:6px;padding:.6em .9em;max-width:46em;font-family:sans-serif"
+
+
+def html(place: "Place") -> str:
+    """As it is now; what could not be asked is said in the card."""
+    try:
+        body = "".join(_body(place))
+    except TfyardError as problem:
+        body = f"<b>{escape(place.name)}</b>{_text(str(problem))}"
+    return f'<div style="{BOX}">{body}</div>'
+
+
+def _body(place: "Place") -> Iterator[str]:
+    job = place.summary()
+    state = job_table.state(job) or "Pending"
+    where = f"namespace {job.namespace}" if job.namespace else "on this machine"
+    colour = COLOURS.get(state, OTHER)
+    yield f'<b>{escape(place.name)}</b> <span style="opacity:.7">{escape(where)}</span><br>'
+    yield f'<b style="color:{colour}">{escape(state)}</b> {escape(_since(job))}'
+    roles = [
+        f"{name.lower()} {role.ready}" for name, role in job.status.replica_statuses.items() if role.ready
+    ]
+    yield escape(f" · {', '.join(roles)}") if roles else ""
+    progress = metrics.progress(place.points(()))
+    if progress.values:
+        yield f"<br>{escape(f'{progress.position()}  {progress.metrics(4)}')}"
+        yield _curve(progress)
+    if state not in ("Succeeded", "Running"):
+        yield _text(str(why(place.evidence())))
+
+
+def _since(job: JobSummary) -> str:
+    start, end = job.status.start_time or job.created, job.status.completion_time
+    passed = duration(max(0.0, ((end or datetime.now(UTC)) - start).total_seconds()))
+    return f"after {passed}" if end else f"for {passed}"
+
+
+def _text(text: str) -> str:
+    return f'<pre style="white-space:pre-wrap;margin:.5em 0 0">{escape(text)}</pre>'
+
+
+def _curve(progress: Progress) -> str:
+    curve = progress.loss()
+    points = [(x, y) for x, y in curve.points if math.isfinite(y)] if curve else []
+    if curve is None or len(points) < 2:
+        return ""
+    line = f'<polyline fill="none" stroke="#1565c0" stroke-width="1.5" points="{_scaled(points)}"/>'
+    size = f'width="{WIDTH}" height="{HEIGHT}" viewBox="0 0 {WIDTH} {HEIGHT}"'
+    return f'<br><svg {size} role="img" aria-label="{escape(_label(curve))}">{line}</svg>'
+
+
+def _label(curve: Curve) -> str:
+    return f"{curve.name} over {curve.unit}"
+
+
+def _scaled(points: list[tuple[int, float]]) -> str:
+    """Halved before they are subtracted: the difference of two floats may overflow."""
+    xs, ys = [x for x, _ in points], [y / 2 for _, y in points]
+    wide, tall = max(1, max(xs) - min(xs)), (max(ys) - min(ys)) or 1.0
+    return " ".join(
+        f"{(x - min(xs)) / wide * WIDTH:.1f},{2 + (1 - (y - min(ys)) / tall) * (HEIGHT - 4):.1f}"
+        for x, y in zip(xs, ys, strict=True)
+    )
+
+
+# --- live
+
+
+def show(place: "Place", text: str) -> None:
+    """Called by IPython to display a run. In a terminal it is its text."""
+    ipython = import_module("IPython")
+
+    def bundle() -> dict[str, str]:
+        return {"text/html": html(place), "text/plain": text}
+
+    is_live = hasattr(ipython.get_ipython(), "kernel") and not _is_over(place)
+    handle = ipython.display.display(bundle(), raw=True, display_id=True)
+    if is_live:
+        threading.Thread(target=_follow, args=(place, handle, bundle), daemon=True).start()
+
+
+def _follow(place: "Place", handle: Any, bundle: Any) -> None:
+    """Until it is over; the last update shows its end."""
+    pause = threading.Event()
+    while not _is_over(place):
+        pause.wait(UPDATE_EVERY)
+        handle.update(bundle(), raw=True)
+
+
+def _is_over(place: "Place") -> bool:
+    try:
+        return waiting.verdict(place.summary(), "succeeded") is not None
+    except TfyardError:
+        return True

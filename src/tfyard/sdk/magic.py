@@ -1,0 +1,101 @@
+"""`%%tfyard`: writes a notebook's cell to a file and runs it as a job on this machine.
+
+%load_ext tfyard
+
+%%tfyard worker=2 ps=1
+import tensorflow as tf
+...
+"""
+
+import shlex
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from tfyard.errors import Usage
+from tfyard.formats.declarations.reading import did_you_mean
+from tfyard.sdk.functions import run
+from tfyard.sdk.job import Job
+from tfyard.sdk.run import Run
+from tfyard.sdk.words import OF_CELLS
+
+FILE = "cell.py"
+HEADER = "# Written by a notebook, from the cell %%tfyard"
+USAGE = """%%tfyard [FILE.py] [ROLE=N ...] [WORD=VALUE ...] [--env K=V ...] [--background] [-- ARGUMENT ...]
+
+Write the cell to FILE.py (default: cell.py), and run it on this machine, each task a real process. Its lines are
+printed until it ends; interrupting the cell stops the run. The value of the cell is the Run.
+
+    %%tfyard worker=2                            two workers
+    %%tfyard train.py worker=2 --env LR=0.01     written to train.py; LR is set for each task
+    %%tfyard memory=4Gi -- --steps 100           a limit for each task, and arguments of the program
+    %%tfyard --background                        go on at once; the cell shows a live card
+"""
+
+
+class Cell(Struct, frozen=True, kw_only=True):
+    """The first line of a cell, read."""
+
+    file: str = FILE
+    words: dict[str, Any] = {}
+    is_background: bool = False
+
+
+def load(shell: Any) -> None:
+    """By `%load_ext tfyard`."""
+
+    def tfyard(line: str, cell: str) -> Run:
+        return _run(line, cell)
+
+    tfyard.__doc__ = USAGE
+    shell.register_magic_function(tfyard, magic_kind="cell")
+
+
+def _run(line: str, cell: str) -> Run:
+    asked = read(line)
+    _write(Path(asked.file), f"{HEADER} {line.strip()}\n{cell}")
+    started = run(Job(asked.file, **asked.words))
+    if asked.is_background:
+        return started
+    try:
+        for each in started.logs(follow=True):
+            print(f"{each.task} │ {each.text}")
+    except KeyboardInterrupt:
+        started.stop()
+        raise
+    return started.wait()
+
+
+def _write(path: Path, text: str) -> None:
+    """With the header, its lines have the numbers that they have in the cell."""
+    if path.exists() and not path.read_text(encoding="utf-8", errors="replace").startswith(HEADER):
+        raise Usage(f"%%tfyard: {path} exists, and was not written by a cell; choose another name")
+    path.write_text(text, encoding="utf-8")
+
+
+def read(line: str) -> Cell:
+    """Usage if it cannot be understood."""
+    given = shlex.split(line)
+    own, args = (given[: given.index("--")], given[given.index("--") + 1 :]) if "--" in given else (given, [])
+    files = [word for word in own if word.endswith(".py") and "=" not in word]
+    env = [own[at + 1] for at, word in enumerate(own[:-1]) if word == "--env"]
+    others = [word for word in own if word not in (*files[:1], *env, "--env", "--background")]
+    words: dict[str, Any] = dict(map(_word, others))
+    words |= {"env": dict(map(_variable, env))} if env else {}
+    words |= {"args": args} if args else {}
+    return Cell(file=files[0] if files else FILE, words=words, is_background="--background" in own)
+
+
+def _word(text: str) -> tuple[str, str | int]:
+    name, sign, value = text.partition("=")
+    if not sign or name not in OF_CELLS:
+        raise Usage(f"%%tfyard {text}: unknown word; {did_you_mean(name, OF_CELLS)}; %%tfyard? shows all")
+    return name, int(value) if value.isdigit() else value
+
+
+def _variable(text: str) -> tuple[str, str]:
+    name, sign, value = text.partition("=")
+    if not name or not sign:
+        raise Usage(f"%%tfyard --env {text}: must be NAME=VALUE")
+    return name, value

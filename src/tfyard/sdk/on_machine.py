@@ -1,0 +1,92 @@
+"""A run on this machine."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from tfyard.backends.local.run_directory import RunDirectory
+from tfyard.errors import TfyardError
+from tfyard.file_trees import Copied, Silent
+from tfyard.local import actions, copying, evidence, logs, runs, views
+from tfyard.model.summary import JobSummary
+from tfyard.overview import metrics
+from tfyard.overview.evidence import Evidence
+from tfyard.overview.job_view import JobView
+from tfyard.overview.log_lines import LogEvent, Wanted
+from tfyard.overview.metrics import Point
+from tfyard.overview.record import RunRecord
+from tfyard.sdk import starting
+from tfyard.sdk.messages import Rerun, Resume
+from tfyard.sdk.place import Changes
+
+LOOK_EVERY = 0.2
+"""Seconds between two looks at the record."""
+
+
+class OnMachine:
+    namespace = ""
+
+    def __init__(self, directory: RunDirectory) -> None:
+        self.directory = RunDirectory(directory.path.resolve())
+        self.name = directory.name
+
+    @property
+    def record(self) -> RunRecord:
+        record = self.directory.load()
+        if record is None:
+            raise TfyardError(f"the run {self.name} was deleted")
+        return record
+
+    def summary(self) -> JobSummary:
+        return runs.summary(self.directory, self.record)
+
+    def states(self, deadline: float) -> Iterator[JobSummary | None]:
+        while time.monotonic() < deadline:
+            record = self.directory.load()
+            now = runs.summary(self.directory, record) if record else None
+            if now is None or record is None or record.ended or not now.status.is_finished:
+                yield now  # else its tasks are stopping
+            time.sleep(max(0.0, min(LOOK_EVERY, deadline - time.monotonic())))
+
+    def exit_code(self) -> int | None:
+        return self.record.exit_code
+
+    def tasks(self) -> list[str]:
+        return logs.tasks(self.directory)
+
+    def logs(self, wanted: Wanted, *, follow: bool) -> Iterator[LogEvent | None]:
+        return logs.follow(self.directory, wanted) if follow else logs.read(self.directory, wanted)
+
+    def points(self, tasks: tuple[str, ...]) -> list[Point]:
+        read = runs.points(self.directory)
+        wanted = set(tasks) or set(metrics.leading({point.task for point in read}))
+        return [point for point in read if point.task in wanted]
+
+    def evidence(self) -> Evidence:
+        return evidence.gather(self.directory, self.record)
+
+    def view(self) -> JobView:
+        return views.view(self.directory, self.record)
+
+    def stop(self) -> None:
+        actions.stop(self.directory)
+
+    def resume(self) -> "OnMachine":
+        return OnMachine(starting.start(Resume(str(self.directory.path))))
+
+    def restart(self, words: tuple[str, ...]) -> None:
+        for _ in actions.restart(self.directory, actions.to_restart(self.directory, words)):
+            pass
+
+    def scale(self, counts: dict[str, int]) -> None:  # noqa: ARG002
+        raise actions.refuse_scale(self.directory)
+
+    def rerun(self, changes: Changes) -> "OnMachine":
+        asked = Rerun(str(self.directory.path), changes.sets, changes.env, changes.name)
+        return OnMachine(starting.start(asked))
+
+    def delete(self) -> None:
+        runs.remove(str(self.directory.path))
+
+    def get(self, path: str, to: Path) -> Copied:
+        return copying.copy(copying.locate(self.directory, self.record, path), to, Silent())

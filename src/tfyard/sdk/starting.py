@@ -1,0 +1,110 @@
+"""Starts a run of this machine in a process of its own, and ends it with this program.
+
+The process is in a session of its own: Ctrl-C in a terminal or a notebook interrupts who waits, not the run.
+"""
+
+import atexit
+import logging
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+from contextlib import suppress
+from pathlib import Path
+from typing import IO
+
+import msgspec
+
+from tfyard.backends.local.run_directory import RunDirectory
+from tfyard.errors import Invalid, TfyardError, Usage
+from tfyard.node.launch import PACKAGES
+from tfyard.sdk.messages import MESSAGES, Asked, Began, Refused, Rerun, Resume, Start, Told
+
+LOG = logging.getLogger("tfyard")
+PROGRAM = f"""import sys; sys.path.append({PACKAGES!r})
+from tfyard.sdk.child import main; sys.exit(main())"""
+
+_running: dict[subprocess.Popen[bytes], int] = {}
+"""The processes that go on, and who started them: a fork of this program must leave them alone."""
+
+
+def start(what: Start | Resume | Rerun, text: str = "") -> RunDirectory:
+    """When it returns, the run has a record. `text`: the job file, if the target is `-`."""
+    with tempfile.TemporaryFile() as errors:
+        process = _spawn(what, errors)
+        listener = threading.Thread(target=_listen, args=(process,), daemon=True)
+        try:
+            answer = _answer(process, text)
+        except BaseException:
+            process.terminate()
+            raise
+        finally:
+            listener.start()
+        if isinstance(answer, Began):
+            return RunDirectory(Path(answer.directory))
+        listener.join()
+        if answer is not None:
+            raise _error(answer)
+        errors.seek(0)
+        raise TfyardError(f"the run could not be started:\n{errors.read().decode(errors='replace').strip()}")
+
+
+def _spawn(what: Start | Resume | Rerun, errors: IO[bytes]) -> subprocess.Popen[bytes]:
+    asked = msgspec.json.encode(Asked(what, os.getpid())).decode()
+    process = subprocess.Popen(
+        [sys.executable, "-P", "-c", PROGRAM, asked],  # -P: no modules of the working directory
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=errors,
+        start_new_session=True,
+    )
+    if not _running:
+        atexit.unregister(stop_all)
+        atexit.register(stop_all)
+    _running[process] = os.getpid()
+    return process
+
+
+def _answer(process: subprocess.Popen[bytes], text: str) -> Began | Refused | None:
+    """None: it has ended without one."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    with suppress(BrokenPipeError), process.stdin as stdin:  # it may have ended, and says why
+        stdin.write(text.encode())
+    for line in process.stdout:
+        message = MESSAGES.decode(line)
+        if not isinstance(message, Told):
+            return message
+        _log(message)
+    return None
+
+
+def _error(refused: Refused) -> TfyardError:
+    if refused.problems:
+        return Invalid(refused.problems, (), refused.name)
+    return Usage(refused.message) if refused.is_usage else TfyardError(refused.message)
+
+
+def _listen(process: subprocess.Popen[bytes]) -> None:
+    """Until it has ended."""
+    assert process.stdout is not None
+    with process.stdout as stdout:
+        for message in map(MESSAGES.decode, stdout):
+            if isinstance(message, Told):
+                _log(message)
+    process.wait()
+    _running.pop(process, None)
+
+
+def _log(told: Told) -> None:
+    LOG.log(logging.WARNING if told.level == "warning" else logging.INFO, "%s", told.text)
+
+
+def stop_all() -> None:
+    """When this program ends: each run is asked to stop, as by Ctrl-C, and has its tasks' grace for that."""
+    own = [process for process, owner in _running.items() if owner == os.getpid()]
+    for process in own:
+        process.terminate()
+    for process in own:
+        process.wait()

@@ -1,0 +1,71 @@
+"""The words of a `Job` in Python: those of the job file, and two for programs."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, TypedDict
+
+Role = int | Mapping[str, Any]
+"""A number of tasks, or a mapping as in the job file."""
+Restart = Literal["never", "on-failure", "always", "exit-code"]
+
+
+class Words(TypedDict, total=False):
+    """docs/jobfile.md says what each word of the job file means."""
+
+    args: Sequence[str]
+    """For a script or module; for a file, the command of the tasks that have none."""
+    module: str
+    """A Python module, in place of a file: `python -m`."""
+
+    version: int
+    name: str
+    namespace: str
+    code: str | Mapping[str, Any]
+    tf1: bool
+    requirements: str
+    chief: Role
+    master: Role
+    worker: Role
+    ps: Role
+    evaluator: Role
+    deadline: str | int
+    retries: int
+    keepFor: str | int
+    clean: Literal["all", "running", "none"]
+    success: Literal["chief", "all-workers"]
+    suspend: bool
+    dynamic: bool
+    queue: str
+    gang: bool | Mapping[str, Any]
+    tensorboard: str | Mapping[str, Any]
+    dialect: Literal["tf2", "kubeflow", "tf1"]
+    services: Literal["shared", "per-replica", "none"]
+
+    image: str
+    run: str | Sequence[str]
+    workdir: str
+    env: Mapping[str, str | int | float | bool | None]
+    secrets: Mapping[str, str]
+    cpu: str | int | float
+    memory: str | int | float
+    gpu: int | Mapping[str, int]
+    restart: Restart
+    port: int
+    volumes: Mapping[str, Mapping[str, Any]]
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
+    pullSecret: str | Sequence[str]
+    serviceAccount: str
+    nodeSelector: Mapping[str, str]
+    node: str
+    tolerations: Sequence[Mapping[str, Any]]
+    spread: Literal["prefer", "require"]
+    overlay: Mapping[str, Any]
+
+
+OF_CELLS = (
+    *("chief", "worker", "ps", "evaluator", "name", "image"),
+    *("cpu", "memory", "gpu", "restart", "retries", "deadline"),
+)
+"""Words that `%%tfyard` takes: those that are one word."""
+OF_FILES = ("args", "chief", "env", "evaluator", "master", "name", "ps", "tf1", "worker")
+"""Words that change a job that is in a file; the others are changed in the file."""

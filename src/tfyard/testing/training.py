@@ -1,0 +1,62 @@
+"""pytest for people who test their own training: `pytest_plugins = ["tfyard.testing.training"]` in a conftest.
+
+def test_it_learns(tfyard_run):
+    run = tfyard_run("train.py", worker=2, env={"STEPS": "20"})
+    assert run.metrics()[-1]["loss"] < 0.5
+
+def test_it_refuses_a_folder_without_data(tfyard_run):
+    run = tfyard_run("train.py", env={"DATA": "/nowhere"}, check=False)
+    assert "no data in /nowhere" in run.why().text
+"""
+
+import os
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from tfyard.errors import Usage
+from tfyard.sdk.functions import run
+from tfyard.sdk.job import Job
+from tfyard.sdk.run import Run
+
+LONGEST = "10m"
+
+
+class Training:
+    """What `tfyard_run` is."""
+
+    def __init__(self) -> None:
+        self.runs: list[Run] = []
+
+    def __call__(
+        self,
+        job: Job | str | os.PathLike[str] | None = None,
+        /,
+        *,
+        check: bool = True,
+        timeout: str | float | timedelta = LONGEST,
+        **words: Any,
+    ) -> Run:
+        """Run a job to its end: a Job, or a file or script and words, as `Job` takes them. `JobFailed` if it
+        fails, unless `check` is false; `WaitTimeout` if it takes longer than `timeout`."""
+        if isinstance(job, Job) and words:
+            raise Usage(f"{next(iter(words))}: a Job has its words already")
+        started = run(job if isinstance(job, Job) else Job(job, **words))
+        self.runs.append(started)
+        return started.wait(timeout, until="succeeded" if check else "finished")
+
+
+@pytest.fixture
+def tfyard_run(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Training]:
+    """Runs jobs to their end, in the test's working directory; their records, logs and volumes are in a temporary
+    folder, and nothing of them runs after the test."""
+    monkeypatch.setenv("TFYARD_HOME", str(tmp_path_factory.mktemp("tfyard")))
+    training = Training()
+    yield training
+    for started in training.runs:
+        if started.exit_code is None:
+            started.stop()

@@ -1,0 +1,45 @@
+"""The first line of a `%%tfyard` cell."""
+
+from pathlib import Path
+
+import pytest
+
+import tfyard
+from tfyard.sdk import magic
+
+
+def test_it_has_a_file_words_variables_and_arguments() -> None:
+    cell = magic.read(
+        "train.py worker=2 memory=4Gi --env LR=0.1 --env A='b c' --background -- --steps 100 x=1"
+    )
+    assert (cell.file, cell.is_background) == ("train.py", True)
+    assert cell.words == {
+        "worker": 2,
+        "memory": "4Gi",
+        "env": {"LR": "0.1", "A": "b c"},
+        "args": ["--steps", "100", "x=1"],
+    }
+    assert magic.read("") == magic.Cell()
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("workers=2", "unknown word; did you mean worker?"),
+        ("--wait", "unknown word"),
+        ("--env LR", "must be NAME=VALUE"),
+    ],
+)
+def test_what_it_does_not_understand_is_refused(line: str, message: str) -> None:
+    with pytest.raises(tfyard.Usage, match=message):
+        magic.read(line)
+
+
+def test_a_file_that_no_cell_wrote_is_not_overwritten(tmp_path: Path) -> None:
+    own = tmp_path / "train.py"
+    own.write_text("print('mine')")
+    with pytest.raises(tfyard.Usage, match="exists, and was not written by a cell"):
+        magic._write(own, f"{magic.HEADER}\nprint()")
+    assert own.read_text() == "print('mine')"
+    magic._write(tmp_path / "cell.py", f"{magic.HEADER} worker=2\nprint()")
+    magic._write(tmp_path / "cell.py", f"{magic.HEADER}\nprint(2)")

@@ -1,0 +1,105 @@
+"""Jobs on a cluster from Python, on the real API server."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tfyard
+from tests.cli.test_get import tfjob
+from tests.kubelet.plain_containers import node
+from tests.remote.log_job import COUNT, LogJob, ended, failed, running
+from tfyard import aio
+from tfyard.kube import requests
+from tfyard.kube.sync import SyncClient
+from tfyard.remote.addresses import TFJOBS
+from tfyard.testing import ControlPlane
+
+pytestmark = pytest.mark.cluster
+
+
+async def test_a_job_is_found_read_followed_and_waited_for(
+    control_plane: ControlPlane, crds: None, namespace: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kubelet of this test is in its event loop, so tfyard's synchronous words are called in threads."""
+    monkeypatch.setenv("KUBECONFIG", str(control_plane.kubeconfig))
+    monkeypatch.chdir(tmp_path)
+    async with node(control_plane, namespace, tmp_path) as box:
+        job = LogJob(box)
+        await job.create()
+        for index in (0, 1):
+            await job.create_pod(index)
+        await (await job.start(0, "print('Step: 1, loss: 0.5')\nraise KeyError('shard')")).wait()
+        await job.set_pod(0, ended(1))
+        await job.start(1, COUNT)
+        await job.set_pod(1, running())
+
+        run = await asyncio.to_thread(tfyard.find, "first", namespace=namespace)
+        assert (run.name, run.namespace, run.directory) == ("first", namespace, None)
+        assert await asyncio.to_thread(lambda: run.tasks) == ["worker-0", "worker-1"]
+        assert repr(run) == f"<Run first in the namespace {namespace}>"
+        lines = await asyncio.to_thread(lambda: list(run.logs(task="worker-0")))
+        assert [lines[0].text, lines[-1].text] == ["Step: 1, loss: 0.5", "KeyError: 'shard'"]
+        assert lines[0].time is not None
+        rows = await asyncio.to_thread(run.metrics, "worker-0")
+        assert [(row["step"], row["loss"]) for row in rows] == [(1, 0.5)]
+        found = await asyncio.to_thread(tfyard.runs, namespace=namespace)
+        assert [each.name for each in found] == ["first"]
+
+        twin = await aio.find("first", namespace=namespace)
+        seen = 0
+        async for line in twin.logs(follow=True, role="worker", tail=5):
+            seen += line.task == "worker-1"
+            if seen == 20:
+                (box.containers.folder / "go").touch()
+                break
+        with pytest.raises(tfyard.WaitTimeout):
+            await twin.wait(0.5)
+        waiting = asyncio.create_task(twin.wait("1m"))
+        await job.set_status(**failed("worker-0", 7))
+        with pytest.raises(tfyard.JobFailed, match="KeyError: 'shard'") as caught:
+            await waiting
+        assert (caught.value.code, await twin.status, await twin.exit_code) == (7, "Failed", 7)
+        assert "TFJobFailed" in await twin.describe()
+        assert "KeyError: &#x27;shard&#x27;" in await asyncio.to_thread(run._repr_html_)
+        followed = [line.text async for line in twin.logs(follow=True, task="worker-0")]
+        assert followed[-1] == "KeyError: 'shard'"
+
+
+def test_a_name_that_is_not_there_is_told_with_the_one_that_was_meant(
+    control_plane: ControlPlane, crds: None, namespace: str
+) -> None:
+    with pytest.raises(tfyard.TfyardError, match=f"TFJob 'absent' not found in the namespace {namespace}"):
+        tfyard.find("absent", namespace=namespace, kubeconfig=control_plane.kubeconfig)
+    assert tfyard.runs(namespace=namespace, kubeconfig=control_plane.kubeconfig) == []
+
+
+def test_a_job_is_scaled_stopped_resumed_repeated_and_deleted(
+    control_plane: ControlPlane, crds: None, namespace: str
+) -> None:
+    with SyncClient(control_plane.admin) as client:
+        client.send(requests.create(TFJOBS.path(namespace), tfjob("first")))
+
+        def spec(name: str = "first") -> Any:
+            return client.send(requests.get(TFJOBS.path(namespace, name)))["spec"]
+
+        run = tfyard.find("first", namespace=namespace, kubeconfig=control_plane.kubeconfig)
+        assert run.scale(worker=3).stop() is run
+        assert spec()["tfReplicaSpecs"]["Worker"]["replicas"] == 3
+        assert spec()["runPolicy"]["suspend"] is True
+        assert run.resume().name == "first"
+        assert spec()["runPolicy"]["suspend"] is False
+        again = run.rerun(worker=2, env={"LR": 0.5})
+        assert (again.name, again.namespace) == ("first-2", namespace)
+        worker = spec("first-2")["tfReplicaSpecs"]["Worker"]
+        assert worker["replicas"] == 2
+        assert {"name": "LR", "value": "0.5"} in worker["template"]["spec"]["containers"][0]["env"]
+        with pytest.raises(tfyard.Usage, match="unknown role 'wroker'"):
+            run.scale(wroker=1)
+        run.delete()
+        with pytest.raises(tfyard.TfyardError, match="not found"):
+            run.status  # noqa: B018
+        client.send(requests.create(TFJOBS.path(namespace), tfjob("first")))
+        with pytest.raises(tfyard.TfyardError, match="was deleted; there is a newer one of that name"):
+            run.stop()
