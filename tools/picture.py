@@ -10,14 +10,16 @@ import sys
 from rich.console import Console
 from rich.text import Text
 
+WIDTH = 100
 
-def main() -> None:
-    text = Text.from_ansi(sys.stdin.read().rstrip())
-    console = Console(record=True, width=100, file=io.StringIO(), force_terminal=True)
-    console.print(text, soft_wrap=False, overflow="crop", no_wrap=True)
-    svg = console.export_svg(title=sys.argv[1])
-    print(re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL))  # the viewer has fonts
+
+def draw(output: str, title: str) -> str:
+    """`output` may have colours."""
+    console = Console(record=True, width=WIDTH, file=io.StringIO(), force_terminal=True)
+    console.print(Text.from_ansi(output.rstrip()), soft_wrap=False, overflow="crop", no_wrap=True)
+    svg = console.export_svg(title=title)
+    return re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL)  # the viewer has fonts
 
 
 if __name__ == "__main__":
-    main()
+    print(draw(sys.stdin.read(), sys.argv[1]))

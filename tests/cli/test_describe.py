@@ -12,7 +12,6 @@ from tfyard.kube import requests
 from tfyard.kube.sync import SyncClient
 from tfyard.model.names import ATTEMPT, JOB_NAME, REPLICA_INDEX, REPLICA_TYPE
 from tfyard.remote.addresses import TFJOBS
-from tfyard.remote.events import EVENTS
 from tfyard.testing import ControlPlane, builders
 
 AT, LATER = "2026-11-16T03:00:00Z", "2026-11-16T03:10:00Z"
@@ -51,7 +50,7 @@ def fill(client: SyncClient, namespace: str) -> None:
     for kind, name in (("TFJob", "first"), ("Pod", "first-worker-1"), ("Pod", "others-worker-1")):
         client.send(
             requests.create(
-                EVENTS.path(namespace),
+                requests.EVENTS.path(namespace),
                 {
                     **event(kind, name, f"Of{kind}"),
                     "involvedObject": {"kind": kind, "name": name, "namespace": namespace},

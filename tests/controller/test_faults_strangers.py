@@ -7,6 +7,7 @@ import pytest
 
 from tests.controller.cluster import tfjob
 from tests.controller.faults import Counting, Stage, operator_with, stage
+from tests.remote.asking import ask
 from tfyard.backends.kubernetes import TFJOBS
 from tfyard.backends.kubernetes.resources import CHILDREN
 from tfyard.controller.operator import Operator
@@ -211,6 +212,9 @@ async def test_a_missing_permission_is_told_and_waited_for(
             await scene.submit(tfjob(Worker=2))
             condition = await blocked(scene, "Forbidden")
             assert 'cannot create resource "pods"' in condition["message"]
+            told = await asyncio.to_thread(ask, control_plane.admin, namespace, "train")
+            assert (told.causes[0].kind, told.causes[0].fix) == ("operator-permission", "tfyard install")
+            assert told.sentence == f"the operator ({user}) may not create pods"
             assert await requests_while_blocked(client) < 2 * CALM
             await permit(scene.client, namespace, user, pods=["*"])
             await scene.phase("Running")

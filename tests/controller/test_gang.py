@@ -15,6 +15,7 @@ from tests.controller import cluster
 from tests.controller.cluster import Bench, bench, tfjob
 from tests.controller.test_process import operator
 from tests.controller.test_writes import writes
+from tests.remote.asking import ask
 from tfyard.controller import gang_schedulers
 from tfyard.kube import Client, NotFound, Patch, Resource, requests
 from tfyard.planner import Gang, Site, gang
@@ -139,6 +140,13 @@ async def test_a_job_says_that_volcano_does_not_answer_until_it_does(
             assert told.get("Blocked") == (status, reason)
 
         await eventually(partial(blocked, "True", "PodGroupNotSeen"))
+        told = await asyncio.to_thread(ask, control_plane.admin, namespace, "train")
+        assert (told.code, told.causes[0].kind) == (3, "gang")
+        assert told.sentence == "Volcano has not processed PodGroup train yet: is its scheduler running?"
+        await answer(yard, "Pending")
+        await eventually(partial(blocked, "True", "PodGroupPending"))
+        told = await asyncio.to_thread(ask, control_plane.admin, namespace, "train")
+        assert told.sentence == "PodGroup train is Pending: waiting for capacity in Volcano's queue default"
         await answer(yard, "Inqueue")
         await eventually(partial(blocked, "False", "Unblocked"))
         await yard.phase("Running")

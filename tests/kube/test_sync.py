@@ -67,6 +67,16 @@ def test_a_plugin_that_fails_is_one_line(tmp_path: Path) -> None:
         send(Access(nowhere, plugin(tmp_path, "exit 3")))
 
 
+async def test_a_server_may_be_below_a_path() -> None:
+    async def answer(request: web.Request) -> web.StreamResponse:
+        return web.json_response(request.path)
+
+    def ask(cluster: Cluster) -> Any:
+        return send(Access(Cluster(server=f"{cluster.server}/k8s/clusters/c-1/")))
+
+    assert await asking(answer, ask) == "/k8s/clusters/c-1/version"
+
+
 async def test_a_server_that_is_busy_is_asked_again_when_it_says_so() -> None:
     answers = [
         web.Response(status=429, headers={"Retry-After": "0"}),

@@ -5,7 +5,7 @@ import base64
 import contextlib
 import os
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from msgspec.structs import replace
 
+from tests.kubelet.pods import Pods
 from tfyard import kube
 from tfyard.kube import Client, requests
 from tfyard.kubelet.kubelet import Kubelet
@@ -22,43 +23,16 @@ from tfyard.kubelet.surroundings import Options
 from tfyard.testing import ControlPlane, builders, eventually
 
 
-class Box:
-    """One namespace with a node of real processes, and the few words that these tests use."""
+class Box(Pods):
+    """One namespace with a node of real processes."""
 
     def __init__(self, plane: ControlPlane, client: Client, namespace: str, runtime: ProcessRuntime) -> None:
-        self.plane, self.client, self.namespace, self.runtime = plane, client, namespace, runtime
+        super().__init__(client, namespace)
+        self.plane, self.runtime = plane, runtime
 
     async def create(self, name: str, *containers: dict[str, Any], **spec: Any) -> None:
         spec = {"restartPolicy": "Never", "containers": [*containers], **spec}
-        pod = {"metadata": {"name": name}, "spec": spec}
-        await self.client.send(requests.create(requests.PODS.path(self.namespace), pod))
-
-    async def get(self, name: str) -> Any:
-        return await self.client.send(requests.get(requests.PODS.path(self.namespace, name)))
-
-    async def until(self, name: str, holds: Callable[[Any], object]) -> Any:
-        async def look() -> Any:
-            pod = await self.get(name)
-            assert holds(pod), pod["status"]
-            return pod
-
-        return await eventually(look)
-
-    async def until_phase(self, name: str, phase: str) -> Any:
-        return await self.until(name, lambda pod: pod["status"]["phase"] == phase)
-
-    async def until_gone(self, name: str) -> None:
-        async def look() -> None:
-            try:
-                pod = await self.get(name)
-            except kube.NotFound:
-                return
-            raise AssertionError(f"{name} is still there: {pod['status']}")
-
-        await eventually(look)
-
-    async def delete(self, name: str, grace: int | None = None) -> None:
-        await self.client.send(requests.delete(requests.PODS.path(self.namespace, name), grace=grace))
+        await self.create_pod({"metadata": {"name": name}, "spec": spec})
 
     async def until_clean(self) -> None:
         async def look() -> None:

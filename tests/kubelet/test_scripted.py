@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.kubelet.pods import Pods
 from tfyard import kube
 from tfyard.kube import Client, Resource, requests
-from tfyard.testing import ControlPlane, Pod, Script, ScriptedKubelet, Sidecar, builders, eventually
+from tfyard.testing import ControlPlane, Pod, Script, ScriptedKubelet, Sidecar, builders
 
 pytestmark = pytest.mark.cluster
 
@@ -19,41 +20,12 @@ AT_ONCE = Script(run_for=0.0)
 JOBS = Resource("batch", "v1", "jobs")
 
 
-class Box:
-    """One namespace with a kubelet in it, and the few words that these tests use."""
+class Box(Pods):
+    """One namespace with a kubelet in it."""
 
     def __init__(self, client: Client, namespace: str, kubelet: ScriptedKubelet) -> None:
-        self.client, self.namespace, self.kubelet = client, namespace, kubelet
-
-    async def create(self, pod: dict[str, Any]) -> None:
-        await self.client.send(requests.create(requests.PODS.path(self.namespace), pod))
-
-    async def get(self, name: str) -> Any:
-        return await self.client.send(requests.get(requests.PODS.path(self.namespace, name)))
-
-    async def delete(self, name: str) -> None:
-        await self.client.send(requests.delete(requests.PODS.path(self.namespace, name)))
-
-    async def until(self, name: str, holds: Callable[[Any], object]) -> Any:
-        async def look() -> Any:
-            pod = await self.get(name)
-            assert holds(pod), pod["status"]
-            return pod
-
-        return await eventually(look)
-
-    async def until_phase(self, name: str, phase: str) -> Any:
-        return await self.until(name, lambda pod: pod["status"]["phase"] == phase)
-
-    async def until_gone(self, name: str) -> None:
-        async def look() -> None:
-            try:
-                pod = await self.get(name)
-            except kube.NotFound:
-                return
-            raise AssertionError(f"{name} is still there: {pod['status']}")
-
-        await eventually(look)
+        super().__init__(client, namespace)
+        self.kubelet = kubelet
 
 
 @asynccontextmanager
@@ -76,7 +48,7 @@ async def test_a_pod_runs_ready_on_a_node_until_it_is_told_to_end(
     control_plane: ControlPlane, namespace: str
 ) -> None:
     async with box(control_plane, namespace, Script()) as cluster:
-        await cluster.create(builders.pod("chief-0"))
+        await cluster.create_pod(builders.pod("chief-0"))
         alive = await cluster.until_phase("chief-0", "Running")
         await cluster.kubelet.finish("chief-0", 3)
         dead = await cluster.until_phase("chief-0", "Failed")
@@ -94,8 +66,8 @@ async def test_the_script_may_depend_on_the_pod(control_plane: ControlPlane, nam
         return AT_ONCE if pod.metadata.labels["role"] == "ps" else Script(run_for=0.0, exit_codes=(1,))
 
     async with box(control_plane, namespace, script) as cluster:
-        await cluster.create(builders.pod("ps-0", {"role": "ps"}))
-        await cluster.create(builders.pod("worker-0", {"role": "worker"}))
+        await cluster.create_pod(builders.pod("ps-0", {"role": "ps"}))
+        await cluster.create_pod(builders.pod("worker-0", {"role": "worker"}))
         await cluster.until_phase("ps-0", "Succeeded")
         await cluster.until_phase("worker-0", "Failed")
 
@@ -103,7 +75,7 @@ async def test_the_script_may_depend_on_the_pod(control_plane: ControlPlane, nam
 async def test_on_failure_restarts_in_place_and_counts(control_plane: ControlPlane, namespace: str) -> None:
     script = Script(run_for=0.0, exit_codes=(1, 137, 0), exit_reason="OOMKilled")
     async with box(control_plane, namespace, script) as cluster:
-        await cluster.create(builders.pod("worker-0", restart="OnFailure"))
+        await cluster.create_pod(builders.pod("worker-0", restart="OnFailure"))
         pod = await cluster.until_phase("worker-0", "Succeeded")
     assert main_status(pod)["restartCount"] == 2
     assert main_status(pod)["lastState"]["terminated"] | {"startedAt": "", "finishedAt": ""} == {
@@ -118,7 +90,7 @@ async def test_a_crash_loop_waits_between_its_runs(control_plane: ControlPlane, 
     async with box(
         control_plane, namespace, Script(run_for=0.0, exit_codes=(1,), restart_after=60)
     ) as cluster:
-        await cluster.create(builders.pod("worker-0", restart="Always"))
+        await cluster.create_pod(builders.pod("worker-0", restart="Always"))
         pod = await cluster.until("worker-0", lambda pod: "CrashLoopBackOff" in str(pod["status"]))
     assert pod["status"]["phase"] == "Running"
     assert main_status(pod)["state"]["waiting"]["reason"] == "CrashLoopBackOff"
@@ -129,7 +101,7 @@ async def test_an_image_that_cannot_be_pulled_keeps_the_pod_pending(
     control_plane: ControlPlane, namespace: str
 ) -> None:
     async with box(control_plane, namespace, Script(waiting="ImagePullBackOff")) as cluster:
-        await cluster.create(builders.pod("worker-0"))
+        await cluster.create_pod(builders.pod("worker-0"))
         pod = await cluster.until("worker-0", lambda pod: "containerStatuses" in pod["status"])
     assert pod["status"]["phase"] == "Pending"
     assert main_status(pod)["state"]["waiting"]["reason"] == "ImagePullBackOff"
@@ -137,7 +109,7 @@ async def test_an_image_that_cannot_be_pulled_keeps_the_pod_pending(
 
 async def test_readiness_may_come_later(control_plane: ControlPlane, namespace: str) -> None:
     async with box(control_plane, namespace, Script(ready_after=0.3)) as cluster:
-        await cluster.create(builders.pod("ps-0"))
+        await cluster.create_pod(builders.pod("ps-0"))
         early = await cluster.until_phase("ps-0", "Running")
         late = await cluster.until("ps-0", lambda pod: conditions(pod).get("Ready") == "True")
     assert not main_status(early)["ready"]
@@ -153,7 +125,7 @@ async def test_init_containers_are_done_first_or_fail_the_pod(
     init = [{"name": "fetch", "image": "registry.example/git:1"}]
     async with box(control_plane, namespace, script) as cluster:
         for name in ("good", "bad"):
-            await cluster.create(builders.pod(name, initContainers=init))
+            await cluster.create_pod(builders.pod(name, initContainers=init))
         good = await cluster.until_phase("good", "Succeeded")
         bad = await cluster.until_phase("bad", "Failed")
     assert good["status"]["initContainerStatuses"][0]["state"]["terminated"]["exitCode"] == 0
@@ -165,7 +137,7 @@ async def test_a_deleted_pod_ends_gracefully_with_its_exit_code_on_record(
     control_plane: ControlPlane, namespace: str
 ) -> None:
     async with box(control_plane, namespace, Script(stop_after=0.5)) as cluster:
-        await cluster.create(builders.pod("worker-0"))
+        await cluster.create_pod(builders.pod("worker-0"))
         await cluster.until_phase("worker-0", "Running")
         seen = asyncio.create_task(last_sight(cluster, "worker-0"))
         await cluster.delete("worker-0")
@@ -184,7 +156,7 @@ async def test_a_program_that_ended_by_itself_keeps_its_end_however_soon_its_pod
     async with box(control_plane, namespace, Script(stop_exit_code=143)) as cluster:
         names = [f"worker-{number}" for number in range(8)]
         for name in names:
-            await cluster.create(builders.pod(name))
+            await cluster.create_pod(builders.pod(name))
         for name in names:
             await cluster.until_phase(name, "Running")
 
@@ -209,7 +181,7 @@ async def test_a_native_sidecar_is_stopped_when_the_program_has_ended_and_fails_
     script = Script(run_for=0.2, sidecars={"proxy": Sidecar(exit_code=137, restarts=2)})
     inits = [{**SIDECARS[0], "restartPolicy": "Always"}]
     async with box(control_plane, namespace, script) as cluster:
-        await cluster.create(builders.pod("worker-0", initContainers=inits))
+        await cluster.create_pod(builders.pod("worker-0", initContainers=inits))
         alive = await cluster.until_phase("worker-0", "Running")
         over = await cluster.until_phase("worker-0", "Succeeded")
     assert "running" in alive["status"]["initContainerStatuses"][0]["state"]
@@ -225,7 +197,7 @@ async def test_an_ordinary_sidecar_runs_on_until_the_deadline_of_its_pod(
     async with box(control_plane, namespace, script) as cluster:
         pod = builders.pod("worker-0")
         pod["spec"]["containers"] += SIDECARS
-        await cluster.create(pod)
+        await cluster.create_pod(pod)
         alone = await cluster.until("worker-0", lambda pod: "Completed" in str(pod["status"]))
         deadline = {"spec": {"activeDeadlineSeconds": 1}}
         await cluster.client.send(requests.patch(requests.PODS.path(namespace, "worker-0"), deadline))
@@ -254,11 +226,11 @@ async def test_a_pod_recreated_under_its_name_lives_its_own_life(
     control_plane: ControlPlane, namespace: str
 ) -> None:
     async with box(control_plane, namespace, Script()) as cluster:
-        await cluster.create(builders.pod("worker-0"))
+        await cluster.create_pod(builders.pod("worker-0"))
         first = await cluster.until_phase("worker-0", "Running")
         await cluster.delete("worker-0")
         await cluster.until_gone("worker-0")
-        await cluster.create(builders.pod("worker-0"))
+        await cluster.create_pod(builders.pod("worker-0"))
         second = await cluster.until_phase("worker-0", "Running")
         await cluster.kubelet.finish("worker-0", 0)
         await cluster.until_phase("worker-0", "Succeeded")
@@ -267,7 +239,7 @@ async def test_a_pod_recreated_under_its_name_lives_its_own_life(
 
 async def test_eviction_leaves_a_failed_pod_that_says_so(control_plane: ControlPlane, namespace: str) -> None:
     async with box(control_plane, namespace, Script()) as cluster:
-        await cluster.create(builders.pod("worker-0"))
+        await cluster.create_pod(builders.pod("worker-0"))
         await cluster.until_phase("worker-0", "Running")
         await cluster.kubelet.evict("worker-0")
         pod = await cluster.until_phase("worker-0", "Failed")
@@ -278,7 +250,7 @@ async def test_eviction_leaves_a_failed_pod_that_says_so(control_plane: ControlP
 
 async def test_preemption_marks_and_deletes(control_plane: ControlPlane, namespace: str) -> None:
     async with box(control_plane, namespace, Script(stop_after=0.3)) as cluster:
-        await cluster.create(builders.pod("worker-0"))
+        await cluster.create_pod(builders.pod("worker-0"))
         await cluster.until_phase("worker-0", "Running")
         await cluster.kubelet.preempt("worker-0")
         marked = await cluster.get("worker-0")
@@ -292,8 +264,8 @@ async def test_a_lost_node_says_nothing_more_until_it_is_found(
     control_plane: ControlPlane, namespace: str
 ) -> None:
     async with box(control_plane, namespace, Script(), nodes=2) as cluster:
-        await cluster.create(builders.pod("worker-0"))
-        await cluster.create(builders.pod("worker-1"))
+        await cluster.create_pod(builders.pod("worker-0"))
+        await cluster.create_pod(builders.pod("worker-1"))
         lost = (await cluster.until_phase("worker-0", "Running"))["spec"]["nodeName"]
         await cluster.until_phase("worker-1", "Running")
         await cluster.kubelet.lose_node(lost)
@@ -309,7 +281,7 @@ async def test_a_lost_node_says_nothing_more_until_it_is_found(
 
 async def test_a_drained_node_sends_its_pods_away(control_plane: ControlPlane, namespace: str) -> None:
     async with box(control_plane, namespace, Script()) as cluster:
-        await cluster.create(builders.pod("worker-0"))
+        await cluster.create_pod(builders.pod("worker-0"))
         node = (await cluster.until_phase("worker-0", "Running"))["spec"]["nodeName"]
         await asyncio.to_thread(control_plane.kubectl, "drain", node, "--force", "--timeout=30s")
         await cluster.until_gone("worker-0")
@@ -318,7 +290,7 @@ async def test_a_drained_node_sends_its_pods_away(control_plane: ControlPlane, n
 async def test_the_kubelet_survives_an_apiserver_restart(control_plane: ControlPlane, namespace: str) -> None:
     async with box(control_plane, namespace, Script(start_after=0.5, run_for=0.5)) as cluster:
         for number in range(20):
-            await cluster.create(builders.pod(f"worker-{number}"))
+            await cluster.create_pod(builders.pod(f"worker-{number}"))
         control_plane.apiserver.kill()
         await asyncio.to_thread(control_plane.start, "kube-apiserver")
         for number in range(20):

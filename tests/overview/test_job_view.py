@@ -116,6 +116,13 @@ def test_everything_that_is_known_is_told_with_the_obstacle_on_top() -> None:
     assert found[-1] == "  nodes: forbidden"
 
 
+def test_who_took_a_pod_away_has_the_last_word() -> None:
+    taken = Attempt(task="worker-0", reason="EvictionByEvictionAPI", message="Eviction API: evicting")
+    again = Attempt(task="worker-0", attempt=2, state="Waiting", message="pulling")
+    found = list(lines(view(Status(), attempts=(taken, again)), NOW))
+    assert "    Eviction API: evicting" in found
+
+
 def test_a_job_that_cannot_be_read_says_why() -> None:
     summary = JobSummary(name="mnist", namespace="ml", job="mnist", created=NOW)
     found = list(lines(JobView(summary=summary, title="TFJob", problems=("spec: must be a mapping",)), NOW))

@@ -11,6 +11,8 @@ from tfyard.kube import Access, kubeconfig
 from tfyard.kube.sync import SyncClient
 
 F = TypeVar("F", bound=Callable[..., Any])
+ASKING, WRITING = 10.0, 30.0
+"""Seconds that a server may take to answer a question, and to take in what is installed."""
 
 
 def _contexts(context: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
@@ -26,7 +28,22 @@ def _namespaces(context: click.Context, _: click.Parameter, incomplete: str) -> 
 
 
 def cluster_options(command: F) -> F:
-    """--kubeconfig, --context, --as, --as-group; `access` makes them into an Access."""
+    """--kubeconfig, --context, --as, --as-group, --request-timeout; `connect` takes their values."""
+    return _access_options(_timeout(WRITING)(command))
+
+
+def _timeout(default: float) -> Callable[[F], F]:
+    return click.option(
+        "--request-timeout",
+        type=click.FloatRange(min=0, min_open=True),
+        default=default,
+        show_default=True,
+        metavar="SECONDS",
+        help="Give up on a server that does not answer.",
+    )
+
+
+def _access_options(command: F) -> F:
     for option in reversed(
         (
             click.option("--kubeconfig", default="", metavar="FILE", help="Default: as kubectl."),
@@ -48,29 +65,16 @@ def cluster_options(command: F) -> F:
 
 
 def namespace_options(command: F) -> F:
-    """The options of `cluster_options`, and -n, --request-timeout; `connect` takes their values."""
-    for option in reversed(
-        (
-            click.option(
-                "-n",
-                "--namespace",
-                default="",
-                metavar="NAME",
-                shell_complete=_namespaces,
-                help="Default: the context's.",
-            ),
-            click.option(
-                "--request-timeout",
-                type=click.FloatRange(min=0, min_open=True),
-                default=10.0,
-                show_default=True,
-                metavar="SECONDS",
-                help="Give up on a server that does not answer.",
-            ),
-        )
-    ):
-        command = option(command)
-    return cluster_options(command)
+    """The options of `cluster_options`, and -n; `connect` takes their values."""
+    of_namespace = click.option(
+        "-n",
+        "--namespace",
+        default="",
+        metavar="NAME",
+        shell_complete=_namespaces,
+        help="Default: the context's.",
+    )
+    return _access_options(of_namespace(_timeout(ASKING)(command)))
 
 
 def job_options(command: F) -> F:
@@ -81,7 +85,7 @@ def job_options(command: F) -> F:
 
 
 def connect(options: Mapping[str, Any]) -> SyncClient:
-    """With the values of `namespace_options`."""
+    """With the values of `cluster_options` or `namespace_options`."""
     found = access(*(options[name] for name in ("kubeconfig", "context", "as_user", "as_groups")))
     if options.get("namespace"):
         found = replace(found, namespace=options["namespace"])
@@ -99,8 +103,3 @@ def access(kubeconfig_file: str, context: str, as_user: str, as_groups: tuple[st
     if not as_user:
         return found
     return replace(found, user=replace(found.user, impersonate=as_user, impersonate_groups=list(as_groups)))
-
-
-def client(kubeconfig: str, context: str, as_user: str, as_groups: tuple[str, ...]) -> SyncClient:
-    """With the values of `cluster_options`, by their names."""
-    return SyncClient(access(kubeconfig, context, as_user, as_groups))

@@ -70,8 +70,7 @@ def _print(settings: Settings) -> None:
 def _install(settings: Settings, options: dict[str, Any]) -> None:
     from tfyard.remote import installation, waiting
 
-    names = ("kubeconfig", "context", "as_user", "as_groups")
-    with cluster.client(**{name: options[name] for name in names}) as client:
+    with cluster.connect(options) as client:
         installation.run(
             client,
             settings,

@@ -1,5 +1,7 @@
 """`tfyard uninstall`: removes what `tfyard install` made."""
 
+from typing import Any
+
 import click
 
 from tfyard.cli import cluster
@@ -9,7 +11,7 @@ from tfyard.cli import cluster
 @cluster.cluster_options
 @click.option("--crds", is_flag=True, help="Delete the CRDs, too; refused while there are TFJobs.")
 @click.option("--force", is_flag=True, help="With --crds: delete all TFJobs and their pods with them.")
-def command(crds: bool, force: bool, **options: str) -> None:
+def command(crds: bool, force: bool, **options: Any) -> None:
     """Remove the operator and its permissions from the cluster of the current context.
 
     TFJobs, their pods and the CRDs stay; pods that run go on, but nobody restarts them or records their end. What
@@ -22,7 +24,7 @@ def command(crds: bool, force: bool, **options: str) -> None:
     """
     from tfyard.remote import installation
 
-    with cluster.client(**options) as client:  # type: ignore[arg-type]
+    with cluster.connect(options) as client:
         installation.uninstall(client, crds=crds, force=force, say=click.echo)
     if not crds:
         click.echo("TFJobs and their CRDs were kept; `tfyard uninstall --crds` deletes the CRDs.")

@@ -33,6 +33,8 @@ class Resource(msgspec.Struct, frozen=True):
 PODS = Resource("", "v1", "pods")
 SERVICES = Resource("", "v1", "services")
 CONFIG_MAPS = Resource("", "v1", "configmaps")
+EVENTS = Resource("", "v1", "events")
+"""The core group's, as upstream's: its SDK finds events by their involvedObject."""
 SERVICE_ACCOUNTS = Resource("", "v1", "serviceaccounts")
 NODES = Resource("", "v1", "nodes", namespaced=False)
 NAMESPACES = Resource("", "v1", "namespaces", namespaced=False)

@@ -14,10 +14,11 @@ from typing import Any, Self, TypeVar, overload
 from urllib.parse import urlsplit
 
 import msgspec
+from msgspec.structs import replace
 
 from tfyard.kube import login as logins
 from tfyard.kube.decoding import decode
-from tfyard.kube.errors import BadKubeconfig, Transient, Unauthorized, Unreachable, build_error
+from tfyard.kube.errors import BadKubeconfig, Transient, Unauthorized, Undecodable, Unreachable, build_error
 from tfyard.kube.kubeconfig import Access, Cluster, Exec
 from tfyard.kube.login import ExecStatus, Headers
 from tfyard.kube.requests import Request, may_repeat
@@ -37,6 +38,8 @@ class SyncClient:
 
     def __init__(self, access: Access, timeout: float = TIMEOUT) -> None:
         self.access, self._timeout = access, timeout
+        self._root = urlsplit(access.cluster.server).path.rstrip("/")
+        """Where the API begins: behind a proxy for several clusters, such as Rancher, it has a path."""
         self._headers: Headers = ()
         self._connection: http.client.HTTPConnection | None = None
 
@@ -121,6 +124,9 @@ class SyncClient:
             self.close()
         if response.status >= 400:
             raise build_error(response.status, answer, _retry_after(response))
+        if response.getheader("Content-Type", "").startswith("text/html"):
+            page = "answers with a web page: is there a login or a proxy in between?"
+            raise Undecodable(f"{self.access.cluster.server} {page}", answer)
         return answer
 
     def _open(self, request: Request) -> http.client.HTTPResponse:
@@ -129,7 +135,7 @@ class SyncClient:
             if connection.sock is None:
                 connection.connect()
             sent = True
-            _ask(connection, request, self._headers)
+            _ask(connection, replace(request, path=self._root + request.path), self._headers)
             return connection.getresponse()
         except (OSError, http.client.HTTPException) as problem:
             self.close()

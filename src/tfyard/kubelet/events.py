@@ -7,11 +7,9 @@ import time
 from datetime import UTC, datetime
 from typing import Any, Self
 
-from tfyard.kube import Client, KubeError, Resource, requests
+from tfyard.kube import Client, KubeError, requests
 from tfyard.kubelet.pod_status import timestamp
 from tfyard.model import Manifest
-
-EVENTS = Resource("", "v1", "events")
 
 
 class Events:
@@ -56,11 +54,11 @@ class Events:
         name, count = self._known.get(key, ("", 0))
         if name:
             patch = {"count": count + 1, "lastTimestamp": now}
-            await self._client.send(requests.patch(EVENTS.path(namespace, name), patch))
+            await self._client.send(requests.patch(requests.EVENTS.path(namespace, name), patch))
         else:
             name = f"{involved['name']}.{next(self._numbers):x}"
             told = {"type": kind, "reason": reason, "message": message, "source": self._source, "count": 1}
             times = {"firstTimestamp": now, "lastTimestamp": now}
             event = {"metadata": {"name": name}, "involvedObject": involved, **told, **times}
-            await self._client.send(requests.create(EVENTS.path(namespace), event))
+            await self._client.send(requests.create(requests.EVENTS.path(namespace), event))
         self._known[key] = (name, count + 1)

@@ -7,10 +7,9 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from tfyard import formats
 from tfyard.backends.local.run_directory import RunDirectory
-from tfyard.errors import TfyardError
-from tfyard.model import Condition, Job, Role, Status
+from tfyard.local.views import job_of
+from tfyard.model import Condition, Job, Manifest, Status
 from tfyard.node.logs import tail
 from tfyard.overview.evidence import End, Evidence, LogTail
 from tfyard.overview.record import RunRecord, TaskRecord
@@ -31,13 +30,14 @@ def why(run: RunDirectory, record: RunRecord) -> list[str]:
 
 
 def gather(run: RunDirectory, record: RunRecord) -> Evidence:
-    status = _status(run, record)
+    status, job = _status(run, record), job_of(run)
     return Evidence(
         name=record.name,
         is_local=True,
         phase=record.phase,
         created=record.started,
-        roles=_roles(run),
+        roles=job.roles if job else (),
+        spec={"runPolicy": _limits(job)} if job else {},
         status=status,
         ends=tuple(_end(run, task, status) for task in record.tasks if task.outcome == "Failed"),
         logs={task.name: _log(run, task.name) for task in record.tasks if task.outcome == "Running"},
@@ -55,14 +55,11 @@ def _status(run: RunDirectory, record: RunRecord) -> Status:
     return replace(status, conditions=(*status.conditions, Condition("Failed", "True", reason=record.phase)))
 
 
-def _roles(run: RunDirectory) -> tuple[Role, ...]:
-    """None if the run ended before its job was written."""
-    path = run.path / "job.yaml"
-    try:
-        job: Job = formats.load(formats.read(path.read_text())[0])
-    except (FileNotFoundError, TfyardError):
-        return ()
-    return job.roles
+def _limits(job: Job) -> Manifest:
+    """As a TFJob has them."""
+    policy = job.run_policy
+    limits = {"activeDeadlineSeconds": policy.deadline, "backoffLimit": policy.backoff_limit}
+    return {name: value for name, value in limits.items() if value is not None}
 
 
 def _end(run: RunDirectory, task: TaskRecord, status: Status) -> End:

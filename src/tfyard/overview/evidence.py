@@ -176,9 +176,13 @@ class Evidence(Struct, frozen=True, kw_only=True):
 
     def memory(self, task: str) -> str:
         """Its limit, if it has one."""
-        role = next((each for each in self.roles if each.name.lower() == task.rpartition("-")[0]), None)
-        resources = tensorflow_container(role.template).get("resources") or {} if role else {}
+        resources = self.container(task).get("resources") or {}
         return str((resources.get("limits") or {}).get("memory", ""))
+
+    def container(self, task: str) -> Manifest:
+        """The one that trains, as the job has it."""
+        role = next((each for each in self.roles if each.name.lower() == task.rpartition("-")[0]), None)
+        return tensorflow_container(role.template) if role else {}
 
 
 def last_end(pod: Pod) -> Terminated | None:

@@ -176,8 +176,8 @@ def _kept(volume: Manifest) -> str:
 
 
 def _last_words(found: Sequence[Attempt]) -> list[str]:
-    """Of the last attempt that failed with some."""
-    last = next((each for each in reversed(found) if each.message and each.exit_code), None)
+    """Of the last attempt that failed with some: of its program, or of whoever took its pod away."""
+    last = next((each for each in reversed(found) if each.message and each.state == "Failed"), None)
     if last is None:
         return []
     kept = last.message.strip().splitlines()[-MESSAGE_LINES:]

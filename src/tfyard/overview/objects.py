@@ -114,6 +114,7 @@ class Toleration(Struct, frozen=True):
 class PodSpec(Struct, frozen=True, rename="camel"):
     node_name: str = ""
     node_selector: dict[str, str] = {}
+    affinity: Manifest = {}
     tolerations: tuple[Toleration, ...] = ()
     containers: tuple[Container, ...] = ()
     init_containers: tuple[Container, ...] = ()
@@ -150,6 +151,19 @@ class Pod(Object, frozen=True):
 
     def condition(self, type: str) -> Condition | None:
         return next((c for c in self.status.conditions if c.type == type), None)
+
+    @property
+    def taken_away(self) -> Condition | None:
+        """By which the cluster says that it takes the pod away, who does, and why."""
+        found = self.condition("DisruptionTarget")
+        return found if found and found.status == "True" else None
+
+    @property
+    def ended_by(self) -> tuple[str, str]:
+        """Reason and words of whoever ends the whole pod, such as a drain. They say more than how its program
+        took it."""
+        taken = self.taken_away or Condition()
+        return self.status.reason or taken.reason, self.status.message or taken.message
 
     @property
     def trainer(self) -> Container:

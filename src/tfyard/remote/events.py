@@ -5,55 +5,22 @@ from datetime import UTC, datetime
 import msgspec
 from msgspec import Struct
 
-from tfyard.kube import Resource, sync_lists
+from tfyard.kube import requests, sync_lists
 from tfyard.kube.decoding import decode
 from tfyard.kube.sync import SyncClient
 from tfyard.model import Job
 from tfyard.model.summary import RecordedEvent
 from tfyard.overview.job_view import ToldEvent
+from tfyard.overview.objects import Event
 
 from .jobs import Found
 
-EVENTS = Resource("", "v1", "events")
-
-
-class _About(Struct, frozen=True):
-    kind: str = ""
-    name: str = ""
-
-
-class _EventMeta(Struct, frozen=True, rename="camel"):
-    creation_timestamp: datetime | None = None
-    resource_version: str = ""
-
-
-class _Series(Struct, frozen=True, rename="camel"):
-    count: int = 1
-    last_observed_time: datetime | None = None
-
-
-class _Event(Struct, frozen=True, rename="camel"):
-    """Of either events API: newer writers use eventTime and series instead of lastTimestamp and count."""
-
-    metadata: _EventMeta
-    involved_object: _About = _About()
-    type: str = "Normal"
-    reason: str = ""
-    message: str = ""
-    count: int | None = None
-    last_timestamp: datetime | None = None
-    event_time: datetime | None = None
-    series: _Series | None = None
-
-    @property
-    def at(self) -> datetime:
-        seen = self.series.last_observed_time if self.series else None
-        known = seen or self.last_timestamp or self.event_time or self.metadata.creation_timestamp
-        return known or datetime.fromtimestamp(0, UTC)
+EVENTS = requests.EVENTS
+LONG_AGO = datetime.fromtimestamp(0, UTC)
 
 
 class _Events(Struct, frozen=True):
-    items: list[_Event] = []
+    items: list[Event] = []
 
 
 _EVENTS = msgspec.json.Decoder(_Events)
@@ -66,23 +33,23 @@ def events(client: SyncClient, found: Found, job: Job | None) -> list[ToldEvent]
     told = [
         each for answer in answers for each in decode(_EVENTS, answer).items if _is_of(each, found, names)
     ]
-    told.sort(key=lambda each: (each.at, int(each.metadata.resource_version or 0)))
+    told.sort(key=lambda each: (each.at or LONG_AGO, int(each.metadata.resource_version or 0)))
     return [_told(each) for each in told]
 
 
-def _is_of(event: _Event, found: Found, pods: set[str]) -> bool:
+def _is_of(event: Event, found: Found, pods: set[str]) -> bool:
     about = event.involved_object
     is_job = about.kind.lower() == "tfjob" and about.name == found.name
     return is_job or (about.kind == "Pod" and about.name in pods)
 
 
-def _told(event: _Event) -> ToldEvent:
+def _told(event: Event) -> ToldEvent:
     about = event.involved_object
     recorded = RecordedEvent(
         type="Warning" if event.type == "Warning" else "Normal",
         reason=event.reason,
         message=event.message,
-        at=event.at,
-        count=event.series.count if event.series else event.count or 1,
+        at=event.at or LONG_AGO,
+        count=(event.series.count if event.series else event.count) or 1,
     )
     return ToldEvent(event=recorded, about=f"{about.kind}/{about.name}")

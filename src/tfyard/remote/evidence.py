@@ -16,12 +16,12 @@ from tfyard.kube import Forbidden, NotFound, Resource, Transient, Undecodable, U
 from tfyard.kube.errors import Answered
 from tfyard.kube.kinds import Page
 from tfyard.kube.sync import SyncClient
-from tfyard.model import ROLES, Manifest, Role, Status
+from tfyard.model import ROLES, Manifest, Role, RoleMemory, Status
 from tfyard.model.names import JOB_NAME, LEASE_NAME
 from tfyard.overview import needs, objects
 from tfyard.overview.evidence import Evidence, LogTail, Unreadable, seen
 
-EVENTS = Resource("", "v1", "events")
+PREEMPTED = ("PreemptionByScheduler", "Preempted")
 LOG_QUERY = {"tailLines": "80", "limitBytes": "65536", "timestamps": "true"}
 ASSIGNED = {"fieldSelector": "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"}
 PLACES: dict[str, tuple[Resource, bool, dict[str, str]]] = {
@@ -79,9 +79,16 @@ def _of_manifest(manifest: Manifest) -> Evidence:
 
 def _status(manifest: Manifest) -> tuple[Status, str]:
     try:
-        return msgspec.convert(manifest.get("status") or {}, Status), ""
+        status = msgspec.convert(manifest.get("status") or {}, Status)
     except msgspec.ValidationError:
         return _unusual_status(manifest)
+    return (status, "") if all(map(_is_plain, status.tasks.values())) else _unusual_status(manifest)
+
+
+def _is_plain(memory: RoleMemory) -> bool:
+    """Of indexes only; whether they are right is known where statuses are read, which is slow to import."""
+    indexes = (memory.finished.replace(",", "").replace("-", "") or "0", *memory.attempts, *memory.backoff)
+    return all(index.isdecimal() for index in indexes)
 
 
 def _unusual_status(manifest: Manifest) -> tuple[Status, str]:
@@ -125,10 +132,11 @@ def _is_of_job(pod: objects.Pod, uid: str) -> bool:
 
 def _events(client: SyncClient, evidence: Evidence) -> Any:
     """Warnings; that a pod was preempted is no warning."""
-    path = EVENTS.path(evidence.namespace)
+    path = requests.EVENTS.path(evidence.namespace)
     found = _list(client, "events", path, requests.selecting(fields={"type": "Warning"}))
-    is_disrupted = any(pod.condition("DisruptionTarget") for pod in seen(evidence.pods))
-    if isinstance(found, Unreadable) or not is_disrupted:
+    is_disrupted = any(pod.taken_away for pod in seen(evidence.pods))
+    was_preempted = any(ending.reason in PREEMPTED for ending in evidence.status.endings)
+    if isinstance(found, Unreadable) or not (is_disrupted or was_preempted):
         return found
     return found + seen(_list(client, "events", path, requests.selecting(fields={"reason": "Preempted"})))
 

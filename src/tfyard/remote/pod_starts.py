@@ -1,6 +1,7 @@
 """Which starts of a task's program a pod tells of, and how to ask for their logs."""
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tfyard.kube import Request, requests
 from tfyard.model import TENSORFLOW_CONTAINER, Ending
@@ -37,20 +38,23 @@ def endings(pod: Pod) -> list[Ending]:
     """Of the present start, and of the one before it in the same pod."""
     now = present(pod)
     numbers = range(max(0, now.restart - 1), now.restart + 1)
-    return [
-        Ending(
-            task=now.task,
-            attempt=now.attempt,
-            restart=restart,
-            started=end.started_at,
-            finished=end.finished_at,
-            exit_code=end.exit_code,
-            reason=end.reason,
-            message=end.message,
-        )
-        for restart in numbers
-        if (end := _end(pod, restart))
-    ]
+    ends = [(restart, end) for restart in numbers if (end := _end(pod, restart))]
+    return [_ending(pod, replace(now, restart=restart), end) for restart, end in ends]
+
+
+def _ending(pod: Pod, start: Start, end: Terminated) -> Ending:
+    """Whoever ended the whole pod also ended its present program."""
+    reason, message = pod.ended_by if start == present(pod) else ("", "")
+    return Ending(
+        task=start.task,
+        attempt=start.attempt,
+        restart=start.restart,
+        started=end.started_at,
+        finished=end.finished_at,
+        exit_code=end.exit_code,
+        reason=reason or end.reason,
+        message=message or end.message,
+    )
 
 
 def waiting_for(pod: Pod) -> str:

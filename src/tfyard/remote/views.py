@@ -2,6 +2,7 @@
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tfyard import formats
 from tfyard.kube import KubeError, requests, sync_lists
@@ -74,11 +75,19 @@ def attempts_of(pod: Pod) -> list[Attempt]:
     attempt = int(number) + 1 if number.isdigit() else 1
     program, count = pod.program, pod.program.restart_count
     if not program.last_state.terminated:
-        return [_attempt(pod, program.state, attempt, count)]
+        return [_as_told(pod, _attempt(pod, program.state, attempt, count))]
     # A restart is counted when it begins: in a back-off, the last one that was counted is the one that has ended.
     restart = count + 1 if program.state.waiting else count
     last = _attempt(pod, program.last_state, attempt, restart - 1)
-    return [last, _attempt(pod, program.state, attempt, restart)]
+    return [last, _as_told(pod, _attempt(pod, program.state, attempt, restart))]
+
+
+def _as_told(pod: Pod, present: Attempt) -> Attempt:
+    """By whoever ends the pod, if anybody does. Of a pod that was not admitted no container could have failed."""
+    reason, message = pod.ended_by
+    state = "Failed" if pod.status.phase == "Failed" else present.state
+    told = (reason or present.reason, message or present.message)
+    return replace(present, state=state, reason=told[0], message=told[1])
 
 
 def _attempt(pod: Pod, state: State, attempt: int, restart: int) -> Attempt:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tfyard.backends.kubernetes import TFJOBS, Cache
-from tfyard.backends.kubernetes.views import Child, JobView, Meta, Owner, PodStatus, PodView
+from tfyard.backends.kubernetes.views import Child, JobView, Meta, Owner, PodCondition, PodStatus, PodView
 from tfyard.model.names import REPLICA_INDEX, REPLICA_TYPE
 
 JOB, NAME = "uid-of-job", "train-worker-0"
@@ -66,6 +66,15 @@ def test_a_pod_that_succeeded_stays_for_one_more_reconcile() -> None:
     assert (phases(cache), cache.pods.gone(JOB)) == (["Succeeded"], [NAME])
     cache.pods.prune(JOB, [NAME])
     assert len(cache.pods) == 0
+
+
+def test_a_pod_that_was_taken_away_stays_for_one_more_reconcile() -> None:
+    cache = cache_with_job()
+    cache.pods.put(pod(5))
+    said = PodCondition("DisruptionTarget", "True", "DeletionByPodGC", "PodGC: node no longer exists")
+    cache.drop_pod(PodView(meta(NAME, 6), status=PodStatus(phase="Failed", conditions=(said,))))
+    (gone,) = cache.pods.of(JOB)
+    assert (gone.reason, gone.message, cache.pods.gone(JOB)) == (said.reason, said.message, [NAME])
 
 
 def test_a_pod_that_succeeded_stays_for_one_more_reconcile_if_a_list_is_the_first_to_say_that_it_is_gone() -> (

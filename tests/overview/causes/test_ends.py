@@ -93,6 +93,16 @@ PROGRAMS = {
         "may not write to its volume at /out",
         "fsGroup",
     ),
+    "OSError: [Errno 30] Read-only file system: '/out/ckpt'": (
+        "volume-not-writable",
+        "worker-0 may not write to /out: it is mounted read-only",
+        "`readOnly: true`",
+    ),
+    "tensorflow.python.framework.errors_impl.FailedPreconditionError: /out/events; Read-only file system": (
+        "volume-not-writable",
+        "worker-0 may not write to /out: it is mounted read-only",
+        "`readOnly: true`",
+    ),
     "python: can't open file '/app/train.py': [Errno 2] No such file or directory": (
         "missing-file",
         "there is no program /app/train.py",
@@ -146,7 +156,9 @@ def test_a_signal_is_named(code: int, kind: str) -> None:
 
 
 def test_a_shell_that_does_not_find_its_program() -> None:
-    found = why(job(pod(status=ended(127, "sh: 1: pyhton: not found")), status=FAILED))
+    asked = {"spec": {"containers": [{"name": "tensorflow", "image": "example/train:1"}]}}
+    roles = (Role(name="Worker", template=asked),)
+    found = why(job(pod(status=ended(127, "sh: 1: pyhton: not found")), status=FAILED, roles=roles))
     assert found.causes[0].kind == "command"
     assert "`pyhton` is not in the image example/train:1" in found.sentence
 

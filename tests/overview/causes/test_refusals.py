@@ -112,6 +112,13 @@ def test_a_spec_that_is_invalid() -> None:
     assert "must be given" in found.sentence
 
 
+def test_a_job_that_was_edited_into_an_invalid_one() -> None:
+    text = "TFJob ml/train is invalid: spec.tfReplicaSpecs: TF_CONFIG would have 2 MB"
+    found = why(job(pod("worker-0", running()), status=status(condition("Blocked", "InvalidSpec", text))))
+    assert (found.code, found.causes[0].kind) == (3, "invalid-spec")
+    assert found.causes[0].fix == "correct it: kubectl -n ml edit tfjob train"
+
+
 def test_a_status_that_cannot_be_read() -> None:
     found = why(job(status_problem="status.tasks.Worker.finished: must be indexes"))
     assert found.causes[0].kind == "status-unreadable"

@@ -172,11 +172,49 @@ def test_a_label_that_no_node_has_is_shown_with_those_that_they_have() -> None:
     check(found, "selector", "no node has the label gpu=a100", "there are: gpu=v100 (3)")
 
 
+def demanding(key: str, operator: str, *values: str) -> Manifest:
+    terms = {
+        "nodeSelectorTerms": [{"matchExpressions": [{"key": key, "operator": operator, "values": [*values]}]}]
+    }
+    return {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}}
+
+
+AFFINITIES = [
+    ("gpu", "In", "a100"),
+    ("gpu", "NotIn", "v100", "t4"),
+    ("arm", "Exists"),
+    ("gpu", "DoesNotExist"),
+    ("cores", "Gt", "32"),
+    ("cores", "Lt", "8"),
+]
+
+
+@pytest.mark.parametrize("demand", AFFINITIES, ids=lambda demand: demand[1])
+def test_a_node_affinity_is_compared_with_the_nodes(demand: tuple[str, ...]) -> None:
+    """Other nodes refuse for other reasons, which the scheduler names, too."""
+    refused = ("didn't match Pod's node affinity/selector", "were unschedulable")
+    message = f"0/2 nodes are available: {', '.join(f'1 node(s) {each}' for each in refused)}."
+    taints = [{"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}]
+    nodes = (
+        node("n1", labels={"gpu": "v100", "cores": "32"}),
+        node("n2", taints, labels={"gpu": "t4", "cores": "8"}),
+    )
+    found = why(job(pod(status=unschedulable(message), **demanding(*demand)), nodes=nodes))
+    check(found, "selector", f"no node has all that worker-0 asks for: {demand[0]} {demand[1]}")
+    fitting = node("n3", taints, labels={"gpu": "a100", "arm": "yes", "cores": "64"})
+    if demand[1] in ("In", "Exists", "Gt"):
+        found = why(job(pod(status=unschedulable(message), **demanding(*demand)), nodes=(*nodes, fitting)))
+        check(found, "cordoned", "1 node that would take worker-0 is cordoned")
+
+
 OTHERS = {
     "2 node(s) didn't match pod topology spread constraints": "spread",
     "2 node(s) didn't match pod anti-affinity rules": "spread",
     "2 node(s) didn't have free ports for the requested pod ports": "port-in-use",
     "2 node(s) had volume node affinity conflict": "volume-zone",
+    "1 node(s) didn't match PersistentVolume's node affinity, 1 node(s) were unschedulable": "volume-zone",
+    "1 node(s) had untolerated taint(s), 1 node(s) were unschedulable": "taint",
+    "2 node(s) were unschedulable": "cordoned",
     "2 Too many pods": "no-room",
     "2 Insufficient cpu": "no-room",
     "2 node(s) did something new": "unschedulable",

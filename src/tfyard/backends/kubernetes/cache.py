@@ -258,9 +258,11 @@ class PodCache:
 
     def _remove(self, owner: str, name: str, last: Pod) -> None:
         """It is deleted. A pod that had finished stays for one more reconcile: the server deletes such pods
-        without a warning, and that its task is done may not be written yet."""
+        without a warning, and that its task is done may not be written yet. So does one that was taken away: by
+        whom may not be written yet."""
         cached = self._pods.of(owner)[name]
-        if self._is_job(owner) and last.end == "Succeeded" and not last.asked_to_stop:
+        has_finished = last.end == "Succeeded" and not last.asked_to_stop
+        if self._is_job(owner) and (has_finished or last.disrupted):
             gone = replace(last, deleting=last.deleting or datetime.now(UTC))
             self._pods.put(owner, name, replace(cached, is_gone=True, pod=gone))
         else:

@@ -7,14 +7,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
 
-from tfyard.kube import KubeError, Resource, requests
+from tfyard.kube import KubeError, requests
 from tfyard.model import Event, Job, Manifest
 from tfyard.model.names import CONTROLLER
 
 from .writes import UNREAD, NotLeading, Writer
 
-EVENTS = Resource("", "v1", "events")
-"""The core group's, as upstream's: its SDK finds events by their involvedObject."""
 LONGEST_WAIT, CHECK_EVERY = 5.0, 0.05
 """Seconds that an event waits at most while pods and statuses are being written, and between two checks."""
 LONGEST_MESSAGE = 1024
@@ -51,7 +49,7 @@ class EventRecorder:
         try:
             while self.is_busy() and time.monotonic() - since < LONGEST_WAIT:
                 await asyncio.sleep(CHECK_EVERY)
-            request = requests.create(EVENTS.path(namespace), event)
+            request = requests.create(requests.EVENTS.path(namespace), event)
             await self._writer.send("create", "events", request, UNREAD)
         except KubeError as problem:
             self._on_lost(event, problem)

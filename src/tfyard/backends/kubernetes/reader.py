@@ -15,7 +15,6 @@ from tfyard.model import TENSORFLOW_CONTAINER, Status, Task
 from tfyard.model.names import pod_name
 from tfyard.model.summary import JobSummary, RecordedEvent
 
-from .events import EVENTS
 from .resources import TFJOBS
 
 LONGEST_SILENCE = 24 * 3600.0
@@ -74,7 +73,7 @@ class ClusterReader:
             found = sorted(decode(_EVENTS.page, answer).items or [], key=_turn)
             return [_recorded(event) for event in found]
 
-        return Read(requests.get(EVENTS.path(self._namespace), of), read)
+        return Read(requests.get(requests.EVENTS.path(self._namespace), of), read)
 
     async def watch(self) -> AsyncIterator[list[JobSummary]]:
         known: dict[str, JobSummary] = {}

@@ -38,6 +38,7 @@ _NAN = (
 _IN_USE = r"(?i)address already in use|errno: ?98|EADDRINUSE"
 _PORT = r"(?:\]|\d\.\d+\.\d+\.\d+|localhost|\bport)[:=]? ?(\d{2,5})\b"
 _DENIED = r"(?i)permission denied:? ?'?([/\w.-]*)|PermissionDeniedError:.*?(/[\w./-]+)"
+_READ_ONLY = r"Read-only file system:? ?'?(/[\w./-]*)|(/[\w./-]+); Read-only file system"
 _NO_FILE = (
     r"(?:can't open file|No such file or directory:) '([^']+)'|NotFoundError:.*?([/\w.-]+); No such file"
 )
@@ -164,12 +165,20 @@ def _permission(death: Death) -> Cause | None:
     )
 
 
+def _read_only(death: Death) -> Cause | None:
+    found = re.search(_READ_ONLY, death.text)
+    if found is None:
+        return None
+    path = found[1] or found[2]
+    mount = _mount(death, path)
+    fix = "job file: its volume without `readOnly: true`; or write to another one" if mount else ""
+    words = f"{TASKS} may not write to {mount or path}: it is mounted read-only"
+    return death.cause("volume-not-writable", words, fix)
+
+
 def _mount(death: Death, path: str) -> str:
-    role = next(
-        (r for r in death.evidence.roles if r.name.lower() == death.end.task.rpartition("-")[0]), None
-    )
-    containers = (role.template.get("spec") or {}).get("containers") or [] if role else []
-    mounts = [str(m.get("mountPath", "")) for c in containers for m in c.get("volumeMounts") or []]
+    found = death.evidence.container(death.end.task).get("volumeMounts") or []
+    mounts = [str(each.get("mountPath", "")) for each in found]
     fitting = [m for m in mounts if m and (path == m or path.startswith(f"{m.rstrip('/')}/"))]
     return max(fitting, key=len, default="")
 
@@ -225,6 +234,7 @@ KNOWN: tuple[Callable[[Death], Cause | None], ...] = (
     _nan_loss,
     _no_space,
     _permission,
+    _read_only,
     _missing_file,
     _exception,
     _signal,

@@ -10,7 +10,7 @@ from tfyard.model.quantity import amount
 from tfyard.overview.cause import Cause, Quote, cut
 from tfyard.overview.evidence import Evidence
 
-BLOCKED = "Blocked"
+BLOCKED, INVALID = "Blocked", "InvalidSpec"
 _PAIR = r"([\w./-]+)=([\w.]+)"
 _QUOTA = (
     r"exceeded quota: (?P<quota>[^\s,]+), requested: (?P<asked>\S+), used: (?P<used>\S+),"
@@ -112,24 +112,26 @@ def find(evidence: Evidence, now: datetime) -> Iterator[Cause]:  # noqa: ARG001
     if evidence.status_problem:
         yield _unreadable(evidence)
     failure = evidence.status.failure
-    if failure is not None and failure.cause == "InvalidSpec":
-        sentence = f"its spec is invalid: {cut(failure.message)}"
+    if failure is not None and failure.cause == INVALID:
         quote = Quote("apiserver", cut(failure.message), evidence.status.completion_time)
-        yield Cause(
-            kind="invalid-spec",
-            sentence=sentence,
-            fix="correct the file and submit it again",
-            evidence=(quote,),
-        )
+        yield _invalid(quote, "correct the file and submit it again")
     elif not evidence.status.is_finished:
         yield from _blocked(evidence)
+
+
+def _invalid(quote: Quote, fix: str) -> Cause:
+    return Cause(
+        kind="invalid-spec", sentence=f"its spec is invalid: {quote.text}", fix=fix, evidence=(quote,)
+    )
 
 
 def _blocked(evidence: Evidence) -> Iterator[Cause]:
     blocked = evidence.status.condition(BLOCKED)
     if blocked is not None and blocked.status == "True":
-        if not is_of_queue(blocked.reason):
-            quote = Quote("apiserver", cut(blocked.message), blocked.last_transition_time)
+        quote = Quote("apiserver", cut(blocked.message), blocked.last_transition_time)
+        if blocked.reason == INVALID:
+            yield _invalid(quote, f"correct it: kubectl -n {evidence.namespace} edit tfjob {evidence.name}")
+        elif not is_of_queue(blocked.reason):
             yield of_message(evidence, blocked.message, quote)
     elif not evidence.tasks:
         for event in evidence.events_of("TFJob", evidence.name):

@@ -3,9 +3,10 @@ why, but neither which taint nor which label, so nodes and pod are compared here
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
+from tfyard.model import Manifest
 from tfyard.model.quantity import amount
 from tfyard.overview.cause import TASKS, Cause, Quote, S, cut
 from tfyard.overview.causes import volumes
@@ -20,7 +21,7 @@ NAMED_HOLDERS = 3
 _WORDS = {"cpu": "cpu", "memory": "memory", "nvidia.com/gpu": "gpu"}
 """Resource -> the word of the job file."""
 _OTHERS = (
-    (r"had volume node affinity conflict", "volume-zone",
+    (r"had volume node affinity conflict|didn't match PersistentVolume's node affinity", "volume-zone",
      "its volume is on nodes or in a zone where no fitting node is",
      "choose nodes of the volume's zone, or a new claim whose class waits for the pod (WaitForFirstConsumer)"),
     (r"didn't have free ports", "port-in-use", "the host port that it asks for is in use on every node",
@@ -30,8 +31,6 @@ _OTHERS = (
     (r"didn't satisfy existing pods anti-affinity|didn't match pod anti-affinity", "spread",
      "its tasks must be on different nodes, and there are too few", "job file: `spread: prefer`"),
     (r"didn't match pod affinity", "affinity", "no node has the pods beside which it wants to run", ""),
-    (r"were unschedulable", "cordoned", "the nodes that would fit are cordoned",
-     "kubectl uncordon NODE"),
     (r"Too many pods", "no-room", "the nodes have as many pods as they may have", ""),
     (r"0/0 nodes|no nodes available", "no-nodes", "the cluster has no nodes", "kubectl get nodes"),
 )  # fmt: skip
@@ -80,15 +79,9 @@ def _by_nodes(evidence: Evidence, pod: Pod, message: str) -> Found | None:
     the cause; that others are busy is only the last one."""
     if isinstance(evidence.nodes, Unreadable) or not evidence.nodes:
         return None
-    labelled = [node for node in evidence.nodes if _has_labels(node, pod)]
+    labelled = [node for node in evidence.nodes if _has_labels(node, pod) and _is_attractive(node, pod)]
     if not labelled:
         return _selector(evidence.nodes, pod)
-    if (
-        "node affinity/selector" in message
-        and not pod.spec.node_selector
-        and not re.search(_INSUFFICIENT, message)
-    ):
-        return None
     short = [name for name in re.findall(_INSUFFICIENT, message) if name in pod.requests]
     large = _large_enough(labelled, pod, dict.fromkeys(short))
     if isinstance(large, tuple):
@@ -141,6 +134,8 @@ def _by_words(evidence: Evidence, pod: Pod, message: str) -> Found | None:
             f"no node has the labels that {TASKS} ask{S} for{f': {wanted}' if wanted else ''}",
             "job file: `nodeSelector:`",
         )
+    if "were unschedulable" in message:  # the last, because in a large cluster some node is always cordoned
+        return "cordoned", f"no node takes {TASKS}: they are cordoned", "kubectl uncordon NODE"
     return None
 
 
@@ -149,6 +144,40 @@ def _by_words(evidence: Evidence, pod: Pod, message: str) -> Found | None:
 
 def _has_labels(node: Node, pod: Pod) -> bool:
     return pod.spec.node_selector.items() <= node.metadata.labels.items()
+
+
+def _is_attractive(node: Node, pod: Pod) -> bool:
+    """By the node affinity that its pod demands: one of the terms, and of that all expressions."""
+    terms = _terms(pod)
+    return not terms or any(_matches(node, term) for term in terms)
+
+
+def _terms(pod: Pod) -> list[Manifest]:
+    demanded = (pod.spec.affinity.get("nodeAffinity") or {}).get(
+        "requiredDuringSchedulingIgnoredDuringExecution"
+    )
+    return list((demanded or {}).get("nodeSelectorTerms") or [])
+
+
+def _matches(node: Node, term: Manifest) -> bool:
+    parts = (("matchExpressions", node.metadata.labels), ("matchFields", {"metadata.name": node.name}))
+    return all(_holds(each, found) for part, found in parts for each in term.get(part) or [])
+
+
+def _holds(expression: Manifest, found: Mapping[str, str]) -> bool:
+    value, wanted = found.get(str(expression.get("key"))), expression.get("values") or []
+    match expression.get("operator"):
+        case "In":
+            return value in wanted
+        case "NotIn":
+            return value not in wanted
+        case "Exists":
+            return value is not None
+        case "DoesNotExist":
+            return value is None
+        case operator:  # Gt, Lt: of whole numbers
+            low, high = (value, wanted[0]) if operator == "Lt" else (wanted[0], value)
+            return str(low).isdigit() and str(high).isdigit() and int(low or 0) < int(high or 0)
 
 
 def _selector(nodes: Sequence[Node], pod: Pod) -> Found:
@@ -162,11 +191,21 @@ def _selector(nodes: Sequence[Node], pod: Pod) -> Found:
                 f"no node has the label {key}={value} that {TASKS} ask{S} for; {words}",
                 "job file: `nodeSelector:`",
             )
-    wanted = ", ".join(f"{key}={value}" for key, value in pod.spec.node_selector.items())
+    wanted = [f"{key}={value}" for key, value in pod.spec.node_selector.items()]
+    wanted += [" or ".join(map(_term_words, terms))] if (terms := _terms(pod)) else []
     return (
         "selector",
-        f"no node has all labels that {TASKS} ask{S} for: {wanted}",
-        "job file: `nodeSelector:`",
+        f"no node has all that {TASKS} ask{S} for: {', '.join(wanted)}",
+        "job file: `nodeSelector:`, or the affinity of its `overlay:`",
+    )
+
+
+def _term_words(term: Manifest) -> str:
+    """gpu In (a100, h100)."""
+    each = [*(term.get("matchExpressions") or []), *(term.get("matchFields") or [])]
+    return ", ".join(
+        f"{e.get('key')} {e.get('operator')}" + (f" ({', '.join(e['values'])})" if e.get("values") else "")
+        for e in each
     )
 
 

@@ -39,8 +39,10 @@ def _container(pod: Pod, name: str) -> Container:
 def of_end(evidence: Evidence, end: End) -> Iterator[Cause]:
     if end.reason not in COMMAND_ENDS and end.exit_code not in (NOT_EXECUTABLE, NOT_FOUND):
         return
-    pod = next((pod for pod in evidence.tasks if pod.task == end.task), Pod())
-    yield _of_command(end.task, end.text, pod.trainer, end.quote(cut(end.text)), evidence.is_local)
+    asked = evidence.container(end.task)
+    words = tuple(str(word) for word in asked.get("command") or ())
+    container = Container(image=str(asked.get("image") or ""), command=words)
+    yield _of_command(end.task, end.text, container, end.quote(cut(end.text)), evidence.is_local)
 
 
 def of_config(namespace: str, task: str, message: str, quote: Quote) -> Cause:

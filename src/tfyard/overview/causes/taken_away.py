@@ -9,7 +9,7 @@ from tfyard.overview.evidence import End, Evidence, seen
 from tfyard.overview.objects import Pod
 
 _DISRUPTIONS = {
-    "EvictionByEvictionAPI": ("drained", "evicted from its node, which is being drained"),
+    "EvictionByEvictionAPI": ("drained", "evicted through the Eviction API, as `kubectl drain` does"),
     "PreemptionByScheduler": ("preempted", "preempted by a pod of a higher priority"),
     "Preempted": ("preempted", "preempted"),
     "Preempting": ("preempted", "preempted by a critical pod of its node"),
@@ -32,7 +32,7 @@ REPLACED = "tfyard replaces the pod, and that costs no retry"
 
 def of_end(evidence: Evidence, end: End) -> Iterator[Cause]:
     pod = next((pod for pod in evidence.tasks if pod.task == end.task), Pod())
-    target = pod.condition("DisruptionTarget")
+    target = pod.taken_away
     if end.reason == "OOMKilled":
         yield _out_of_memory(evidence, end)
     elif end.reason == "Evicted":
@@ -56,8 +56,8 @@ def of_end(evidence: Evidence, end: End) -> Iterator[Cause]:
 def leaving(evidence: Evidence) -> Iterator[Cause]:
     """Pods that are being taken away at this moment."""
     for pod in seen(evidence.pods):
-        target = pod.condition("DisruptionTarget") if pod.task and not pod.is_over else None
-        if target is not None and target.status == "True":
+        target = pod.taken_away if pod.task and not pod.is_over else None
+        if target is not None:
             quote = Quote("condition", cut(target.message or target.reason), target.last_transition_time)
             yield _disrupted(evidence, End(task=pod.task, reason=target.reason), target.reason, quote)
 

@@ -1,0 +1,224 @@
+"""Whoever stands between a job and its pods on an API server: webhooks, policies, strict namespaces, Kueue."""
+
+import base64
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from aiohttp import web
+
+from tests.controller.cluster import Bench
+from tests.remote.situations import Manifest, Situation, limits, selecting
+from tfyard.controlplane.certificates import CertificateAuthority
+from tfyard.kube import Client, KubeError, Resource, requests
+from tfyard.model.names import JOB_NAME, QUEUE_NAME
+from tfyard.remote.addresses import TFJOBS
+from tfyard.testing import builders, eventually
+
+ADMISSION = "admissionregistration.k8s.io"
+WEBHOOKS = Resource(ADMISSION, "v1", "validatingwebhookconfigurations", namespaced=False)
+POLICIES = Resource(ADMISSION, "v1", "validatingadmissionpolicies", namespaced=False)
+BINDINGS = Resource(ADMISSION, "v1", "validatingadmissionpolicybindings", namespaced=False)
+LIMIT_RANGES = Resource("", "v1", "limitranges")
+WORKLOADS = Resource("kueue.x-k8s.io", "v1beta1", "workloads")
+PODS_RULE = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"], "operations": ["CREATE"]}
+CAPACITY = (
+    "couldn't assign flavors to pod set worker: insufficient unused quota for nvidia.com/gpu, 4 more needed"
+)
+
+
+async def wait_for_quota(yard: Bench) -> None:
+    """The job is there before Kueue's Workload, which belongs to it."""
+    uid = (await yard.get("admission"))["metadata"]["uid"]
+    owner = {"apiVersion": "kubeflow.org/v1", "kind": "TFJob", "name": "admission", "uid": uid}
+    path = WORKLOADS.path(yard.namespace)
+    made = {"apiVersion": "kueue.x-k8s.io/v1beta1", "kind": "Workload"}
+    names = {"name": "tfjob-admission", "ownerReferences": [owner]}
+    await yard.client.send(requests.create(path, {**made, "metadata": names}))
+    said = {"type": "QuotaReserved", "status": "False", "reason": "Pending", "message": CAPACITY}
+    status = {"conditions": [{**said, "lastTransitionTime": "2026-11-16T03:00:00Z"}]}
+    await yard.client.send(requests.patch(f"{path}/tfjob-admission/status", {"status": status}))
+
+
+async def delete_the_namespace(yard: Bench) -> None:
+    """No controller runs that would finish it."""
+    await yard.phase("Suspended", "going")
+    await yard.client.send(requests.delete(requests.NAMESPACES.path(name=yard.namespace)))
+    resumed = {"spec": {"runPolicy": {"suspend": False}}}
+    await yard.client.send(requests.patch(TFJOBS.path(yard.namespace, "going"), resumed))
+
+
+SITUATIONS = (
+    Situation(
+        name="denied",
+        kind="webhook",
+        words="the admission webhook denies.example.com does not allow the pods: images must be signed",
+    ),
+    Situation(name="hooked", kind="webhook-down", words="down.example.com cannot be reached"),
+    Situation(
+        name="policed",
+        kind="policy",
+        words="does not allow the pods: no tag latest",
+        job={"container": {"image": "example/train:latest"}},
+    ),
+    Situation(
+        name="secure",
+        kind="pod-security",
+        words="PodSecurity restricted:latest: allowPrivilegeEscalation != false",
+        fix="runAsNonRoot: true",
+        place="strict",
+    ),
+    Situation(
+        name="ranged",
+        kind="limit-range",
+        words="maximum memory usage per Container is 1Gi, but limit is 2Gi",
+        fix="describe limitranges",
+        place="strict",
+        job={"container": limits(memory="2Gi")},
+    ),
+    Situation(
+        name="going",
+        kind="namespace-terminating",
+        words="is being deleted",
+        place="going",
+        job={"policy": {"suspend": True}},
+        after=delete_the_namespace,
+    ),
+    Situation(
+        name="admission",
+        kind="queue",
+        words=f"it waits in queue team: {CAPACITY}",
+        fix="describe workload tfjob-admission",
+        job={"policy": {"suspend": True}, "labels": {QUEUE_NAME: "team"}},
+        after=wait_for_quota,
+    ),
+)  # fmt: skip
+
+
+# --- strict namespaces
+
+
+async def make_strict(client: Client, namespace: str) -> None:
+    label = {"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "restricted"}}}
+    await client.send(requests.patch(requests.NAMESPACES.path(name=namespace), label))
+    most = {"limits": [{"type": "Container", "max": {"memory": "1Gi"}}]}
+    await client.send(
+        requests.create(LIMIT_RANGES.path(namespace), {"metadata": {"name": "most"}, "spec": most})
+    )
+
+
+# --- webhooks and policies
+
+
+async def deny(request: web.Request) -> web.Response:
+    review = await request.json()
+    answer = {
+        "uid": review["request"]["uid"],
+        "allowed": False,
+        "status": {"message": "images must be signed"},
+    }
+    return web.json_response(
+        {"apiVersion": review["apiVersion"], "kind": "AdmissionReview", "response": answer}
+    )
+
+
+@asynccontextmanager
+async def webhook(folder: Path) -> AsyncIterator[Manifest]:
+    """A server that denies everything; how a client finds it."""
+    authority = CertificateAuthority()
+    pair = authority.server("webhook", ["127.0.0.1"])
+    (folder / "webhook.pem").write_bytes(pair.certificate + pair.key)
+    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    tls.load_cert_chain(folder / "webhook.pem")
+    application = web.Application()
+    application.router.add_post("/", deny)
+    runner = web.AppRunner(application)
+    await runner.setup()
+    try:
+        site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls)
+        await site.start()
+        url = f"https://127.0.0.1:{runner.addresses[0][1]}/"
+        yield {"url": url, "caBundle": base64.b64encode(authority.pem).decode()}
+    finally:
+        await runner.cleanup()
+
+
+def hook(name: str, of_job: str, client_config: Manifest) -> Manifest:
+    return {
+        "name": name,
+        "clientConfig": client_config,
+        "rules": [PODS_RULE],
+        "objectSelector": selecting(of_job),
+        "sideEffects": "None",
+        "admissionReviewVersions": ["v1"],
+    }
+
+
+@asynccontextmanager
+async def guards(client: Client, namespace: str, folder: Path) -> AsyncIterator[None]:
+    """Of the whole cluster, for the pods of three jobs only; they go with the block."""
+    async with webhook(folder) as found:
+        hooks = [
+            hook("denies.example.com", "denied", found),
+            hook("down.example.com", "hooked", {"url": "https://127.0.0.1:1/"}),
+        ]
+        matches = {"resourceRules": [PODS_RULE], "objectSelector": selecting("policed")}
+        tag = {"expression": "!object.spec.containers.exists(c, c.image.endsWith(':latest'))"}
+        policy = {"matchConstraints": matches, "validations": [{**tag, "message": "no tag latest"}]}
+        binding = {"policyName": namespace, "validationActions": ["Deny"]}
+        made = [(WEBHOOKS, {"webhooks": hooks}), (POLICIES, {"spec": policy}), (BINDINGS, {"spec": binding})]
+        for resource, fields in made:
+            await client.send(requests.create(resource.path(), {"metadata": {"name": namespace}, **fields}))
+        try:
+            for name in ("denied", "hooked", "policed"):
+                await eventually(partial(_is_refused, client, namespace, name))
+            yield
+        finally:
+            for resource, _ in made:
+                await client.send(requests.delete(resource.path(name=namespace)))
+
+
+async def _is_refused(client: Client, namespace: str, of_job: str) -> None:
+    """The server notices its new guards a moment later."""
+    pod: dict[str, Any] = builders.pod(f"try-{of_job}", {JOB_NAME: of_job})
+    pod["spec"]["containers"][0]["image"] = "example/train:latest"
+    try:
+        await client.send(requests.create(requests.PODS.path(namespace), pod, {"dryRun": "All"}))
+    except KubeError:
+        return
+    raise AssertionError(f"pods of {of_job} are still accepted")
+
+
+# --- Kueue
+
+
+def kueue() -> Manifest:
+    """The definition of its Workloads, as far as jobs need it."""
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {
+        "name": WORKLOADS.version,
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": schema},
+        "subresources": {"status": {}},
+    }
+    names = {"plural": "workloads", "singular": "workload", "kind": "Workload", "listKind": "WorkloadList"}
+    spec = {"group": WORKLOADS.group, "scope": "Namespaced", "names": names, "versions": [version]}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"workloads.{WORKLOADS.group}"},
+        "spec": spec,
+    }
+
+
+@asynccontextmanager
+async def workloads(client: Client) -> AsyncIterator[None]:
+    await builders.install_crds(client, kueue())
+    try:
+        yield
+    finally:
+        await client.send(requests.delete(requests.CRDS.path(name=kueue()["metadata"]["name"])))

@@ -1,0 +1,221 @@
+"""`tfyard why` on a real control plane: each cause is made as it happens, and the answer is read."""
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from tests.background import Background, in_background
+from tests.cli.running import Result, tfyard
+from tests.cli.test_describe import allow
+from tests.controller.cluster import Bench, bench
+from tests.remote import admission, situations
+from tests.remote.asking import ask, told
+from tests.remote.situations import MINUTE, Situation, job
+from tfyard.kube import Request, requests
+from tfyard.kube.sync import SyncClient
+from tfyard.kubelet.script import Pod, Script
+from tfyard.overview.why import explain
+from tfyard.planner import waiting
+from tfyard.remote import evidence
+from tfyard.remote.addresses import TFJOBS
+from tfyard.testing import ControlPlane, builders
+
+pytestmark = pytest.mark.cluster
+
+SITUATIONS = {each.name: each for each in (*situations.REFUSED, *situations.KUBELETS, *admission.SITUATIONS)}
+PLACES = ("open", "strict", "going")
+READER = "reader"
+"""A user who may read TFJobs, and nothing else."""
+
+
+def script(pod: Pod) -> Script:
+    found = SITUATIONS[pod.metadata.name.rpartition("-worker-")[0]].script
+    return found(pod) if callable(found) else found
+
+
+class Stage:
+    """A cluster on which all of them have happened."""
+
+    def __init__(self, plane: ControlPlane, yards: dict[str, Bench]) -> None:
+        self.plane, self._yards = plane, yards
+
+    def namespace(self, place: str = "open") -> str:
+        return self._yards[place].namespace
+
+    async def make_all(self) -> None:
+        for each in SITUATIONS.values():
+            yard = self._yards[each.place]
+            if each.before:
+                await each.before(yard)
+            await yard.submit(job(each.name, **each.job))
+        await asyncio.gather(*(s.after(self._yards[s.place]) for s in SITUATIONS.values() if s.after))
+
+
+@asynccontextmanager
+async def stage(plane: ControlPlane, folder: Path) -> AsyncIterator[Stage]:
+    async with AsyncExitStack() as stack:
+        client = await stack.enter_async_context(plane.client())
+        places = {place: await builders.create_namespace(client) for place in PLACES}
+        await admission.make_strict(client, places["strict"])
+        await stack.enter_async_context(admission.guards(client, places["open"], folder))
+        await stack.enter_async_context(admission.workloads(client))
+        yards = {
+            place: await stack.enter_async_context(bench(plane, name, script))
+            for place, name in places.items()
+        }
+        made = Stage(plane, yards)
+        await made.make_all()
+        yield made
+
+
+@pytest.fixture(scope="module")
+def scene(
+    _control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Background[Stage]]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(waiting, "PATIENCE", 2.0)
+        with in_background(stage(_control_plane, tmp_path_factory.mktemp("stage"))) as found:
+            namespace = found.value.namespace()
+            rules = [{"apiGroups": ["kubeflow.org"], "resources": ["tfjobs"], "verbs": ["get"]}]
+            allow(_control_plane, namespace, READER, rules)
+            yield found
+
+
+@pytest.mark.parametrize("situation", SITUATIONS.values(), ids=lambda each: each.name)
+def test_a_cause_is_told_with_its_fix_and_what_proves_it(
+    situation: Situation, scene: Background[Stage]
+) -> None:
+    stage = scene.value
+    where = stage.namespace(situation.place)
+    found = scene.do(told(stage.plane.admin, where, situation.name, situation.kind, situation.later))
+    assert situation.words in found.causes[0].sentence
+    assert situation.fix in found.causes[0].fix
+    assert found.causes[0].evidence
+    assert found.code == situation.code
+    assert not situation.also or situation.also in {cause.kind for cause in found.causes[1:]}
+
+
+@pytest.mark.parametrize("name", ["pull", "secret", "mount", "loop"])
+def test_who_may_read_nothing_but_the_job_is_told_what_the_operator_wrote_down(
+    name: str, scene: Background[Stage]
+) -> None:
+    stage, expected = scene.value, SITUATIONS[name]
+    reader = stage.plane.access(READER)
+    found = scene.do(told(reader, stage.namespace(), name, expected.kind))
+    assert "pods: you may not list pods" in found.unreadable
+    assert found.causes[0].evidence[0].source in ("condition", "container")
+
+
+def test_who_took_a_pod_away_is_told_when_the_pod_is_gone(scene: Background[Stage]) -> None:
+    stage = scene.value
+    scene.do(told(stage.plane.admin, stage.namespace(), "replaced", "drained"))
+    words = ("describe", "replaced", "-n", stage.namespace())
+    lines = tfyard(*words, KUBECONFIG=str(stage.plane.kubeconfig)).out.splitlines()
+    (first,) = (line.split() for line in lines if line.startswith("  worker-0   1 "))
+    assert "EvictionByEvictionAPI" in first
+    assert "    Eviction API: evicting" in lines
+
+
+# --- the command
+
+
+def why(stage: Stage, *args: str) -> Result:
+    return tfyard("why", "-n", stage.namespace(), *args, KUBECONFIG=str(stage.plane.kubeconfig))
+
+
+def test_the_answer_as_json(scene: Background[Stage]) -> None:
+    done = why(scene.value, "fails", "-o", "json")
+    answer = json.loads(done.out)
+    assert (done.code, answer["state"], answer["causes"][0]["tasks"]) == (1, "failed", ["worker-0"])
+
+
+def test_without_the_right_to_read_jobs_it_is_one_line(scene: Background[Stage]) -> None:
+    done = why(scene.value, "pull", "--as", "somebody", "--as-group", "readers")
+    assert (done.code, done.err.count("\n")) == (1, 1)
+    assert "cannot get resource" in done.err
+
+
+def test_a_job_that_does_not_exist_is_one_line(scene: Background[Stage]) -> None:
+    done = why(scene.value, "nothing")
+    assert done.code == 1
+    assert "TFJob 'nothing' not found in the namespace" in done.err
+
+
+SLOW = ("aiohttp", "asyncio", "subprocess", "rich", "tfyard.planner", "tfyard.formats")
+
+
+def test_it_imports_little(scene: Background[Stage]) -> None:
+    program = (
+        "import atexit, sys; atexit.register(lambda: print(*sys.modules, file=sys.stderr))\n"
+        "from tfyard.cli.main import main; main()"
+    )
+    command = [sys.executable, "-c", program, "why", "-n", scene.value.namespace(), "pull"]
+    env = {**os.environ, "KUBECONFIG": str(scene.value.plane.kubeconfig)}
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 3, done.stderr
+    assert not set(SLOW) & set(done.stderr.split())
+
+
+class Counted(SyncClient):
+    """Counts what it asks."""
+
+    requests = 0
+
+    def read(self, request: Request) -> bytes:
+        self.requests += 1
+        return super().read(request)
+
+
+def test_it_asks_little(scene: Background[Stage]) -> None:
+    with Counted(scene.value.plane.admin) as client:
+        job = client.send(requests.get(TFJOBS.path(scene.value.namespace(), "pull")))
+        evidence.gather(client, job)
+        assert client.requests == len(("job", "pods", "events"))
+
+
+# --- nobody works on it
+
+
+def lease(holder: str, renewed: datetime) -> dict[str, object]:
+    spec = {
+        "holderIdentity": holder,
+        "leaseDurationSeconds": 15,
+        "renewTime": renewed.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+    }
+    return {"metadata": {"name": "tfyard-operator"}, "spec": spec}
+
+
+async def test_a_job_on_which_nobody_works(control_plane: ControlPlane, namespace: str) -> None:
+    async with control_plane.client() as client:
+        await builders.install_crds(client)
+        await client.send(requests.create(TFJOBS.path(namespace), job("alone")))
+    with SyncClient(control_plane.admin) as client:
+        manifest = client.send(requests.get(TFJOBS.path(namespace, "alone")))
+        found = evidence.gather(client, manifest)
+    created = datetime.fromisoformat(manifest["metadata"]["creationTimestamp"])
+    nobody = explain(found, created + timedelta(minutes=1))
+    assert (nobody.code, nobody.causes[0].kind, nobody.causes[0].fix) == (3, "no-operator", "tfyard install")
+    assert explain(found, created + timedelta(seconds=1)).causes == ()
+
+
+async def test_an_operator_that_does_not_watch_the_namespace_or_that_ended(
+    control_plane: ControlPlane, crds: None, namespace: str
+) -> None:
+    soon = datetime.now(UTC) + MINUTE
+    async with control_plane.client() as client:
+        await client.send(requests.create(TFJOBS.path(namespace), job("alone")))
+        path = requests.LEASES.path(namespace)
+        await client.send(requests.create(path, lease("operator-1", soon)))
+        watched = await asyncio.to_thread(ask, control_plane.admin, namespace, "alone", MINUTE)
+        gone = await asyncio.to_thread(ask, control_plane.admin, namespace, "alone", 60 * MINUTE)
+        await client.send(requests.delete(f"{path}/tfyard-operator"))
+    assert "the operator runs; does it watch this namespace?" in watched.sentence
+    assert "the tfyard operator is installed, but does not run" in gone.sentence

@@ -1,0 +1,331 @@
+"""`tfyard why` of jobs that the real scheduler cannot place, or whose pods the real controllers take away."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from tests.background import Background, in_background
+from tests.cli.running import tfyard
+from tests.cli.test_describe import allow
+from tests.controller.cluster import Bench, bench
+from tests.remote.asking import told
+from tests.remote.situations import (
+    MINUTE,
+    PATIENT,
+    PRIORITIES,
+    SLOW_TO_STOP,
+    Manifest,
+    Situation,
+    claimed,
+    job,
+    limits,
+    selecting,
+)
+from tfyard.kube import Patch, Resource, requests
+from tfyard.kubelet.script import Pod, Script
+from tfyard.model.names import QUEUE_NAME
+from tfyard.testing import CONTROLLERS, ControlPlane, builders
+
+pytestmark = [pytest.mark.cluster, pytest.mark.long]
+
+CLAIMS = Resource("", "v1", "persistentvolumeclaims")
+VOLUMES = Resource("", "v1", "persistentvolumes", namespaced=False)
+READER = "reader"
+TEAM = {"key": "team", "value": "a", "effect": "NoSchedule"}
+HOST = "kubernetes.io/hostname"
+
+
+def apart(name: str) -> Manifest:
+    rule = [{"topologyKey": HOST, "labelSelector": selecting(name)}]
+    return {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": rule}}}
+
+
+def spread(name: str) -> Manifest:
+    rule = {"maxSkew": 1, "topologyKey": HOST, "whenUnsatisfiable": "DoNotSchedule"}
+    return {"topologySpreadConstraints": [{**rule, "labelSelector": selecting(name)}]}
+
+
+def attracted(key: str, *values: str) -> Manifest:
+    term = {"matchExpressions": [{"key": key, "operator": "In", "values": [*values]}]}
+    rule = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+    return {"affinity": {"nodeAffinity": rule}}
+
+
+def on(pool: str) -> Manifest:
+    return {"nodeSelector": {"pool": pool}}
+
+
+# --- what happens
+
+
+async def add_node(yard: Bench, pool: str, ready: str = "True", **spec: Any) -> None:
+    """One more node of the same kubelet."""
+    name = f"{yard.namespace}-{pool}"
+    labels = {"pool": pool, HOST: name}
+    node = {"metadata": {"name": name, "labels": labels}, "spec": spec}
+    await yard.client.send(requests.create(requests.NODES.path(), node))
+    yard.kubelet.nodes.names.append(name)
+    await yard.kubelet.nodes.report(name, ready, "KubeletReady" if ready == "True" else "KubeletNotReady")
+
+
+async def make_claims(yard: Bench) -> None:
+    """Of a class that does not exist, without a class, and one whose volume is on a node that does not exist."""
+    elsewhere = {"matchExpressions": [{"key": HOST, "operator": "In", "values": ["elsewhere"]}]}
+    size, modes = {"storage": "1Gi"}, ["ReadWriteOnce"]
+    volume = {
+        "capacity": size,
+        "accessModes": modes,
+        "local": {"path": "/data"},
+        "nodeAffinity": {"required": {"nodeSelectorTerms": [elsewhere]}},
+        "claimRef": {"namespace": yard.namespace, "name": "far"},
+    }
+    named = {"metadata": {"name": yard.namespace}, "spec": volume}
+    await yard.client.send(requests.create(VOLUMES.path(), named))
+    claims: dict[str, Manifest] = {
+        "azure": {"storageClassName": "azurefile"},
+        "plain": {},
+        "far": {"storageClassName": "", "volumeName": yard.namespace},
+    }
+    for name, fields in claims.items():
+        spec = {"accessModes": modes, "resources": {"requests": size}, **fields}
+        await yard.client.send(
+            requests.create(CLAIMS.path(yard.namespace), {"metadata": {"name": name}, "spec": spec})
+        )
+
+
+async def submit_the_more_important(yard: Bench) -> None:
+    await yard.phase("Running", "low")
+    made = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "urgent"}}
+    await yard.client.send(requests.apply(PRIORITIES.path(name="urgent"), {**made, "value": 1000}))
+    container = limits(nvidia__gpu=600)
+    await yard.submit(job("high", priorityClassName="urgent", container=container))
+
+
+async def taint(yard: Bench) -> None:
+    await yard.phase("Running", "doomed")
+    node = requests.NODES.path(name=f"{yard.namespace}-doomed")
+    taints = [{"key": "maintenance", "effect": "NoExecute"}]
+    await yard.client.send(requests.patch(node, {"spec": {"taints": taints}}, Patch.STRATEGIC))
+
+
+SITUATIONS = {
+    each.name: each
+    for each in (
+        Situation(
+            name="offers",
+            kind="no-room",
+            words="no node offers example.com/tpu",
+            fix="device plugin",
+            job={"container": limits(example__tpu=1)},
+        ),
+        Situation(
+            name="large",
+            kind="no-room",
+            words="worker-0 asks for 5k cpu, and the largest node has 1k",
+            fix="at most",
+            job={"container": limits(cpu="5000"), **on("main")},
+        ),
+        Situation(
+            name="busy",
+            kind="no-room",
+            words="asks for 600 cpu, 400 is left in all; held by busy (600)",
+            fix="wait, or ask for less",
+            job={"size": 2, "container": limits(cpu="600"), **on("main")},
+        ),
+        Situation(
+            name="tainted",
+            kind="taint",
+            words="1 node would take worker-0, but for the taint team=a:NoSchedule",
+            fix="tolerations: [{key: team, operator: Exists, effect: NoSchedule}]",
+            job=on("gpu"),
+        ),
+        Situation(
+            name="closed",
+            kind="cordoned",
+            words="1 node that would take worker-0 is cordoned",
+            fix="kubectl uncordon",
+            job=on("closed"),
+        ),
+        Situation(
+            name="sick",
+            kind="node-state",
+            words="1 node that would take worker-0 is not-ready",
+            fix="kubectl describe nodes",
+            job=on("sick"),
+        ),
+        Situation(
+            name="label",
+            kind="selector",
+            words="no node has the label pool=a100 that worker-0 asks for; there are: pool=",
+            job=on("a100"),
+        ),
+        Situation(
+            name="attracted",
+            kind="selector",
+            words="no node has all that worker-0 asks for: gpu In (a100, h100)",
+            job=attracted("gpu", "a100", "h100"),
+        ),
+        Situation(
+            name="apart",
+            kind="spread",
+            words="its tasks must be on different nodes",
+            fix="`spread: prefer`",
+            job={"size": 2, **apart("apart"), **on("main")},
+        ),
+        Situation(
+            name="spread",
+            kind="spread",
+            words="too few nodes to spread its tasks",
+            fix="`spread: prefer`",
+            job={"size": 2, **spread("spread")},
+        ),
+        Situation(
+            name="port",
+            kind="port-in-use",
+            words="the host port that it asks for is in use on every node",
+            job={
+                "size": 2,
+                "container": {"ports": [{"containerPort": 2222, "hostPort": 2222}]},
+                **on("main"),
+            },
+        ),
+        Situation(
+            name="missing",
+            kind="claim-missing",
+            words="there is no claim nope in namespace",
+            fix="size: 10Gi",
+            job=claimed("nope"),
+        ),
+        Situation(
+            name="unbound",
+            kind="claim-pending",
+            words="claim azure waits for a volume, because storage class azurefile does not exist",
+            job=claimed("azure"),
+        ),
+        Situation(
+            name="plain",
+            kind="claim-pending",
+            words="it names no storage class, and no class is the default",
+            job=claimed("plain"),
+        ),
+        Situation(
+            name="far",
+            kind="volume-zone",
+            words="its volume is on nodes or in a zone where no fitting node is",
+            fix="WaitForFirstConsumer",
+            job=claimed("far"),
+        ),
+        Situation(
+            name="unseen",
+            kind="no-scheduler",
+            words="no scheduler has looked at worker-0: is volcano running?",
+            job={"schedulerName": "volcano"},
+            later=MINUTE,
+        ),
+        Situation(
+            name="gated",
+            kind="queue",
+            words="it waits for queue team, and Kueue has not taken it up",
+            job={
+                "labels": {QUEUE_NAME: "team"},
+                "schedulingGates": [{"name": "kueue.x-k8s.io/admission"}],
+            },
+        ),
+        Situation(
+            name="low",
+            kind="preempted",
+            words="worker-0: preempted by a pod of a higher priority",
+            fix="costs no retry",
+            job={"container": limits(nvidia__gpu=600), **on("main"), **PATIENT},
+            script=SLOW_TO_STOP,
+            after=submit_the_more_important,
+        ),
+        Situation(
+            name="doomed",
+            kind="node-lost",
+            words="worker-0: deleted because its node has a NoExecute taint",
+            fix="costs no retry",
+            job={**on("doomed"), **PATIENT},
+            script=SLOW_TO_STOP,
+            after=taint,
+        ),
+    )
+}
+
+
+def script(pod: Pod) -> Script:
+    found = SITUATIONS.get(pod.metadata.name.rpartition("-worker-")[0])
+    return found.script if found and isinstance(found.script, Script) else Script()
+
+
+@asynccontextmanager
+async def stage(plane: ControlPlane) -> AsyncIterator[Bench]:
+    async with plane.client() as client:
+        namespace = await builders.create_namespace(client)
+    async with bench(plane, namespace, script, schedules=True) as yard:
+        (main,) = yard.kubelet.nodes.names
+        label = {"metadata": {"labels": {"pool": "main"}}}
+        await yard.client.send(requests.patch(requests.NODES.path(name=main), label))
+        await add_node(yard, "gpu", taints=[TEAM])
+        await add_node(yard, "closed", unschedulable=True)
+        await add_node(yard, "sick", ready="False")
+        await add_node(yard, "doomed")
+        await make_claims(yard)
+        for each in SITUATIONS.values():
+            await yard.submit(job(each.name, **each.job))
+        await asyncio.gather(*(each.after(yard) for each in SITUATIONS.values() if each.after))
+        yield yard
+        await yard.client.send(requests.delete(VOLUMES.path(name=namespace)))
+
+
+@pytest.fixture(scope="module")
+def scene(_control_plane: ControlPlane) -> Iterator[Background[Bench]]:
+    for name in CONTROLLERS:
+        _control_plane.start(name)
+    try:
+        with in_background(stage(_control_plane)) as found:
+            rules = [
+                {"apiGroups": ["kubeflow.org"], "resources": ["tfjobs"], "verbs": ["get", "list"]},
+                {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list"]},
+            ]
+            allow(_control_plane, found.value.namespace, READER, rules)
+            yield found
+    finally:
+        for name in CONTROLLERS:
+            _control_plane.stop(name)
+
+
+@pytest.mark.parametrize("situation", SITUATIONS.values(), ids=lambda each: each.name)
+def test_what_the_scheduler_and_controllers_do_is_understood(
+    situation: Situation, scene: Background[Bench], control_plane: ControlPlane
+) -> None:
+    where, admin = scene.value.namespace, control_plane.admin
+    found = scene.do(told(admin, where, situation.name, situation.kind, situation.later))
+    assert situation.words in found.sentence
+    assert situation.fix in found.causes[0].fix
+    assert (found.code, bool(found.causes[0].evidence)) == (3, True)
+
+
+def test_a_preemption_names_the_pod_for_which_it_was(
+    scene: Background[Bench], control_plane: ControlPlane
+) -> None:
+    found = scene.do(told(control_plane.admin, scene.value.namespace, "low", "preempted"))
+    event, words = (quote.text for quote in found.causes[0].evidence)
+    assert event.startswith("Preempted by pod ")
+    assert "preempting to accommodate a higher priority pod" in words
+
+
+def test_what_the_user_may_not_read_is_said_and_the_rest_is_answered(
+    scene: Background[Bench], control_plane: ControlPlane
+) -> None:
+    where = scene.value.namespace
+    scene.do(told(control_plane.admin, where, "tainted", "taint"))
+    words = ("why", "-n", where, "tainted", "--as", READER)
+    done = tfyard(*words, KUBECONFIG=str(control_plane.kubeconfig))
+    assert done.code == 3, done.err
+    assert "which one, the scheduler does not say, and the nodes may not be listed" in done.out
+    assert "could not be read: events: you may not list events" in done.out
+    assert "could not be read: nodes: you may not list nodes" in done.out
