@@ -78,6 +78,7 @@ def test_every_documented_command_line_prints_what_the_page_says(tmp_path: Path)
 
 
 STORY = {
+    ".tfyardignore": "examples\n",  # a link out of the folder
     "train.py": "print('Step: 1, loss: 1.0')",
     "job.yaml": """
 name: cancer

@@ -55,6 +55,7 @@ def test_input_beyond_the_limit_is_refused_before_it_is_read(tmp_path: Path) -> 
     [
         ("nowhere", ("code",), "{}/nowhere is not a folder", "paths are relative to the job file"),
         ("{path: a.py}", ("code", "path"), "{}/a.py is not a folder", "name the folder that it is in"),
+        ("{from: a.py}", ("code", "from"), "{}/a.py is not a folder", "name the folder that it is in"),
         (f"{'x' * 5000}", ("code",), "{}/" + "x" * 5000 + " is not a folder", "paths are relative"),
         ('"a\\0b"', ("code",), "{}/a\0b is not a folder", "paths are relative"),
     ],
@@ -71,6 +72,15 @@ def test_a_folder_of_code_that_does_not_exist_is_a_problem_among_all_others(
     assert missing.position is not None
     assert (missing.position.line, typo.path) == (3, ("wroker",))
     assert files.check(files.parse(b"name: a\nimage: b\ncode: .\n", name)[0], name).problems == ()
+
+
+def test_requirements_must_be_a_file_of_the_code(tmp_path: Path) -> None:
+    name = str(tmp_path / "job.yaml")
+    (document,) = files.parse(b"name: a\nimage: b\ncode: {from: .}\nrequirements: r.txt\n", name)
+    (missing,) = files.check(document, name).problems
+    assert (missing.path, missing.message) == (("requirements",), f"{tmp_path}/./r.txt is not a file")
+    (tmp_path / "r.txt").touch()
+    assert files.check(document, name).problems == ()
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ _CALLS = (
 FORBIDDEN_IMPORTS, FORBIDDEN_CALLS = frozenset(_IMPORTS.split()), frozenset(_CALLS.split())
 READERS = frozenset({"read_text", "read_bytes", "open"})
 READS_PACKAGE_DATA = frozenset({"formats/pods/fields.py"})
-PACKS_IN_MEMORY = {"render/code.py": frozenset({"io", "open"})}
+PACKS_IN_MEMORY = {"render/archive.py": frozenset({"io", "open"})}
 NO_DATES = "render"
 """Manifests are the same bytes every time; the other rooms calculate with times that they are given."""
 

@@ -1,53 +1,241 @@
-"""Reads the folder of a job's code, for manifests that contain it."""
+"""The folder of a job's code: which files belong to it, their hash, and their bytes, one file at a time.
 
+What git ignores is left out, by each `.gitignore` in the folder and in the repository around it.
+A `.tfyardignore` beside one has the same words, and wins. Links are followed as long as they stay inside.
+"""
+
+import hashlib
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from tfyard.errors import Invalid, Usage
+from msgspec import Struct
+
+from tfyard.errors import Invalid, TfyardError, Usage
 from tfyard.model import Job, Problem
 from tfyard.render import CodeFile
 
-SKIPPED = frozenset({".git", "__pycache__", ".tfyard", ".venv"})
+if TYPE_CHECKING:
+    from tfyard.formats.gitignore import Rules
+
+# fmt: off
+NEVER = frozenset({
+    ".git", ".hg", ".svn", ".tfyard", ".venv", ".tox", ".nox", "__pycache__", ".ipynb_checkpoints", ".mypy_cache",
+    ".pytest_cache", ".ruff_cache", ".DS_Store",
+})
+# fmt: on
+"""Neither code nor anything that a task needs, whatever the rules say."""
+ENVIRONMENT = "pyvenv.cfg"
+"""In every virtual environment, whatever it is called."""
+RULES = (".gitignore", ".tfyardignore")
 MAX_READ = 16 << 20
 """Bytes; far beyond what fits into a ConfigMap, even compressed."""
+CHUNK = 1 << 20
+
+Identity = tuple[int, int]
+
+
+class Changed(TfyardError):
+    """A file is not what it was when the folder was listed."""
+
+
+class FolderFile(Struct, frozen=True):
+    path: str
+    """Relative to the folder, with `/` between the parts."""
+    source: str
+    size: int
+    executable: bool
+    stamp: tuple[int, int, int]
+    """Device, inode and time of the last change."""
+
+
+class CodeFolder(Struct, frozen=True):
+    path: Path
+    files: tuple[FolderFile, ...]
+    """By their paths."""
+
+    @property
+    def size(self) -> int:
+        return sum(file.size for file in self.files)
+
+    def largest(self, count: int) -> list[FolderFile]:
+        return sorted(self.files, key=lambda file: -file.size)[:count]
+
+
+def find(folder: Path, output: str | None = None) -> CodeFolder:
+    """Its files; Invalid with every link that cannot be followed. `output`: a file that is being written, which
+    must not contain itself."""
+    try:
+        if not folder.is_dir():
+            raise Usage(f"code: {folder} is not a folder")
+        walk = _Walk(folder.resolve(), _identities(output))
+        walk.run()
+    except OSError as error:
+        raise Usage(f"code: {error.filename or folder}: {error.strerror}") from None
+    if walk.problems:
+        raise Invalid(walk.problems)
+    return CodeFolder(folder, tuple(sorted(walk.files, key=lambda file: file.path)))
 
 
 def read(job: Job, base: Path, output: str | None) -> tuple[CodeFile, ...]:
-    """The files of the job's code, if it is a folder. `base`: the folder of the job file; `output`: the file
-    that is being written, which must not contain itself."""
+    """The files of the job's code with their contents, for manifests. `base`: the folder of the job file."""
     if job.code is None or job.code.kind != "folder":
         return ()
-    folder = base / job.code.source
+    folder = find(base / job.code.source, output)
+    if folder.size > MAX_READ:
+        raise Invalid([_too_large(folder)])
+    return load(folder)
+
+
+def load(folder: CodeFolder) -> tuple[CodeFile, ...]:
+    return tuple(CodeFile(file.path, b"".join(contents(file)), file.executable) for file in folder.files)
+
+
+def contents(file: FolderFile) -> Iterator[bytes]:
+    """In parts; `Changed` if it is not the file that was listed, or is written meanwhile."""
     try:
-        is_folder = folder.is_dir()
+        with Path(file.source).open("rb", buffering=0) as opened:
+            _require_same(file, os.fstat(opened.fileno()))
+            while data := opened.read(CHUNK):
+                yield data
+            _require_same(file, os.fstat(opened.fileno()))
+    except FileNotFoundError:
+        raise _changed(file) from None
     except OSError as error:
-        raise Usage(f"code: {folder}: {error.strerror}") from None
-    if not is_folder:
-        raise Usage(f"code: {folder} is not a folder")
-    ours = _identities(output)
-    paths = sorted(path for path in _paths(folder) if _identity(path.stat()) not in ours)
-    if outside := [path for path in paths if _leaves(path, folder)]:
-        raise Invalid([_outside(path, folder) for path in outside])
-    sizes = {path: path.stat().st_size for path in paths}
-    if sum(sizes.values()) > MAX_READ:
-        raise Invalid([_too_large(folder, sizes)])
-    return tuple(_file(path, folder) for path in paths)
+        raise Usage(f"code: {file.path}: {error.strerror}") from None
 
 
-def _paths(folder: Path) -> Iterator[Path]:
-    for directory, folders, names in os.walk(folder):
-        folders[:] = sorted(name for name in folders if name not in SKIPPED)
-        yield from (path for name in names if (path := Path(directory, name)).is_file())
+def sums(folder: CodeFolder) -> list[str]:
+    """The SHA-256 of each file, in their order."""
+    return [_sum(contents(file)) for file in folder.files]
 
 
-def _leaves(path: Path, folder: Path) -> bool:
-    """A link to a file elsewhere, whose content would be published with the manifest."""
-    return path.is_symlink() and not path.resolve().is_relative_to(folder.resolve())
+def digest(folder: CodeFolder, found: Iterable[str]) -> str:
+    """One hash of all names, modes and contents: 128 bits, in hexadecimal. `found`: what `sums` said."""
+    whole = hashlib.sha256()
+    for file, content in zip(folder.files, found, strict=True):
+        mode = "755" if file.executable else "644"
+        whole.update(f"{mode} {content} ".encode() + os.fsencode(file.path) + b"\0")
+    return whole.hexdigest()[:32]
 
 
-def _identities(output: str | None) -> set[tuple[int, int]]:
+def _sum(parts: Iterable[bytes]) -> str:
+    found = hashlib.sha256()
+    for part in parts:
+        found.update(part)
+    return found.hexdigest()
+
+
+def _require_same(file: FolderFile, now: os.stat_result) -> None:
+    if (_stamp(now), now.st_size) != (file.stamp, file.size):
+        raise _changed(file)
+
+
+def _changed(file: FolderFile) -> Changed:
+    return Changed(f"code: {file.path} was changed while it was being read; try again")
+
+
+class _Walk:
+    """One way through a folder. Paths of rules begin at `top`, the repository that the folder is in."""
+
+    def __init__(self, root: Path, ours: set[Identity]) -> None:
+        self.root, self._ours = root, ours
+        self.files: list[FolderFile] = []
+        self.problems: list[Problem] = []
+        self._top = _repository(root)
+        self._prefix = f"{root.relative_to(self._top).as_posix()}/" if root != self._top else ""
+
+    def run(self) -> None:
+        waiting: list[tuple[Path, str, tuple[Rules, ...], tuple[Path, ...]]]
+        waiting = [(self.root, "", self._rules_above(), (self.root,))]
+        while waiting:
+            directory, path, rules, chain = waiting.pop()
+            rules = (*rules, *_rules_of(directory, self._prefix + path))
+            with os.scandir(directory) as entries:
+                for entry in entries:
+                    target = self._visit(entry, path + entry.name, rules, chain)
+                    if target is not None:
+                        waiting.append((target, f"{path}{entry.name}/", rules, (*chain, target)))
+
+    def _rules_above(self) -> tuple["Rules", ...]:
+        """Of the repository around the folder; none if they leave out the folder itself, which was asked for."""
+        above: tuple[Rules, ...] = ()
+        parts = self._prefix.split("/")[:-1]
+        for depth in range(len(parts)):
+            key = "".join(f"{part}/" for part in parts[:depth])
+            above = (*above, *_rules_of(self._top / key, key))
+            if _is_ignored(f"{key}{parts[depth]}/", above):
+                return ()
+        return above
+
+    def _visit(
+        self, entry: os.DirEntry[str], path: str, rules: tuple["Rules", ...], chain: tuple[Path, ...]
+    ) -> Path | None:
+        """The folder to enter, if it is one; a file is noted."""
+        is_folder = entry.is_dir()
+        if entry.name in NEVER or _is_ignored(self._prefix + path + "/" * is_folder, rules):
+            return None
+        if "\n" in path:
+            self._object(f"the name {path!r} has a line break", "rename it, or name it in .tfyardignore")
+            return None
+        found = Path(entry.path).resolve() if entry.is_symlink() else Path(entry.path)
+        if not (is_folder or entry.is_file()):
+            return None  # a socket, a pipe, or a link to nothing, as editors make them
+        if entry.is_symlink() and not self._is_followed(path, found, chain):
+            return None
+        if is_folder:
+            return None if (found / ENVIRONMENT).exists() else found
+        self._add(path, found)
+        return None
+
+    def _is_followed(self, path: str, target: Path, chain: tuple[Path, ...]) -> bool:
+        """Whether a link stays inside. What is outside would be published with the code."""
+        fix = "copy what it leads to into the folder, remove the link, or name it in .tfyardignore"
+        if not target.is_relative_to(self.root):
+            self._object(f"the link {path} leads out of the folder, to {target}", fix)
+        elif target in chain:
+            self._object(f"the link {path} leads to a folder that it is in", "remove the link")
+        else:
+            return True
+        return False
+
+    def _object(self, text: str, fix: str) -> None:
+        self.problems.append(Problem(("code",), text, fix))
+
+    def _add(self, path: str, source: Path) -> None:
+        found = source.stat()
+        if (found.st_dev, found.st_ino) not in self._ours:
+            is_program = bool(found.st_mode & 0o100)
+            self.files.append(FolderFile(path, str(source), found.st_size, is_program, _stamp(found)))
+
+
+def _repository(root: Path) -> Path:
+    return next((each for each in (root, *root.parents) if (each / ".git").exists()), root)
+
+
+def _rules_of(directory: Path, key: str) -> list["Rules"]:
+    """A link is not read, as git does not."""
+    found = [each for name in RULES if (each := directory / name).is_file() and not each.is_symlink()]
+    if not found:
+        return []
+    from tfyard.formats.gitignore import Rules  # many folders have no rules
+
+    return [Rules(os.fsdecode(each.read_bytes()), key) for each in found]
+
+
+def _is_ignored(path: str, rules: tuple["Rules", ...]) -> bool:
+    """By the deepest rules that say something."""
+    said = (each.ignores(path) for each in reversed(rules))
+    return bool(next((one for one in said if one is not None), False))
+
+
+def _stamp(found: os.stat_result) -> tuple[int, int, int]:
+    return found.st_dev, found.st_ino, found.st_mtime_ns
+
+
+def _identities(output: str | None) -> set[Identity]:
     """Of the output file, also if it is the `> file` of a shell."""
     found = {_identity(Path(output).stat())} if output and Path(output).exists() else set()
     try:
@@ -56,26 +244,15 @@ def _identities(output: str | None) -> set[tuple[int, int]]:
         return found  # a stdout that is not a file cannot be in the folder
 
 
-def _identity(found: os.stat_result) -> tuple[int, int]:
+def _identity(found: os.stat_result) -> Identity:
     return found.st_dev, found.st_ino
 
 
-def _file(path: Path, folder: Path) -> CodeFile:
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise Usage(f"code: {path}: {error.strerror}") from None
-    return CodeFile(path.relative_to(folder).as_posix(), data, os.access(path, os.X_OK))
-
-
-def _outside(path: Path, folder: Path) -> Problem:
-    text = f"the link {path.relative_to(folder)} leads out of the folder, to {path.resolve()}"
-    return Problem(("code",), text, "copy the file into the folder, or remove the link")
-
-
-def _too_large(folder: Path, sizes: dict[Path, int]) -> Problem:
-    largest = sorted(sizes, key=lambda path: -sizes[path])[:3]
-    names = ", ".join(f"{path.relative_to(folder)} ({sizes[path]:,} bytes)" for path in largest)
-    text = f"the folder has {sum(sizes.values()):,} bytes, and a ConfigMap takes 1 MiB"
-    fix = f"move data out of it to a volume, or give a git or http(s) address; the largest files: {names}"
+def _too_large(folder: CodeFolder) -> Problem:
+    names = ", ".join(f"{file.path} ({file.size:,} bytes)" for file in folder.largest(3))
+    text = f"the folder has {folder.size:,} bytes, and a ConfigMap takes 1 MiB"
+    fix = (
+        "leave data out by .gitignore or .tfyardignore, send the job with `tfyard submit`,"
+        f" or give a git or http(s) address; the largest files: {names}"
+    )
     return Problem(("code",), text, fix)

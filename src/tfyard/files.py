@@ -10,7 +10,7 @@ from tfyard import formats
 from tfyard.errors import Invalid, Usage
 from tfyard.formats.pods import images
 from tfyard.formats.yaml.source import MAX_INPUT, locate
-from tfyard.model import Job, Problem
+from tfyard.model import Code, Job, Problem
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -99,18 +99,29 @@ def load_workloads(documents: list[formats.Document], name: str) -> "Converted":
 
 
 def check(document: formats.Document, name: str) -> formats.Checked:
-    """With what only the disk can tell: whether the folder of the code exists. It is relative to the file."""
+    """With what only the disk can tell: whether the folder of the code exists, and what is named in it. It is
+    relative to the file."""
     checked = formats.check(document)
     code = checked.job.code if checked.job else None
     if code is None or code.kind != "folder":
         return checked
-    folder = os.path.join(folder_of(name), code.source)  # noqa: PTH118 - pathlib is slow to import
-    if os.path.isdir(folder):  # noqa: PTH112
-        return checked
-    path = ("code", "path") if isinstance(document.data["code"], dict) else ("code",)
-    fix = "name the folder that it is in" if os.path.exists(folder) else "paths are relative to the job file"  # noqa: PTH110
-    missing = Problem(path, f"{folder} is not a folder", fix, code.source)
-    return replace(checked, problems=locate((*checked.problems, missing), document))
+    missing = _missing(document, code, os.path.join(folder_of(name), code.source))  # noqa: PTH118 - slow to import
+    return replace(checked, problems=locate((*checked.problems, missing), document)) if missing else checked
+
+
+def _missing(document: formats.Document, code: Code, folder: str) -> Problem | None:
+    if not os.path.isdir(folder):  # noqa: PTH112
+        given = document.data["code"]
+        path = ("code", "from" if "from" in given else "path") if isinstance(given, dict) else ("code",)
+        is_there = os.path.exists(folder)  # noqa: PTH110
+        fix = "name the folder that it is in" if is_there else "paths are relative to the job file"
+        return Problem(path, f"{folder} is not a folder", fix, code.source)
+    file = os.path.join(folder, code.requirements)  # noqa: PTH118
+    if code.requirements and not os.path.isfile(file):  # noqa: PTH113
+        return Problem(
+            ("requirements",), f"{file} is not a file", "its path begins in the folder of the code"
+        )
+    return None
 
 
 def folder_of(name: str) -> str:

@@ -10,7 +10,10 @@ from pathlib import Path
 import pytest
 
 from tests.cli.running import tfyard
+from tests.remote.code_node import code_node, job_of
 from tests.remote.copy_node import copy_node
+from tests.remote.test_code_store import JOB as CODE_JOB
+from tests.remote.test_code_store import LARGE, created, folder, planned, submitted
 from tfyard.cli.cp import InJob, in_job
 from tfyard.testing import ControlPlane
 
@@ -71,16 +74,19 @@ def test_the_same_words_copy_from_a_run_on_this_machine(tmp_path: Path) -> None:
         assert (done.code != 0, text in done.err, done.err.count("\n")) == (True, True, 1), done.err
 
 
-async def start(plane: ControlPlane, namespace: str, *words: str) -> Process:
+async def start(plane: ControlPlane, namespace: str, *words: str, cwd: Path | None = None) -> Process:
     command = [sys.executable, "-m", "tfyard", "cp", *words, "-n", namespace]
     environ = {**os.environ, "KUBECONFIG": str(plane.kubeconfig)}
-    return await asyncio.create_subprocess_exec(*command, env=environ, stderr=PIPE, start_new_session=True)
+    return await asyncio.create_subprocess_exec(
+        *command, env=environ, stderr=PIPE, start_new_session=True, cwd=cwd
+    )
 
 
 @pytest.mark.cluster
 @pytest.mark.processes
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.long)])
 async def test_ctrl_c_leaves_no_pod_and_no_half_file(
-    control_plane: ControlPlane, crds: None, namespace: str, tmp_path: Path
+    control_plane: ControlPlane, crds: None, namespace: str, tmp_path: Path, number: signal.Signals
 ) -> None:
     async with copy_node(control_plane, namespace, tmp_path) as node:
         directory = await node.claim()
@@ -91,15 +97,37 @@ async def test_ctrl_c_leaves_no_pod_and_no_half_file(
         done = await start(control_plane, namespace, "mnist:/out/small", str(tmp_path / "here"))
         assert (await done.communicate())[1] == f"tfyard: {tmp_path}/here: copied 1 file, 5 B\n".encode()
         assert done.returncode == 0
-        for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
-            process = await start(control_plane, namespace, "mnist:/out/huge", str(tmp_path / "huge"))
-            try:
-                await node.until_helper_runs()
-            finally:
-                process.send_signal(number)
-            assert (await process.communicate(), process.returncode) == ((None, b""), code)
-            await node.until_no_helper()
+        process = await start(control_plane, namespace, "mnist:/out/huge", str(tmp_path / "huge"))
+        try:
+            await node.until_helper_runs()
+        finally:
+            process.send_signal(number)
+        assert (await process.communicate(), process.returncode) == ((None, b""), 128 + number)
+        await node.until_no_helper()
         assert not list(tmp_path.glob("huge*"))
+
+
+@pytest.mark.cluster
+@pytest.mark.processes
+@pytest.mark.parametrize(
+    "weights", [pytest.param(b"1", id="small"), pytest.param(LARGE, id="large", marks=pytest.mark.long)]
+)
+async def test_the_code_of_a_job_comes_back_from_a_config_map_and_from_a_claim(
+    control_plane: ControlPlane, crds: None, namespace: str, tmp_path: Path, weights: bytes
+) -> None:
+    files = {"lib/a.txt": b"first", "weights": weights}
+    folder(tmp_path / "code", files)
+    async with code_node(control_plane, namespace, tmp_path) as node:
+        plan = planned(node.access, job_of(CODE_JOB.format(code="code"), namespace), tmp_path)
+        await submitted(node, plan)
+        await created(node, plan.job)
+        for to, place in (("back", "back"), (".", "code")):
+            (here := tmp_path / plan.kind).mkdir(exist_ok=True)
+            process = await start(control_plane, namespace, "train:code", to, cwd=here)
+            assert f"{place}: copied 2 files" in (await process.communicate())[1].decode()
+            assert {name: (here / place / name).read_bytes() for name in files} == files
+        process = await start(control_plane, namespace, str(tmp_path / "code"), "train:code")
+        assert b"the code of a job does not change" in (await process.communicate())[1]
 
 
 def peak(pid: int) -> int:

@@ -89,7 +89,9 @@ job_words = st.fixed_dictionaries(
         "namespace": names,
         "code": st.sampled_from([".", "https://a.example/b.git#main", "https://a.example/b.zip", "a.git"])
         | st.just({"path": "https", "at": "/elsewhere"})
-        | st.just({"path": "sub.git"}),
+        | st.just({"path": "sub.git"})
+        | st.just({"from": "sub", "claim": "code", "at": "/src"})
+        | st.just({"from": "https://a.example/b.git#main"}),
         "chief": one,
         "ps": roles,
         "evaluator": one | options(grace=seconds),

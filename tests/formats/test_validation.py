@@ -432,7 +432,23 @@ CASES: dict[str, tuple[Any, str, str, str]] = {
     ),
     "code from two places": (
         jobfile(code={"path": ".", "git": "a"}), "code", "must have one source",
-        "give exactly one of path, git, url",
+        "give exactly one of from, path, git, url",
+    ),
+    "a claim for code that is fetched": (
+        jobfile(code={"from": "https://a.example/b.git", "claim": "c"}), "code.claim",
+        "must be used with a folder: other code is fetched by each task", "remove it",
+    ),
+    "a claim that is no name": (
+        jobfile(code={"from": ".", "claim": "My Claim"}), "code.claim",
+        "must be the name of a PersistentVolumeClaim", "use lower-case letters, digits, '-' and '.'",
+    ),
+    "requirements without code": (
+        jobfile(requirements="requirements.txt"), "requirements",
+        "must be used with code: it names a file of it", "add code: .",
+    ),
+    "requirements outside of the code": (
+        jobfile(code=".", requirements="../requirements.txt"), "requirements",
+        "must be a file of the code, relative to its folder", "for example requirements.txt",
     ),
     "a deadline that is no time": (
         jobfile(deadline="soon"), "deadline", "must be a duration", 'for example 90s, 5m, 1h30m or "2d"',

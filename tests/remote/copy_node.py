@@ -1,65 +1,25 @@
-"""A node of real processes whose pods can be reached by exec, with claims that are folders of this machine."""
+"""A job with a claim on a node of real processes, and the helper pods that are there."""
 
 import asyncio
-import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.kubelet.process_node import prepare
-from tfyard.kube import Client, Patch, Resource, requests
-from tfyard.kubelet.kubelet import Kubelet
-from tfyard.kubelet.nodes import Machine, MachineNode, capacity
-from tfyard.kubelet.processes import ProcessRuntime
-from tfyard.kubelet.server import KubeletServer, server_tls
-from tfyard.kubelet.surroundings import Options
-from tfyard.kubelet.volumes import CLAIMS, VOLUMES
+from tests.remote.code_node import CodeNode, code_node
+from tfyard.kube import Client, Resource, requests
 from tfyard.model.names import JOB_NAME, REPLICA_INDEX, REPLICA_TYPE
 from tfyard.remote.addresses import TFJOBS
 from tfyard.remote.helper_pods import LABEL
 from tfyard.remote.jobs import Found
 from tfyard.testing import ControlPlane, eventually
 
-ADDRESS = "127.0.0.1"
 
+class Helpers:
+    """The helper pods of a namespace."""
 
-class CopyNode:
-    def __init__(self, client: Client, namespace: str, folder: Path) -> None:
-        self.client, self.namespace, self._folder = client, namespace, folder
-
-    async def claim(self, name: str = "out", modes: tuple[str, ...] = ("ReadWriteMany",)) -> Path:
-        """Bound, as the controllers would; its folder."""
-        directory = self._folder / "claims" / name
-        directory.mkdir(parents=True)
-        size, volume = {"storage": "1Gi"}, f"{self.namespace}-{name}"
-        spec = {"capacity": size, "accessModes": [*modes], "hostPath": {"path": str(directory)}}
-        await self._create(VOLUMES, {"metadata": {"name": volume}, "spec": spec}, namespace="")
-        spec = {"accessModes": [*modes], "resources": {"requests": size}, "volumeName": volume}
-        await self._create(CLAIMS, {"metadata": {"name": name}, "spec": {**spec, "storageClassName": ""}})
-        path = CLAIMS.path(self.namespace, name, "status")
-        await self.client.send(requests.patch(path, {"status": {"phase": "Bound"}}, Patch.MERGE))
-        return directory
-
-    async def job(self, name: str = "mnist", claim: str = "out") -> Found:
-        """With one worker, which has the claim at /out."""
-        replicas = {"replicas": 1, "template": {"spec": self._pod_spec(claim)}}
-        job = {"apiVersion": "kubeflow.org/v1", "kind": "TFJob", "metadata": {"name": name}}
-        return Found(
-            TFJOBS, await self._create(TFJOBS, {**job, "spec": {"tfReplicaSpecs": {"Worker": replicas}}})
-        )
-
-    async def start_worker(self, found: Found, claim: str = "out") -> None:
-        """The pod that the operator would create."""
-        labels = {JOB_NAME: found.name, REPLICA_TYPE: "worker", REPLICA_INDEX: "0"}
-        metadata = {"name": f"{found.name}-worker-0", "labels": labels}
-        await self._create(requests.PODS, {"metadata": metadata, "spec": self._pod_spec(claim)})
-
-        async def look() -> None:
-            pod = await self.client.send(requests.get(requests.PODS.path(self.namespace, metadata["name"])))
-            assert pod["status"]["phase"] == "Running", pod["status"]
-
-        await eventually(look)
+    def __init__(self, client: Client, namespace: str) -> None:
+        self.client, self.namespace = client, namespace
 
     async def helpers(self) -> list[Any]:
         pods = await self.client.send(
@@ -85,15 +45,49 @@ class CopyNode:
 
         await eventually(look)
 
+
+class CopyNode(Helpers):
+    def __init__(self, node: CodeNode) -> None:
+        super().__init__(node.client, node.namespace)
+        self.create_claim = node.create_claim
+
+    async def claim(self, name: str = "out", modes: tuple[str, ...] = ("ReadWriteMany",)) -> Path:
+        """Bound; its folder."""
+        spec = {
+            "accessModes": [*modes],
+            "resources": {"requests": {"storage": "1Gi"}},
+            "storageClassName": "",
+        }
+        return await self.create_claim({"metadata": {"name": name}, "spec": spec})
+
+    async def job(self, name: str = "mnist", claim: str = "out") -> Found:
+        """With one worker, which has the claim at /out."""
+        replicas = {"replicas": 1, "template": {"spec": self._pod_spec(claim)}}
+        job = {"apiVersion": "kubeflow.org/v1", "kind": "TFJob", "metadata": {"name": name}}
+        return Found(
+            TFJOBS, await self._create(TFJOBS, {**job, "spec": {"tfReplicaSpecs": {"Worker": replicas}}})
+        )
+
+    async def start_worker(self, found: Found, claim: str = "out") -> None:
+        """The pod that the operator would create."""
+        labels = {JOB_NAME: found.name, REPLICA_TYPE: "worker", REPLICA_INDEX: "0"}
+        metadata = {"name": f"{found.name}-worker-0", "labels": labels}
+        await self._create(requests.PODS, {"metadata": metadata, "spec": self._pod_spec(claim)})
+
+        async def look() -> None:
+            pod = await self.client.send(requests.get(requests.PODS.path(self.namespace, metadata["name"])))
+            assert pod["status"]["phase"] == "Running", pod["status"]
+
+        await eventually(look)
+
     async def restrict(self) -> None:
         """PodSecurity `restricted`."""
         labels = {"pod-security.kubernetes.io/enforce": "restricted"}
         path = requests.NAMESPACES.path(name=self.namespace)
         await self.client.send(requests.patch(path, {"metadata": {"labels": labels}}))
 
-    async def _create(self, resource: Resource, body: dict[str, Any], namespace: str | None = None) -> Any:
-        path = resource.path(self.namespace if namespace is None else namespace)
-        return await self.client.send(requests.create(path, body))
+    async def _create(self, resource: Resource, body: dict[str, Any]) -> Any:
+        return await self.client.send(requests.create(resource.path(self.namespace), body))
 
     def _pod_spec(self, claim: str) -> dict[str, Any]:
         container = {
@@ -108,22 +102,5 @@ class CopyNode:
 
 @asynccontextmanager
 async def copy_node(plane: ControlPlane, namespace: str, folder: Path) -> AsyncIterator[CopyNode]:
-    name = f"node-{namespace}"
-    pair = plane.kubelet_certificate(name, ADDRESS)
-    certificate, key = folder / "kubelet.crt", folder / "kubelet.key"
-    certificate.write_bytes(pair.certificate)
-    key.write_bytes(pair.key)
-    tls = server_tls(certificate, key, plane.folder / "ca.crt")
-    options = Options(node=name, api=plane.endpoint)
-    async with plane.client() as client:
-        await prepare(client, namespace)
-        async with (
-            ProcessRuntime(client, folder / "node", dict(os.environ), options=options) as runtime,
-            KubeletServer(runtime, tls, ADDRESS) as server,
-        ):
-            machine = Machine(
-                name=name, address=ADDRESS, port=server.port, version="v1.36.0", capacity=capacity(folder)
-            )
-            node = MachineNode(client, machine)
-            async with Kubelet(client, runtime, node, namespace, schedule=True):
-                yield CopyNode(client, namespace, folder)
+    async with code_node(plane, namespace, folder) as node:
+        yield CopyNode(node)

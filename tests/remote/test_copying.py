@@ -157,16 +157,34 @@ async def test_a_connection_that_is_cut_is_made_again_and_what_is_there_is_not_s
         assert (done.files, done.size, done.same) == (3, 12_000_000, 0)
         assert any("trying again (files so far: 1)" in text for text in watcher.said)
 
-        for path in source.iterdir():
-            path.unlink()
-        watcher = Watcher(6_000_000, relay.cut)
-        done = await send(client, await node.job("second"), to, "/out", watcher)
-        same(to, source)
-        assert (done.files, done.size) == (3, 12_000_000)
+        await node.until_no_helper()
+
+
+@pytest.mark.long
+@pytest.mark.cluster
+@pytest.mark.processes
+async def test_a_connection_that_is_cut_while_files_go_to_a_claim_is_made_again(
+    control_plane: ControlPlane, crds: None, namespace: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tfyard.remote.copy_state.BATCH_SIZE", 5_000_000)
+    async with (
+        copy_node(control_plane, namespace, tmp_path) as node,
+        Relay(control_plane.server) as relay,
+        Client(behind(relay, control_plane)) as client,
+    ):
+        there, here = await node.claim(), tmp_path / "here"
+        here.mkdir()
+        for number in range(6):
+            (here / f"part-{number}").write_bytes(os.urandom(4_000_000))
+        watcher = Watcher(10_000_000, relay.cut)
+        done = await send(client, await node.job(), here, "/out", watcher)
+        same(here, there)
+        assert (done.files, done.size) == (6, 24_000_000)
         assert any("trying again" in text for text in watcher.said)
         await node.until_no_helper()
 
 
+@pytest.mark.long
 @pytest.mark.cluster
 @pytest.mark.processes
 async def test_files_go_to_a_claim_and_come_from_a_task_that_runs(
@@ -180,7 +198,7 @@ async def test_files_go_to_a_claim_and_come_from_a_task_that_runs(
         watching = asyncio.create_task(node.first_helper())
         done = await send(node.client, found, here, "/out/new", options=Options())
         same(here, directory / "new")
-        assert (await watching)["spec"]["nodeName"] == f"node-{namespace}"
+        assert (await watching)["spec"]["nodeName"] == f"{namespace}-node"
         again = await send(node.client, found, here, "/out", options=Options(into=True))
         assert (done.files, again.files) == (len(walk(here).files), done.files)
         same(here, directory / "here")

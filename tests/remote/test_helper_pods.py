@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from tests.remote.copy_node import CopyNode, copy_node
+from tests.remote.copy_node import CopyNode, Helpers, copy_node
 from tfyard.kube import Client, requests
 from tfyard.remote.helper_pods import LABEL, USER, Helper, HelperFailed, Mount, manifest, running
 from tfyard.testing import ControlPlane
@@ -82,6 +82,40 @@ async def test_a_namespace_that_refuses_says_why(
             await fail_within(client, replace(HELPER, namespace=namespace, like=root))
 
 
+@pytest.mark.cluster
+async def test_what_a_pod_waits_for_is_said_and_what_cannot_be_mended_ends_it(
+    control_plane: ControlPlane, namespace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tfyard.remote.helper_pods.PATIENCE", 0.0)
+    said: list[str] = []
+
+    async def start(client: Client) -> None:
+        async with running(client, replace(HELPER, namespace=namespace), said.append):
+            pytest.fail("nobody runs it")
+
+    full = {
+        "type": "PodScheduled",
+        "status": "False",
+        "reason": "Unschedulable",
+        "message": "0/3 nodes: full",
+    }
+    back_off = {"waiting": {"reason": "ImagePullBackOff", "message": "Back-off pulling image"}}
+    program = {"name": "helper", "image": "i", "imageID": "", "ready": False, "restartCount": 0}
+    async with control_plane.client() as client:
+        task, node = asyncio.create_task(start(client)), Helpers(client, namespace)
+        name = (await node.first_helper())["metadata"]["name"]
+        path = requests.PODS.path(namespace, name, "status")
+        await client.send(requests.patch(path, {"status": {"conditions": [full]}}))
+        while not said or "full" not in said[-1]:
+            await asyncio.sleep(0.05)
+        assert said[-1] == f"waiting for the helper pod {name}: Unschedulable: 0/3 nodes: full"
+        status = {"containerStatuses": [{**program, "state": back_off}]}
+        await client.send(requests.patch(path, {"status": status}))
+        with pytest.raises(HelperFailed, match=r"ImagePullBackOff: .*--helper-image chooses another image"):
+            await task
+        await node.until_no_helper()
+
+
 def test_it_runs_as_the_user_of_the_job_and_not_as_its_task() -> None:
     plain = manifest(HELPER, "x")
     assert plain["spec"]["securityContext"]["runAsUser"] == USER
@@ -94,4 +128,6 @@ def test_it_runs_as_the_user_of_the_job_and_not_as_its_task() -> None:
     }
     found = manifest(replace(HELPER, like={"spec": spec}, node="gpu-1"), "x")["spec"]
     assert (found["securityContext"]["runAsUser"], found["securityContext"]["fsGroup"]) == (9, 8)
+    root = manifest(replace(HELPER, like={"spec": spec}, user=0), "x")["spec"]["securityContext"]
+    assert (root["runAsUser"], root["runAsNonRoot"], root["fsGroup"]) == (0, False, 8)
     assert (found["tolerations"], found["nodeName"]) == ([{"operator": "Exists"}], "gpu-1")

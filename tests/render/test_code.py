@@ -107,7 +107,17 @@ def test_links_that_lead_out_of_the_folder_are_refused_and_named(tmp_path: Path)
     for name in ("lib/key", "passwords"):
         text = f"error: code: the link {name} leads out of the folder, to {tmp_path}/secret"
         assert f"{file}:4:1: {text}" in done.err
-    assert done.err.count("  fix: copy the file into the folder, or remove the link") == 2
+    assert (
+        done.err.count("  fix: copy what it leads to into the folder, remove the link, or name it in ") == 2
+    )
+
+
+def test_linked_folders_are_in_the_manifest_and_what_git_ignores_is_not(tmp_path: Path) -> None:
+    file = folder(tmp_path, {"train.py": b"1\n", "lib/a.py": b"2\n", "out/x": b"3\n", ".gitignore": b"out\n"})
+    (tmp_path / "program/linked").symlink_to("lib")
+    packed = named(tfyard("render", file).objects, "ConfigMap", "a-code")["binaryData"]["code.tar.gz"]
+    with tarfile.open(fileobj=io.BytesIO(base64.b64decode(packed))) as archive:
+        assert archive.getnames() == [".gitignore", "lib/a.py", "linked/a.py", "train.py"]
 
 
 def test_a_folder_that_is_too_large_is_refused_with_its_largest_files_and_the_fix(tmp_path: Path) -> None:

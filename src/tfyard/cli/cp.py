@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tfyard.cli import cluster, target
 from tfyard.errors import Usage
@@ -26,6 +27,13 @@ class InJob(Struct, frozen=True):
     task: str = ""
 
 
+class Helper(Struct, frozen=True):
+    """What is said of the pod that reads a claim."""
+
+    image: str = ""
+    user: int | None = None
+
+
 class Ends(Struct, frozen=True):
     """Of a copy: one is in a job, the other is a path of this machine."""
 
@@ -34,7 +42,7 @@ class Ends(Struct, frozen=True):
     is_upload: bool
     into: bool
     """It gets its own name in the destination."""
-    image: str
+    helper: Helper
 
 
 @click.command("cp")
@@ -46,8 +54,16 @@ class Ends(Struct, frozen=True):
     metavar="IMAGE",
     help="Of the pod that reads a claim: any with sh, find, tar and sha256sum. Default: busybox.",
 )
+@click.option(
+    "--helper-user",
+    type=click.IntRange(0),
+    metavar="UID",
+    help="Of that pod. Default: that of the job's pods, if it names one, else 65532.",
+)
 @cluster.job_options
-def command(source: str, destination: str, helper_image: str, **options: Any) -> None:
+def command(
+    source: str, destination: str, helper_image: str, helper_user: int | None, **options: Any
+) -> None:
     """Copy files and folders from a job, or to it. One of SOURCE and DESTINATION is JOB:PATH, with the path as the
     tasks see it; JOB:TASK:PATH is of one task.
 
@@ -67,7 +83,7 @@ def command(source: str, destination: str, helper_image: str, **options: Any) ->
       tfyard cp mnist:code ./code                # what it was submitted with
       tfyard cp @latest:/out/model . --local     # of the last run on this machine
     """
-    ends = _ends(source, destination, helper_image)
+    ends = _ends(source, destination, Helper(helper_image, helper_user))
     found = target.find(ends.job.job, options)
     copied = _of_run(found, ends) if isinstance(found, target.LocalRun) else _of_job(found, ends)
     _report(copied)
@@ -77,15 +93,15 @@ def command(source: str, destination: str, helper_image: str, **options: Any) ->
 # --- the command line
 
 
-def _ends(source: str, destination: str, image: str) -> Ends:
+def _ends(source: str, destination: str, helper: Helper) -> Ends:
     from tfyard.file_trees import goes_into
 
     ours, theirs = in_job(source), in_job(destination)
     into = goes_into(destination) and not goes_into(source)
     if ours and not theirs:
-        return Ends(ours, destination, False, into, image)
+        return Ends(ours, destination, False, into, helper)
     if theirs and not ours:
-        return Ends(theirs, source, True, into, image)
+        return Ends(theirs, source, True, into, helper)
     both = "both are" if ours else "none is"
     raise Usage(f"one of SOURCE and DESTINATION must be in a job, such as mnist:/out/model; {both}")
 
@@ -116,13 +132,14 @@ def _report(copied: Copied) -> None:
 def _of_run(found: target.LocalRun, ends: Ends) -> Copied:
     from pathlib import Path
 
-    from tfyard.cli import progress_bar
+    from tfyard.cli import interrupts, progress_bar
     from tfyard.local import copying
 
     if ends.job.path == CODE:
         raise Usage(f"{found.record.name} ran the code where it is: there is no copy of it")
     there = copying.locate(found.directory, found.record, ends.job.path, ends.job.task)
     here = Path(ends.here)
+    interrupts.exit_by_exception()
     with progress_bar.shown() as progress:
         if ends.is_upload:
             return copying.copy(here, there, progress, into=ends.into)
@@ -136,6 +153,10 @@ def _of_job(found: target.ClusterJob, ends: Ends) -> Copied:
     from tfyard import extras
     from tfyard.cli import progress_bar
 
+    if ends.job.path == CODE:
+        ends = _code_ends(found, ends)
+    if ends.job.path == CODE:
+        return _code_of_config_map(found, ends)
     with extras.needs("operator", "tfyard cp"):
         from tfyard.cli import interrupts
         from tfyard.kube import transport  # noqa: F401
@@ -149,11 +170,41 @@ async def _copy(found: target.ClusterJob, ends: Ends, progress: Progress) -> Cop
 
     from tfyard.kube import Client
     from tfyard.remote import copying
+    from tfyard.remote.helper_pods import DEFAULT_IMAGE
 
     job, here = found.found, Path(ends.here)
-    image = {"image": ends.image} if ends.image else {}
-    options = copying.Options(task=ends.job.task, into=ends.into, **image)
+    helper = copying.Options(image=ends.helper.image or DEFAULT_IMAGE, user=ends.helper.user)
+    options = replace(helper, task=ends.job.task, into=ends.into)
     async with Client(found.client.access) as client:
         if ends.is_upload:
             return await copying.send(client, job, here, ends.job.path, progress, options)
         return await copying.fetch(client, job, ends.job.path, here, progress, options)
+
+
+# --- the code of a job
+
+
+def _code_ends(found: target.ClusterJob, ends: Ends) -> Ends:
+    """The folder of the code is called so, wherever the tasks have it. Of code on a claim, its path."""
+    from pathlib import Path
+
+    from tfyard.remote import code_lookup
+
+    if ends.is_upload:
+        raise Usage("the code of a job does not change: `tfyard submit` makes a new job")
+    where = code_lookup.place(found.found)
+    code_lookup.require(where, found.found.name)
+    here = str(Path(ends.here) / CODE) if ends.into else ends.here
+    path = where.at if where.kind == "claim" else CODE
+    return replace(ends, job=replace(ends.job, path=path), here=here, into=False)
+
+
+def _code_of_config_map(found: target.ClusterJob, ends: Ends) -> Copied:
+    from pathlib import Path
+
+    from tfyard.file_trees import Copied
+    from tfyard.remote import code_lookup
+
+    files = code_lookup.files(found.client, found.found, code_lookup.place(found.found))
+    code_lookup.write(files, Path(ends.here))
+    return Copied(to=ends.here, files=len(files), size=sum(len(file.data) for file in files))

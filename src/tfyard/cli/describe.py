@@ -1,13 +1,22 @@
 """`tfyard describe`: everything that is known of a job."""
 
+from __future__ import annotations
+
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from tfyard.cli import cluster, offers, target
+from tfyard.errors import Usage
+from tfyard.extras import needs
 from tfyard.overview.job_view import JobView, lines
 from tfyard.overview.wording import harmless
+
+if TYPE_CHECKING:
+    from tfyard.kube.sync import SyncClient
+    from tfyard.remote.code_lookup import Listed, Place
+    from tfyard.remote.jobs import Found
 
 GIVEN = "kubectl.kubernetes.io/last-applied-configuration"
 
@@ -15,8 +24,10 @@ GIVEN = "kubectl.kubernetes.io/last-applied-configuration"
 @click.command("describe")
 @click.argument("name", metavar="JOB", shell_complete=offers.jobs)
 @click.option("--spec", is_flag=True, help="Print the job as it was given and as it is applied, instead.")
+@click.option("--code", is_flag=True, help="Print where the job's code is, and its files, instead.")
+@click.option("--helper-image", default="", metavar="IMAGE", help="Image of the pod that looks into a claim.")
 @cluster.job_options
-def command(name: str, spec: bool, **options: Any) -> None:
+def command(name: str, spec: bool, code: bool, helper_image: str, **options: Any) -> None:
     """Say how a job is: its state in a sentence, every attempt at its tasks (how long each waited for a node, was
     prepared, and ran, and how it ended), its roles, where its output is, conditions, events, GPU-hours.
 
@@ -25,10 +36,14 @@ def command(name: str, spec: bool, **options: Any) -> None:
       tfyard describe mnist
       tfyard describe @latest --local
       tfyard describe mnist --spec        # as given, and with all defaults
+      tfyard describe mnist --code        # where its code is, and which files it has
     """
     found = target.find(name, options)
     if spec:
         _print_spec(found)
+        return
+    if code:
+        _print_code(found, helper_image)
         return
     for line in lines(_view(found), datetime.now(UTC)):
         click.echo(harmless(line))
@@ -43,6 +58,31 @@ def _view(found: target.Target) -> JobView:
 
     with found.client as client:
         return cluster_views.view(client, found.found)
+
+
+def _print_code(found: target.Target, helper_image: str) -> None:
+    if isinstance(found, target.LocalRun):
+        text = "a run on this machine uses the code where it is; `describe --spec` shows the job file"
+        raise Usage(f"{found.record.name}: {text}")
+    from tfyard.remote import code_lookup
+
+    with found.client as client:
+        where = code_lookup.place(found.found)
+        for line in code_lookup.lines(where, _files(client, found.found, where, helper_image)):
+            click.echo(harmless(line))
+
+
+def _files(client: SyncClient, found: Found, where: Place, helper_image: str) -> list[Listed]:
+    from tfyard.remote import code_lookup
+
+    if where.kind != "claim":
+        return code_lookup.listed(client, found, where)
+    with needs("operator", "looking into a claim"):
+        import asyncio
+
+        from tfyard.remote import code_transfer
+    looking = code_transfer.listed(client.access, found, where, target.say, helper_image)
+    return asyncio.run(looking)
 
 
 def _print_spec(found: target.Target) -> None:

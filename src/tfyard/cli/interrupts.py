@@ -1,4 +1,4 @@
-"""Runs a coroutine that has something to clean up: Ctrl-C, SIGTERM and a closed terminal cancel it first."""
+"""Ctrl-C, SIGTERM and a closed terminal, for commands that have something to clean up first."""
 
 import asyncio
 import signal
@@ -7,6 +7,14 @@ from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+
+NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def exit_by_exception() -> None:
+    """From now on they raise SystemExit, so that `finally` and `with` do their work."""
+    for number in _heard():
+        signal.signal(number, lambda number, _: sys.exit(128 + number))
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:
@@ -29,6 +37,11 @@ async def _guarded(main: Coroutine[Any, Any, T], received: list[int]) -> T:
         received.append(number)
         task.cancel()
 
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for number in _heard():
         loop.add_signal_handler(number, stop, number)
     return await main
+
+
+def _heard() -> list[signal.Signals]:
+    """Not those that are ignored, as `nohup` does with SIGHUP."""
+    return [number for number in NUMBERS if signal.getsignal(number) is not signal.SIG_IGN]

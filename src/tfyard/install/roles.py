@@ -45,7 +45,7 @@ EDIT_RULES = (
     *(Permission(group, "tfjobs", CHANGE) for group in GROUPS),
     *(Permission(group, "tfjobs", ("get", "patch", "update"), "scale") for group in GROUPS),
     *(
-        Permission("", resource, ("create", "delete"))
+        Permission("", resource, ("create", "delete", "patch"))
         for resource in ("configmaps", "persistentvolumeclaims", "pods")
     ),
     *(Permission("", "pods", OPEN, subresource) for subresource in ("exec", "portforward")),

@@ -73,7 +73,7 @@ class Run:
         self._note("info", "images are not used here: every task is a process of this machine")
         if missing := [*self.prepared.ignored, *shortfalls(job)]:
             self._note("warning", f"not supported here: {', '.join(missing)}")
-        for text in excess(job, _memory()):
+        for text in (*excess(job, _memory()), *self._missing_packages()):
             self._note("warning", text)
         for text in unreachable_files(job, self.prepared.file.parent):
             self._note("warning", text)
@@ -83,6 +83,17 @@ class Run:
             self._note("info", f"volume {name} is {volume}; --mount {name}=DIR uses another directory")
         for task in self.prepared.settings.attach:
             self._note("info", f"start {task} yourself, with its environment: sh {script_path(path, task)}")
+
+    def _missing_packages(self) -> list[str]:
+        code, folder = self.prepared.job.code, self._machine.code
+        if code is None or folder is None or not code.requirements:
+            return []
+        from tfyard.local import requirements
+
+        self._note("info", "requirements: nothing is installed here, the active environment is used")
+        return [
+            *filter(None, [requirements.warning(self.prepared.python, folder.folder / code.requirements)])
+        ]
 
     def _announce_gpus(self) -> None:
         if self._machine.gpus:

@@ -88,6 +88,10 @@ class Code(Struct, frozen=True, kw_only=True):
     source: str
     at: str = "/code"
     ref: str = ""
+    claim: str = ""
+    """Where `tfyard submit` puts a large folder; empty: a claim of its own."""
+    requirements: str = ""
+    """The file of the code that lists the packages to install; empty: none."""
 
 
 class Job(Struct, frozen=True, kw_only=True):

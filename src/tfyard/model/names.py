@@ -21,6 +21,10 @@ ATTEMPT: Final = "tfyard.dev/attempt"
 DIALECT: Final = "tfyard.dev/dialect"
 SERVICES: Final = "tfyard.dev/services"
 EVALUATOR_GRACE: Final = "tfyard.dev/evaluator-grace"
+CODE: Final = "tfyard.dev/code"
+"""The hash of the code that `tfyard submit` sent for it; as a label, on the ConfigMap with the code."""
+CODE_CLAIM: Final = "tfyard.dev/code-claim"
+"""A label of pods that must all be on the node where their claim is."""
 
 # What gang schedulers and queues know a pod's group by.
 QUEUE_NAME: Final = "kueue.x-k8s.io/queue-name"

@@ -258,6 +258,7 @@ class Claim(Object, frozen=True):
 
 
 class StorageClass(Object, frozen=True, rename="camel"):
+    provisioner: str = ""
     volume_binding_mode: str = "Immediate"
 
     @property

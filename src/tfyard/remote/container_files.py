@@ -42,10 +42,12 @@ if [ ! -d "$1" ]; then
   printf 'F\\n'; stat -L -c %s -- "$1"; printf '\\0e\\0'; exit 0
 fi
 {ENTER}
-printf 'd\\0'; find . -type d -print0
-printf 'o\\0'; find . ! -type d ! -type f ! -type l -print0
-find . -type f -exec sh -c 'printf "f\\n"; stat -c %s -- "$@"; printf "\\0"; printf "%s\\0" "$@"' sh {{}} +
-find . -type l -exec sh -c 'for f do printf "l\\n"; readlink -- "$f"; printf "\\0%s\\0" "$f"; done' sh {{}} +
+set --  # lost+found at the top of a disk belongs to root, and is not missed
+[ ! -e lost+found ] || [ -r lost+found ] || set -- -path ./lost+found -prune -o
+printf 'd\\0'; find . "$@" -type d -print0
+printf 'o\\0'; find . "$@" ! -type d ! -type f ! -type l -print0
+find . "$@" -type f -exec sh -c 'printf "f\\n"; stat -c %s -- "$@"; printf "\\0"; printf "%s\\0" "$@"' sh {{}} +
+find . "$@" -type l -exec sh -c 'for f do printf "l\\n"; readlink -- "$f"; printf "\\0%s\\0" "$f"; done' sh {{}} +
 printf 'e\\0'
 """
 STATES = f"""command -v sha256sum >/dev/null || {{ echo 'sha256sum is not there' >&2; exit 127; }}

@@ -12,6 +12,7 @@ from tfyard.file_trees import Copied, Landing, Progress, Tree, shown
 
 from .container_files import FOLDER, GONE, UNREADABLE, ContainerFiles, Failed
 from .copy_state import MOST_CHANGES, CopyState
+from .job_paths import OTHER_USER
 from .tar_stream import CHUNK, Archive
 
 
@@ -59,7 +60,7 @@ class Fetching(CopyState):
                 self.note([name], "removed while it was copied")
                 self.done.add(name)
             elif state in (UNREADABLE, FOLDER):
-                self.problem(f"{shown(name)} may not be read")
+                self.problem(f"{shown(name)} may not be read; {OTHER_USER}")
             elif await asyncio.to_thread(landing.has, name, state):
                 self.same(name, landing.tree.files[name])
             else:

@@ -79,6 +79,8 @@ class Helper(Struct, frozen=True, kw_only=True):
     memory: str = "256Mi"
     like: Manifest = {}
     """The pod template whose user, pull secrets and tolerations it takes."""
+    user: int | None = None
+    """Instead of the template's."""
 
 
 @asynccontextmanager
@@ -110,7 +112,7 @@ def manifest(helper: Helper, name: str) -> Manifest:
         "terminationGracePeriodSeconds": 1,
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
-        "securityContext": _pod_security(helper.like),
+        "securityContext": _pod_security(helper),
         "containers": [_container(helper, volumes)],
         "volumes": [
             {"name": volume, "persistentVolumeClaim": {"claimName": claim}}
@@ -157,10 +159,11 @@ def _container(helper: Helper, volumes: dict[str, str]) -> Manifest:
     }
 
 
-def _pod_security(like: Manifest) -> Manifest:
-    """As the user of the job's pods, whose files these are. Root only if the job says so itself."""
-    said = {**(_spec(like).get("securityContext") or {})}
-    said |= tensorflow_container(like).get("securityContext") or {}
+def _pod_security(helper: Helper) -> Manifest:
+    """As the user of the job's pods, whose files these are. Root only if somebody says so."""
+    said = {**(_spec(helper.like).get("securityContext") or {})}
+    said |= tensorflow_container(helper.like).get("securityContext") or {}
+    said |= {} if helper.user is None else {"runAsUser": helper.user}
     user = {key: said[key] for key in OF_USER if said.get(key) is not None}
     if "runAsUser" not in user:
         user = {"runAsUser": USER, "runAsGroup": USER, "fsGroup": USER, **user}

@@ -26,6 +26,8 @@ SHARED = {"ReadWriteMany", "ReadOnlyMany"}
 LONGEST_COPY = 6 * 3600
 """Seconds; a copy that takes longer goes on in another pod."""
 
+OTHER_USER = "--helper-user UID copies as another user, such as 0"
+
 Say = Callable[[str], None]
 _PODS, _CLAIM = Kind(Pod), msgspec.json.Decoder(Claim)
 
@@ -35,6 +37,8 @@ class Options(Struct, frozen=True, kw_only=True):
     """Whose path it is; default: the first that has it on a claim, else the first that runs."""
     image: str = DEFAULT_IMAGE
     """Of the helper pod."""
+    user: int | None = None
+    """Of the helper pod; default: that of the job's pods, if it names one."""
     into: bool = False
     """What is copied gets its own name in the destination, which is a folder."""
 
@@ -74,9 +78,15 @@ async def opened(client: Client, place: JobPath, say: Say) -> AsyncIterator[Cont
         node=await _node(client, found, needed, pods),
         deadline=LONGEST_COPY,
         like=role.template,
+        user=place.options.user,
     )
     async with helper_pods.running(client, helper, say) as pod:
-        yield ContainerFiles(client, Where(found.namespace, pod, helper_pods.CONTAINER))
+        try:
+            yield ContainerFiles(client, Where(found.namespace, pod, helper_pods.CONTAINER))
+        except CopyError as problem:
+            if "ermission denied" in str(problem):
+                raise CopyError(f"{problem}; {OTHER_USER}") from None
+            raise
 
 
 def claims(template: Manifest, path: str, *, read_only: bool) -> tuple[Mount, ...]:
@@ -101,8 +111,7 @@ def _in_task(job: Job, place: JobPath, pods: dict[str, Pod]) -> Where:
     try:
         found = tasks.place(place.found, pods, (running or names)[0])
     except NotRunning as problem:
-        kept = mounts.kept(job) or "; it has no claim"
-        raise CopyError(f"{place.path} is on no claim, and {problem}. What is kept{kept}") from None
+        raise CopyError(f"{place.path} is on no claim, and {problem}{mounts.kept(job)}") from None
     return Where(found.namespace, found.pod, found.container)
 
 

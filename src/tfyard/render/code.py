@@ -5,18 +5,15 @@ program. Anything else is packed, and unpacked by an init container with the ima
 """
 
 import base64
-import io
 import re
-import struct
-import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
 from tfyard.errors import Invalid
 from tfyard.model import Code, Job, Manifest, Problem
 
-from . import podspec, scripts
+from . import archive, packages, podspec, scripts
 from .objects import RenderedObject
 from .options import CodeFile, RenderOptions
 
@@ -26,6 +23,8 @@ MAX_UNPACKED, MAX_FILES = 4 << 30, 100_000
 """Bytes and files of an archive that is fetched."""
 VOLUME = "tfyard-code"
 ARCHIVE = "code.tar.gz"
+ON_CLAIM = "tfyard-code"
+"""The folder of a claim that has a folder for each code, named by its hash."""
 _SOURCE_AT = "/tfyard-code"
 _FETCH = "fetch.py"
 _KEY = re.compile(r"[-._a-zA-Z0-9]{1,253}")
@@ -39,9 +38,9 @@ def add(job: Job, options: RenderOptions) -> tuple[Job, list[RenderedObject]]:
     if code.kind == "folder":
         return _add_folder(job, code, options.code_files)
     if code.kind == "git":
-        return _each_template(job, lambda template: _cloned(template, code, options.git_image)), []
+        return with_packages(job, code, lambda template: _cloned(template, code, options.git_image)), []
     script = {**_config_map(job), "data": {_FETCH: scripts.read(_FETCH)}}
-    job = _each_template(job, lambda template: _fetched(template, code, script["metadata"]["name"]))
+    job = with_packages(job, code, lambda template: _fetched(template, code, script["metadata"]["name"]))
     return job, [
         RenderedObject(script, f"The script that fetches `code: {code.source}` before the training.")
     ]
@@ -52,27 +51,80 @@ def _config_map(job: Job) -> Manifest:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
 
 
-def _each_template(job: Job, change: podspec.Change) -> Job:
+def with_packages(job: Job, code: Code, change: podspec.Change) -> Job:
+    """Each pod template with its code, by `change`, and then with what the code requires."""
+    mount: Manifest = {"name": VOLUME, "mountPath": code.at}
+
+    def both(template: Manifest) -> Manifest:
+        if code.requirements:
+            template = packages.add(template, code, mount, packages.in_pod())
+        return change(template)
+
+    return each_template(job, both)
+
+
+def each_template(job: Job, change: podspec.Change) -> Job:
     roles = tuple(replace(role, template=change(role.template)) for role in job.roles)
     return replace(job, roles=roles)
 
 
 def _add_folder(job: Job, code: Code, files: Sequence[CodeFile]) -> tuple[Job, list[RenderedObject]]:
-    head = _config_map(job)
-    name = head["metadata"]["name"]
+    config_map = config_map_with(files, _config_map(job))
+    if (size := size_of(config_map)) > MAX_CONFIG_MAP:
+        raise Invalid([_too_large(size, files)])
+    comment = f"The files of `code: {code.source}`."
+    if "binaryData" in config_map:
+        why = "subfolders and binary files cannot be keys of a ConfigMap"
+        comment = f"The {len(files)} files of `code: {code.source}`, as one archive: {why}."
+    return in_config_map(job, code, config_map), [RenderedObject(config_map, comment)]
+
+
+def config_map_with(files: Sequence[CodeFile], head: Manifest, limit: int = MAX_CONFIG_MAP) -> Manifest:
+    """`head` with the files as they are, if they can be keys and are not more than `limit` bytes, else packed."""
     files = sorted(files, key=lambda file: file.path)
     texts = _flat_texts(files)
-    if texts is not None and sum(len(file.data) + len(file.path) for file in files) <= MAX_CONFIG_MAP:
-        config_map = RenderedObject({**head, "data": texts}, f"The files of `code: {code.source}`.")
-        return _each_template(job, lambda template: _mounted(template, code, name)), [config_map]
-    archive = pack(files)
-    if len(archive) + len(ARCHIVE) > MAX_CONFIG_MAP:
-        raise Invalid([_too_large(len(archive), files)])
-    packed = {ARCHIVE: base64.b64encode(archive).decode()}
-    why = "subfolders and binary files cannot be keys of a ConfigMap"
-    comment = f"The {len(files)} files of `code: {code.source}`, as one archive: {why}."
-    job = _each_template(job, lambda template: _unpacked(template, code, name))
-    return job, [RenderedObject({**head, "binaryData": packed}, comment)]
+    if texts is not None and sum(len(file.data) + len(file.path) for file in files) <= limit:
+        return {**head, "data": texts}
+    return {**head, "binaryData": {ARCHIVE: base64.b64encode(pack(files)).decode()}}
+
+
+def in_config_map(job: Job, code: Code, config_map: Manifest) -> Job:
+    """The job whose pods have the code from a ConfigMap that `config_map_with` made."""
+    place: Callable[[Manifest, Code, str], Manifest] = _unpacked if "binaryData" in config_map else _mounted
+    name = config_map["metadata"]["name"]
+    return with_packages(job, code, lambda template: place(template, code, name))
+
+
+def on_claim(job: Job, code: Code, place: tuple[str, str], requirements: bytes) -> Job:
+    """The job whose pods mount code on a claim, read-only. `place`: the claim, and the hash of the code."""
+    claim, digest = place
+    volume: Manifest = {"name": VOLUME, "persistentVolumeClaim": {"claimName": claim}}
+    where = f"{ON_CLAIM}/{digest}"
+    mount: Manifest = {"name": VOLUME, "mountPath": code.at, "subPath": where, "readOnly": True}
+
+    def change(template: Manifest) -> Manifest:
+        template = podspec.add_volume(template, volume, mount)
+        if not code.requirements:
+            return template
+        return packages.add(template, code, mount, packages.on_claim(volume, requirements, template))
+
+    return each_template(job, change)
+
+
+def files_of(config_map: Manifest) -> list[CodeFile]:
+    """What `config_map_with` put into it."""
+    texts = [CodeFile(path, text.encode()) for path, text in (config_map.get("data") or {}).items()]
+    packed = (config_map.get("binaryData") or {}).get(ARCHIVE)
+    return texts + (archive.unpack(base64.b64decode(packed)) if packed else [])
+
+
+def size_of(config_map: Manifest) -> int:
+    """As Kubernetes counts it: keys and values, decoded."""
+    texts = config_map.get("data") or {}
+    packed = config_map.get("binaryData") or {}
+    return sum(len(key) + len(text.encode()) for key, text in texts.items()) + sum(
+        len(key) + len(base64.b64decode(text)) for key, text in packed.items()
+    )
 
 
 def _flat_texts(files: Sequence[CodeFile]) -> dict[str, str] | None:
@@ -96,27 +148,18 @@ def _text(data: bytes) -> str | None:
 
 
 def pack(files: Sequence[CodeFile]) -> bytes:
-    """Byte-stable: no times, no owners, and our own gzip header, because Python's differs by version."""
-    import tarfile  # only if the files are not a handful of texts
-
-    plain = io.BytesIO()
-    with tarfile.open(fileobj=plain, mode="w", format=tarfile.PAX_FORMAT) as archive:
-        for file in files:
-            entry = tarfile.TarInfo(file.path)
-            entry.size, entry.mode = len(file.data), 0o755 if file.executable else 0o644
-            archive.addfile(entry, io.BytesIO(file.data))
-    data = plain.getvalue()
-    deflate = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS)
-    body = deflate.compress(data) + deflate.flush()
-    end = struct.pack("<LL", zlib.crc32(data), len(data) & 0xFFFFFFFF)
-    return b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x02\xff" + body + end
+    members = (archive.Member(file.path, len(file.data), file.executable, (file.data,)) for file in files)
+    return b"".join(archive.gzip(archive.tar(members)))
 
 
 def _too_large(size: int, files: Sequence[CodeFile]) -> Problem:
     largest = sorted(files, key=lambda file: -len(file.data))[:3]
     names = ", ".join(f"{file.path} ({len(file.data):,} bytes)" for file in largest)
     text = f"the folder has {size:,} bytes when packed, and a ConfigMap holds {MAX_CONFIG_MAP:,}"
-    fix = f"move data from it to a volume, or use a git or http(s) address; the largest files: {names}"
+    fix = (
+        "leave data out by .gitignore or .tfyardignore, send the job with `tfyard submit`,"
+        f" or use a git or http(s) address; the largest files: {names}"
+    )
     return Problem(("code",), text, fix)
 
 
@@ -126,13 +169,13 @@ def _mounted(template: Manifest, code: Code, name: str) -> Manifest:
 
 
 def _unpacked(template: Manifest, code: Code, name: str) -> Manifest:
-    command = [*_python("-c", scripts.read("unpack.py")), f"{_SOURCE_AT}/{ARCHIVE}", code.at]
+    command = [*podspec.python("-c", scripts.read("unpack.py")), f"{_SOURCE_AT}/{ARCHIVE}", code.at]
     return _by_init_container(template, code, name, command)
 
 
 def _fetched(template: Manifest, code: Code, name: str) -> Manifest:
     limits = [str(MAX_UNPACKED), str(MAX_FILES)]
-    command = [*_python(f"{_SOURCE_AT}/{_FETCH}"), code.source, code.at, *limits]
+    command = [*podspec.python(f"{_SOURCE_AT}/{_FETCH}"), code.source, code.at, *limits]
     return _by_init_container(template, code, name, command)
 
 
@@ -157,9 +200,3 @@ def _cloned(template: Manifest, code: Code, image: str) -> Manifest:
 def _with_directory(template: Manifest, code: Code) -> Manifest:
     volume = {"name": VOLUME, "emptyDir": {}}
     return podspec.add_volume(template, volume, {"name": VOLUME, "mountPath": code.at})
-
-
-def _python(*words: str) -> list[str]:
-    """`python3`, or `python` if an image only has that."""
-    line = 'exec "$(command -v python3 || command -v python)" "$@"'
-    return ["/bin/sh", "-c", line, "python", *words]

@@ -61,6 +61,12 @@ def init_container(name: str, template: Manifest, command: list[str], mounts: li
     }
 
 
+def python(*words: str) -> list[str]:
+    """The command `python3`, or `python` if an image only has that."""
+    line = 'exec "$(command -v python3 || command -v python)" "$@"'
+    return ["/bin/sh", "-c", line, "python", *words]
+
+
 def command_of(role: Role) -> list[str]:
     """What the role runs, in full; empty if the image's own entrypoint runs."""
     container = tensorflow_container(role.template)

@@ -39,16 +39,17 @@ def add(job: Job) -> tuple[Job, list[RenderedObject]]:
     return replace(job, roles=roles, tf1=False), [RenderedObject(manifest, comment)]
 
 
-def with_folder(template: Manifest, folder: str, others: str = "") -> Manifest:
-    """The template or pod whose PYTHONPATH begins with this folder. `others`: what follows if it sets none."""
+def with_folder(template: Manifest, folder: str, others: str = "", keep: str = _OTHERS) -> Manifest:
+    """The template or pod whose PYTHONPATH begins with this folder. `others`: what follows if it sets none;
+    `keep`: the variable for what it sets."""
     alone = {"name": VARIABLE, "value": escape(":".join(filter(None, (folder, others))))}
-    joined = {"name": VARIABLE, "value": f"{escape(folder)}:$({_OTHERS})"}
+    joined = {"name": VARIABLE, "value": f"{escape(folder)}:$({keep})"}
 
     def change(container: Manifest) -> Manifest:
         entries = container.get("env") or []
         if all(entry["name"] != VARIABLE for entry in entries):
             return podspec.append(container, "env", [alone])
-        pairs = [[{**e, "name": _OTHERS}, joined] if e["name"] == VARIABLE else [e] for e in entries]
+        pairs = [[{**e, "name": keep}, joined] if e["name"] == VARIABLE else [e] for e in entries]
         return {**container, "env": [entry for pair in pairs for entry in pair]}
 
     return podspec.change_container(template, change)

@@ -29,6 +29,7 @@ def dump(job: Job) -> tuple[Words, list[str]]:
         head["namespace"] = job.namespace
     if job.code is not None:
         head["code"] = _code(job.code)
+        head |= {"requirements": job.code.requirements} if job.code.requirements else {}
     if job.tf1:
         head["tf1"] = True
     words = head | {key: value for key, value in shared.items() if value != {}}
@@ -129,11 +130,13 @@ def _board_volumes(job: Job, board: TensorBoard) -> Words:
 
 
 def _code(code: Code) -> Words | str:
-    key = {"folder": "path", "git": "git", "http": "url"}[code.kind]
+    key = {"folder": "from", "git": "git", "http": "url"}[code.kind]
+    if key == "from" and split_address(code.source)[0] != code.kind:
+        key = "path"  # a folder whose name looks like an address
     words = {key: code.source} | ({"ref": code.ref} if code.ref else {})
     words |= {"at": code.at} if code.at != Code(kind="folder", source="").at else {}
-    is_short = set(words) == {"path"} and split_address(code.source).path == code.source
-    return code.source if is_short else words
+    words |= {"claim": code.claim} if code.claim else {}
+    return code.source if set(words) == {"from"} else words
 
 
 def _lost(job: Job, words: Words, roles: dict[str, Words]) -> list[str]:

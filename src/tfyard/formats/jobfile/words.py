@@ -152,14 +152,25 @@ class EvaluatorWords(RoleWords, frozen=True, rename="camel"):
     ] = None
 
 
-class CodeWords(Struct, frozen=True):
+class CodeWords(Struct, frozen=True, rename={"from_": "from"}):
     """The source of the program."""
 
-    path: Annotated[str | None, Meta(description="A folder, relative to the job file.")] = None
+    from_: Annotated[
+        str | None,
+        Meta(description="A folder relative to the job file, a git URL, or the http(s) URL of an archive."),
+    ] = None
+    path: Annotated[str | None, Meta(description="The older word for `from` with a folder.")] = None
     git: Annotated[str | None, Meta(description="URL of a git repository.")] = None
     url: Annotated[str | None, Meta(description="URL of a .zip or .tar.gz archive.")] = None
     ref: Annotated[str, Meta(description="Branch, tag or commit of the git repository.")] = ""
     at: Annotated[str, Meta(description="Path of the code in the container.")] = "/code"
+    claim: Annotated[
+        str | None,
+        Meta(
+            description="PersistentVolumeClaim to which `tfyard submit` sends the folder; default: none if it"
+            " is small, else tfyard-code, which is created."
+        ),
+    ] = None
 
 
 class BoardWords(Struct, frozen=True, rename="camel"):
@@ -219,6 +230,13 @@ class JobFile(PodWords, frozen=True, rename="camel", kw_only=True):
         Meta(
             description="The program: a folder relative to this file, a git URL, or the http(s) URL of an archive."
             " Without it, the code is in the image."
+        ),
+    ] = None
+    requirements: Annotated[
+        str | None,
+        Meta(
+            description="A file of the code, such as requirements.txt: pip installs the packages that it lists"
+            " before the training starts. On this machine, the active environment is used as it is."
         ),
     ] = None
     tf1: Annotated[

@@ -1,0 +1,185 @@
+"""Code on a claim: which claim, which code is there by its annotations, and what that means for the job's pods."""
+
+import re
+from datetime import UTC, datetime, timedelta
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tfyard import code_folder
+from tfyard.errors import Usage
+from tfyard.kube import Access, Forbidden, NotFound, requests
+from tfyard.kube.sync import SyncClient
+from tfyard.model import Code, Job, Manifest
+from tfyard.model import names as label
+from tfyard.render import code as rendering
+
+from . import jobs, storage
+from .code_plan import CodeOptions, Plan
+
+CLAIM = "tfyard-code"
+"""The claim of a namespace, where the job file names none."""
+KEPT = timedelta(days=1)
+"""How long code stays that no job refers to."""
+SENT = "code.tfyard.dev/"
+"""Begins the annotations of a claim that say which code is on it."""
+
+_REQUIRED, _NODE = "requiredDuringSchedulingIgnoredDuringExecution", "kubernetes.io/hostname"
+_HASH = re.compile(r"[0-9a-f]{32}")
+
+
+class Sent(Struct, frozen=True):
+    """Code on a claim, as an annotation of the claim says it."""
+
+    at: datetime
+    files: int
+    size: int
+
+
+def plan(client: SyncClient, read: Plan, code: Code, options: CodeOptions) -> Plan:
+    """`read`: with what the folder says."""
+    namespace, name = read.job.namespace, code.claim or CLAIM
+    present = _find(client, namespace, name)
+    claim = present or _new(client, read.job, code, options)
+    if "ReadWriteOncePod" in (claim["spec"].get("accessModes") or []):
+        raise Usage(f"code: only one pod can mount the claim {name} (ReadWriteOncePod); name another one")
+    job = rendering.on_claim(read.job, code, (name, read.hash), _requirements(read, code))
+    sent, is_shared = sent_to(claim), storage.can_share(claim)
+    return replace(
+        read,
+        job=job if is_shared else _together(job, name),
+        kind="claim",
+        holder=name,
+        is_present=read.hash in sent,
+        objects=() if present else (claim,),
+        notes=(*([] if present else [_told(claim)]), *([] if is_shared else [_ONE_NODE.format(name)])),
+        outdated=_outdated(client, namespace, sent, read.hash),
+        node="" if is_shared or not present else _node_of(client, namespace, name),
+        helper_image=options.helper_image,
+    )
+
+
+def note_sent(access: Access, plan: Plan) -> None:
+    """On the claim, so that the next submission knows without looking into it."""
+    deleted = () if plan.is_present else plan.outdated  # by the upload
+    sent: dict[str, str | None] = dict.fromkeys((f"{SENT}{old}" for old in deleted), None)
+    sent[f"{SENT}{plan.hash}"] = msgspec.json.encode(Sent(_now(), plan.files, plan.size)).decode()
+    path = storage.CLAIMS.path(plan.job.namespace, plan.holder)
+    with SyncClient(access) as client:
+        try:
+            client.send(requests.patch(path, {"metadata": {"annotations": sent}}))
+        except Forbidden:
+            return  # it is sent again the next time
+
+
+def used(client: SyncClient, namespace: str) -> set[str]:
+    """Hashes of code that TFJobs refer to."""
+    found = jobs.manifests(client, jobs.Scope(namespace))
+    annotations = [each.manifest["metadata"].get("annotations") or {} for each in found]
+    return {str(each[label.CODE]) for each in annotations if label.CODE in each}
+
+
+_ONE_NODE = (
+    "code: the claim {} can be used by one node at a time (ReadWriteOnce), so all tasks run on one node;"
+    " `code: {{from: ., claim: NAME}}` names a claim that is ReadWriteMany"
+)
+
+
+def _told(claim: Manifest) -> str:
+    spec = claim["spec"]
+    chosen = spec.get("storageClassName")
+    of = f"of the storage class {chosen}" if chosen else "of the default storage class"
+    amount = spec["resources"]["requests"]["storage"]
+    return f"code: the claim {claim['metadata']['name']} is created: {amount}, {spec['accessModes'][0]}, {of}"
+
+
+def _find(client: SyncClient, namespace: str, name: str) -> Manifest | None:
+    try:
+        found: Manifest = client.send(requests.get(storage.CLAIMS.path(namespace, name)))
+    except NotFound:
+        return None
+    return found
+
+
+def _new(client: SyncClient, job: Job, code: Code, options: CodeOptions) -> Manifest:
+    """One that is created with the job, or ours."""
+    if not code.claim:
+        return storage.new_claim(client, job.namespace, CLAIM, options.claim_size)
+    with_job = [each for each in job.objects if each["metadata"]["name"] == code.claim]
+    if not with_job:
+        fix = "create it, or leave `claim` out: then tfyard creates one"
+        raise Usage(f"code: there is no claim {code.claim} in the namespace {job.namespace}; {fix}")
+    return with_job[0]
+
+
+def _requirements(read: Plan, code: Code) -> bytes:
+    """What the file says, if one is named."""
+    files = read.folder.files if read.folder else ()
+    found = [file for file in files if file.path == code.requirements.removeprefix("./")]
+    if code.requirements and not found:
+        raise Usage(f"requirements: {code.requirements} is not among the files of the code")
+    return b"".join(part for file in found for part in code_folder.contents(file))
+
+
+def _together(job: Job, claim: str) -> Job:
+    """All pods that mount the claim on one node."""
+    if job.size > 1 and any(_is_spread(role.template) for role in job.roles):
+        text = f"the claim {claim} can be used by one node at a time, and `spread: require` asks for several"
+        raise Usage(f"code: {text}; name a claim that is ReadWriteMany, or remove `spread`")
+    mark = {label.CODE_CLAIM: claim}
+    term = {"labelSelector": {"matchLabels": mark}, "topologyKey": _NODE}
+
+    def change(template: Manifest) -> Manifest:
+        metadata, spec = template.get("metadata") or {}, template["spec"]
+        affinity = spec.get("affinity") or {}
+        near = affinity.get("podAffinity") or {}
+        near = {**near, _REQUIRED: [*(near.get(_REQUIRED) or []), term]}
+        return {
+            **template,
+            "metadata": {**metadata, "labels": {**(metadata.get("labels") or {}), **mark}},
+            "spec": {**spec, "affinity": {**affinity, "podAffinity": near}},
+        }
+
+    return rendering.each_template(job, change)
+
+
+def _is_spread(template: Manifest) -> bool:
+    apart = (template["spec"].get("affinity") or {}).get("podAntiAffinity") or {}
+    return any(term.get("topologyKey") == _NODE for term in apart.get(_REQUIRED) or [])
+
+
+def sent_to(claim: Manifest) -> dict[str, Sent]:
+    """By hash. An annotation that we did not write says nothing."""
+    found = {}
+    for key, text in (claim["metadata"].get("annotations") or {}).items():
+        digest = key.removeprefix(SENT)
+        if digest != key and _HASH.fullmatch(digest):
+            try:
+                found[digest] = msgspec.json.decode(text, type=Sent)
+            except msgspec.MsgspecError:
+                continue
+    return found
+
+
+def _outdated(client: SyncClient, namespace: str, sent: dict[str, Sent], wanted: str) -> tuple[str, ...]:
+    old = old_of(sent) - {wanted}
+    return tuple(sorted(old - used(client, namespace))) if old else ()
+
+
+def old_of(sent: dict[str, Sent]) -> set[str]:
+    return {each for each, about in sent.items() if _now() - about.at > KEPT}
+
+
+def _node_of(client: SyncClient, namespace: str, claim: str) -> str:
+    """Where a pod that mounts the claim runs; empty: none does."""
+    for pod in client.send(requests.get(requests.PODS.path(namespace)))["items"]:
+        volumes = pod["spec"].get("volumes") or []
+        claims = [(each.get("persistentVolumeClaim") or {}).get("claimName") for each in volumes]
+        if claim in claims and (pod.get("status") or {}).get("phase") in ("Pending", "Running"):
+            return str(pod["spec"].get("nodeName") or "")
+    return ""
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

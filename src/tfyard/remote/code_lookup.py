@@ -1,0 +1,151 @@
+"""Where the code of a job in the cluster is, what it consists of, and how to get it back."""
+
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path, PurePosixPath
+from typing import Literal
+
+from msgspec import Struct
+
+from tfyard.errors import TfyardError, Usage
+from tfyard.kube import Access, NotFound, requests
+from tfyard.kube.sync import SyncClient
+from tfyard.model import Manifest, tensorflow_container
+from tfyard.model import names as label
+from tfyard.overview import table
+from tfyard.overview.wording import size
+from tfyard.render import CodeFile
+from tfyard.render.code import VOLUME, files_of
+
+from .jobs import Found
+
+
+class Place(Struct, frozen=True, kw_only=True):
+    kind: Literal["config-map", "claim", "fetched", "image"]
+    name: str = ""
+    """Of the ConfigMap or the claim, or the address that each task fetches it from."""
+    hash: str = ""
+    at: str = ""
+    """Its path in the tasks."""
+    sub_path: str = ""
+    """On the claim."""
+
+    def __str__(self) -> str:
+        match self.kind:
+            case "config-map":
+                return f"the ConfigMap {self.name}"
+            case "claim":
+                return f"the claim {self.name}, folder {self.sub_path}"
+            case "fetched":
+                return f"{self.name}, from where each task fetches it"
+        return "the image"
+
+
+class Listed(Struct, frozen=True):
+    path: str
+    size: int
+
+
+def place(found: Found) -> Place:
+    """As the pods of its first role have it; also of a job that was rendered."""
+    annotations = found.manifest["metadata"].get("annotations") or {}
+    roles: dict[str, Manifest] = (found.manifest.get("spec") or {}).get("tfReplicaSpecs") or {}
+    templates = [each.get("template") or {} for each in roles.values()]
+    template: Manifest = next((each for each in templates if _mount(each)), {})
+    volumes = {each["name"]: each for each in (template.get("spec") or {}).get("volumes") or []}
+    mount = _mount(template)
+    at, digest = str(mount.get("mountPath") or ""), str(annotations.get(label.CODE) or "")
+    if claim := (volumes.get(VOLUME) or {}).get("persistentVolumeClaim"):
+        sub_path = str(mount.get("subPath") or "")
+        return Place(kind="claim", name=claim["claimName"], hash=digest, at=at, sub_path=sub_path)
+    for volume in (volumes.get(f"{VOLUME}-source") or {}, volumes.get(VOLUME) or {}):
+        if config_map := volume.get("configMap"):
+            address = _address(template)
+            kind: Literal["fetched", "config-map"] = "fetched" if address else "config-map"
+            return Place(kind=kind, name=address or config_map["name"], hash=digest, at=at)
+    return Place(kind="fetched", name=_address(template), at=at) if mount else Place(kind="image")
+
+
+def files(client: SyncClient, found: Found, where: Place) -> list[CodeFile]:
+    """Of code in a ConfigMap."""
+    try:
+        config_map = client.send(requests.get(requests.CONFIG_MAPS.path(found.namespace, where.name)))
+    except NotFound:
+        raise TfyardError(f"the code of {found.name} is gone: there is no ConfigMap {where.name}") from None
+    return files_of(config_map)
+
+
+def listed(client: SyncClient, found: Found, where: Place) -> list[Listed]:
+    """Of code that is not on a claim, which only a pod can look into."""
+    if where.kind != "config-map":
+        return []
+    return [Listed(file.path, len(file.data)) for file in files(client, found, where)]
+
+
+def lines(where: Place, found: Sequence[Listed]) -> list[str]:
+    """For `describe --code`."""
+    told = [f"Code:   in {where}"]
+    told += [f"At:     {where.at} in each task"] if where.at else []
+    told += [f"Hash:   {where.hash}"] if where.hash else []
+    if not found:
+        return told
+    told += [f"Files:  {len(found)}, {size(sum(each.size for each in found))}", ""]
+    rows = [(size(each.size), each.path) for each in found]
+    return told + [f"  {line}" for line in table.lines([("SIZE", "FILE"), *rows])]
+
+
+def copy(access: Access, found: Found, to: Path) -> None:
+    """Of code in a ConfigMap."""
+    with SyncClient(access) as client:
+        write(files(client, found, place(found)), to)
+
+
+def write(files: Sequence[CodeFile], to: Path) -> None:
+    """All or nothing: a file that is there with other content is not overwritten."""
+    targets = {to / _inside(file.path): file for file in files}
+    taken = [path for path, file in targets.items() if _is_other(path, file.data)]
+    if taken:
+        more = f" and {len(taken) - 3} more" if len(taken) > 3 else ""
+        names = ", ".join(map(str, taken[:3]))
+        raise Usage(f"{names}{more}: there already, with other content; give an empty folder")
+    for path, file in targets.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(file.data)
+        path.chmod(0o755 if file.executable else 0o644)
+
+
+def require(where: Place, job: str) -> None:
+    """That somebody has kept the code."""
+    if where.kind == "image":
+        raise Usage(
+            f"{job} has its code in its image: `tfyard cp {job}:/PATH DIR` copies from a running task"
+        )
+    if where.kind == "fetched":
+        raise Usage(f"each task of {job} fetches its code from {where.name}")
+
+
+def _mount(template: Manifest) -> Manifest:
+    mounts: Iterable[Manifest] = tensorflow_container(template).get("volumeMounts") or []
+    return next((each for each in mounts if each.get("name") == VOLUME), {})
+
+
+def _address(template: Manifest) -> str:
+    """What an init container of ours fetches; empty if it unpacks what came with the job."""
+    for each in template["spec"].get("initContainers") or []:
+        words = each.get("command") or []
+        if each.get("name") == VOLUME and "git" in words:
+            return str(words[words.index("git") + 1])
+        if each.get("name") == VOLUME and any(word.endswith("/fetch.py") for word in words):
+            return str(next(word for word in words if word.startswith(("http://", "https://"))))
+    return ""
+
+
+def _inside(path: str) -> PurePosixPath:
+    found = PurePosixPath(path)
+    if found.is_absolute() or ".." in found.parts:
+        raise TfyardError(f"the code has a file {path!r}, which would be outside of the folder")
+    return found
+
+
+def _is_other(path: Path, data: bytes) -> bool:
+    return os.path.lexists(path) and not (path.is_file() and path.read_bytes() == data)

@@ -1,0 +1,55 @@
+"""What is planned for the code of a job that is to be submitted, as a value."""
+
+from collections.abc import Callable
+from typing import Literal
+
+from msgspec import Struct
+
+from tfyard.code_folder import CodeFolder
+from tfyard.model import Job, Manifest
+from tfyard.overview.wording import size
+
+Progress = Callable[[int, int], None]
+"""Bytes of the files that have been sent, and of all."""
+
+
+class CodeOptions(Struct, frozen=True, kw_only=True):
+    helper_image: str = ""
+    claim_size: str = "10Gi"
+
+
+class Plan(Struct, frozen=True, kw_only=True):
+    job: Job
+    """Whose pods get their code, ready to be rendered."""
+    kind: Literal["config-map", "claim", "none"] = "none"
+    hash: str = ""
+    files: int = 0
+    size: int = 0
+    largest: tuple[tuple[str, int], ...] = ()
+    """Five paths, and their bytes."""
+    objects: tuple[Manifest, ...] = ()
+    """To be created before the code is sent; those that exist are not among them."""
+    notes: tuple[str, ...] = ()
+    """What the user should know before it happens."""
+    holder: str = ""
+    """The name of the ConfigMap or the claim."""
+    is_present: bool = False
+    """Nothing needs to be sent."""
+    folder: CodeFolder | None = None
+    sums: tuple[str, ...] = ()
+    outdated: tuple[str, ...] = ()
+    """Hashes of code on the claim that no job refers to."""
+    node: str = ""
+    """Where the claim is attached, if only one node can use it."""
+    helper_image: str = ""
+
+
+def told(plan: Plan) -> list[str]:
+    """What goes where, for people, before it goes."""
+    if plan.kind == "none":
+        return []
+    largest = ", ".join(f"{path} {size(count)}" for path, count in plan.largest)
+    files = f"{plan.files} {'file' if plan.files == 1 else 'files'}, {size(plan.size)}"
+    where = f"the ConfigMap {plan.holder}" if plan.kind == "config-map" else f"the claim {plan.holder}"
+    how = f"is in {where} already, nothing is sent" if plan.is_present else f"goes into {where}"
+    return [f"code: {files} ({largest})", f"code: {plan.hash[:12]} {how}", *plan.notes]

@@ -1,0 +1,55 @@
+"""Files as one archive: byte-stable, and as a stream, so that its size does not matter."""
+
+import struct
+import zlib
+from collections.abc import Iterable, Iterator
+
+from msgspec import Struct
+
+from .options import CodeFile
+
+_BLOCK = 512
+
+
+class Member(Struct, frozen=True):
+    path: str
+    size: int
+    executable: bool
+    data: Iterable[bytes]
+
+
+def tar(members: Iterable[Member]) -> Iterator[bytes]:
+    """No times and no owners. In GNU's format, because busybox knows no other for long names."""
+    import tarfile  # slow to import, and most code is a handful of texts
+
+    for member in members:
+        head = tarfile.TarInfo(member.path)
+        head.size, head.mode = member.size, 0o755 if member.executable else 0o644
+        yield head.tobuf(tarfile.GNU_FORMAT, "utf-8", "surrogateescape")
+        yield from member.data
+        yield bytes(-member.size % _BLOCK)
+    yield bytes(2 * _BLOCK)
+
+
+def gzip(parts: Iterable[bytes], level: int = 9) -> Iterator[bytes]:
+    """With a header of our own, because Python's differs by version."""
+    deflate, check, size = zlib.compressobj(level, zlib.DEFLATED, -zlib.MAX_WBITS), 0, 0
+    yield b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x02\xff"
+    for part in parts:
+        check, size = zlib.crc32(part, check), size + len(part)
+        if packed := deflate.compress(part):
+            yield packed
+    yield deflate.flush() + struct.pack("<LL", check, size & 0xFFFFFFFF)
+
+
+def unpack(packed: bytes) -> list[CodeFile]:
+    """The files of an archive that fits into memory."""
+    import io
+    import tarfile
+
+    found = []
+    with tarfile.open(fileobj=io.BytesIO(packed)) as opened:
+        for entry in opened:
+            if data := opened.extractfile(entry):
+                found.append(CodeFile(entry.name, data.read(), bool(entry.mode & 0o100)))
+    return found

@@ -1,0 +1,28 @@
+# Unpacks code from its standard input, checks it, and only then gives it its name.
+# receive.sh FOLDER HASH NAME_OF_THIS_UPLOAD CHECKSUM_OF_THE_LIST [HASH_TO_DELETE...]
+set -eu
+umask 022
+folder=$1 hash=$2 upload=$3 sum=$4
+shift 4
+mkdir -p "$folder/packages"
+cd "$folder"
+chmod 1777 packages 2>/dev/null || true # tasks may have another user; not ours if it was there before
+# What clients that were killed have left.
+find . -maxdepth 2 -name '*.part' -mtime +0 -exec rm -rf {} + 2>/dev/null || true
+for old; do
+    echo "deleting old code $old" >&2
+    rm -rf "$old" "$old.sums"
+done
+part=$hash.$upload.part
+trap 'rm -rf "$part"' EXIT
+trap 'exit 1' HUP INT TERM
+mkdir "$part"
+tar -xzf - -C "$part"
+cd "$part"
+echo "$sum  sums" | sha256sum -c >/dev/null
+(cd code && sha256sum -c ../sums) >/dev/null
+cd ..
+mv "$part/sums" "$hash.sums"
+mv "$part/code" "$part/$upload"
+[ -d "$hash" ] || mv "$part/$upload" "$hash"
+rm -rf "${hash:?}/$upload" # another upload of the same code was faster by a moment, so ours went into it

@@ -1,0 +1,106 @@
+"""`requirements`: what pods install before the training."""
+
+import subprocess
+import sys
+import zipfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from tfyard.model import Code, Manifest
+from tfyard.render import packages
+
+from .calling import named, tfyard
+
+SCRIPT = Path("src/tfyard/render/scripts/requirements.py").resolve()
+
+
+def wheel(folder: Path, name: str) -> Path:
+    """A package that needs no network."""
+    path = folder / f"{name}-1.0-py3-none-any.whl"
+    info = f"{name}-1.0.dist-info"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr(f"{name}.py", "ANSWER = 42\n")
+        archive.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+        archive.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        archive.writestr(f"{info}/RECORD", "")
+    return path
+
+
+def run(*words: str | Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, SCRIPT, *words]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.processes
+def test_tasks_that_start_together_install_into_one_layer_and_later_ones_find_it(tmp_path: Path) -> None:
+    layers, file = tmp_path / "layers", tmp_path / "requirements.txt"
+    layers.mkdir()
+    file.write_text(f"# ours\n{wheel(tmp_path, 'answers')}\n")
+    with ThreadPoolExecutor() as pool:
+        first = list(pool.map(lambda _: run(file, layers, "one"), range(2)))
+    assert [done.returncode for done in first] == [0, 0], first
+    assert "Successfully installed answers-1.0" in first[0].stdout
+    assert [path.name for path in layers.iterdir()] == ["one"]
+    again = run(file, layers, "one")
+    assert (again.returncode, again.stdout) == (0, "")
+    assert again.stderr == f"the packages of {file} are in {layers}/one already\n"
+    program = (
+        f"import sys; sys.path.insert(0, {str(layers / 'one')!r}); import answers; print(answers.ANSWER)"
+    )
+    assert subprocess.run([sys.executable, "-c", program], capture_output=True).stdout == b"42\n"
+
+
+@pytest.mark.processes
+def test_what_cannot_be_installed_is_said_and_leaves_no_layer(tmp_path: Path) -> None:
+    (tmp_path / "layers").mkdir()
+    file = tmp_path / "requirements.txt"
+    file.write_text("./absent-1.0-py3-none-any.whl\n")
+    done = run(file, tmp_path / "layers", "one")
+    assert done.returncode == 1
+    assert done.stderr.endswith(f"pip could not install the packages of {file} (exit code 1)\n")
+    assert list((tmp_path / "layers").iterdir()) == []
+
+
+def template(**container: object) -> Manifest:
+    return {"spec": {"containers": [{"name": "tensorflow", "image": "x", **container}]}}
+
+
+def test_a_rendered_job_installs_them_after_its_code_has_come(tmp_path: Path) -> None:
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "a.py").write_text("1\n")
+    (tmp_path / "requirements.txt").write_text("tqdm\n")
+    words = "name: a\nimage: x\ncode: .\nrequirements: requirements.txt\nrun: python train.py\n"
+    (tmp_path / "job.yaml").write_text(words + "env: {PYTHONPATH: /mine}\ntf1: true\n")
+    objects = tfyard("render", tmp_path / "job.yaml").objects
+    spec = named(objects, "TFJob", "a")["spec"]["tfReplicaSpecs"]["Worker"]["template"]["spec"]
+    assert [step["name"] for step in spec["initContainers"]] == ["tfyard-code", "tfyard-packages"]
+    command = spec["initContainers"][1]["command"]
+    assert command[-3:] == ["/code/requirements.txt", "/tfyard-packages", "layer"]
+    env = {entry["name"]: entry["value"] for entry in spec["containers"][0]["env"]}
+    assert env == {
+        "TFYARD_OTHER_PACKAGES": "/mine",
+        "TFYARD_PYTHONPATH": "/tfyard-packages/layer:$(TFYARD_OTHER_PACKAGES)",
+        "PYTHONPATH": "/tfyard-tf1:$(TFYARD_PYTHONPATH)",
+    }
+
+
+def test_a_layer_on_a_claim_is_known_by_the_image_and_the_text() -> None:
+    volume = {"name": "tfyard-code", "persistentVolumeClaim": {"claimName": "c"}}
+    layers = {
+        packages.on_claim(volume, text, template(image=image))[1]
+        for text, image in ((b"a", "x"), (b"a", "y"), (b"b", "x"), (b"a", "x"))
+    }
+    assert len(layers) == 3
+    code = Code(kind="folder", source=".", requirements="r.txt")
+    made = packages.add(
+        template(), code, {"name": "tfyard-code"}, packages.on_claim(volume, b"a", template())
+    )
+    (mount,) = made["spec"]["containers"][0]["volumeMounts"]
+    assert mount == {
+        "name": "tfyard-code",
+        "mountPath": "/tfyard-packages",
+        "subPath": "tfyard-code/packages",
+        "readOnly": True,
+    }
