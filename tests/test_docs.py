@@ -128,6 +128,8 @@ def test_every_command_line_of_the_readme_and_of_the_page_on_running_works(story
         words.insert(words.index("--") if "--" in words else len(words), "--dry-run")
     elif words[0] == "install":
         words.append("--dry-run=client")
+    elif words[0] == "submit":
+        words = [*(word for word in words if word != "--follow"), "--dry-run=client"]
     elif words[0] == "doctor":
         words.append("--help")
     command, no_cluster = [sys.executable, "-m", "tfyard", *words], {**os.environ, "HOME": str(story)}
@@ -137,15 +139,16 @@ def test_every_command_line_of_the_readme_and_of_the_page_on_running_works(story
     assert done.stdout
 
 
-TERMINAL = re.findall(
-    r"^\$ (tfyard .*?)(?: > .*)?$",
-    "".join(blocks((DOCS / "terminal.md").read_text(encoding="utf-8"), "console")),
-    re.MULTILINE,
-)
+TERMINAL = [
+    line
+    for page in ("terminal.md", "submit.md")
+    for block in blocks((DOCS / page).read_text(encoding="utf-8"), "console")
+    for line in re.findall(r"^\$ (tfyard .*?)(?: > .*)?$", block, re.MULTILINE)
+]
 
 
 @pytest.mark.parametrize("line", TERMINAL)
-def test_tfyard_understands_every_command_line_of_the_page_on_the_terminal(line: str) -> None:
+def test_tfyard_understands_every_command_line_of_the_pages_on_jobs_of_a_cluster(line: str) -> None:
     """What they print is tested with a cluster, in tests/cli."""
     name, *args = shlex.split(line)[1:]
     command = tfyard.get_command(click.Context(tfyard), name)

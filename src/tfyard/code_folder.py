@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from tfyard.errors import Invalid, TfyardError, Usage
-from tfyard.model import Job, Problem
+from tfyard.model import Code, Job, Problem
 from tfyard.render import CodeFile
 
 if TYPE_CHECKING:
@@ -65,8 +65,8 @@ class CodeFolder(Struct, frozen=True):
 
 
 def find(folder: Path, output: str | None = None) -> CodeFolder:
-    """Its files; Invalid with every link that cannot be followed. `output`: a file that is being written, which
-    must not contain itself."""
+    """Its files; Invalid with every link that cannot be followed. `output`: a file or folder that is written to;
+    it is no code."""
     try:
         if not folder.is_dir():
             raise Usage(f"code: {folder} is not a folder")
@@ -79,11 +79,22 @@ def find(folder: Path, output: str | None = None) -> CodeFolder:
     return CodeFolder(folder, tuple(sorted(walk.files, key=lambda file: file.path)))
 
 
+def of_code(code: Code, base: Path, output: str | None = None) -> CodeFolder:
+    """With what the code requires in it. `base`: the folder of the job file."""
+    folder = find(base / code.source, output)
+    wanted = code.requirements.removeprefix("./")
+    if wanted and all(file.path != wanted for file in folder.files):
+        text = f"{wanted} is not among the files of the code"
+        fix = f"if a rule leaves it out, write !{wanted} into .tfyardignore"
+        raise Invalid([Problem(("requirements",), text, fix)])
+    return folder
+
+
 def read(job: Job, base: Path, output: str | None) -> tuple[CodeFile, ...]:
     """The files of the job's code with their contents, for manifests. `base`: the folder of the job file."""
     if job.code is None or job.code.kind != "folder":
         return ()
-    folder = find(base / job.code.source, output)
+    folder = of_code(job.code, base, output)
     if folder.size > MAX_READ:
         raise Invalid([_too_large(folder)])
     return load(folder)
@@ -186,7 +197,7 @@ class _Walk:
         if entry.is_symlink() and not self._is_followed(path, found, chain):
             return None
         if is_folder:
-            return None if (found / ENVIRONMENT).exists() else found
+            return None if (found / ENVIRONMENT).exists() or self._is_ours(found.stat()) else found
         self._add(path, found)
         return None
 
@@ -201,12 +212,15 @@ class _Walk:
             return True
         return False
 
+    def _is_ours(self, found: os.stat_result) -> bool:
+        return _identity(found) in self._ours
+
     def _object(self, text: str, fix: str) -> None:
         self.problems.append(Problem(("code",), text, fix))
 
     def _add(self, path: str, source: Path) -> None:
         found = source.stat()
-        if (found.st_dev, found.st_ino) not in self._ours:
+        if not self._is_ours(found):
             is_program = bool(found.st_mode & 0o100)
             self.files.append(FolderFile(path, str(source), found.st_size, is_program, _stamp(found)))
 

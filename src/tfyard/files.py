@@ -84,11 +84,11 @@ def has_only_workloads(documents: list[formats.Document]) -> bool:
     return any(kinds.is_known(document.data) for document in documents)
 
 
-def load_workloads(documents: list[formats.Document], name: str) -> "Converted":
-    """The one job of the workloads in a file, to run it here; Invalid with every problem of every document."""
+def load_workloads(documents: list[formats.Document], name: str, *, uses_images: bool) -> "Converted":
+    """The one job of the workloads in a file; Invalid with every problem of every document."""
     from tfyard.formats.workloads.load import load as load_all
 
-    found = load_all(documents, uses_images=False)
+    found = load_all(documents, uses_images=uses_images)
     problems = [problem for one in found for _, problem in one.problems]
     if any(problem.severity == "error" for problem in problems):
         raise Invalid(problems, documents[0], display_name(name))

@@ -52,3 +52,14 @@ def test_a_delete_can_insist_on_the_very_object() -> None:
         "gracePeriodSeconds": 0,
         "propagationPolicy": "Background",
     }
+
+
+def test_a_dry_run_says_so_where_the_server_looks_for_it() -> None:
+    """Of a DELETE with a body, the server ignores the address: the object would be gone."""
+    patched = requests.dry_run(requests.patch("/x", {}, query={"fieldManager": "tfyard"}))
+    assert patched.path == "/x?fieldManager=tfyard&dryRun=All"
+    assert requests.dry_run(requests.create("/x", {})).path == "/x?dryRun=All"
+    deleted = requests.dry_run(requests.delete("/x", uid="u"))
+    assert deleted.path == "/x"
+    assert b'"dryRun":["All"]' in (deleted.body or b"")
+    assert b'"uid":"u"' in (deleted.body or b"")

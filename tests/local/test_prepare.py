@@ -6,7 +6,7 @@ import pytest
 
 from tfyard import formats
 from tfyard.errors import Invalid, Usage
-from tfyard.local import script
+from tfyard.job_input import script
 from tfyard.local.commands import planned
 from tfyard.local.prepare import prepare
 from tfyard.local.settings import Settings
@@ -69,7 +69,7 @@ def test_a_script_or_module_runs_in_the_callers_folder_and_its_saved_job_too(
     assert (process.directory, process.command) == (str(folder), ["python", *program, "--rate", "$(A)$$"])
     assert process.env["B"] == "$$"
     assert [task.name for task in prepared.job.tasks()] == ["ps-0"]
-    words = script.saved_words(settings)
+    words = script.portable_words(settings, folder / "deploy")
     assert (words["name"], words["code"], words["memory"]) == (name, "..", "1Gi")
     (folder / "deploy").mkdir()
     (folder / "deploy" / "job.yaml").write_text(formats.to_yaml(words))
@@ -91,7 +91,7 @@ def test_a_script_elsewhere_is_run_from_here_and_cannot_be_saved(
     (process,) = planned(prepared)
     assert (process.directory, process.command) == (str(folder / "here"), ["python", "../train.py"])
     with pytest.raises(Usage, match="outside of this folder"):
-        script.saved_words(Settings(target="../train.py", save="job.yaml"))
+        script.portable_words(Settings(target="../train.py"), Path.cwd())
 
 
 @pytest.mark.parametrize(

@@ -36,16 +36,16 @@ class _LogsCommand(click.Command):
 class Options(Struct, frozen=True):
     """Of the command, by their names."""
 
-    words: tuple[str, ...]
-    follow: bool
-    tail: int
-    since: str
-    timestamps: str
-    grep: str
-    attempt: str
-    all_attempts: bool
-    prefix: bool
-    output: str
+    words: tuple[str, ...] = ()
+    follow: bool = False
+    tail: int = -1
+    since: str = ""
+    timestamps: str = ""
+    grep: str = ""
+    attempt: str = ""
+    all_attempts: bool = False
+    prefix: bool = True
+    output: str = "text"
 
 
 @click.command("logs", cls=_LogsCommand)
@@ -92,13 +92,14 @@ def command(name: str, **options: Any) -> None:
 
 
 def _logs(found: target.Target, given: Options) -> int:
-    return _of_run(found, given) if isinstance(found, target.LocalRun) else _of_job(found, given)
+    return _of_run(found, given) if isinstance(found, target.LocalRun) else of_job(found, given)
 
 
 # --- of a cluster
 
 
-def _of_job(found: target.ClusterJob, given: Options) -> int:
+def of_job(found: target.ClusterJob, given: Options) -> int:
+    """The exit code: the job's own, if it is followed to its end."""
     from tfyard import formats
 
     job = formats.check(found.found.manifest).job

@@ -3,11 +3,11 @@
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from tfyard.cli import job_input
 from tfyard.errors import TfyardError, Usage
 
 if TYPE_CHECKING:
@@ -16,61 +16,13 @@ if TYPE_CHECKING:
     from tfyard.local.settings import Settings
 
 
-class _Run(click.Command):
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        given = [*args]  # the parser empties its list
-        try:
-            return super().parse_args(ctx, args)
-        except click.NoSuchOption as error:
-            program = _program(given)
-            if not program:
-                raise
-            from shlex import join
-
-            example = join([*program, "--", *_with_value(given, error.option_name)])
-            hint = f"Arguments of the script go after `--`, as in: tfyard run {example}"
-            raise click.UsageError(f"{error.format_message()}\n{hint}", ctx) from None
-
-
-def _program(words: list[str]) -> list[str]:
-    """The script or `-m MODULE` among the words of a command line."""
-    if "-m" in words[:-1]:
-        return words[words.index("-m") :][:2]
-    return [word for word in words if word.endswith(".py")][:1]
-
-
-def _with_value(words: list[str], option: str) -> list[str]:
-    """An option as it was written, and what follows it up to the next."""
-    start = next(index for index, word in enumerate(words) if word.startswith(option))
-    value = takewhile(lambda word: not word.startswith("-") and not word.endswith(".py"), words[start + 1 :])
-    return [words[start], *value]
-
-
-@click.command("run", cls=_Run)
-@click.argument("target", metavar="FILE", required=False)
-@click.argument("args", nargs=-1, type=click.UNPROCESSED)
-@click.option("-m", "--module", metavar="MODULE", help="Run this Python module instead of a FILE.")
+@click.command("run", cls=job_input.JobCommand)
+@job_input.options
 @click.option(
     "--python", metavar="PATH", help="The tasks' Python interpreter; default: the active environment's."
 )
-@click.option("--tf1", is_flag=True, help="The program is written for TensorFlow 1: give it tf.compat.v1.")
-@click.option("--chief", type=click.IntRange(0), help="How many chiefs (0 or 1).")
-@click.option("--worker", type=click.IntRange(0), help="How many workers.")
-@click.option("--ps", type=click.IntRange(0), help="How many parameter servers.")
-@click.option("--evaluator", type=click.IntRange(0), help="How many evaluators.")
-@click.option("--set", "sets", multiple=True, metavar="ROLE=N", help="Set how many tasks a role has.")
-@click.option("--env", multiple=True, metavar="K=V", help="Set a variable for every task.")
-@click.option(
-    "--restart",
-    type=click.Choice(["never", "on-failure", "always", "exit-code"]),
-    help="When a task of the script is restarted.",
-)
-@click.option("--retries", type=click.IntRange(0), help="How many restarts the script may have.")
-@click.option("--deadline", metavar="TIME", help="The script fails if it runs longer than this: 90s, 2h.")
-@click.option("--memory", metavar="SIZE", help="Memory limit of each task of the script, as in 4Gi.")
 @click.option("--mount", multiple=True, metavar="NAME=DIR", help="Use this directory for that volume.")
 @click.option("--save", metavar="FILE", help="Write a job file that does the same, and run it.")
-@click.option("--name", help="Name of the job; default: the file's.")
 @click.option("--dry-run", is_flag=True, help="Print every process and its environment; start nothing.")
 @click.option("--gpus", is_flag=True, help="Warn if there is no GPU; GPUs are always distributed.")
 @click.option("--share-gpus", is_flag=True, help="Let tasks share GPUs if they request more than there are.")
@@ -135,7 +87,7 @@ def command(dry_run: bool, quiet: bool, verbose: bool, output: str, **options: A
     if dry_run:
         _print_commands(prepared, output)
     else:
-        sys.exit(_follow(prepared, output, quiet=quiet, verbose=verbose))
+        sys.exit(follow(prepared, output, quiet=quiet, verbose=verbose))
 
 
 def _import_dependencies() -> None:
@@ -160,16 +112,10 @@ def _hidden(module: str) -> Iterator[None]:
 
 
 def _with_target(options: dict[str, Any]) -> dict[str, Any]:
-    """With `-m MODULE` there is no FILE, and all words are the module's. DIR of --tensorboard may be left out, so
-    what follows it may be the FILE."""
-    target, words = options["target"], options["args"]
-    if options["module"] is not None:
-        return {**options, "target": "", "args": words if target is None else (target, *words)}
-    if target is None and options["tensorboard"]:
+    """DIR of --tensorboard may be left out, so what follows it may be the FILE."""
+    if options["target"] is None and options["module"] is None and options["tensorboard"]:
         return {**options, "target": options["tensorboard"], "tensorboard": ""}
-    if target is None:
-        raise click.UsageError("Missing argument 'FILE'.", click.get_current_context())
-    return options
+    return job_input.with_target(options)
 
 
 def _save(name: str, settings: "Settings", *, dry_run: bool) -> None:
@@ -177,14 +123,15 @@ def _save(name: str, settings: "Settings", *, dry_run: bool) -> None:
     from tfyard import files, formats
     from tfyard.cli import editor
     from tfyard.formats.writing import SCHEMA_LINE
-    from tfyard.local import script
+    from tfyard.job_input import script
 
     if dry_run:
         click.echo(f"--save: a dry run does not write {name}", err=True)
-    elif script.job_file(settings).exists():
+    elif settings.job_file.exists():
         raise Usage(f"--save: {name} exists; choose another name")
     else:
-        files.write_text(name, SCHEMA_LINE + formats.to_yaml(script.saved_words(settings)))
+        words = script.portable_words(settings, settings.job_file.parent)
+        files.write_text(name, SCHEMA_LINE + formats.to_yaml(words))
         editor.write_schema(name)
 
 
@@ -219,7 +166,8 @@ def _print_process(process: "Planned") -> None:
     click.echo(f"  {join(process.command)}")
 
 
-def _follow(prepared: "Prepared", output: str, *, quiet: bool, verbose: bool) -> int:
+def follow(prepared: "Prepared", output: str = "text", *, quiet: bool = False, verbose: bool = False) -> int:
+    """Until the run has ended; its exit code."""
     import asyncio
 
     from tfyard.cli.screen.follow import Follower

@@ -22,7 +22,10 @@ from tfyard.overview.wording import PROGRAM
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", help="A table, or JSON.")
 @click.pass_context
 def command(context: click.Context, output: str) -> None:
-    """List past runs, show one, print its logs, or remove it."""
+    """List past runs, show one, print its logs, or remove it.
+
+    Of runs that have ended, the newest 100 are kept; TFYARD_KEEP_RUNS says how many, or all.
+    """
     if context.invoked_subcommand is not None:
         return
     now = datetime.now(UTC)

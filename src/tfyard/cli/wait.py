@@ -49,13 +49,14 @@ def command(name: str, goal: str, timeout: str, fail_on: tuple[str, ...], **opti
       tfyard wait mnist --for running --timeout 10m --fail-on blocked --fail-on waiting
       tfyard wait @latest --for finished && tfyard get @latest
     """
-    deadline = time.monotonic() + _seconds(timeout)
-    result = _wait(target.find(name, options), goal, fail_on, deadline)
+    deadline = time.monotonic() + seconds(timeout)
+    result = until(target.find(name, options), goal, fail_on, deadline)
     click.echo(harmless(result.text), err=result.code != 0)
     sys.exit(result.code)
 
 
-def _wait(found: target.Target, goal: str, fail_on: tuple[str, ...], deadline: float) -> waiting.Verdict:
+def until(found: target.Target, goal: str, fail_on: tuple[str, ...], deadline: float) -> waiting.Verdict:
+    """Each change is told."""
     last, name = "", target.name_of(found)
     for job in _states(found, deadline):
         if job is None:
@@ -93,13 +94,14 @@ def _run_states(run: target.LocalRun, deadline: float) -> Iterator[JobSummary | 
         time.sleep(max(0.0, min(LOOK_EVERY, deadline - time.monotonic())))
 
 
-def _seconds(text: str) -> float:
+def seconds(text: str) -> float:
+    """Of `--timeout`; without one, for ever."""
     if not text:
         return math.inf
     from tfyard.formats import durations
     from tfyard.formats.declarations.reading import Notes
 
-    seconds = durations.read(text, (), Notes())
-    if seconds is None:
+    found = durations.read(text, (), Notes())
+    if found is None:
         raise Usage(f"--timeout {text}: must be a duration, for example 90s, 5m or 1h30m")
-    return seconds
+    return found

@@ -10,8 +10,9 @@ from tfyard.formats.tfjob.versions import VERSIONS
 from tfyard.install import permissions
 from tfyard.install.permissions import Permission
 from tfyard.kube import Client, Resource, requests
+from tfyard.model.names import BOX_OPERATOR
 
-USER = "tfyard-operator"
+USER = BOX_OPERATOR
 _ROLES = Resource("rbac.authorization.k8s.io", "v1", "clusterroles", namespaced=False)
 _BINDINGS = Resource("rbac.authorization.k8s.io", "v1", "clusterrolebindings", namespaced=False)
 

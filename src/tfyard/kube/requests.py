@@ -92,6 +92,15 @@ def delete(path: str, uid: str = "", grace: int | None = None, propagation: str 
     return Request("DELETE", path, msgspec.json.encode(options))
 
 
+def dry_run(request: Request) -> Request:
+    """The same write, judged by the server and not made. Of a DELETE with options it reads only those."""
+    if request.method == "DELETE":
+        options = msgspec.json.decode(request.body or b"{}")
+        return msgspec.structs.replace(request, body=msgspec.json.encode({**options, "dryRun": ["All"]}))
+    sign = "&" if "?" in request.path else "?"
+    return msgspec.structs.replace(request, path=f"{request.path}{sign}dryRun=All")
+
+
 def may_repeat(request: Request, problem: Transient) -> bool:
     """Reads always. Writes only if they certainly did nothing: never sent, or rejected with Retry-After."""
     if request.method == "GET" or problem.retry_after is not None:

@@ -13,7 +13,8 @@ from tfyard.local.hints import hint
 from tfyard.local.log_reader import LogReader
 from tfyard.local.machine import Machine
 from tfyard.local.prepared import Prepared
-from tfyard.local.rehearsal import Rehearsals
+from tfyard.local.rehearsal import RESTART, Rehearsals
+from tfyard.local.settings import Rehearsal
 from tfyard.model import Decision, Event, Manifest, Status, Task, run_events
 from tfyard.node.logs import tail
 from tfyard.node.node import ContainerEnded, ContainerStarted, NodeEvent
@@ -41,7 +42,7 @@ class Loop:
     ) -> None:
         self.job, self._prepared, self._directory, self._watch = prepared.job, prepared, directory, watch
         self._machine, self.node = machine, machine.node(self._on_node_event)
-        self._store = LocalStore(directory, self._on_job_event)
+        self._store = LocalStore(directory, self._on_job_event, prepared.memory)
         self._runner = LocalRunner(self.node, self._store, machine.volumes, self._adapt)
         self._logs = LogReader(directory, watch, prepared.pattern, for_screen=for_screen)
         self._rehearsals = Rehearsals(self._runner, self._warn)
@@ -58,6 +59,14 @@ class Loop:
         self.interrupts += 1
         self._runner.stop_all(force=self.interrupts > 1)
         self.node.changed()
+
+    def restart(self, task: str) -> bool:
+        """As an eviction does, which costs no retry. False: the task is not running."""
+        return self._rehearsals.evict(Rehearsal(task, 0.0), RESTART)
+
+    def save_status(self) -> None:
+        """For whoever goes on from here."""
+        self._store.save()
 
     async def run(self, helpers: Mapping[str, Command]) -> None:
         """Until the job has ended and no process is left. Helpers are processes that are not tasks: they end

@@ -6,17 +6,19 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from tfyard import files, formats, planner
-from tfyard.errors import Invalid, TfyardError, Usage
+from tfyard.errors import TfyardError, Usage
 from tfyard.formats.pods import templates
-from tfyard.local import commands, interpreter, script, settings, shortfalls
+from tfyard.job_input import script
+from tfyard.job_input.load import Loaded, from_documents
+from tfyard.job_input.options import adjusted
+from tfyard.local import commands, interpreter, settings, shortfalls
 from tfyard.local.ports import Ports
 from tfyard.local.prepared import Prepared
 from tfyard.local.settings import Settings
-from tfyard.model import ROLES, Job, Manifest, Problem, Role, tensorflow_container
+from tfyard.model import Job, Manifest, Role, tensorflow_container
 from tfyard.model.backoff import Backoff
 from tfyard.model.expansion import escape
 from tfyard.node.containers import collect
@@ -28,23 +30,11 @@ BACKOFF = Backoff(first=1.0, longest=60.0)
 """Of tasks that fail again and again: a person at a terminal waits a tenth of what a cluster waits."""
 
 
-class _Loaded(Struct, frozen=True, kw_only=True):
-    job: Job
-    file: Path
-    others: list[Manifest] = []
-    """The other objects of the file."""
-    changes: tuple[str, ...] | None = None
-    """None: it was read from a job, not from workloads."""
-    warnings: tuple[Problem, ...] = ()
-    text: formats.Document | Sequence[str] = ()
-    config: "ClusterConfig | None" = None
-
-
 def prepare(asked: Settings) -> Prepared:
     """Invalid if something is wrong with the file, Usage if something is wrong with the options; both before a
     process starts."""
     settings.check(asked)
-    loaded = _from_script(asked) if asked.is_script else _from_file(asked)
+    loaded, config = _load(asked)
     job = _with_command(_adjusted(loaded.job, asked), asked)
     if not job.size:
         raise Usage(f"{job.name} has no tasks: nothing to run")
@@ -64,12 +54,13 @@ def prepare(asked: Settings) -> Prepared:
         site=planner.Site(services="none", ports=ports.take(job.tasks()), backoff=BACKOFF),
         ignored=tuple(shortfalls.ignored(loaded.job)),
         is_from_workloads=loaded.changes is not None,
+        is_from_config=config is not None,
         changes=loaded.changes or (),
         warnings=loaded.warnings,
         text=loaded.text,
     )
     try:
-        prepared = loaded.config.completed(prepared) if loaded.config else prepared
+        prepared = config.completed(prepared) if config else prepared
         commands.check(prepared)
     except TfyardError:
         ports.release()
@@ -101,56 +92,34 @@ def _with_role_command(role: Role, words: Sequence[str], *, in_code: bool) -> Ro
     return replace(role, template={**role.template, "spec": {**spec, "containers": containers}})
 
 
-def _from_script(asked: Settings) -> _Loaded:
-    try:
-        job = formats.load(script.words(asked))
-    except Invalid as error:
-        problem = error.problems[0]  # each word is an option of that name
-        raise Usage(f"--{problem.path[0]}: {problem.message}; {problem.fix}") from None
-    return _Loaded(job=job, file=script.job_file(asked))
-
-
-def _from_file(asked: Settings) -> _Loaded:
+def _load(asked: Settings) -> "tuple[Loaded, ClusterConfig | None]":
+    if asked.is_script:
+        return Loaded(job=script.load(script.words(asked)), file=asked.job_file), None
     documents = files.read_documents(asked.target)
     if len(documents) == 1 and formats.is_config(documents[0].data):
         from tfyard.local import cluster_config  # slow to import, and most files are jobs
 
         config = cluster_config.read(documents[0], asked)
-        file = Path(asked.target).resolve()
-        return _Loaded(job=config.job, file=file, text=documents[0], config=config)
+        return Loaded(job=config.job, file=Path(asked.target).resolve(), text=documents[0]), config
     if asked.notebook:
         raise Usage(
             "--notebook is for a config with resources; `tfyard notebook render` writes one for a job"
         )
-    jobs = [document for document in documents if formats.is_job(document.data)]
-    file = Path.cwd() / "-" if asked.target == "-" else Path(asked.target).resolve()
-    others = [d.data for d in documents if d not in jobs and isinstance(d.data, dict)]
-    if files.has_only_workloads(documents):
-        return _from_workloads(documents, file, others)
-    if len(jobs) != 1:
-        text = f"has {len(jobs)} jobs" if jobs else "has no TFJob, no tfyard job file and no workload"
-        raise Usage(f"{files.display_name(asked.target)} {text}; give a file with one")
-    job, warnings = files.load(jobs[0], asked.target, uses_images=False)
-    warnings = templates.without_restarts(warnings)
-    return _Loaded(job=job, file=file, others=others, warnings=warnings, text=jobs[0])
+    found = from_documents(documents, asked.target, uses_images=False)
+    if asked.beside:
+        found = replace(found, file=Path(asked.beside), others=_objects_of(asked.beside))
+    return replace(found, warnings=templates.without_restarts(found.warnings)), None
 
 
-def _from_workloads(documents: list[formats.Document], file: Path, others: list[Manifest]) -> _Loaded:
-    found = files.load_workloads(documents, documents[0].name)
-    warnings, said = tuple(problem for _, problem in found.problems), tuple(found.said)
-    return _Loaded(
-        job=found.one, file=file, others=others, changes=said, warnings=warnings, text=documents[0]
-    )
+def _objects_of(file: str) -> list[Manifest]:
+    """All but jobs. None if the file is gone, or was standard input."""
+    if not Path(file).is_file() or file.endswith(".py"):
+        return []
+    documents = files.read_documents(file)
+    return [d.data for d in documents if not formats.is_job(d.data) and isinstance(d.data, dict)]
 
 
 def _adjusted(job: Job, asked: Settings) -> Job:
-    """The options win; what makes no sense on one machine (a queue's suspension) is removed."""
-    job = replace(job, tf1=asked.tf1 or job.tf1)
-    counts = [*asked.sets, *(f"{role}={count}" for role, count in asked.roles.items())]
-    roles = {role.name: role for role in job.roles}
-    for name, count in map(settings.replicas, counts):
-        like = roles.get(name) or replace(job.roles[0], name=name)  # a new role runs what the others run
-        roles[name] = replace(like, replicas=count)
-    policy = replace(job.run_policy, suspend=False, managed_by=None)
-    ordered = tuple(roles[name] for name in dict.fromkeys((*ROLES, *roles)) if name in roles)
-    return replace(job, name=asked.name or job.name, roles=ordered, run_policy=policy)
+    """What makes no sense on one machine (a queue's suspension) is removed."""
+    job = adjusted(job, asked)
+    return replace(job, run_policy=replace(job.run_policy, suspend=False, managed_by=None))

@@ -10,7 +10,7 @@ from tfyard import formats, planner
 from tfyard.local.interpreter import Interpreter
 from tfyard.local.ports import Ports
 from tfyard.local.settings import Rehearsal, Settings
-from tfyard.model import Job, Problem
+from tfyard.model import Job, Problem, Status
 from tfyard.node.containers import Objects
 
 
@@ -35,11 +35,17 @@ class Prepared(Struct, frozen=True, kw_only=True):
     pattern: re.Pattern[str] | None
     ports: Ports
     site: planner.Site
+    resumes: str = ""
+    """The run that this one goes on from."""
+    memory: Status | None = None
+    """What that run has finished."""
     notebook: Notebook | None = None
     ignored: tuple[str, ...] = ()
     """What the job says and no single machine can do."""
     is_from_workloads: bool = False
     """The file has no job but Kubernetes' own workloads; `changes` says what is different from them."""
+    is_from_config: bool = False
+    """The file is a config with resources."""
     changes: tuple[str, ...] = ()
     warnings: tuple[Problem, ...] = ()
     text: formats.Document | Sequence[str] = ()

@@ -1,4 +1,5 @@
-"""`--kill`: tasks that are evicted while the job runs, what becomes of them, and what a failure after it means."""
+"""Tasks that are evicted while the job runs, by `--kill` or `tfyard restart`: what becomes of them, and what a
+failure after it means."""
 
 import time
 from collections.abc import Callable
@@ -10,6 +11,7 @@ from tfyard.model import Failure, Job
 from tfyard.node.node import ContainerEnded
 from tfyard.planner.exit_codes import may_restart
 
+KILL, RESTART = "--kill", "restart"
 SIGKILLED = 137
 NEEDS_RESTART = (
     "where all tasks fail with one, as in MultiWorkerMirroredStrategy, the job needs `restart: on-failure`"
@@ -19,6 +21,7 @@ NEEDS_RESTART = (
 class Signalled(NamedTuple):
     at: float
     grace: float
+    by: str
 
 
 class Rehearsals:
@@ -26,17 +29,20 @@ class Rehearsals:
         self._runner, self._say = runner, say
         self._waiting: dict[str, Signalled] = {}
         """Tasks that have got the signal and not ended yet."""
-        self._evicted: list[str] = []
+        self._evicted: dict[str, str] = {}
+        """Task -> by what."""
 
-    def evict(self, rehearsal: Rehearsal) -> None:
+    def evict(self, rehearsal: Rehearsal, by: str = KILL) -> bool:
+        """False: it is not running."""
         task = rehearsal.task
         grace = self._runner.evict(task, 0.0 if rehearsal.now else None)
         if grace is None:
-            self._say(f"--kill: {task} is not running")
-            return
-        self._say(f"--kill: SIGTERM to {task}, {grace:g} s grace" if grace else f"--kill: SIGKILL to {task}")
-        self._waiting[task] = Signalled(time.monotonic(), grace)
-        self._evicted.append(task)
+            self._say(f"{by}: {task} is not running")
+            return False
+        self._say(f"{by}: SIGTERM to {task}, {grace:g} s grace" if grace else f"{by}: SIGKILL to {task}")
+        self._waiting[task] = Signalled(time.monotonic(), grace, by)
+        self._evicted[task] = by
+        return True
 
     def ended(self, event: ContainerEnded, *, is_job_finished: bool) -> None:
         """What became of a task that got the signal."""
@@ -47,7 +53,7 @@ class Rehearsals:
         if signalled.grace:
             text = _end(event.exit.code, time.monotonic() - signalled.at, signalled.grace)
             late = "; the job ended before it" if is_job_finished else ""
-            self._say(f"--kill: {task} {text}{late}")
+            self._say(f"{signalled.by}: {task} {text}{late}")
 
     def failed(self, job: Job, failure: Failure | None) -> None:
         """Tasks that talk to each other fail together: if one of them is replaced, the others must start again."""
@@ -56,7 +62,7 @@ class Rehearsals:
         role = job.role(next((task.role for task in job.tasks() if task.name == failure.task), ""))
         if role is not None and not may_restart(role.restart, failure.exit_code):
             what = f"{', '.join(self._evicted)} was evicted, and {failure.task} failed after it"
-            self._say(f"--kill: {what}: {NEEDS_RESTART}")
+            self._say(f"{next(iter(self._evicted.values()))}: {what}: {NEEDS_RESTART}")
 
 
 def _end(code: int, seconds: float, grace: float) -> str:

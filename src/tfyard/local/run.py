@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from tfyard import formats
 from tfyard.backends.local import run_directory
 from tfyard.backends.local.run_directory import RunDirectory
-from tfyard.local import code, gpus, interpreter
+from tfyard.local import code, control, gpus, interpreter, options_file
 from tfyard.local.attach import script_path
 from tfyard.local.loop import Loop, Watch
 from tfyard.local.machine import machine, shims
@@ -31,10 +31,11 @@ class Run:
 
             tensorboard.check(prepared)
         self.prepared, self._watch, now = prepared, watch, datetime.now(UTC)
+        self._keep = run_directory.kept()
         self.directory = RunDirectory.make(
             run_directory.HOME, prepared.job, now, lambda text: self._note("warning", text)
         )
-        self._recorder = Recorder(self.directory.name, prepared.job, now, os.getpid())
+        self._recorder = Recorder(self.directory.name, prepared.job, now, os.getpid(), prepared.resumes)
         self._is_tidy = False
         if prepared.job.code is not None:
             code.fetch(prepared.job.code, self.directory.path / "code")
@@ -44,14 +45,24 @@ class Run:
 
     async def execute(self) -> RunRecord:
         """Until the job has ended and no process is left."""
-        self._record()
-        self._announce()
         try:
-            await self._loop.run(self._helpers())
+            self._record()
+            self._announce()
+            await self._run()
+            return self._finish()
+        finally:
+            self.directory.close()
+
+    async def _run(self) -> None:
+        try:
+            async with control.listening(self.directory.path, self):
+                await self._loop.run(self._helpers())
         finally:
             self.prepared.ports.release()
-            self.directory.close()
+
+    def _finish(self) -> RunRecord:
         self._tidy()
+        self._loop.save_status()
         record = self._record(ended=datetime.now(UTC))
         self._emit(Over(record.phase, record.exit_code or 0, record.message, str(self.directory.path)))
         if record.expires is not None and record.ended is not None and record.expires <= record.ended:
@@ -66,8 +77,24 @@ class Run:
         """The first call asks every task to stop, the second kills them."""
         self._loop.interrupt()
 
+    def stop(self) -> None:
+        """By `tfyard stop`: as an interrupt does, and recorded as what it is."""
+        if not self.interrupts:
+            self._recorder.stopped_as = "Stopped"
+            self._note("warning", "stopped by `tfyard stop`; tasks end within their grace period")
+            self.interrupt()
+
+    def restart(self, task: str) -> bool:
+        """By `tfyard restart`. False: the task is not running."""
+        return not self.interrupts and self._loop.restart(task)
+
+    def starts(self, task: str) -> int:
+        return self._recorder.starts(task)
+
     def _announce(self) -> None:
         job, path = self.prepared.job, self.directory.path
+        if self.prepared.resumes:
+            self._note("info", f"goes on from {self.prepared.resumes}, with the same volumes")
         roles = ", ".join(f"{role.replicas} {role.name}" for role in job.roles if role.replicas)
         self._note("info", f"{job.name}: {roles}; python is {self.prepared.python}; logs in {path}/logs")
         self._note("info", "images are not used here: every task is a process of this machine")
@@ -144,8 +171,15 @@ class Run:
         if not self._is_tidy:
             self._is_tidy = True
             self.directory.write("job.yaml", formats.dump(self.prepared.job, "jobfile").text())
+            self.directory.write(options_file.NAME, options_file.text(self.prepared), private=True)
             with suppress(OSError):  # what cannot be removed now is tried again by the next run
                 run_directory.sweep(self._recorder.started)
+                self._prune()
+
+    def _prune(self) -> None:
+        if gone := run_directory.prune(self._keep):
+            limit = f"{run_directory.KEEP_VARIABLE} says how many are kept"
+            self._note("info", f"removed {len(gone)} old run{'s'[: len(gone) != 1]} ({limit})")
 
     def _record(self, ended: datetime | None = None) -> RunRecord:
         mounts = {name: str(path.absolute()) for name, path in self.prepared.mounts.items()}

@@ -88,7 +88,7 @@ def remove(name: str) -> str:
     run = run_directory.find_run(name)
     record = run.load()
     if record is not None and record.ended is None:
-        raise Usage(f"{run.name} is still running; stop it first (process {record.pid})")
+        raise Usage(f"{run.name} is still running; `tfyard stop {run.name}` stops it")
     from shutil import rmtree  # slow to import
 
     rmtree(run.path)

@@ -25,6 +25,8 @@ CODE: Final = "tfyard.dev/code"
 """The hash of the code that `tfyard submit` sent for it; as a label, on the ConfigMap with the code."""
 CODE_CLAIM: Final = "tfyard.dev/code-claim"
 """A label of pods that must all be on the node where their claim is."""
+RERUN_OF: Final = "tfyard.dev/rerun-of"
+"""The job that a job is a rerun of."""
 
 # What gang schedulers and queues know a pod's group by.
 QUEUE_NAME: Final = "kueue.x-k8s.io/queue-name"
@@ -40,6 +42,8 @@ POD_GROUP: Final = "PodGroup"
 
 LEASE_NAME: Final = "tfyard-operator"
 """Of the Lease by which operators elect their leader."""
+BOX_OPERATOR: Final = "tfyard-operator"
+"""The operator of `tfyard dev` is this user, with a role of that name; it has neither lease nor Deployment."""
 PORT_NAME: Final = "tfjob-port"
 DEFAULT_PORT: Final = 2222
 DEFAULT_IMAGE: Final = "tensorflow/tensorflow:2.21.0"

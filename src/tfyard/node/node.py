@@ -140,7 +140,7 @@ class Node:
     def changed(self) -> None:
         self.change.set()
 
-    def later(self, delay: float, call: Callable[[], None]) -> None:
+    def later(self, delay: float, call: Callable[[], object]) -> None:
         asyncio.get_running_loop().call_later(delay, call)
 
     def start(self, pod: Pod, container: Container) -> None:

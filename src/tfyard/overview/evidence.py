@@ -16,6 +16,7 @@ from tfyard.overview.objects import (
     Pod,
     Policy,
     QueuedWorkload,
+    Quota,
     Slice,
     StorageClass,
     Terminated,
@@ -95,6 +96,7 @@ class Evidence(Struct, frozen=True, kw_only=True):
     classes: tuple[StorageClass, ...] | Unreadable = NOT_ASKED
     leases: tuple[Lease, ...] | Unreadable = NOT_ASKED
     """Those by which operators elect their leader."""
+    quotas: tuple[Quota, ...] | Unreadable = NOT_ASKED
     slices: tuple[Slice, ...] | Unreadable = NOT_ASKED
     policies: tuple[Policy, ...] | Unreadable = NOT_ASKED
     workloads: tuple[QueuedWorkload, ...] | Unreadable = NOT_ASKED

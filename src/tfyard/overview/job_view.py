@@ -84,15 +84,29 @@ def event_rows(events: Sequence[ToldEvent], now: datetime) -> list[tuple[str, ..
     ]
 
 
+class Output(Struct, frozen=True):
+    """Where a role's programs can write what stays: a mount of a volume that outlives a pod."""
+
+    role: str
+    path: str
+    source: str
+    """In words."""
+    is_claim: bool
+
+
 def outputs(job: Job) -> list[str]:
-    """Where its programs can write what stays: mounts of volumes that outlive a pod."""
+    return [f"{each.role}: {each.path} is {each.source}" for each in kept_paths(job)]
+
+
+def kept_paths(job: Job) -> list[Output]:
     found = []
     for role in job.roles:
         volumes = {each.get("name"): each for each in (role.template.get("spec") or {}).get("volumes") or []}
         for mount in tensorflow_container(role.template).get("volumeMounts") or []:
-            kept = _kept(volumes.get(mount.get("name")) or {})
-            if kept and not mount.get("readOnly"):
-                found.append(f"{role.name.lower()}: {mount.get('mountPath')} is {kept}")
+            volume = volumes.get(mount.get("name")) or {}
+            if (kept := _kept(volume)) and not mount.get("readOnly"):
+                is_claim = "persistentVolumeClaim" in volume
+                found.append(Output(role.name.lower(), str(mount.get("mountPath")), kept, is_claim))
     return found
 
 

@@ -246,6 +246,7 @@ class ClaimSpec(Struct, frozen=True, rename="camel"):
     storage_class_name: str | None = None
     access_modes: tuple[str, ...] = ()
     volume_name: str = ""
+    resources: Resources = Resources()
 
 
 class ClaimStatus(Struct, frozen=True):
@@ -264,6 +265,28 @@ class StorageClass(Object, frozen=True, rename="camel"):
     @property
     def is_default(self) -> bool:
         return self.metadata.annotations.get("storageclass.kubernetes.io/is-default-class") == "true"
+
+
+class QuotaSpec(Struct, frozen=True, rename="camel"):
+    scopes: tuple[str, ...] = ()
+    scope_selector: Manifest | None = None
+
+
+class QuotaStatus(Struct, frozen=True):
+    hard: dict[str, Any] = {}
+    used: dict[str, Any] = {}
+
+
+class Quota(Object, frozen=True):
+    """A ResourceQuota."""
+
+    spec: QuotaSpec = QuotaSpec()
+    status: QuotaStatus = QuotaStatus()
+
+    @property
+    def is_for_all(self) -> bool:
+        """Whether it counts every pod, not only those of a class or with a deadline."""
+        return not self.spec.scopes and not self.spec.scope_selector
 
 
 class LeaseSpec(Struct, frozen=True, rename="camel"):

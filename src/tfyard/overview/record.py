@@ -36,13 +36,17 @@ class RunRecord(Struct, frozen=True, kw_only=True):
     """Of the tfyard that runs it; 0 once it has ended."""
     mounts: dict[str, str] = {}
     """Volume -> directory, of those that were given one (`--mount`)."""
+    resumes: str = ""
+    """The run that it goes on from, if it does."""
 
 
 class Recorder:
     """Sees every event of a run, and keeps how each task started and ended."""
 
-    def __init__(self, name: str, job: Job, started: datetime, pid: int) -> None:
-        self.name, self.job, self.started, self.pid = name, job, started, pid
+    def __init__(self, name: str, job: Job, started: datetime, pid: int, resumes: str = "") -> None:
+        self.name, self.job, self.started, self.pid, self.resumes = name, job, started, pid, resumes
+        self.stopped_as = "Interrupted"
+        """The phase of a run that is stopped before its end."""
         self._starts: dict[str, int] = {}
         self._ends: dict[str, Ended] = {}
 
@@ -61,13 +65,18 @@ class Recorder:
             job=self.job.name,
             started=self.started,
             ended=ended,
-            phase="Interrupted" if is_interrupted else status.phase or "Running",
+            phase=self.stopped_as if is_interrupted else status.phase or "Running",
             exit_code=None if ended is None else exit_code(status, interrupts),
             message=status.failure.message if status.failure else "",
             tasks=tuple(self._task(task, status) for task in self.job.tasks()),
             expires=None if ended is None else expiry(self.job, ended),
             pid=self.pid if ended is None else 0,
+            resumes=self.resumes,
         )
+
+    def starts(self, task: str) -> int:
+        """How often it has started so far."""
+        return self._starts.get(task, 0)
 
     def _task(self, task: Task, status: Status) -> TaskRecord:
         end = self._ends.get(task.name)

@@ -26,7 +26,7 @@ def verdict(job: JobSummary, goal: str, fail_on: Collection[str] = ()) -> Verdic
     status = job.status
     if status.has("Succeeded") or state(job) == "Succeeded":
         return Verdict(0, f"{job.name}: Succeeded")
-    if status.is_finished or state(job) in ("Failed", "Interrupted", "Killed"):
+    if status.is_finished or state(job) in ("Failed", "Interrupted", "Stopped", "Killed"):
         return Verdict(0 if goal == "finished" else exit_code(status, 0) or 1, _failed(job))
     if goal == "running" and state(job) == "Running":
         return Verdict(0, f"{job.name}: Running")

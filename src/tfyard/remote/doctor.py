@@ -10,11 +10,11 @@ from tfyard.kube import Forbidden, KubeError, NotFound, Resource, requests
 from tfyard.kube.access_reviews import is_allowed, review
 from tfyard.kube.sync import SyncClient
 from tfyard.model import Manifest
-from tfyard.model.names import LEASE_NAME
+from tfyard.model.names import BOX_OPERATOR, LEASE_NAME
 from tfyard.overview import doctor
 from tfyard.overview.doctor import Finding
 
-from .addresses import DEPLOYMENTS, WEBHOOKS
+from .addresses import DEPLOYMENTS, KINDS, WEBHOOKS
 
 CLASSES = Resource("storage.k8s.io", "v1", "storageclasses", namespaced=False)
 SLICES = Resource("discovery.k8s.io", "v1", "endpointslices")
@@ -65,16 +65,25 @@ def _definitions(client: SyncClient) -> Iterator[Finding]:
         yield Finding("ok", "crd", f"kubeflow.org serves {names}; who keeps it may not be seen")
 
 
-def _operators(client: SyncClient) -> Iterator[Finding]:
+def operators(client: SyncClient) -> Iterator[Finding]:
     found = _items(client, DEPLOYMENTS)
     ours = [each for each in found if LABELS.items() <= (each["metadata"].get("labels") or {}).items()]
     others = [each for each in found if each not in ours and _reconciles(each)]
     if not ours and not others:
-        yield Finding("wrong", "operator", "nobody works on TFJobs here", "`tfyard install`")
+        yield _operator_of_box(client)
     yield from map(_operator, ours)
     for each in others:
         text = f"{_named(each)} works on TFJobs{', too' if ours else ''}"
         yield Finding("wrong" if ours else "ok", "operator", text, REPLACE if ours else "")
+
+
+def _operator_of_box(client: SyncClient) -> Finding:
+    """It runs beside the cluster of `tfyard dev`, which starts it again if it ends."""
+    try:
+        client.send(requests.get(KINDS["ClusterRole"].path(name=BOX_OPERATOR)))
+    except NotFound:
+        return Finding("wrong", "operator", "nobody works on TFJobs here", "`tfyard install`")
+    return Finding("ok", "operator", "the one of `tfyard dev`")
 
 
 def _operator(deployment: Manifest) -> Finding:
@@ -150,7 +159,7 @@ def _quotas(client: SyncClient) -> Iterator[Finding]:
 
 LOOKS: dict[str, Look] = {
     "crd": _definitions,
-    "operator": _operators,
+    "operator": operators,
     "webhook": _webhooks,
     "leader": _leader,
     "rights": _rights,

@@ -30,6 +30,7 @@ PLACES: dict[str, tuple[Resource, bool, dict[str, str]]] = {
     "claims": (Resource("", "v1", "persistentvolumeclaims"), True, {}),
     "classes": (Resource("storage.k8s.io", "v1", "storageclasses", namespaced=False), False, {}),
     "leases": (requests.LEASES, False, {"fieldSelector": f"metadata.name={LEASE_NAME}"}),
+    "quotas": (Resource("", "v1", "resourcequotas"), True, {}),
     "slices": (Resource("discovery.k8s.io", "v1", "endpointslices"), True, {}),
     "policies": (Resource("networking.k8s.io", "v1", "networkpolicies"), True, {}),
     "workloads": (Resource("kueue.x-k8s.io", "v1beta1", "workloads"), True, {}),
@@ -43,6 +44,7 @@ VIEWS: dict[str, Any] = {
     "claims": objects.Claim,
     "classes": objects.StorageClass,
     "leases": objects.Lease,
+    "quotas": objects.Quota,
     "slices": objects.Slice,
     "policies": objects.Policy,
     "workloads": objects.QueuedWorkload,
@@ -53,9 +55,9 @@ _ROLES = {role.lower(): role for role in ROLES}
 def gather(client: SyncClient, manifest: Manifest) -> Evidence:
     """Of a TFJob as the server has it."""
     evidence = _with_pods(client, _of_manifest(manifest))
-    evidence = _with(client, evidence, needs.collections(evidence))
+    evidence = with_collections(client, evidence, needs.collections(evidence))
     evidence = _with_logs(client, evidence)
-    return _with(client, evidence, needs.of_network(evidence))
+    return with_collections(client, evidence, needs.of_network(evidence))
 
 
 def _of_manifest(manifest: Manifest) -> Evidence:
@@ -131,7 +133,8 @@ def _events(client: SyncClient, evidence: Evidence) -> Any:
     return found + seen(_list(client, "events", path, requests.selecting(fields={"reason": "Preempted"})))
 
 
-def _with(client: SyncClient, evidence: Evidence, fields: set[str]) -> Evidence:
+def with_collections(client: SyncClient, evidence: Evidence, fields: set[str]) -> Evidence:
+    """By the names of fields of `Evidence`: one request each. What may not be seen is noted."""
     found: dict[str, Any] = {}
     for field in sorted(fields):
         resource, is_in_namespace, query = PLACES[field]

@@ -56,6 +56,10 @@ class Found(Struct, frozen=True):
         return str(self.manifest["metadata"]["namespace"])
 
     @property
+    def uid(self) -> str:
+        return str(self.manifest["metadata"]["uid"])
+
+    @property
     def path(self) -> str:
         return self.resource.path(self.namespace, self.name)
 

@@ -3,7 +3,8 @@
 job.yaml         the job as it ran          decisions.jsonl  every decision that changed something
 status.json      its status                 metrics.jsonl    metrics, read from the logs
 run.json         when, how it ended         logs/            one file per start of a container
-                                            work/            what containers without a working directory wrote
+asked.json       with which options         work/            what containers without a working directory wrote
+control          a socket, while it runs: see local/control.py
 """
 
 import fcntl
@@ -27,6 +28,8 @@ HOME = Path(os.environ.get("TFYARD_HOME") or ".tfyard")
 RESERVE = 4096
 """Bytes that a record may grow by until the end of its run."""
 RESERVE_PER_TASK = 64
+KEEP, KEEP_VARIABLE = 100, "TFYARD_KEEP_RUNS"
+"""How many runs that have ended are kept, and the variable that says otherwise."""
 
 
 class RunDirectory:
@@ -65,8 +68,9 @@ class RunDirectory:
         """What tasks without a working directory wrote; it may not exist."""
         return self.path / WORK
 
-    def write(self, file: str, text: str) -> None:
-        self._try(lambda: _replace(self.path / file, text))
+    def write(self, file: str, text: str, *, private: bool = False) -> None:
+        """`private`: for nobody else to read."""
+        self._try(lambda: _replace(self.path / file, text, 0o600 if private else 0o666))
 
     def append(self, file: str, *rows: dict[str, Any]) -> None:
         def add() -> None:
@@ -95,7 +99,13 @@ class RunDirectory:
             record = msgspec.json.decode((self.path / "run.json").read_bytes(), type=RunRecord)
         except (FileNotFoundError, NotADirectoryError, msgspec.DecodeError):
             return None
-        return record if record.ended or _is_alive(record.pid) else self._killed(record)
+        return record if record.ended or self._is_running(record) else self._killed(record)
+
+    def _is_running(self, record: RunRecord) -> bool:
+        """By its lock: a process id may be used again, or be of another PID namespace. It must do where there are
+        no locks."""
+        held = _is_locked(self.path)
+        return _is_alive(record.pid) if held is None else held
 
     def _killed(self, record: RunRecord) -> RunRecord:
         """Its tfyard was killed before it could record the end: that was when a file was last written."""
@@ -200,6 +210,29 @@ def sweep(now: datetime, home: Path = HOME) -> list[str]:
     return gone
 
 
+def prune(keep: int | None, home: Path = HOME) -> list[str]:
+    """Remove the oldest of the runs that have ended, if there are more than these; their names."""
+    records = [(run, record) for run in all_runs(home) if (record := run.load()) is not None and record.ended]
+    if keep is None or len(records) <= keep:
+        return []
+    from shutil import rmtree  # slow to import, and rarely needed
+
+    records.sort(key=lambda each: each[1].started, reverse=True)
+    for run, _ in records[keep:]:
+        rmtree(run.path)
+    return [run.name for run, _ in records[keep:]]
+
+
+def kept() -> int | None:
+    """How many runs are kept after their end; None: all."""
+    text = os.environ.get(KEEP_VARIABLE) or str(KEEP)
+    if text == "all":
+        return None
+    if not text.isdecimal() or not 0 < int(text) < 10**9:
+        raise Usage(f"{KEEP_VARIABLE}={text}: must be a number from 1, or all")
+    return int(text)
+
+
 def sweep_scratch(home: Path = HOME) -> None:
     """Remove what runs left that were killed together with their supervisor: it may hold Secrets."""
     for scratch in home.glob(f"runs/*/{SCRATCH}"):
@@ -224,10 +257,25 @@ def _lock(path: Path) -> int | None:
     return directory
 
 
-def _replace(path: Path, text: str) -> None:
+def _is_locked(path: Path) -> bool | None:
+    """Whether another process, or another part of this one, has the lock; None: nobody can tell here."""
+    directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(directory, fcntl.LOCK_SH | fcntl.LOCK_NB)  # shared: two who look do not see each other
+    except BlockingIOError:
+        return True
+    except OSError:
+        return None
+    finally:
+        os.close(directory)
+    return False
+
+
+def _replace(path: Path, text: str, mode: int = 0o666) -> None:
     """In one step: a reader never sees half a file, nor does a crash leave one."""
     new = path.with_name(f"{path.name}.new")
     try:
+        new.touch(mode)
         new.write_text(text)
         new.replace(path)
     finally:

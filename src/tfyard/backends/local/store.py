@@ -11,19 +11,26 @@ from tfyard.model import Create, Decision, Delete, Event, Job, Status
 
 
 class LocalStore:
-    def __init__(self, directory: RunDirectory, on_event: Callable[[Event], None]) -> None:
-        self.status = Status()
+    """`memory`: what an earlier run of the job has finished."""
+
+    def __init__(
+        self, directory: RunDirectory, on_event: Callable[[Event], None], memory: Status | None = None
+    ) -> None:
+        self.status = memory or Status()
         self._directory, self._on_event = directory, on_event
 
     async def report(self, job: Job, before: Status, decision: Decision) -> None:  # noqa: ARG002
         self.status = status = decision.status
         has_news = (status.phase, status.endings) != (before.phase, before.endings)
         if has_news or status.is_finished:  # a rename costs milliseconds
-            self._directory.write("status.json", msgspec.json.format(msgspec.json.encode(status)).decode())
+            self.save()
         if status != before or decision.actions:
             self._directory.append("decisions.jsonl", _summary(decision))
         for event in decision.events:
             self._on_event(event)
+
+    def save(self) -> None:
+        self._directory.write("status.json", msgspec.json.format(msgspec.json.encode(self.status)).decode())
 
 
 def _summary(decision: Decision) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from tfyard.overview.wording import duration
 
 _STOPPED = {
     "Interrupted": "somebody stopped it, by Ctrl-C or a signal, before it ended",
+    "Stopped": "somebody stopped it by `tfyard stop`; `tfyard resume` goes on",
     "Killed": "the tfyard that ran it was killed, and its tasks with it",
 }
 """Phase of a run on this machine -> what happened."""

@@ -59,13 +59,13 @@ def _nobody(evidence: Evidence, now: datetime) -> Cause:
     )
     if evidence.status.conditions:
         said = Quote("apiserver", "the last change of its spec is not in its status yet", evidence.created)
-    words, fix = _leases(evidence, now)
+    words, fix = absence(evidence, now)
     sentence = f"no operator works on it: {words}" if words else "no operator works on it"
     return Cause(kind="no-operator", sentence=sentence, fix=fix, evidence=(said,))
 
 
-def _leases(evidence: Evidence, now: datetime) -> tuple[str, str]:
-    """What they say, and the fix."""
+def absence(evidence: Evidence, now: datetime) -> tuple[str, str]:
+    """What the leases say, and the fix."""
     install = "tfyard install"
     if isinstance(evidence.leases, Unreadable):
         return "", install

@@ -90,17 +90,36 @@ def _by_nodes(evidence: Evidence, pod: Pod, message: str) -> Found | None:
     ):
         return None
     short = [name for name in re.findall(_INSUFFICIENT, message) if name in pod.requests]
-    for name in dict.fromkeys(short):
-        large = [node for node in labelled if _offers(node, name) >= _asked(pod, name)]
-        if not large:
-            return _too_large(labelled, pod, name)
-        labelled = large
-    free_of_taints = [node for node in labelled if not _refusing_taints(node, pod)]
+    large = _large_enough(labelled, pod, dict.fromkeys(short))
+    if isinstance(large, tuple):
+        return large
+    free_of_taints = [node for node in large if not _refusing_taints(node, pod)]
     if not free_of_taints and re.search(r"untolerated taint|were unschedulable|not-ready", message):
-        return _tainted(labelled, pod)
+        return _tainted(large, pod)
     if short:
         return _busy(evidence, free_of_taints, pod, short[0])
     return None
+
+
+def misfit(nodes: Sequence[Node], pod: Pod) -> Found | None:
+    """Why none of the nodes could take it, however idle they are: its labels, its size, or a taint."""
+    labelled = [node for node in nodes if _has_labels(node, pod)]
+    if not labelled:
+        return _selector(nodes, pod)
+    large = _large_enough(labelled, pod, pod.requests)
+    if isinstance(large, tuple):
+        return large
+    return _tainted(large, pod) if all(_refusing_taints(node, pod) for node in large) else None
+
+
+def _large_enough(nodes: list[Node], pod: Pod, names: Iterable[str]) -> list[Node] | Found:
+    """Those that have enough of these resources when they are idle; or which of them no node has."""
+    for name in names:
+        large = [node for node in nodes if offers(node, name) >= requested(pod, name)]
+        if not large:
+            return _too_large(nodes, pod, name)
+        nodes = large
+    return nodes
 
 
 def _by_words(evidence: Evidence, pod: Pod, message: str) -> Found | None:
@@ -109,8 +128,8 @@ def _by_words(evidence: Evidence, pod: Pod, message: str) -> Found | None:
         if re.search(pattern, message):
             return kind, f"no node takes {TASKS}: {words}", fix
     if found := re.search(_INSUFFICIENT, message):
-        name, asked = found[1], pod.requests.get(found[1])
-        words = f"each asks for {asked} {name}" if asked else f"too little {name} is free"
+        name, need = found[1], pod.requests.get(found[1])
+        words = f"each asks for {need} {name}" if need else f"too little {name} is free"
         fix = f"job file: a smaller `{_WORDS.get(name, name)}:`"
         return "no-room", f"no node has room for {TASKS}: {words}", fix
     if "untolerated taint" in message:
@@ -204,16 +223,16 @@ def _unknown_taint(evidence: Evidence, message: str) -> Found:
 # --- room
 
 
-def _asked(pod: Pod, name: str) -> float:
+def requested(pod: Pod, name: str) -> float:
     return float(amount(pod.requests.get(name, 0)) or 0)
 
 
-def _offers(node: Node, name: str) -> float:
+def offers(node: Node, name: str) -> float:
     return float(amount(node.status.allocatable.get(name, 0)) or 0)
 
 
 def _too_large(nodes: Sequence[Node], pod: Pod, name: str) -> Found:
-    largest = max(nodes, key=lambda node: _offers(node, name)).status.allocatable.get(name, "0")
+    largest = max(nodes, key=lambda node: offers(node, name)).status.allocatable.get(name, "0")
     word = _WORDS.get(name, name)
     if not amount(largest):
         fix = "install the device plugin of these GPUs (`kubectl describe nodes` lists what they offer)"
@@ -233,10 +252,10 @@ def _busy(evidence: Evidence, nodes: Sequence[Node], pod: Pod, name: str) -> Fou
             fix,
         )
     here = {node.name for node in nodes}
-    holders = [each for each in evidence.neighbours if each.spec.node_name in here and _asked(each, name)]
-    free = sum(_offers(node, name) for node in nodes) - sum(_asked(each, name) for each in holders)
+    holders = [each for each in evidence.neighbours if each.spec.node_name in here and requested(each, name)]
+    free = sum(offers(node, name) for node in nodes) - sum(requested(each, name) for each in holders)
     held = _held(holders, name)
-    sentence = f"the nodes are busy: {TASKS} ask{S} for {asked} {name}, {_plain(free)} is left in all{held}"
+    sentence = f"the nodes are busy: {TASKS} ask{S} for {asked} {name}, {plain(free)} is left in all{held}"
     return "no-room", sentence, fix
 
 
@@ -244,13 +263,13 @@ def _held(holders: Iterable[Pod], name: str) -> str:
     held: dict[str, float] = {}
     for pod in holders:
         job = pod.job or pod.name
-        held[job] = held.get(job, 0) + _asked(pod, name)
+        held[job] = held.get(job, 0) + requested(pod, name)
     most = sorted(held.items(), key=lambda each: -each[1])
-    first = ", ".join(f"{job} ({_plain(count)})" for job, count in most[:NAMED_HOLDERS])
+    first = ", ".join(f"{job} ({plain(count)})" for job, count in most[:NAMED_HOLDERS])
     more = f" and {len(most) - NAMED_HOLDERS} more" if len(most) > NAMED_HOLDERS else ""
     return f"; held by {first}{more}" if held else ""
 
 
-def _plain(number: float) -> str:
+def plain(number: float) -> str:
     """Large amounts are of bytes."""
     return f"{number / (1 << 30):.1f}Gi" if number >= 1 << 20 else f"{number:g}"

@@ -1,11 +1,12 @@
 """A volume is not there: a claim that is missing or not bound, one node too many, a mount that fails."""
 
 import re
+from collections.abc import Sequence
 
 from tfyard.overview.cause import TASKS, Cause, Quote, cut
 from tfyard.overview.causes import start
 from tfyard.overview.evidence import Evidence, Unreadable, seen
-from tfyard.overview.objects import Claim, Event, Pod
+from tfyard.overview.objects import Claim, Event, Pod, StorageClass
 
 CLAIM_PATTERN = (
     r'persistentvolumeclaims? "[^"]+" (?:not found|is being deleted)|unbound immediate PersistentVolumeClaims'
@@ -114,13 +115,19 @@ def _pending(evidence: Evidence, pod: Pod, claim: Claim, quote: Quote) -> Cause:
 
 def _unbound(evidence: Evidence, claim: Claim, trouble: Event | None) -> tuple[str, str]:
     wanted = claim.spec.storage_class_name
-    if not isinstance(evidence.classes, Unreadable):
+    if not isinstance(evidence.classes, Unreadable) and (words := no_class(wanted, evidence.classes)):
         names = sorted(each.name for each in evidence.classes)
-        there = f"there are: {', '.join(names)}" if names else "there is none in this cluster"
         delete = f"kubectl -n {evidence.namespace} delete pvc {claim.name}"
-        fix = f"{delete}; then job file: `storageClass: {names[0]}`" if names else ""
-        if wanted and wanted not in names:
-            return f"storage class {wanted} does not exist; {there}", fix
-        if wanted is None and not any(each.is_default for each in evidence.classes):
-            return f"it names no storage class, and no class is the default; {there}", fix
+        return words, f"{delete}; then job file: `storageClass: {names[0]}`" if names else ""
     return (cut(trouble.message, 240) if trouble else "no volume was made for it yet"), ""
+
+
+def no_class(wanted: str | None, classes: Sequence[StorageClass]) -> str:
+    """Why no class makes a volume for a claim; empty: one does, or the claim is for a volume that exists."""
+    names = sorted(each.name for each in classes)
+    there = f"there are: {', '.join(names)}" if names else "there is none in this cluster"
+    if wanted and wanted not in names:
+        return f"storage class {wanted} does not exist; {there}"
+    if wanted is None and not any(each.is_default for each in classes):
+        return f"it names no storage class, and no class is the default; {there}"
+    return ""

@@ -1,0 +1,88 @@
+"""How `run` and `submit` are given a job: the same FILE, script or module, and the same options."""
+
+from collections.abc import Callable
+from itertools import takewhile
+from typing import Any, TypeVar
+
+import click
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class JobCommand(click.Command):
+    """An unknown option may be one of the script's: then it says how to write that."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        given = [*args]  # the parser empties its list
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            program = _program(given)
+            if not program:
+                raise
+            from shlex import join
+
+            example = join([*program, "--", *_with_value(given, error.option_name)])
+            hint = f"Arguments of the script go after `--`, as in: tfyard {self.name} {example}"
+            raise click.UsageError(f"{error.format_message()}\n{hint}", ctx) from None
+
+
+def _program(words: list[str]) -> list[str]:
+    """The script or `-m MODULE` among the words of a command line."""
+    if "-m" in words[:-1]:
+        return words[words.index("-m") :][:2]
+    return [word for word in words if word.endswith(".py")][:1]
+
+
+def _with_value(words: list[str], option: str) -> list[str]:
+    """An option as it was written, and what follows it up to the next."""
+    start = next(index for index, word in enumerate(words) if word.startswith(option))
+    value = takewhile(lambda word: not word.startswith("-") and not word.endswith(".py"), words[start + 1 :])
+    return [words[start], *value]
+
+
+def options(command: F) -> F:
+    """The fields of `JobOptions`, by their names; `with_target` puts FILE and module in order."""
+    for option in reversed(
+        (
+            click.argument("target", metavar="FILE", required=False),
+            click.argument("args", nargs=-1, type=click.UNPROCESSED),
+            click.option("-m", "--module", metavar="MODULE", help="This Python module instead of a FILE."),
+            click.option(
+                "--tf1", is_flag=True, help="The program is written for TensorFlow 1: give it tf.compat.v1."
+            ),
+            click.option("--chief", type=click.IntRange(0), help="How many chiefs (0 or 1)."),
+            click.option("--worker", type=click.IntRange(0), help="How many workers."),
+            click.option("--ps", type=click.IntRange(0), help="How many parameter servers."),
+            click.option("--evaluator", type=click.IntRange(0), help="How many evaluators."),
+            click.option(
+                "--set", "sets", multiple=True, metavar="ROLE=N", help="Set how many tasks a role has."
+            ),
+            click.option("--env", multiple=True, metavar="K=V", help="Set a variable for every task."),
+            click.option(
+                "--restart",
+                type=click.Choice(["never", "on-failure", "always", "exit-code"]),
+                help="When a task of the script is restarted.",
+            ),
+            click.option("--retries", type=click.IntRange(0), help="How many restarts the script may have."),
+            click.option(
+                "--deadline", metavar="TIME", help="The script fails if it runs longer than this: 90s, 2h."
+            ),
+            click.option(
+                "--memory", metavar="SIZE", help="Memory limit of each task of the script, as in 4Gi."
+            ),
+            click.option("--name", help="Name of the job; default: the file's."),
+        )
+    ):
+        command = option(command)
+    return command
+
+
+def with_target(given: dict[str, Any]) -> dict[str, Any]:
+    """With `-m MODULE` there is no FILE, and all words are the module's."""
+    target, words = given["target"], given["args"]
+    if given["module"] is not None:
+        return {**given, "target": "", "args": words if target is None else (target, *words)}
+    if target is None:
+        raise click.UsageError("Missing argument 'FILE'.", click.get_current_context())
+    return given

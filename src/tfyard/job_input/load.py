@@ -1,0 +1,45 @@
+"""The one job of a file, and what else is in the file. Nothing here prints."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from tfyard import files, formats
+from tfyard.errors import Usage
+from tfyard.model import Job, Manifest, Problem
+
+
+class Loaded(Struct, frozen=True, kw_only=True):
+    job: Job
+    file: Path
+    """`code` is relative to its folder."""
+    others: list[Manifest] = []
+    """The other objects of the file."""
+    changes: tuple[str, ...] | None = None
+    """What is different from the workloads that it was read from; None: it was read from a job."""
+    warnings: tuple[Problem, ...] = ()
+    text: formats.Document | Sequence[str] = ()
+    """What the warnings are about."""
+
+
+def from_documents(documents: list[formats.Document], name: str, *, uses_images: bool) -> Loaded:
+    """`name`: of the file that the documents are from. `uses_images`: whether tasks run in their images."""
+    jobs = [document for document in documents if formats.is_job(document.data)]
+    file = Path.cwd() / "-" if name == "-" else Path(name).resolve()
+    others = [d.data for d in documents if d not in jobs and isinstance(d.data, dict)]
+    if files.has_only_workloads(documents):
+        return _from_workloads(documents, file, others, uses_images=uses_images)
+    if len(jobs) != 1:
+        text = f"has {len(jobs)} jobs" if jobs else "has no TFJob, no tfyard job file and no workload"
+        raise Usage(f"{files.display_name(name)} {text}; give a file with one")
+    job, warnings = files.load(jobs[0], name, uses_images=uses_images)
+    return Loaded(job=job, file=file, others=others, warnings=warnings, text=jobs[0])
+
+
+def _from_workloads(
+    documents: list[formats.Document], file: Path, others: list[Manifest], *, uses_images: bool
+) -> Loaded:
+    found = files.load_workloads(documents, documents[0].name, uses_images=uses_images)
+    warnings, said = tuple(problem for _, problem in found.problems), tuple(found.said)
+    return Loaded(job=found.one, file=file, others=others, changes=said, warnings=warnings, text=documents[0])

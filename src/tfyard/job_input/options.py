@@ -1,0 +1,96 @@
+"""The options by which a command line names and changes a job, wherever it will run."""
+
+import re
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tfyard.errors import Usage
+from tfyard.formats.declarations.reading import did_you_mean
+from tfyard.formats.metadata import DNS_LABEL, RULE
+from tfyard.formats.tfjob.fields import MAX_REPLICAS, canonical
+from tfyard.model import ROLES, Job
+
+
+class JobOptions(Struct, frozen=True, kw_only=True):
+    """As given: text that is read when the job is, so that every interface reports the same errors."""
+
+    target: str = ""
+    """A job file, a TFJob of any version, a config with resources, or a Python script."""
+    module: str | None = None
+    """A Python module, instead of a target: `python -m`."""
+    args: tuple[str, ...] = ()
+    """For a script or module."""
+    tf1: bool = False
+    """The program is written for TensorFlow 1."""
+    chief: int | None = None
+    worker: int | None = None
+    ps: int | None = None
+    evaluator: int | None = None
+    sets: tuple[str, ...] = ()
+    env: tuple[str, ...] = ()
+    name: str | None = None
+    restart: str | None = None
+    retries: int | None = None
+    deadline: str | None = None
+    memory: str | None = None
+
+    @property
+    def is_script(self) -> bool:
+        return self.module is not None or self.target.endswith(".py")
+
+    @property
+    def roles(self) -> dict[str, int]:
+        """Role -> how many tasks, for the roles that have an option of their own."""
+        given = {"chief": self.chief, "worker": self.worker, "ps": self.ps, "evaluator": self.evaluator}
+        return {role: count for role, count in given.items() if count is not None}
+
+    @property
+    def policies(self) -> dict[str, str | int]:
+        """Words of the job file that a script has as options."""
+        names = ("restart", "retries", "deadline", "memory")
+        return {name: value for name in names if (value := getattr(self, name)) is not None}
+
+    @property
+    def variables(self) -> dict[str, str]:
+        return dict(pair(text, "--env") for text in self.env)
+
+
+def check(options: JobOptions) -> None:
+    """Usage if the options are wrong whatever the job is."""
+    for text in options.env:
+        pair(text, "--env")
+    if options.name is not None and not DNS_LABEL.fullmatch(options.name):
+        raise Usage(f"--name {options.name}: {RULE}")
+    for name in () if options.is_script else options.policies:
+        raise Usage(f"--{name} is for scripts; a job file has the word {name}")
+
+
+def pair(text: str, option: str) -> tuple[str, str]:
+    name, sign, value = text.partition("=")
+    if not sign or not name:
+        raise Usage(f"{option} {text}: must be NAME=VALUE")
+    return name, value
+
+
+def replicas(text: str, option: str = "--set") -> tuple[str, int]:
+    """`--set ROLE=N`, or of another option."""
+    given, count = pair(text, option)
+    role = canonical(given)
+    if role is None:
+        hint = did_you_mean(given, [name.lower() for name in ROLES])
+        raise Usage(f"{option} {text}: unknown role {given!r}; {hint}")
+    if not re.fullmatch("[0-9]{1,9}", count) or int(count) > MAX_REPLICAS:
+        raise Usage(f"{option} {text}: must be a number from 0 to {MAX_REPLICAS}, as in {given}=4")
+    return role, int(count)
+
+
+def adjusted(job: Job, options: JobOptions) -> Job:
+    """The options win; a role that is new runs what the others run."""
+    counts = [*options.sets, *(f"{role}={count}" for role, count in options.roles.items())]
+    roles = {role.name: role for role in job.roles}
+    for name, count in map(replicas, counts):
+        like = roles.get(name) or replace(job.roles[0], name=name)
+        roles[name] = replace(like, replicas=count)
+    ordered = tuple(roles[name] for name in dict.fromkeys((*ROLES, *roles)) if name in roles)
+    return replace(job, name=options.name or job.name, roles=ordered, tf1=options.tf1 or job.tf1)

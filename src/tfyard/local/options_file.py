@@ -1,0 +1,52 @@
+"""How a run was asked for, kept in its directory: with it and its job file, the run can be repeated."""
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tfyard.backends.local.run_directory import RunDirectory
+from tfyard.errors import Usage
+from tfyard.local.prepared import Prepared
+from tfyard.local.settings import Settings
+
+NAME = "asked.json"
+
+
+class Asked(Struct, frozen=True, kw_only=True):
+    settings: Settings
+    file: str
+    """The file of the job: `code` is relative to its folder, and it may have other objects. Empty: a script."""
+    is_config: bool = False
+    """It was a config with resources, which has no job file of its own."""
+
+
+def text(prepared: Prepared) -> str:
+    """What the job file of the run says already is left out."""
+    asked = prepared.settings
+    kept = Settings(
+        python=asked.python,
+        env=() if asked.is_script else asked.env,
+        mount=tuple(f"{name}={path}" for name, path in prepared.mounts.items()),
+        gpus=asked.gpus,
+        share_gpus=asked.share_gpus,
+        tensorboard=asked.tensorboard,
+        attach=asked.attach,
+        metric=asked.metric,
+    )
+    file = "" if asked.is_script else str(prepared.file)
+    whole = Asked(settings=kept, file=file, is_config=prepared.is_from_config)
+    return msgspec.json.format(msgspec.json.encode(whole)).decode()
+
+
+def again(run: RunDirectory) -> Settings:
+    """The options by which the run's own job runs again."""
+    job = run.path / "job.yaml"
+    try:
+        asked = msgspec.json.decode((run.path / NAME).read_bytes(), type=Asked)
+    except (FileNotFoundError, msgspec.DecodeError):
+        asked = None
+    if asked is None or not job.exists():
+        raise Usage(f"{run.name} did not get far enough to be repeated; `tfyard run FILE` starts its job")
+    if asked.is_config:
+        raise Usage(f"{run.name} is of a config with resources; `tfyard run {asked.file}` starts it again")
+    return replace(asked.settings, target=str(job), beside=asked.file)

@@ -1,0 +1,63 @@
+"""The ConfigMaps and Secrets without which a pod does not start."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from msgspec import Struct
+
+from tfyard.model import Manifest
+
+CONFIG_MAP, SECRET, SERVICE_ACCOUNT, PRIORITY_CLASS = "ConfigMap", "Secret", "ServiceAccount", "PriorityClass"
+_KINDS = {
+    "configMapRef": CONFIG_MAP,
+    "configMapKeyRef": CONFIG_MAP,
+    "configMap": CONFIG_MAP,
+    "secretRef": SECRET,
+    "secretKeyRef": SECRET,
+    "secret": SECRET,
+    "azureFile": SECRET,
+    "nodePublishSecretRef": SECRET,
+}
+"""Field of a pod -> what it refers to."""
+
+
+class Reference(Struct, frozen=True):
+    kind: str
+    name: str
+    keys: frozenset[str] = frozenset()
+    """Which of its keys the pod needs."""
+    is_for_pulling: bool = False
+    """It has the password of a registry: without it, the image may still be pulled."""
+
+
+def of_pod(spec: Manifest) -> list[Reference]:
+    """Each object once, with all keys. What is optional is left out."""
+    keys: dict[tuple[str, str], set[str]] = {}
+    for reference in _walk(spec):
+        keys.setdefault((reference.kind, reference.name), set()).update(reference.keys)
+    found = [Reference(kind, name, frozenset(needed)) for (kind, name), needed in keys.items()]
+    pulling = [str(each.get("name")) for each in spec.get("imagePullSecrets") or [] if each.get("name")]
+    return [*found, *(Reference(SECRET, name, is_for_pulling=True) for name in pulling)]
+
+
+def of_admission(spec: Manifest) -> list[Reference]:
+    """What admission looks up before it accepts a pod."""
+    fields = {SERVICE_ACCOUNT: "serviceAccountName", PRIORITY_CLASS: "priorityClassName"}
+    return [Reference(kind, str(spec[field])) for kind, field in fields.items() if spec.get(field)]
+
+
+def _walk(part: Any) -> Iterator[Reference]:
+    if isinstance(part, list):
+        for each in part:
+            yield from _walk(each)
+    elif isinstance(part, dict):
+        for key, value in part.items():
+            if key in _KINDS and isinstance(value, dict) and not value.get("optional"):
+                yield from _reference(_KINDS[key], value)
+            yield from _walk(value)
+
+
+def _reference(kind: str, value: Manifest) -> Iterator[Reference]:
+    keys = [value["key"]] if "key" in value else [item.get("key") for item in value.get("items") or []]
+    if name := value.get("name") or value.get("secretName"):
+        yield Reference(kind, str(name), frozenset(map(str, keys)))

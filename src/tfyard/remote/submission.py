@@ -1,0 +1,220 @@
+"""Submits a job: looks whether it can run, and applies it with all that it needs.
+
+Nothing is made before everything was checked. Names are deterministic: submitting twice meets the same objects.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tfyard import formats
+from tfyard.errors import TfyardError
+from tfyard.kube import NotFound, Refused, requests
+from tfyard.kube.sync import SyncClient
+from tfyard.model import Job, Manifest
+from tfyard.model.names import CODE
+from tfyard.overview import preflight as overview
+from tfyard.overview.doctor import Finding
+from tfyard.overview.evidence import Evidence, seen
+from tfyard.overview.wording import harmless
+
+from . import applying, code_store, preflight
+from .addresses import TFJOBS
+from .applying import How, Places
+from .code_store import CodeOptions, Plan
+from .evidence import with_collections
+from .jobs import Found
+from .prepare import CLAIM, Prepared, Submission, manifests, prepare, with_storage
+
+__all__ = [
+    "CannotSubmit",
+    "Parcel",
+    "Prepared",
+    "Say",
+    "Submission",
+    "pack",
+    "prepare",
+    "submit",
+    "submit_prepared",
+]
+
+Say = Callable[[str], None]
+Upload = Callable[[Plan], None]
+
+
+class Parcel(Struct, frozen=True, kw_only=True):
+    """All that is sent."""
+
+    manifests: list[Manifest]
+    """In the order in which they are created."""
+    code: Plan
+    notes: tuple[str, ...]
+    known: Evidence
+    """What was asked already."""
+
+
+class CannotSubmit(TfyardError):
+    """Carries everything that was found."""
+
+    def __init__(self, findings: Sequence[Finding]) -> None:
+        self.findings = tuple(findings)
+        wrong = [line for each in findings if each.level == "wrong" for line in lines(each)]
+        text = "\n".join(f"  {line}" for line in wrong)
+        super().__init__(f"nothing was submitted; --force would submit it in spite of this:\n{text}")
+
+
+def lines(finding: Finding) -> list[str]:
+    fix = [f"  fix: {finding.fix}"] if finding.fix else []
+    return [harmless(line) for line in (f"{finding.subject}: {finding.text}", *fix)]
+
+
+def submit(client: SyncClient, submission: Submission, say: Say) -> Found:
+    """CannotSubmit if something stands in its way, with all of it; else the job as the server has it."""
+    return submit_prepared(client, prepare(submission, client.access.namespace), submission, say)
+
+
+def submit_prepared(
+    client: SyncClient, prepared: Prepared, submission: Submission, say: Say, upload: Upload | None = None
+) -> Found:
+    """`upload` sends code that is too large for a ConfigMap; nobody else uses the client meanwhile."""
+    existing = _existing(client, prepared.job)
+    parcel = pack(client, prepared, submission)
+    for note in parcel.notes:
+        say(note)
+    if existing is None:
+        _check(client, parcel, force=submission.force, say=say)
+    how = How(submission.force_conflicts, submission.dry_run)
+    _try(client, parcel.manifests, how, existing)
+    return _create(client, parcel, how, say, upload or _uploader(client, say))
+
+
+def pack(client: SyncClient, prepared: Prepared, submission: Submission) -> Parcel:
+    """Asks the cluster for what the objects depend on: its storage classes, and the code that it has."""
+    known = Evidence(name=prepared.job.name, namespace=prepared.job.namespace)
+    if prepared.makes_output:
+        known = with_collections(client, known, {"classes"})
+        prepared = with_storage(prepared, seen(known.classes))
+    options = CodeOptions(helper_image=submission.helper_image, leave_out=submission.leave_out)
+    code = code_store.plan(client, prepared.job, prepared.folder, options)
+    whole = replace(prepared, job=code.job, others=_unique(prepared, code))
+    notes = (*prepared.notes, *code_store.told(code))
+    return Parcel(manifests=manifests(whole), code=code, notes=notes, known=known)
+
+
+def _unique(prepared: Prepared, code: Plan) -> tuple[Manifest, ...]:
+    """The code may go onto a claim that comes with the job."""
+    claims = {each["metadata"]["name"] for each in prepared.job.objects}
+    ours = (each for each in code.objects if each["metadata"]["name"] not in claims)
+    return (*prepared.others, *ours)
+
+
+def _uploader(client: SyncClient, say: Say) -> Upload:
+    def upload(plan: Plan) -> None:
+        import asyncio
+
+        asyncio.run(code_store.upload(client.access, plan, say))
+
+    return upload
+
+
+def _existing(client: SyncClient, job: Job) -> Found | None:
+    try:
+        found = Found(TFJOBS, client.send(requests.get(TFJOBS.path(job.namespace, job.name))))
+    except NotFound:
+        return None
+    except Refused:
+        return None  # who may create jobs need not be allowed to read them; applying it will tell
+    status, others = found.summary.status, "--name submits this one beside it"
+    if found.manifest["metadata"].get("deletionTimestamp"):
+        raise TfyardError(f"TFJob {job.name} is being deleted; submit it when it is gone, or {others}")
+    if status.is_finished:
+        end = "succeeded" if status.has("Succeeded") else "failed"
+        ways = f"`tfyard rerun {job.name}` runs it again, `tfyard delete {job.name}` removes it"
+        raise TfyardError(f"TFJob {job.name} has {end}; {ways}, {others}")
+    return found
+
+
+def _check(client: SyncClient, parcel: Parcel, *, force: bool, say: Say) -> None:
+    beside = [each for each in parcel.manifests if each["kind"] != "TFJob"]
+    looked = preflight.look(client, formats.load(_job_of(parcel.manifests)), beside, parcel.known)
+    found = overview.findings(looked, datetime.now(UTC))
+    if unchecked := overview.unchecked(looked):
+        say(f"not checked: {'; '.join(unchecked)}")
+    for finding in found:
+        if finding.level == "warning" or force:
+            say("\n".join((f"warning: {lines(finding)[0]}", *lines(finding)[1:])))
+    if not force and any(finding.level == "wrong" for finding in found):
+        raise CannotSubmit(found)
+
+
+def _try(client: SyncClient, wanted: list[Manifest], how: How, existing: Found | None) -> None:
+    """The job alone, without storing it: what it is refused for must not leave its claims behind."""
+    manifest = _job_of(wanted)
+    stored = applying.apply(client, TFJOBS, manifest, replace(how, dry_run=True))
+    fixed = [*_fixed(existing.manifest["spec"], stored["spec"])] if existing else []
+    if existing and _hash(existing.manifest) != _hash(stored):
+        fixed = ["its code", *(path for path in fixed if not path.endswith(("volumes", "volumeMounts")))]
+    if fixed:
+        name = manifest["metadata"]["name"]
+        text = f"TFJob {name} runs already, and {', '.join(fixed)} cannot change while it does"
+        raise TfyardError(f"{text}; `tfyard delete {name}` it first, or submit another one by --name")
+
+
+def _job_of(wanted: list[Manifest]) -> Manifest:
+    (found,) = (each for each in wanted if each["kind"] == "TFJob")
+    return found
+
+
+def _hash(job: Manifest) -> object:
+    """Of its code, which its volumes refer to."""
+    return (job["metadata"].get("annotations") or {}).get(CODE)
+
+
+def _fixed(before: object, after: object, path: tuple[str, ...] = ("spec",)) -> Iterator[str]:
+    """What differs and does not reach pods that run."""
+    if path == ("spec", "runPolicy") or (path[1:2] == ("tfReplicaSpecs",) and path[3:] == ("replicas",)):
+        return
+    if isinstance(before, dict) and isinstance(after, dict):
+        for key in {**before, **after}:
+            yield from _fixed(before.get(key), after.get(key), (*path, key))
+    elif before != after:
+        yield ".".join(path)
+
+
+def _create(client: SyncClient, parcel: Parcel, how: How, say: Say, upload: Upload) -> Found:
+    """First what the job refers to, then its code, then the job."""
+    wanted, code = parcel.manifests, parcel.code
+    places = applying.find_resources(client, wanted)
+    at = wanted.index(_job_of(wanted))
+    for manifest in wanted[:at]:
+        _apply(client, places, manifest, how, say)
+    if code.kind == "claim" and not how.dry_run:
+        client.close()
+        upload(code)
+    stored = [_apply(client, places, manifest, how, say) for manifest in wanted[at:]]
+    if code.kind == "config-map" and not code.is_present and not how.dry_run:
+        with suppress(Refused):  # who may not see other code leaves it there
+            code_store.prune(client, code.job.namespace, {code.hash})
+    return Found(TFJOBS, stored[0])
+
+
+def _apply(client: SyncClient, places: Places, manifest: Manifest, how: How, say: Say) -> Manifest:
+    """Claims and code are only created: a claim that exists has its data, and code is named by its content."""
+    resource = places[manifest["apiVersion"], manifest["kind"]]
+    manifest = manifest if resource.namespaced else _without_namespace(manifest)
+    title, ending = applying.title(resource, manifest), " (server dry run)" if how.dry_run else ""
+    if manifest["kind"] == CLAIM or CODE in (manifest["metadata"].get("labels") or {}):
+        is_new = applying.create(client, resource, manifest, how)
+        say(f"{title} {'created' if is_new else 'exists, and is used as it is'}{ending}")
+        return manifest
+    stored = applying.apply(client, resource, manifest, how)
+    say(f"{title} serverside-applied{ending}")
+    return stored
+
+
+def _without_namespace(manifest: Manifest) -> Manifest:
+    metadata = {key: value for key, value in manifest["metadata"].items() if key != "namespace"}
+    return {**manifest, "metadata": metadata}

@@ -1,0 +1,148 @@
+"""`tfyard stop`, `resume`, `restart`, `rerun`, `scale`, `delete` and `diff` as commands."""
+
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.running import Result, tfyard
+from tests.cli.test_get import set_status, tfjob
+from tests.cli.test_main import imported
+from tfyard.kube import Access, Cluster, kubeconfig, requests
+from tfyard.kube.sync import SyncClient
+from tfyard.remote.addresses import TFJOBS
+from tfyard.testing import ControlPlane
+
+COMMANDS = (
+    ("stop", "x"),
+    ("restart", "x", "worker-0"),
+    ("rerun", "x"),
+    ("scale", "x", "ps=2"),
+    ("delete", "x"),
+)
+FOUR = ("stop ", "restart ", "rerun ", "delete ")
+JOB_FILE = "name: first\nimage: example/mnist:1\nrun: python train.py\nworker: {count}\n"
+
+
+@pytest.mark.parametrize("name", ["stop", "restart", "rerun", "delete", "resume"])
+def test_the_four_words_are_told_apart_in_each_help(name: str) -> None:
+    lines = [line.strip() for line in tfyard(name, "--help").out.splitlines()]
+    assert all(any(line.startswith(f"{word.strip():<9}") for line in lines) for word in FOUR)
+    assert any(line.startswith(f"tfyard {name}") for line in lines)
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=lambda words: words[0])
+def test_neither_asyncio_nor_aiohttp_is_imported(
+    words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "config").write_text(kubeconfig.dump(Access(Cluster(server="http://127.0.0.1:1"))))
+    monkeypatch.chdir(tmp_path)
+    assert not {"asyncio", "aiohttp", "rich", "jinja2"} & imported(*words, "--kubeconfig", "config")
+
+
+def test_a_cluster_that_is_not_there_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "config").write_text(kubeconfig.dump(Access(Cluster(server="http://127.0.0.1:1"))))
+    done = tfyard("delete", "x", "--kubeconfig", "config", cwd=tmp_path)
+    assert (done.code, done.out, done.err.count("\n")) == (1, "", 1)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("delete",), ("delete", "x", "-l", "a=b"), ("restart", "x"), ("restart", "x", "worker", "--all")],
+)
+def test_who_names_nothing_or_too_much_is_told_what_to_name(words: tuple[str, ...], tmp_path: Path) -> None:
+    done = tfyard(*words, cwd=tmp_path)
+    assert (done.code, done.err.splitlines()[-1].startswith("Error: Name ")) == (2, True)
+
+
+def test_a_count_that_is_none_is_refused_before_a_cluster_is_asked(tmp_path: Path) -> None:
+    done = tfyard("scale", "x", "worker=many", "--kubeconfig", "/nowhere", cwd=tmp_path)
+    assert (done.code, done.err) == (
+        2,
+        "tfyard: scale worker=many: must be a number from 0 to 100000, as in worker=4\n",
+    )
+
+
+@pytest.mark.cluster
+def test_jobs_are_changed_and_deleted_by_commands(
+    control_plane: ControlPlane, crds: None, namespace: str
+) -> None:
+    def run(*words: str) -> Result:
+        return tfyard(*words, "-n", namespace, KUBECONFIG=str(control_plane.kubeconfig))
+
+    with SyncClient(control_plane.admin) as client:
+        for name in ("first", "second"):
+            client.send(requests.create(TFJOBS.path(namespace), tfjob(name, team=name)))
+    stopped = run("stop", "first")
+    assert (stopped.code, stopped.out) == (0, "tfjob.kubeflow.org/first stopped\n")
+    assert stopped.err.startswith(
+        f"stop tfjob.kubeflow.org/first in the namespace {namespace}\n  stays: the job"
+    )
+    assert run("stop", "first").out == "tfjob.kubeflow.org/first unchanged: it is stopped already\n"
+    assert run("resume", "first").out == "tfjob.kubeflow.org/first resumed\n"
+    scaled = run("scale", "first", "worker=1")
+    assert (scaled.out, "goes:  1 task (worker-1)" in scaled.err) == (
+        "tfjob.kubeflow.org/first scaled\n",
+        True,
+    )
+    assert run("rerun", "first").out == "tfjob.kubeflow.org/first-2 created\n"
+    wrong = run("delete", "first", "frist", "x")
+    assert (wrong.code, wrong.out, wrong.err.count("not found")) == (1, "", 2)
+    assert "did you mean first?" in wrong.err
+    assert run("delete", "-l", "team=first", "--wait").out.splitlines() == [
+        "tfjob.kubeflow.org/first deleted",
+        "tfjob.kubeflow.org/first-2 deleted",
+    ]
+    assert [line.split()[0] for line in run("get", "--no-headers").out.splitlines()] == ["second"]
+
+
+@pytest.mark.cluster
+def test_diff_ends_with_0_1_or_2(
+    control_plane: ControlPlane, crds: None, namespace: str, tmp_path: Path
+) -> None:
+    def diff(*words: str) -> Result:
+        return tfyard("diff", *words, "-n", namespace, cwd=tmp_path, KUBECONFIG=str(control_plane.kubeconfig))
+
+    (tmp_path / "job.yaml").write_text(JOB_FILE.format(count=1))
+    new = diff("job.yaml")
+    assert (new.code, "+kind: TFJob" in new.out, new.err) == (1, True, "")
+    rendered = tfyard("render", "job.yaml", "-n", namespace, cwd=tmp_path).out
+    control_plane.kubectl("apply", "--server-side", "--field-manager=tfyard", "-f", "-", stdin=rendered)
+    same = diff("job.yaml")
+    assert (same.code, same.out) == (0, "")
+    with SyncClient(control_plane.admin) as client:
+        set_status(client, namespace, "first", {"phase": "Running", "cluster": {"dialect": "tf2"}})
+    (tmp_path / "job.yaml").write_text(JOB_FILE.format(count=1).replace("mnist:1", "mnist:2"))
+    changed = diff("job.yaml")
+    assert (changed.code, "\n+" in changed.out) == (1, True)
+    assert "# spec.tfReplicaSpecs.Worker.template is for pods that start from now on" in changed.out
+
+
+@pytest.mark.parametrize("file", ["gone.yaml", "bad.yaml", "good.yaml"])
+def test_a_diff_that_cannot_be_made_ends_with_2(tmp_path: Path, file: str) -> None:
+    (tmp_path / "bad.yaml").write_text("name: Bad Name\n")
+    (tmp_path / "good.yaml").write_text(JOB_FILE.format(count=1))
+    done = tfyard("diff", file, "--kubeconfig", "/nowhere", cwd=tmp_path)
+    assert (done.code, done.out) == (2, "")
+    assert done.err
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize(("answer", "code", "stays"), [("n", 1, True), ("y", 0, False)])
+def test_a_person_at_a_terminal_is_asked(tmp_path: Path, answer: str, code: int, stays: bool) -> None:
+    (tmp_path / "x.py").write_text("pass")
+    assert tfyard("run", "x.py", "-q", cwd=tmp_path).code == 0
+    (run,) = (tmp_path / ".tfyard" / "runs").iterdir()
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "tfyard", "delete", "x", "--local"]
+    process = subprocess.Popen(command, cwd=tmp_path, stdin=theirs, stdout=theirs, stderr=theirs)
+    os.close(theirs)
+    os.write(ours, f"{answer}\n".encode())
+    assert process.wait(30) == code
+    said = os.read(ours, 1 << 16).decode()
+    os.close(ours)
+    assert ("Go on? [y/N]" in said, run.exists()) == (True, stays)
+    assert ("nothing was changed" in said) == stays

@@ -1,0 +1,384 @@
+"""What people do to jobs, on a real apiserver: what is sent, what is said before, and what is refused."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from tfyard.errors import Usage
+from tfyard.kube import NotFound, Resource, requests
+from tfyard.kube.sync import SyncClient
+from tfyard.model.names import JOB_NAME, QUEUE_NAME, REPLICA_INDEX, REPLICA_TYPE, RERUN_OF
+from tfyard.remote import action_waits, actions, jobs, kueue, reruns
+from tfyard.remote.actions import NotPossible
+from tfyard.remote.addresses import OLD_TFJOBS, TFJOBS
+from tfyard.remote.belongings import CLAIMS
+from tfyard.remote.jobs import Found
+from tfyard.testing import ControlPlane
+
+pytestmark = pytest.mark.cluster
+
+VOLUMES = [{"name": "out", "persistentVolumeClaim": {"claimName": "data"}}]
+TEMPLATE = {"spec": {"containers": [{"name": "tensorflow", "image": "example/mnist:1"}], "volumes": VOLUMES}}
+AT = "2026-11-16T03:00:00Z"
+
+
+class Yard:
+    """A namespace with jobs, whose pods are made by hand: no operator runs."""
+
+    def __init__(self, plane: ControlPlane, client: SyncClient, namespace: str) -> None:
+        self.plane, self.client, self.namespace = plane, client, namespace
+
+    def job(self, name: str, labels: dict[str, str] | None = None, **spec: Any) -> Found:
+        roles = {"Worker": {"replicas": 2, "template": TEMPLATE}, "Chief": {"template": TEMPLATE}}
+        body = {
+            "apiVersion": "kubeflow.org/v1",
+            "kind": "TFJob",
+            "metadata": {"name": name, "labels": labels or {}},
+            "spec": {"tfReplicaSpecs": roles, **spec},
+        }
+        return Found(TFJOBS, self.client.send(requests.create(TFJOBS.path(self.namespace), body)))
+
+    def old_job(self, name: str) -> Found:
+        roles = [{"template": TEMPLATE}, {"tfReplicaType": "WORKER", "template": TEMPLATE}]
+        kind = {"apiVersion": "tensorflow.org/v1alpha1", "kind": "TfJob"}
+        body = {**kind, "metadata": {"name": name}, "spec": {"replicaSpecs": roles}}
+        return Found(OLD_TFJOBS, self.client.send(requests.create(OLD_TFJOBS.path(self.namespace), body)))
+
+    def now(self, found: Found) -> Found:
+        return Found(found.resource, self.client.send(requests.get(found.path)))
+
+    def status(self, found: Found, **status: Any) -> Found:
+        body = {**self.now(found).manifest, "status": status}
+        return Found(found.resource, self.client.send(requests.replace(f"{found.path}/status", body)))
+
+    def finished(self, name: str, word: str = "Succeeded") -> Found:
+        condition = {"type": word, "status": "True", "reason": word, "message": "", "lastUpdateTime": AT}
+        return self.status(self.job(name), phase=word, conditions=[{**condition, "lastTransitionTime": AT}])
+
+    def of_gang(self, name: str) -> Found:
+        return self.status(self.job(name), cluster={"gang": "core"})
+
+    def pod(self, found: Found, role: str, index: int) -> dict[str, Any]:
+        metadata = {
+            "name": f"{found.name}-{role}-{index}",
+            "labels": {JOB_NAME: found.name, REPLICA_TYPE: role, REPLICA_INDEX: str(index)},
+            "ownerReferences": [
+                {
+                    "apiVersion": found.manifest["apiVersion"],
+                    "kind": found.manifest["kind"],
+                    "name": found.name,
+                    "uid": found.uid,
+                    "controller": True,
+                }
+            ],
+        }
+        path = requests.PODS.path(self.namespace)
+        made: dict[str, Any] = self.client.send(
+            requests.create(path, {"metadata": metadata, "spec": TEMPLATE["spec"]})
+        )
+        return made
+
+    def pods(self) -> list[str]:
+        items = self.client.send(requests.get(requests.PODS.path(self.namespace)))["items"]
+        return sorted(each["metadata"]["name"] for each in items)
+
+    def as_user(self, user: str) -> SyncClient:
+        return SyncClient(self.plane.access(user))
+
+    def may_read(self, user: str) -> None:
+        """Jobs and pods, and no more."""
+        rules = [
+            {
+                "apiGroups": ["kubeflow.org", "tensorflow.org"],
+                "resources": ["tfjobs"],
+                "verbs": ["get", "list"],
+            },
+            {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list"]},
+        ]
+        rbac = "rbac.authorization.k8s.io"
+        self.client.send(
+            requests.create(
+                Resource(rbac, "v1", "roles").path(self.namespace),
+                {"metadata": {"name": user}, "rules": rules},
+            )
+        )
+        binding = {
+            "metadata": {"name": user},
+            "roleRef": {"apiGroup": rbac, "kind": "Role", "name": user},
+            "subjects": [{"apiGroup": rbac, "kind": "User", "name": user}],
+        }
+        self.client.send(requests.create(Resource(rbac, "v1", "rolebindings").path(self.namespace), binding))
+
+
+@pytest.fixture
+def yard(control_plane: ControlPlane, crds: None, namespace: str) -> Iterator[Yard]:
+    with SyncClient(control_plane.admin) as client:
+        yield Yard(control_plane, client, namespace)
+
+
+def test_a_job_is_stopped_and_resumed_and_says_what_goes_and_stays(yard: Yard) -> None:
+    found = yard.job("mnist", runPolicy={"backoffLimit": 3})
+    yard.pod(found, "worker", 0)
+    intent = actions.stop(yard.client, found)
+    assert intent.goes == ("1 pod (worker-0), after at most 30 s of grace",)
+    assert "the claim data with its data" in intent.stays
+    assert yard.now(found).manifest["spec"]["runPolicy"] == {"backoffLimit": 3}, "nothing is done yet"
+    actions.perform(yard.client, intent)
+    stopped = yard.now(found)
+    assert stopped.manifest["spec"]["runPolicy"] == {"backoffLimit": 3, "suspend": True}
+    assert {each["manager"] for each in stopped.manifest["metadata"]["managedFields"]} >= {"tfyard"}
+    assert actions.stop(yard.client, stopped).requests == ()
+    actions.perform(yard.client, actions.resume(yard.client, stopped))
+    assert yard.now(found).manifest["spec"]["runPolicy"]["suspend"] is False
+    assert actions.resume(yard.client, yard.now(found)).notes == ("it is not stopped",)
+
+
+def test_a_new_job_of_the_same_name_is_left_alone(yard: Yard) -> None:
+    found = yard.job("mnist")
+    intents = [actions.stop(yard.client, found), actions.delete(yard.client, found)]
+    actions.perform(yard.client, intents[1])
+    again = yard.job("mnist")
+    for intent in intents:
+        with pytest.raises(NotPossible, match="mnist was deleted meanwhile, or made anew"):
+            actions.perform(yard.client, intent)
+    assert yard.now(again).manifest["spec"] == again.manifest["spec"]
+
+
+def test_delete_says_what_goes_and_that_claims_stay_unless_the_job_owns_them(yard: Yard) -> None:
+    found = yard.job("mnist")
+    yard.pod(found, "worker", 0)
+    claim = {
+        "metadata": {"name": "data"},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+    }
+    made = yard.client.send(requests.create(CLAIMS.path(yard.namespace), claim))
+    intent = actions.delete(yard.client, found)
+    assert intent.goes == ("the job mnist", "1 pod (mnist-worker-0) and their logs")
+    assert intent.stays == ("the claim data with its data",)
+    owner = {"apiVersion": "kubeflow.org/v1", "kind": "TFJob", "name": "mnist", "uid": found.uid}
+    made["metadata"]["ownerReferences"] = [owner]
+    yard.client.send(requests.replace(CLAIMS.path(yard.namespace, "data"), made))
+    owned = actions.delete(yard.client, found)
+    assert ("the claim data with its data" in owned.goes, owned.stays) == (True, ())
+    assert yard.now(found).uid == found.uid, "the dry run deletes nothing"
+    actions.perform(yard.client, owned)
+    with pytest.raises(NotFound):
+        yard.now(found)
+
+
+def test_jobs_are_selected_by_their_labels(yard: Yard) -> None:
+    yard.job("a", {"team": "vision"})
+    yard.job("b")
+    assert [each.name for each in actions.selected(yard.client, yard.namespace, "team=vision")] == ["a"]
+    with pytest.raises(jobs.Missing, match="team=x"):
+        actions.selected(yard.client, yard.namespace, "team=x")
+
+
+def test_restart_deletes_the_pods_of_these_tasks_and_waits_for_new_ones(yard: Yard) -> None:
+    found = yard.job("mnist")
+    for index in (0, 1):
+        yard.pod(found, "worker", index)
+    yard.pod(found, "chief", 0)
+    intent = actions.restart(yard.client, found, ["worker-1"])
+    assert (list(intent.pods), intent.goes) == (
+        ["worker-1"],
+        ("1 pod (worker-1), after at most 30 s of grace",),
+    )
+    assert len(yard.pods()) == 3, "the dry run deletes nothing"
+    actions.perform(yard.client, intent)
+    assert yard.pods() == ["mnist-chief-0", "mnist-worker-0"]
+    actions.perform(yard.client, intent)  # it is gone already: no error
+    said: list[str] = []
+    with pytest.raises(action_waits.TimeOver):
+        action_waits.until_done(yard.client, intent, said.append, 0)
+    assert said == ["waiting: worker-1: its old pod ends"]
+    new = yard.pod(found, "worker", 1)
+    with pytest.raises(action_waits.TimeOver):
+        action_waits.until_done(yard.client, intent, said.append, 0)
+    assert said[1].startswith("waiting: worker-1: ")
+    container = {"name": "tensorflow", "image": "", "imageID": "", "ready": True, "restartCount": 0}
+    new["status"] = {
+        "phase": "Running",
+        "containerStatuses": [{**container, "state": {"running": {"startedAt": AT}}}],
+    }
+    yard.client.send(requests.replace(f"{requests.PODS.path(yard.namespace, 'mnist-worker-1')}/status", new))
+    action_waits.until_done(yard.client, intent, said.append, 5)
+    both = actions.restart(yard.client, found, ["worker"])
+    assert list(both.pods) == ["worker-0", "worker-1"]
+
+
+def test_the_wait_for_a_deleted_job_ends_when_it_and_its_pods_are_gone(yard: Yard) -> None:
+    found = yard.job("mnist")
+    yard.pod(found, "worker", 0)
+    intent = actions.delete(yard.client, found)
+    said: list[str] = []
+    for text in ("waiting: the job mnist to be gone", "waiting: 1 pod (worker-0) to be gone"):
+        with pytest.raises(action_waits.TimeOver):
+            action_waits.until_done(yard.client, intent, said.append, 0)
+        assert said.pop() == text
+        actions.perform(yard.client, intent) if "job" in text else None
+    yard.client.send(requests.delete(requests.PODS.path(yard.namespace, "mnist-worker-0"), grace=0))
+    action_waits.until_done(yard.client, intent, said.append, 5)
+
+
+@pytest.mark.parametrize("form", ["job", "old_job"])
+def test_a_job_of_either_form_is_scaled(yard: Yard, form: str) -> None:
+    found: Found = getattr(yard, form)("mnist")
+    intent = actions.scale(yard.client, found, {"Worker": 5})
+    actions.perform(yard.client, intent)
+    assert actions.edits.roles(yard.now(found).manifest)["Worker"].replicas == 5
+    down = actions.scale(yard.client, yard.now(found), {"Worker": 3})
+    assert down.goes == ("2 tasks (worker-3, worker-4)",)
+    assert actions.scale(yard.client, yard.now(found), {"Worker": 5}).requests == ()
+
+
+def test_a_job_runs_again_under_a_new_name_without_what_happened_to_it(yard: Yard) -> None:
+    found = yard.finished("mnist")
+    yard.client.send(
+        requests.patch(
+            found.path, {"metadata": {"annotations": {"note": "x", "kubectl.kubernetes.io/y": "z"}}}
+        )
+    )
+    changes = reruns.read(["worker=4"], ["LR=0.1"], None)
+    for name in ("mnist-2", "mnist-3"):
+        intent = actions.rerun(yard.client, yard.now(found), changes)
+        assert intent.made == name
+        actions.perform(yard.client, intent)
+        found = Found(TFJOBS, yard.client.send(requests.get(TFJOBS.path(yard.namespace, name))))
+    new = found.manifest
+    assert new["metadata"]["annotations"] == {"note": "x", RERUN_OF: "mnist"}
+    assert "status" not in new
+    worker = new["spec"]["tfReplicaSpecs"]["Worker"]
+    assert worker["replicas"] == 4
+    assert worker["template"]["spec"]["containers"][0]["env"] == [{"name": "LR", "value": "0.1"}]
+    with pytest.raises(NotPossible, match="there is a job mnist already"):
+        actions.rerun(yard.client, found, reruns.read([], [], "mnist"))
+
+
+def test_an_old_job_runs_again_as_what_it_was_and_cannot_be_stopped(yard: Yard) -> None:
+    found = yard.old_job("mnist")
+    actions.perform(yard.client, actions.rerun(yard.client, found, reruns.Changes()))
+    again = jobs.find(yard.client, yard.namespace, "mnist-2")
+    assert again.resource == OLD_TFJOBS
+    with pytest.raises(
+        NotPossible, match="form of v1alpha1, which cannot be suspended; `tfyard delete mnist`"
+    ):
+        actions.stop(yard.client, found)
+
+
+REFUSED: dict[str, tuple[Callable[[Yard], Any], str]] = {
+    "stop": (
+        lambda yard: actions.stop(yard.client, yard.finished("x")),
+        "x has finished (Succeeded), so",
+    ),
+    "resume": (
+        lambda yard: actions.resume(yard.client, yard.finished("x", "Failed")),
+        "x has finished (Failed)",
+    ),
+    "restart": (
+        lambda yard: actions.restart(yard.client, yard.finished("x"), []),
+        "nothing to restart; `tf",
+    ),
+    "scale": (lambda yard: actions.scale(yard.client, yard.finished("x"), {"Worker": 3}), "nothing to scale"),
+    "chief": (
+        lambda yard: actions.scale(yard.client, yard.job("x"), {"Chief": 2}),
+        "chief cannot be scaled to 2",
+    ),
+    "role": (
+        lambda yard: actions.scale(yard.client, yard.job("x"), {"Evaluator": 2}),
+        "x has no role evaluator",
+    ),
+    "task": (
+        lambda yard: actions.restart(yard.client, yard.job("x"), ["worker-9"]),
+        "no task or role 'worker-9'",
+    ),
+    "nothing runs": (
+        lambda yard: actions.restart(yard.client, yard.job("x"), ["chief"]),
+        "nothing runs of 1 task (chief-0)",
+    ),
+    "stopped": (
+        lambda yard: actions.restart(yard.client, yard.job("x", runPolicy={"suspend": True}), []),
+        "x is stopped; `tfyard resume x`",
+    ),
+    "gang": (
+        lambda yard: actions.scale(
+            yard.client, yard.status(yard.job("x"), cluster={"gang": "core"}), {"Worker": 3}
+        ),
+        "x is scheduled as one gang",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_cannot_be_is_refused_in_one_clear_line(yard: Yard, case: str) -> None:
+    act, text = REFUSED[case]
+    with pytest.raises((NotPossible, Usage)) as refusal:
+        act(yard)
+    assert text in str(refusal.value)
+    assert "\n" not in str(refusal.value)
+
+
+def test_somebody_elses_job_is_refused_before_anything_is_done(yard: Yard) -> None:
+    found = yard.job("mnist")
+    yard.pod(found, "worker", 0)
+    yard.may_read("jane")
+    with yard.as_user("jane") as client:
+        seen = jobs.find(client, yard.namespace, "mnist")
+        for verb, act in (
+            ("stop", lambda: actions.stop(client, seen)),
+            ("scale", lambda: actions.scale(client, seen, {"Worker": 3})),
+            ("delete", lambda: actions.delete(client, seen)),
+            ("restart", lambda: actions.restart(client, seen, ["worker-0"])),
+            ("rerun", lambda: actions.rerun(client, seen, reruns.Changes())),
+        ):
+            with pytest.raises(NotPossible, match=f'^you may not {verb} mnist: .*User "jane" cannot'):
+                act()
+    assert yard.now(found).manifest["spec"] == found.manifest["spec"]
+    assert yard.pods() == ["mnist-worker-0"]
+
+
+def test_a_job_that_kueue_has_is_stopped_and_resumed_by_its_workload(
+    yard: Yard, request: pytest.FixtureRequest
+) -> None:
+    found = yard.job("mnist", {QUEUE_NAME: "team"})
+    intent = actions.stop(yard.client, found)
+    assert "if Kueue manages TFJobs here" in intent.notes[0], "there is no Kueue to ask"
+    request.addfinalizer(_serve_workloads(yard))
+    workload = {
+        "apiVersion": "kueue.x-k8s.io/v1beta1",
+        "kind": "Workload",
+        "metadata": {"name": "tfjob-mnist", "labels": {kueue.JOB_UID: found.uid}},
+        "spec": {"active": True},
+    }
+    path = kueue.WORKLOADS.path(yard.namespace)
+    yard.client.send(requests.create(path, workload))
+    stop = actions.stop(yard.client, found)
+    actions.perform(yard.client, stop)
+    assert stop.notes == ("Kueue suspends it, and gives its quota in the queue team back",)
+    assert yard.client.send(requests.get(f"{path}/tfjob-mnist"))["spec"] == {"active": False}
+    assert "suspend" not in (yard.now(found).manifest["spec"].get("runPolicy") or {}), "that is Kueue's to do"
+    suspended = yard.client.send(requests.patch(found.path, {"spec": {"runPolicy": {"suspend": True}}}))
+    actions.perform(yard.client, actions.resume(yard.client, Found(TFJOBS, suspended)))
+    assert yard.client.send(requests.get(f"{path}/tfjob-mnist"))["spec"] == {"active": True}
+    waiting = actions.resume(yard.client, Found(TFJOBS, suspended))
+    assert (waiting.requests, waiting.notes) == ((), ("it waits in the queue team until Kueue admits it",))
+
+
+def _serve_workloads(yard: Yard) -> Callable[[], object]:
+    """As Kueue's own definition does, as far as it matters here. Returns what ends it."""
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {"name": "v1beta1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    names = {"kind": "Workload", "plural": "workloads", "singular": "workload"}
+    body = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {
+            "name": "workloads.kueue.x-k8s.io",
+            "annotations": {"api-approved.kubernetes.io": "unapproved, for a test"},
+        },
+        "spec": {"group": "kueue.x-k8s.io", "names": names, "scope": "Namespaced", "versions": [version]},
+    }
+    yard.client.send(requests.apply(requests.CRDS.path(name=body["metadata"]["name"]), body))
+    yard.plane.kubectl("wait", "--for=condition=Established", "crd/workloads.kueue.x-k8s.io", "--timeout=30s")
+    return lambda: yard.plane.kubectl("delete", "crd/workloads.kueue.x-k8s.io")
