@@ -153,16 +153,13 @@ def _of_job(found: target.ClusterJob, ends: Ends) -> Copied:
     from tfyard import extras
     from tfyard.cli import progress_bar
 
-    if ends.job.path == CODE:
-        ends = _code_ends(found, ends)
-    if ends.job.path == CODE:
-        return _code_of_config_map(found, ends)
-    with extras.needs("operator", "tfyard cp"):
+    with extras.needs("kubernetes", "tfyard cp"):
         from tfyard.cli import interrupts
         from tfyard.kube import transport  # noqa: F401
     found.client.close()
+    copying = _copy_code if ends.job.path == CODE else _copy
     with progress_bar.shown() as progress:
-        return interrupts.run(_copy(found, ends, progress))
+        return interrupts.run(copying(found, ends, progress))
 
 
 async def _copy(found: target.ClusterJob, ends: Ends, progress: Progress) -> Copied:
@@ -181,30 +178,13 @@ async def _copy(found: target.ClusterJob, ends: Ends, progress: Progress) -> Cop
         return await copying.fetch(client, job, ends.job.path, here, progress, options)
 
 
-# --- the code of a job
-
-
-def _code_ends(found: target.ClusterJob, ends: Ends) -> Ends:
-    """The folder of the code is called so, wherever the tasks have it. Of code on a claim, its path."""
+async def _copy_code(found: target.ClusterJob, ends: Ends, progress: Progress) -> Copied:
+    """The folder is called so, wherever the tasks have it."""
     from pathlib import Path
 
-    from tfyard.remote import code_lookup
+    from tfyard.remote import code_store
 
     if ends.is_upload:
         raise Usage("the code of a job does not change: `tfyard submit` makes a new job")
-    where = code_lookup.place(found.found)
-    code_lookup.require(where, found.found.name)
-    here = str(Path(ends.here) / CODE) if ends.into else ends.here
-    path = where.at if where.kind == "claim" else CODE
-    return replace(ends, job=replace(ends.job, path=path), here=here, into=False)
-
-
-def _code_of_config_map(found: target.ClusterJob, ends: Ends) -> Copied:
-    from pathlib import Path
-
-    from tfyard.file_trees import Copied
-    from tfyard.remote import code_lookup
-
-    files = code_lookup.files(found.client, found.found, code_lookup.place(found.found))
-    code_lookup.write(files, Path(ends.here))
-    return Copied(to=ends.here, files=len(files), size=sum(len(file.data) for file in files))
+    to = Path(ends.here) / CODE if ends.into else Path(ends.here)
+    return await code_store.fetch(found.client.access, found.found, to, progress, ends.helper.image)

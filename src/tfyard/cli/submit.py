@@ -120,7 +120,7 @@ def _submit(client: SyncClient, submission: Submission, after: After, where: dic
     from tfyard.remote.submission import submit_prepared
 
     if after.follow or after.on_finish:
-        with extras.needs("operator", "tfyard submit --follow"):  # before the job is there
+        with extras.needs("kubernetes", "tfyard submit --follow"):  # before the job is there
             from tfyard.remote import log_follow  # noqa: F401
     prepared = prepare(submission, client.access.namespace)
     _tell(prepared)
