@@ -77,7 +77,7 @@ def _files(client: SyncClient, found: Found, where: Place, helper_image: str) ->
 
     if where.kind != "claim":
         return code_lookup.listed(client, found, where)
-    with needs("operator", "looking into a claim"):
+    with needs("kubernetes", "looking into a claim"):
         import asyncio
 
         from tfyard.remote import code_transfer

@@ -32,12 +32,16 @@ class After(Struct, frozen=True):
     on_finish: str
 
     def check(self) -> None:
+        """Before the job is there."""
         if self.follow and self.wait:
             raise Usage("--follow waits, too: give one of --follow and --wait")
         if self.on_finish and not (self.follow or self.wait):
             raise Usage("--on-finish needs --follow or --wait: nobody would be there when the job ends")
         if self.on_finish and Path(self.on_finish).exists() and not Path(self.on_finish).is_dir():
             raise Usage(f"--on-finish {self.on_finish}: this is a file; give a folder")
+        if self.follow or self.on_finish:
+            with extras.needs("kubernetes", f"tfyard submit {'--follow' if self.follow else '--on-finish'}"):
+                from tfyard.remote import log_follow  # noqa: F401
 
 
 @click.command("submit", cls=job_input.JobCommand)
@@ -119,9 +123,6 @@ def _submit(client: SyncClient, submission: Submission, after: After, where: dic
     from tfyard.remote.prepare import prepare
     from tfyard.remote.submission import submit_prepared
 
-    if after.follow or after.on_finish:
-        with extras.needs("operator", "tfyard submit --follow"):  # before the job is there
-            from tfyard.remote import log_follow  # noqa: F401
     prepared = prepare(submission, client.access.namespace)
     _tell(prepared)
     found = submit_prepared(client, prepared, submission, target.say, lambda plan: _upload(client, plan))

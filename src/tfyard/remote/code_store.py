@@ -54,7 +54,7 @@ async def upload(
     if plan.kind != "claim":
         return
     if not plan.is_present:
-        with needs("operator", "sending code to a claim"):
+        with needs("kubernetes", "sending code to a claim"):
             from . import code_transfer
         plan = await code_transfer.send(access, plan, say, progress or (lambda _, __: None))
     await asyncio.to_thread(code_claim.note_sent, access, plan)
@@ -66,7 +66,7 @@ async def fetch(access: Access, found: Found, to: Path, progress: FileProgress, 
     code_lookup.require(where, found.name)
     if where.kind == "config-map":
         return await asyncio.to_thread(code_lookup.copy, access, found, to)
-    with needs("operator", "copying code from a claim"):
+    with needs("kubernetes", "copying code from a claim"):
         from . import code_transfer
     return await code_transfer.fetch(access, found, where, (to, image), progress)
 
