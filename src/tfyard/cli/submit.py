@@ -134,9 +134,21 @@ def _submit(client: SyncClient, submission: Submission, after: After, where: dic
         target.say(f"`tfyard logs -f {_named(job, where)}` follows it")
         return 0
     code = _end_or_interrupt(job, after, _named(job, where))
-    if after.on_finish and code not in (INTERRUPTED, DELETED_CODE):
+    if code is None:
+        return INTERRUPTED
+    if after.on_finish and not (code == DELETED_CODE and _is_gone(job)):
         return _copy(job, Path(after.on_finish), submission.helper_image) or code
     return code
+
+
+def _is_gone(job: target.ClusterJob) -> bool:
+    """A task may end with the code that stands for a deleted job."""
+    from tfyard.kube import NotFound, requests
+
+    try:
+        return bool(job.client.send(requests.get(job.found.path))["metadata"].get("deletionTimestamp"))
+    except NotFound:
+        return True
 
 
 def _upload(client: SyncClient, plan: Plan) -> None:
@@ -155,7 +167,8 @@ def _upload(client: SyncClient, plan: Plan) -> None:
         interrupts.run(code_store.upload(client.access, plan, progress.say, advance))
 
 
-def _end_or_interrupt(job: target.ClusterJob, after: After, name: str) -> int:
+def _end_or_interrupt(job: target.ClusterJob, after: After, name: str) -> int | None:
+    """Its exit code; None after Ctrl-C."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         return _end(job, after)
@@ -163,7 +176,7 @@ def _end_or_interrupt(job: target.ClusterJob, after: After, name: str) -> int:
         target.say("the job goes on; next:")
         for words in ("logs -f", "stop", "delete"):
             click.echo(f"  tfyard {words} {name}", err=True)
-        return INTERRUPTED
+        return None
 
 
 def _end(job: target.ClusterJob, after: After) -> int:
