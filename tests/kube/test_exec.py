@@ -8,7 +8,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from tests.kube.answers import answering
+from tests.kube.answers import answering, plugin, unauthorized
 from tests.kubelet.plain_containers import Node, node
 from tfyard import kube
 from tfyard.kube import Access, Client, User, exec, websockets
@@ -157,3 +157,41 @@ async def test_a_command_is_not_sent_twice_and_old_clusters_are_told() -> None:
     async with answering(older) as cluster, Client(Access(cluster, User())) as client:
         with pytest.raises(websockets.NotSpoken, match=r"since 1\.30"):
             await run(client, ANY)
+
+
+async def test_a_refused_login_is_renewed_before_the_command_is_sent_again(tmp_path: Path) -> None:
+    tokens: list[str] = []
+
+    async def once(request: web.Request) -> web.StreamResponse:
+        tokens.append(request.headers["Authorization"])
+        if len(tokens) == 1:
+            return unauthorized()
+        websocket = await upgraded(request)
+        await websocket.send_bytes(b'\3{"status": "Success"}')
+        await websocket.close()
+        return websocket
+
+    async with answering(once) as cluster, Client(Access(cluster, plugin(tmp_path, "true"))) as client:
+        assert await run(client, ANY) == (0, b"", b"")
+    assert tokens == ["Bearer made"] * 2
+    assert (tmp_path / "calls").read_text() == "called\n" * 2
+
+
+async def test_input_waits_for_a_command_that_does_not_read() -> None:
+    over = asyncio.Event()
+
+    async def deaf(request: web.Request) -> web.StreamResponse:
+        websocket = await upgraded(request)
+        await over.wait()
+        return websocket
+
+    async with (
+        answering(deaf) as cluster,
+        Client(Access(cluster, User())) as client,
+        exec.start(client, ANY) as process,
+    ):
+        writing = asyncio.create_task(process.write(bytes(64 << 20)))
+        done, _ = await asyncio.wait([writing], timeout=0.5)
+        assert not done  # the sockets have taken what they can
+        writing.cancel()
+        over.set()

@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 
+from msgspec.structs import replace
+
 from tfyard.cli import target
 from tfyard.cli.target import ClusterJob, LocalRun
 from tfyard.cli.web_session import Page, Show, page, stop
@@ -39,13 +41,14 @@ async def _of_jobs(
     for job in jobs:
         choice = None if log_dir else await tensorboard.beside(client, job.found)
         if choice is None:
-            others.append(tensorboard.summaries(job.found, log_dir))
+            part = tensorboard.summaries(job.found, log_dir)
+            node = await job_paths.node_of(client, job.found, part.mounts)
+            others.append(replace(part, node=node))
         else:
             making = pod_pages.beside(client, choice, f"TensorBoard of {job.found.name}", port)
             pages.append(await stack.enter_async_context(making))
-    for parts in tensorboard.by_namespace(others):
-        node = await job_paths.node_of(client, parts[0].found, parts[0].mounts)
-        helper = tensorboard.helper(parts, image, node)
+    for parts in tensorboard.shared(others):
+        helper = tensorboard.helper(parts, image)
         title = f"TensorBoard of {', '.join(part.name for part in parts)}"
         pages.append(await stack.enter_async_context(pod_pages.in_helper(client, helper, title, port)))
     return pages

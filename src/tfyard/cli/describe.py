@@ -78,11 +78,10 @@ def _files(client: SyncClient, found: Found, where: Place, helper_image: str) ->
     if where.kind != "claim":
         return code_lookup.listed(client, found, where)
     with needs("kubernetes", "looking into a claim"):
-        import asyncio
-
+        from tfyard.cli import interrupts
         from tfyard.remote import code_transfer
     looking = code_transfer.listed(client.access, found, where, target.say, helper_image)
-    return asyncio.run(looking)
+    return interrupts.run(looking)
 
 
 def _print_spec(found: target.Target) -> None:

@@ -33,6 +33,7 @@ RIGHTS = {
     "see events": Permission("", "events", ("list",)),
     "forward ports": Permission("", "pods", ("create",), "portforward"),
     "open shells": Permission("", "pods", ("create",), "exec"),
+    "copy results": Permission("", "pods", ("create",)),
 }
 """What people who train do, and a permission that it needs."""
 
