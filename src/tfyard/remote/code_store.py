@@ -4,7 +4,6 @@ Code is kept under the hash of its names, modes and contents: as an immutable Co
 folder of a claim. So nothing is sent twice, and no job changes because somebody sends newer code.
 """
 
-import asyncio
 from collections.abc import Callable, Collection
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -51,6 +50,8 @@ async def upload(
     access: Access, plan: Plan, say: Callable[[str], None], progress: Progress | None = None
 ) -> None:
     """Sends the code to its claim, if it is not there. The objects of the plan must exist."""
+    import asyncio  # slow to import, and most code is small
+
     if plan.kind != "claim":
         return
     if not plan.is_present:
@@ -62,6 +63,8 @@ async def upload(
 
 async def fetch(access: Access, found: Found, to: Path, progress: FileProgress, image: str = "") -> Copied:
     """The code of a job becomes the folder `to`. `image`: of the pod that reads from a claim."""
+    import asyncio
+
     where = code_lookup.place(found)
     code_lookup.require(where, found.name)
     if where.kind == "config-map":
