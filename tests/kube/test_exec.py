@@ -7,6 +7,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 from aiohttp import web
+from msgspec.structs import replace
 
 from tests.kube.answers import answering, plugin, unauthorized
 from tests.kubelet.plain_containers import Node, node
@@ -93,6 +94,40 @@ async def test_refusals_name_the_permission_and_the_pod(
                 await run(client, command(box, "true"))
         with pytest.raises(kube.NotFound, match='pods "gone" not found'):
             await run(box.client, Command(namespace=namespace, pod="gone", container="", argv=("true",)))
+
+
+connections: list[str] = []
+
+
+async def proxy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Of HTTP, by CONNECT."""
+    head = await reader.readuntil(b"\r\n\r\n")
+    connections.append(head.split()[0].decode())
+    host, _, port = head.split()[1].decode().partition(":")
+    far_reader, far_writer = await asyncio.open_connection(host, int(port))
+    writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+    await asyncio.gather(copied(reader, far_writer), copied(far_reader, writer))
+
+
+async def copied(source: asyncio.StreamReader, to: asyncio.StreamWriter) -> None:
+    while data := await source.read(1 << 16):
+        to.write(data)
+    to.close()
+
+
+@pytest.mark.cluster
+async def test_a_command_goes_through_the_proxy_of_the_kubeconfig(
+    control_plane: ControlPlane, namespace: str, tmp_path: Path
+) -> None:
+    through = await asyncio.start_server(proxy, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{through.sockets[0].getsockname()[1]}"
+    access = control_plane.admin
+    access = replace(access, cluster=replace(access.cluster, proxy_url=url))
+    async with node(control_plane, namespace, tmp_path) as box, through:
+        await box.run("trainer", WAIT)
+        async with Client(access) as client:
+            assert await run(client, command(box, "echo", "hello")) == (0, b"hello\n", b"")
+        assert connections == ["CONNECT"]
 
 
 async def upgraded(request: web.Request) -> web.WebSocketResponse:

@@ -35,7 +35,9 @@ def test_one_job_has_its_folder_where_its_tasks_have_it() -> None:
     assert made.mounts == (Mount("mnist-out", "/out", "runs", True),)
     assert made.argv[4:6] == ("--logdir", "/out/logs")
     assert (made.image, made.owner) == ("example/mnist:1", job("mnist").manifest)
-    assert helper([summaries(job("mnist"))], "other:1").argv[4:6] == ("--logdir", "/out")
+    other = helper([summaries(job("mnist"))], "other:1", 0)
+    assert (other.image, other.user) == ("other:1", 0)
+    assert other.argv[4:6] == ("--logdir", "/out")
 
 
 def test_several_jobs_share_a_pod_below_their_names() -> None:

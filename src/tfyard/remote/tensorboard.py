@@ -87,7 +87,7 @@ def shared(parts: Sequence[Summaries]) -> list[list[Summaries]]:
     return list(groups.values())
 
 
-def helper(parts: Sequence[Summaries], image: str = "") -> Helper:
+def helper(parts: Sequence[Summaries], image: str = "", user: int | None = None) -> Helper:
     """Of one job, its folder is where its tasks have it; of several, below the job's name."""
     first, is_one = parts[0], len(parts) == 1
     moved = parts if is_one else [_below(f"/{part.name}", part) for part in parts]
@@ -103,6 +103,7 @@ def helper(parts: Sequence[Summaries], image: str = "") -> Helper:
         deadline=DEADLINE,
         argv=tuple(argv),
         memory=MEMORY,
+        user=user,
         like=first.template,
     )
 
