@@ -16,13 +16,7 @@ from tfyard.kube.sync import SyncClient
 from tfyard.remote.addresses import TFJOBS
 from tfyard.testing import ControlPlane
 
-COMMANDS = (
-    ("stop", "x"),
-    ("restart", "x", "worker-0"),
-    ("rerun", "x"),
-    ("scale", "x", "ps=2"),
-    ("delete", "x"),
-)
+COMMANDS = (("stop", "x"), ("rerun", "x"))
 FOUR = ("stop ", "restart ", "rerun ", "delete ")
 JOB_FILE = "name: first\nimage: example/mnist:1\nrun: python train.py\nworker: {count}\n"
 
