@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from tfyard.errors import Invalid, TfyardError, Usage
-from tfyard.model import Job, Problem
+from tfyard.model import Code, Job, Problem
 from tfyard.render import CodeFile
 
 if TYPE_CHECKING:
@@ -79,11 +79,22 @@ def find(folder: Path, output: str | None = None) -> CodeFolder:
     return CodeFolder(folder, tuple(sorted(walk.files, key=lambda file: file.path)))
 
 
+def of_code(code: Code, base: Path, output: str | None = None) -> CodeFolder:
+    """With what the code requires in it. `base`: the folder of the job file."""
+    folder = find(base / code.source, output)
+    wanted = code.requirements.removeprefix("./")
+    if wanted and all(file.path != wanted for file in folder.files):
+        text = f"{wanted} is not among the files of the code"
+        fix = f"if a rule leaves it out, write !{wanted} into .tfyardignore"
+        raise Invalid([Problem(("requirements",), text, fix)])
+    return folder
+
+
 def read(job: Job, base: Path, output: str | None) -> tuple[CodeFile, ...]:
     """The files of the job's code with their contents, for manifests. `base`: the folder of the job file."""
     if job.code is None or job.code.kind != "folder":
         return ()
-    folder = find(base / job.code.source, output)
+    folder = of_code(job.code, base, output)
     if folder.size > MAX_READ:
         raise Invalid([_too_large(folder)])
     return load(folder)

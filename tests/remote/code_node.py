@@ -26,7 +26,7 @@ class CodeNode(Box):
 
     @property
     def access(self) -> Access:
-        return self.plane.admin
+        return replace(self.plane.admin, namespace=self.namespace)
 
     async def create_claim(self, claim: Manifest) -> Path:
         """Bound at once to a directory, as a provisioner would do."""
@@ -56,11 +56,14 @@ class CodeNode(Box):
 
     async def run_task(self, job: Job, name: str) -> str:
         """A task of the job to its end; its log."""
+        await self.start_task(job, name)
+        await self.until_phase(name, "Succeeded")
+        return self.log(name, "tensorflow")
+
+    async def start_task(self, job: Job, name: str) -> None:
         spec = {**job.roles[0].template["spec"], "restartPolicy": "Never"}
         pod = {"metadata": {"name": name}, "spec": spec}
         await self.client.send(requests.create(requests.PODS.path(self.namespace), pod))
-        await self.until_phase(name, "Succeeded")
-        return self.log(name, "tensorflow")
 
 
 @asynccontextmanager

@@ -10,13 +10,17 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from tests.cli.running import tfyard
 from tests.remote.code_node import CodeNode, code_node, job_of
+from tests.remote.copy_node import Helpers
+from tests.render.test_packages import wheel
 from tfyard import kube
 from tfyard.code_folder import Changed
 from tfyard.errors import Usage
+from tfyard.file_trees import Silent
 from tfyard.kube import Access, requests
 from tfyard.kube.sync import SyncClient
-from tfyard.model import Job
+from tfyard.model import Job, Manifest
 from tfyard.model.names import CODE
 from tfyard.remote import code_claim, code_lookup, code_store, storage
 from tfyard.remote.addresses import TFJOBS
@@ -59,11 +63,9 @@ async def created(node: CodeNode, job: Job) -> Found:
     return Found(TFJOBS, await node.client.send(requests.create(TFJOBS.path(node.namespace), manifest)))
 
 
-async def helpers(node: CodeNode) -> list[str]:
-    found = await node.client.send(
-        requests.get(requests.PODS.path(node.namespace), {"labelSelector": "tfyard.dev/helper"})
-    )
-    return [each["metadata"]["name"] for each in found["items"]]
+def claim(name: str) -> Manifest:
+    spec = {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Gi"}}}
+    return {"metadata": {"name": name}, "spec": spec}
 
 
 @pytest.mark.usefixtures("crds")
@@ -97,24 +99,29 @@ async def test_small_code_is_a_config_map_that_never_changes_and_goes_when_nobod
 
         found = await created(node, first.job)
         assert found.manifest["metadata"]["annotations"][CODE] == first.hash
+        await check_fetched(node, found, tmp_path / "back", {"lib/a.txt": b"first\n", "train.py": b"1\n"})
         with SyncClient(node.access) as client:
             assert code_store.prune(client, namespace) == []  # not within a day
             monkeypatch.setattr(code_claim, "KEPT", timedelta(0))
             assert code_store.prune(client, namespace, keep=[other.hash]) == []
+            client.send(requests.patch(found.path, {"metadata": {"annotations": {CODE: None}}}))
             assert code_store.prune(client, namespace) == [other.holder]
-        await check_fetched(node, found, tmp_path / "back", {"lib/a.txt": b"first\n", "train.py": b"1\n"})
 
 
 async def check_fetched(node: CodeNode, found: Found, to: Path, files: dict[str, bytes]) -> None:
-    await code_store.fetch(node.access, found, to)
+    env = {"KUBECONFIG": str(node.plane.write_kubeconfig(node.access, node.namespace))}
+    await code_store.fetch(node.access, found, to, Silent())
     assert {name: (to / name).read_bytes() for name in files} == files
     (to / "train.py").write_text("mine")
     with pytest.raises(Usage, match=r"train\.py: there already, with other content"):
-        await code_store.fetch(node.access, found, to)
-    with SyncClient(node.access) as client:
-        where = code_lookup.place(found)
-        lines = code_lookup.lines(where, code_lookup.listed(client, found, where))
-    assert lines[0] == f"Code:   in the ConfigMap tfyard-code-{where.hash[:12]}"
+        await code_store.fetch(node.access, found, to, Silent())
+    where = code_lookup.place(found)
+    lines = (await asyncio.to_thread(tfyard, "describe", "train", "--code", **env)).out.splitlines()
+    assert lines[:3] == [
+        f"Code:   in the ConfigMap tfyard-code-{where.hash[:12]}",
+        "At:     /code in each task",
+        f"Hash:   {where.hash}",
+    ]
     assert lines[-1].split() == ["2", "B", "train.py"]
 
 
@@ -122,7 +129,8 @@ async def check_fetched(node: CodeNode, found: Found, to: Path, files: dict[str,
 async def test_large_code_goes_to_a_claim_once_and_comes_back(
     control_plane: ControlPlane, namespace: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    code = folder(tmp_path / "code", {"lib/a.txt": b"first\n", "weights": LARGE, "a b/ü.sh": b"#!/bin/sh\n"})
+    files = {"lib/a.txt": b"first\n", "weights": LARGE, "a b/ü.sh": b"#!/bin/sh\n", "old.part": b""}
+    code = folder(tmp_path / "code", files)
     (code / "a b/ü.sh").chmod(0o755)
     job = job_of(JOB.format(code="code"), namespace)
     async with code_node(control_plane, namespace, tmp_path) as node:
@@ -133,7 +141,7 @@ async def test_large_code_goes_to_a_claim_once_and_comes_back(
         stored = tmp_path / "claims" / "tfyard-code" / ON_CLAIM
         assert (stored / plan.hash / "weights").read_bytes() == LARGE
         assert (stored / plan.hash / "a b/ü.sh").stat().st_mode & 0o777 == 0o755
-        assert await node.run_task(plan.job, "first") == "first\na b\nlib\nweights\n"
+        assert await node.run_task(plan.job, "first") == "first\na b\nlib\nold.part\nweights\n"
 
         again = planned(node.access, job, tmp_path)
         assert (again.is_present, again.objects) == (True, ())
@@ -150,8 +158,10 @@ async def test_large_code_goes_to_a_claim_once_and_comes_back(
         assert {path.name for path in stored.iterdir()} == {
             *(plan.hash, f"{plan.hash}.sums", newer.hash, f"{newer.hash}.sums", "packages"),
         }
-        assert await helpers(node) == []
-        assert [each.path for each in await listed(node, found)] == ["a b/ü.sh", "lib/a.txt", "weights"]
+        assert await Helpers(node.client, namespace).helpers() == []
+        copied = await code_store.fetch(node.access, found, tmp_path / "back", Silent())
+        assert (copied.files, (tmp_path / "back" / "weights").read_bytes()) == (4, LARGE)
+        assert [each.path for each in await listed(node, found)] == [*sorted(files)]
 
 
 async def listed(node: CodeNode, found: Found) -> list[code_lookup.Listed]:
@@ -187,11 +197,10 @@ async def test_an_upload_that_is_cut_is_repeated_and_never_counts_by_half(
 ) -> None:
     folder(tmp_path / "code", {f"part-{number}": LARGE[number:] for number in range(4)})
     job = job_of(JOB.format(code="{from: code, claim: mine}"), namespace)
-    claim = storage_claim("mine", namespace, "ReadWriteMany")
     async with code_node(control_plane, namespace, tmp_path) as node:
         with pytest.raises(Usage, match="there is no claim mine in the namespace"):
             planned(node.access, job, tmp_path)
-        stored = await node.create_claim(claim) / ON_CLAIM
+        stored = await node.create_claim(claim("mine")) / ON_CLAIM
         plan = planned(node.access, job, tmp_path)
         assert (plan.objects, plan.notes) == ((), ())
         async with Counted(control_plane.server, cut_after=3_000_000) as relay:
@@ -209,17 +218,7 @@ async def test_an_upload_that_is_cut_is_repeated_and_never_counts_by_half(
         assert {path.suffix for path in stored.iterdir()} <= {"", ".sums", ".part"}
         assert not (stored / newer.hash).exists()
         assert not planned(node.access, job, tmp_path).is_present
-        assert await helpers(node) == []
-
-
-def storage_claim(name: str, namespace: str, access: str) -> dict[str, object]:
-    spec = {"accessModes": [access], "resources": {"requests": {"storage": "1Gi"}}}
-    return {
-        "apiVersion": "v1",
-        "kind": "PersistentVolumeClaim",
-        "metadata": {"name": name, "namespace": namespace},
-        "spec": spec,
-    }
+        assert await Helpers(node.client, namespace).helpers() == []
 
 
 def test_the_claim_is_for_many_nodes_where_a_storage_class_offers_that(
@@ -232,16 +231,15 @@ def test_the_claim_is_for_many_nodes_where_a_storage_class_offers_that(
         path = storage.CLASSES.path()
         provisioners = {f"{namespace}-disk": "disk.csi.azure.com", f"{namespace}-nfs": "nfs.csi.k8s.io"}
         for name, provisioner in provisioners.items():
-            made = {"metadata": {"name": name}, "provisioner": provisioner}
-            client.send(requests.create(path, made))
+            client.send(requests.create(path, {"metadata": {"name": name}, "provisioner": provisioner}))
         try:
             shared = code_store.plan(client, job, tmp_path)
         finally:
             for name in provisioners:
                 client.send(requests.delete(storage.CLASSES.path(name=name)))
-    (claim,) = shared.objects
-    assert claim["spec"]["accessModes"] == ["ReadWriteMany"]
-    assert claim["spec"]["storageClassName"] == f"{namespace}-nfs"
+    (made,) = shared.objects
+    assert made["spec"]["accessModes"] == ["ReadWriteMany"]
+    assert made["spec"]["storageClassName"] == f"{namespace}-nfs"
     assert shared.notes == (
         f"code: the claim tfyard-code is created: 10Gi, ReadWriteMany, of the storage class {namespace}-nfs",
     )
@@ -251,10 +249,41 @@ def test_the_claim_is_for_many_nodes_where_a_storage_class_offers_that(
     assert term["labelSelector"]["matchLabels"].items() <= template["metadata"]["labels"].items()
 
 
+@pytest.mark.long
+async def test_packages_are_installed_once_on_the_claim_for_all_tasks(
+    control_plane: ControlPlane, namespace: str, tmp_path: Path
+) -> None:
+    code = folder(tmp_path / "code", {"train.py": b"import answers; print(answers.ANSWER)"})
+    (code / "needs.txt").write_text(f"./{wheel(code, 'answers').name}\n")
+    text = "name: a\nimage: none\nrun: [python3, train.py]\ncode: {from: code, claim: mine}\n"
+    text += "requirements: needs.txt\n"
+    async with code_node(control_plane, namespace, tmp_path) as node:
+        stored = await node.create_claim(claim("mine")) / ON_CLAIM
+        plan = planned(node.access, job_of(text, namespace), tmp_path)
+        await submitted(node, plan)
+        tasks = [node.run_task(plan.job, f"a-worker-{index}") for index in range(2)]
+        assert await asyncio.gather(*tasks) == ["42\n", "42\n"]
+        assert len([*(stored / "packages").iterdir()]) == 1
+        assert await node.run_task(plan.job, "a-worker-2") == "42\n"
+        said = node.log("a-worker-2", "tfyard-packages")
+        assert said.startswith("the packages of /code/needs.txt are in /tfyard-packages/")
+
+        (code / "needs.txt").write_text("./absent.whl\n")
+        plan = planned(node.access, job_of(text, namespace), tmp_path)
+        await submitted(node, plan)
+        await node.start_task(plan.job, "a-worker-3")
+        (status,) = (await node.until_phase("a-worker-3", "Failed"))["status"]["initContainerStatuses"]
+        assert (
+            "pip could not install the packages of /code/needs.txt"
+            in status["state"]["terminated"]["message"]
+        )
+
+
 SEND = """
 import asyncio, os, resource, sys
 from pathlib import Path
 from msgspec.structs import replace
+from tests.cli.running import tfyard
 from tests.remote.code_node import job_of
 from tfyard.kube import kubeconfig
 from tfyard.kube.sync import SyncClient
@@ -279,7 +308,7 @@ async def test_300_megabytes_of_code_take_little_memory(
     for number in range(3):
         (code / f"weights-{number}").write_bytes(chance.randbytes(100 << 20))
     async with code_node(control_plane, namespace, tmp_path) as node:
-        stored = await node.create_claim(storage_claim("mine", namespace, "ReadWriteMany")) / ON_CLAIM
+        stored = await node.create_claim(claim("mine")) / ON_CLAIM
         sending = await asyncio.create_subprocess_exec(
             *(sys.executable, "-c", SEND, namespace, str(tmp_path)),
             env={**os.environ, "KUBECONFIG": str(control_plane.kubeconfig)},

@@ -81,7 +81,7 @@ def test_a_packed_folder_is_the_same_bytes_whenever_and_by_whomever_it_is_packed
     assert packed[:10] == b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x02\xff"
     with tarfile.open(fileobj=io.BytesIO(gzip.decompress(packed))) as archive:
         (entry,) = archive.getmembers()
-    assert (entry.mtime, entry.uid, entry.gid, entry.uname) == (0, 0, 0, "")
+    assert (entry.mtime, entry.uid, entry.gid, entry.uname) == (315_619_200, 0, 0, "")
 
 
 def test_what_is_not_code_stays_at_home_and_the_output_does_not_carry_itself(tmp_path: Path) -> None:

@@ -76,6 +76,7 @@ def test_a_rendered_job_installs_them_after_its_code_has_come(tmp_path: Path) ->
     objects = tfyard("render", tmp_path / "job.yaml").objects
     spec = named(objects, "TFJob", "a")["spec"]["tfReplicaSpecs"]["Worker"]["template"]["spec"]
     assert [step["name"] for step in spec["initContainers"]] == ["tfyard-code", "tfyard-packages"]
+    assert spec["initContainers"][1]["workingDir"] == "/code"
     command = spec["initContainers"][1]["command"]
     assert command[-3:] == ["/code/requirements.txt", "/tfyard-packages", "layer"]
     env = {entry["name"]: entry["value"] for entry in spec["containers"][0]["env"]}
@@ -84,6 +85,17 @@ def test_a_rendered_job_installs_them_after_its_code_has_come(tmp_path: Path) ->
         "TFYARD_PYTHONPATH": "/tfyard-packages/layer:$(TFYARD_OTHER_PACKAGES)",
         "PYTHONPATH": "/tfyard-tf1:$(TFYARD_PYTHONPATH)",
     }
+
+
+def test_a_file_of_requirements_that_stays_at_home_is_an_error(tmp_path: Path) -> None:
+    for name, text in {"needs.txt": "tqdm\n", ".gitignore": "*.txt\n"}.items():
+        (tmp_path / name).write_text(text)
+    (tmp_path / "job.yaml").write_text("name: a\nimage: x\ncode: .\nrequirements: needs.txt\nrun: ls\n")
+    done = tfyard("render", tmp_path / "job.yaml")
+    assert (done.code, done.out) == (1, "")
+    assert "job.yaml:4:1: error: requirements: needs.txt is not among the files of the code" in done.err
+    (tmp_path / ".tfyardignore").write_text("!needs.txt\n")
+    assert tfyard("render", tmp_path / "job.yaml").code == 0
 
 
 def test_a_layer_on_a_claim_is_known_by_the_image_and_the_text() -> None:

@@ -15,7 +15,7 @@ from tfyard.model import Code, Job, Manifest
 from tfyard.model import names as label
 from tfyard.render import code as rendering
 
-from . import jobs, storage
+from . import code_lookup, jobs, storage
 from .code_plan import CodeOptions, Plan
 
 CLAIM = "tfyard-code"
@@ -74,10 +74,9 @@ def note_sent(access: Access, plan: Plan) -> None:
 
 
 def used(client: SyncClient, namespace: str) -> set[str]:
-    """Hashes of code that TFJobs refer to."""
-    found = jobs.manifests(client, jobs.Scope(namespace))
-    annotations = [each.manifest["metadata"].get("annotations") or {} for each in found]
-    return {str(each[label.CODE]) for each in annotations if label.CODE in each}
+    """Hashes and names of ConfigMaps that TFJobs refer to, by their annotation or, without it, by their pods."""
+    places = [code_lookup.place(each) for each in jobs.manifests(client, jobs.Scope(namespace))]
+    return {name for each in places for name in (each.hash, each.name, each.sub_path.rpartition("/")[2])}
 
 
 _ONE_NODE = (
@@ -116,10 +115,8 @@ def _new(client: SyncClient, job: Job, code: Code, options: CodeOptions) -> Mani
 def _requirements(read: Plan, code: Code) -> bytes:
     """What the file says, if one is named."""
     files = read.folder.files if read.folder else ()
-    found = [file for file in files if file.path == code.requirements.removeprefix("./")]
-    if code.requirements and not found:
-        raise Usage(f"requirements: {code.requirements} is not among the files of the code")
-    return b"".join(part for file in found for part in code_folder.contents(file))
+    named = [file for file in files if file.path == code.requirements.removeprefix("./")]
+    return b"".join(part for file in named for part in code_folder.contents(file))
 
 
 def _together(job: Job, claim: str) -> Job:

@@ -8,6 +8,7 @@ from typing import Literal
 from msgspec import Struct
 
 from tfyard.errors import TfyardError, Usage
+from tfyard.file_trees import Copied
 from tfyard.kube import Access, NotFound, requests
 from tfyard.kube.sync import SyncClient
 from tfyard.model import Manifest, tensorflow_container
@@ -94,10 +95,12 @@ def lines(where: Place, found: Sequence[Listed]) -> list[str]:
     return told + [f"  {line}" for line in table.lines([("SIZE", "FILE"), *rows])]
 
 
-def copy(access: Access, found: Found, to: Path) -> None:
-    """Of code in a ConfigMap."""
+def copy(access: Access, found: Found, to: Path) -> Copied:
+    """Code in a ConfigMap becomes the folder `to`."""
     with SyncClient(access) as client:
-        write(files(client, found, place(found)), to)
+        got = files(client, found, place(found))
+    write(got, to)
+    return Copied(to=str(to), files=len(got), size=sum(len(file.data) for file in got))
 
 
 def write(files: Sequence[CodeFile], to: Path) -> None:

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from tfyard.code_folder import CodeFolder
 from tfyard.model import Job, Manifest
-from tfyard.overview.wording import size
+from tfyard.overview.wording import harmless, size
 
 Progress = Callable[[int, int], None]
 """Bytes of the files that have been sent, and of all."""
@@ -50,7 +50,7 @@ def told(plan: Plan) -> list[str]:
     """What goes where, for people, before it goes."""
     if plan.kind == "none":
         return []
-    largest = ", ".join(f"{path} {size(count)}" for path, count in plan.largest)
+    largest = ", ".join(f"{harmless(path)} {size(count)}" for path, count in plan.largest)
     files = f"{plan.files} {'file' if plan.files == 1 else 'files'}, {size(plan.size)}"
     where = f"the ConfigMap {plan.holder}" if plan.kind == "config-map" else f"the claim {plan.holder}"
     how = f"is in {where} already, nothing is sent" if plan.is_present else f"goes into {where}"

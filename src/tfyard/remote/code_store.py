@@ -12,8 +12,11 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from tfyard import code_folder
+from tfyard.code_folder import CodeFolder
 from tfyard.errors import TfyardError, Usage
 from tfyard.extras import needs
+from tfyard.file_trees import Copied
+from tfyard.file_trees import Progress as FileProgress
 from tfyard.kube import Access, Forbidden, NotFound, requests
 from tfyard.kube.sync import SyncClient
 from tfyard.model import Code, Job, Manifest
@@ -36,7 +39,7 @@ def plan(client: SyncClient, job: Job, base: Path, options: CodeOptions | None =
     if code is None or code.kind != "folder":
         return Plan(job=job)
     options = options or CodeOptions()
-    read = _read(job, base / code.source, options.leave_out)
+    read = _read(job, code_folder.of_code(code, base, options.leave_out))
     made = None if code.claim else _as_config_map(client, read, code)
     if made is None:
         made = code_claim.plan(client, read, code, options)
@@ -57,13 +60,15 @@ async def upload(
     await asyncio.to_thread(code_claim.note_sent, access, plan)
 
 
-async def fetch(access: Access, found: Found, to: Path) -> None:
-    """The code of a job becomes the folder `to`. What is there with other content is not overwritten."""
+async def fetch(access: Access, found: Found, to: Path, progress: FileProgress, image: str = "") -> Copied:
+    """The code of a job becomes the folder `to`. `image`: of the pod that reads from a claim."""
     where = code_lookup.place(found)
     code_lookup.require(where, found.name)
-    if where.kind == "claim":
-        raise Usage(f"the code is in {where}: `tfyard cp {found.name}:{where.at} {to}` copies it")
-    await asyncio.to_thread(code_lookup.copy, access, found, to)
+    if where.kind == "config-map":
+        return await asyncio.to_thread(code_lookup.copy, access, found, to)
+    with needs("operator", "copying code from a claim"):
+        from . import code_transfer
+    return await code_transfer.fetch(access, found, where, (to, image), progress)
 
 
 def prune(client: SyncClient, namespace: str, keep: Collection[str] = ()) -> list[str]:
@@ -72,8 +77,8 @@ def prune(client: SyncClient, namespace: str, keep: Collection[str] = ()) -> lis
     listing = requests.get(requests.CONFIG_MAPS.path(namespace), {"labelSelector": label.CODE})
     found = [each["metadata"] for each in client.send(listing)["items"]]
     old = [each for each in found if _age(each) > code_claim.KEPT]
-    used = {*keep, *code_claim.used(client, namespace)} if old else keep
-    unused = [each for each in old if each["labels"][label.CODE] not in used]
+    used = {*keep, *(code_claim.used(client, namespace) if old else ())}
+    unused = [each for each in old if used.isdisjoint({each["labels"][label.CODE], each["name"]})]
     for each in unused:
         path = requests.CONFIG_MAPS.path(namespace, each["name"])
         client.send(requests.delete(path, uid=each["uid"]))
@@ -84,10 +89,11 @@ def _age(metadata: Manifest) -> timedelta:
     return datetime.now(UTC) - datetime.fromisoformat(metadata["creationTimestamp"])
 
 
-def _read(job: Job, path: Path, leave_out: str) -> Plan:
-    folder = code_folder.find(path, leave_out)
+def _read(job: Job, folder: CodeFolder) -> Plan:
     if not folder.files:
-        raise Usage(f"code: {path} has no files, or .gitignore and .tfyardignore leave out all of them")
+        raise Usage(
+            f"code: {folder.path} has no files, or .gitignore and .tfyardignore leave out all of them"
+        )
     sums = code_folder.sums(folder)
     return Plan(
         job=job,

@@ -10,19 +10,22 @@ import os
 import random
 import secrets
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 from msgspec.structs import replace
 
 from tfyard import code_folder
 from tfyard.code_folder import CodeFolder, FolderFile
 from tfyard.errors import TfyardError
+from tfyard.file_trees import Copied
+from tfyard.file_trees import Progress as FileProgress
 from tfyard.kube import Access, Client, Transient, requests
 from tfyard.kube.exec import STDOUT, Command, Process, start
 from tfyard.model.backoff import Backoff
 from tfyard.render import archive, scripts
 from tfyard.render.code import ON_CLAIM
 
-from . import code_claim, helper_pods, storage
+from . import code_claim, copying, helper_pods, storage
 from .code_lookup import Listed, Place
 from .code_plan import Plan, Progress
 from .helper_pods import Helper, Mount
@@ -64,6 +67,16 @@ async def _without_used_again(client: Client, plan: Plan) -> Plan:
     claim = await client.send(requests.get(storage.CLAIMS.path(plan.job.namespace, plan.holder)))
     old = code_claim.old_of(code_claim.sent_to(claim))
     return replace(plan, outdated=tuple(each for each in plan.outdated if each in old))
+
+
+async def fetch(
+    access: Access, found: Found, where: Place, to: tuple[Path, str], progress: FileProgress
+) -> Copied:
+    """Code on a claim, as any other folder that tasks mount. `to`: the folder, and the helper's image."""
+    folder, image = to
+    options = copying.Options(image=image or helper_pods.DEFAULT_IMAGE)
+    async with Client(access) as client:
+        return await copying.fetch(client, found, where.at, folder, progress, options)
 
 
 async def listed(access: Access, found: Found, where: Place, say: Say, image: str = "") -> list[Listed]:

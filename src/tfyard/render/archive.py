@@ -9,6 +9,8 @@ from msgspec import Struct
 from .options import CodeFile
 
 _BLOCK = 512
+_TIME = 315_619_200
+"""Of every file: 1980-01-02. Programs that zip their code cannot write earlier times."""
 
 
 class Member(Struct, frozen=True):
@@ -19,12 +21,13 @@ class Member(Struct, frozen=True):
 
 
 def tar(members: Iterable[Member]) -> Iterator[bytes]:
-    """No times and no owners. In GNU's format, because busybox knows no other for long names."""
+    """One time, no owners. In GNU's format, because busybox knows no other for long names."""
     import tarfile  # slow to import, and most code is a handful of texts
 
     for member in members:
         head = tarfile.TarInfo(member.path)
         head.size, head.mode = member.size, 0o755 if member.executable else 0o644
+        head.mtime = _TIME
         yield head.tobuf(tarfile.GNU_FORMAT, "utf-8", "surrogateescape")
         yield from member.data
         yield bytes(-member.size % _BLOCK)

@@ -28,6 +28,8 @@ def add(template: Manifest, code: Code, code_mount: Manifest, layer: tuple[Manif
     script = scripts.read(_SCRIPT)
     command = podspec.python("-c", script, f"{code.at}/{code.requirements}", AT, name)
     step = podspec.init_container(VOLUME, template, command, [code_mount, mount])
+    step["workingDir"] = code.at  # paths in the file, such as ./package.whl, begin there
+    step["terminationMessagePolicy"] = "FallbackToLogsOnError"  # pip's last words are why the task failed
     if all(each["name"] != volume["name"] for each in template["spec"].get("volumes") or []):
         template = {**template, "spec": podspec.append(template["spec"], "volumes", [volume])}
     template = podspec.change_container(

@@ -8,7 +8,7 @@ mkdir -p "$folder/packages"
 cd "$folder"
 chmod 1777 packages 2>/dev/null || true # tasks may have another user; not ours if it was there before
 # What clients that were killed have left.
-find . -maxdepth 2 -name '*.part' -mtime +0 -exec rm -rf {} + 2>/dev/null || true
+find . packages -maxdepth 1 -name '*.part' -mtime +0 -exec rm -rf {} + 2>/dev/null || true
 for old; do
     echo "deleting old code $old" >&2
     rm -rf "$old" "$old.sums"
