@@ -121,7 +121,10 @@ def of_job(found: target.ClusterJob, given: Options) -> int:
 def _follow(found: target.ClusterJob, wanted: Wanted, printer: Printer) -> int:
     import asyncio
 
-    from tfyard.remote import log_follow
+    from tfyard.extras import needs
+
+    with needs("kubernetes", "tfyard logs -f"):
+        from tfyard.remote import log_follow
 
     async def run() -> int:
         following = log_follow.follow(found.client.access, found.found, wanted, printer.show)

@@ -26,6 +26,9 @@ COMMANDS = {
     "events": "Print the events of a job and of its pods.",
     "logs": "Print the logs of a job's tasks, and follow them until it ends.",
     "cp": "Copy files from a job or to it, also after its end.",
+    "exec": "Run a command in a running task of a job, or in all of them.",
+    "port-forward": "Reach a port of a task at 127.0.0.1, also when its pod is replaced.",
+    "tensorboard": "Show the summaries of running or finished jobs in the browser.",
     "wait": "Wait until a job has succeeded, runs, or is over.",
     "top": "Show what tasks use, how far they are and how fast.",
     "metrics": "Print the metrics of a training as a curve, a table or a picture.",
@@ -62,7 +65,7 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:  # noqa: ARG002
         if name not in COMMANDS:
             return None
-        command: click.Command = import_module(f"tfyard.cli.{name}").command
+        command: click.Command = import_module(f"tfyard.cli.{name.replace('-', '_')}").command
         gc.freeze()  # modules stay: the collector need not scan them
         gc.set_threshold(COLLECT_AFTER)
         gc.enable()

@@ -8,18 +8,77 @@ from typing import Any
 import click
 from msgspec.structs import replace
 
-from tfyard.cli import files
+from tfyard.cli import cluster, files, offers, target
 from tfyard.cli.render import FORMS, in_namespace
 from tfyard.errors import Usage
+from tfyard.extras import needs
 from tfyard.formats.metadata import DNS_LABEL
 from tfyard.model import Job
 from tfyard.model.names import MAX_LABEL
 from tfyard.render import RenderOptions, notebook, to_yaml
 
 
-@click.group("notebook")
+class _OpenByDefault(click.Group):
+    """`tfyard notebook JOB` is `tfyard notebook open JOB`."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in self.commands:
+            args = ["open", *args]
+        return super().resolve_command(ctx, args)
+
+
+@click.group("notebook", cls=_OpenByDefault, subcommand_metavar="JOB [OPTIONS] | COMMAND [ARGS]...")
 def command() -> None:
-    """A Jupyter server for a job, with its volumes and the addresses of its tasks."""
+    """A Jupyter server for a job, with its volumes and the addresses of its tasks.
+
+    `tfyard notebook JOB` opens one in the browser, `tfyard notebook render` writes its manifests.
+    """
+
+
+@command.command("open")
+@click.argument("name", metavar="JOB", shell_complete=offers.jobs)
+@click.option("--image", default=notebook.DEFAULT_IMAGE, show_default=True, help="An image with Jupyter.")
+@click.option("--password-file", metavar="FILE", help="Read the password from this file of one line.")
+@click.option("--password-env", metavar="NAME", help="Take the password from this environment variable.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=0, help="Here; default: 8888, or any that is free."
+)
+@click.option("--no-browser", is_flag=True, help="Only print the address.")
+@click.option(
+    "--idle",
+    default="30m",
+    show_default=True,
+    metavar="TIME",
+    help="End after so long without a look; 0: never.",
+)
+@cluster.job_options
+def open_(name: str, image: str, **options: Any) -> None:
+    """Open Jupyter for a job in the browser, until Ctrl-C or until nobody looks any more.
+
+    A server that `tfyard notebook render` made for the job is reached through a port here. Otherwise a short-lived
+    pod starts Jupyter with the claims of the job where its tasks have them, and with CLUSTER_CONFIG, the addresses
+    of its tasks. The pod goes when this command ends; notebooks on a claim stay. Without --password-file and
+    --password-env, a password is made and printed, once.
+
+    \b
+    Examples:
+      tfyard notebook mnist
+      tfyard notebook mnist --image my/jupyter:1 --idle 2h
+    """
+    from tfyard.cli import interrupts, web_session
+
+    show = web_session.read(options.pop("port"), options.pop("no_browser"), options.pop("idle"))
+    sources = options.pop("password_file"), options.pop("password_env")
+    found = target.find(name, options)
+    if isinstance(found, target.LocalRun):
+        raise Usage(f"{found.record.name} runs on this machine: Jupyter here sees the same files")
+    with needs("kubernetes", "tfyard notebook"):
+        from tfyard.cli import jupyter_page
+    notebook.import_argon2()
+    password = _password(*sources) if any(sources) else ""
+    interrupts.run(jupyter_page.show(found, image, password, show))
 
 
 @command.command("render")

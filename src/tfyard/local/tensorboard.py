@@ -30,10 +30,14 @@ def check(prepared: Prepared) -> None:
     _interpreter(prepared)
 
 
+def has_tensorboard(python: str) -> bool:
+    return subprocess.run([python, "-c", _IS_INSTALLED], capture_output=True, check=False).returncode == 0
+
+
 def _interpreter(prepared: Prepared) -> str:
     """The tasks' own, else tfyard's."""
     for path in (prepared.python.path, sys.executable):
-        if subprocess.run([path, "-c", _IS_INSTALLED], capture_output=True, check=False).returncode == 0:
+        if has_tensorboard(path):
             return path
     raise Usage(
         f"--tensorboard: TensorBoard is not installed; {prepared.python.path} -m pip install tensorboard"

@@ -4,7 +4,8 @@ import time
 
 from tfyard.backends.local.run_directory import RunDirectory
 from tfyard.local import runs, views
-from tfyard.node.orphans import owner, parent_of
+from tfyard.local.tasks import is_below
+from tfyard.node.orphans import owner
 from tfyard.node.usage import ResourceUse, measure
 from tfyard.overview import metrics
 from tfyard.overview.progress import total_steps
@@ -59,13 +60,6 @@ def _measured(record: RunRecord) -> dict[str, ResourceUse]:
     found = {}
     for session, used in measure().items():
         pod = (owner(session) or "").partition("/")[0]
-        if pod.startswith(f"{record.job}-") and _is_below(session, record.pid):
+        if pod.startswith(f"{record.job}-") and is_below(session, record.pid):
             found[pod.removeprefix(f"{record.job}-")] = used
     return found
-
-
-def _is_below(pid: int, ancestor: int) -> bool:
-    current: int | None = pid
-    while current and current != ancestor:
-        current = parent_of(current)
-    return current == ancestor

@@ -48,8 +48,8 @@ def objects(job: Job, site: Site) -> Iterator[Manifest]:
     yield {"apiVersion": "v1", "kind": "Service", "metadata": meta, "spec": spec}
 
 
-def command(log_dir: str) -> list[str]:
-    options = ["--logdir", log_dir, "--host", "0.0.0.0", "--port", str(TENSORBOARD_PORT)]
+def command(log_dir: str, option: str = "--logdir") -> list[str]:
+    options = [option, log_dir, "--host", "0.0.0.0", "--port", str(TENSORBOARD_PORT)]
     return ["sh", "-c", START, "tensorboard", *options]
 
 

@@ -76,6 +76,7 @@ class Helper(Struct, frozen=True, kw_only=True):
     deadline: int = 3600
     argv: tuple[str, ...] = ()
     """Default: it sleeps until it is deleted."""
+    memory: str = "256Mi"
     like: Manifest = {}
     """The pod template whose user, pull secrets and tolerations it takes."""
     user: int | None = None
@@ -150,7 +151,7 @@ def _container(helper: Helper, volumes: dict[str, str]) -> Manifest:
         "command": [*(helper.argv or ("sleep", str(helper.deadline)))],
         "resources": {
             "requests": {"cpu": "50m", "memory": "64Mi"},
-            "limits": {"cpu": "1", "memory": "256Mi"},  # a quota may ask for both
+            "limits": {"cpu": "1", "memory": helper.memory},  # a quota may ask for both
         },
         "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
         "terminationMessagePolicy": "FallbackToLogsOnError",

@@ -65,7 +65,7 @@ async def opened(client: Client, place: JobPath, say: Say) -> AsyncIterator[Cont
     job, found = job_of(place.found), place.found
     role = mounts.role_of(job, place.options.task, place.path)
     pods = await _pods(client, found)
-    needed = _claims(role.template, place)
+    needed = claims(role.template, place.path, read_only=not place.writes)
     if not needed:
         yield ContainerFiles(client, _in_task(job, place, pods))
         return
@@ -89,13 +89,13 @@ async def opened(client: Client, place: JobPath, say: Say) -> AsyncIterator[Cont
             raise
 
 
-def _claims(template: Manifest, place: JobPath) -> tuple[Mount, ...]:
+def claims(template: Manifest, path: str, *, read_only: bool) -> tuple[Mount, ...]:
     """Mounts that show the path, and all below it, where the task has it. Empty: it is on no claim."""
-    nearest = mounts.nearest(template, place.path)
+    nearest = mounts.nearest(template, path)
     if nearest is None or not nearest.claim:
         return ()
-    found = [nearest, *mounts.below(template, place.path)]
-    return tuple(Mount(each.claim, each.at, each.sub_path, not place.writes) for each in found if each.claim)
+    found = [nearest, *mounts.below(template, path)]
+    return tuple(Mount(each.claim, each.at, each.sub_path, read_only) for each in found if each.claim)
 
 
 async def _pods(client: Client, found: Found) -> dict[str, Pod]:
@@ -113,6 +113,11 @@ def _in_task(job: Job, place: JobPath, pods: dict[str, Pod]) -> Where:
     except NotRunning as problem:
         raise CopyError(f"{place.path} is on no claim, and {problem}{mounts.kept(job)}") from None
     return Where(found.namespace, found.pod, found.container)
+
+
+async def node_of(client: Client, found: Found, needed: tuple[Mount, ...]) -> str:
+    """Where a helper pod must run; empty: anywhere."""
+    return await _node(client, found, needed, await _pods(client, found))
 
 
 async def _node(client: Client, found: Found, needed: tuple[Mount, ...], pods: dict[str, Pod]) -> str:

@@ -78,6 +78,14 @@ def cluster_config(hosts: Hosts) -> str:
     return json.dumps(hosts, separators=(",", ":"))
 
 
+def cluster_of(job: Job, hosts: Hosts) -> Hosts:
+    """By the types that TensorFlow knows; an evaluator is no part of its cluster."""
+    from tfyard.planner.tf_config import Roster  # slow to import
+
+    roster = Roster(hosts={role: hosts[role] for role in hosts if role != EVALUATOR}, dialect=job.dialect)
+    return {roster.type_of(role): listed for role, listed in roster.hosts.items()}
+
+
 def for_job(server: Server, job: Job, hosts: Hosts) -> Server:
     """The server with the job's volumes, and the addresses of its tasks."""
     env, ports = _cluster_variables(job, hosts, server.name)
@@ -90,10 +98,9 @@ def for_job(server: Server, job: Job, hosts: Hosts) -> Server:
 
 def _cluster_variables(job: Job, hosts: Hosts, server: str) -> tuple[list[Manifest], tuple[int, ...]]:
     """CLUSTER_CONFIG always; if the job has no chief, also a TF_CONFIG as the chief, and the chief's port."""
-    from tfyard.planner.tf_config import TF_CONFIG, Roster, tf_config  # slow to import
+    from tfyard.planner.tf_config import TF_CONFIG, tf_config  # slow to import
 
-    roster = Roster(hosts={role: hosts[role] for role in hosts if role != EVALUATOR}, dialect=job.dialect)
-    cluster = {roster.type_of(role): listed for role, listed in roster.hosts.items()}
+    cluster = cluster_of(job, hosts)
     env: list[Manifest] = [{"name": CLUSTER_CONFIG, "value": cluster_config(cluster)}]
     if not cluster or "chief" in cluster or "master" in cluster:
         return env, ()

@@ -1,0 +1,192 @@
+"""Ports of something far away at 127.0.0.1: listens, connects through, and says once what goes wrong."""
+
+import asyncio
+import os
+import re
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
+from typing import Protocol
+
+from msgspec import Struct
+
+from tfyard.errors import TfyardError, Usage
+from tfyard.kube import Forbidden, KubeError, PortRefused, Unauthorized
+
+from .tasks import NotRunning
+
+HOST = "127.0.0.1"
+PORT = re.compile(r"(?:(\d*):)?(\d+)")
+CHUNK = 1 << 16
+HALF_CLOSED = 30.0
+"""Seconds of silence after which a connection ends that its client has closed: the protocol cannot tell the pod
+that one direction is closed, and a client may still wait for the answer."""
+LAST_WORDS = 1.0
+"""Seconds that a connection has to say why nothing can be sent any more."""
+
+Say = Callable[[str], None]
+
+
+class Port(Struct, frozen=True):
+    remote: int
+    local: int = 0
+    """0: any that is free."""
+
+
+def read_ports(words: Sequence[str]) -> list[Port]:
+    """As kubectl reads them: 6006, 8080:6006, :6006."""
+    matches = {word: PORT.fullmatch(word) for word in words}
+    wrong = [word for word, match in matches.items() if not match or not all(map(_is_port, match.groups()))]
+    if wrong:
+        raise Usage(f"{', '.join(wrong)}: a port is 6006, LOCAL:6006, or :6006 for any that is free here")
+    parts = [match.groups() for match in matches.values() if match]
+    return [Port(int(remote), int(remote if local is None else local or 0)) for local, remote in parts]
+
+
+def _is_port(text: str | None) -> bool:
+    return not text or 0 < int(text) < 1 << 16
+
+
+class Stream(Protocol):
+    """A connection to what is reached."""
+
+    async def write(self, data: bytes) -> None: ...
+    def data(self) -> AsyncIterator[bytes]: ...
+
+
+class Reach(Protocol):
+    """What connections go to. `tell`: what goes wrong while it is tried again."""
+
+    @property
+    def name(self) -> str: ...
+    async def connect(self, stack: AsyncExitStack, port: int, tell: Say) -> Stream: ...
+
+
+@asynccontextmanager
+async def listening(reach: Reach, ports: Sequence[Port], say: Say) -> AsyncIterator["Forwarding"]:
+    made = Forwarding(reach, say)
+    try:
+        for port in ports:
+            await made.listen(port)
+        yield made
+    finally:
+        await made.close()
+
+
+class Forwarding:
+    def __init__(self, reach: Reach, say: Say) -> None:
+        loop = asyncio.get_running_loop()
+        self._reach, self._say = reach, say
+        self._servers: list[asyncio.Server] = []
+        self._connections: set[asyncio.Task[None]] = set()
+        self._used = loop.time()
+        self.trouble = ""
+        """What was said last, if it still holds."""
+        self.bound: list[Port] = []
+        self.refusal: asyncio.Future[KubeError] = loop.create_future()
+        """Which no retry mends: a permission that is missing."""
+
+    async def listen(self, port: Port) -> None:
+        try:
+            server = await asyncio.start_server(partial(self._accept, port.remote), HOST, port.local)
+        except OSError as problem:
+            why = os.strerror(problem.errno) if problem.errno else str(problem)
+            raise TfyardError(f"{HOST}:{port.local}: {why}; choose another port here") from None
+        self._servers.append(server)
+        self.bound.append(Port(port.remote, server.sockets[0].getsockname()[1]))
+
+    async def close(self) -> None:
+        for server in self._servers:
+            server.close()
+        for task in self._connections:
+            task.cancel()
+        await asyncio.gather(*self._connections, return_exceptions=True)
+
+    @property
+    def idle(self) -> float:
+        """Seconds without any connection."""
+        return 0.0 if self._connections else asyncio.get_running_loop().time() - self._used
+
+    async def _accept(self, port: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._connections.add(task)
+        try:
+            await self._serve(port, reader, writer)
+        except asyncio.CancelledError:
+            writer.transport.abort()  # we end; asyncio would log it as an error of ours
+        finally:
+            self._used = asyncio.get_running_loop().time()
+            self._connections.discard(task)
+
+    async def _serve(self, port: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            async with AsyncExitStack() as stack:
+                stream = await self._reach.connect(stack, port, self._tell)
+                await join(stream, reader, writer)
+            self._tell("")
+            writer.close()
+            return
+        except PortRefused as problem:
+            self._tell(f"{self._reach.name}: nothing listens on port {port}: {problem}")
+        except (Forbidden, Unauthorized) as problem:
+            if not self.refusal.done():
+                self.refusal.set_result(problem)
+        except (KubeError, NotRunning, OSError) as problem:
+            self._tell(f"{self._reach.name} cannot be reached: {problem}")
+        writer.transport.abort()
+
+    def _tell(self, text: str) -> None:
+        """Once: a browser tries a dozen times."""
+        if text != self.trouble:
+            self._say(text or f"{self._reach.name} is reached again")
+        self.trouble = text
+
+
+async def join(stream: Stream, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Until the pod closes the connection, or the client does and the pod is silent."""
+    received = [0]
+    uploading = asyncio.create_task(_upload(reader, stream))
+    downloading = asyncio.create_task(_download(stream, writer, received))
+    try:
+        await asyncio.wait([uploading, downloading], return_when=asyncio.FIRST_COMPLETED)
+        before = -1
+        while not downloading.done() and received[0] != before:
+            before = received[0]
+            await asyncio.wait([downloading], timeout=_patience(uploading))
+        for task in (downloading, uploading):  # the pod's own words first
+            if task.done():
+                task.result()
+    finally:
+        for task in (downloading, uploading):
+            task.cancel()
+        await asyncio.gather(downloading, uploading, return_exceptions=True)
+
+
+def _patience(uploading: asyncio.Task[bool]) -> float:
+    """Seconds of silence, after the client's last byte."""
+    if uploading.exception():
+        return LAST_WORDS
+    return HALF_CLOSED if uploading.result() else 0.0
+
+
+async def _upload(reader: asyncio.StreamReader, stream: Stream) -> bool:
+    """Whether the client may still read."""
+    while True:
+        try:
+            data = await reader.read(CHUNK)
+        except ConnectionError:
+            return False
+        if not data:
+            return True
+        await stream.write(data)
+
+
+async def _download(stream: Stream, writer: asyncio.StreamWriter, received: list[int]) -> None:
+    async for data in stream.data():
+        received[0] += len(data)
+        try:
+            writer.write(data)
+            await writer.drain()
+        except ConnectionError:
+            return  # the client has gone

@@ -1,0 +1,154 @@
+"""The pod to reach now, as a watch tells: a task's pod that is replaced has the same name and is another one."""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+
+from msgspec import Struct
+
+from tfyard.kube import (
+    Changed,
+    Client,
+    Forbidden,
+    Kind,
+    Refused,
+    Removed,
+    Snapshot,
+    Transient,
+    Unauthorized,
+    port_forward,
+    requests,
+    watch,
+)
+from tfyard.model.names import JOB_NAME
+from tfyard.overview import waiting
+from tfyard.overview.objects import Pod
+from tfyard.overview.waiting import Verdict
+
+from . import pod_starts
+from .forwarding import Say, Stream
+from .jobs import Found
+from .summaries import VIEWS, of_view
+from .tasks import NotRunning, is_running
+
+PATIENCE = 30.0
+"""Seconds that a connection waits for a pod that runs."""
+RETRY = 0.5
+
+_PODS = Kind(Pod)
+
+
+class Choice(Struct, frozen=True):
+    """Which pods of a namespace are meant, and what people call them."""
+
+    name: str
+    namespace: str
+    labels: dict[str, str]
+    fits: Callable[[Pod], bool]
+
+
+def of_task(found: Found, task: str) -> Choice:
+    def fits(pod: Pod) -> bool:
+        return pod.task == task and pod_starts.belongs(pod, found)
+
+    return Choice(task, found.namespace, {JOB_NAME: found.name}, fits)
+
+
+class PodFollow:
+    def __init__(self, client: Client, choice: Choice, say: Say) -> None:
+        self.choice = choice
+        self._client, self._say = client, say
+        self._pods: dict[str, Pod] = {}
+        self._changed = asyncio.Event()
+        self._last = ""
+
+    async def watch(self) -> None:
+        """Until it is cancelled."""
+        choice = self.choice
+        path, of = requests.PODS.path(choice.namespace), requests.selecting(labels=choice.labels)
+        async for event in watch(self._client, _PODS, path, of):
+            match event:
+                case Snapshot(items):
+                    self._pods = {pod.metadata.uid: pod for pod in items}
+                case Changed(pod):
+                    self._pods[pod.metadata.uid] = pod
+                case Removed(pod):
+                    self._pods.pop(pod.metadata.uid, None)
+            self._note()
+
+    async def current(self) -> Pod:
+        """The one that runs, or that will in a moment."""
+        try:
+            async with asyncio.timeout(PATIENCE):
+                while (pod := self._running()) is None:
+                    await self._changed.wait()
+                return pod
+        except TimeoutError:
+            known = [pod for pod in self._pods.values() if self.choice.fits(pod)]
+            why = f": {pod_starts.waiting_for(known[0])}" if known else ": it has no pod"
+            raise NotRunning(f"{self.choice.name} is not running{why}") from None
+
+    async def until_over(self) -> Pod:
+        """The one pod that is meant, once it has ended or is gone."""
+        last: Pod | None = None
+        while True:
+            fitting = [pod for pod in self._pods.values() if self.choice.fits(pod)]
+            if last and (not fitting or fitting[0].is_over):
+                return fitting[0] if fitting else last
+            last = fitting[0] if fitting else last
+            await self._changed.wait()
+
+    def _running(self) -> Pod | None:
+        fitting = [pod for pod in self._pods.values() if self.choice.fits(pod) and is_running(pod)]
+        return max(fitting, key=_created, default=None)
+
+    def _note(self) -> None:
+        pod = self._running()
+        if pod and self._last and pod.metadata.uid != self._last:
+            self._say(f"{self.choice.name} has a new pod, {pod.name}: new connections go there")
+        self._last = pod.metadata.uid if pod else self._last
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+
+def _created(pod: Pod) -> str:
+    return f"{pod.metadata.creation_timestamp} {pod.name}"
+
+
+class PodReach:
+    """The pod that runs when a connection comes."""
+
+    def __init__(self, client: Client, pods: PodFollow) -> None:
+        self._client, self._pods = client, pods
+
+    @property
+    def name(self) -> str:
+        return self._pods.choice.name
+
+    async def connect(self, stack: AsyncExitStack, port: int, tell: Say) -> Stream:
+        """A pod may go, or not be there yet, while it is asked for."""
+        loop, namespace = asyncio.get_running_loop(), self._pods.choice.namespace
+        end = loop.time() + PATIENCE
+        while True:
+            pod = await self._pods.current()
+            try:
+                connecting = port_forward.connect(self._client, namespace, pod.name, port)
+                return await stack.enter_async_context(connecting)
+            except (Refused, Transient) as problem:
+                if isinstance(problem, Forbidden | Unauthorized) or loop.time() > end:
+                    raise
+                tell(f"{self.name} cannot be reached, trying again: {problem}")
+                await asyncio.sleep(RETRY)
+
+
+async def until_ended(client: Client, found: Found) -> Verdict:
+    """How the job ended."""
+    path, uid = found.resource.path(found.namespace), found.manifest["metadata"]["uid"]
+    async for event in watch(client, VIEWS, path, requests.selecting(fields={"metadata.name": found.name})):
+        jobs = event.items if isinstance(event, Snapshot) else [event.object]
+        same = [job for job in jobs if job.metadata.uid == uid]
+        if isinstance(event, Removed) or not same:
+            break
+        if verdict := waiting.verdict(of_view(same[0]), "finished"):
+            return verdict
+    return waiting.deleted(found.name)

@@ -1,0 +1,54 @@
+"""Pages of helper pods through a port of this machine, on a node of real processes."""
+
+import asyncio
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.remote.copy_node import CopyNode, copy_node
+from tfyard.cli.pod_pages import in_helper
+from tfyard.cli.web_session import Show, show
+from tfyard.dev.shared_network import free_port
+from tfyard.errors import TfyardError
+from tfyard.remote.forwarding import Port
+from tfyard.remote.helper_pods import Helper
+from tfyard.testing import ControlPlane
+
+pytestmark = pytest.mark.cluster
+
+
+def helper(node: CopyNode, *argv: str) -> Helper:
+    return Helper(namespace=node.namespace, purpose="page", mounts=(), argv=argv)
+
+
+async def test_a_page_is_shown_until_nobody_looks_and_its_pod_goes(
+    control_plane: ControlPlane,
+    crds: None,
+    namespace: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    port, here = free_port(), free_port()  # two: this pod has no network of its own
+    async with copy_node(control_plane, namespace, tmp_path) as node:
+        server = helper(node, sys.executable, "-m", "http.server", str(port), "--bind", "127.0.0.1")
+        async with in_helper(node.client, server, "Files", Port(port, here)) as page:
+            await show([page], Show(idle=0.2, browser=False))
+            assert (
+                page.forwarding.bound[0].local != port
+            )  # which is taken: this pod has no network of its own
+        await node.until_no_helper()
+    told = capsys.readouterr()
+    assert told.out == f"Files: http://127.0.0.1:{here}/\n"
+    assert told.err.splitlines()[-1].startswith("tfyard: nobody has looked for 0s: this ends")
+
+
+async def test_a_pod_whose_program_ends_says_why(
+    control_plane: ControlPlane, crds: None, namespace: str, tmp_path: Path
+) -> None:
+    async with copy_node(control_plane, namespace, tmp_path) as node:
+        broken = helper(node, "sh", "-c", "sleep 1; echo TensorBoard is not installed >&2; exit 1")
+        with pytest.raises(TfyardError, match="Page has ended: TensorBoard is not installed"):
+            async with in_helper(node.client, broken, "Page", Port(9, free_port())) as page:
+                await asyncio.wait_for(show([page], Show(browser=False)), 60)
+        await node.until_no_helper()

@@ -1,0 +1,58 @@
+"""`tfyard tensorboard`: the real TensorBoard over a run, through a port of this machine."""
+
+import subprocess
+import sys
+from pathlib import Path
+from urllib.request import urlopen
+
+import pytest
+
+from tests.cli.running import tfyard
+from tests.cli.test_main import imported, roots
+
+WRITE = """
+import tensorflow as tf
+with tf.summary.create_file_writer("/out/logs").as_default():
+    tf.summary.scalar("loss", 0.5, step=1)
+"""
+JOB = """
+name: t
+image: a
+code: .
+run: python write.py
+volumes: {out: {claim: results, at: /out}}
+tensorboard: /out/logs
+"""
+
+
+@pytest.mark.long
+@pytest.mark.tensorflow
+def test_a_run_that_has_ended_is_shown_until_nobody_looks(tmp_path: Path) -> None:
+    (tmp_path / "write.py").write_text(WRITE)
+    (tmp_path / "job.yaml").write_text(JOB)
+    assert tfyard("run", "job.yaml", "-q", cwd=tmp_path).code == 0
+    words = ("tensorboard", "t", "--local", "--no-browser", "--idle", "3s")
+    command = [sys.executable, "-m", "tfyard", *words]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout
+        title, _, url = process.stdout.readline().decode().strip().partition(": ")
+        assert title.startswith("TensorBoard of t-")
+        with urlopen(f"{url}data/plugin/scalars/tags") as answer:
+            assert b"loss" in answer.read()
+        _, errors = process.communicate()
+    assert (process.returncode, errors.decode()) == (
+        0,
+        "tfyard: nobody has looked for 3s: this ends (--idle 0 never does)\n",
+    )
+
+
+def test_a_wrong_time_is_told_before_anything_starts(tmp_path: Path) -> None:
+    done = tfyard("tensorboard", "t", "--idle", "soon", cwd=tmp_path)
+    assert (done.code, done.err) == (
+        2,
+        "tfyard: --idle soon: must be a duration, for example 30m, or 0\n",
+    )
+
+
+def test_runs_need_no_extra() -> None:
+    assert "aiohttp" not in roots(imported("tensorboard", "no-such-run", "--local"))
