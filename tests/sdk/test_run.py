@@ -64,6 +64,7 @@ def test_a_run_tells_its_lines_its_metrics_and_its_end(folder: Path) -> None:
     assert [each.name for each in tfyard.runs()] == [run.name]
     assert tfyard.find("train").name == tfyard.find(run.name, local=True).name == run.name
     assert "Succeeded" in run.describe()
+    assert [each["reason"] for each in run.events()][-1] == "TFJobSucceeded"
     with pytest.raises(tfyard.Usage, match="the job has no task or role 'ps'"):
         run.logs(role="ps")  # at once, not with the first line
     with pytest.raises(tfyard.Usage, match="keep no times of log lines"):
