@@ -152,6 +152,9 @@ class Run:
     async def describe(self) -> str:
         return await in_thread(self._run.describe)
 
+    async def events(self) -> list[dict[str, Any]]:
+        return await in_thread(self._run.events)
+
     async def wait(
         self, timeout: str | float | timedelta | None = None, *, until: Goal = "succeeded"
     ) -> Self:

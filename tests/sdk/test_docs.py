@@ -36,6 +36,7 @@ def python(*words: str, cwd: Path) -> str:
     return done.stdout
 
 
+@pytest.mark.long
 def test_the_examples_run_and_print_what_the_page_says(folder: Path) -> None:
     (folder / "example.py").write_text(blocks(""))
     printed = python("example.py", cwd=folder)

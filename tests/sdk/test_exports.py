@@ -14,7 +14,19 @@ PUBLIC = [
     *("WaitTimeout", "Why", "__version__", "aio", "find", "run", "runs", "submit"),
 ]
 RUN = [
-    *("delete", "describe", "directory", "exit_code", "get", "logs", "metrics", "name", "namespace", "rerun"),
+    *(
+        "delete",
+        "describe",
+        "directory",
+        "events",
+        "exit_code",
+        "get",
+        "logs",
+        "metrics",
+        "name",
+        "namespace",
+        "rerun",
+    ),
     *("restart", "resume", "scale", "status", "stop", "tasks", "wait", "why"),
 ]
 

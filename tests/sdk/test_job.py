@@ -93,6 +93,7 @@ def test_problems_of_a_file_are_told_with_their_lines(folder: Path) -> None:
     [
         (None, {}, "a Job needs a file, a script, a module or the word run"),
         ("absent.yaml", {}, "absent.yaml: file not found"),
+        ("-", {}, "-: a Job is not read from standard input"),
         ("absent.py", {}, "absent.py: file not found"),
         ("../train.py", {}, "is outside of this folder"),
         ("train.py", {"module": "a"}, "module: give either train.py or a module"),
@@ -121,3 +122,11 @@ def test_it_is_shown_as_it_was_written() -> None:
 def test_the_words_of_python_are_those_of_the_job_file() -> None:
     of_file = {field.encode_name for field in __import__("msgspec").structs.fields(JobFile)}
     assert set(Words.__annotations__) - {"args", "module"} == of_file
+
+
+def test_a_file_is_found_after_the_folder_was_changed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "job.yaml").write_text("name: mnist\nimage: a/b:1\nrun: x\n")
+    job = tfyard.Job("job.yaml")
+    monkeypatch.chdir("/")
+    assert Path(job.source.options.target).samefile(folder / "job.yaml")
+    assert repr(job) == "Job('job.yaml')"

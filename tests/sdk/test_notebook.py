@@ -76,3 +76,19 @@ def test_a_failed_cell_fails_the_notebook_and_says_why(folder: Path) -> None:
     assert error["ename"] == "JobFailed"
     assert "alert(1)" in "".join(error["traceback"])
     assert "sdk/run.py" not in "".join(error["traceback"]), "the traceback of tfyard's own code helps nobody"
+
+
+@pytest.mark.long
+def test_interrupting_a_cell_stops_its_run(folder: Path) -> None:
+    """As a notebook's button does: by SIGINT to the kernel."""
+    interrupt = "import os, threading; threading.Timer(3, os.kill, (os.getpid(), 2)).start()"
+    _, _, cell, after = executed(
+        "%load_ext tfyard\nimport tfyard",
+        interrupt,
+        "%%tfyard\nimport time; print('began', flush=True); time.sleep(600)",
+        "print(tfyard.find('cell').status)",
+        errors=True,
+    )
+    assert [each["ename"] for each in cell if each["output_type"] == "error"] == ["KeyboardInterrupt"]
+    assert "worker-0 │ began" in streamed(cell)
+    assert streamed(after) == "Stopped\n"

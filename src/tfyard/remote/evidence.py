@@ -98,7 +98,7 @@ def _unusual_status(manifest: Manifest) -> tuple[Status, str]:
     try:
         return load_status(manifest), ""
     except Invalid as problem:
-        return Status(), str(problem)
+        return Status(), str(problem).replace("\n", "; ")
 
 
 def _roles(spec: Manifest) -> Iterable[Role]:

@@ -6,6 +6,7 @@ Everything that users or programs wrote is escaped.
 
 import math
 import threading
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from html import escape
@@ -13,6 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from tfyard.errors import TfyardError
+from tfyard.kube import KubeError
 from tfyard.model.summary import JobSummary
 from tfyard.overview import job_table, metrics, waiting
 from tfyard.overview.progress import Curve, Progress
@@ -108,15 +110,19 @@ def show(place: "Place", text: str) -> None:
 
 
 def _follow(place: "Place", handle: Any, bundle: Any) -> None:
-    """Until it is over; the last update shows its end."""
-    pause = threading.Event()
+    """Until it is over; the last update shows its end. A tenth of the time is spent on it at most."""
+    took = 0.0
     while not _is_over(place):
-        pause.wait(UPDATE_EVERY)
+        time.sleep(max(UPDATE_EVERY, 9 * took))
+        began = time.monotonic()
         handle.update(bundle(), raw=True)
+        took = time.monotonic() - began
 
 
 def _is_over(place: "Place") -> bool:
     try:
         return waiting.verdict(place.summary(), "succeeded") is not None
+    except KubeError:
+        return False  # it may answer again
     except TfyardError:
-        return True
+        return True  # it was deleted

@@ -46,8 +46,9 @@ class Job:
 
     def __init__(self, target: str | os.PathLike[str] | None = None, /, **words: Unpack[Words]) -> None:
         self._target, self._words = "" if target is None else os.fspath(target), words
-        self.source = _source(self._target, dict(words))
-        self._loaded = _load(self.source)
+        source = _source(self._target, dict(words))
+        self._loaded = _load(source)
+        self.source = source if source.text else _anywhere(source)
 
     @property
     def name(self) -> str:
@@ -85,8 +86,16 @@ def _source(target: str, words: Manifest) -> Source:
     return Source(JobOptions(target="-"), _yaml(_of_words(words)))
 
 
+def _anywhere(source: Source) -> Source:
+    """A notebook may change its folder before the job runs."""
+    path = os.path.abspath(source.options.target)  # noqa: PTH100 - not where links lead
+    return replace(source, options=replace(source.options, target=path))
+
+
 def _of_file(target: str, words: Manifest) -> Source:
     others = [word for word in words if word not in OF_FILES]
+    if target == "-":
+        raise Usage("-: a Job is not read from standard input; give its file, or its words")
     if others:
         raise Usage(f"{others[0]}: {target} says this itself; change it there, or give a Job without a file")
     return Source(

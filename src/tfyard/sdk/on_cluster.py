@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tfyard import formats
 from tfyard.errors import TfyardError
+from tfyard.extras import needs
 from tfyard.file_trees import Copied
 from tfyard.kube import Access
 from tfyard.kube.sync import SyncClient
@@ -66,8 +67,8 @@ class OnCluster:
         yield from following
 
     async def _follow(self, found: Found, wanted: Wanted, put: Callable[[LogEvent], None]) -> None:
-        from tfyard.remote import log_follow  # brings aiohttp
-
+        with needs("kubernetes", "following the logs of a cluster"):
+            from tfyard.remote import log_follow
         async for _ in log_follow.follow(self.access, found, wanted, put):
             pass
 
@@ -124,9 +125,9 @@ class OnCluster:
         return threads.call(lambda: self._get(found, path, to))
 
     async def _get(self, found: Found, path: str, to: Path) -> Copied:
-        from tfyard.kube import Client  # brings aiohttp
-        from tfyard.remote import copying
-
+        with needs("kubernetes", "copying from a cluster"):
+            from tfyard.kube import Client
+            from tfyard.remote import copying
         async with Client(self.access) as client:
             return await copying.fetch(client, found, path, to)
 

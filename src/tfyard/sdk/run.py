@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 from tfyard.job_input.options import replicas
+from tfyard.model.summary import RecordedEvent
 from tfyard.overview import job_table, job_view, waiting
 from tfyard.overview.metrics import Point
 from tfyard.overview.waiting import Verdict
@@ -101,6 +102,13 @@ class Run:
         """All that is known of it, as `tfyard describe` prints it."""
         return "\n".join(job_view.lines(self._place.view(), datetime.now(UTC)))
 
+    def events(self) -> list[dict[str, Any]]:
+        """Of the job and its pods, oldest first: time, type, reason, about, message, count."""
+        return [
+            {"time": each.event.at, "about": each.about, **_event(each.event)}
+            for each in self._place.view().events
+        ]
+
     def wait(self, timeout: str | float | timedelta | None = None, *, until: Goal = "succeeded") -> Self:
         """Until it has succeeded, runs, or is finished in any way. `JobFailed` if it has failed (its text is
         `why()`), `JobDeleted` if it is gone, `WaitTimeout` if the time is over.
@@ -181,6 +189,11 @@ class Run:
     def __repr__(self) -> str:
         place = f"in the namespace {self.namespace}" if self.namespace else "on this machine"
         return f"<Run {self.name} {place}>"
+
+
+def _event(event: RecordedEvent) -> dict[str, Any]:
+    fields = ("type", "reason", "message", "count")
+    return {field: getattr(event, field) for field in fields}
 
 
 def _row(point: Point) -> dict[str, Any]:
