@@ -68,6 +68,12 @@ def test_attempts_stand_in_the_order_of_the_tasks_and_what_is_seen_wins() -> Non
     ]
 
 
+def test_why_an_attempt_ended_is_taken_from_the_memory_if_nobody_else_says_it() -> None:
+    remembered = [Attempt(task="worker-0", exit_code=137, reason="OOMKilled", message="killed")]
+    (found,) = merged(remembered, [Attempt(task="worker-0", exit_code=137, node="n")], ["worker-0"])
+    assert (found.reason, found.message, found.node) == ("OOMKilled", "killed", "n")
+
+
 def test_gpu_hours_are_those_of_all_attempts() -> None:
     attempts = [
         Attempt(task="worker-0", started=ago(120), finished=ago(90)),
