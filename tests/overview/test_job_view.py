@@ -129,6 +129,11 @@ def test_who_took_a_pod_away_has_the_last_word() -> None:
     assert "    Eviction API: evicting" in found
 
 
+def test_events_that_may_not_be_read_are_not_said_to_be_none() -> None:
+    assert "Events:" in list(lines(view(Status()), NOW))
+    assert "Events:" not in list(lines(view(Status(), unreadable=("events: forbidden",)), NOW))
+
+
 def test_a_job_that_cannot_be_read_says_why() -> None:
     summary = JobSummary(name="mnist", namespace="ml", job="mnist", created=NOW)
     found = list(lines(JobView(summary=summary, title="TFJob", problems=("spec: must be a mapping",)), NOW))
