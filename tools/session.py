@@ -20,24 +20,19 @@ HOME = "/home/ada/digits"
 TRAIN = """\
 import json, os, time
 
-def batches(task):
-    for step in range(1, 5):
-        yield step, [0.0] * (32 if step < 3 or task == 0 else 30)
-
-def train(task):
-    for step, batch in batches(task):
-        if len(batch) != 32:
-            raise ValueError(f"batch {step} has {len(batch)} images instead of 32")
-        print(f"Step: {step}, loss: {1 / step:.3f}", flush=True)
-        time.sleep(0.3)
-
-train(json.loads(os.environ["TF_CONFIG"])["task"]["index"])
+task = json.loads(os.environ["TF_CONFIG"])["task"]["index"]
+cache = []
+for step in range(1, 6):
+    print(f"Step: {step}, loss: {1 / step:.3f}", flush=True)
+    if task == 1:
+        cache.append(bytearray(60_000_000))
+    time.sleep(0.5)
 """
 COMMANDS = (
-    "tfyard run train.py --worker 2",
+    "tfyard run train.py --worker 2 --memory 150Mi -q",
     "tfyard get",
-    "tfyard describe train",
-    "tfyard logs train worker-1 --tail 4",
+    "tfyard describe train | head -14",
+    "tfyard logs train worker-1",
     "tfyard why train",
 )
 
@@ -45,8 +40,13 @@ COMMANDS = (
 def record() -> str:
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "train.py").write_text(TRAIN)
-        parts = [f"$ {line}\n{_output(line, folder)}" for line in COMMANDS]
-        return "\n".join(parts).replace(folder, HOME)
+        parts = [f"$ {line}\n{_output(line, folder).strip()}\n" for line in COMMANDS]
+        return "".join(_fitted(line) for line in "\n".join(parts).replace(folder, HOME).splitlines())
+
+
+def _fitted(line: str) -> str:
+    line = line.rstrip()
+    return f"{line if len(line) <= picture.WIDTH else f'{line[: picture.WIDTH - 1]}…'}\n"
 
 
 def _output(line: str, folder: str) -> str:

@@ -212,7 +212,7 @@ TENSORFLOW = (
     Broken(f"import tensorflow as tf\n{SHAPE}", "program-error", "task.py:4)"),
     Broken("import tensorflow as tf\ntf.zeros([1 << 44])", "gpu-memory", "more memory than"),
     Broken(f"import tensorflow as tf\n{NAN}", "nan-loss", "the loss or a tensor is not a number"),
-    Broken(SERVER, "address-in-use", "is in use by another process"),
+    Broken(SERVER, "address-in-use", "cannot be opened: usually another process has it"),
 )
 
 

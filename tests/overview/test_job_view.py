@@ -68,6 +68,12 @@ def test_attempts_stand_in_the_order_of_the_tasks_and_what_is_seen_wins() -> Non
     ]
 
 
+def test_why_an_attempt_ended_is_taken_from_the_memory_if_nobody_else_says_it() -> None:
+    remembered = [Attempt(task="worker-0", exit_code=137, reason="OOMKilled", message="killed")]
+    (found,) = merged(remembered, [Attempt(task="worker-0", exit_code=137, node="n")], ["worker-0"])
+    assert (found.reason, found.message, found.node) == ("OOMKilled", "killed", "n")
+
+
 def test_gpu_hours_are_those_of_all_attempts() -> None:
     attempts = [
         Attempt(task="worker-0", started=ago(120), finished=ago(90)),
@@ -121,6 +127,11 @@ def test_who_took_a_pod_away_has_the_last_word() -> None:
     again = Attempt(task="worker-0", attempt=2, state="Waiting", message="pulling")
     found = list(lines(view(Status(), attempts=(taken, again)), NOW))
     assert "    Eviction API: evicting" in found
+
+
+def test_events_that_may_not_be_read_are_not_said_to_be_none() -> None:
+    assert "Events:" in list(lines(view(Status()), NOW))
+    assert "Events:" not in list(lines(view(Status(), unreadable=("events: forbidden",)), NOW))
 
 
 def test_a_job_that_cannot_be_read_says_why() -> None:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tfyard.model import Job, Role, tensorflow_container
 from tfyard.model.quantity import amount
@@ -37,10 +38,18 @@ class Attempt(Struct, frozen=True, rename="camel", kw_only=True):
 
 
 def merged(remembered: Iterable[Attempt], seen: Iterable[Attempt], tasks: Sequence[str]) -> list[Attempt]:
-    """In the order of the tasks, oldest first. Of an attempt that is both remembered and seen, what is seen."""
-    found = {each.key: each for each in remembered} | {each.key: each for each in seen}
+    """In the order of the tasks, oldest first. Of an attempt that is both remembered and seen, what is seen, and
+    why it ended, if only the memory knows."""
+    known = {each.key: each for each in remembered}
+    found = known | {each.key: _with_reason(each, known.get(each.key)) for each in seen}
     turns = {task: turn for turn, task in enumerate(tasks)}
     return sorted(found.values(), key=lambda each: (turns.get(each.task, len(turns)), *each.key))
+
+
+def _with_reason(seen: Attempt, known: Attempt | None) -> Attempt:
+    if known is None or seen.state == "Running":
+        return seen
+    return replace(seen, reason=seen.reason or known.reason, message=seen.message or known.message)
 
 
 def row(attempt: Attempt, now: datetime) -> tuple[str, ...]:

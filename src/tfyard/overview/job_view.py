@@ -16,6 +16,8 @@ ROLE_COLUMNS = ("ROLE", "READY", "RESTARTS", "RESTART", "GPU", "MEMORY", "IMAGE"
 EVENT_COLUMNS = ("LAST SEEN", "TYPE", "REASON", "OBJECT", "MESSAGE")
 CONDITION_COLUMNS = ("TYPE", "STATUS", "AGE", "REASON", "MESSAGE")
 LONGEST_COMMAND, MESSAGE_LINES = 60, 12
+EVENTS_UNREAD = "events: "
+"""How it begins that they could not be read."""
 
 
 class ToldEvent(Struct, frozen=True, kw_only=True):
@@ -53,10 +55,7 @@ def lines(view: JobView, now: datetime) -> Iterator[str]:
     yield from _section("Output", [f"  {each}" for each in view.outputs])
     conditions = [_condition(each, now) for each in view.summary.status.conditions]
     yield from _section("Conditions", _table(CONDITION_COLUMNS, conditions) if conditions else [])
-    told = event_rows(view.events, now)
-    yield from _section(
-        "Events", _table(EVENT_COLUMNS, told) if told else ["  none (they are kept for an hour)"]
-    )
+    yield from _section("Events", _events(view, now))
     yield from _section("Not seen", [f"  {each}" for each in view.unreadable])
 
 
@@ -173,6 +172,14 @@ def _kept(volume: Manifest) -> str:
     if host := volume.get("hostPath"):
         return f"{host.get('path')} of the node"
     return f"the volume {volume.get('name')}" if volume.get("csi") or volume.get("ephemeral") else ""
+
+
+def _events(view: JobView, now: datetime) -> list[str]:
+    """Nothing if they could not be read: that is told elsewhere."""
+    if told := event_rows(view.events, now):
+        return _table(EVENT_COLUMNS, told)
+    is_known = not any(each.startswith(EVENTS_UNREAD) for each in view.unreadable)
+    return ["  none (they are kept for an hour)"] if is_known else []
 
 
 def _last_words(found: Sequence[Attempt]) -> list[str]:

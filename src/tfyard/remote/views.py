@@ -11,7 +11,7 @@ from tfyard.kube.sync import SyncClient
 from tfyard.model import Manifest
 from tfyard.model.names import ATTEMPT, JOB_NAME
 from tfyard.overview.attempts import Attempt, merged
-from tfyard.overview.job_view import JobView, outputs
+from tfyard.overview.job_view import EVENTS_UNREAD, JobView, outputs
 from tfyard.overview.objects import Condition, Pod, State
 
 from .events import events
@@ -31,7 +31,7 @@ def view(client: SyncClient, found: Found) -> JobView:
     try:
         told = events(client, found, job)
     except KubeError as problem:
-        told, unreadable = [], [*unreadable, f"events: {problem}"]
+        told, unreadable = [], [*unreadable, f"{EVENTS_UNREAD}{problem}"]
     return JobView(
         summary=found.summary,
         title=f"TFJob of {found.manifest['apiVersion']}",

@@ -87,6 +87,12 @@ PROGRAMS = {
         "its port 2222 is in use",
         "`port:`",
     ),
+    "E0000 00:00:1 11 add_port.cc:83] Failed to add port to server: No address added out of total 1 resolved for"
+    " '0.0.0.0:35775'\ntensorflow.python.framework.errors_impl.UnknownError: Could not start gRPC server": (
+        "address-in-use",
+        "its port 35775 cannot be opened: usually another process has it",
+        "`port:`",
+    ),
     "OSError: [Errno 28] No space left on device: '/out/ckpt'": ("no-space", "ran out of disk space", "`size:`"),
     "PermissionError: [Errno 13] Permission denied: '/out/model/ckpt-1'": (
         "volume-not-writable",

@@ -36,6 +36,8 @@ _NAN = (
     r"(?i)NaN loss during training|Tensor had (?:NaN|[+-]?Inf)|Invalid loss, terminating training|loss is nan"
 )
 _IN_USE = r"(?i)address already in use|errno: ?98|EADDRINUSE"
+_NOT_OPENED = r"Failed to add port to server: No address added"
+"""By gRPC of TensorFlow 2.21: that it is in use is the usual reason, which is not told any more."""
 _PORT = r"(?:\]|\d\.\d+\.\d+\.\d+|localhost|\bport)[:=]? ?(\d{2,5})\b"
 _DENIED = r"(?i)permission denied:? ?'?([/\w.-]*)|PermissionDeniedError:.*?(/[\w./-]+)"
 _READ_ONLY = r"Read-only file system:? ?'?(/[\w./-]*)|(/[\w./-]+); Read-only file system"
@@ -129,11 +131,13 @@ def _nan_loss(death: Death) -> Cause | None:
 
 
 def _address_in_use(death: Death) -> Cause | None:
-    if not re.search(_IN_USE, death.end.text):
+    lines = [line for line in death.end.text.split("\n") if re.search(f"{_IN_USE}|{_NOT_OPENED}", line)]
+    if not lines:
         return None
-    line = next(line for line in death.end.text.split("\n") if re.search(_IN_USE, line))
-    port = re.search(_PORT, line)
-    words = f"{TASKS}: its port{f' {port[1]}' if port else ''} is in use by another process"
+    line = next((line for line in lines if re.search(_IN_USE, line)), lines[0])
+    port, is_told = re.search(_PORT, line), re.search(_IN_USE, line)
+    what = "is in use by another process" if is_told else "cannot be opened: usually another process has it"
+    words = f"{TASKS}: its port{f' {port[1]}' if port else ''} {what}"
     fix = "job file: another `port:`; with hostNetwork, two tasks of a node must not share one"
     return death.cause("address-in-use", words, fix, line)
 
