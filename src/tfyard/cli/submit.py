@@ -123,9 +123,6 @@ def _submit(client: SyncClient, submission: Submission, after: After, where: dic
     from tfyard.remote.prepare import prepare
     from tfyard.remote.submission import submit_prepared
 
-    if after.follow or after.on_finish:
-        with extras.needs("kubernetes", "tfyard submit --follow"):  # before the job is there
-            from tfyard.remote import log_follow  # noqa: F401
     prepared = prepare(submission, client.access.namespace)
     _tell(prepared)
     found = submit_prepared(client, prepared, submission, target.say, lambda plan: _upload(client, plan))
