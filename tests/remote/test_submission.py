@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -96,6 +97,8 @@ def place(control_plane: ControlPlane, crds: None, namespace: str, tmp_path: Pat
             yield Place(client, namespace, tmp_path)
         finally:
             client.send(requests.delete(requests.NODES.path("", namespace)))
+            with suppress(NotFound):  # the test was about a cluster without one
+                client.send(requests.delete(requests.LEASES.path(namespace, "tfyard-operator")))
 
 
 def test_everything_of_a_file_is_created_before_the_job_and_owned_by_tfyard(place: Place) -> None:
