@@ -30,9 +30,7 @@ def test_the_epochs_go_on_after_a_stop_a_resume_and_a_restart(box: TestBox) -> N
         True,
         True,
     ), new.err
-    box.kubectl(
-        "apply", "--server-side", "--field-manager=tfyard", "-f", "-", stdin=tfyard("render", JOB).out
-    )
+    run(box, "submit", str(JOB))
     assert tfyard("diff", JOB, "--kubeconfig", str(box.folder.kubeconfig)).code == 0
     until(lambda: len(epochs(box)) >= 2, 120)
     stopped = run(box, "stop", "spirals", "--wait", "--timeout", "2m")

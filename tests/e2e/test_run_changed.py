@@ -175,6 +175,7 @@ def test_a_run_that_goes_on_never_counts(tmp_path: Path) -> None:
     assert run_directory.prune(0, tmp_path) == [run.name], "killed: it no longer holds its lock"
 
 
+@pytest.mark.long
 def test_ctrl_c_can_be_resumed_too(counting: Yard) -> None:
     yard = counting
     process = start(yard)

@@ -80,7 +80,7 @@ def test_what_cannot_change_while_the_job_runs_is_marked(yard: Yard) -> None:
     found = one(yard, wanted)
     marks = dict(mark.split(" ", 1) for mark in found.marks)
     assert set(marks) == {"spec.runPolicy.managedBy", "spec.dialect", "spec.tfReplicaSpecs.Worker.template"}
-    assert "`tfyard restart mnist worker` replaces them" in marks["spec.tfReplicaSpecs.Worker.template"]
+    assert "cannot change while the job runs" in marks["spec.tfReplicaSpecs.Worker.template"]
     assert "+    managedBy: kueue.x-k8s.io/multikueue" in "\n".join(changes.lines(found))
 
 

@@ -1,13 +1,12 @@
-"""`tfyard diff`: what a file would change on a cluster."""
+"""`tfyard diff`: what `tfyard submit` would change on a cluster."""
 
 import os
 import sys
-from collections.abc import Mapping
 from typing import Any
 
 import click
 
-from tfyard.cli import cluster
+from tfyard.cli import cluster, job_input
 from tfyard.errors import Invalid, TfyardError
 from tfyard.kube.sync import SyncClient
 from tfyard.model import Manifest
@@ -17,26 +16,26 @@ DIFFERS, TROUBLE = 1, 2
 COLOURS = {"+": "green", "-": "red", "#": "yellow"}
 
 
-@click.command("diff")
-@click.argument("file", metavar="FILE")
+@click.command("diff", cls=job_input.JobCommand)
+@job_input.options
 @cluster.namespace_options
-def command(file: str, **options: Any) -> None:
-    """Show what `tfyard submit FILE` would change on the cluster: as a unified diff between what is there and
-    what would be, for the job and all that comes with it. The server itself is asked, by a dry run; nothing is
-    changed.
+def command(**options: Any) -> None:
+    """Show what `tfyard submit` would change on the cluster: as a unified diff between what is there and what
+    would be, for the job and all that comes with it. FILE and the options are those of `submit`. The server
+    itself is asked, by a dry run; nothing is changed.
 
-    Lines with # say what cannot change while the job runs, or takes effect only for tasks that start later. A
-    job that does not exist is all new.
+    Lines with # say what cannot change while the job runs. A job that does not exist is all new.
 
     Exit codes: 0 nothing differs; 1 something does; 2 it could not be told.
 
     \b
     Examples:
       tfyard diff job.yaml
-      tfyard diff job.yaml -n ml || echo changed
+      tfyard diff job.yaml --set worker=4 -n ml || echo changed
+      tfyard diff train.py --worker 2
     """
     try:
-        sys.exit(_diff(file, options))
+        sys.exit(_diff(options))
     except Invalid as error:
         from tfyard.cli import problems
 
@@ -48,25 +47,25 @@ def command(file: str, **options: Any) -> None:
     sys.exit(TROUBLE)
 
 
-def _diff(file: str, options: Mapping[str, Any]) -> int:
+def _diff(options: dict[str, Any]) -> int:
     from tfyard.remote import changes
 
     with cluster.connect(options) as client:
-        found = changes.diff(client, _manifests(client, file, options["namespace"]))
+        found = changes.diff(client, _manifests(client, options))
     for change in found:
-        if not change.is_none:
-            for line in changes.lines(change):
-                click.echo(_coloured(harmless(line)))
+        for line in () if change.is_none else changes.lines(change):
+            click.echo(_coloured(harmless(line)))
     return 0 if all(change.is_none for change in found) else DIFFERS
 
 
-def _manifests(client: SyncClient, file: str, namespace: str) -> list[Manifest]:
+def _manifests(client: SyncClient, options: dict[str, Any]) -> list[Manifest]:
     """As `tfyard submit` would write them."""
     from tfyard.cli import problems
     from tfyard.remote.prepare import Submission, prepare
     from tfyard.remote.submission import pack
 
-    submission = Submission(target=file, namespace=namespace)
+    given = {name: value for name, value in options.items() if name in Submission.__struct_fields__}
+    submission = Submission(**job_input.with_target(given))
     prepared = prepare(submission, client.access.namespace)
     problems.report(prepared.warnings, prepared.text)
     return pack(client, prepared, submission).manifests

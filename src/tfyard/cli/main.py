@@ -34,7 +34,7 @@ COMMANDS = {
     "metrics": "Print the metrics of a training as a curve, a table or a picture.",
     "doctor": "Look whether a cluster can run jobs, and say what to do if it cannot.",
     "why": "Say why a job waits or has failed, and how to fix it.",
-    "diff": "Show what a job file would change on a cluster.",
+    "diff": "Show what `submit` would change on a cluster.",
     "stop": "Stop a job: its pods go, the job stays.",
     "resume": "Go on with a job that was stopped.",
     "restart": "Start some tasks of a job again; it costs no retry.",

@@ -114,9 +114,9 @@ def _texts(name: str, arguments: Arguments, *, explain: bool) -> Iterator[str]:
         _require_no_job_options(arguments)
         yield from resource_config.texts(document, name, arguments.options, explain=explain)
     documents = [document for document in documents if not formats.is_config(document.data)]
-    found = [rendered(document, name, arguments) for document in documents]
-    many = sum(len(objects) for objects in found) > 1
-    for objects in found:
+    rendered = [_rendered(document, name, arguments) for document in documents]
+    many = sum(len(objects) for objects in rendered) > 1
+    for objects in rendered:
         text = to_yaml(objects, explain=explain)
         yield text if text.startswith("---") or not many else f"---\n{text}"
 
@@ -127,8 +127,7 @@ def _require_no_job_options(arguments: Arguments) -> None:
         raise Usage("for a config with resources, only -o, --create-namespace and --explain are allowed")
 
 
-def rendered(document: formats.Document, name: str, arguments: Arguments) -> list[RenderedObject]:
-    """`name`: of the file."""
+def _rendered(document: formats.Document, name: str, arguments: Arguments) -> list[RenderedObject]:
     if not formats.is_job(document.data):
         return [RenderedObject(document.data, "Copied from the file without changes.")]
     job = in_namespace(files.load(document, name), arguments.namespace)

@@ -36,6 +36,8 @@ class RunRecord(Struct, frozen=True, kw_only=True):
     """Of the tfyard that runs it; 0 once it has ended."""
     mounts: dict[str, str] = {}
     """Volume -> directory, of those that were given one (`--mount`)."""
+    is_locked: bool = False
+    """Whoever runs it holds the lock of its directory; not every file system has locks."""
     resumes: str = ""
     """The run that it goes on from, if it does."""
 

@@ -13,11 +13,12 @@ from tfyard.kube import Forbidden, NotFound, Resource, Unprocessable, requests
 from tfyard.kube.requests import FIELD_MANAGER, Patch
 from tfyard.kube.sync import SyncClient
 from tfyard.model import Manifest, Status
-from tfyard.model.names import DIALECT, SERVICES
+from tfyard.model.names import CODE, DIALECT, SERVICES
 
 from .addresses import OLD_TFJOBS
-from .applying import find_resources
+from .applying import find_resources, title
 from .jobs import Found
+from .prepare import CLAIM
 
 APPLY = {"fieldManager": FIELD_MANAGER, "force": "true", "dryRun": "All", "fieldValidation": "Strict"}
 OWN = ("managedFields", "resourceVersion", "uid", "creationTimestamp", "generation", "selfLink")
@@ -61,14 +62,15 @@ def lines(change: Change) -> Iterator[str]:
 def _change(client: SyncClient, wanted: Manifest, resource: Resource) -> Change:
     metadata = wanted["metadata"]
     namespace = str(metadata.get("namespace") or client.access.namespace)
+    if not resource.namespaced:
+        metadata = {key: value for key, value in metadata.items() if key != "namespace"}
     path = resource.path(namespace, metadata["name"])
     live = _get(client, path)
-    after, marks = _applied(client, path, wanted, live)
+    after, marks = _applied(client, path, {**wanted, "metadata": metadata}, live)
     if wanted["kind"] == TFJOB:
         marks += _marks(live, after) if live else _namesake(client, namespace, metadata["name"])
-    group = f".{resource.group}" if resource.group else ""
     return Change(
-        title=f"{wanted['kind'].lower()}{group}/{metadata['name']}",
+        title=title(resource, wanted),
         before=_shown(live) if live else None,
         after=_shown(after),
         marks=marks,
@@ -78,7 +80,10 @@ def _change(client: SyncClient, wanted: Manifest, resource: Resource) -> Change:
 def _applied(
     client: SyncClient, path: str, wanted: Manifest, live: Manifest | None
 ) -> tuple[Manifest, tuple[str, ...]]:
-    """The object as it would be stored. What the server refuses to change is shown as if it would not, marked."""
+    """The object as it would be stored. What the server refuses to change is shown as if it would not, marked.
+    A claim that exists is used as it is."""
+    if live is not None and wanted["kind"] == CLAIM:
+        return live, ()
     try:
         return client.send(requests.patch(path, wanted, Patch.APPLY, APPLY)), ()
     except Unprocessable:
@@ -128,18 +133,22 @@ def _marks(live: Manifest, after: Manifest) -> tuple[str, ...]:
 
 
 def _mark(path: Path, name: str, status: Status) -> str:
-    """Empty: it takes effect at once."""
+    """Empty: it takes effect at once, as the run policy and the number of tasks do."""
     where = ".".join(map(str, path))
     if path in DECIDED_ONCE and status.cluster is not None:
         return f"{where} has no effect while the job runs: it was decided when the job started"
     if path[-2:] == ("schedulingPolicy", "queue"):
         return f"{where} cannot change while the job runs: its PodGroup is in the queue"
-    if "template" in path and status.cluster is not None:
-        role = path[path.index("template") - 1]
-        where = ".".join(map(str, path[: path.index("template") + 1]))
-        again = f"`tfyard restart {name} {str(role).lower()}` replaces them"
-        return f"{where} is for pods that start from now on; those that run keep theirs ({again})"
+    if path == ("metadata", "annotations", CODE):
+        return f"the code cannot change while the job runs; {_way_out(name)}"
+    if path[0] == "spec" and path[1] != "runPolicy" and path[-1] != "replicas":
+        where = ".".join(map(str, path[:4]))  # spec.tfReplicaSpecs.Worker.template
+        return f"{where} cannot change while the job runs: pods that run keep theirs; {_way_out(name)}"
     return ""
+
+
+def _way_out(name: str) -> str:
+    return f"`tfyard delete {name}` it first, or submit another one by --name"
 
 
 def _changed(before: object, after: object, path: Path = ()) -> Iterator[Path]:

@@ -33,8 +33,18 @@ def test_a_record_has_room_for_its_end_on_a_full_disk(tmp_path: Path) -> None:
     run = run_directory.RunDirectory.make(tmp_path, Job(name="t"), NOW, lambda _text: None)
     running = RunRecord(name=run.name, job="t", started=NOW, pid=os.getpid())
     run.record(running)
-    assert run.load() == running
+    assert run.load() == replace(running, is_locked=True)
     (run.path / "run.json.new").mkdir()  # stands for a disk that takes no new file
     ended = replace(running, ended=NOW, phase="Failed", message="x" * 3_000, pid=0)
     run.record(ended)
-    assert run.load() == ended
+    assert run.load() == replace(ended, is_locked=True)
+
+
+def test_without_locks_the_process_id_tells_whether_a_run_goes_on(tmp_path: Path) -> None:
+    make_run(tmp_path, "here", "t", ended=None, pid=os.getpid())
+    make_run(tmp_path, "gone", "t", ended=None, pid=2**22 + 1)
+    records = {run.name: run.load() for run in run_directory.all_runs(tmp_path)}
+    assert {name: record.phase for name, record in records.items() if record} == {
+        "here": "Running",
+        "gone": "Killed",
+    }

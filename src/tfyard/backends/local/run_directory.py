@@ -83,6 +83,7 @@ class RunDirectory:
     def record(self, record: RunRecord) -> None:
         """While the run goes on, with room for its end: on a disk that is full by then, the file is overwritten
         where it is."""
+        record = replace(record, is_locked=self._lock is not None)
         text = msgspec.json.format(msgspec.json.encode(record)).decode()
         room = 0 if record.ended else RESERVE + RESERVE_PER_TASK * len(record.tasks)
         path = self.path / "run.json"
@@ -104,8 +105,7 @@ class RunDirectory:
     def _is_running(self, record: RunRecord) -> bool:
         """By its lock: a process id may be used again, or be of another PID namespace. It must do where there are
         no locks."""
-        held = _is_locked(self.path)
-        return _is_alive(record.pid) if held is None else held
+        return _is_locked(self.path) if record.is_locked else _is_alive(record.pid)
 
     def _killed(self, record: RunRecord) -> RunRecord:
         """Its tfyard was killed before it could record the end: that was when a file was last written."""
@@ -257,15 +257,13 @@ def _lock(path: Path) -> int | None:
     return directory
 
 
-def _is_locked(path: Path) -> bool | None:
-    """Whether another process, or another part of this one, has the lock; None: nobody can tell here."""
+def _is_locked(path: Path) -> bool:
+    """Whether another process, or another part of this one, has the lock."""
     directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         fcntl.flock(directory, fcntl.LOCK_SH | fcntl.LOCK_NB)  # shared: two who look do not see each other
     except BlockingIOError:
         return True
-    except OSError:
-        return None
     finally:
         os.close(directory)
     return False

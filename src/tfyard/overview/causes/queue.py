@@ -31,7 +31,8 @@ def _gang_fix(evidence: Evidence) -> str:
 
 
 def is_suspended(evidence: Evidence) -> bool:
-    return bool((evidence.spec.get("runPolicy") or {}).get("suspend"))
+    """In either of the places of a run policy."""
+    return bool(evidence.spec.get("suspend") or (evidence.spec.get("runPolicy") or {}).get("suspend"))
 
 
 def is_gated(evidence: Evidence) -> bool:
@@ -40,14 +41,13 @@ def is_gated(evidence: Evidence) -> bool:
 
 
 def _suspended(evidence: Evidence) -> Cause:
-    patch = """-p '{"spec":{"runPolicy":{"suspend":false}}}'"""
     condition = evidence.status.condition("Suspended")
     at = condition.last_transition_time if condition else None
     return Cause(
         kind="suspended",
         sentence="it is suspended, and starts when somebody resumes it",
-        fix=f"kubectl -n {evidence.namespace} patch tfjob {evidence.name} --type merge {patch}",
-        evidence=(Quote("apiserver", "spec.runPolicy.suspend: true", at),),
+        fix=f"tfyard resume {evidence.name} -n {evidence.namespace}",
+        evidence=(Quote("apiserver", "suspend: true", at),),
     )
 
 
