@@ -30,6 +30,11 @@ def python(program: str, *words: str, cwd: Path) -> subprocess.CompletedProcess[
         ("aiohttp", ("dev", "up"), 'tfyard dev needs aiohttp: pip install "tfyard[dev]"'),
         ("cryptography", ("dev", "up"), 'tfyard dev needs cryptography: pip install "tfyard[dev]"'),
         (
+            "aiohttp",
+            ("submit", "job.yaml", "--follow"),
+            'tfyard submit --follow needs aiohttp: pip install "tfyard[kubernetes]"',
+        ),
+        (
             "argon2",
             ("notebook", "render", "--password-env", "HOME"),
             'Jupyter\'s password needs argon2-cffi: pip install "tfyard[notebook]"',

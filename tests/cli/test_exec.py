@@ -65,7 +65,10 @@ async def test_a_command_in_a_task_has_its_streams_and_gives_its_code(
         over = await run("exec", "first", "worker-1", "--", "true")
         assert (over.code, over.err) == (1, "tfyard: worker-1 is not running: it ended with code 1\n")
         assert "did you mean worker-0?" in (await run("exec", "first", "wroker-0", "--", "true")).err
-        assert "worker is 2 tasks" in (await run("exec", "first", "worker", "--", "true")).err
+        assert (
+            "worker means 2 tasks: name one of worker-0, worker-1"
+            in (await run("exec", "first", "worker", "--", "true")).err
+        )
         many = await run("exec", "first", "worker-0", "-c", "istio", "--", "true")
         assert (many.code, many.err) == (2, "tfyard: worker-0 has no container istio; it has tensorflow\n")
         missing = await run("exec", "first", "worker-0")

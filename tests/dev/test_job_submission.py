@@ -68,6 +68,8 @@ def test_from_a_folder_with_one_script_a_job_trains_and_its_model_is_brought_bac
         assert any(line.startswith(worker) and "Step: 40, loss: 0." in line for line in done.out.splitlines())
     assert (tmp_path / "out" / "model" / "saved_model.pb").stat().st_size > 0
     assert box.get("tfjob", "train")["status"]["phase"] == "Succeeded"
+    code = tfyard("submit", "train.py", "--name", "next", "--dry-run=client", cwd=tmp_path).out
+    assert ("binaryData" in code, "train.py: |" in code) == (False, True)  # what came back is no code
     again = tfyard("submit", "train.py", cwd=tmp_path, KUBECONFIG=str(box.folder.kubeconfig))
     assert (again.code, again.err.count("\n")) == (1, 1)
     assert "TFJob train has succeeded; `tfyard rerun train` runs it again" in again.err

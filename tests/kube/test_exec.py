@@ -7,8 +7,9 @@ from pathlib import Path
 import aiohttp
 import pytest
 from aiohttp import web
+from msgspec.structs import replace
 
-from tests.kube.answers import answering
+from tests.kube.answers import answering, plugin, unauthorized
 from tests.kubelet.plain_containers import Node, node
 from tfyard import kube
 from tfyard.kube import Access, Client, User, exec, websockets
@@ -95,6 +96,40 @@ async def test_refusals_name_the_permission_and_the_pod(
             await run(box.client, Command(namespace=namespace, pod="gone", container="", argv=("true",)))
 
 
+connections: list[str] = []
+
+
+async def proxy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Of HTTP, by CONNECT."""
+    head = await reader.readuntil(b"\r\n\r\n")
+    connections.append(head.split()[0].decode())
+    host, _, port = head.split()[1].decode().partition(":")
+    far_reader, far_writer = await asyncio.open_connection(host, int(port))
+    writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+    await asyncio.gather(copied(reader, far_writer), copied(far_reader, writer))
+
+
+async def copied(source: asyncio.StreamReader, to: asyncio.StreamWriter) -> None:
+    while data := await source.read(1 << 16):
+        to.write(data)
+    to.close()
+
+
+@pytest.mark.cluster
+async def test_a_command_goes_through_the_proxy_of_the_kubeconfig(
+    control_plane: ControlPlane, namespace: str, tmp_path: Path
+) -> None:
+    through = await asyncio.start_server(proxy, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{through.sockets[0].getsockname()[1]}"
+    access = control_plane.admin
+    access = replace(access, cluster=replace(access.cluster, proxy_url=url))
+    async with node(control_plane, namespace, tmp_path) as box, through:
+        await box.run("trainer", WAIT)
+        async with Client(access) as client:
+            assert await run(client, command(box, "echo", "hello")) == (0, b"hello\n", b"")
+        assert connections == ["CONNECT"]
+
+
 async def upgraded(request: web.Request) -> web.WebSocketResponse:
     websocket = web.WebSocketResponse(protocols=[exec.PROTOCOL], autoping=False)
     await websocket.prepare(request)
@@ -157,3 +192,41 @@ async def test_a_command_is_not_sent_twice_and_old_clusters_are_told() -> None:
     async with answering(older) as cluster, Client(Access(cluster, User())) as client:
         with pytest.raises(websockets.NotSpoken, match=r"since 1\.30"):
             await run(client, ANY)
+
+
+async def test_a_refused_login_is_renewed_before_the_command_is_sent_again(tmp_path: Path) -> None:
+    tokens: list[str] = []
+
+    async def once(request: web.Request) -> web.StreamResponse:
+        tokens.append(request.headers["Authorization"])
+        if len(tokens) == 1:
+            return unauthorized()
+        websocket = await upgraded(request)
+        await websocket.send_bytes(b'\3{"status": "Success"}')
+        await websocket.close()
+        return websocket
+
+    async with answering(once) as cluster, Client(Access(cluster, plugin(tmp_path, "true"))) as client:
+        assert await run(client, ANY) == (0, b"", b"")
+    assert tokens == ["Bearer made"] * 2
+    assert (tmp_path / "calls").read_text() == "called\n" * 2
+
+
+async def test_input_waits_for_a_command_that_does_not_read() -> None:
+    over = asyncio.Event()
+
+    async def deaf(request: web.Request) -> web.StreamResponse:
+        websocket = await upgraded(request)
+        await over.wait()
+        return websocket
+
+    async with (
+        answering(deaf) as cluster,
+        Client(Access(cluster, User())) as client,
+        exec.start(client, ANY) as process,
+    ):
+        writing = asyncio.create_task(process.write(bytes(64 << 20)))
+        done, _ = await asyncio.wait([writing], timeout=0.5)
+        assert not done  # the sockets have taken what they can
+        writing.cancel()
+        over.set()

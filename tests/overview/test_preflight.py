@@ -85,7 +85,7 @@ def test_a_cluster_without_an_operator_is_an_error_and_one_with_another_operator
 def test_a_task_that_fits_on_no_node_is_told_by_the_first_reason() -> None:
     assert found(trial(container=asking(memory="64Gi"))) == [
         "wrong worker: worker-0 and worker-1 ask for 64Gi memory, and the largest node has 32Gi"
-        " | job file: `memory: 32Gi` at most"
+        " | job file: `memory: 32Gi` at most; --force if the cluster adds such nodes when they are needed"
     ]
     assert "no node offers nvidia.com/gpu" in found(trial(container=asking(**{"nvidia.com_gpu": "1"})))[0]
     assert "no node has the label disk=ssd" in found(trial(nodeSelector={"disk": "ssd"}))[0]
@@ -93,6 +93,12 @@ def test_a_task_that_fits_on_no_node_is_told_by_the_first_reason() -> None:
     assert "but for the taint team=a:NoSchedule" in found(nodes=(tainted,))[0]
     tolerated = trial(tolerations=[{"key": "team", "operator": "Exists"}])
     assert found(tolerated, nodes=(tainted,)) == []
+
+
+def test_a_node_that_is_named_must_be_there_and_nothing_else() -> None:
+    assert found(trial(nodeName="n", nodeSelector={"disk": "ssd"})) == []
+    (text,) = found(trial(nodeName="other"))
+    assert text == "wrong worker: there is no node other | job file: `node:`"
 
 
 def test_nodes_that_are_away_for_a_while_are_a_warning() -> None:

@@ -1,15 +1,17 @@
 """A job with a claim on a node of real processes, and the helper pods that are there."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 from tests.remote.code_node import CodeNode, code_node
+from tfyard.install.permissions import Permission
+from tfyard.install.roles import rules
 from tfyard.kube import Client, Resource, requests
 from tfyard.model.names import JOB_NAME, REPLICA_INDEX, REPLICA_TYPE
-from tfyard.remote.addresses import TFJOBS
+from tfyard.remote.addresses import KINDS, RBAC, TFJOBS
 from tfyard.remote.helper_pods import LABEL
 from tfyard.remote.jobs import Found
 from tfyard.testing import ControlPlane, eventually
@@ -79,6 +81,14 @@ class CopyNode(Helpers):
             assert pod["status"]["phase"] == "Running", pod["status"]
 
         await eventually(look)
+
+    async def allow(self, user: str, allowed: Iterable[Permission]) -> None:
+        role = {"metadata": {"name": user}, "rules": rules([*allowed])}
+        await self._create(KINDS["Role"], role)
+        subject = {"kind": "User", "name": user, "apiGroup": RBAC}
+        reference = {"kind": "Role", "name": user, "apiGroup": RBAC}
+        binding = {"metadata": {"name": user}, "subjects": [subject], "roleRef": reference}
+        await self._create(KINDS["RoleBinding"], binding)
 
     async def restrict(self) -> None:
         """PodSecurity `restricted`."""

@@ -11,7 +11,8 @@ import pytest
 from tests.remote.copy_node import CopyNode, copy_node
 from tests.remote.test_log_follow import behind
 from tfyard.file_trees import CopyError, Landing, Silent, Tree, digest, walk
-from tfyard.kube import Client
+from tfyard.install.roles import EDIT_RULES
+from tfyard.kube import Client, requests
 from tfyard.remote import copying
 from tfyard.remote.container_files import _parse
 from tfyard.remote.copying import Options, fetch, send
@@ -163,6 +164,37 @@ async def test_a_connection_that_is_cut_is_made_again_and_what_is_there_is_not_s
 @pytest.mark.long
 @pytest.mark.cluster
 @pytest.mark.processes
+async def test_a_helper_pod_that_somebody_deletes_is_replaced(
+    control_plane: ControlPlane, crds: None, namespace: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tfyard.remote.copy_state.BATCH_SIZE", 5_000_000)
+
+    def delete() -> None:
+        deletions.append(asyncio.create_task(delete_helper(node)))
+
+    deletions: list[asyncio.Task[None]] = []
+    async with copy_node(control_plane, namespace, tmp_path) as node:
+        source, to = await node.claim(), tmp_path / "here"
+        for number in range(6):
+            (source / f"part-{number}").write_bytes(os.urandom(4_000_000))
+        watcher = Watcher(6_000_000, delete)
+        done = await fetch(node.client, await node.job(), "/out", to, watcher)
+        same(source, to)
+        await deletions[0]
+        assert (done.files, done.problems) == (6, ())
+        assert any("trying again" in text for text in watcher.said)
+        await node.until_no_helper()
+
+
+async def delete_helper(node: CopyNode) -> None:
+    [pod] = await node.helpers()
+    path = requests.PODS.path(node.namespace, pod["metadata"]["name"])
+    await node.client.send(requests.delete(path, grace=0))
+
+
+@pytest.mark.long
+@pytest.mark.cluster
+@pytest.mark.processes
 async def test_a_connection_that_is_cut_while_files_go_to_a_claim_is_made_again(
     control_plane: ControlPlane, crds: None, namespace: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -190,25 +222,29 @@ async def test_a_connection_that_is_cut_while_files_go_to_a_claim_is_made_again(
 async def test_files_go_to_a_claim_and_come_from_a_task_that_runs(
     control_plane: ControlPlane, crds: None, namespace: str, tmp_path: Path
 ) -> None:
-    async with copy_node(control_plane, namespace, tmp_path) as node:
+    async with (
+        copy_node(control_plane, namespace, tmp_path) as node,
+        control_plane.client(control_plane.access("jane", ())) as client,
+    ):
+        await node.allow("jane", EDIT_RULES)
         directory, here = await node.claim(modes=("ReadWriteOnce",)), tmp_path / "here"
         fill(here)
         found = await node.job()
         await node.start_worker(found)
         watching = asyncio.create_task(node.first_helper())
-        done = await send(node.client, found, here, "/out/new", options=Options())
+        done = await send(client, found, here, "/out/new", options=Options())
         same(here, directory / "new")
         assert (await watching)["spec"]["nodeName"] == f"{namespace}-node"
-        again = await send(node.client, found, here, "/out", options=Options(into=True))
+        again = await send(client, found, here, "/out", options=Options(into=True))
         assert (done.files, again.files) == (len(walk(here).files), done.files)
         same(here, directory / "here")
-        again = await send(node.client, found, here, "/out/new")
+        again = await send(client, found, here, "/out/new")
         assert (again.files, again.same) == (0, done.files)
-        await send(node.client, found, here / "plain", "/out/new/sub")
+        await send(client, found, here / "plain", "/out/new/sub")
         assert (directory / "new" / "sub" / "plain").read_bytes() == (here / "plain").read_bytes()
         for path, text in (("/out/new/plain", "is a file, and would"), ("/proc/x", "proc")):
             with pytest.raises(CopyError, match=text):
-                await send(node.client, found, here, path)
+                await send(client, found, here, path)
         await in_container(node, found, tmp_path)
         await node.until_no_helper()
 

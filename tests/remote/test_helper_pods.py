@@ -54,8 +54,6 @@ async def test_a_helper_goes_with_its_caller_and_one_that_was_left_goes_with_the
             [pod] = await node.helpers()
             assert pod["metadata"]["name"] == name
             assert "controller" not in pod["metadata"]["ownerReferences"][0]
-        with pytest.raises(HelperFailed, match=r"the helper pod cannot start: .*exit code 127"):
-            await fail_within(node.client, replace(helper, argv=("no-such-program",)))
         await node.until_no_helper()
 
 

@@ -154,3 +154,20 @@ def test_a_log_whose_answer_breaks_off_is_read_on_from_there() -> None:
         b"three",
     ]
     assert b"sinceTime=2026-11-16T04%3A00%3A01Z" in asked[1]
+
+
+async def test_a_pod_that_is_gone_ends_even_if_a_late_list_still_tells_of_it() -> None:
+    """It was read forever: its log is not found, and nothing says a second time that it was deleted."""
+    seen, app = Seen(), web.Application()
+    runner = web.AppRunner(app)  # finds nothing
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    try:
+        async with Client(Access(Cluster(server=f"http://127.0.0.1:{runner.addresses[0][1]}"))) as client:
+            world = World(client, "test", seen.show, PACE)
+            world.note(pod(is_over=True))
+            reading = Tail(world, pod(is_over=True), Start("worker-0"), Wanted(tasks=("worker-0",))).follow()
+            await asyncio.wait_for(reading, 10)
+    finally:
+        await runner.cleanup()
+    assert world.pods == {}

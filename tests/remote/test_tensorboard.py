@@ -3,13 +3,14 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tfyard.errors import Usage
 from tfyard.remote import tensorboard
 from tfyard.remote.addresses import TFJOBS
 from tfyard.remote.helper_pods import Mount
 from tfyard.remote.jobs import Found
-from tfyard.remote.tensorboard import NoSummaries, by_namespace, helper, summaries
+from tfyard.remote.tensorboard import NoSummaries, helper, shared, summaries
 
 
 def job(name: str, at: str = "/out", namespace: str = "ml", **volume: Any) -> Found:
@@ -34,7 +35,9 @@ def test_one_job_has_its_folder_where_its_tasks_have_it() -> None:
     assert made.mounts == (Mount("mnist-out", "/out", "runs", True),)
     assert made.argv[4:6] == ("--logdir", "/out/logs")
     assert (made.image, made.owner) == ("example/mnist:1", job("mnist").manifest)
-    assert helper([summaries(job("mnist"))], "other:1").argv[4:6] == ("--logdir", "/out")
+    other = helper([summaries(job("mnist"))], "other:1", 0)
+    assert (other.image, other.user) == ("other:1", 0)
+    assert other.argv[4:6] == ("--logdir", "/out")
 
 
 def test_several_jobs_share_a_pod_below_their_names() -> None:
@@ -43,8 +46,15 @@ def test_several_jobs_share_a_pod_below_their_names() -> None:
     assert [mount.at for mount in made.mounts] == ["/a/out", "/b/out"]
     assert made.argv[4:6] == ("--logdir_spec", "a:/a/out/logs,b:/b/out/logs")
     assert made.owner is None
-    other = summaries(job("c", namespace="other"))
-    assert by_namespace([*parts, other]) == [parts, [other]]
+
+
+def test_jobs_whose_claims_are_in_use_on_different_nodes_do_not_share_one() -> None:
+    a, b, c = (
+        replace(summaries(job(name)), node=node) for name, node in (("a", ""), ("b", "n1"), ("c", "n2"))
+    )
+    other = summaries(job("d", namespace="other"))
+    assert shared([a, b, c, other]) == [[b, a], [c], [other]]
+    assert helper([b, a]).node == "n1"
 
 
 def test_what_no_other_pod_can_read_is_told() -> None:

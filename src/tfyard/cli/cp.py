@@ -157,7 +157,7 @@ def _of_job(found: target.ClusterJob, ends: Ends) -> Copied:
         ends = _code_ends(found, ends)
     if ends.job.path == CODE:
         return _code_of_config_map(found, ends)
-    with extras.needs("operator", "tfyard cp"):
+    with extras.needs("kubernetes", "tfyard cp"):
         from tfyard.cli import interrupts
         from tfyard.kube import transport  # noqa: F401
     found.client.close()

@@ -77,12 +77,11 @@ def _files(client: SyncClient, found: Found, where: Place, helper_image: str) ->
 
     if where.kind != "claim":
         return code_lookup.listed(client, found, where)
-    with needs("operator", "looking into a claim"):
-        import asyncio
-
+    with needs("kubernetes", "looking into a claim"):
+        from tfyard.cli import interrupts
         from tfyard.remote import code_transfer
     looking = code_transfer.listed(client.access, found, where, target.say, helper_image)
-    return asyncio.run(looking)
+    return interrupts.run(looking)
 
 
 def _print_spec(found: target.Target) -> None:

@@ -14,7 +14,7 @@ from tfyard.remote.forwarding import Port
 from tfyard.render.notebook import PORT
 
 
-async def show(found: target.ClusterJob, image: str, password: str, wanted: Show) -> None:
+async def show(found: target.ClusterJob, image: str, password: str, user: int | None, wanted: Show) -> None:
     found.client.close()
     title, port = f"Jupyter for {found.found.name}", Port(PORT, wanted.port)
     async with Client(found.client.access) as client:
@@ -25,7 +25,7 @@ async def show(found: target.ClusterJob, image: str, password: str, wanted: Show
                 await show_pages([page], wanted)
             return
         chosen = password or secrets.token_urlsafe(12)
-        helper = await notebook.helper(client, found.found, image, chosen)
+        helper = await notebook.helper(client, found.found, image, chosen, user)
         async with pod_pages.in_helper(client, helper, title, port) as page:
             if not password:
                 click.echo(f"password: {chosen}")

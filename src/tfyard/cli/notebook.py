@@ -53,6 +53,12 @@ def command() -> None:
     metavar="TIME",
     help="End after so long without a look; 0: never.",
 )
+@click.option(
+    "--helper-user",
+    type=click.IntRange(0),
+    metavar="UID",
+    help="User of its pod. Default: that of the job's pods, if it names one, else 65532.",
+)
 @cluster.job_options
 def open_(name: str, image: str, **options: Any) -> None:
     """Open Jupyter for a job in the browser, until Ctrl-C or until nobody looks any more.
@@ -70,7 +76,7 @@ def open_(name: str, image: str, **options: Any) -> None:
     from tfyard.cli import interrupts, web_session
 
     show = web_session.read(options.pop("port"), options.pop("no_browser"), options.pop("idle"))
-    sources = options.pop("password_file"), options.pop("password_env")
+    user, sources = options.pop("helper_user"), (options.pop("password_file"), options.pop("password_env"))
     found = target.find(name, options)
     if isinstance(found, target.LocalRun):
         raise Usage(f"{found.record.name} runs on this machine: Jupyter here sees the same files")
@@ -78,7 +84,7 @@ def open_(name: str, image: str, **options: Any) -> None:
         from tfyard.cli import jupyter_page
     notebook.import_argon2()
     password = _password(*sources) if any(sources) else ""
-    interrupts.run(jupyter_page.show(found, image, password, show))
+    interrupts.run(jupyter_page.show(found, image, password, user, show))
 
 
 @command.command("render")

@@ -32,12 +32,16 @@ class After(Struct, frozen=True):
     on_finish: str
 
     def check(self) -> None:
+        """Before the job is there."""
         if self.follow and self.wait:
             raise Usage("--follow waits, too: give one of --follow and --wait")
         if self.on_finish and not (self.follow or self.wait):
             raise Usage("--on-finish needs --follow or --wait: nobody would be there when the job ends")
         if self.on_finish and Path(self.on_finish).exists() and not Path(self.on_finish).is_dir():
             raise Usage(f"--on-finish {self.on_finish}: this is a file; give a folder")
+        if self.follow or self.on_finish:
+            with extras.needs("kubernetes", f"tfyard submit {'--follow' if self.follow else '--on-finish'}"):
+                from tfyard.remote import log_follow  # noqa: F401
 
 
 @click.command("submit", cls=job_input.JobCommand)
@@ -119,9 +123,6 @@ def _submit(client: SyncClient, submission: Submission, after: After, where: dic
     from tfyard.remote.prepare import prepare
     from tfyard.remote.submission import submit_prepared
 
-    if after.follow or after.on_finish:
-        with extras.needs("operator", "tfyard submit --follow"):  # before the job is there
-            from tfyard.remote import log_follow  # noqa: F401
     prepared = prepare(submission, client.access.namespace)
     _tell(prepared)
     found = submit_prepared(client, prepared, submission, target.say, lambda plan: _upload(client, plan))
@@ -133,9 +134,21 @@ def _submit(client: SyncClient, submission: Submission, after: After, where: dic
         target.say(f"`tfyard logs -f {_named(job, where)}` follows it")
         return 0
     code = _end_or_interrupt(job, after, _named(job, where))
-    if after.on_finish and code not in (INTERRUPTED, DELETED_CODE):
+    if code is None:
+        return INTERRUPTED
+    if after.on_finish and not (code == DELETED_CODE and _is_gone(job)):
         return _copy(job, Path(after.on_finish), submission.helper_image) or code
     return code
+
+
+def _is_gone(job: target.ClusterJob) -> bool:
+    """A task may end with the code that stands for a deleted job."""
+    from tfyard.kube import NotFound, requests
+
+    try:
+        return bool(job.client.send(requests.get(job.found.path))["metadata"].get("deletionTimestamp"))
+    except NotFound:
+        return True
 
 
 def _upload(client: SyncClient, plan: Plan) -> None:
@@ -154,7 +167,8 @@ def _upload(client: SyncClient, plan: Plan) -> None:
         interrupts.run(code_store.upload(client.access, plan, progress.say, advance))
 
 
-def _end_or_interrupt(job: target.ClusterJob, after: After, name: str) -> int:
+def _end_or_interrupt(job: target.ClusterJob, after: After, name: str) -> int | None:
+    """Its exit code; None after Ctrl-C."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         return _end(job, after)
@@ -162,7 +176,7 @@ def _end_or_interrupt(job: target.ClusterJob, after: After, name: str) -> int:
         target.say("the job goes on; next:")
         for words in ("logs -f", "stop", "delete"):
             click.echo(f"  tfyard {words} {name}", err=True)
-        return INTERRUPTED
+        return None
 
 
 def _end(job: target.ClusterJob, after: After) -> int:

@@ -26,8 +26,14 @@ from tfyard.cli import cluster, offers, target
 @click.option(
     "--helper-image", default="", metavar="IMAGE", help="With TensorBoard, for a pod that reads the claim."
 )
+@click.option(
+    "--helper-user",
+    type=click.IntRange(0),
+    metavar="UID",
+    help="Of that pod. Default: that of the job's pods, if it names one, else 65532.",
+)
 @cluster.job_options
-def command(names: tuple[str, ...], logdir: str, helper_image: str, **options: Any) -> None:
+def command(names: tuple[str, ...], logdir: str, **options: Any) -> None:
     """Show the summaries of running or finished jobs in the browser, until Ctrl-C or until nobody looks any more.
 
     A TensorBoard that runs beside a job (`tensorboard: /out/logs` in the job file) is reached through a port here.
@@ -43,7 +49,9 @@ def command(names: tuple[str, ...], logdir: str, helper_image: str, **options: A
     from tfyard.cli.web_session import read
 
     show = read(options.pop("port"), options.pop("no_browser"), options.pop("idle"))
+    image, user = options.pop("helper_image"), options.pop("helper_user")
     found = [target.find(name, options) for name in dict.fromkeys(names)]
     from tfyard.cli import boards, interrupts
 
-    interrupts.run(boards.show(found, logdir, helper_image, show))
+    source = boards.Source(log_dir=logdir, image=image, user=user)
+    interrupts.run(boards.show(found, source, show))

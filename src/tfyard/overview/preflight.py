@@ -19,6 +19,7 @@ from tfyard.overview.storage_classes import MANY, ONE, is_shared
 QUOTA = "quota"
 TRANSIENT = ("cordoned", "node-state")
 """Kinds of causes that go away by themselves or by an administrator's hand: the job may wait for that."""
+AUTOSCALED = "; --force if the cluster adds such nodes when they are needed"
 COLLECTIONS = ("nodes", "quotas", "claims", "classes", "leases")
 
 
@@ -105,10 +106,16 @@ def _misfits(found: Seen) -> Iterator[Finding]:
         )
         return
     for trial in found.trials:
-        if cause := scheduling.misfit(nodes, trial.pod):
+        if chosen := trial.pod.spec.node_name:  # past the scheduler: taints and labels do not matter
+            if all(node.name != chosen for node in nodes):
+                yield Finding("wrong", trial.role, f"there is no node {chosen}", "job file: `node:`")
+        elif cause := scheduling.misfit(nodes, trial.pod):
             kind, sentence, fix = cause
             level: Level = "warning" if kind in TRANSIENT else "wrong"
-            yield Finding(level, trial.role, with_tasks(sentence, trial.tasks), fix)
+            more = "" if kind in TRANSIENT else AUTOSCALED
+            yield Finding(
+                level, trial.role, with_tasks(sentence, trial.tasks), f"{fix}{more}".removeprefix("; ")
+            )
 
 
 def _together(found: Seen) -> Iterator[Finding]:

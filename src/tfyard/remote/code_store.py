@@ -4,7 +4,6 @@ Code is kept under the hash of its names, modes and contents: as an immutable Co
 folder of a claim. So nothing is sent twice, and no job changes because somebody sends newer code.
 """
 
-import asyncio
 from collections.abc import Callable, Collection
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -51,10 +50,12 @@ async def upload(
     access: Access, plan: Plan, say: Callable[[str], None], progress: Progress | None = None
 ) -> None:
     """Sends the code to its claim, if it is not there. The objects of the plan must exist."""
+    import asyncio  # slow to import, and most code is small
+
     if plan.kind != "claim":
         return
     if not plan.is_present:
-        with needs("operator", "sending code to a claim"):
+        with needs("kubernetes", "sending code to a claim"):
             from . import code_transfer
         plan = await code_transfer.send(access, plan, say, progress or (lambda _, __: None))
     await asyncio.to_thread(code_claim.note_sent, access, plan)
@@ -62,11 +63,13 @@ async def upload(
 
 async def fetch(access: Access, found: Found, to: Path, progress: FileProgress, image: str = "") -> Copied:
     """The code of a job becomes the folder `to`. `image`: of the pod that reads from a claim."""
+    import asyncio
+
     where = code_lookup.place(found)
     code_lookup.require(where, found.name)
     if where.kind == "config-map":
         return await asyncio.to_thread(code_lookup.copy, access, found, to)
-    with needs("operator", "copying code from a claim"):
+    with needs("kubernetes", "copying code from a claim"):
         from . import code_transfer
     return await code_transfer.fetch(access, found, where, (to, image), progress)
 

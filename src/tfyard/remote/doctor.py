@@ -33,6 +33,7 @@ RIGHTS = {
     "see events": Permission("", "events", ("list",)),
     "forward ports": Permission("", "pods", ("create",), "portforward"),
     "open shells": Permission("", "pods", ("create",), "exec"),
+    "copy results": Permission("", "pods", ("create",)),
 }
 """What people who train do, and a permission that it needs."""
 
@@ -69,20 +70,23 @@ def operators(client: SyncClient) -> Iterator[Finding]:
     ours = [each for each in found if LABELS.items() <= (each["metadata"].get("labels") or {}).items()]
     others = [each for each in found if each not in ours and _reconciles(each)]
     if not ours and not others:
-        yield _operator_of_box(client)
+        if _is_box(client):
+            yield Finding("ok", "operator", "the one of `tfyard dev`")
+        else:
+            yield Finding("wrong", "operator", "nobody works on TFJobs here", "`tfyard install`")
     yield from map(_operator, ours)
     for each in others:
         text = f"{_named(each)} works on TFJobs{', too' if ours else ''}"
         yield Finding("wrong" if ours else "ok", "operator", text, REPLACE if ours else "")
 
 
-def _operator_of_box(client: SyncClient) -> Finding:
-    """It runs beside the cluster of `tfyard dev`, which starts it again if it ends."""
+def _is_box(client: SyncClient) -> bool:
+    """The operator of `tfyard dev` runs beside the cluster, is alone, and is started again if it ends."""
     try:
         client.send(requests.get(KINDS["ClusterRole"].path(name=BOX_OPERATOR)))
-    except NotFound:
-        return Finding("wrong", "operator", "nobody works on TFJobs here", "`tfyard install`")
-    return Finding("ok", "operator", "the one of `tfyard dev`")
+    except (NotFound, Forbidden):
+        return False
+    return True
 
 
 def _operator(deployment: Manifest) -> Finding:
@@ -111,7 +115,10 @@ def _webhooks(client: SyncClient) -> Iterator[Finding]:
 def _leader(client: SyncClient) -> Iterator[Finding]:
     of = requests.selecting(fields={"metadata.name": LEASE_NAME})
     found = client.send(requests.get(requests.LEASES.path(), of))["items"]
-    yield doctor.lease(found, datetime.now(UTC))
+    if not found and _is_box(client):
+        yield Finding("ok", "leader", "the operator of `tfyard dev` is the only one")
+    else:
+        yield doctor.lease(found, datetime.now(UTC))
 
 
 def _rights(client: SyncClient) -> Iterator[Finding]:

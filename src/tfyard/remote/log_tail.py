@@ -12,7 +12,7 @@ from collections.abc import Callable
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tfyard.kube import Client, Forbidden, KubeError, NotFound, Refused, Transient, Unauthorized
+from tfyard.kube import Client, Forbidden, KubeError, NotFound, Refused, Transient, Unauthorized, requests
 from tfyard.model import Ending
 from tfyard.model.backoff import Backoff
 from tfyard.overview import log_words
@@ -118,6 +118,7 @@ class Tail:
             self._is_after_gap = not self._is_over_now()
         except NotFound:
             await self._settle()
+            await self._forget_if_deleted(pod)
         except Refused as problem:
             await self._refused(problem)
         except Transient as problem:
@@ -151,6 +152,21 @@ class Tail:
         for event in events:
             self._backoff = self._world.pace.backoff
             self._world.show(event)
+
+    async def _forget_if_deleted(self, pod: Pod) -> None:
+        """A list that was answered late tells of a pod whose deletion the watch has told before."""
+        path = requests.PODS.path(self._world.namespace, pod.name)
+        try:
+            is_gone = (await self._world.client.send(requests.get(path)))["metadata"]["uid"] != self._uid
+        except NotFound:
+            is_gone = True
+        except (Refused, Transient):
+            is_gone = False  # nobody says so now
+        if is_gone:
+            self._world.pods.pop(self._uid, None)
+        else:
+            self._backoff = self._backoff.next()
+            await self._world.change(self._backoff.delay(random.random()))
 
     async def _settle(self) -> None:
         """Until the pod says that this start is over, or that may be taken as untrue."""

@@ -29,7 +29,7 @@ async def beside(client: Client, found: Found) -> Choice | None:
     return Choice(f"Jupyter for {found.name}", found.namespace, labels, is_running)
 
 
-async def helper(client: Client, found: Found, image: str, password: str) -> Helper:
+async def helper(client: Client, found: Found, image: str, password: str, user: int | None = None) -> Helper:
     """With every claim of the job where its tasks have it. Only the hash of the password is in the pod."""
     job = job_paths.job_of(found)
     needed = _claims(job)
@@ -44,6 +44,7 @@ async def helper(client: Client, found: Found, image: str, password: str) -> Hel
         deadline=DEADLINE,
         argv=_argv(job, needed, hashed),
         memory=MEMORY,
+        user=user,
         like=job.roles[0].template,
     )
 

@@ -21,12 +21,20 @@ async def fetch(client: Client, found: Found, to: Path, progress: Progress, opti
         progress.say(f"{text} is not copied: it is on no claim")
     if not paths:
         progress.say(f"{found.name} writes to no claim, so there is nothing to copy")
+    _make(to)
     return [
         await copying.fetch(
             client, found, path, to / _folder(path) if len(paths) > 1 else to, progress, options
         )
         for path in paths
     ]
+
+
+def _make(folder: Path) -> None:
+    """A new folder is left out by git, and of the code of the next job, which is what git would add."""
+    if not folder.exists():
+        folder.mkdir(parents=True)
+        (folder / ".gitignore").write_text("# Outputs of a job, brought here by tfyard.\n*\n")
 
 
 def _folder(path: str) -> str:

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from tfyard import formats
 from tfyard.errors import TfyardError
+from tfyard.extras import needs
 from tfyard.kube import NotFound, Refused, requests
 from tfyard.kube.sync import SyncClient
 from tfyard.model import Job, Manifest
@@ -187,11 +188,15 @@ def _fixed(before: object, after: object, path: tuple[str, ...] = ("spec",)) -> 
 def _create(client: SyncClient, parcel: Parcel, how: How, say: Say, upload: Upload) -> Found:
     """First what the job refers to, then its code, then the job."""
     wanted, code = parcel.manifests, parcel.code
+    sends = code.kind == "claim" and not how.dry_run
+    if sends:
+        with needs("kubernetes", "sending code to a claim"):  # before anything is created
+            from tfyard.kube import transport  # noqa: F401
     places = applying.find_resources(client, wanted)
     at = wanted.index(_job_of(wanted))
     for manifest in wanted[:at]:
         _apply(client, places, manifest, how, say)
-    if code.kind == "claim" and not how.dry_run:
+    if sends:
         client.close()
         upload(code)
     stored = [_apply(client, places, manifest, how, say) for manifest in wanted[at:]]

@@ -63,7 +63,7 @@ def only(words: Sequence[str], tasks: Sequence[str]) -> str:
     meant = chosen(words, tasks)
     if len(meant) == 1:
         return meant[0]
-    what = f"{words[0]} is" if words else "the job has"
+    what = f"{words[0]} means" if words else "the job has"
     some = ", ".join(meant[:4]) + (", …" if len(meant) > 4 else "")
     raise Usage(f"{what} {len(meant)} tasks: name one of {some}")
 

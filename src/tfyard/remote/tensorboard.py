@@ -40,6 +40,8 @@ class Summaries(Struct, frozen=True, kw_only=True):
     mounts: tuple[Mount, ...]
     template: Manifest
     image: str
+    node: str = ""
+    """Where a claim is in use that only one node can have."""
 
 
 async def beside(client: Client, found: Found) -> Choice | None:
@@ -74,13 +76,18 @@ def summaries(found: Found, log_dir: str = "") -> Summaries:
     )
 
 
-def by_namespace(parts: Sequence[Summaries]) -> list[list[Summaries]]:
-    """Which can share a pod."""
-    namespaces = dict.fromkeys(part.found.namespace for part in parts)
-    return [[part for part in parts if part.found.namespace == name] for name in namespaces]
+def shared(parts: Sequence[Summaries]) -> list[list[Summaries]]:
+    """Which can share a pod: of one namespace, with claims that are not in use on different nodes. Those that can
+    be anywhere come last, and join the first group."""
+    groups: dict[tuple[str, str], list[Summaries]] = {}
+    for part in sorted(parts, key=lambda part: not part.node):
+        namespace = part.found.namespace
+        known = [key for key in groups if key[0] == namespace and part.node in ("", key[1])]
+        groups.setdefault(known[0] if known else (namespace, part.node), []).append(part)
+    return list(groups.values())
 
 
-def helper(parts: Sequence[Summaries], image: str = "", node: str = "") -> Helper:
+def helper(parts: Sequence[Summaries], image: str = "", user: int | None = None) -> Helper:
     """Of one job, its folder is where its tasks have it; of several, below the job's name."""
     first, is_one = parts[0], len(parts) == 1
     moved = parts if is_one else [_below(f"/{part.name}", part) for part in parts]
@@ -92,10 +99,11 @@ def helper(parts: Sequence[Summaries], image: str = "", node: str = "") -> Helpe
         mounts=tuple(mount for part in moved for mount in part.mounts),
         image=image or first.image,
         owner=first.found.manifest if is_one else None,
-        node=node,
+        node=first.node,
         deadline=DEADLINE,
         argv=tuple(argv),
         memory=MEMORY,
+        user=user,
         like=first.template,
     )
 
