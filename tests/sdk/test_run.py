@@ -112,6 +112,15 @@ def test_the_tasks_have_the_python_of_the_program(folder: Path) -> None:
     assert Path(next(run.logs()).text).samefile(sys.executable)
 
 
+@pytest.mark.long
+def test_what_a_run_is_given_is_not_among_the_arguments_of_its_process(folder: Path) -> None:
+    (folder / "job.yaml").write_text("name: file\nimage: a/b:1\nrun: sleep 600\n")
+    run = tfyard.run(tfyard.Job("job.yaml", env={"TOKEN": "hush-hush"}))
+    seen = subprocess.run(["ps", "-eo", "args"], check=True, capture_output=True, text=True).stdout
+    run.stop()
+    assert "hush-hush" not in seen
+
+
 def test_what_only_a_run_can_find_wrong_is_the_error_of_the_terminal() -> None:
     with pytest.raises(tfyard.Usage, match="--mount data: the job has no volume of this name"):
         tfyard.run("train.py", mount={"data": "."})

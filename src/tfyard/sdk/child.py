@@ -1,9 +1,9 @@
 """The process that runs one job for a Python program: what `tfyard run` is for a terminal.
 
 A process of its own, because a run has an event loop, children and a working directory, and those of the program
-are not ours to use. It is asked by its first argument, reads a job that is on no disk from its standard input, and
-says on its standard output how it began and what a user should know. When the program has ended, however that was,
-it ends the run.
+are not ours to use. The first line of its standard input asks it; a job that is on no disk follows there. On its
+standard output it says how it began and what a user should know. When the program has ended, however that was, it
+ends the run.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ LOOK_EVERY = 0.5
 
 
 def main() -> int:
-    asked = msgspec.json.decode(sys.argv[1], type=Asked)
+    asked = msgspec.json.decode(sys.stdin.buffer.readline(), type=Asked)
     try:
         prepared = _prepared(asked.what)
         _tell_about(prepared)

@@ -32,10 +32,11 @@ _running: dict[subprocess.Popen[bytes], int] = {}
 def start(what: Start | Resume | Rerun, text: str = "") -> RunDirectory:
     """When it returns, the run has a record. `text`: the job file, if the target is `-`."""
     with tempfile.TemporaryFile() as errors:
-        process = _spawn(what, errors)
+        process = _spawn(errors)
         listener = threading.Thread(target=_listen, args=(process,), daemon=True)
         try:
-            answer = _answer(process, text)
+            asked = msgspec.json.encode(Asked(what, os.getpid()))
+            answer = _answer(process, asked + b"\n" + text.encode())
         except BaseException:
             process.terminate()
             raise
@@ -50,10 +51,10 @@ def start(what: Start | Resume | Rerun, text: str = "") -> RunDirectory:
         raise TfyardError(f"the run could not be started:\n{errors.read().decode(errors='replace').strip()}")
 
 
-def _spawn(what: Start | Resume | Rerun, errors: IO[bytes]) -> subprocess.Popen[bytes]:
-    asked = msgspec.json.encode(Asked(what, os.getpid())).decode()
+def _spawn(errors: IO[bytes]) -> subprocess.Popen[bytes]:
+    """What it is asked is not among its arguments: those can be read by every user of this machine."""
     process = subprocess.Popen(
-        [sys.executable, "-P", "-c", PROGRAM, asked],  # -P: no modules of the working directory
+        [sys.executable, "-P", "-c", PROGRAM],  # -P: no modules of the working directory
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=errors,
@@ -66,12 +67,12 @@ def _spawn(what: Start | Resume | Rerun, errors: IO[bytes]) -> subprocess.Popen[
     return process
 
 
-def _answer(process: subprocess.Popen[bytes], text: str) -> Began | Refused | None:
+def _answer(process: subprocess.Popen[bytes], question: bytes) -> Began | Refused | None:
     """None: it has ended without one."""
     assert process.stdin is not None
     assert process.stdout is not None
     with suppress(BrokenPipeError), process.stdin as stdin:  # it may have ended, and says why
-        stdin.write(text.encode())
+        stdin.write(question)
     for line in process.stdout:
         message = MESSAGES.decode(line)
         if not isinstance(message, Told):
