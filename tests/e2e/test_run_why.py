@@ -191,6 +191,18 @@ with strategy.scope():
     model.compile(loss="mse", optimizer="sgd")
 model.fit(np.ones((8, 2)), np.ones((8, 1)), epochs=1, verbose=2)
 """
+PARAMETER_SERVER = """
+import numpy as np, tensorflow as tf
+resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
+role = resolver.task_type
+if role != "chief":
+    tf.distribute.Server(resolver.cluster_spec(), role, resolver.task_id, "grpc").join()
+with tf.distribute.ParameterServerStrategy(resolver).scope():
+    model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+    model.compile(loss="mse", optimizer="sgd")
+data = tf.data.Dataset.from_tensors((np.ones((4, 2)), np.ones((4, 1)))).repeat()
+model.fit(data, epochs=1, steps_per_epoch=2, verbose=2)
+"""
 SHAPE = "@tf.function\ndef f(a):\n    return tf.reshape(a, [5])\nf(tf.ones([2, 2]))\n"
 NAN = "tf.debugging.check_numerics(tf.math.log(tf.constant(-1.0)), 'loss')"
 SERVER = """
@@ -207,6 +219,7 @@ TENSORFLOW = (
         "Keras 3 does not train under MultiWorkerMirroredStrategy",
         {"worker": 2},
     ),
+    Broken(PARAMETER_SERVER, "keras-3", "or ParameterServerStrategy", {"chief": 1, "worker": 1, "ps": 1}),
     Broken("import tensorflow as tf\ntf.app.run()", "tensorflow-1", "for TensorFlow 1 on TensorFlow 2"),
     Broken("import tensorflow.contrib", "tensorflow-1", "for TensorFlow 1 on TensorFlow 2"),
     Broken(f"import tensorflow as tf\n{SHAPE}", "program-error", "task.py:4)"),

@@ -56,7 +56,13 @@ Detected at node sparse_softmax defined at (most recent call last):
 Node: 'sparse_softmax'
 logits and labels must be broadcastable: logits_size=[32,10] labels_size=[16,10]
 \t [[{{node sparse_softmax}}]] [Op:__inference_step_660]"""
+COORDINATED = (
+    "ValueError: To use this dataset, you need to pass this dataset to ClusterCoordinator.create_per_w"
+)
+BY_KERAS = '  File "/usr/lib/python3.11/site-packages/keras/src/utils/traceback_utils.py", line 122, in f'
 PROGRAMS = {
+    f"Traceback (most recent call last):\n{BY_KERAS}\n{COORDINATED}": ("keras-3", "Keras 3", "tf_keras"),
+    COORDINATED: ("program-error", "you need to pass this dataset", ""),
     KERAS_3: ("keras-3", "Keras 3 does not train under MultiWorkerMirroredStrategy", "TF_USE_LEGACY_KERAS"),
     AUTOGRAPH: ("program-error", "elements to shape [6] (6 elements) (/code/shape.py:4)", ""),
     f'Traceback (most recent call last):\n  File "/code/train.py", line 9, in <module>\n    fit()\n{GRAPH}': (

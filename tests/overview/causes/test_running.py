@@ -90,6 +90,10 @@ def test_an_evaluator_in_tf_config_keeps_all_waiting() -> None:
     found = why(both("Waiting for the cluster, timeout = inf", roles=roles, status=memory))
     assert "TF_CONFIG lists the evaluator" in found.sentence
     assert found.causes[0].fix == "job file: `dialect: tf2`"
+    found = why(both(UNREACHED, roles=roles, status=memory))
+    assert found.sentence == "worker-0 cannot reach worker-1", (
+        "TensorFlow 2.21 does not wait for an evaluator"
+    )
 
 
 def test_nccl_that_does_not_connect() -> None:

@@ -114,7 +114,8 @@ def _unreached(evidence: Evidence) -> Iterator[Cause]:
 def _diagnosed(evidence: Evidence, task: str, text: str, quote: Quote) -> Cause:
     peers = _peers(evidence, task, text)
     whom = named(peers) if peers else "the others"
-    for sentence, fix in _reasons(evidence, peers):
+    waits = re.search(_WAITS_FOR_CLUSTER, text) is not None
+    for sentence, fix in _reasons(evidence, peers, waits_for_cluster=waits):
         return _cause("peers", f"{TASKS} cannot reach {whom}: {sentence}", fix, task, quote)
     if re.search(_NCCL, text):
         fix = (
@@ -139,13 +140,15 @@ def _peers(evidence: Evidence, task: str, text: str) -> list[str]:
     return [name for name in dict.fromkeys(found) if name != task]
 
 
-def _reasons(evidence: Evidence, peers: list[str]) -> Iterator[tuple[str, str]]:
+def _reasons(
+    evidence: Evidence, peers: list[str], *, waits_for_cluster: bool = False
+) -> Iterator[tuple[str, str]]:
     """What can be seen from outside, the most certain first."""
     up = {pod.task for pod in evidence.running}
     down = [task for task in peers if task not in up]
     if down and evidence.tasks:
         yield f"no pod of {named(down)} runs", ""
-    if _evaluator_in_cluster(evidence):
+    if _evaluator_in_cluster(evidence) and (waits_for_cluster or _names_evaluator(peers)):
         yield (
             "TF_CONFIG lists the evaluator as a member of the cluster, so all wait for it",
             "job file: `dialect: tf2`",
@@ -164,6 +167,11 @@ def _reasons(evidence: Evidence, peers: list[str]) -> Iterator[tuple[str, str]]:
     if unlisted:
         fix = f"kubectl -n {evidence.namespace} get endpointslices"
         yield f"{named(unlisted)} is not among the endpoints of its Service, so its name is not resolved", fix
+
+
+def _names_evaluator(peers: list[str]) -> bool:
+    """Programs of today do not mind an evaluator in TF_CONFIG: it must be named as who is missing."""
+    return any(peer.startswith("evaluator-") for peer in peers)
 
 
 def _evaluator_in_cluster(evidence: Evidence) -> bool:

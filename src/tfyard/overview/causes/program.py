@@ -44,7 +44,9 @@ _READ_ONLY = r"Read-only file system:? ?'?(/[\w./-]*)|(/[\w./-]+); Read-only fil
 _NO_FILE = (
     r"(?:can't open file|No such file or directory:) '([^']+)'|NotFoundError:.*?([/\w.-]+); No such file"
 )
-_KERAS_3 = r"PerReplica|PerWorkerValue|ClusterCoordinator|RemoteValue|ParameterServerStrategy"
+_KERAS_3 = r"PerReplica|PerWorkerValue"
+_BY_COORDINATOR = r"ClusterCoordinator|RemoteValue|ParameterServerStrategy"
+"""Of Keras only if it is among the frames: programs use these themselves."""
 
 
 class Death(Struct, frozen=True):
@@ -109,7 +111,8 @@ def _tensorflow_1(death: Death) -> Cause | None:
 
 def _keras_3(death: Death) -> Cause | None:
     """Keras 3 has no support for strategies of several machines; its predecessor has."""
-    if death.raised is None or not re.search(_KERAS_3, death.text):
+    is_coordinated = "/keras/" in death.end.text and re.search(_BY_COORDINATOR, death.text)
+    if death.raised is None or not (is_coordinated or re.search(_KERAS_3, death.text)):
         return None
     words = f"{TASKS}: Keras 3 does not train under MultiWorkerMirroredStrategy or ParameterServerStrategy"
     fix = "install tf_keras, and job file: `env: {TF_USE_LEGACY_KERAS: 1}`"
