@@ -41,4 +41,4 @@ def test_errors_carry_their_exit_code_and_invalid_every_problem() -> None:
     invalid = errors.Invalid([Problem(("a",), "no"), Problem(("b",), "never")])
     assert (errors.TfyardError.exit_code, errors.Invalid.exit_code, errors.Usage.exit_code) == (1, 1, 2)
     assert [problem.path for problem in invalid.problems] == [("a",), ("b",)]
-    assert str(invalid) == "no; never"
+    assert str(invalid) == "a: no\nb: never"

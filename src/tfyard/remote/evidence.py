@@ -12,7 +12,16 @@ import msgspec
 from msgspec.structs import replace
 
 from tfyard.errors import Invalid
-from tfyard.kube import Forbidden, NotFound, Resource, Transient, Undecodable, Unreachable, requests
+from tfyard.kube import (
+    Forbidden,
+    NotFound,
+    Resource,
+    Transient,
+    Unauthorized,
+    Undecodable,
+    Unreachable,
+    requests,
+)
 from tfyard.kube.errors import Answered
 from tfyard.kube.kinds import Page
 from tfyard.kube.sync import SyncClient
@@ -160,7 +169,7 @@ def _list(client: SyncClient, field: str, path: str, query: dict[str, str]) -> A
         return ()
     except Forbidden:
         return Unreadable(f"you may not list {name}")
-    except Unreachable:
+    except (Unreachable, Unauthorized):
         raise
     except (Answered, Undecodable) as problem:
         return Unreadable(str(problem))

@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tfyard.errors import TfyardError
-from tfyard.kube import AlreadyExists, Forbidden, NotFound, Resource, Unreachable, requests
+from tfyard.kube import AlreadyExists, Forbidden, NotFound, Resource, Unauthorized, Unreachable, requests
 from tfyard.kube.errors import Answered
 from tfyard.kube.sync import SyncClient
 from tfyard.model import Job, Manifest, Role
@@ -119,8 +119,8 @@ def _admitted(client: SyncClient, namespace: str, manifest: Manifest) -> tuple[P
             fix = f"`kubectl create namespace {namespace}`, or choose one with -n"
             raise NoNamespace(f"there is no namespace {namespace}; {fix}") from None
         refusal = problem.status.message
-    except Unreachable:
-        raise
+    except (Unreachable, Unauthorized):
+        raise  # about us, not about the pod
     except Answered as problem:
         refusal = problem.status.message
     return msgspec.convert(manifest, Pod), refusal
