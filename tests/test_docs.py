@@ -130,7 +130,7 @@ def test_every_command_line_of_the_readme_and_of_the_page_on_running_works(story
         words.append("--dry-run=client")
     elif words[0] == "submit":
         words = [*(word for word in words if word != "--follow"), "--dry-run=client"]
-    elif words[0] == "doctor":
+    elif words[0] in ("doctor", "cp", "stop"):
         words.append("--help")
     command, no_cluster = [sys.executable, "-m", "tfyard", *words], {**os.environ, "HOME": str(story)}
     no_cluster.pop("KUBECONFIG", None)

@@ -22,7 +22,7 @@ from tests.kubelet.plain_containers import node
 from tests.remote.log_job import AT, LogJob, ended, failed
 from tfyard.cli.log_printer import LINES_PER_FLUSH, Look, Printer
 from tfyard.kube import Access, Cluster, kubeconfig
-from tfyard.overview.log_lines import Lines, Start
+from tfyard.overview.log_lines import Lines, Said, Start
 from tfyard.testing import ControlPlane
 
 BROKEN = "raise KeyError('shard')"
@@ -153,6 +153,19 @@ def test_a_flood_on_a_screen_costs_lines_that_are_counted(capfd: pytest.CaptureF
     skipped = sum(int(found.replace(",", "")) for found in re.findall(r"… ([\d,]+) lines skipped", err))
     assert len(shown) + skipped == 20_000
     assert len(shown) <= 2 * LINES_PER_FLUSH
+
+
+def test_notices_of_tensorflow_are_folded_for_who_follows_a_submitted_job(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    printer, start = Printer(["worker-0"], Look(folds=True)), Start("worker-0")
+    notice = b"I0000 00:00:1769853600.123456   12345 gpu_device.cc:2022] Created device"
+    printer.show(Lines(start, [notice, b"step 1", notice], [b"a", b"b", b"c"]))
+    printer.show(Said(kind="ended", text="ended: exit code 0", start=start))
+    printer.close()
+    out, err = capfd.readouterr()
+    assert out == "worker-0 │ step 1\n"
+    assert "2 lines of TensorFlow's runtime; --verbose shows them" in err
 
 
 def test_on_a_terminal_each_row_of_a_long_line_has_its_task_in_its_colour(tmp_path: Path) -> None:

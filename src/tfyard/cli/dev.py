@@ -141,13 +141,13 @@ def explanation(folder: "BoxFolder", state: "State") -> Iterator[str]:
     merged = folder.settings().kubeconfig
     yield f"{folder.name} is ready: Kubernetes {state.kubernetes} on 127.0.0.1:{state.port}"
     yield from (f"  note: {note}" for note in state.notes)
-    yield f"  tfyard render FILE | tfyard dev kubectl{of} apply -f -"
-    yield f"  tfyard dev kubectl{of} get tfjobs,pods"
-    yield f"  tfyard dev status{of}; tfyard dev down{of}"
     if merged:
         yield f"{folder.name} is the current context of {merged}"
     else:
-        yield f"For other tools: export KUBECONFIG={folder.kubeconfig}"
+        yield f"  export KUBECONFIG={folder.kubeconfig}"
+    yield "  tfyard submit FILE --follow; tfyard get"
+    yield f"  tfyard dev kubectl{of} get tfjobs,pods"
+    yield f"  tfyard dev status{of}; tfyard dev down{of}"
 
 
 @command.command(

@@ -16,10 +16,11 @@ from tfyard.cli.screen import colours
 from tfyard.cli.screen.rows import columns, wrapped
 from tfyard.formats.loglines import without_colours
 from tfyard.node.logs import LONGEST_LINE, SCREEN_LINE, clean_lines
+from tfyard.overview.chatter import Fold
 from tfyard.overview.log_grep import Grep
 from tfyard.overview.log_lines import Lines, LogEvent, Said, Start
 from tfyard.overview.log_times import clock, relative
-from tfyard.overview.wording import PROGRAM, TOOL
+from tfyard.overview.wording import PROGRAM, TOOL, folded
 
 FLUSH_EVERY = 0.1
 LINES_PER_FLUSH = 200
@@ -35,6 +36,8 @@ class Look(Struct, frozen=True, kw_only=True):
     is_json: bool = False
     is_coloured: bool = False
     may_skip: bool = False
+    folds: bool = False
+    """Without the notices of TensorFlow's runtime, as `tfyard run` shows it."""
     pattern: re.Pattern[bytes] | None = None
 
 
@@ -44,15 +47,17 @@ class Printer:
         self._colours = colours.of_tasks(tasks) if look.is_coloured else {}
         self._greps: dict[Start, Grep] = {}
         self._skipped: Counter[Start] = Counter()
+        self._fold = Fold(active=look.folds)
         self._shown, self._flushed, self._told = 0, 0.0, 0.0
         self._encoder = msgspec.json.Encoder()
 
     def show(self, event: LogEvent) -> None:
         if isinstance(event, Said):
             self._close_grep(event)
+            self._tell_folded(event)
             self._say(event)
         else:
-            self._print(self._within_limits(self._found(event)))
+            self._print(self._within_limits(self._found(self._unfolded(event))))
         if time.monotonic() - self._flushed > FLUSH_EVERY:
             self.flush()
 
@@ -67,6 +72,18 @@ class Printer:
             self._print(_lines(start, grep.close()))
         self._tell_skipped()
         sys.stdout.flush()
+
+    def _unfolded(self, lines: Lines) -> Lines:
+        if not self._look.folds:
+            return lines
+        shown = [self._fold.shown(lines.start.task, text.decode(errors="replace")) for text in lines.texts]
+        kept = [at for at, rest in enumerate(shown) if rest]
+        stamps = [lines.stamps[at] for at in kept] if lines.stamps else ()
+        return Lines(lines.start, [shown[at][0].encode() for at in kept], stamps)
+
+    def _tell_folded(self, said: Said) -> None:
+        if said.start and said.kind == "ended" and (count := self._fold.report(said.start.task)):
+            self._say(Said(kind="folded", text=folded(count), start=said.start))
 
     def _found(self, lines: Lines) -> Lines:
         if self._look.pattern is None:

@@ -46,6 +46,8 @@ class Options(Struct, frozen=True):
     all_attempts: bool = False
     prefix: bool = True
     output: str = "text"
+    folds: bool = False
+    """On a terminal, without the notices of TensorFlow's runtime."""
 
 
 @click.command("logs", cls=_LogsCommand)
@@ -83,7 +85,7 @@ def command(name: str, **options: Any) -> None:
       tfyard logs mnist worker-1 --all-attempts  # also of attempts whose pods are gone
       tfyard logs -f mnist -o json | jq -r .text
     """
-    given = Options(**{field: options.pop(field) for field in Options.__struct_fields__})
+    given = Options(**{field: options.pop(field) for field in Options.__struct_fields__ if field in options})
     try:
         sys.exit(_logs(target.find(name, options), given))
     except BrokenPipeError:  # `head` has read enough
@@ -206,6 +208,7 @@ def _printer(tasks: list[str], wanted: Wanted, given: Options, began: datetime |
         is_json=given.output == "json",
         is_coloured=is_terminal and not os.environ.get("NO_COLOR"),
         may_skip=is_terminal and given.follow,
+        folds=is_terminal and given.folds,
         pattern=_pattern(given.grep),
     )
     return Printer(tasks, look)

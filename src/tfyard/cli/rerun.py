@@ -14,9 +14,10 @@ from tfyard.cli import acting, cluster, offers, target
 @click.option("--env", multiple=True, metavar="K=V", help="Set a variable for every task.")
 @click.option("--name", "new_name", metavar="NAME", help="Of the new job; default: JOB-2, JOB-3, ...")
 @click.option("-q", "--quiet", is_flag=True, help="Of a run: no log lines, only problems and the summary.")
+@acting.yes_option
 @cluster.job_options
 def command(
-    name: str, sets: tuple[str, ...], env: tuple[str, ...], new_name: str | None, quiet: bool, **options: Any
+    name: str, sets: tuple[str, ...], env: tuple[str, ...], new_name: str | None, yes: bool, **options: Any
 ) -> None:
     """Run a job again, from the beginning and under a new name: a new job of the same spec, without what
     happened to the old one. The old one stays as it is, also if it has not finished. Both use the same claims,
@@ -36,6 +37,7 @@ def command(
       tfyard rerun mnist --set worker=4 --env LR=0.01 --name mnist-wide
       tfyard rerun @latest --local
     """
+    quiet = options.pop("quiet")
     found = target.find(name, options)
     if isinstance(found, target.LocalRun):
         from tfyard.local import actions as local_actions
@@ -46,5 +48,5 @@ def command(
 
     with found.client as client:
         intent = actions.rerun(client, found.found, reruns.read(sets, env, new_name))
-        acting.carry_out(found, intent, yes=True)
+        acting.carry_out(found, intent, yes)
     click.echo(f"{found.found.title.rpartition('/')[0]}/{intent.made} created")

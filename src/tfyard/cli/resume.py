@@ -11,8 +11,9 @@ from tfyard.cli import acting, cluster, offers, target
 @click.command("resume")
 @click.argument("name", metavar="JOB", shell_complete=offers.jobs)
 @click.option("-q", "--quiet", is_flag=True, help="Of a run: no log lines, only problems and the summary.")
+@acting.yes_option
 @cluster.job_options
-def command(name: str, quiet: bool, **options: Any) -> None:
+def command(name: str, quiet: bool, yes: bool, **options: Any) -> None:
     """Go on with a job that was stopped. Its tasks start again, except those that had finished; where they go
     on is up to the program, which finds its checkpoints where it left them.
 
@@ -38,4 +39,4 @@ def command(name: str, quiet: bool, **options: Any) -> None:
     from tfyard.remote import actions
 
     with found.client as client:
-        acting.carry_out(found, actions.resume(client, found.found), yes=True)
+        acting.carry_out(found, actions.resume(client, found.found), yes)

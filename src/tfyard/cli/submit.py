@@ -30,6 +30,7 @@ class After(Struct, frozen=True):
     follow: bool
     wait: bool
     on_finish: str
+    verbose: bool
 
     def check(self) -> None:
         """Before the job is there."""
@@ -50,6 +51,7 @@ class After(Struct, frozen=True):
 @click.option(
     "-f", "--follow", is_flag=True, help="Print the logs until the job ends; end with its exit code."
 )
+@click.option("-v", "--verbose", is_flag=True, help="Follow the messages of TensorFlow's runtime, too.")
 @click.option("--wait", is_flag=True, help="Wait until the job has succeeded; end with its exit code.")
 @click.option(
     "--on-finish", default="", metavar="DIR", help="Then copy the outputs of the job into this folder."
@@ -64,7 +66,7 @@ class After(Struct, frozen=True):
 @click.option("--force-conflicts", is_flag=True, help="Take over fields that others own, as kubectl does.")
 @click.option("--helper-image", default="", metavar="IMAGE", help="Of the pods that carry code and outputs.")
 @cluster.namespace_options
-def command(dry_run: str, follow: bool, wait: bool, on_finish: str, **options: Any) -> None:
+def command(dry_run: str, **options: Any) -> None:
     """Submit a job to a cluster. FILE is what `tfyard run` takes: a job file, a TFJob of any version, workloads
     such as a Job, or a Python script. Before anything is created, it is checked whether the job can run there.
 
@@ -83,11 +85,11 @@ def command(dry_run: str, follow: bool, wait: bool, on_finish: str, **options: A
     """
     from tfyard.remote.prepare import Submission
 
-    after = After(follow, wait, on_finish)
+    after = After(**{name: options.pop(name) for name in After.__struct_fields__})
     after.check()
     given = {name: options.pop(name) for name in [*options] if name in Submission.__struct_fields__}
     where = {**options, "namespace": given["namespace"]}
-    given |= {"dry_run": dry_run == "server", "leave_out": on_finish}
+    given |= {"dry_run": dry_run == "server", "leave_out": after.on_finish}
     submission = Submission(**job_input.with_target(given))
     if dry_run == "client":
         _print_manifests(submission, where)
@@ -184,7 +186,7 @@ def _end(job: target.ClusterJob, after: After) -> int:
     if after.follow:
         from tfyard.cli import logs
 
-        return logs.of_job(job, logs.Options(follow=True))
+        return logs.of_job(job, logs.Options(follow=True, folds=not after.verbose))
     from tfyard.cli import wait
     from tfyard.overview.wording import harmless
 

@@ -271,14 +271,16 @@ def offers(node: Node, name: str) -> float:
 
 
 def _too_large(nodes: Sequence[Node], pod: Pod, name: str) -> Found:
-    largest = max(nodes, key=lambda node: offers(node, name)).status.allocatable.get(name, "0")
-    word = _WORDS.get(name, name)
-    if not amount(largest):
+    largest = max(nodes, key=lambda node: offers(node, name))
+    word, most = _WORDS.get(name, name), str(largest.status.allocatable.get(name, "0"))
+    if not offers(largest, name):
         fix = "install the device plugin of these GPUs (`kubectl describe nodes` lists what they offer)"
         return "no-room", f"no node offers {name}, and {TASKS} ask{S} for it", fix if "/" in name else ""
     asked = pod.requests[name]
-    sentence = f"{TASKS} ask{S} for {asked} {name}, and the largest node has {largest}"
-    return "no-room", sentence, f"job file: `{word}: {largest}` at most"
+    if most.endswith("Ki"):  # as nodes tell their memory
+        most = f"{int(offers(largest, name)) >> 20}Mi"
+    sentence = f"{TASKS} ask{S} for {asked} {name}, and the largest node has {most}"
+    return "no-room", sentence, f"job file: `{word}: {most}` at most"
 
 
 def _busy(evidence: Evidence, nodes: Sequence[Node], pod: Pod, name: str) -> Found:
