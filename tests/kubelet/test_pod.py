@@ -1,5 +1,6 @@
 """The life of one pod: what it is given while it runs, how it is ended, and what its failure costs the others."""
 
+import asyncio
 import logging
 from pathlib import Path
 from typing import Any
@@ -7,10 +8,12 @@ from typing import Any
 import pytest
 
 from tests.kubelet.process_node import box, eventually_logged, first, shell
+from tfyard import kube
 from tfyard.kube import requests
 from tfyard.kubelet import pod as pods
 from tfyard.kubelet import volumes
 from tfyard.kubelet.surroundings import Options
+from tfyard.overview.objects import Pod as SeenPod
 from tfyard.testing import ControlPlane, builders
 
 pytestmark = [pytest.mark.cluster, pytest.mark.processes]
@@ -126,3 +129,26 @@ async def test_without_a_limit_the_downward_api_tells_what_the_node_has(
         await here.create("asks", shell(line, env=[memory, request], volumeMounts=mounts), volumes=[about])
         await here.until_phase("asks", "Succeeded")
         assert here.log("asks") == "2048 0 3\n"
+
+
+async def test_a_pod_whose_containers_have_ended_is_never_told_as_running(
+    control_plane: ControlPlane, namespace: str, tmp_path: Path
+) -> None:
+    """An operator would delete it as one that still runs, and its log with it."""
+    async with box(control_plane, namespace, tmp_path) as here:
+        told: list[tuple[str, bool]] = []
+
+        async def watch() -> None:
+            async for event in kube.watch(here.client, kube.Kind(SeenPod), requests.PODS.path(namespace)):
+                if isinstance(event, kube.Changed):
+                    pod = event.object
+                    told.append((pod.status.phase, pod.program.state.terminated is not None))
+
+        watching = asyncio.create_task(watch())
+        for number in range(5):
+            await here.create(f"short-{number}", shell("true"))
+        for number in range(5):
+            await here.until_phase(f"short-{number}", "Succeeded")
+        watching.cancel()
+        assert ("Succeeded", True) in told
+        assert ("Running", True) not in told

@@ -75,6 +75,11 @@ class PodContainer:
         return self.current.code if isinstance(self.current, Exited) else None
 
     @property
+    def has_ended(self) -> bool:
+        """For good."""
+        return self.exit_code is not None and not self._runs_again(self.exit_code)
+
+    @property
     def is_running(self) -> bool:
         return self.process is not None and not self.process.ended.done()
 
@@ -85,7 +90,7 @@ class PodContainer:
 
     async def run(self) -> None:
         """Run it, again and again if its policy says so, until it has ended for good or the pod is stopped."""
-        if self.exit_code is not None and not self._runs_again(self.exit_code):
+        if self.has_ended:
             return  # before the kubelet was restarted
         while not self.home.stopping.is_set():
             command = await self._find_command()

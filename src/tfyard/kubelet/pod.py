@@ -154,7 +154,10 @@ class ProcessPod:
         )
 
     def _phase(self) -> str:
-        if self.is_over:
+        """What is tidied up after the last container does not count, as for a kubelet: whoever sees that a task
+        has ended must not take its pod for one that runs."""
+        has_ended = all(each.has_ended for each in self.containers)
+        if self.is_over or (has_ended and not any(each.is_running for each in self.all.values())):
             is_good = all(each.exit_code == 0 for each in self.containers)
             return "Succeeded" if is_good and not any(self.failure) else "Failed"
         is_begun = all(isinstance(each.current, (Running, Exited)) or each.last for each in self.containers)
