@@ -29,6 +29,7 @@ ARGUMENTS = {
     "restart": ("x", "worker-0"),
     "scale": ("x", "worker=2"),
     "submit": ("job.yaml",),
+    "top": ("x",),
 }
 """Of commands whose arguments cannot be told from their names."""
 

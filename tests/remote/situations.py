@@ -197,7 +197,7 @@ REFUSED = (
         after=write_nonsense,
     ),
     Situation(
-        name="paused", kind="suspended", words="it is suspended", fix="patch", job={"policy": {"suspend": True}}
+        name="paused", kind="suspended", words="it is suspended", job={"policy": {"suspend": True}}
     ),
     Situation(
         name="queued",

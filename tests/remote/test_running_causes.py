@@ -1,6 +1,7 @@
 """`tfyard why` of jobs whose pods run: it reads the logs of real processes through the API server."""
 
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from tests.remote.log_job import AT, LogJob, ended, running
 from tfyard.kube import Resource, requests
 from tfyard.model.names import JOB_NAME
 from tfyard.overview.why import Answer
-from tfyard.testing import ControlPlane
+from tfyard.testing import ControlPlane, eventually
 
 pytestmark = pytest.mark.cluster
 
@@ -53,6 +54,10 @@ class Programs:
             await self._job.create_pod(index)
             await self._job.start(index, program)
             await self._job.set_pod(index, running())
+            await eventually(partial(self._has_printed, index))
+
+    async def _has_printed(self, index: int) -> None:
+        assert self._box.containers.log(f"first-worker-{index}").stat().st_size
 
     async def end(self, index: int) -> None:
         """Its kubelet does not know its last words, as under terminationMessagePolicy File."""
