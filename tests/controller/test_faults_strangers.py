@@ -154,6 +154,7 @@ async def check_owner(scene: Stage, uid: str) -> None:
     assert {pod["metadata"]["ownerReferences"][0]["uid"] for pod in found["items"]} == {uid}
 
 
+@pytest.mark.long  # the garbage collector takes most of a minute
 async def test_a_successor_gets_its_names_from_the_garbage_collector(
     controllers: ControlPlane, namespace: str
 ) -> None:

@@ -72,4 +72,4 @@ def test_the_cancer_job_trains_to_its_end_though_a_worker_is_killed(box: TestBox
     assert (claim / "model" / "saved_model.pb").stat().st_size > 0
     job = box.get("tfjob", "cancer")
     assert job["status"]["replicaStatuses"]["Chief"]["succeeded"] == 1
-    assert box.status()["jobs"] == [{"namespace": "default", "name": "cancer", "phase": "Succeeded"}]
+    assert {"namespace": "default", "name": "cancer", "phase": "Succeeded"} in box.status()["jobs"]

@@ -197,7 +197,11 @@ REFUSED = (
         after=write_nonsense,
     ),
     Situation(
-        name="paused", kind="suspended", words="it is suspended", job={"policy": {"suspend": True}}
+        name="paused",
+        kind="suspended",
+        words="it is suspended",
+        fix="tfyard resume paused",
+        job={"policy": {"suspend": True}},
     ),
     Situation(
         name="queued",
