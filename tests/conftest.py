@@ -3,6 +3,7 @@
 import asyncio
 import inspect
 import os
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -10,6 +11,7 @@ from hypothesis import HealthCheck, settings
 pytest_plugins = ["tfyard.testing.fixtures", "tests.helm"]
 
 LONGEST_ASYNC_TEST, LONGEST_LONG_ONE = 120, 600
+OPERATOR = Path(__file__).parent / "controller"
 LATER = ("processes", "tensorflow", "cluster")
 """Markers in the order in which their tests run, after the pure ones: what is cheap fails first."""
 
@@ -23,18 +25,20 @@ settings.load_profile("tfyard")
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """In their order; and where two workers share them, those of the run's control plane go beside all others."""
+    """In their order, and in groups that keep two workers busy to the end."""
     items.sort(key=_turn)
     for item in items:
         item.add_marker(pytest.mark.xdist_group(_group(item)))
 
 
 def _group(item: pytest.Item) -> str:
-    """One worker each; those with clusters of their own come when a worker has nothing else to do."""
+    """One worker each, which has one control plane for all of them. The operator's take as long as all others;
+    those with clusters of their own come when a worker has nothing else to do."""
     if item.get_closest_marker("cluster") is None:
         return "the rest"
-    shares = "_control_plane" in getattr(item, "fixturenames", ())
-    return "the run's cluster" if shares else "clusters of their own"
+    if "_control_plane" not in getattr(item, "fixturenames", ()):
+        return "clusters of their own"
+    return "the operator" if item.path.is_relative_to(OPERATOR) else "a shared cluster"
 
 
 def _turn(item: pytest.Item) -> int:

@@ -127,6 +127,7 @@ async def is_removed(client: Client, namespace: str, annotation: str) -> None:
     assert annotation not in made["metadata"].get("annotations", {})
 
 
+@pytest.mark.long
 async def test_an_attempt_that_a_policy_removes_from_new_pods_is_told_and_no_endless_loop(
     control_plane: ControlPlane, namespace: str
 ) -> None:

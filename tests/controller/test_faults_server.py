@@ -76,6 +76,7 @@ async def test_an_apiserver_killed_in_the_middle_of_the_creations_finds_the_rest
         assert scene.chronicle.twice == []
 
 
+@pytest.mark.long
 async def test_history_that_etcd_has_forgotten_is_listed_anew(
     control_plane: ControlPlane, namespace: str
 ) -> None:

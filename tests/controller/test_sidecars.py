@@ -93,6 +93,7 @@ async def running(yard: Any, attempt: int) -> None:
     await eventually(look)
 
 
+@pytest.mark.long
 async def test_a_pod_that_its_kubelet_does_not_admit_is_replaced_and_costs_no_retry(
     control_plane: ControlPlane, namespace: str
 ) -> None:

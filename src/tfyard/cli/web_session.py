@@ -100,7 +100,7 @@ async def _until_over(pages: Sequence[Page], idle: float) -> None:
 async def _until_answered(each: Page) -> None:
     """By HTTP: a port may be open before there is anything to see."""
     end = asyncio.get_running_loop().time() + LONGEST_START
-    while not await _answers(each.forwarding.bound[0].local):
+    while not await _answers_while_it_lasts(each):
         if each.forwarding.refusal.done():
             raise each.forwarding.refusal.result()
         if each.over.done():
@@ -110,6 +110,16 @@ async def _until_answered(each: Page) -> None:
             raise TfyardError(f"{each.title} does not answer after {LONGEST_START:.0f} s{why}")
         await asyncio.sleep(LOOK_EVERY)
     each.answers.set()
+
+
+async def _answers_while_it_lasts(each: Page) -> bool:
+    asking = asyncio.ensure_future(_answers(each.forwarding.bound[0].local))
+    either: set[asyncio.Future[Any]] = {asking, each.over}
+    try:
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        return asking.done() and asking.result()
+    finally:
+        await stop(asking)
 
 
 async def _answers(port: int) -> bool:
