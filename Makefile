@@ -71,7 +71,7 @@ test: install check
 	@$(BIN)/python -m pytest -n 2 --dist loadgroup
 
 test-long: install
-	@$(BIN)/python -m pytest -m long
+	@$(BIN)/python -m pytest -m long -n 2 --dist loadfile
 
 bench: install
 	@for script in bench/*.py bench/operator; do echo "== $$script"; $(BIN)/python $$script || exit 1; done

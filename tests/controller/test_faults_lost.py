@@ -74,6 +74,7 @@ async def taint(scene: Stage, node: str) -> None:
     await scene.client.send(requests.patch(requests.NODES.path(name=node), {"spec": {"taints": taints}}))
 
 
+@pytest.mark.long
 async def test_a_pod_on_a_lost_node_is_removed_by_force_when_somebody_says_that_the_machine_is_off(
     control_plane: ControlPlane, namespace: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

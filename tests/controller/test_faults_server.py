@@ -29,6 +29,7 @@ async def stay_away(plane: ControlPlane, seconds: float) -> None:
     await asyncio.to_thread(plane.restart, "kube-apiserver")
 
 
+@pytest.mark.long
 async def test_an_apiserver_that_is_away_for_a_moment_costs_nothing(
     control_plane: ControlPlane, namespace: str
 ) -> None:

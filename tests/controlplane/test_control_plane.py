@@ -88,6 +88,7 @@ def test_what_was_stored_survives_a_killed_apiserver_and_etcd(
     assert "configmap/kept" in control_plane.kubectl("get", "configmaps", "-n", namespace, "-o", "name")
 
 
+@pytest.mark.long
 def test_two_boxes_at_once_do_not_disturb_each_other(control_plane: ControlPlane, namespace: str) -> None:
     with ControlPlane() as other:
         folder = other.folder

@@ -17,6 +17,7 @@ def shell(line: str) -> Command:
     return Command(argv=["/bin/sh", "-c", line], env=dict(os.environ), cwd="/")
 
 
+@pytest.mark.long
 async def test_containers_can_be_started_after_the_supervisor_was_killed(tmp_path: Path) -> None:
     async with Engine(tmp_path) as engine:
         first = await engine.start("first", shell("sleep 600"), tmp_path / "first.log")

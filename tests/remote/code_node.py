@@ -92,6 +92,8 @@ async def code_node(plane: ControlPlane, namespace: str, folder: Path) -> AsyncI
                 made = CodeNode(plane, client, namespace, runtime)
                 made.folder = folder
                 yield made
+        # It says that it is ready, and others schedule pods in this cluster.
+        await client.send(requests.delete(requests.NODES.path(name=name)))
 
 
 def job_of(text: str, namespace: str) -> Job:
