@@ -33,6 +33,7 @@ async def made(scene: Stage, attempt: int) -> float:
     return time.monotonic()
 
 
+@pytest.mark.long
 async def test_a_crash_loop_waits_longer_each_time_though_the_operator_is_replaced(
     control_plane: ControlPlane, namespace: str
 ) -> None:

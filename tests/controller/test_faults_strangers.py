@@ -99,6 +99,7 @@ async def has_headless_service(scene: Stage) -> None:
     assert found["spec"]["clusterIP"] == "None"
 
 
+@pytest.mark.long
 async def test_a_successor_of_the_same_name_waits_for_the_old_pods_and_then_has_its_own(
     control_plane: ControlPlane, namespace: str
 ) -> None:
@@ -222,6 +223,7 @@ async def test_a_missing_permission_is_told_and_waited_for(
             await blocked(scene, "Unblocked", "False")
 
 
+@pytest.mark.long
 async def test_an_exceeded_quota_is_told_and_waited_for(control_plane: ControlPlane, namespace: str) -> None:
     """The quota's status is written by a controller that does not run here, so it is written by us."""
     client = Counting(control_plane.admin)

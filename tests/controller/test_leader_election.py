@@ -91,6 +91,7 @@ async def test_a_standby_that_is_told_to_end_leaves_the_lease_alone(
         assert ada.leadership.is_current()
 
 
+@pytest.mark.long
 async def test_a_frozen_leader_that_wakes_up_knows_before_anything_else_that_it_leads_no_longer(
     control_plane: ControlPlane, namespace: str
 ) -> None:

@@ -40,6 +40,7 @@ async def test_a_native_sidecar_changes_neither_the_end_nor_the_count_of_its_tas
         assert "restarts" not in status["replicaStatuses"]["Worker"]
 
 
+@pytest.mark.long
 async def test_a_sidecar_that_never_ends_keeps_no_task_running_and_its_pod_stays_for_its_logs(
     control_plane: ControlPlane, namespace: str
 ) -> None:

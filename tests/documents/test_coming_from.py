@@ -98,6 +98,7 @@ def test_002_a_config_becomes_a_cluster_and_a_jupyter(control_plane: ControlPlan
 
 @pytest.mark.tensorflow
 @pytest.mark.usefixtures("crds")
+@pytest.mark.long
 def test_003_a_cluster_by_hand_trains_its_program_of_2016_here(
     control_plane: ControlPlane, tmp_path: Path
 ) -> None:

@@ -29,6 +29,7 @@ def environment_of_jupyter(yard: Yard) -> dict[str, str]:
     raise AssertionError("no process has the config of Jupyter")
 
 
+@pytest.mark.long
 def test_a_notebook_knows_every_task_of_a_config_and_can_drive_an_op_on_each(yard: Yard) -> None:
     yard.write(
         "my-config.yaml",

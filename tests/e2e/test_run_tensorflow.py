@@ -80,6 +80,7 @@ def test_the_single_job_of_the_lab_leaves_its_model_and_summaries_in_the_volume(
     assert any(name.startswith("events.out.tfevents") for name in kept)
 
 
+@pytest.mark.long
 def test_a_script_in_the_classic_contract_ends_although_its_two_ps_never_do(yard: Yard) -> None:
     example(yard, "classic", "job.yaml", 200)
     outcome = yard.run()

@@ -14,6 +14,7 @@ from tfyard.node.processes import Command, Exit, Processes
 pytestmark = pytest.mark.processes
 
 
+@pytest.mark.long
 async def test_a_start_that_a_killed_supervisor_never_came_to_is_told_as_an_end(tmp_path: Path) -> None:
     ended: asyncio.Queue[tuple[str, int]] = asyncio.Queue()
     log = tmp_path / "supervisor.log"
