@@ -13,6 +13,7 @@ from typing import Any
 from tfyard.errors import TfyardError
 from tfyard.node.launch import Supervisor
 from tfyard.node.messages import Decoder, encode
+from tfyard.node.orphans import stat_fields
 from tfyard.node.processes import Command, start_message
 
 ANSWER_TIMEOUT = 60.0
@@ -144,6 +145,9 @@ class Process:
     def pause(self) -> None:
         """Its connections stay open and nobody answers: to its clients it looks like a machine that hangs."""
         self._signal(signal.SIGSTOP)
+        end = time.monotonic() + ANSWER_TIMEOUT
+        while not _is_stopped(self.pid) and time.monotonic() < end:
+            time.sleep(0.001)  # the signal is sent, but a thread that runs may answer one more request
 
     def resume(self) -> None:
         self._signal(signal.SIGCONT)
@@ -168,3 +172,15 @@ class Process:
     def _signal(self, number: signal.Signals) -> None:
         if not self._processes.signal(self._id, number):
             raise ProcessFailed(f"{self.name} is not running: {self.log_tail()}")
+
+
+def _is_stopped(pid: int) -> bool:
+    """Every thread of it; where there is no /proc, nobody can tell."""
+    return all(stat_fields(f"{pid}/task/{task.name}")[:1] in ([b"T"], []) for task in _threads(pid))
+
+
+def _threads(pid: int) -> list[Path]:
+    try:
+        return list(Path(f"/proc/{pid}/task").iterdir())
+    except FileNotFoundError:
+        return []
