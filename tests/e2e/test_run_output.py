@@ -118,7 +118,7 @@ def test_a_job_that_has_succeeded_is_shown_the_way_to_a_cluster(yard: Yard) -> N
     yard.job("print('x')")
     yard.write("my job.yaml", (yard.folder / "job.yaml").read_text())
     out = yard.tfyard("run", "my job.yaml").stdout
-    assert "on a cluster: tfyard render 'my job.yaml' | kubectl apply -f -\n" in out
+    assert "on a cluster: tfyard submit 'my job.yaml' --follow\n" in out
     assert "kubectl" not in yard.tfyard("run", "my job.yaml", "-q").stdout
 
 

@@ -37,7 +37,7 @@ def test_a_rendered_template_runs_as_a_cluster_and_ends_with_its_workers(yard: Y
         "tfyard: changed: the job ends when all workers have ended; parameter servers are stopped"
         in done.stderr
     )
-    assert "on a cluster: tfyard convert job.yaml | kubectl apply -f -" in done.stdout
+    assert "on a cluster: tfyard submit job.yaml --follow" in done.stdout
     words = told(yard, "boc", "worker-1")
     assert {"--job_name=worker", "--task_index=1"} <= set(words)
     (hosts,) = [word for word in words if word.startswith("--worker_hosts=")]

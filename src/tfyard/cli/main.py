@@ -43,7 +43,7 @@ COMMANDS = {
     "delete": "Delete jobs with their pods; their data stays.",
     "render": "Write a job as Kubernetes manifests, with or without an operator.",
     "template": "Render Jinja templates for single and distributed jobs, or write them for editing.",
-    "notebook": "Write the manifests of a Jupyter server for a job.",
+    "notebook": "Open a Jupyter server for a job, or write its manifests.",
     "validate": "Check job files, TFJobs and workloads; report every problem and how to fix it.",
     "convert": "Rewrite a job of any version, or workloads, as TFJob v1 or as a job file.",
     "explain": "Explain a field of the job file or of TFJob.",

@@ -53,7 +53,6 @@ def prepare(asked: Settings) -> Prepared:
         ports=ports,
         site=planner.Site(services="none", ports=ports.take(job.tasks()), backoff=BACKOFF),
         ignored=tuple(shortfalls.ignored(loaded.job)),
-        is_from_workloads=loaded.changes is not None,
         is_from_config=config is not None,
         changes=loaded.changes or (),
         warnings=loaded.warnings,

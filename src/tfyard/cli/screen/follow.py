@@ -76,8 +76,7 @@ class Follower:
         click.echo(f"logs:    {run.directory.path}/logs")
         target = self._prepared.settings.target
         if record.phase == "Succeeded" and not self._quiet and target.endswith((".yaml", ".yml", ".json")):
-            verb = "convert" if self._prepared.is_from_workloads else "render"
-            click.echo(f"on a cluster: tfyard {verb} {quote(target)} | kubectl apply -f -")
+            click.echo(f"on a cluster: tfyard submit {quote(target)} --follow")
 
 
 def _choose(output: str, tasks: list[str], progress: Progress, *, quiet: bool, verbose: bool) -> Screen:
