@@ -27,7 +27,7 @@ from box import UNREAD, settled
 from process import Measured
 
 from tfyard import formats
-from tfyard.backends.kubernetes import TFJOBS
+from tfyard.backends.kubernetes.resources import TFJOBS
 from tfyard.formats.crd import crds
 from tfyard.kube import Client, Request, requests
 from tfyard.model import Cluster, Condition, Manifest, RoleStatus, Status

@@ -7,7 +7,7 @@ from msgspec import Struct
 from operated import at_work
 
 from tests.controller.cluster import Manifest, tfjob
-from tfyard.backends.kubernetes import TFJOBS
+from tfyard.backends.kubernetes.resources import TFJOBS
 from tfyard.kube import requests
 
 WATCHED = 30.0

@@ -9,7 +9,7 @@ from following import following
 
 from tests.controller.cluster import Manifest
 from tfyard import formats, planner
-from tfyard.backends.kubernetes import TFJOBS, Resources
+from tfyard.backends.kubernetes.resources import TFJOBS, Resources
 from tfyard.kube import Client, Request, requests
 from tfyard.model import Create, Observed
 from tfyard.testing import builders

@@ -13,7 +13,7 @@ from process import Measured, started
 from server import Counting, Counts, counts
 
 from tests.controller.cluster import tfjob
-from tfyard.backends.kubernetes import TFJOBS
+from tfyard.backends.kubernetes.resources import TFJOBS
 from tfyard.controlplane.components import reserve_port
 from tfyard.kube import Client, requests
 from tfyard.testing import ControlPlane, Script, ScriptedKubelet, builders

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
-from tfyard.backends.kubernetes import OLD_TFJOBS, TFJOBS
+from tfyard.backends.kubernetes.resources import OLD_TFJOBS, TFJOBS
 from tfyard.controller import crds
 from tfyard.controller.operator import Operator, Settings
 from tfyard.kube import Client, requests

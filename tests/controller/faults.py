@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from tests.controller.cluster import Bench, install
-from tfyard.backends.kubernetes import TFJOBS
+from tfyard.backends.kubernetes.resources import TFJOBS
 from tfyard.controller.operator import Operator, Settings
 from tfyard.kube import Access, Changed, Client, Kind, Request, Snapshot, requests, watch
 from tfyard.kube.transport import ANYTHING

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.controller.cluster import install
-from tfyard.backends.kubernetes import OLD_TFJOBS, TFJOBS
+from tfyard.backends.kubernetes.resources import OLD_TFJOBS, TFJOBS
 from tfyard.controller import crds
 from tfyard.formats.crd import crds as definitions
 from tfyard.formats.crd import served_by

@@ -12,7 +12,7 @@ from tests.controller.cluster import tfjob
 from tests.controller.faults import Counting, OperatorProcess, Stage, operator_with, stage
 from tests.controller.prometheus import parse
 from tests.controller.test_process import port_of
-from tfyard.backends.kubernetes import TFJOBS
+from tfyard.backends.kubernetes.resources import TFJOBS
 from tfyard.controller.operator import Operator
 from tfyard.kube import requests
 from tfyard.kube.lists import PAGE

@@ -5,7 +5,7 @@ import pytest
 from tests.controller.cluster import tfjob
 from tests.controller.faults import Counting, Stage, operator_with, stage
 from tests.controller.test_faults_strangers import CALM, blocked, permit, requests_while_blocked
-from tfyard.backends.kubernetes.force_deletion import OUT_OF_SERVICE
+from tfyard.backends.kubernetes.objects import OUT_OF_SERVICE
 from tfyard.kube import requests
 from tfyard.planner import plan
 from tfyard.testing import ControlPlane, Script, eventually

@@ -8,7 +8,7 @@ import pytest
 from tests.controller.cluster import tfjob
 from tests.controller.faults import Counting, Stage, operator_with, stage
 from tests.controller.test_faults_strangers import blocked, stop_retrying
-from tfyard.backends.kubernetes import TFJOBS
+from tfyard.backends.kubernetes.resources import TFJOBS
 from tfyard.controller.operator import Operator
 from tfyard.kube import Request, requests
 from tfyard.model.names import OPERATOR_NAME, REPLICA_INDEX

@@ -8,8 +8,7 @@ import pytest
 from tests.controller.cluster import tfjob
 from tests.controller.faults import Counting, Stage, operator_with, stage
 from tests.remote.asking import ask
-from tfyard.backends.kubernetes import TFJOBS
-from tfyard.backends.kubernetes.resources import CHILDREN
+from tfyard.backends.kubernetes.resources import CHILDREN, TFJOBS
 from tfyard.controller.operator import Operator
 from tfyard.kube import Client, Resource, requests
 from tfyard.testing import ControlPlane, Script, builders, eventually

@@ -4,7 +4,7 @@ import pytest
 
 from tests.controller.cluster import Bench, bench, tfjob
 from tests.kube.test_decoding import DEEP, nested
-from tfyard.backends.kubernetes import TFJOBS
+from tfyard.backends.kubernetes.resources import TFJOBS
 from tfyard.kube import Request, requests
 from tfyard.testing import ControlPlane, Script, eventually
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.controller.cluster import bench, tfjob
-from tfyard.backends.kubernetes import OLD_TFJOBS, TFJOBS
+from tfyard.backends.kubernetes.resources import OLD_TFJOBS, TFJOBS
 from tfyard.kube import Resource, requests
 from tfyard.testing import ControlPlane, Script, eventually
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.controller.cluster import bench, tfjob
 from tests.controller.test_writes import writes
-from tfyard.backends.kubernetes import OLD_TFJOBS
+from tfyard.backends.kubernetes.resources import OLD_TFJOBS
 from tfyard.controller.config import site
 from tfyard.formats import controllerconfig
 from tfyard.kube import requests

@@ -16,8 +16,7 @@ from tests.controller.cluster import install, tfjob
 from tests.controller.faults import OperatorProcess
 from tests.controller.test_process import lines, port_of
 from tests.test_docs import DOCS, blocks
-from tfyard.backends.kubernetes import OLD_TFJOBS, TFJOBS
-from tfyard.backends.kubernetes.resources import CHILDREN
+from tfyard.backends.kubernetes.resources import CHILDREN, OLD_TFJOBS, TFJOBS
 from tfyard.controller.permissions import PermissionCheck
 from tfyard.install import NAME, Settings, objects, permissions
 from tfyard.kube import AlreadyExists, Client, requests

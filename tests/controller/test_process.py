@@ -13,7 +13,7 @@ import aiohttp
 import pytest
 
 from tests.controller.cluster import install, tfjob
-from tfyard.backends.kubernetes import TFJOBS
+from tfyard.backends.kubernetes.resources import TFJOBS
 from tfyard.kube import requests
 from tfyard.testing import ControlPlane, Script, ScriptedKubelet, eventually
 

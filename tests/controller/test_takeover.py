@@ -7,7 +7,7 @@ import pytest
 
 from tests.controller.cluster import Manifest, tfjob
 from tests.controller.faults import Counting, Stage, operator_with, stage
-from tfyard.backends.kubernetes import TFJOBS
+from tfyard.backends.kubernetes.resources import TFJOBS
 from tfyard.kube import requests
 from tfyard.model import names
 from tfyard.testing import ControlPlane, builders, eventually

@@ -1,14 +1,12 @@
-"""The protocols that a backend implements: where a job's status is kept, where its pods run, where it is read."""
+"""The protocols that a backend implements: where a job's status is kept, and where its pods run.
 
-from collections.abc import AsyncIterator, Callable, Sequence
-from typing import Any, Generic, Protocol, TypeVar
+They are what one pass of the spine needs. What people ask of a job (its state, logs, files, actions) is
+`sdk/place.py`."""
 
-from msgspec import Struct
+from collections.abc import Sequence
+from typing import Protocol
 
-from tfyard.model import Action, Decision, Job, Observed, Outcome, Status, Task
-from tfyard.model.summary import JobSummary, RecordedEvent
-
-T = TypeVar("T")
+from tfyard.model import Action, Decision, Job, Observed, Outcome, Status
 
 
 class JobStore(Protocol):
@@ -26,29 +24,3 @@ class PodRunner(Protocol):
 
     async def apply(self, job: Job, actions: Sequence[Action]) -> Outcome:
         """Do the actions, as far as possible. Repeating it is harmless, because names are deterministic."""
-
-
-class Read(Struct, Generic[T], frozen=True):
-    """One read as a value: what to request, and how to decode the answer. Commands that print once send it by a
-    synchronous transport, which starts faster; others by an async one."""
-
-    request: Any
-    """In the form that the backend's transports take."""
-    decode: Callable[[bytes], T]
-
-
-class JobReader(Protocol):
-    """Where jobs are read: a cluster, or the runs of this machine."""
-
-    def list_jobs(self) -> Read[list[JobSummary]]: ...
-
-    def get_job(self, name: str) -> Read[JobSummary]: ...
-
-    def list_events(self, name: str) -> Read[list[RecordedEvent]]:
-        """Oldest first."""
-
-    def watch(self) -> AsyncIterator[list[JobSummary]]:
-        """All jobs, now and after each change."""
-
-    def follow(self, name: str, task: Task) -> AsyncIterator[str]:
-        """The lines of a task's log, as they are written, until the task has ended."""

@@ -10,7 +10,7 @@ import time
 from typing import Any
 
 from tfyard import kube
-from tfyard.backends.kubernetes import OLD_TFJOBS, TFJOBS
+from tfyard.backends.kubernetes.resources import OLD_TFJOBS, TFJOBS
 from tfyard.errors import TfyardError
 from tfyard.formats import crd
 from tfyard.formats.tfjob.versions import SERVED

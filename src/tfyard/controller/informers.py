@@ -7,16 +7,16 @@ from collections.abc import Callable, Iterable
 from msgspec import Struct
 
 from tfyard import kube
-from tfyard.backends.kubernetes import Cache, JobKey, Resources
+from tfyard.backends.kubernetes.cache import Cache, JobKey
 from tfyard.backends.kubernetes.namesakes import namesakes
-from tfyard.backends.kubernetes.resources import child_kind
+from tfyard.backends.kubernetes.resources import Resources, child_kind
 from tfyard.backends.kubernetes.views import JobView, PodView
 from tfyard.kube import Changed, Kind, Removed, Resource, Snapshot, WatchOptions, requests
 from tfyard.model.names import CONTROLLER, OPERATOR_NAME
 
 DEBOUNCE, INTERVAL = 0.2, 0.4
 """Seconds that changes of pods are collected, and between two reconciles while they keep coming. With the delay
-of a status (`status_delay.py`), a status is no more than a second behind the last change."""
+of a status (`StatusDelay`), a status is no more than a second behind the last change."""
 RESYNC = 600.0
 """Seconds after which all jobs are reconciled without a reason, in case a watch missed something."""
 OURS = requests.selecting({OPERATOR_NAME: CONTROLLER})

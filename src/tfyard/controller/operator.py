@@ -12,17 +12,14 @@ from functools import partial
 from msgspec import Struct
 
 from tfyard import kube, planner
-from tfyard.backends.kubernetes import (
-    Cache,
-    ClusterRunner,
-    ClusterStore,
-    EventRecorder,
-    JobKey,
-    ObjectWriter,
-    Resources,
-    SetupEvents,
-    Writer,
-)
+from tfyard.backends.kubernetes.cache import Cache, JobKey
+from tfyard.backends.kubernetes.events import EventRecorder
+from tfyard.backends.kubernetes.objects import ObjectWriter
+from tfyard.backends.kubernetes.resources import Resources
+from tfyard.backends.kubernetes.runner import ClusterRunner
+from tfyard.backends.kubernetes.setup_events import SetupEvents
+from tfyard.backends.kubernetes.store import ClusterStore
+from tfyard.backends.kubernetes.writes import Writer
 
 from .gang_schedulers import groups_of
 from .informers import Handlers, Informers

@@ -7,7 +7,9 @@ from datetime import datetime
 from msgspec import Struct
 
 from tfyard import planner
-from tfyard.backends.kubernetes import Cache, ClusterRunner, ClusterStore, JobKey
+from tfyard.backends.kubernetes.cache import Cache, JobKey
+from tfyard.backends.kubernetes.runner import ClusterRunner
+from tfyard.backends.kubernetes.store import ClusterStore
 from tfyard.backends.kubernetes.views import JobView
 from tfyard.errors import Invalid
 from tfyard.model import Job

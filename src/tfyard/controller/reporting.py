@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Iterable
 
 from tfyard import kube, planner
-from tfyard.backends.kubernetes import EventRecorder
+from tfyard.backends.kubernetes.events import EventRecorder
 from tfyard.model import Action, Decision, Event, Job, Manifest, Status
 from tfyard.model.backoff import Backoff
 

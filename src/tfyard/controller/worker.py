@@ -6,7 +6,8 @@ import time
 from collections.abc import Callable
 
 from tfyard import kube
-from tfyard.backends.kubernetes import Cache, JobKey, NotLeading
+from tfyard.backends.kubernetes.cache import Cache, JobKey
+from tfyard.backends.kubernetes.writes import NotLeading
 
 from . import log_format
 from .metrics import Metrics

@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from tfyard import formats
-from tfyard.backends.kubernetes import OLD_TFJOBS, TFJOBS
+from tfyard.backends.kubernetes.resources import OLD_TFJOBS, TFJOBS
 from tfyard.dev.folder import BoxFolder, State
 from tfyard.dev.processes import family, memory
 from tfyard.errors import Invalid

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from tfyard.backends.kubernetes import TFJOBS, Cache
+from tfyard.backends.kubernetes.cache import Cache
+from tfyard.backends.kubernetes.resources import TFJOBS
 from tfyard.backends.kubernetes.views import Child, JobView, Meta, Owner, PodCondition, PodStatus, PodView
 from tfyard.model.names import REPLICA_INDEX, REPLICA_TYPE
 

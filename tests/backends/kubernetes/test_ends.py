@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from tests.planner.builders import NOW, created, job, workers
-from tfyard.backends.kubernetes import TFJOBS, Cache
+from tfyard.backends.kubernetes.cache import Cache
+from tfyard.backends.kubernetes.resources import TFJOBS
 from tfyard.backends.kubernetes.views import (
     Container,
     ContainerStatus,

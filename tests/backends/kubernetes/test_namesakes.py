@@ -4,8 +4,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tfyard.backends.kubernetes import OLD_TFJOBS, TFJOBS, Cache, JobKey
+from tfyard.backends.kubernetes.cache import Cache, JobKey
 from tfyard.backends.kubernetes.namesakes import holder_of_names, namesakes
+from tfyard.backends.kubernetes.resources import OLD_TFJOBS, TFJOBS
 from tfyard.backends.kubernetes.views import Child, JobView, Meta, Owner
 
 NEW, OLD = JobKey("kubeflow.org", "lab", "mnist"), JobKey("tensorflow.org", "lab", "mnist")

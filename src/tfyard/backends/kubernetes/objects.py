@@ -6,9 +6,11 @@ import time
 from collections import deque
 from collections.abc import Callable
 from datetime import timedelta
+from typing import TypeVar
 
 from tfyard.kube import (
     AlreadyExists,
+    Client,
     Conflict,
     Expired,
     Forbidden,
@@ -31,11 +33,13 @@ from tfyard.model.names import (
     REPLICA_TYPE,
 )
 
-from . import force_deletion, lost_attempts
+from . import lost_attempts
 from .cache import Cache
 from .resources import Resources, child_kind
-from .views import Child, Meta, PodView
+from .views import Child, Meta, NodeView, PodView
 from .writes import UNREAD, Writer
+
+T = TypeVar("T", PodView, NodeView)
 
 IDENTIFYING_LABELS = (OPERATOR_NAME, REPLICA_TYPE, REPLICA_INDEX)
 """The labels by which an object is watched, and a pod counted as its task's."""
@@ -47,6 +51,9 @@ UNEXPLAINED = (Unauthorized, Conflict, Expired, NotFound)
 """Refusals that say nothing about the object itself: they are retried, or a watch will explain them."""
 DEFAULT_GRACE = 30
 """Seconds that a pod has by default to terminate; the watch soon brings the true time."""
+OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
+"""The taint by which an administrator says that a machine is off."""
+PODS, NODES = Kind(PodView), Kind(NodeView)
 
 
 class ObjectWriter:
@@ -55,7 +62,6 @@ class ObjectWriter:
     ) -> None:
         self._writer, self._cache, self._resources = writer, cache, resources
         self._on_refused = on_refused
-        self._pods = Kind(PodView)
         self._created: deque[float] = deque(maxlen=MANY)
 
     def is_creating_many(self) -> bool:
@@ -102,7 +108,7 @@ class ObjectWriter:
     async def _delete_pod(self, job: Job, action: Delete, path: str) -> Obstacle | None:
         await self._release_from_queue(job, action)
         if action.force:
-            obstacle = await force_deletion.obstacle(self._writer.client, job.namespace, action)
+            obstacle = await _force_obstacle(self._writer.client, job.namespace, action)
             if obstacle is not None:
                 return obstacle
         request = requests.delete(path, action.uid, 0 if action.force else None)
@@ -133,7 +139,7 @@ class ObjectWriter:
         resource = self._resources.of_kind(kind).plural
         answer: PodView | Child
         if kind == "Pod":
-            answer = await self._writer.send(verb, resource, request, self._pods.one)
+            answer = await self._writer.send(verb, resource, request, PODS.one)
         else:
             answer = await self._writer.send(verb, resource, request, child_kind(kind).one)
         self._cache.apply_response(kind, answer)
@@ -186,7 +192,7 @@ class ObjectWriter:
     async def _get(self, kind: str, path: str) -> PodView | Child:
         request = requests.get(path)
         if kind == "Pod":
-            return await self._writer.client.send(request, self._pods.one)
+            return await self._writer.client.send(request, PODS.one)
         return await self._writer.client.send(request, child_kind(kind).one)
 
     async def _release_from_queue(self, job: Job, action: Delete) -> None:
@@ -241,3 +247,53 @@ def _reason(problem: Refused) -> str:
     if "exceeded quota" in str(problem):
         return "QuotaExceeded"
     return "Forbidden" if isinstance(problem, Forbidden) else "Refused"  # webhooks refuse with any code
+
+
+async def _force_obstacle(client: Client, namespace: str, action: Delete) -> Obstacle | None:
+    """Why this pod, whose kubelet does not finish its deletion, must not be deleted by force yet; None if it may,
+    or is gone. Deleted by force, it may run on where nobody sees it, and its replacement would then write to the
+    same checkpoints. A node that does not answer is no proof: the network between may be all that is lost."""
+    pod = await _find(client, requests.PODS.path(namespace, action.name), PODS)
+    if pod is None or pod.metadata.uid != action.uid:
+        return None
+    try:
+        reason = await _why_not(client, pod)
+    except Forbidden:
+        node = pod.spec.node_name
+        reason = f"whether it still runs on {node} is not known, because the operator may not get nodes"
+    return (
+        Obstacle("PodTerminating", f"pod {action.name} is still being deleted: {reason}") if reason else None
+    )
+
+
+async def _why_not(client: Client, pod: PodView) -> str:
+    if pod.metadata.finalizers:
+        return f"it has the finalizer {pod.metadata.finalizers[0]}"
+    name = pod.spec.node_name
+    return why_not_by_force(pod, await _find(client, requests.NODES.path(name=name), NODES)) if name else ""
+
+
+def why_not_by_force(pod: PodView, node: NodeView | None) -> str:
+    """Empty: nothing of the pod runs any more. A node that is None is gone."""
+    if node is None or any(taint.key == OUT_OF_SERVICE for taint in node.spec.taints):
+        return ""
+    name = node.metadata.name
+    if not any(each.type == "Ready" and each.status == "True" for each in node.status.conditions):
+        return (
+            f"node {name} is not ready; if the machine is off, delete the Node or taint it {OUT_OF_SERVICE}"
+        )
+    if not _has_ended(pod):
+        return f"node {name} is ready, and has not reported the end of all its containers"
+    return ""
+
+
+def _has_ended(pod: PodView) -> bool:
+    statuses = (*pod.status.container_statuses, *pod.status.init_container_statuses)
+    return bool(pod.status.container_statuses) and all(each.state.terminated for each in statuses)
+
+
+async def _find(client: Client, path: str, kind: Kind[T]) -> T | None:
+    try:
+        return await client.send(requests.get(path), kind.one)
+    except NotFound:
+        return None

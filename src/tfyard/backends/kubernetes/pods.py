@@ -1,13 +1,25 @@
-"""What decisions depend on of a pod: how its program ended, whether it was asked to, and whose fault it was.
+"""What decisions depend on of a pod: how its program ended, whether it was asked to, whose fault it was, and what
+keeps it from running.
 
 A task is its training container: what sidecars do, and what becomes of the pod afterwards, says nothing about it.
 """
 
+import re
 from datetime import datetime, timedelta
 
 from msgspec.structs import replace
 
-from tfyard.model import END_AT_ONCE, ROLES, TENSORFLOW_CONTAINER, Phase, Pod, ProgramEnd, Task
+from tfyard.model import (
+    END_AT_ONCE,
+    ROLES,
+    TENSORFLOW_CONTAINER,
+    Phase,
+    Pod,
+    ProgramEnd,
+    Task,
+    Wait,
+    WaitReason,
+)
 from tfyard.model.names import (
     ATTEMPT,
     PLUGINS_GROUP,
@@ -17,8 +29,7 @@ from tfyard.model.names import (
     VOLCANO_GROUP,
 )
 
-from .views import ContainerStatus, PodCondition, PodStatus, PodView, Terminated
-from .waits import CRASH_LOOP, wait_of
+from .views import ContainerStatus, PodCondition, PodStatus, PodView, Terminated, Waiting
 
 ROLE_LABELS = {role.lower(): role for role in ROLES}
 TERMINAL = ("Succeeded", "Failed")
@@ -41,6 +52,17 @@ REJECTED, OUT_OF = "Pod was rejected: ", "OutOf"
 """How messages and reasons of a kubelet that does not admit a pod begin."""
 NOT_ENDED, NOT_TAKEN = Terminated(), PodCondition()
 OWN_DEADLINE = "DeadlineExceeded"
+CRASH_LOOP = "CrashLoopBackOff"
+BEING_SET_UP = ("", "ContainerCreating", "PodInitializing")
+WAIT_REASONS: dict[str, WaitReason] = {
+    CRASH_LOOP: "CrashLoop",
+    "CreateContainerConfigError": "Config",
+    "RegistryUnavailable": "ImagePull",
+    "SignatureValidationFailed": "ImagePull",
+}
+"""Other reasons are about the image if they say so, else about the start of the container."""
+BACK_OFF = re.compile(r'Back-off pulling image ".*?": \w+: ')
+"""The kubelet alternates between an error and its back-off, which repeats the error: the same to a reader."""
 
 
 def to_pod(view: PodView, before: Pod | None = None) -> Pod | None:
@@ -68,7 +90,7 @@ def to_pod(view: PodView, before: Pod | None = None) -> Pod | None:
         run_started=end.started_at,
         run_ended=end.finished_at,
         running_since=_running_since(trainer) if restarts else None,
-        wait=wait_of(view, trainer),
+        wait=_wait(view, trainer),
         restarts=restarts,
         restart_due=_is_restart_due(view, trainer),
         disrupted=disruption is not None or _is_the_clusters_fault(status),
@@ -233,6 +255,42 @@ def _disruption(status: PodStatus) -> PodCondition | None:
 def _has_started(status: PodStatus) -> bool:
     containers = (*status.container_statuses, *status.init_container_statuses)
     return any(each.has_started for each in containers)
+
+
+# --- what keeps it from running
+
+
+def _wait(view: PodView, trainer: ContainerStatus | None) -> Wait | None:
+    """The scheduler's words are in the pod's conditions, the kubelet's in its containers. A pod that is being set
+    up waits in silence: `setup_events` asks about it if that takes long. As long as the program runs, nobody waits
+    for the other containers."""
+    if view.status.phase in TERMINAL or (trainer and trainer.state.running):
+        return None
+    if not view.spec.node_name:
+        return _wait_for_a_node(view)
+    statuses = (*view.status.init_container_statuses, *view.status.container_statuses)
+    waiting = (each.state.waiting for each in statuses)
+    found = next((each for each in waiting if each and each.reason not in BEING_SET_UP), None)
+    if found is None:
+        return Wait("Mount", since=view.status.start_time) if view.status.start_time else None
+    return _wait_for_the_kubelet(view, trainer, found)
+
+
+def _wait_for_a_node(view: PodView) -> Wait | None:
+    found = (c for c in view.status.conditions if c.type == "PodScheduled" and c.status == "False")
+    condition = next(found, None)
+    if condition is None or condition.reason not in ("Unschedulable", "SchedulingGated"):
+        return None
+    word: WaitReason = "Unschedulable" if condition.reason == "Unschedulable" else "SchedulingGated"
+    is_claim = "persistentvolumeclaim" in condition.message.lower()
+    return Wait("VolumeClaim" if is_claim else word, condition.message, view.metadata.creation_timestamp)
+
+
+def _wait_for_the_kubelet(view: PodView, trainer: ContainerStatus | None, found: Waiting) -> Wait:
+    ended = trainer.last_state.terminated if trainer else None
+    since = (ended.finished_at if ended else None) or view.status.start_time
+    word = WAIT_REASONS.get(found.reason) or ("ImagePull" if "Image" in found.reason else "Start")
+    return Wait(word, BACK_OFF.sub("", found.message) or found.reason, since)
 
 
 # --- the rest

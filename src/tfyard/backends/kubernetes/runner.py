@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
 
 from tfyard import formats
+from tfyard.backends.base import PodRunner
 from tfyard.kube import KubeError, ServerFault
 from tfyard.model import Action, Amend, Create, Delete, DeleteJob, Job, Observed, Obstacle, Outcome, Status
 from tfyard.model.backoff import Backoff
@@ -26,7 +27,7 @@ FAULTS = 3
 """After so many failures of the server in a row, that is reported as an obstacle."""
 
 
-class ClusterRunner:
+class ClusterRunner(PodRunner):
     def __init__(
         self, objects: ObjectWriter, cache: Cache, backoff: Backoff, setup_events: SetupEvents
     ) -> None:

@@ -5,18 +5,16 @@ Events are too many to be watched. Those of a pod that is set up for long are li
 
 import asyncio
 import logging
-from datetime import datetime
+from collections.abc import Iterable
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from tfyard.kube import Client, KubeError
+from tfyard.kube import Client, Kind, KubeError, requests
 from tfyard.model import Job, Pod, Wait, WaitReason
-from tfyard.model.summary import RecordedEvent
+from tfyard.overview.objects import Event
 from tfyard.planner.waiting import looks_due
-
-from .reader import ClusterReader
-from .writes import UNREAD
 
 log = logging.getLogger(__name__)
 
@@ -31,6 +29,8 @@ AT_ONCE = 3
 """Pods of a job whose events are listed in one pass: of those of a large job, a few tell it all."""
 TIMEOUT = 5.0
 """Seconds. Nothing depends on the answer."""
+EVENTS = Kind(Event)
+LONG_AGO = datetime.fromtimestamp(0, UTC)
 
 
 class Look(NamedTuple):
@@ -61,14 +61,16 @@ class SetupEvents:
         self._looks.pop(uid, None)
 
     async def _look(self, job: Job, pod: Pod, now: datetime) -> Look:
-        read = ClusterReader(job.namespace).list_events(pod.name, "Pod")
+        about = requests.selecting(fields={"involvedObject.name": pod.name, "involvedObject.kind": "Pod"})
+        events: list[Event] = []
         try:
             async with asyncio.timeout(TIMEOUT):
-                answer = await self._client.send(read.request, UNREAD)
-            events = read.decode(bytes(answer))
+                answer = await self._client.send(
+                    requests.get(requests.EVENTS.path(job.namespace), about), EVENTS.page
+                )
+            events = answer.items or []
         except (KubeError, TimeoutError) as problem:
             log.info("cannot list the events of pod %s/%s: %s", job.namespace, pod.name, problem)
-            events = []
         return Look(looks_due(pod.wait, now), _last_word(pod.wait, events))
 
 
@@ -76,13 +78,19 @@ def _is_due(pod: Pod, look: Look | None, now: datetime) -> bool:
     return looks_due(pod.wait, now) > (look.number if look else 0)
 
 
-def _last_word(wait: Wait | None, events: list[RecordedEvent]) -> Wait | None:
+def _last_word(wait: Wait | None, events: Iterable[Event]) -> Wait | None:
     """By the newest event: a kubelet that pulls the image has mounted what it could not mount before. Events from
     before the wait are those of an earlier pod of the same name."""
     since = wait.since if wait else None
-    of_pod = [event for event in events if since is None or event.at >= since]
-    word = WORDS.get(of_pod[-1].reason) if of_pod else None
-    return Wait(word, of_pod[-1].message, since) if word else None
+    of_pod = (event for event in events if since is None or _order(event)[0] >= since)
+    newest = max(of_pod, key=_order, default=Event())
+    word = WORDS.get(newest.reason)
+    return Wait(word, newest.message, since) if word else None
+
+
+def _order(event: Event) -> tuple[datetime, int]:
+    """Events of one second are told apart by the order in which they were stored."""
+    return event.at or LONG_AGO, int(event.metadata.resource_version or 0)
 
 
 def _explained(pod: Pod, look: Look | None) -> Pod:

@@ -1,22 +1,47 @@
-"""Where a job's status is kept: in the TFJob itself, by its status subresource."""
+"""Where a job's status is kept: in the TFJob itself, by its status subresource; and when it is written.
+
+A role of a thousand pods that starts changes its counts a thousand times. They are written when they have not
+changed for a while, which is within a second of the last change, or at long intervals if they never stop
+changing; and ever more rarely for a job that goes on changing, so that its writes do not grow with its
+duration. That a job has started or runs is written soon, but late enough for what follows at once to be in the
+same write.
+"""
 
 import time
 from collections.abc import Callable
+from math import inf
+
+from msgspec import Struct
 
 from tfyard import formats
+from tfyard.backends.base import JobStore
 from tfyard.kube import Kind, requests
 from tfyard.model import Decision, Job, Status
 
 from .cache import Cache, JobKey
 from .resources import Resources
-from .status_delay import StatusDelay
 from .views import JobView
 from .writes import Writer
 
 OnReport = Callable[[Job, Status, Decision], None]
 
+QUIET, LONGEST_QUIET = 0.4, 2.0
+"""Seconds without a change after which counts are written: at first, and for a job that was written often."""
+PROMPT_WRITES = 2
+"""So many writes of counts are prompt; each later one waits twice as long as the one before."""
+LONGEST_UNQUIET = 12
+"""Counts that never stop changing are written after so many quiet periods."""
+SOON = 0.4
+"""Seconds until it is written that a job has started or runs."""
+SELDOM = 10.0
+"""Seconds between two writes about a job that does not go well, if nothing else must be written."""
+LONGEST_YIELD, CHECK_AGAIN = 30.0, 1.0
+"""Seconds that such a status waits at most while many pods are being created, and between two checks. A status
+costs the server as much as two pods: written in between, those of the first jobs would keep the pods of the last
+ones waiting."""
 
-class ClusterStore:
+
+class ClusterStore(JobStore):
     def __init__(
         self,
         writer: Writer,
@@ -63,3 +88,60 @@ class ClusterStore:
         request = requests.replace(resource.path(job.namespace, job.name, "status"), body)
         answer = await self._writer.send("update", "tfjobs/status", request, self._kind.one)
         self._cache.apply_job_response(resource, answer)
+
+
+class Waiting(Struct, frozen=True):
+    status: Status
+    since: float
+    """When it first differed from what is written."""
+    due: float
+
+
+class StatusDelay:
+    def __init__(self) -> None:
+        self._waiting: dict[str, Waiting] = {}
+        self._written: dict[str, int] = {}
+        self._explained: dict[str, float] = {}
+
+    def holds(self, uid: str, decision: Decision, now: float, *, is_creating_many: bool = False) -> bool:
+        """Whether this status of a job should wait; if not, it counts as written."""
+        if decision.urgency == "now":
+            self.release(uid)
+            return False
+        waiting = self._waiting.get(uid)
+        if waiting is None or waiting.status != decision.status:
+            waiting = self._waiting[uid] = self._wait(uid, decision, waiting, now)
+        if now < waiting.due:
+            return True
+        if decision.urgency == "soon" and is_creating_many and now < waiting.since + LONGEST_YIELD:
+            self._waiting[uid] = Waiting(waiting.status, waiting.since, now + CHECK_AGAIN)
+            return True
+        if decision.urgency == "at rest":
+            self._written[uid] = self._written.get(uid, 0) + 1
+        if decision.urgency == "seldom":
+            self._explained[uid] = now
+        self.release(uid)
+        return False
+
+    def due_in(self, uid: str, now: float) -> float | None:
+        """Seconds until the status that waits is due; None if none waits."""
+        waiting = self._waiting.get(uid)
+        return None if waiting is None else max(0.0, waiting.due - now)
+
+    def release(self, uid: str) -> None:
+        """No status waits any more: it is written, or no longer true."""
+        self._waiting.pop(uid, None)
+
+    def forget(self, uid: str) -> None:
+        self._waiting.pop(uid, None)
+        self._written.pop(uid, None)
+        self._explained.pop(uid, None)
+
+    def _wait(self, uid: str, decision: Decision, before: Waiting | None, now: float) -> Waiting:
+        since = before.since if before else now
+        if decision.urgency == "soon":
+            return Waiting(decision.status, since, min(now + SOON, before.due if before else inf))
+        if decision.urgency == "seldom":
+            return Waiting(decision.status, since, max(since + SOON, self._explained.get(uid, -inf) + SELDOM))
+        quiet = min(LONGEST_QUIET, QUIET * 2.0 ** max(0, self._written.get(uid, 0) - PROMPT_WRITES))
+        return Waiting(decision.status, since, min(now + quiet, since + LONGEST_UNQUIET * quiet))

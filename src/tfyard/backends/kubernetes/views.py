@@ -210,3 +210,21 @@ class PodView(Struct, frozen=True):
     metadata: Meta
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()
+
+
+class Taint(Struct, frozen=True, gc=False):
+    key: str = ""
+
+
+class NodeSpec(Struct, frozen=True):
+    taints: tuple[Taint, ...] = ()
+
+
+class NodeStatus(Struct, frozen=True):
+    conditions: tuple[PodCondition, ...] = ()
+
+
+class NodeView(Struct, frozen=True):
+    metadata: Meta
+    spec: NodeSpec = NodeSpec()
+    status: NodeStatus = NodeStatus()

@@ -3,6 +3,7 @@
 import uuid
 from collections.abc import Callable, Sequence
 
+from tfyard.backends.base import PodRunner
 from tfyard.backends.local.store import LocalStore
 from tfyard.model import (
     ROLES,
@@ -31,7 +32,7 @@ PREEMPTED = "Preempted"
 _ROLES = {role.lower(): role for role in ROLES}
 
 
-class LocalRunner:
+class LocalRunner(PodRunner):
     """`adapt` turns the planner's pod into the one that runs here."""
 
     def __init__(

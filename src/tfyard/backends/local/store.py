@@ -6,11 +6,12 @@ from typing import Any
 
 import msgspec
 
+from tfyard.backends.base import JobStore
 from tfyard.backends.local.run_directory import RunDirectory
 from tfyard.model import Create, Decision, Delete, Event, Job, Status
 
 
-class LocalStore:
+class LocalStore(JobStore):
     """`memory`: what an earlier run of the job has finished."""
 
     def __init__(

@@ -2,22 +2,19 @@
 
 import pytest
 
-from tfyard.backends.kubernetes.force_deletion import (
-    OUT_OF_SERVICE,
-    NodeSpec,
-    NodeStatus,
-    NodeView,
-    Taint,
-    why_not,
-)
+from tfyard.backends.kubernetes.objects import OUT_OF_SERVICE, why_not_by_force
 from tfyard.backends.kubernetes.views import (
     ContainerStatus,
     Meta,
+    NodeSpec,
+    NodeStatus,
+    NodeView,
     PodCondition,
     PodSpec,
     PodStatus,
     PodView,
     State,
+    Taint,
     Terminated,
 )
 
@@ -36,21 +33,21 @@ def node(ready: str, *taints: str) -> NodeView:
 
 @pytest.mark.parametrize("where", [None, node("Unknown", "some/taint", OUT_OF_SERVICE)])
 def test_a_node_that_is_gone_or_out_of_service_runs_nothing(where: NodeView | None) -> None:
-    assert why_not(pod(GOES_ON), where) == ""
+    assert why_not_by_force(pod(GOES_ON), where) == ""
 
 
 @pytest.mark.parametrize("ready", ["Unknown", "False"])
 def test_what_runs_on_a_node_that_does_not_answer_is_not_known(ready: str) -> None:
-    reason = why_not(pod(ENDED), node(ready, "node.kubernetes.io/unreachable"))
+    reason = why_not_by_force(pod(ENDED), node(ready, "node.kubernetes.io/unreachable"))
     assert reason.startswith("node node-0 is not ready; if the machine is off, ")
 
 
 def test_a_ready_node_is_believed_that_all_containers_have_ended() -> None:
-    assert why_not(pod(ENDED, ENDED, init=(ENDED,)), node("True")) == ""
+    assert why_not_by_force(pod(ENDED, ENDED, init=(ENDED,)), node("True")) == ""
 
 
 @pytest.mark.parametrize(
     "running", [pod(ENDED, GOES_ON), pod(ENDED, init=(GOES_ON,)), pod()], ids=["main", "sidecar", "unknown"]
 )
 def test_a_ready_node_is_waited_for_while_a_container_may_run(running: PodView) -> None:
-    assert "has not reported the end of all its containers" in why_not(running, node("True"))
+    assert "has not reported the end of all its containers" in why_not_by_force(running, node("True"))

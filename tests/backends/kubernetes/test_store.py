@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from tfyard.backends.kubernetes.status_delay import (
+from tfyard.backends.kubernetes.store import (
     CHECK_AGAIN,
     LONGEST_QUIET,
     LONGEST_UNQUIET,
