@@ -17,7 +17,7 @@ from tests.controller.faults import OperatorProcess
 from tests.controller.test_process import lines, port_of
 from tests.test_docs import DOCS, blocks
 from tfyard.backends.kubernetes.resources import CHILDREN, OLD_TFJOBS, TFJOBS
-from tfyard.controller.permissions import PermissionCheck
+from tfyard.controller.health import PermissionCheck
 from tfyard.install import NAME, Settings, objects, permissions
 from tfyard.kube import AlreadyExists, Client, requests
 from tfyard.model import Manifest

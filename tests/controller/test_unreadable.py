@@ -9,7 +9,7 @@ from tests.controller.cluster import bench, tfjob
 from tests.kube.test_decoding import DEEP, nested
 from tfyard.backends.kubernetes.resources import TFJOBS
 from tfyard.backends.kubernetes.views import JobView
-from tfyard.controller.unreadable import read
+from tfyard.controller.reconciler import read
 from tfyard.kube import requests
 from tfyard.testing import ControlPlane, Script, eventually
 

@@ -16,11 +16,10 @@ from tfyard.install.permissions import Permission
 
 from . import crds, gang_schedulers
 from .config import read_config, read_server_script, site
-from .health import Bind, HealthServer, Questions
+from .health import Bind, HealthServer, PermissionCheck, Questions
 from .leader_election import Leadership, new_identity
 from .lease import Candidate
 from .operator import Operator, Settings
-from .permissions import PermissionCheck
 
 log = logging.getLogger(__name__)
 
