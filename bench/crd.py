@@ -28,7 +28,7 @@ from process import Measured
 
 from tfyard import formats
 from tfyard.backends.kubernetes.resources import TFJOBS
-from tfyard.formats.crd import crds
+from tfyard.formats.crd.documents import crds
 from tfyard.kube import Client, Request, requests
 from tfyard.model import Cluster, Condition, Manifest, RoleStatus, Status
 from tfyard.testing import ControlPlane, builders

@@ -11,11 +11,12 @@ from typing import Any
 
 import yaml
 
-from tfyard import __version__, formats, install
-from tfyard.formats.crd import crds
+from tfyard import __version__, formats
+from tfyard.formats.crd.documents import crds
 from tfyard.formats.tfjob.versions import VERSIONS
-from tfyard.install import REPOSITORY, Settings, permissions, roles
+from tfyard.install import manifests, permissions, roles
 from tfyard.install.clouds import CONFIGS
+from tfyard.install.settings import REPOSITORY, Settings
 
 ROOT = Path(__file__).resolve().parents[1]
 CHART = ROOT / "charts" / "tfyard"
@@ -34,7 +35,7 @@ def generated() -> dict[Path, str]:
 
 def manifest() -> str:
     settings = Settings(image=f"{REPOSITORY}:{__version__}")
-    return formats.to_yaml(install.namespace(settings), *install.objects(settings))
+    return formats.to_yaml(manifests.namespace(settings), *manifests.objects(settings))
 
 
 def _definitions() -> dict[Path, str]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tfyard import __version__
-from tfyard.formats.crd import crds
+from tfyard.formats.crd.documents import crds
 from tfyard.formats.tfjob.versions import VERSIONS
 
 FOLDER = Path(__file__).resolve().parents[1] / "schemas"

@@ -2,7 +2,7 @@ import pytest
 import yaml
 
 from tests.cli.running import tfyard
-from tfyard.formats.crd import crds
+from tfyard.formats.crd.documents import crds
 from tfyard.formats.tfjob.versions import VERSIONS
 
 CHOICES = [

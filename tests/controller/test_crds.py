@@ -10,8 +10,8 @@ import pytest
 from tests.controller.cluster import install
 from tfyard.backends.kubernetes.resources import OLD_TFJOBS, TFJOBS
 from tfyard.controller import crds
-from tfyard.formats.crd import crds as definitions
-from tfyard.formats.crd import served_by
+from tfyard.formats.crd.documents import crds as definitions
+from tfyard.formats.crd.documents import served_by
 from tfyard.formats.tfjob.versions import SERVED, VERSIONS
 from tfyard.kube import Client, NotFound, requests
 from tfyard.testing import ControlPlane, builders, eventually

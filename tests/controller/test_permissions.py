@@ -18,7 +18,8 @@ from tests.controller.test_process import lines, port_of
 from tests.test_docs import DOCS, blocks
 from tfyard.backends.kubernetes.resources import CHILDREN, OLD_TFJOBS, TFJOBS
 from tfyard.controller.health import PermissionCheck
-from tfyard.install import NAME, Settings, objects, permissions
+from tfyard.install import manifests, permissions
+from tfyard.install.settings import NAME, Settings
 from tfyard.kube import AlreadyExists, Client, requests
 from tfyard.model import Manifest
 from tfyard.testing import ControlPlane, Script, ScriptedKubelet, builders, eventually
@@ -34,7 +35,7 @@ Triple = tuple[str, str, str]
 
 def installed(home: str, *namespaces: str) -> list[Manifest]:
     """The operator's ServiceAccount and roles; not those of people."""
-    found = objects(Settings(image="i", namespace=home, namespaces=namespaces))
+    found = manifests.objects(Settings(image="i", namespace=home, namespaces=namespaces))
     kinds = ("ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding")
     return [each for each in found if each["kind"] in kinds and each["metadata"]["name"].startswith(NAME)]
 

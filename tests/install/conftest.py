@@ -6,7 +6,7 @@ import pytest
 
 from tests.dev.running_box import TestBox, running
 from tfyard import __version__
-from tfyard.install import REPOSITORY
+from tfyard.install.settings import REPOSITORY
 
 DRIVERS = "lib/nvidia local/nvidia/bin lib/x86_64-linux-gnu/libcuda.so.1"
 SHOW_DRIVERS = f"sh -c 'echo $LD_LIBRARY_PATH; cd /usr; ls -d {DRIVERS}'"

@@ -14,8 +14,9 @@ from tests.controller.test_permissions import asked, granted
 from tests.helm import CHART, Helm, HelmFailed
 from tfyard import __version__
 from tfyard.formats.tfjob.versions import VERSIONS
-from tfyard.install import NAME, REPOSITORY, Settings, objects, permissions, roles
+from tfyard.install import manifests, permissions, roles
 from tfyard.install.permissions import Permission
+from tfyard.install.settings import NAME, REPOSITORY, Settings
 from tfyard.model import Manifest
 
 OF_HELM = (
@@ -81,7 +82,7 @@ def test_lint_finds_nothing(helm: Helm) -> None:
 )
 def test_the_chart_installs_what_tfyard_installs(helm: Helm, options: str, settings: dict[str, Any]) -> None:
     wanted = Settings(**{"image": f"{REPOSITORY}:{__version__}", **settings})
-    plain = json.loads(json.dumps(objects(wanted)))
+    plain = json.loads(json.dumps(manifests.objects(wanted)))
     assert by_name(render(helm, "--set", options)) == by_name(plain)
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.running import ROOT
-from tfyard.install.operator import USER
+from tfyard.install.manifests import USER
 from tfyard.node import linux_namespaces
 
 Instruction = tuple[str, str]

@@ -14,9 +14,9 @@ from tests.cli.running import DATA, ROOT, Result, tfyard
 from tests.dev.running_box import TestBox, until
 from tests.helm import CHART, Helm, HelmFailed
 from tests.install.test_docs import CHART_PAGE, lines
-from tfyard.install import NAME, permissions, roles
+from tfyard.install import permissions, roles
 from tfyard.install.clouds import CONFIGS
-from tfyard.install.settings import CONFIG_NAME
+from tfyard.install.settings import CONFIG_NAME, NAME
 from tfyard.model import Manifest
 from tfyard.remote import trial
 

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from tfyard.formats.crd import crds
+from tfyard.formats.crd.documents import crds
 from tfyard.model.names import JOB_NAME
 from tfyard.overview import doctor
 

@@ -7,7 +7,8 @@ import pytest
 
 from tests.cli.running import ROOT, Result, tfyard
 from tests.install.test_kubeflow import deployment, webhooks
-from tfyard.install import Settings, objects
+from tfyard.install import manifests
+from tfyard.install.settings import Settings
 from tfyard.kube import Resource, requests
 from tfyard.kube.sync import SyncClient
 from tfyard.remote.addresses import DEPLOYMENTS, KINDS, WEBHOOKS, path_of
@@ -40,7 +41,7 @@ def install(plane: ControlPlane, *args: str) -> str:
 
 def versions(client: SyncClient) -> dict[str, str]:
     """Path -> version of everything that is installed; where the server writes status, of the spec alone."""
-    paths = [path_of(manifest) for manifest in objects(Settings(image="tfyard/operator:0.1.0"))]
+    paths = [path_of(manifest) for manifest in manifests.objects(Settings(image="tfyard/operator:0.1.0"))]
     metas = {path: client.send(requests.get(path))["metadata"] for path in paths}
     return {path: meta.get("generation") or meta["resourceVersion"] for path, meta in metas.items()}
 

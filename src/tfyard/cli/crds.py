@@ -4,7 +4,7 @@ import click
 
 from tfyard import formats
 from tfyard.errors import Usage
-from tfyard.formats.crd import crds
+from tfyard.formats.crd.documents import crds
 from tfyard.formats.tfjob.versions import SERVED, VERSIONS
 
 DEFAULT = ",".join(name.removeprefix("kubeflow.org/") for name in SERVED)

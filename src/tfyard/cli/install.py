@@ -7,8 +7,8 @@ import click
 from tfyard import __version__
 from tfyard.cli import cluster
 from tfyard.cli.crds import chosen_versions
-from tfyard.install import REPOSITORY, Settings
 from tfyard.install.clouds import CONFIGS
+from tfyard.install.settings import REPOSITORY, Settings
 
 
 @click.command("install")
@@ -61,9 +61,10 @@ def command(namespace: str, namespaces: str, image: str, **options: Any) -> None
 
 
 def _print(settings: Settings) -> None:
-    from tfyard import formats, install
+    from tfyard import formats
+    from tfyard.install import manifests
 
-    wanted = [install.namespace(settings), *install.objects(settings)]
+    wanted = [manifests.namespace(settings), *manifests.objects(settings)]
     click.echo(formats.to_yaml(*wanted).encode(), nl=False)
 
 

@@ -12,7 +12,8 @@ from typing import Any
 from tfyard import kube
 from tfyard.backends.kubernetes.resources import OLD_TFJOBS, TFJOBS
 from tfyard.errors import TfyardError
-from tfyard.formats import crd
+from tfyard.formats.crd.documents import crds, served_by
+from tfyard.formats.crd.status import missing_memory
 from tfyard.formats.tfjob.versions import SERVED
 from tfyard.kube import requests
 from tfyard.model import Manifest
@@ -68,7 +69,7 @@ async def _install(client: kube.Client) -> list[kube.Resource]:
     """With every version that the cluster serves already: there may be jobs and manifests of it."""
     resources = {f"{resource.plural}.{resource.group}": resource for resource in (TFJOBS, OLD_TFJOBS)}
     served = {*SERVED, *[version for name in resources for version in await _served(client, name)]}
-    definitions = {definition["metadata"]["name"]: definition for definition in crd.crds(served)}
+    definitions = {definition["metadata"]["name"]: definition for definition in crds(served)}
     for name, definition in definitions.items():
         await client.send(requests.apply(requests.CRDS.path(name=name), definition))
         await asyncio.wait_for(_established(client, name), ESTABLISH_TIMEOUT)
@@ -79,7 +80,7 @@ async def _install(client: kube.Client) -> list[kube.Resource]:
 
 async def _served(client: kube.Client, name: str) -> tuple[str, ...]:
     try:
-        return crd.served_by(await client.send(requests.get(requests.CRDS.path(name=name))))
+        return served_by(await client.send(requests.get(requests.CRDS.path(name=name))))
     except kube.NotFound:
         return ()
 
@@ -110,7 +111,7 @@ async def _is_usable(client: kube.Client, resource: kube.Resource) -> bool:
         if await _is_served(client, resource):
             raise CrdNotPublished(f"{name} is served, but its schema is not published yet")
         return False
-    missing = crd.missing_memory(definition)
+    missing = missing_memory(definition)
     if missing:
         raise CrdNotUsable(f"{name} would drop {', '.join(missing)}; run {REMEDY}")
     return True

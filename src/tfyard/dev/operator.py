@@ -3,7 +3,7 @@
 import sys
 
 from tfyard.controller import crds
-from tfyard.formats.crd import crds as definitions
+from tfyard.formats.crd.documents import crds as definitions
 from tfyard.formats.tfjob.versions import VERSIONS
 from tfyard.install import permissions
 from tfyard.install.roles import OPERATOR_RULES, RBAC, rules

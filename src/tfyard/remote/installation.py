@@ -6,13 +6,12 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from tfyard import install
 from tfyard.errors import TfyardError
-from tfyard.formats import crd
+from tfyard.formats.crd import documents as crd
 from tfyard.formats.tfjob.versions import VERSIONS
-from tfyard.install import Settings
+from tfyard.install import manifests
 from tfyard.install.permissions import Permission
-from tfyard.install.settings import LABELS
+from tfyard.install.settings import LABELS, Settings
 from tfyard.kube import KubeError, NotFound, Refused, requests
 from tfyard.kube.access_reviews import is_allowed, review
 from tfyard.kube.sync import SyncClient
@@ -47,7 +46,7 @@ def run(client: SyncClient, settings: Settings, *, replace_kubeflow: bool, dry_r
         raise CannotInstall(reasons)
     if replace_kubeflow and not dry_run:
         takeover.replace_kubeflow(client, say)
-    wanted = [install.namespace(settings), *install.objects(settings)]
+    wanted = [manifests.namespace(settings), *manifests.objects(settings)]
     has_namespace = _exists(client, wanted[0])
     for manifest in wanted:
         if dry_run and not has_namespace and "namespace" in manifest["metadata"]:
@@ -140,7 +139,7 @@ def _reasons(client: SyncClient, settings: Settings) -> Iterator[str]:
 
 def _needed(settings: Settings) -> list[Permission]:
     """To create or change each object."""
-    wanted = [install.namespace(settings), *install.objects(settings)]
+    wanted = [manifests.namespace(settings), *manifests.objects(settings)]
     found = {}
     for manifest in wanted:
         kind, namespace = KINDS[manifest["kind"]], manifest["metadata"].get("namespace", "")
@@ -154,7 +153,7 @@ def _has(client: SyncClient, permission: Permission) -> bool:
 
 def _refused(client: SyncClient, settings: Settings) -> Iterator[str]:
     """By a dry run of roles: nobody may grant what they do not have."""
-    for manifest in install.objects(settings):
+    for manifest in manifests.objects(settings):
         if manifest["kind"] in ("ClusterRole", "Role"):
             try:
                 _apply(client, manifest, dry_run=True)

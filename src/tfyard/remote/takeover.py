@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Iterator
 
-from tfyard.install import NAME, Settings, kubeflow
-from tfyard.install.settings import LABELS
+from tfyard.install import kubeflow
+from tfyard.install.settings import LABELS, NAME, Settings
 from tfyard.kube import Forbidden, NotFound, requests
 from tfyard.kube.sync import SyncClient
 from tfyard.model import Manifest

@@ -3,10 +3,8 @@
 import time
 from collections.abc import Callable
 
-from tfyard import install
 from tfyard.errors import TfyardError
-from tfyard.install import Settings
-from tfyard.install.settings import LABELS
+from tfyard.install.settings import LABELS, NAME, Settings
 from tfyard.kube import NotFound, requests
 from tfyard.kube.sync import SyncClient
 from tfyard.model import Manifest
@@ -51,7 +49,7 @@ def _pods(client: SyncClient, namespace: str) -> list[Manifest]:
 
 def _waits_for(client: SyncClient, settings: Settings) -> str:
     """Empty: it is ready."""
-    deployment = client.send(requests.get(DEPLOYMENTS.path(settings.namespace, install.NAME)))
+    deployment = client.send(requests.get(DEPLOYMENTS.path(settings.namespace, NAME)))
     pods = [each for each in _pods(client, settings.namespace) if "deletionTimestamp" not in each["metadata"]]
     if not _is_rolled_out(deployment):
         return _why_not_available(pods) or "its pods to be ready"

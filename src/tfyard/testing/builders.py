@@ -4,7 +4,7 @@ import secrets
 from functools import partial
 from typing import Any
 
-from tfyard.formats.crd import crds
+from tfyard.formats.crd.documents import crds
 from tfyard.formats.tfjob.versions import VERSIONS
 from tfyard.kube import AlreadyExists, Client, Resource, requests
 from tfyard.testing.waiting import eventually

@@ -11,7 +11,8 @@ from msgspec import inspect as mi
 
 from tests.formats.test_validation import container, old, replica, tfjob
 from tfyard import formats
-from tfyard.formats.crd import crds, missing_memory, served_by
+from tfyard.formats.crd.documents import crds, served_by
+from tfyard.formats.crd.status import missing_memory
 from tfyard.formats.pods.fields import fields as pod_fields
 from tfyard.formats.tfjob import v1alpha1
 from tfyard.formats.tfjob.fields import TFJobSpec

@@ -23,7 +23,8 @@ from tests.formats.serving import (
 from tests.formats.test_validation import container, old, replica, tfjob
 from tfyard import formats
 from tfyard.controlplane.process import ProcessFailed
-from tfyard.formats import crd
+from tfyard.formats.crd.documents import crds
+from tfyard.formats.crd.status import missing_memory
 from tfyard.formats.tfjob.versions import VERSIONS
 from tfyard.kube import Patch, Request, Resource, requests
 from tfyard.model import Manifest, RoleStatus, Status
@@ -167,10 +168,10 @@ async def test_v1alpha1s_list_of_statuses_stays_until_we_write_our_own(
 
 async def test_what_is_served_is_what_missing_memory_judges(control_plane: ControlPlane) -> None:
     async with control_plane.client() as client:
-        for definition in crd.crds(VERSIONS):
+        for definition in crds(VERSIONS):
             path = requests.CRDS.path(name=definition["metadata"]["name"])
             served = await client.send(requests.get(path))
-            assert crd.missing_memory(served) == []
+            assert missing_memory(served) == []
             conditions = {c["type"]: c["status"] for c in served["status"]["conditions"]}
             assert conditions == {"NamesAccepted": "True", "Established": "True"}
 

@@ -5,7 +5,7 @@ import pytest
 from tests.formats.serving import ALPHA1, EVERYTHING, LIST_STATUS, lost
 from tests.formats.test_validation import container, replica, tfjob
 from tfyard import formats, kube
-from tfyard.formats import crd
+from tfyard.formats.crd.documents import crds
 from tfyard.formats.tfjob.versions import VERSIONS
 from tfyard.kube import Client, Resource, requests
 from tfyard.model import Manifest
@@ -37,7 +37,7 @@ def minimal() -> Manifest:
 
 
 def ours() -> Manifest:
-    kubeflow, _ = crd.crds(VERSIONS)
+    kubeflow, _ = crds(VERSIONS)
     spec = {**kubeflow["spec"], "group": OLD_GROUP}
     return {**kubeflow, "metadata": {"name": f"tfjobs.{OLD_GROUP}"}, "spec": spec}
 

@@ -3,11 +3,11 @@
 import pytest
 import yaml
 
-from tfyard import install
 from tfyard.formats.controllerconfig import load
-from tfyard.install import Settings, roles
+from tfyard.install import manifests, roles
 from tfyard.install.clouds import CONFIGS
 from tfyard.install.permissions import Permission
+from tfyard.install.settings import LABELS, Settings
 from tfyard.model import Manifest
 
 SETTINGS = Settings(image="tfyard/operator:1")
@@ -15,7 +15,7 @@ SETTINGS = Settings(image="tfyard/operator:1")
 
 def objects(**chosen: object) -> dict[str, Manifest]:
     """By kind and name."""
-    found = install.objects(Settings(image="tfyard/operator:1", **chosen))  # type: ignore[arg-type]
+    found = manifests.objects(Settings(image="tfyard/operator:1", **chosen))  # type: ignore[arg-type]
     return {f"{each['kind']}/{each['metadata']['name']}": each for each in found}
 
 
@@ -55,7 +55,7 @@ def test_for_a_few_namespaces_nothing_of_the_operator_is_cluster_wide() -> None:
     ]
     assert "--namespaces=a,b" in container(namespaces=("a", "b"))["args"]
     bound = [
-        each for each in install.objects(Settings(image="i", namespaces=("a", "b"))) if "subjects" in each
+        each for each in manifests.objects(Settings(image="i", namespaces=("a", "b"))) if "subjects" in each
     ]
     assert {each["metadata"]["namespace"] for each in bound} == {"a", "b", "tfyard"}
     assert {each["subjects"][0]["namespace"] for each in bound} == {"tfyard"}
@@ -98,5 +98,5 @@ def test_two_replicas_have_a_disruption_budget_and_are_spread() -> None:
 
 
 def test_everything_but_the_definitions_can_be_found_by_its_labels() -> None:
-    labelled = [each for each in install.objects(SETTINGS) if each["kind"] != "CustomResourceDefinition"]
-    assert all(install.settings.LABELS.items() <= each["metadata"]["labels"].items() for each in labelled)
+    labelled = [each for each in manifests.objects(SETTINGS) if each["kind"] != "CustomResourceDefinition"]
+    assert all(LABELS.items() <= each["metadata"]["labels"].items() for each in labelled)

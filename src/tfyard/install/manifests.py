@@ -1,10 +1,12 @@
-"""The operator's own objects: Deployment, ServiceAccount, config, Service for its metrics, disruption budget."""
+"""Everything that is installed: the CRDs, the roles, and the operator's own objects."""
 
 import hashlib
 from typing import Any, Final
 
+from tfyard.formats.crd.documents import crds
 from tfyard.model import Manifest
 
+from . import roles
 from .clouds import CONFIGS
 from .settings import CONFIG_KEY, CONFIG_NAME, LABELS, NAME, Settings
 
@@ -20,7 +22,29 @@ RESOURCES: Final = {
 }
 
 
-def service_account(settings: Settings) -> Manifest:
+def objects(settings: Settings) -> list[Manifest]:
+    """In the order in which they must be applied, without the namespace: whoever installs decides whether it is
+    created."""
+    return [
+        *crds(settings.versions),
+        _service_account(settings),
+        *roles.operator_roles(settings),
+        *roles.people_roles(),
+        *([_config(settings)] if settings.cloud else []),
+        _metrics_service(settings),
+        *([_disruption_budget(settings)] if settings.replicas > 1 else []),
+        _deployment(settings),
+    ]
+
+
+def namespace(settings: Settings) -> Manifest:
+    """Its pods pass the strictest of Kubernetes' own checks, so the namespace asks for it."""
+    labels = {"pod-security.kubernetes.io/enforce": "restricted"}
+    metadata = {"name": settings.namespace, "labels": labels}
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
+
+
+def _service_account(settings: Settings) -> Manifest:
     return {
         "apiVersion": "v1",
         "kind": "ServiceAccount",
@@ -29,7 +53,7 @@ def service_account(settings: Settings) -> Manifest:
     }
 
 
-def config(settings: Settings) -> Manifest:
+def _config(settings: Settings) -> Manifest:
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
@@ -38,7 +62,7 @@ def config(settings: Settings) -> Manifest:
     }
 
 
-def metrics_service(settings: Settings) -> Manifest:
+def _metrics_service(settings: Settings) -> Manifest:
     port = {"name": "metrics", "port": PORT, "targetPort": "metrics"}
     return {
         "apiVersion": "v1",
@@ -48,7 +72,7 @@ def metrics_service(settings: Settings) -> Manifest:
     }
 
 
-def disruption_budget(settings: Settings) -> Manifest:
+def _disruption_budget(settings: Settings) -> Manifest:
     return {
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",
@@ -57,7 +81,7 @@ def disruption_budget(settings: Settings) -> Manifest:
     }
 
 
-def deployment(settings: Settings) -> Manifest:
+def _deployment(settings: Settings) -> Manifest:
     spec = {
         "replicas": settings.replicas,
         "selector": {"matchLabels": LABELS},
