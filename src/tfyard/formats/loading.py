@@ -121,9 +121,9 @@ def _reader(version: str, data: Manifest) -> _Reader:
         from .tfjob import v1alpha1
 
         return v1alpha1
-    from .tfjob import load
+    from .tfjob import conversion
 
-    return load
+    return conversion
 
 
 def _has_list(version: str, data: Manifest) -> bool:

@@ -1,4 +1,4 @@
-"""A TFJob with a map of roles, of any version from v1alpha2 on, -> Job."""
+"""A TFJob with a map of roles <-> Job: every version from v1alpha2 on is read, v1 is the one that we write."""
 
 from typing import Any, get_args
 
@@ -10,7 +10,10 @@ from tfyard.model import ROLES, Dialect, Job, Manifest, Role, RunPolicy, Schedul
 from tfyard.model import names as label
 
 from .fields import ReplicaSpec, RunPolicySpec, SchedulingSpec, TFJobSpec, canonical, in_order
-from .versions import VERSIONS, Defaults
+from .versions import V1, VERSIONS, Defaults
+
+WRITTEN = VERSIONS[V1]
+"""What need not be written, because it is the default of the version that we write."""
 
 
 def load(document: Manifest, notes: Notes) -> Job | None:
@@ -46,6 +49,27 @@ def where(spec: Manifest) -> limits.Where:
     gang: Path = ("schedulingPolicy", "minAvailable")
     gang = ("spec", *gang) if "schedulingPolicy" in spec else ("spec", "runPolicy", *gang)
     return limits.Where(("metadata", "name"), path, roles, "replicas", gang)
+
+
+def dump(job: Job) -> tuple[Manifest, list[str]]:
+    """The TFJob object, and what could not be carried into it."""
+    head = _given(
+        name=job.name,
+        namespace=job.namespace if job.namespace != "default" else None,
+        labels=job.labels,
+        annotations={**job.annotations, **_annotations(job)},
+    )
+    spec = _given(
+        runPolicy=_run_policy_fields(job),
+        successPolicy=job.success,
+        enableDynamicWorker=job.dynamic_workers,
+        tfReplicaSpecs={role.name: _replica_spec(role) for role in job.roles},
+    )
+    document = {"apiVersion": V1, "kind": "TFJob", "metadata": head, "spec": spec}
+    return document, _lost(job)
+
+
+# --- reading
 
 
 def _roles(spec: TFJobSpec, raw: Manifest, notes: Notes) -> tuple[Role, ...]:
@@ -144,3 +168,79 @@ def _choice(meta: metadata.Metadata, name: str, words: tuple[str, ...], notes: N
 def _limited(seconds: int | None) -> int | None:
     """A deadline may be any 64-bit number; beyond this limit it has no effect."""
     return None if seconds is None else min(seconds, durations.LONGEST)
+
+
+# --- writing
+
+
+def _annotations(job: Job) -> dict[str, str]:
+    """Annotations for what v1 has no field for."""
+    grace = job.run_policy.evaluator_grace
+    found = {
+        label.DIALECT: job.dialect if job.dialect != WRITTEN.dialect else None,
+        label.SERVICES: job.services,
+        label.EVALUATOR_GRACE: durations.write(grace) if grace else None,
+    }
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _run_policy_fields(job: Job) -> Manifest:
+    policy = job.run_policy
+    numbers = {
+        "ttlSecondsAfterFinished": policy.ttl,
+        "activeDeadlineSeconds": policy.deadline,
+        "backoffLimit": policy.backoff_limit,
+    }
+    return {
+        **_given(cleanPodPolicy=policy.clean if policy.clean != WRITTEN.clean else None),
+        **{name: number for name, number in numbers.items() if number is not None},
+        **_given(
+            suspend=policy.suspend,
+            managedBy=policy.managed_by,
+        ),
+        **({"schedulingPolicy": _scheduling_fields(policy.scheduling)} if policy.scheduling else {}),
+    }
+
+
+def _scheduling_fields(policy: SchedulingPolicy) -> Manifest:
+    found = {
+        "minAvailable": policy.min_available,
+        "queue": policy.queue or None,
+        "minResources": policy.min_resources,
+        "priorityClass": policy.priority_class or None,
+        "scheduleTimeoutSeconds": policy.timeout,
+    }
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _replica_spec(role: Role) -> Manifest:
+    template = templates.with_port(role.template, role.port)
+    return {"replicas": role.replicas, "restartPolicy": role.restart, "template": template}
+
+
+def _lost(job: Job) -> list[str]:
+    lost = []
+    if job.has_harmless_failures:
+        lost.append("a failed worker fails the job in v1; in v1alpha1 only the chief did")
+    if job.chief is not None:
+        lost.append(
+            f"terminationPolicy: the job ended with {job.chief.name}; in v1 it ends with Chief or Master,"
+            " else with worker 0"
+        )
+    if job.tensorboard is not None:
+        lost.append(
+            f"tensorboard ({job.tensorboard.log_dir}): `tfyard render` writes it as a manifest of its own"
+        )
+    if job.code is not None:
+        lost.append(f"code ({job.code.source}): `tfyard render` ships it with the job")
+    if job.tf1:
+        lost.append("tf1: `tfyard render` ships the module that it needs with the job")
+    lost += [
+        f"{o['kind']} {o['metadata']['name']}: `tfyard render` writes it as a manifest of its own"
+        for o in job.objects
+    ]
+    return lost
+
+
+def _given(**fields: Any) -> Manifest:
+    return {name: value for name, value in fields.items() if value}
