@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tfyard.planner import Accelerator, Site
-from tfyard.planner.accelerators import with_drivers
+from tfyard.planner.pods import with_drivers
 from tfyard.planner.site import DriverEnv, DriverMount
 
 from .builders import job, look, manifests, role

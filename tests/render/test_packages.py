@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tfyard.model import Code, Manifest
-from tfyard.render import packages
+from tfyard.render.code import layer_on_claim, with_requirements
 
 from .calling import named, tfyard
 
@@ -101,13 +101,13 @@ def test_a_file_of_requirements_that_stays_at_home_is_an_error(tmp_path: Path) -
 def test_a_layer_on_a_claim_is_known_by_the_image_and_the_text() -> None:
     volume = {"name": "tfyard-code", "persistentVolumeClaim": {"claimName": "c"}}
     layers = {
-        packages.on_claim(volume, text, template(image=image))[1]
+        layer_on_claim(volume, text, template(image=image))[1]
         for text, image in ((b"a", "x"), (b"a", "y"), (b"b", "x"), (b"a", "x"))
     }
     assert len(layers) == 3
     code = Code(kind="folder", source=".", requirements="r.txt")
-    made = packages.add(
-        template(), code, {"name": "tfyard-code"}, packages.on_claim(volume, b"a", template())
+    made = with_requirements(
+        template(), code, {"name": "tfyard-code"}, layer_on_claim(volume, b"a", template())
     )
     (mount,) = made["spec"]["containers"][0]["volumeMounts"]
     assert mount == {

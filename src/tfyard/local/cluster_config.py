@@ -23,9 +23,8 @@ from tfyard.render.resource_config.fields import (
     JupyterProperties,
     NfsServerProperties,
 )
-from tfyard.render.resource_config.job import hosts, job
 from tfyard.render.resource_config.load import Loaded, TemplateResource, load, own_templates
-from tfyard.render.resource_config.objects import config_map
+from tfyard.render.resource_config.objects import config_map, local_hosts, local_job
 
 
 class ClusterConfig(Struct, frozen=True, kw_only=True):
@@ -37,7 +36,7 @@ class ClusterConfig(Struct, frozen=True, kw_only=True):
 
     def completed(self, prepared: Prepared) -> Prepared:
         """With what depends on the ports: the addresses of all tasks, and the notebook that has them, too."""
-        addresses = hosts(self.cluster, prepared.site.ports)
+        addresses = local_hosts(self.cluster, prepared.site.ports)
         objects = collect([config_map(self.cluster, addresses)])
         prepared = replace(prepared, objects=objects, ignored=(*prepared.ignored, *self.ignored))
         if not prepared.settings.notebook:
@@ -69,7 +68,7 @@ def read(document: formats.Document, asked: Settings) -> ClusterConfig:
     stem = "cluster" if asked.target == "-" else Path(asked.target).stem
     jupyters = [one for one in resources if isinstance(one, JupyterProperties)]
     return ClusterConfig(
-        job=job(cluster, asked.name or as_name(stem, "cluster")),
+        job=local_job(cluster, asked.name or as_name(stem, "cluster")),
         cluster=cluster,
         jupyter=next(iter(jupyters), cluster.jupyter_config),
         ignored=tuple(_ignored(resources)),

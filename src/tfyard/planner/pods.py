@@ -4,7 +4,7 @@ What a role's pods share is built once; each pod then costs a handful of small d
 between pods and with the template, so nothing here changes data in place.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from tfyard.model import TENSORFLOW_CONTAINER, Job, Manifest, Role, Task, tensorflow_container
 from tfyard.model.names import (
@@ -18,14 +18,15 @@ from tfyard.model.names import (
     pod_prefix,
 )
 
-from . import accelerators
 from .gang import Membership
 from .leaders import masters
-from .site import Site
+from .site import Accelerator, DriverMount, Site
 from .tf_config import CLASSIC_VARIABLES, TF_CONFIG, Roster, has_tf_config
 
 PodBuilder = Callable[[int, int], Manifest]
 """(index, attempt) -> manifest."""
+OLD_GPU = "alpha.kubernetes.io/nvidia-gpu"
+GPU = "nvidia.com/gpu"
 
 
 def builder(
@@ -99,7 +100,7 @@ def _app_labels(job: Job, role: Role) -> dict[str, str]:
 
 
 def _spec_builder(job: Job, role: Role, roster: Roster, site: Site) -> Callable[[int], Manifest]:
-    spec = accelerators.with_drivers(role.template.get("spec") or {}, site.accelerators)
+    spec = with_drivers(role.template.get("spec") or {}, site.accelerators)
     containers = [with_failure_message(container) for container in spec.get("containers") or ()]
     position = next((i for i, c in enumerate(containers) if c.get("name") == TENSORFLOW_CONTAINER), 0)
     base = {**spec, "containers": containers, "restartPolicy": _restart_policy(job, role, site)}
@@ -211,3 +212,58 @@ def _service_port(entry: Manifest) -> Manifest:
     is_tcp = protocol == "TCP"
     name = entry.get("name") or (f"port-{number}" if is_tcp else f"port-{number}-{protocol.lower()}")
     return {"name": name, "port": number, **({} if is_tcp else {"protocol": protocol})}
+
+
+# --- driver mounts for containers that request a device
+
+
+def with_drivers(spec: Manifest, accelerators: Mapping[str, Accelerator]) -> Manifest:
+    """The pod spec plus what its `tensorflow` container needs; what the user wrote is kept and not repeated.
+
+    Old clusters had no device plugin: each pod mounted the node's driver itself. The operator's config says what
+    to mount for which resource, so that jobs need not."""
+    containers = spec.get("containers", [])
+    position = next((i for i, c in enumerate(containers) if c.get("name") == TENSORFLOW_CONTAINER), None)
+    if position is None or not accelerators:
+        return spec
+    for accelerator in _requested(containers[position], accelerators):
+        spec = _with_accelerator(spec, position, accelerator)
+    return spec
+
+
+def _requested(container: Manifest, accelerators: Mapping[str, Accelerator]) -> Iterable[Accelerator]:
+    resources = container.get("resources") or {}
+    requested = {_modern(name) for part in ("limits", "requests") for name in resources.get(part) or {}}
+    return [config for name, config in accelerators.items() if _modern(name) in requested]
+
+
+def _modern(resource: str) -> str:
+    """Configs of 2017 use the GPU's old name; jobs get today's name when they are loaded."""
+    return GPU if resource == OLD_GPU else resource
+
+
+def _with_accelerator(spec: Manifest, position: int, accelerator: Accelerator) -> Manifest:
+    container = spec["containers"][position]
+    volumes, mounts = list(spec.get("volumes") or ()), list(container.get("volumeMounts") or ())
+    for driver in accelerator.volumes:
+        if all(mount.get("mountPath") != driver.mount_path for mount in mounts):
+            mounts.append({"name": _ensure_volume(volumes, driver), "mountPath": driver.mount_path})
+    env = list(container.get("env") or ())
+    known = {entry.get("name") for entry in env}
+    env += [{"name": e.name, "value": e.value} for e in accelerator.env_vars if e.name not in known]
+    equipped = {**container, "volumeMounts": mounts, "env": env}
+    containers = [equipped if i == position else c for i, c in enumerate(spec["containers"])]
+    return {**spec, "containers": containers, "volumes": volumes}
+
+
+def _ensure_volume(volumes: list[Manifest], driver: DriverMount) -> str:
+    """The name of a volume for this driver: an equal one is shared; another one of the same name is kept."""
+    wanted = {"path": driver.host_path}
+    taken = {volume.get("name"): volume for volume in volumes}
+    name = driver.name
+    while name in taken:
+        if taken[name].get("hostPath") == wanted:
+            return name
+        name += "-driver"
+    volumes.append({"name": name, "hostPath": wanted})
+    return name

@@ -1,19 +1,24 @@
-"""How the job's code gets into the pods, if it is not in the image.
+"""How the job's code, and the packages that it requires, get into the pods, if they are not in the image.
 
 A folder of a few text files becomes a ConfigMap that is mounted as it is, so that `kubectl edit` shows the
 program. Anything else is packed, and unpacked by an init container with the image's own Python.
+
+`requirements` are packages that pip installs before the training, into a layer that PYTHONPATH names. On a claim
+the layer is kept for all tasks and jobs with the same image and the same file; without a claim, each pod has its
+own.
 """
 
 import base64
+import hashlib
 import re
 from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
 from tfyard.errors import Invalid
-from tfyard.model import Code, Job, Manifest, Problem
+from tfyard.model import Code, Job, Manifest, Problem, tensorflow_container
 
-from . import archive, packages, podspec, scripts
+from . import archive, podspec, scripts, tf1
 from .objects import RenderedObject
 from .options import CodeFile, RenderOptions
 
@@ -27,6 +32,12 @@ ON_CLAIM = "tfyard-code"
 """The folder of a claim that has a folder for each code, named by its hash."""
 _SOURCE_AT = "/tfyard-code"
 _FETCH = "fetch.py"
+_PACKAGES, _PACKAGES_AT = "tfyard-packages", "/tfyard-packages"
+PACKAGES_ON_CLAIM = "tfyard-code/packages"
+"""The folder of a claim that has a folder for each layer of packages."""
+_INSTALL = "requirements.py"
+_OTHER_PACKAGES = "TFYARD_OTHER_PACKAGES"
+"""Keeps what the job itself sets as PYTHONPATH."""
 _KEY = re.compile(r"[-._a-zA-Z0-9]{1,253}")
 
 
@@ -57,7 +68,7 @@ def with_packages(job: Job, code: Code, change: podspec.Change) -> Job:
 
     def both(template: Manifest) -> Manifest:
         if code.requirements:
-            template = packages.add(template, code, mount, packages.in_pod())
+            template = with_requirements(template, code, mount, layer_in_pod())
         return change(template)
 
     return each_template(job, both)
@@ -106,7 +117,7 @@ def on_claim(job: Job, code: Code, place: tuple[str, str], requirements: bytes) 
         template = podspec.add_volume(template, volume, mount)
         if not code.requirements:
             return template
-        return packages.add(template, code, mount, packages.on_claim(volume, requirements, template))
+        return with_requirements(template, code, mount, layer_on_claim(volume, requirements, template))
 
     return each_template(job, change)
 
@@ -200,3 +211,38 @@ def _cloned(template: Manifest, code: Code, image: str) -> Manifest:
 def _with_directory(template: Manifest, code: Code) -> Manifest:
     volume = {"name": VOLUME, "emptyDir": {}}
     return podspec.add_volume(template, volume, {"name": VOLUME, "mountPath": code.at})
+
+
+# --- requirements
+
+
+def with_requirements(
+    template: Manifest, code: Code, code_mount: Manifest, layer: tuple[Manifest, str]
+) -> Manifest:
+    """Whose init container is the first: what brings the code must be put before it. `layer`: the volume, and the
+    name of the folder in it."""
+    volume, name = layer
+    sub_path = {"subPath": PACKAGES_ON_CLAIM} if "persistentVolumeClaim" in volume else {}
+    mount: Manifest = {"name": volume["name"], "mountPath": _PACKAGES_AT, **sub_path}
+    script = scripts.read(_INSTALL)
+    command = podspec.python("-c", script, f"{code.at}/{code.requirements}", _PACKAGES_AT, name)
+    step = podspec.init_container(_PACKAGES, template, command, [code_mount, mount])
+    step["workingDir"] = code.at  # paths in the file, such as ./package.whl, begin there
+    step["terminationMessagePolicy"] = "FallbackToLogsOnError"  # pip's last words are why the task failed
+    if all(each["name"] != volume["name"] for each in template["spec"].get("volumes") or []):
+        template = {**template, "spec": podspec.append(template["spec"], "volumes", [volume])}
+    template = podspec.change_container(
+        template, lambda c: podspec.append(c, "volumeMounts", [{**mount, "readOnly": True}])
+    )
+    template = podspec.add_init_container(template, step, first=True)
+    return tf1.with_folder(template, f"{_PACKAGES_AT}/{name}", keep=_OTHER_PACKAGES)
+
+
+def layer_in_pod() -> tuple[Manifest, str]:
+    return {"name": _PACKAGES, "emptyDir": {}}, "layer"
+
+
+def layer_on_claim(volume: Manifest, requirements: bytes, template: Manifest) -> tuple[Manifest, str]:
+    """The volume of the code, and the layer's name: it changes with the file and the image."""
+    image = str(tensorflow_container(template).get("image") or "")
+    return volume, hashlib.sha256(image.encode() + b"\0" + requirements).hexdigest()[:16]

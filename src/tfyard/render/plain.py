@@ -5,25 +5,46 @@ too, when the job's leader succeeds. Roles that differ become a Job each, and th
 others. `unsupported` says what Kubernetes' Jobs cannot do.
 """
 
+import json
 from collections.abc import Callable
+from typing import Any
 
 from msgspec.structs import replace
 
 from tfyard.errors import Invalid
-from tfyard.model import EVALUATOR, PS, Job, Problem, Role, ServiceMode, Task, tensorflow_container
+from tfyard.model import (
+    EVALUATOR,
+    PS,
+    TENSORFLOW_CONTAINER,
+    Job,
+    Manifest,
+    Problem,
+    Role,
+    ServiceMode,
+    Task,
+    tensorflow_container,
+)
 from tfyard.model.expansion import references
 from tfyard.model.names import REPLICA_TYPE
+from tfyard.planner import exit_codes
 from tfyard.planner.indexes import compress
 from tfyard.planner.job_setup import Setup, addresses
 from tfyard.planner.leaders import leaders, leading_role
-from tfyard.planner.pods import env_names, program_text
+from tfyard.planner.pods import env_names, program_text, with_failure_message, with_port
 from tfyard.planner.tf_config import Roster, has_tf_config, tf_config
 
 from . import cluster, code, podspec, prerequisites, scripts, tf1
-from .indexed_job import indexed_job, last_step_permissions, pod_template, with_last_step
 from .objects import Path, RenderedObject
 from .options import RenderOptions
 
+LAST_STEP = "TFYARD_END"
+UNLIMITED = 2**31 - 1
+"""The default of Kubernetes would fail the Job after six restarts."""
+_DISRUPTED: Manifest = {
+    "action": "Ignore",
+    "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}],
+}
+"""The eviction of a pod is not a failure of its program, as with the operator."""
 JOB_LABEL = "batch.kubernetes.io/job-name"
 Host = Callable[[Task], str]
 
@@ -95,7 +116,9 @@ def _one_job(job: Job, options: RenderOptions) -> list[RenderedObject]:
     counts = [f"{roster.type_of(role.name)}:{role.replicas}" for role in job.roles]
     command = ["/bin/sh", f"{cluster.SCRIPTS_AT}/task.sh", *counts, "--", *podspec.command_of(role)]
     template = podspec.change_container(template, lambda c: podspec.with_command(c, command))
-    template = pod_template(job, role, cluster.with_waiting(template, roster.config_map), cluster.labels(job))
+    template = _pod_template(
+        job, role, cluster.with_waiting(template, roster.config_map), cluster.labels(job)
+    )
     success = compress(number[task] for task in _deciding(job))
     comments: dict[Path, str] = {
         ("spec", "completions"): f"Pods by index: {_ranges(job)}.",
@@ -105,7 +128,7 @@ def _one_job(job: Job, options: RenderOptions) -> list[RenderedObject]:
     return [
         cluster.config_map(job, roster, {"wait.sh": scripts.read("wait.sh"), "task.sh": _task_script()}),
         *_services(job, {task: (job.name, i) for task, i in number.items()}),
-        RenderedObject(indexed_job(job, role, job.name, template, (job.size, success)), comment, comments),
+        RenderedObject(_indexed_job(job, role, job.name, template, (job.size, success)), comment, comments),
     ]
 
 
@@ -140,7 +163,7 @@ def _job_per_role(job: Job, options: RenderOptions) -> list[RenderedObject]:
         objects += [cluster.config_map(job, roster, texts), *_services(job, _pods(job))]
     if leader is not None and others:
         _require_command(leader)
-        objects += last_step_permissions(job, leader, others)
+        objects += _last_step_permissions(job, leader, others)
     return [*objects, *(_role_job(job, role, roster, others if role == leader else []) for role in job.roles)]
 
 
@@ -163,15 +186,15 @@ def _require_command(role: Role) -> None:
 def _role_job(job: Job, role: Role, roster: Roster | None, others: list[str]) -> RenderedObject:
     template = role.template
     if others:
-        template = with_last_step(template, job, role, others)
+        template = _with_last_step(template, job, role, others)
     if roster is not None:
         template = cluster.with_variables(template, cluster.variables(role, roster))
         template = cluster.with_waiting(template, roster.config_map)
     labels = {**cluster.labels(job), REPLICA_TYPE: role.name.lower()}
-    template = pod_template(job, role, template, labels)
+    template = _pod_template(job, role, template, labels)
     deciding = [task.index for task in _deciding(job) if task.role == role.name]
     success = compress(deciding) if len(deciding) < role.replicas else ""  # all: what a Job waits for anyway
-    manifest = indexed_job(job, role, _job_name(job, role), template, (role.replicas, success))
+    manifest = _indexed_job(job, role, _job_name(job, role), template, (role.replicas, success))
     return RenderedObject(manifest, f"The role `{role.name.lower()}`: {role.replicas} pods, numbered from 0.")
 
 
@@ -207,3 +230,112 @@ def _roster(job: Job, options: RenderOptions, host: Host | None) -> Roster:
         end = f".{job.name}.{job.namespace}.svc{domain}"
         hosts = {role.name: [f"{host(t)}{end}:{role.port}" for t in role.tasks()] for role in job.roles}
     return Roster(hosts=hosts, dialect=job.dialect, config_map=cluster.config_map_name(job))
+
+
+# --- one Indexed Job
+
+
+def _indexed_job(owner: Job, role: Role, name: str, template: Manifest, counts: tuple[int, str]) -> Manifest:
+    """`counts`: how many pods, and the indexes whose success is the Job's (empty: all)."""
+    size, succeeded = counts
+    policy = owner.run_policy
+    spec: dict[str, Any] = {
+        "completionMode": "Indexed",
+        "completions": size,
+        "parallelism": size,
+        **_limits(owner, role),
+        **({"successPolicy": {"rules": [{"succeededIndexes": succeeded}]}} if succeeded else {}),
+        **({"activeDeadlineSeconds": policy.deadline} if policy.deadline is not None else {}),
+        **({"ttlSecondsAfterFinished": policy.ttl} if policy.ttl is not None else {}),
+        **({"suspend": True} if policy.suspend else {}),
+        "template": template,
+    }
+    labels = {**owner.labels, **cluster.labels(owner)}
+    metadata = {"name": name, "namespace": owner.namespace, "labels": labels}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec}
+
+
+def _limits(owner: Job, role: Role) -> Manifest:
+    retries = owner.run_policy.backoff_limit
+    if role.restart == "Never" or (retries == 0 and role.restart != "ExitCode"):
+        return {"backoffLimit": 0, "podFailurePolicy": {"rules": [_DISRUPTED]}}
+    limit = {"backoffLimit": UNLIMITED if retries is None else retries}
+    if role.restart != "ExitCode":
+        return limit
+    permanent = {
+        "action": "FailJob",
+        "onExitCodes": {
+            "containerName": TENSORFLOW_CONTAINER,
+            "operator": "In",
+            "values": exit_codes.permanent(role.restart),
+        },
+    }
+    return {**limit, "podFailurePolicy": {"rules": [_DISRUPTED, permanent]}}
+
+
+def _pod_template(owner: Job, role: Role, template: Manifest, labels: dict[str, str]) -> Manifest:
+    """The pod template as a Job needs it: restarts in place or not at all, and a name under the Service."""
+    template = podspec.change_container(template, lambda c: with_failure_message(with_port(c, role.port)))
+    metadata = template.get("metadata") or {}
+    in_place = role.restart in ("OnFailure", "Always") and owner.run_policy.backoff_limit != 0
+    restart = "OnFailure" if in_place else "Never"
+    spec = {**template["spec"], "restartPolicy": restart}
+    if has_tf_config(owner):
+        spec["subdomain"] = owner.name
+    return {"metadata": {**metadata, "labels": {**(metadata.get("labels") or {}), **labels}}, "spec": spec}
+
+
+def _with_last_step(template: Manifest, job: Job, role: Role, others: list[str]) -> Manifest:
+    """The training, then the last step, with a ServiceAccount that may do only that."""
+    entry = {"name": LAST_STEP, "value": json.dumps(_instructions(job, role, others), separators=(",", ":"))}
+    command = ["/bin/sh", f"{cluster.SCRIPTS_AT}/last.sh", *podspec.command_of(role)]
+    template = podspec.change_container(
+        template, lambda c: podspec.append(podspec.with_command(c, command), "env", [entry])
+    )
+    account = {} if template["spec"].get("serviceAccountName") else {"serviceAccountName": _account_name(job)}
+    return {**template, "spec": {**template["spec"], **account}}
+
+
+def _instructions(job: Job, role: Role, others: list[str]) -> Manifest:
+    """For end.py, which knows no rules of its own."""
+    deciding = leaders(job)
+    waits = {"job": f"{job.name}-{role.name.lower()}", "others": len(deciding) - 1}
+    return {
+        "namespace": job.namespace,
+        "jobs": others,
+        "index": min(deciding),
+        "permanent": compress(exit_codes.permanent(role.restart)),
+        "all": job.run_policy.clean == "All",
+        **({"wait": waits} if len(deciding) > 1 else {}),
+    }
+
+
+def _account_name(job: Job) -> str:
+    return f"{job.name}-chief"
+
+
+def _last_step_permissions(job: Job, role: Role, others: list[str]) -> list[RenderedObject]:
+    """May get and delete the Jobs of this job, and nothing else."""
+    own = (role.template["spec"]).get("serviceAccountName")
+    name = _account_name(job)
+    metadata = {"name": name, "namespace": job.namespace, "labels": cluster.labels(job)}
+    watched = [f"{job.name}-{role.name.lower()}"] if len(leaders(job)) > 1 else []
+    jobs = {"apiGroups": ["batch"], "resources": ["jobs"], "resourceNames": [*watched, *others]}
+    rules = [{**jobs, "verbs": ["get", "delete"]}]
+    api = "rbac.authorization.k8s.io"
+    bound = {"kind": "ServiceAccount", "name": own or name, "namespace": job.namespace}
+    account: Manifest = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}
+    allowed: Manifest = {"apiVersion": f"{api}/v1", "kind": "Role", "metadata": metadata, "rules": rules}
+    binding: Manifest = {
+        "apiVersion": f"{api}/v1",
+        "kind": "RoleBinding",
+        "metadata": metadata,
+        "roleRef": {"apiGroup": api, "kind": "Role", "name": name},
+        "subjects": [bound],
+    }
+    why = "When the training has ended, its leader deletes the Jobs that would run forever."
+    return [
+        *([] if own else [RenderedObject(account, why)]),
+        RenderedObject(allowed, why),
+        RenderedObject(binding, why),
+    ]

@@ -3,25 +3,36 @@
     for document in source.read(text, "job.yaml"): …
 
 The content of a file is not trusted: its size, depth, number of values and expanded aliases are limited, and
-`read` raises only `errors.Invalid`, with every problem that could be found.
+`read` raises only `errors.Invalid`, with every problem that could be found, in words that help.
 JSON is YAML, so the output of `kubectl get -o json` can be read as it is.
 """
 
 import re
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import msgspec
 
 from tfyard import errors
-from tfyard.formats.yaml import syntax_errors
 from tfyard.formats.yaml.compose import Composer, Node
 from tfyard.model.problem import FieldPath, Position, Problem
+
+if TYPE_CHECKING:
+    import yaml
 
 MAX_INPUT = 16 << 20
 
 _AS_UTF8 = "save the file as UTF-8"
 # JSON writes characters beyond 16 bits as two escapes, which YAML rejects; after a backslash they are text.
 _PAIR = re.compile(r"(?<!\\)((?:\\\\)*)\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})")
+
+_QUOTE = "quote the value"
+_QUOTE_OR_REMOVE = "quote the value or remove the line"
+_TEMPLATE_FIX = 'quote the template: "{{ name }}", or render the file first'
+
+# Any character that YAML does not allow; the parser reports a byte offset, people need a line. Slow to compile.
+_FORBIDDEN = "[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
+_STARS = re.compile(r"\*{2,}(?=\s|$)")
+_LINE_BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 
 
 class _Lines:
@@ -99,8 +110,8 @@ def _compose(source: str) -> list[Node]:
         try:
             roots = list(composer.documents_of(yaml.parse(_without_pairs(rest), Loader=_loader())))
         except yaml.YAMLError as error:
-            found.append(syntax_errors.explain(error, source, composer.path()))
-            rest = syntax_errors.without_stars(error, rest)
+            found.append(_explain(error, source, composer.path()))
+            rest = _without_stars(error, rest)
             is_done = not rest or len(rest) * len(found) > MAX_INPUT
         if is_done and (found or composer.problems):
             raise errors.Invalid(sorted([*composer.problems, *found], key=_reading_order))
@@ -126,7 +137,7 @@ def split_lines(text: str | bytes) -> list[str]:
     """Lines as the YAML parser counts them, also of text that `read` rejected."""
     if isinstance(text, bytes):
         text = text.decode("utf-8", errors="replace")
-    return syntax_errors.LINE_BREAK.split(text.removeprefix("\ufeff"))
+    return _LINE_BREAK.split(text.removeprefix("\ufeff"))
 
 
 def _reading_order(problem: Problem) -> tuple[int, int]:
@@ -157,7 +168,7 @@ def _decode(text: str | bytes) -> str:
     try:
         size = len(text.encode())
     except UnicodeEncodeError as error:
-        position = syntax_errors.position_of(text, error.start)
+        position = _position_of(text, error.start)
         _refuse(f"unpaired surrogate U+{ord(text[error.start]):04X}", _AS_UTF8, position)
     if size > MAX_INPUT:
         _refuse(f"the input has {size:,} bytes; at most {MAX_INPUT:,} are allowed", "split the file")
@@ -181,8 +192,133 @@ def _from_utf8(data: bytes) -> str:
     except UnicodeDecodeError as error:
         before = data[: error.start].decode("utf-8").removeprefix("\ufeff")
         message = f"the byte 0x{data[error.start]:02x} at offset {error.start} is not UTF-8"
-        _refuse(message, _AS_UTF8, syntax_errors.position_of(before, len(before)))
+        _refuse(message, _AS_UTF8, _position_of(before, len(before)))
 
 
 def _refuse(message: str, fix: str, position: Position | None = None) -> NoReturn:
     raise errors.Invalid([Problem((), message, fix, position=position)])
+
+
+# --- errors of the YAML parser
+#
+# The parser knows its grammar, not the mistakes that people make: tabs, secrets masked with stars, templates that
+# were not rendered. Needles are the parts that the messages of both PyYAML parsers share.
+
+
+class _Known(NamedTuple):
+    needle: str
+    message: str
+    fix: str
+    at_context: bool = False
+
+
+_KNOWN = (
+    _Known("tab character", "a tab is used for indentation, which YAML forbids", "use spaces"),
+    _Known("an alias", "a value that starts with * is a YAML alias", _QUOTE_OR_REMOVE, True),
+    _Known("an anchor", "a value that starts with & is a YAML anchor", _QUOTE_OR_REMOVE, True),
+    _Known(
+        "mapping values are not allowed",
+        'unexpected ":"',
+        "quote the value that contains it, or correct the indentation",
+    ),
+    _Known("quoted scalar found unexpected", "the quote opened here is never closed", "close it", True),
+    _Known("Unicode character escape", "invalid Unicode escape", "write the character itself"),
+    _Known(
+        "quoted scalar",
+        "invalid escape sequence in double quotes",
+        "double the backslash, or use single quotes",
+    ),
+    _Known(
+        "expected key",
+        "this line does not belong to the mapping above it",
+        "align it with the keys of that mapping",
+    ),
+    _Known(
+        "<block end>",
+        "this line does not belong to the lines above it",
+        "align it with those lines",
+    ),
+    _Known(
+        "'-' indicator",
+        "this line does not belong to the list above it",
+        "start it with - or correct its indentation",
+    ),
+    _Known(
+        "flow sequence",
+        "the list opened with [ here is malformed",
+        "close it with ], separate items with commas",
+        True,
+    ),
+    _Known(
+        "flow mapping",
+        "the mapping opened with { here is malformed",
+        "close it with }, separate pairs with commas",
+        True,
+    ),
+    _Known(
+        "sequence entries are not allowed", "a list cannot start here", "put the - on the next line, indented"
+    ),
+    _Known(
+        "expected ':'",
+        "this line is neither `key: value` nor a list item",
+        "write `key: value`, or quote the text",
+        True,
+    ),
+    _Known("a flow node", "a value is missing inside [ ] or { }", "write it, or close the bracket"),
+    _Known("node content", "a value is missing here, or starts with a bracket", _QUOTE),
+    _Known("undefined tag handle", "a value that starts with ! is a YAML tag", _QUOTE, True),
+)
+
+
+def _explain(error: "yaml.YAMLError", text: str, path: FieldPath) -> Problem:
+    import yaml
+
+    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
+        return _marked(error, text, path)
+    found = re.search(_FORBIDDEN, text)
+    if found is None:
+        return Problem(path, str(error))
+    message = f"the character U+{ord(found[0]):04X} is not allowed in YAML"
+    fix = (
+        "save the file as UTF-8 text"
+        if found[0] == "\0"
+        else 'remove it, or write it as an escape in "double quotes"'
+    )
+    return Problem(path, message, fix, position=_position_of(text, found.start()))
+
+
+def _without_stars(error: "yaml.YAMLError", text: str) -> str:
+    """The text with letters for the stars (`****`) that are this error, to find further ones; else empty."""
+    mark: Any = getattr(error, "context_mark", None)
+    found = _STARS.match(text, mark.index) if mark is not None else None
+    return f"{text[: found.start()]}{'x' * len(found[0])}{text[found.end() :]}" if found else ""
+
+
+def _position_of(text: str, offset: int) -> Position:
+    breaks = list(_LINE_BREAK.finditer(text, 0, offset))
+    start = breaks[-1].end() if breaks else 0
+    return Position(len(breaks) + 1, offset - start + 1)
+
+
+def _marked(error: "yaml.MarkedYAMLError", text: str, path: FieldPath) -> Problem:
+    mark: Any = error.problem_mark
+    character = text[mark.index : mark.index + 1]
+    words = f"{error.context or ''} {error.problem or ''}"
+    if "cannot start any token" in words:
+        known = _at_character(character)
+    else:
+        known = next((known for known in _KNOWN if known.needle in words), _Known("", words.strip(), ""))
+    if known.at_context and error.context_mark is not None:
+        mark = error.context_mark
+    fix = _TEMPLATE_FIX if "{{" in _line_at(text, mark.index) else known.fix
+    return Problem(path, known.message, fix, position=Position(mark.line + 1, mark.column + 1))
+
+
+def _at_character(character: str) -> _Known:
+    return _KNOWN[0] if character == "\t" else _Known("", f"a value cannot start with {character}", _QUOTE)
+
+
+def _line_at(text: str, offset: int) -> str:
+    start = text.rfind("\n", 0, offset) + 1
+    end = text.find("\n", offset)
+    return text[start : end if end >= 0 else len(text)]

@@ -1,6 +1,10 @@
-"""The objects of each resource. A cluster has a Service per task, for its address, and a StatefulSet per job."""
+"""The objects of each resource. A cluster has a Service per task, for its address, and a StatefulSet per job; on
+this machine it is a Job."""
 
-from tfyard.model import Manifest
+from collections.abc import Mapping
+
+from tfyard.formats.tfjob.fields import canonical
+from tfyard.model import TENSORFLOW_CONTAINER, Job, Manifest, Role, Task
 from tfyard.render import notebook, podspec, prerequisites, scripts
 from tfyard.render.objects import RenderedObject
 
@@ -127,7 +131,7 @@ def _stateful_set(part: ClusterProperties, job: JobFields) -> RenderedObject:
         "podManagementPolicy": "Parallel",
         "serviceName": f"{job.name}-0",
         "selector": {"matchLabels": labels},
-        "template": {"metadata": {"labels": labels}, "spec": pod(part, job)},
+        "template": {"metadata": {"labels": labels}, "spec": _pod(part, job)},
     }
     metadata = {"name": job.name, "namespace": part.namespace, "labels": labels}
     manifest = {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": metadata, "spec": spec}
@@ -136,7 +140,7 @@ def _stateful_set(part: ClusterProperties, job: JobFields) -> RenderedObject:
     )
 
 
-def pod(part: ClusterProperties, job: JobFields) -> Manifest:
+def _pod(part: ClusterProperties, job: JobFields) -> Manifest:
     volumes, mounts = volumes_of(part)
     scripts_mount = {"name": "tfyard", "mountPath": _SCRIPT_AT, "readOnly": True}
     container = {
@@ -236,3 +240,45 @@ def _nfs_server(part: NfsServerProperties) -> list[RenderedObject]:
             "The NFS server. `Recreate`, because two pods must not mount the disk at the same time.",
         ),
     ]
+
+
+# --- on this machine
+
+
+def local_job(part: ClusterProperties, name: str) -> Job:
+    """A cluster as a Job that runs without Kubernetes: the same pods, with addresses of this machine. In
+    TensorFlow 1's dialect, because that keeps a job called `master`."""
+    roles = tuple(_local_role(part, fields) for fields in jobs_of(part))
+    return Job(name=name, namespace=part.namespace, roles=roles, dialect="tf1")
+
+
+def local_hosts(part: ClusterProperties, ports: Mapping[Task, int]) -> notebook.Hosts:
+    return {
+        fields.name: [f"127.0.0.1:{ports[Task(_role_name(fields.name), i)]}" for i in range(fields.num_tasks)]
+        for fields in jobs_of(part)
+    }
+
+
+def _role_name(name: str) -> str:
+    """The jobs of a config may be called anything."""
+    return canonical(name) or name
+
+
+def _local_role(part: ClusterProperties, fields: JobFields) -> Role:
+    """Servers never end by themselves; as in a StatefulSet, one that ends is started again."""
+    return Role(
+        name=_role_name(fields.name),
+        replicas=fields.num_tasks,
+        restart="Always",
+        port=fields.port,
+        template={"spec": _local_spec(part, fields)},
+    )
+
+
+def _local_spec(part: ClusterProperties, fields: JobFields) -> Manifest:
+    """In a StatefulSet the pod's name is the task's; here the name of the job is before it."""
+    spec = _pod(part, fields)
+    (container,) = spec["containers"]
+    own = {"name": "POD_NAME", "value": f"{fields.name}-$(TASK_INDEX)"}
+    env = [own if entry["name"] == own["name"] else entry for entry in container["env"]]
+    return {**spec, "containers": [{**container, "name": TENSORFLOW_CONTAINER, "env": env}]}
