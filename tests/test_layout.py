@@ -2,6 +2,7 @@
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +12,13 @@ SOURCE = ROOT / "src" / "tfyard"
 MODULES = sorted(SOURCE.rglob("*.py"))
 BESIDE = {"documents", "golden", "e2e", "tools"}
 LONGEST_FUNCTION, LONGEST_FILE, MOST_PARAMETERS = 45, 400, 7
+MOST_WITH_ONE_IMPORTER = 108
+"""Modules that exactly one other imports. Each is one more file to open: merge it into that one, unless it is a
+clear subject of its own. Lower this number when there are fewer."""
+NAMES = {
+    module: ".".join(module.relative_to(SOURCE.parent).with_suffix("").parts).removesuffix(".__init__")
+    for module in MODULES
+}
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -23,6 +31,21 @@ def functions() -> Iterator[tuple[Path, Function]]:
 
 def lines(function: Function) -> int:
     return (function.end_lineno or function.lineno) - function.lineno + 1
+
+
+def imported(module: Path) -> set[str]:
+    """The modules of ours that it imports, at the top or inside of functions."""
+    package = NAMES[module] if module.name == "__init__.py" else NAMES[module].rpartition(".")[0]
+    found = set[str]()
+    for node in ast.walk(ast.parse(module.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {each.name for each in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            above = package.split(".")[: package.count(".") + 2 - node.level] if node.level else []
+            base = ".".join([*above, *([node.module] if node.module else [])])
+            names = {f"{base}.{each.name}" for each in node.names}
+            found |= {name if name in NAMES.values() else base for name in names}
+    return found & set(NAMES.values())
 
 
 def named_files() -> list[str]:
@@ -73,6 +96,12 @@ def test_functions_are_short_and_take_few_parameters() -> None:
 
 def test_no_file_is_longer_than_a_reader_can_bear() -> None:
     assert [str(module) for module in MODULES if module.read_text().count("\n") > LONGEST_FILE] == []
+
+
+def test_no_more_modules_than_before_have_one_importer() -> None:
+    importers = Counter(name for module in MODULES for name in imported(module))
+    alone = [name for name, count in importers.items() if count == 1]
+    assert len(alone) <= MOST_WITH_ONE_IMPORTER, sorted(alone)
 
 
 def test_the_tests_mirror_the_rooms() -> None:
