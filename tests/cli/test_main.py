@@ -68,7 +68,7 @@ def test_validate_imports_only_what_reading_needs(name: str) -> None:
     modules = imported("validate", DATA / name)
     assert not (NEVER | {"pathlib", "json", "tfyard.formats.jobfile.dump", "tfyard.planner"}) & modules
     ours = {module.removeprefix("tfyard.formats.tfjob.") for module in modules if ".formats.tfjob." in module}
-    assert ours - {"fields", "status", "versions"} == ({"load"} if "v1" in name else set())
+    assert ours - {"fields", "status", "versions"} == ({"conversion"} if "v1" in name else set())
     known = {"click", "yaml", "_yaml", "msgspec", "tfyard", "typing_extensions"}
     foreign = roots(modules) - known - set(sys.stdlib_module_names)
     assert {name for name in foreign if not name.startswith(("_", "sitecustomize", "cython"))} == set()
