@@ -1,21 +1,30 @@
-"""Memory limits of containers, and what each of them uses: by control groups where this process may make
-them, else by sampling."""
+"""Memory limits of containers, and what each of them uses.
+
+Limits are kept by the kernel where this process may make control groups: exact, as on a cluster's node. Where it
+may not (most laptops without delegation), memory is sampled. Never by RLIMIT_AS: TensorFlow maps far more address
+space than it uses, and would not even start.
+"""
 
 import asyncio
+import os
 import signal
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import cached_property
+from pathlib import Path
 from typing import NamedTuple
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from tfyard.model import Manifest
 from tfyard.model.quantity import amount
 
-from . import cgroups, usage
+from . import usage
 from .processes import Command, Processes
 
+CONTROL_GROUPS = Path("/sys/fs/cgroup")
 MEASURE_EVERY = 1.0
 MEASURE_LIMITS_EVERY = 0.25
 """Seconds; more often if a container has a memory limit and no control group."""
@@ -37,7 +46,7 @@ class MemoryLimits:
         self, processes: Processes, on_measured: Callable[[dict[str, Use]], None], *, use_cgroups: bool
     ) -> None:
         self._processes, self._on_measured, self._use_cgroups = processes, on_measured, use_cgroups
-        self._groups: dict[str, cgroups.Group] = {}
+        self._groups: dict[str, Group] = {}
         self._sampled: dict[str, float] = {}
         """Those without a control group: id -> bytes."""
         self._killed: set[str] = set()
@@ -77,8 +86,8 @@ class MemoryLimits:
         self._on_measured(uses)
 
     @cached_property
-    def _make_group(self) -> Callable[[str, int], cgroups.Group] | None:
-        return cgroups.find() if self._use_cgroups else None
+    def _make_group(self) -> Callable[[str, int], "Group"] | None:
+        return find_control_groups() if self._use_cgroups else None
 
 
 def memory_limit(container: Manifest) -> float | None:
@@ -103,3 +112,81 @@ class Meter:
     def _cpus(self, pid: int, seconds: float, now: float) -> float:
         before, at = self._before.get(pid, (0.0, now - 1))
         return max(0.0, seconds - before) / max(0.1, now - at)
+
+
+class Flavour(Struct, frozen=True):
+    """The files of one version of the interface."""
+
+    limit: str
+    kills: str
+    swap: str
+
+
+V2 = Flavour(limit="memory.max", kills="memory.events", swap="memory.swap.max")
+V1 = Flavour(limit="memory.limit_in_bytes", kills="memory.oom_control", swap="memory.memsw.limit_in_bytes")
+
+
+class Group:
+    """The control group of one container; removed when the container has ended."""
+
+    def __init__(self, path: Path, flavour: Flavour, limit: int) -> None:
+        self.path, self._flavour = path, flavour
+        path.mkdir()
+        try:
+            (path / flavour.limit).write_text(str(limit))
+            swap = path / flavour.swap
+            if swap.exists():  # else the container would continue in the swap, and slow down all others
+                swap.write_text(str(limit) if flavour is V1 else "0")
+        except OSError:
+            path.rmdir()
+            raise
+
+    @property
+    def procs(self) -> str:
+        """The file by which a process enters the group."""
+        return str(self.path / "cgroup.procs")
+
+    def close(self) -> bool:
+        """Remove it; true if the kernel killed a process in it for lack of memory."""
+        text = (self.path / self._flavour.kills).read_text()
+        with suppress(OSError):  # a dying process may still be in it; the supervisor removes it at the end
+            self.path.rmdir()
+        return any(line.startswith("oom_kill ") and not line.endswith(" 0") for line in text.splitlines())
+
+
+def find_control_groups() -> Callable[[str, int], Group] | None:
+    """A function that makes groups (name, bytes), or None where that is not allowed."""
+    for line in Path("/proc/self/cgroup").read_text().splitlines():
+        _, controllers, path = line.split(":", 2)
+        if controllers == "memory":
+            parent, flavour = CONTROL_GROUPS / "memory" / path.lstrip("/"), V1
+        elif controllers == "":
+            parent, flavour = CONTROL_GROUPS / path.lstrip("/"), V2
+        else:
+            continue
+        if _is_usable(parent, flavour):
+            return lambda name, limit, at=parent, of=flavour: Group(at / name, of, limit)  # type: ignore[misc]
+    return None
+
+
+def _is_usable(parent: Path, flavour: Flavour) -> bool:
+    """Try it: whether a group can be made, has a memory limit, and accepts a process."""
+    try:
+        group = Group(parent / f"tfyard-probe-{os.getpid()}", flavour, 1 << 40)
+    except OSError:
+        return False
+    try:
+        pid = os.fork()
+        if pid == 0:
+            _enter(group.procs)
+        return os.waitpid(pid, 0)[1] == 0
+    finally:
+        group.path.rmdir()
+
+
+def _enter(procs: str) -> None:
+    try:
+        Path(procs).write_text(str(os.getpid()))
+    except OSError:
+        os._exit(1)
+    os._exit(0)
