@@ -9,6 +9,7 @@ import asyncio
 import os
 import signal
 import time
+from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import cached_property
@@ -112,6 +113,54 @@ class Meter:
     def _cpus(self, pid: int, seconds: float, now: float) -> float:
         before, at = self._before.get(pid, (0.0, now - 1))
         return max(0.0, seconds - before) / max(0.1, now - at)
+
+
+class MachineMeter:
+    """The same for the whole machine, or for the processors of it that this process may use."""
+
+    def __init__(self) -> None:
+        self._before, self._at = _busy_seconds(), time.monotonic()
+
+    def measure(self) -> Use:
+        """Memory that the kernel would give away at once is not in use."""
+        seconds, now = _busy_seconds(), time.monotonic()
+        cpus = max(0.0, seconds - self._before) / max(0.1, now - self._at)
+        self._before, self._at = seconds, now
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        sizes = {line.partition(":")[0]: int(line.split()[1]) << 10 for line in lines}
+        return Use(cpus, sizes["MemTotal"] - sizes["MemAvailable"])
+
+
+def _busy_seconds() -> float:
+    """User, nice, system, interrupts and stolen time; not idle (3), nor waiting for a disk (4)."""
+    names = {f"cpu{number}" for number in os.sched_getaffinity(0)}
+    rows = [line.split() for line in Path("/proc/stat").read_text().splitlines()]
+    ticks = sum(int(row[1 + kind]) for row in rows if row[0] in names for kind in (0, 1, 2, 5, 6, 7))
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+class RecentUse:
+    """What was measured in the last `seconds`: of CPU the mean, of memory the last."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds, self._last = seconds, 0.0
+        self._measured: deque[tuple[float, float, dict[str, Use]]] = deque()
+        """When, for how long, and the use of each."""
+
+    def add(self, uses: dict[str, Use], now: float) -> None:
+        length = now - self._last if self._measured else 1.0
+        self._measured.append((now, length, uses))
+        self._last = now
+        while now - self._measured[0][0] >= self._seconds:
+            self._measured.popleft()
+
+    def of(self, id: str) -> tuple[Use, float] | None:
+        """And of how many seconds that is; None if it was not there when it was measured last."""
+        found = [(length, uses[id]) for _, length, uses in self._measured if id in uses]
+        if not found or id not in self._measured[-1][2]:
+            return None
+        total = sum(length for length, _ in found)
+        return Use(sum(length * use.cpus for length, use in found) / total, found[-1][1].memory), total
 
 
 class Flavour(Struct, frozen=True):
