@@ -17,7 +17,7 @@ import pytest
 from tests.cli.running import Result, tfyard, without
 from tests.kubelet.plain_containers import Node, node
 from tests.remote.log_job import LogJob, ended, running
-from tfyard.kubelet import descriptors
+from tfyard.kubelet.remote_command import read_descriptor
 from tfyard.testing import ControlPlane
 
 WAIT = "import time\ntime.sleep(600)"
@@ -119,7 +119,7 @@ exit 7
 async def said(terminal: int, text: bytes) -> None:
     found = b""
     while text not in found:
-        found += await descriptors.read(terminal)
+        found += await read_descriptor(terminal)
 
 
 @pytest.mark.cluster

@@ -9,7 +9,8 @@ import pytest
 import yaml
 
 from tfyard.controlplane.binaries import locate
-from tfyard.dev import contexts
+from tfyard.dev import lifecycle
+from tfyard.dev.lifecycle import KubeconfigBusy, add_context, remove_context
 from tfyard.errors import TfyardError
 from tfyard.kube import Access, Cluster, User, kubeconfig
 
@@ -34,39 +35,39 @@ def theirs(tmp_path: Path) -> Path:
 
 
 def test_a_context_comes_and_goes(theirs: Path) -> None:
-    assert contexts.add(theirs, OURS) == "work"
+    assert add_context(theirs, OURS) == "work"
     merged = yaml.safe_load(theirs.read_text())
     assert merged["current-context"] == "tfyard-dev"
     assert [entry["name"] for entry in merged["contexts"]] == ["work", "tfyard-dev"]
-    assert contexts.add(theirs, OURS) == "", "a second time changes nothing"
+    assert add_context(theirs, OURS) == "", "a second time changes nothing"
     assert yaml.safe_load(theirs.read_text()) == merged
-    contexts.remove(theirs, "tfyard-dev", "work")
+    remove_context(theirs, "tfyard-dev", "work")
     assert yaml.safe_load(theirs.read_text()) == THEIRS
     assert theirs.stat().st_mode & 0o777 == 0o640
     assert [path.name for path in theirs.parent.iterdir()] == ["config"]
 
 
 def test_a_context_that_the_user_chose_meanwhile_stays_the_current_one(theirs: Path) -> None:
-    contexts.add(theirs, OURS)
+    add_context(theirs, OURS)
     merged = yaml.safe_load(theirs.read_text())
     theirs.write_text(yaml.safe_dump({**merged, "current-context": "work"}))
-    contexts.remove(theirs, "tfyard-dev", "gone")
+    remove_context(theirs, "tfyard-dev", "gone")
     assert yaml.safe_load(theirs.read_text())["current-context"] == "work"
 
 
 def test_a_file_that_is_not_there_is_made_for_its_owner_alone(tmp_path: Path) -> None:
     file = tmp_path / "new" / "config"
-    contexts.remove(file, "tfyard-dev", "")
-    assert contexts.add(file, OURS) == ""
+    remove_context(file, "tfyard-dev", "")
+    assert add_context(file, OURS) == ""
     assert file.stat().st_mode & 0o777 == 0o600
-    contexts.remove(file, "tfyard-dev", "")
+    remove_context(file, "tfyard-dev", "")
     assert yaml.safe_load(file.read_text())["contexts"] == []
 
 
 def test_a_link_stays_a_link(theirs: Path) -> None:
     link = theirs.with_name("link")
     link.symlink_to(theirs)
-    contexts.add(link, OURS)
+    add_context(link, OURS)
     assert link.is_symlink()
     assert "tfyard-dev" in theirs.read_text()
 
@@ -75,23 +76,23 @@ def test_what_is_no_kubeconfig_is_left_alone(tmp_path: Path) -> None:
     file = tmp_path / "notes"
     file.write_text("- a list\n")
     with pytest.raises(TfyardError, match="is not a kubeconfig"):
-        contexts.add(file, OURS)
+        add_context(file, OURS)
     assert file.read_text() == "- a list\n"
 
 
 def test_a_file_that_another_program_writes_is_waited_for(
     theirs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(contexts, "LOCK_TIMEOUT", 0.1)
+    monkeypatch.setattr(lifecycle, "LOCK_TIMEOUT", 0.1)
     (theirs.parent / "config.lock").touch()
-    with pytest.raises(contexts.KubeconfigBusy, match="another program writes"):
-        contexts.add(theirs, OURS)
+    with pytest.raises(KubeconfigBusy, match="another program writes"):
+        add_context(theirs, OURS)
     assert yaml.safe_load(theirs.read_text()) == THEIRS
 
 
 @pytest.mark.cluster
 def test_kubectl_reads_what_was_merged(theirs: Path) -> None:
-    contexts.add(theirs, OURS)
+    add_context(theirs, OURS)
     command = [str(locate().path("kubectl")), "config", "view", "-o", "json"]
     done = subprocess.run(
         command, env={**os.environ, "KUBECONFIG": str(theirs)}, capture_output=True, check=True

@@ -62,9 +62,29 @@ def environment(pid: int) -> list[bytes]:
         return []
 
 
+def check_use(box: TestBox) -> None:
+    """While it trains: `kubectl top` and `tfyard top` show what each task takes, and the node more than that."""
+    rows = [line.split() for line in box.kubectl("top", "pods", "--no-headers").splitlines()]
+    used = {row[0]: (row[1], row[2]) for row in rows if row[0].startswith("cancer-")}
+    assert used.keys() >= {"cancer-chief-0", "cancer-ps-0", "cancer-worker-0"}
+    assert all(int(memory.removesuffix("Mi")) > 50 for _, memory in used.values()), "TensorFlow is in it"
+    assert int(used["cancer-chief-0"][0].removesuffix("m")) > 10
+    node = box.kubectl("top", "nodes", "--no-headers").split()
+    assert node[0] == box.name
+    assert int(node[3].removesuffix("Mi")) > max(
+        int(memory.removesuffix("Mi")) for _, memory in used.values()
+    )
+    shown = tfyard("top", "cancer", KUBECONFIG=str(box.folder.kubeconfig))
+    assert (shown.code, shown.err) == (0, "")
+    chief = next(line.split() for line in shown.out.splitlines() if line.startswith("chief-0"))
+    assert float(chief[2]) > 0, shown.out
+    assert chief[4] in ("MB", "GB"), shown.out
+
+
 def test_the_cancer_job_trains_to_its_end_though_a_worker_is_killed(box: TestBox) -> None:
     apply(box, str(CANCER))
     until(lambda: "Step: 100," in said_so_far(box, "cancer-chief-0"), 120)
+    check_use(box)
     os.kill(process_of(box, "cancer-worker-1"), signal.SIGKILL)
     wait(box, "tfjob/cancer")
     assert auc(box.kubectl("logs", "cancer-chief-0")) >= GOOD_AUC

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.cli.running import ROOT
-from tests.dev.running_box import TestBox
-from tests.dev.test_jobs import CANCER, GOOD_AUC, apply, auc, wait
+from tests.dev.running_box import TestBox, until
+from tests.dev.test_jobs import CANCER, GOOD_AUC, apply, auc, check_use, said_so_far, wait
 from tests.node.boxes import become, folder_for
 from tfyard.controlplane.binaries import locate
 from tfyard.node import linux_namespaces
@@ -64,6 +64,8 @@ def test_the_cancer_job_trains(how: str) -> None:
             assert ("pods share the network of this machine" in said) == (how == "without_networks")
             assert Path(f"/proc/{box.pid}").stat().st_uid == user
             apply(box, str(CANCER))
+            until(lambda: "Step: 100," in said_so_far(box, "cancer-chief-0"), 120)
+            check_use(box)
             wait(box, "tfjob/cancer")
             assert auc(box.kubectl("logs", "cancer-chief-0")) >= GOOD_AUC
         assert not box.folder.path.exists()

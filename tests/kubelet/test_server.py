@@ -17,7 +17,7 @@ import aiohttp
 import pytest
 
 from tests.kubelet.plain_containers import Node, node
-from tfyard.kubelet import descriptors
+from tfyard.kubelet.remote_command import read_descriptor
 from tfyard.testing import ControlPlane, eventually
 
 pytestmark = pytest.mark.cluster
@@ -156,7 +156,7 @@ async def test_exec_with_a_terminal_has_its_size(
         os.close(slave)
         os.write(master, b"until stty size | grep '33 101'; do sleep .05; done; echo all ri''ght; exit 7\n")
         said = b""
-        while data := await descriptors.read(master):
+        while data := await read_descriptor(master):
             said += data
         os.close(master)
         assert await kubectl.wait() == 7

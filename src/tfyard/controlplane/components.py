@@ -91,6 +91,9 @@ def apiserver(layout: Layout) -> list[str]:
         f"--kubelet-certificate-authority={layout.file('ca.crt')}",
         f"--kubelet-client-certificate={layout.file('kubelet-client.crt')}",
         f"--kubelet-client-key={layout.file('kubelet-client.key')}",
+        # Aggregated APIs, such as that of metrics, are the kubelet's: it knows the apiserver by this certificate.
+        f"--proxy-client-cert-file={layout.file('kubelet-client.crt')}",
+        f"--proxy-client-key-file={layout.file('kubelet-client.key')}",
         "--authorization-mode=Node,RBAC",
         "--allow-privileged=true",
         f"--service-cluster-ip-range={layout.place.services}",

@@ -173,9 +173,9 @@ class ControlPlane:
         chosen = ADMIN[1] if groups is None and user == ADMIN[0] else tuple(groups or ())
         return Access(self._cluster(), _user(self._authority.client(user, chosen)))
 
-    def kubelet_certificate(self, node: str, address: str) -> KeyPair:
-        """For the server of a node's kubelet at this address; the apiserver connects to no other."""
-        return self._authority.server(f"system:node:{node}", [address])
+    def kubelet_certificate(self, node: str, *names: str) -> KeyPair:
+        """For the server of a node's kubelet at these addresses and names; the apiserver connects to no other."""
+        return self._authority.server(f"system:node:{node}", names)
 
     def token_access(self, token: str, namespace: str = "default") -> Access:
         """As the user of the token, such as a ServiceAccount (see `builders.service_account_token`)."""

@@ -1,7 +1,8 @@
 """The process of a box: `python -m tfyard.dev.box FOLDER` starts everything in it, keeps it running and ends it.
 
 SIGTERM ends it so that its data can be used again; SIGQUIT ends it at once. If it is killed, everything in it is
-killed by the supervisors that it has started.
+killed by the supervisors that it has started. The operator serves TFJobs of every version, with exactly the
+permissions that it needs.
 """
 
 import asyncio
@@ -10,7 +11,7 @@ import logging
 import signal
 import sys
 import time
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
@@ -18,25 +19,35 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from tfyard.controller import log_format
+from tfyard.controller import crds, log_format
 from tfyard.controlplane.components import LOOPBACK
 from tfyard.controlplane.control_plane import CONTROLLERS, ControlPlane
-from tfyard.controlplane.process import Process, ProcessFailed
-from tfyard.dev import operator
+from tfyard.controlplane.process import Process, ProcessFailed, SupervisorEnded
 from tfyard.dev.connections import Listener, Stream, join
 from tfyard.dev.folder import BoxFolder
 from tfyard.dev.journal import Journal
-from tfyard.dev.keeper import keep
 from tfyard.dev.node import BoxNode
 from tfyard.dev.shared_network import free_port
 from tfyard.dev.surroundings import Surroundings
 from tfyard.errors import TfyardError
-from tfyard.kube import Access, Client, kubeconfig
+from tfyard.formats.crd.documents import crds as definitions
+from tfyard.formats.tfjob.versions import VERSIONS
+from tfyard.install import permissions
+from tfyard.install.roles import OPERATOR_RULES, RBAC, rules
+from tfyard.kube import Access, Client, Resource, kubeconfig, requests
+from tfyard.model import Manifest
+from tfyard.model.backoff import Backoff
+from tfyard.model.names import BOX_OPERATOR
 
 log = logging.getLogger(__name__)
 
 OPERATOR_PORT = 8080
-READY_TIMEOUT, POLL = 60.0, 0.1
+READY_TIMEOUT, POLL, LOOK_EVERY = 60.0, 0.1, 0.25
+BACKOFF = Backoff(first=0.2, longest=30.0)
+STEADY = 60.0
+"""Seconds; who ran that long is started again as after a first failure."""
+_ROLES = Resource(RBAC, "v1", "clusterroles", namespaced=False)
+_BINDINGS = Resource(RBAC, "v1", "clusterrolebindings", namespaced=False)
 
 
 class Box:
@@ -109,11 +120,11 @@ class Box:
         self.folder.kubeconfig.write_text(kubeconfig.dump(access, self.folder.name))
 
     async def _operator(self, plane: ControlPlane, client: Client) -> None:
-        await operator.install(client)
-        access = plane.write_kubeconfig(plane.access(operator.USER, ()), "operator")
+        await install_operator(client)
+        access = plane.write_kubeconfig(plane.access(BOX_OPERATOR, ()), "operator")
         port = OPERATOR_PORT if self.surroundings.network else free_port()
         bind = (self.place.address, port)
-        argv = operator.command_line(str(access), f"{bind[0]}:{bind[1]}", self.settings.operator_config)
+        argv = operator_command_line(str(access), f"{bind[0]}:{bind[1]}", self.settings.operator_config)
         process = plane.process("operator", argv)
         start = partial(asyncio.to_thread, _start_operator, process, bind)
         await start()
@@ -154,6 +165,60 @@ class Box:
 
 async def _connect(apiserver: tuple[str, int], stream: Stream) -> None:
     await join(stream, await asyncio.open_connection(*apiserver))
+
+
+async def keep(
+    process: Process, start: Callable[[], Awaitable[object]], on_restart: Callable[[str], None]
+) -> None:
+    """Start a process again whenever it ends, ever later if it keeps ending. For ever; SupervisorEnded if nothing
+    can be started any more. `start` waits until it is ready."""
+    backoff = BACKOFF
+    while True:
+        started = time.monotonic()
+        while process.running:
+            await asyncio.sleep(LOOK_EVERY)
+        log.warning("%s has ended: %s", process.name, process.log_tail(1))
+        backoff = (BACKOFF if time.monotonic() - started > STEADY else backoff).next()
+        await asyncio.sleep(backoff.delay())
+        try:
+            await start()
+        except SupervisorEnded:
+            raise
+        except ProcessFailed as problem:
+            log.warning("%s", problem)
+            continue
+        on_restart(process.name)
+
+
+async def install_operator(client: Client) -> None:
+    """All versions: here people try what they have, and a small cluster can afford it."""
+    for definition in definitions(VERSIONS):
+        await client.send(requests.apply(requests.CRDS.path(name=definition["metadata"]["name"]), definition))
+    await crds.ready(client, install=True, wait=crds.PUBLICATION_TIMEOUT)
+    for resource, document in zip((_ROLES, _BINDINGS), role_and_binding(), strict=True):
+        await client.send(requests.apply(resource.path(name=BOX_OPERATOR), document))
+
+
+def role_and_binding() -> tuple[Manifest, Manifest]:
+    """Pure: the rules that an installation grants, to the user that the operator of a box is."""
+    api, metadata = f"{RBAC}/v1", {"name": BOX_OPERATOR}
+    allowed = rules([*OPERATOR_RULES, permissions.NODES])
+    reference = {"apiGroup": RBAC, "kind": "ClusterRole", "name": BOX_OPERATOR}
+    subject = {"apiGroup": RBAC, "kind": "User", "name": BOX_OPERATOR}
+    return (
+        {"apiVersion": api, "kind": "ClusterRole", "metadata": metadata, "rules": allowed},
+        {"apiVersion": api, "kind": "ClusterRoleBinding", "metadata": metadata, "roleRef": reference}
+        | {"subjects": [subject]},
+    )
+
+
+def operator_command_line(kubeconfig: str, bind: str, config: str) -> list[str]:
+    """There is one, so no leader election: a restarted operator goes on at once."""
+    return [
+        *(sys.executable, "-m", "tfyard", "operator"),
+        *("--kubeconfig", kubeconfig, "--bind", bind, "--no-leader-elect", "--log", "text"),
+        *(["--config", config] if config else []),
+    ]
 
 
 def _start_operator(process: Process, bind: tuple[str, int]) -> None:

@@ -1,13 +1,20 @@
-"""`up` and `down`: start the box and wait until it is ready; end it, and make sure that nothing is left."""
+"""`up` and `down`: start the box and wait until it is ready; end it, and make sure that nothing is left.
 
+A kubeconfig of the user can have the context of the box: `up` puts it there, `down` takes it out; the rest stays.
+"""
+
+import os
 import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
+import yaml
 from msgspec.structs import asdict, replace
 
 from tfyard.controller.config import read_config
@@ -15,7 +22,6 @@ from tfyard.controlplane.binaries import MissingBinaries
 from tfyard.controlplane.binaries.build import PACKAGES
 from tfyard.controlplane.binaries.download import Mirrors
 from tfyard.controlplane.binaries.obtain import find_or_obtain
-from tfyard.dev import contexts
 from tfyard.dev.folder import BoxFolder, Settings, State
 from tfyard.dev.processes import Watched, family
 from tfyard.errors import TfyardError, Usage
@@ -24,10 +30,18 @@ Say = Callable[[str], None]
 POLL = 0.05
 STOP_TIMEOUT, KILL_TIMEOUT = 60.0, 10.0
 LOG_LINES = 15
+LISTS = ("clusters", "users", "contexts")
+CURRENT = "current-context"
+LOCK_TIMEOUT = 5.0
+JSON = dict[str, Any]
 
 
 class BoxFailed(TfyardError):
     """The box ended before it was ready."""
+
+
+class KubeconfigBusy(TfyardError):
+    """Another program is writing it, or was killed while it did."""
 
 
 class Interrupted(TfyardError):
@@ -60,7 +74,7 @@ def up(folder: BoxFolder, asked: Settings, say: Say, mirrors: Mirrors | None = N
             folder.remove(keep_data=not is_new)
             raise Interrupted(f"{folder.name} was stopped before it was ready") from None
         if settings.kubeconfig:
-            previous = contexts.add(Path(settings.kubeconfig), folder.kubeconfig.read_text())
+            previous = add_context(Path(settings.kubeconfig), folder.kubeconfig.read_text())
             folder.write(replace(settings, previous_context=previous or settings.previous_context))
         return state
 
@@ -88,14 +102,14 @@ def _as_before(before: Settings, asked: Settings) -> Settings:
 def _check_files(settings: Settings) -> None:
     """What cannot be used is refused before anything starts."""
     if settings.kubeconfig:
-        contexts.read(Path(settings.kubeconfig))
+        read_kubeconfig(Path(settings.kubeconfig))
     if settings.operator_config:
         read_config(Path(settings.operator_config))
 
 
 def _take_out_context(settings: Settings) -> None:
     if settings.kubeconfig:
-        contexts.remove(Path(settings.kubeconfig), settings.name, settings.previous_context)
+        remove_context(Path(settings.kubeconfig), settings.name, settings.previous_context)
 
 
 def _binaries(asked: Settings, say: Say, mirrors: Mirrors | None) -> Path:
@@ -188,3 +202,86 @@ def kubectl(folder: BoxFolder) -> str:
     if found is None:
         raise MissingBinaries(f"there is no kubectl in {own.parent}, nor on PATH")
     return found
+
+
+def with_context(config: JSON, ours: JSON) -> JSON:
+    """Pure. Entries of the same name are replaced; ours becomes the current context, as with kind and minikube."""
+    names = {entry["name"] for entry in ours["contexts"]}
+    lists = {key: _others(config, key, names) + ours[key] for key in LISTS}
+    return {"apiVersion": "v1", "kind": "Config", **config, **lists, CURRENT: ours[CURRENT]}
+
+
+def without_context(config: JSON, name: str, previous: str = "") -> JSON:
+    """Pure. If it is the current one, the `previous` takes its place where it still exists."""
+    lists = {key: _others(config, key, {name}) for key in LISTS}
+    if config.get(CURRENT) != name:
+        return {**config, **lists}
+    is_there = previous in {entry.get("name") for entry in lists["contexts"]}
+    return {**config, **lists, CURRENT: previous if is_there else ""}
+
+
+def add_context(file: Path, kubeconfig: str) -> str:
+    """Merge the one context of `kubeconfig` into the file; returns which context was its current one."""
+    ours = yaml.safe_load(kubeconfig)
+    with _locked_kubeconfig(file):
+        config = read_kubeconfig(file)
+        _write_kubeconfig(file, with_context(config, ours))
+    previous = str(config.get(CURRENT) or "")
+    return "" if previous == ours[CURRENT] else previous
+
+
+def remove_context(file: Path, name: str, previous: str) -> None:
+    if not file.exists():
+        return
+    with _locked_kubeconfig(file):
+        config = read_kubeconfig(file)
+        if name in {entry.get("name") for key in LISTS for entry in config.get(key) or ()}:
+            _write_kubeconfig(file, without_context(config, name, previous))
+
+
+def _others(config: JSON, key: str, names: set[str]) -> list[JSON]:
+    return [entry for entry in config.get(key) or () if entry.get("name") not in names]
+
+
+def read_kubeconfig(file: Path) -> JSON:
+    """Empty if it does not exist."""
+    try:
+        config = yaml.safe_load(file.read_text()) if file.exists() else None
+    except (yaml.YAMLError, UnicodeDecodeError):
+        config = ""
+    if config is not None and not isinstance(config, dict):
+        raise TfyardError(f"{file} is not a kubeconfig; choose another file with --kubeconfig")
+    return config or {}
+
+
+def _write_kubeconfig(file: Path, config: JSON) -> None:
+    """At once, with the rights that it had, and through a link to where it really is."""
+    real = file.resolve()
+    new = real.with_name(f"{real.name}.tfyard")
+    mode = real.stat().st_mode & 0o777 if real.exists() else 0o600
+    new.touch(mode=0o600)
+    new.write_text(yaml.safe_dump(config, sort_keys=False))
+    new.chmod(mode)
+    new.rename(real)
+
+
+@contextmanager
+def _locked_kubeconfig(file: Path) -> Iterator[None]:
+    """As kubectl does it, so that we do not write at the same time."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    lock = file.with_name(f"{file.name}.lock")
+    end = time.monotonic() + LOCK_TIMEOUT
+    while True:
+        try:
+            os.close(os.open(lock, os.O_CREAT | os.O_EXCL, 0o600))
+            break
+        except FileExistsError:
+            if time.monotonic() > end:
+                raise KubeconfigBusy(
+                    f"{lock} exists: another program writes {file}; if none does, remove it"
+                ) from None
+            time.sleep(0.05)
+    try:
+        yield
+    finally:
+        lock.unlink()

@@ -22,9 +22,11 @@ from tfyard.dev.service_relay import ServiceRelay
 from tfyard.dev.shared_network import SharedNetwork
 from tfyard.dev.surroundings import Surroundings
 from tfyard.kube import Client
+from tfyard.kubelet import metrics
 from tfyard.kubelet.claims import Provisioner
 from tfyard.kubelet.kubelet import Kubelet
 from tfyard.kubelet.log_times import keep_times
+from tfyard.kubelet.metrics import MetricsApi
 from tfyard.kubelet.nodes import Machine, MachineNode, capacity
 from tfyard.kubelet.processes import ProcessRuntime
 from tfyard.kubelet.server import KubeletServer, server_tls
@@ -75,7 +77,10 @@ class BoxNode(Struct, frozen=True, kw_only=True):
         noticing = asyncio.create_task(keep_times(partial(_growing_logs, runtime)))
         parts.callback(noticing.cancel)
         port = KUBELET_PORT if self.surroundings.network else 0
-        server = await parts.enter_async_context(KubeletServer(runtime, self._tls(), self.address, port))
+        api = MetricsApi(self.client, runtime, self.folder.name)
+        server = KubeletServer(runtime, self._tls(), self.address, port, api.routes())
+        await parts.enter_async_context(server)
+        await api.register(self.address, server.port, self._authority.read_bytes())
         node = MachineNode(self.client, self._machine(server.port))
         await parts.enter_async_context(Kubelet(self.client, runtime, node))
 
@@ -111,11 +116,15 @@ class BoxNode(Struct, frozen=True, kw_only=True):
         return ProcessRuntime(self.client, folder, {**own, **env}, network, options)
 
     def _tls(self) -> ssl.SSLContext:
-        pair = self.plane.kubelet_certificate(self.folder.name, self.address)
+        pair = self.plane.kubelet_certificate(self.folder.name, self.address, metrics.HOST)
         certificate, key = (self.plane.folder / f"kubelet.{kind}" for kind in ("crt", "key"))
         certificate.write_bytes(pair.certificate)
         key.write_bytes(pair.key)
-        return server_tls(certificate, key, self.plane.folder / "ca.crt")
+        return server_tls(certificate, key, self._authority)
+
+    @property
+    def _authority(self) -> Path:
+        return self.plane.folder / "ca.crt"
 
     def _machine(self, port: int) -> Machine:
         return Machine(

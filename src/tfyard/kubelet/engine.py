@@ -9,6 +9,8 @@ import pty
 import signal
 import struct
 import termios
+import time
+from functools import reduce
 from pathlib import Path
 from typing import Self
 
@@ -16,8 +18,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tfyard.node.logs import tail
-from tfyard.node.memory import MemoryLimits, Use
+from tfyard.node.memory import MachineMeter, MemoryLimits, RecentUse, Use
 from tfyard.node.processes import Command, Exit, Processes, SupervisorLost
+
+WINDOW = 15.0
+"""Seconds over which the use of CPU is told: as often as a metrics-server asks."""
+MACHINE = ""
+"""Among the uses: that of the whole machine."""
 
 
 class Ended(Struct, frozen=True):
@@ -45,8 +52,9 @@ class Engine:
         self._starting = asyncio.Lock()
         self.has_namespaces = False
         """Whether containers can have views of the disk; true also while a lost supervisor is replaced."""
-        self.uses: dict[str, Use] = {}
-        """By container, as measured last."""
+        self.recent = RecentUse(WINDOW)
+        """By process, and of the machine."""
+        self._machine = MachineMeter()
 
     async def __aenter__(self) -> Self:
         await self._open()
@@ -101,6 +109,14 @@ class Engine:
             self.signal(started, signal.SIGKILL)
         return started
 
+    def use(self, process: Process) -> tuple[Use, float] | None:
+        """Of a container with all that was started inside it, and of how many seconds; None if it is not known."""
+        own = self.recent.of(process.id)
+        if own is None:
+            return None
+        others = [found for each in process.beside if (found := self.recent.of(each.id))]
+        return reduce(Use.plus, (use for use, _ in others), own[0]), own[1]
+
     def forget(self, process: Process) -> None:
         """Nothing else will be started in its container."""
         self._processes.forget(process.command.mounts)
@@ -116,7 +132,7 @@ class Engine:
             process.ended.set_result(Ended(exit.code, is_out_of_memory))
 
     def _measured(self, uses: dict[str, Use]) -> None:
-        self.uses = uses
+        self.recent.add({**uses, MACHINE: self._machine.measure()}, time.monotonic())
 
     async def _open(self) -> None:
         self._processes = Processes(self._folder / "supervisor.log", self._exited)

@@ -10,9 +10,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from tfyard.kube import KubeError, requests
-from tfyard.kubelet import references, service_env
+from tfyard.kubelet import references
 from tfyard.kubelet.container import PodContainer
-from tfyard.kubelet.resources import with_limits, with_resource_values
+from tfyard.kubelet.pod_data import service_env, services_env, with_limits, with_resource_values
 from tfyard.kubelet.runtime import Exited, PodState, Report, Running, Waiting
 from tfyard.kubelet.surroundings import PodNetwork, Surroundings
 from tfyard.kubelet.volumes import PodVolumes, VolumeError
@@ -322,11 +322,11 @@ class ProcessPod:
 
     async def _service_env(self) -> dict[str, str]:
         host, port = self.around.api
-        env = service_env.of_service("kubernetes", host, [{"name": "https", "port": port}])
+        env = service_env("kubernetes", host, [{"name": "https", "port": port}])
         if self.manifest["spec"].get("enableServiceLinks", True):
             path = requests.SERVICES.path(self.namespace)
             found: Any = await self.around.client.send(requests.get(path))
-            env = {**service_env.of_services(found["items"]), **env}
+            env = {**services_env(found["items"]), **env}
         return env
 
     def _rewrite(self, text: str) -> str:

@@ -57,6 +57,7 @@ class ProcessRuntime:
             networks=networks,
             options=self._options,
         )
+        self.engine = self._around.engine
         self.pods: dict[str, ProcessPod] = {}
         """By uid."""
 

@@ -1,20 +1,22 @@
 """`kubectl exec`, `cp` and `attach`: the streams of a process as channels of a WebSocket."""
 
 import asyncio
+import errno
 import os
+from collections.abc import Callable
 from contextlib import aclosing, suppress
 from typing import Any
 
 import msgspec
 from aiohttp import WSMsgType, web
 
-from tfyard.kubelet import descriptors
 from tfyard.kubelet.log_stream import LogOptions, stream
 from tfyard.kubelet.runtime import Attached, Containers, NoSuchContainer
 from tfyard.kubelet.websockets import upgrade
 
 PROTOCOLS = ("v5.channel.k8s.io", "v4.channel.k8s.io")
 """Only the fifth can close stdin."""
+CHUNK = 1 << 15
 STDIN, STDOUT, STDERR, ERROR, RESIZE, CLOSE = 0, 1, 2, 3, 4, 255
 IDLE = 0.1
 """Seconds without output after which a process that has ended has said everything: its children may keep its
@@ -112,7 +114,7 @@ class _Session:
         if stdin in self._open:
             assert stdin is not None
             try:
-                await descriptors.write(stdin, data)
+                await write_descriptor(stdin, data)
             except (BrokenPipeError, ConnectionResetError):
                 self._close_stdin()  # as `head` does; the rest is for nobody
 
@@ -125,7 +127,7 @@ class _Session:
 
     async def _copy(self, channel: int, descriptor: int) -> None:
         with suppress(ConnectionResetError):  # `_receive` ends, too
-            while data := await descriptors.read(descriptor):
+            while data := await read_descriptor(descriptor):
                 self._sending += 1
                 await self._socket.send_bytes(bytes([channel]) + data)
                 self._sending -= 1
@@ -139,6 +141,39 @@ class _Session:
                 task.result()
             if self._sent == sent and not self._sending:
                 return
+
+
+async def read_descriptor(descriptor: int) -> bytes:
+    """What is there, at least one byte; b"" at the end. A terminal ends with EIO: nobody has it open any more."""
+    loop = asyncio.get_running_loop()
+    while True:
+        try:
+            return os.read(descriptor, CHUNK)
+        except BlockingIOError:
+            await _ready(descriptor, loop.add_reader, loop.remove_reader)
+        except OSError as error:
+            if error.errno != errno.EIO:
+                raise
+            return b""
+
+
+async def write_descriptor(descriptor: int, data: bytes) -> None:
+    loop = asyncio.get_running_loop()
+    view = memoryview(data)
+    while view:
+        try:
+            view = view[os.write(descriptor, view) :]
+        except BlockingIOError:
+            await _ready(descriptor, loop.add_writer, loop.remove_writer)
+
+
+async def _ready(descriptor: int, add: Callable[..., None], remove: Callable[[int], bool]) -> None:
+    ready = asyncio.Event()
+    add(descriptor, ready.set)
+    try:
+        await ready.wait()
+    finally:
+        remove(descriptor)
 
 
 async def _until_closed(socket: web.WebSocketResponse) -> None:

@@ -6,7 +6,7 @@ its client certificate.
 
 import asyncio
 import ssl
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import aclosing
 from pathlib import Path
 from typing import Self
@@ -29,16 +29,25 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class KubeletServer:
-    """`async with KubeletServer(containers, tls, address) as server`: until the block ends, at `server.port`."""
+    """`async with KubeletServer(containers, tls, address) as server`: until the block ends, at `server.port`.
+    `routes`: what else the apiserver may ask for."""
 
-    def __init__(self, containers: Containers, tls: ssl.SSLContext, address: str, port: int = 0) -> None:
-        self._containers, self._tls = containers, tls
+    def __init__(
+        self,
+        containers: Containers,
+        tls: ssl.SSLContext,
+        address: str,
+        port: int = 0,
+        routes: Iterable[web.RouteDef] = (),
+    ) -> None:
+        self._containers, self._tls, self._routes = containers, tls, routes
         self.address, self.port = address, port
         self._transports: WeakSet[asyncio.Transport] = WeakSet()
 
     async def __aenter__(self) -> Self:
         app = web.Application(middlewares=[self._note_connection, _only_the_apiserver])
         container = "/{namespace}/{pod}/{container}"
+        app.add_routes(self._routes)
         app.router.add_get("/healthz", self._healthz)
         app.router.add_get(f"/containerLogs{container}", self._logs)
         for method in ("GET", "POST"):

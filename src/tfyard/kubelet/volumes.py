@@ -13,7 +13,7 @@ from msgspec import Struct
 from tfyard.errors import TfyardError
 from tfyard.kube import Client, NotFound, Resource, requests
 from tfyard.kubelet import references
-from tfyard.kubelet.volume_files import FROM_API, File, files
+from tfyard.kubelet.pod_data import FROM_API, File, files
 from tfyard.model import Manifest
 from tfyard.model.expansion import expand
 from tfyard.model.quantity import amount

@@ -1,17 +1,30 @@
-"""Private views of the file system for containers, so that their mount paths are the same as in a cluster.
+"""Linux namespaces for containers: private views of the file system, so that their mount paths are the same as in
+a cluster, and a PID namespace that ends with the supervisor.
 
-The new root is a tmpfs with everything of the old one bound into it: `/out` can exist in it without being created
-on the real disk. That takes milliseconds, and most tasks of a job have the same mounts, so a view is made once and
-joined by all of them. In a PID namespace (see anchor.py) every container has a view, because each needs a /proc
-that shows its own namespace. Needs root or unprivileged user namespaces; `is_allowed` tries. Part of it runs
-between fork and exec, so it uses nothing but the standard library and the C library.
+The root of a view is a tmpfs with everything of the old one bound into it: `/out` can exist in it without being
+created on the real disk. That takes milliseconds, and most tasks of a job have the same mounts, so a view is made
+once and joined by all of them. In a PID namespace every container has a view, because each needs a /proc that
+shows its own namespace. Needs root or unprivileged user namespaces; `is_allowed` tries. Part of it runs between
+fork and exec, so it uses nothing but the standard library and the C library.
+
+When the first process of a PID namespace ends, the kernel kills all others in it, however deep and however well
+hidden. Here that process, the anchor, does nothing but end with the supervisor: no container outlives it, even if
+the supervisor and tfyard are killed at the same instant. The supervisor itself stays outside, so that the process
+ids that it reports are the ones that everybody else sees.
 """
 
 import ctypes
 import errno
 import os
+import signal
 import stat
 from collections.abc import Sequence
+
+from tfyard.node.orphans import die_with
+
+TYPE_CHECKING = False  # `typing` is slow to import
+if TYPE_CHECKING:
+    import socket
 
 CLONE_NEWNS, CLONE_NEWUTS, CLONE_NEWUSER = 0x00020000, 0x04000000, 0x10000000
 CLONE_NEWPID, CLONE_NEWNET = 0x20000000, 0x40000000
@@ -25,6 +38,9 @@ Mount = tuple[str, str, bool]
 """(directory or file here, path there, read only)."""
 PROBE: Sequence[Mount] = [("/", "/tfyard-probe/a", True)]
 """A view that needs every permission that any view needs."""
+
+ORPHAN_ENDED = b"\0"
+"""What the anchor sends when a child of its own has ended: the children of that one may be orphans now."""
 
 _MARK = ".tfyard-private"
 
@@ -135,6 +151,21 @@ def mount_memory(directory: str, size: int) -> None:
 def unmount(directory: str) -> None:
     """It vanishes for all at once, and its memory is free when the last file in it is closed."""
     _check(_libc.umount2(directory.encode(), MNT_DETACH), f"umount {directory}")
+
+
+def start_anchor(wake: "socket.socket") -> int | None:
+    """Put all further children of this process into a PID namespace. Returns the pid of its anchor, or None where
+    that is not allowed. Orphans become children of the anchor, which reports their ends on `wake`."""
+    if not _may_unshare_pids():
+        return None
+    unshare(CLONE_NEWPID)
+    # Blocked for good in the anchor: the handlers are the supervisor's, and no container may end it by a signal.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    supervisor, pid = os.getpid(), os.fork()
+    if pid == 0:
+        _reap_orphans(wake, supervisor)
+    signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    return pid
 
 
 def _make_and_wait(mounts: Sequence[Mount], own_proc: bool, answer: int, waits: int) -> None:
@@ -250,3 +281,47 @@ def _check(result: int, what: str) -> None:
     if result != 0:
         number = ctypes.get_errno()
         raise OSError(number, f"{what}: {os.strerror(number)}")
+
+
+def _may_unshare_pids() -> bool:
+    """Try all of it in a child: a process cannot undo `unshare` for its further children."""
+    pid = os.fork()
+    if pid == 0:
+        _try_pids()
+    return os.waitpid(pid, 0)[1] == 0
+
+
+def _try_pids() -> None:
+    try:
+        unshare(CLONE_NEWPID)
+        make_view(PROBE, own_proc=True)
+    except OSError:
+        os._exit(1)
+    os._exit(0)
+
+
+def _reap_orphans(wake: "socket.socket", supervisor: int) -> None:
+    """Reap orphans as long as the supervisor lives."""
+    try:
+        die_with(supervisor)
+        while True:
+            signal.sigwait([signal.SIGCHLD])
+            _reap()
+            _tell(wake)
+    finally:
+        os._exit(0)
+
+
+def _reap() -> None:
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        return
+
+
+def _tell(wake: "socket.socket") -> None:
+    try:
+        wake.send(ORPHAN_ENDED)
+    except BlockingIOError:
+        return  # full: the supervisor has not read the earlier ones yet

@@ -1,21 +1,31 @@
-"""Memory limits of containers, and what each of them uses: by control groups where this process may make
-them, else by sampling."""
+"""Memory limits of containers, and what each of them uses.
+
+Limits are kept by the kernel where this process may make control groups: exact, as on a cluster's node. Where it
+may not (most laptops without delegation), memory is sampled. Never by RLIMIT_AS: TensorFlow maps far more address
+space than it uses, and would not even start.
+"""
 
 import asyncio
+import os
 import signal
 import time
+from collections import deque
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import cached_property
+from pathlib import Path
 from typing import NamedTuple
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from tfyard.model import Manifest
 from tfyard.model.quantity import amount
 
-from . import cgroups, usage
+from . import usage
 from .processes import Command, Processes
 
+CONTROL_GROUPS = Path("/sys/fs/cgroup")
 MEASURE_EVERY = 1.0
 MEASURE_LIMITS_EVERY = 0.25
 """Seconds; more often if a container has a memory limit and no control group."""
@@ -37,7 +47,7 @@ class MemoryLimits:
         self, processes: Processes, on_measured: Callable[[dict[str, Use]], None], *, use_cgroups: bool
     ) -> None:
         self._processes, self._on_measured, self._use_cgroups = processes, on_measured, use_cgroups
-        self._groups: dict[str, cgroups.Group] = {}
+        self._groups: dict[str, Group] = {}
         self._sampled: dict[str, float] = {}
         """Those without a control group: id -> bytes."""
         self._killed: set[str] = set()
@@ -77,8 +87,8 @@ class MemoryLimits:
         self._on_measured(uses)
 
     @cached_property
-    def _make_group(self) -> Callable[[str, int], cgroups.Group] | None:
-        return cgroups.find() if self._use_cgroups else None
+    def _make_group(self) -> Callable[[str, int], "Group"] | None:
+        return find_control_groups() if self._use_cgroups else None
 
 
 def memory_limit(container: Manifest) -> float | None:
@@ -103,3 +113,129 @@ class Meter:
     def _cpus(self, pid: int, seconds: float, now: float) -> float:
         before, at = self._before.get(pid, (0.0, now - 1))
         return max(0.0, seconds - before) / max(0.1, now - at)
+
+
+class MachineMeter:
+    """The same for the whole machine, or for the processors of it that this process may use."""
+
+    def __init__(self) -> None:
+        self._before, self._at = _busy_seconds(), time.monotonic()
+
+    def measure(self) -> Use:
+        """Memory that the kernel would give away at once is not in use."""
+        seconds, now = _busy_seconds(), time.monotonic()
+        cpus = max(0.0, seconds - self._before) / max(0.1, now - self._at)
+        self._before, self._at = seconds, now
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        sizes = {line.partition(":")[0]: int(line.split()[1]) << 10 for line in lines}
+        return Use(cpus, sizes["MemTotal"] - sizes["MemAvailable"])
+
+
+def _busy_seconds() -> float:
+    """User, nice, system, interrupts and stolen time; not idle (3), nor waiting for a disk (4)."""
+    names = {f"cpu{number}" for number in os.sched_getaffinity(0)}
+    rows = [line.split() for line in Path("/proc/stat").read_text().splitlines()]
+    ticks = sum(int(row[1 + kind]) for row in rows if row[0] in names for kind in (0, 1, 2, 5, 6, 7))
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+class RecentUse:
+    """What was measured in the last `seconds`: of CPU the mean, of memory the last."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds, self._last = seconds, 0.0
+        self._measured: deque[tuple[float, float, dict[str, Use]]] = deque()
+        """When, for how long, and the use of each."""
+
+    def add(self, uses: dict[str, Use], now: float) -> None:
+        length = now - self._last if self._measured else 1.0
+        self._measured.append((now, length, uses))
+        self._last = now
+        while now - self._measured[0][0] >= self._seconds:
+            self._measured.popleft()
+
+    def of(self, id: str) -> tuple[Use, float] | None:
+        """And of how many seconds that is; None if it was not there when it was measured last."""
+        found = [(length, uses[id]) for _, length, uses in self._measured if id in uses]
+        if not found or id not in self._measured[-1][2]:
+            return None
+        total = sum(length for length, _ in found)
+        return Use(sum(length * use.cpus for length, use in found) / total, found[-1][1].memory), total
+
+
+class Flavour(Struct, frozen=True):
+    """The files of one version of the interface."""
+
+    limit: str
+    kills: str
+    swap: str
+
+
+V2 = Flavour(limit="memory.max", kills="memory.events", swap="memory.swap.max")
+V1 = Flavour(limit="memory.limit_in_bytes", kills="memory.oom_control", swap="memory.memsw.limit_in_bytes")
+
+
+class Group:
+    """The control group of one container; removed when the container has ended."""
+
+    def __init__(self, path: Path, flavour: Flavour, limit: int) -> None:
+        self.path, self._flavour = path, flavour
+        path.mkdir()
+        try:
+            (path / flavour.limit).write_text(str(limit))
+            swap = path / flavour.swap
+            if swap.exists():  # else the container would continue in the swap, and slow down all others
+                swap.write_text(str(limit) if flavour is V1 else "0")
+        except OSError:
+            path.rmdir()
+            raise
+
+    @property
+    def procs(self) -> str:
+        """The file by which a process enters the group."""
+        return str(self.path / "cgroup.procs")
+
+    def close(self) -> bool:
+        """Remove it; true if the kernel killed a process in it for lack of memory."""
+        text = (self.path / self._flavour.kills).read_text()
+        with suppress(OSError):  # a dying process may still be in it; the supervisor removes it at the end
+            self.path.rmdir()
+        return any(line.startswith("oom_kill ") and not line.endswith(" 0") for line in text.splitlines())
+
+
+def find_control_groups() -> Callable[[str, int], Group] | None:
+    """A function that makes groups (name, bytes), or None where that is not allowed."""
+    for line in Path("/proc/self/cgroup").read_text().splitlines():
+        _, controllers, path = line.split(":", 2)
+        if controllers == "memory":
+            parent, flavour = CONTROL_GROUPS / "memory" / path.lstrip("/"), V1
+        elif controllers == "":
+            parent, flavour = CONTROL_GROUPS / path.lstrip("/"), V2
+        else:
+            continue
+        if _is_usable(parent, flavour):
+            return lambda name, limit, at=parent, of=flavour: Group(at / name, of, limit)  # type: ignore[misc]
+    return None
+
+
+def _is_usable(parent: Path, flavour: Flavour) -> bool:
+    """Try it: whether a group can be made, has a memory limit, and accepts a process."""
+    try:
+        group = Group(parent / f"tfyard-probe-{os.getpid()}", flavour, 1 << 40)
+    except OSError:
+        return False
+    try:
+        pid = os.fork()
+        if pid == 0:
+            _enter(group.procs)
+        return os.waitpid(pid, 0)[1] == 0
+    finally:
+        group.path.rmdir()
+
+
+def _enter(procs: str) -> None:
+    try:
+        Path(procs).write_text(str(os.getpid()))
+    except OSError:
+        os._exit(1)
+    os._exit(0)

@@ -4,7 +4,7 @@ It is a child of that program, the asker. It notices the asker's death, however 
 as a subreaper it adopts every orphan, however deep; then it kills all of them and ends. (PR_SET_PDEATHSIG in each
 process is not enough: grandchildren survive it, and in an asker with threads it fires when the forking *thread*
 ends. Here, with a single thread, it is set as well, in case this supervisor is killed.) With `namespaces`, where
-the system allows them, the processes are in a PID namespace that ends with this process: see anchor.py.
+the system allows them, the processes are in a PID namespace that ends with this process: see linux_namespaces.py.
 
 `main(fd, ...)` exchanges messages (see messages.py) over the socket `fd`:
     in   {"op": "start", "id", "argv", "env", "cwd", "log", "mounts", "cgroup", "network"}
@@ -28,7 +28,7 @@ import signal
 import socket
 import sys
 
-from tfyard.node import anchor, capabilities, linux_namespaces, usage
+from tfyard.node import capabilities, linux_namespaces, usage
 from tfyard.node.messages import Decoder, encode
 from tfyard.node.orphans import MARK, adopt_orphans, children, die_with, is_exiting, kill_group, owner
 
@@ -59,7 +59,7 @@ class Supervisor:
         self._wake_end = wake  # kept: closing it would end the wake-ups
         signal.set_wakeup_fd(wake.fileno(), warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
-        self._anchor = anchor.start(wake) if namespaces else None
+        self._anchor = linux_namespaces.start_anchor(wake) if namespaces else None
         self._namespaces = self._anchor is not None or (namespaces and linux_namespaces.is_allowed())
 
     def serve(self) -> None:
@@ -70,7 +70,7 @@ class Supervisor:
             readable, _, _ = select.select([self.channel, self._wake], [], [])
             if self._wake in readable:
                 woken = self._wake.recv(4096)
-                if self._reap() or anchor.ORPHAN_ENDED in woken:
+                if self._reap() or linux_namespaces.ORPHAN_ENDED in woken:
                     self._kill_orphans()
             if self.channel in readable and not self._receive():
                 return

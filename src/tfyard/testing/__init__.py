@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from tfyard.kubelet.runtime import Pod
     from tfyard.kubelet.script import Script, Sidecar
     from tfyard.kubelet.scripted import ScriptedKubelet
+    from tfyard.testing.builders import eventually
     from tfyard.testing.relay import Relay
-    from tfyard.testing.waiting import eventually
 
 __all__ = [
     "CONTROLLERS",
@@ -48,8 +48,8 @@ _HOMES = {
     "kubelet.runtime": ("Pod",),
     "kubelet.script": ("Script", "Sidecar"),
     "kubelet.scripted": ("ScriptedKubelet",),
+    "testing.builders": ("eventually",),
     "testing.relay": ("Relay",),
-    "testing.waiting": ("eventually",),
 }
 
 if not TYPE_CHECKING:

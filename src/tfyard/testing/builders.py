@@ -1,13 +1,17 @@
-"""Small valid objects for tests, and the calls that most cluster tests begin with."""
+"""Small valid objects for tests, the calls that most cluster tests begin with, and waiting for what follows."""
 
+import asyncio
 import secrets
+import time
+from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from tfyard.formats.crd.documents import crds
 from tfyard.formats.tfjob.versions import VERSIONS
-from tfyard.kube import AlreadyExists, Client, Resource, requests
-from tfyard.testing.waiting import eventually
+from tfyard.kube import AlreadyExists, Client, KubeError, Resource, requests
+
+T = TypeVar("T")
 
 
 async def create_namespace(client: Client, prefix: str = "test") -> str:
@@ -65,3 +69,16 @@ async def _discover(client: Client, resource: Resource) -> None:
     """Discovery follows the server's own routes by a moment, and clients that ask it first see nothing yet."""
     found = await client.send(requests.get(f"/apis/{resource.group}/{resource.version}"))
     assert resource.plural in {each["name"] for each in found["resources"]}
+
+
+async def eventually(look: Callable[[], Awaitable[T]], timeout: float = 30.0) -> T:
+    """Call `look` until it neither fails an assertion nor is refused, and return its result; its last error is
+    raised after the timeout. The apiserver's caches (RBAC, quotas, watches) lag behind by up to a second."""
+    end = time.monotonic() + timeout
+    while True:
+        try:
+            return await look()
+        except (AssertionError, KubeError):
+            if time.monotonic() > end:
+                raise
+        await asyncio.sleep(0.02)

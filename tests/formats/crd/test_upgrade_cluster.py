@@ -9,8 +9,7 @@ from tfyard.formats.crd.documents import crds
 from tfyard.formats.tfjob.versions import VERSIONS
 from tfyard.kube import Client, Resource, requests
 from tfyard.model import Manifest
-from tfyard.testing import ControlPlane, builders
-from tfyard.testing.waiting import eventually
+from tfyard.testing import ControlPlane, builders, eventually
 
 pytestmark = pytest.mark.cluster
 

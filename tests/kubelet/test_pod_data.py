@@ -4,9 +4,7 @@ from typing import Any
 
 import pytest
 
-from tfyard.kubelet.resources import resource_value, with_limits
-from tfyard.kubelet.service_env import of_services
-from tfyard.kubelet.volume_files import File, files
+from tfyard.kubelet.pod_data import File, files, resource_value, services_env, with_limits
 from tfyard.node.containers import ContainerConfigError, Objects
 
 POD: dict[str, Any] = {
@@ -66,7 +64,7 @@ def test_services_are_told_by_variables_and_headless_ones_are_not() -> None:
         {"metadata": {"name": "my-db"}, "spec": {"clusterIP": "10.96.0.7", "ports": ports}},
         {"metadata": {"name": "headless"}, "spec": {"clusterIP": "None", "ports": ports}},
     ]
-    env = of_services(services)
+    env = services_env(services)
     assert env["MY_DB_SERVICE_HOST"] == "10.96.0.7"
     assert env["MY_DB_SERVICE_PORT"] == env["MY_DB_SERVICE_PORT_GRPC"] == "2222"
     assert env["MY_DB_PORT"] == "tcp://10.96.0.7:2222"

@@ -2,7 +2,7 @@
 
 import itertools
 
-from tfyard.node.loopback import LoopbackPorts
+from tfyard.dev.shared_network import LoopbackPorts
 
 SERVICES = {"train-worker-0.ml", "train-worker-1.ml", "ring.ml", "web.default"}
 

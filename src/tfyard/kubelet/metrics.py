@@ -1,0 +1,186 @@
+"""The metrics API of a node, in place of a metrics-server: what `kubectl top` and `tfyard top` show.
+
+The apiserver passes requests for the group on to a Service. Here that is the kubelet's own server, by its address:
+a Service of the type ExternalName needs no endpoints, which could not be on loopback, and no cluster network. The
+apiserver has checked the user's permissions before.
+"""
+
+import base64
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any, Protocol
+
+from aiohttp import web
+
+from tfyard.install.roles import RBAC
+from tfyard.kube import Client, NotFound, Resource, requests
+from tfyard.kubelet.engine import MACHINE, Engine
+from tfyard.kubelet.pod import ProcessPod
+from tfyard.kubelet.pod_status import timestamp
+from tfyard.model import Manifest
+from tfyard.node.memory import Use
+
+GROUP, VERSION = "metrics.k8s.io", "v1beta1"
+API = f"{GROUP}/{VERSION}"
+NAMESPACE, SERVICE = "kube-system", "node-metrics"
+HOST = f"{SERVICE}.{NAMESPACE}.svc"
+"""The name that the certificate must have, whatever the address is."""
+KINDS = {"nodes": "NodeMetrics", "pods": "PodMetrics"}
+SELECTORS = ("labelSelector", "fieldSelector")
+READER = "system:aggregated-metrics-reader"
+_API_SERVICES = Resource("apiregistration.k8s.io", "v1", "apiservices", namespaced=False)
+_ROLES = Resource(RBAC, "v1", "clusterroles", namespaced=False)
+
+
+class Running(Protocol):
+    """The runtime of the node."""
+
+    @property
+    def engine(self) -> Engine: ...
+    @property
+    def pods(self) -> Mapping[str, ProcessPod]:
+        """By uid."""
+
+
+class MetricsApi:
+    def __init__(self, client: Client, runtime: Running, node: str) -> None:
+        self._client, self._runtime, self._node = client, runtime, node
+
+    def routes(self) -> list[web.RouteDef]:
+        """For the kubelet's server."""
+        root = f"/apis/{API}"
+        return [
+            web.get(root, self._resources),
+            web.get(f"{root}/nodes", self._list_nodes),
+            web.get(f"{root}/nodes/{{name}}", self._get_node),
+            web.get(f"{root}/pods", self._list_pods),
+            web.get(f"{root}/namespaces/{{namespace}}/pods", self._list_pods),
+            web.get(f"{root}/namespaces/{{namespace}}/pods/{{name}}", self._get_pod),
+        ]
+
+    async def register(self, address: str, port: int, authority: bytes) -> None:
+        """Tell the apiserver who answers for the group."""
+        for path, document in registration(address, port, authority).items():
+            await self._client.send(requests.apply(path, document))
+
+    async def _resources(self, _: web.Request) -> web.Response:
+        verbs = ["get", "list"]
+        found = [
+            {"name": name, "singularName": "", "namespaced": name == "pods", "kind": kind, "verbs": verbs}
+            for name, kind in KINDS.items()
+        ]
+        about = {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": API}
+        return web.json_response({**about, "resources": found})
+
+    async def _list_nodes(self, request: web.Request) -> web.Response:
+        return _list("nodes", await self._nodes(_selectors(request)))
+
+    async def _get_node(self, request: web.Request) -> web.Response:
+        name = request.match_info["name"]
+        return _one("nodes", name, await self._nodes({"fieldSelector": f"metadata.name={name}"}))
+
+    async def _list_pods(self, request: web.Request) -> web.Response:
+        namespace = request.match_info.get("namespace", "")
+        return _list("pods", await self._pods(namespace, _selectors(request)))
+
+    async def _get_pod(self, request: web.Request) -> web.Response:
+        namespace, name = request.match_info["namespace"], request.match_info["name"]
+        found = await self._pods(namespace, {"fieldSelector": f"metadata.name={name}"})
+        return _one("pods", f"{namespace}/{name}", found)
+
+    async def _nodes(self, query: dict[str, str]) -> list[Manifest]:
+        listed: Any = await self._client.send(requests.get(requests.NODES.path(), query))
+        own = [node for node in listed["items"] if node["metadata"]["name"] == self._node]
+        used = self._runtime.engine.recent.of(MACHINE)
+        return [{**_head("nodes", each, used[1]), "usage": usage(used[0])} for each in own if used]
+
+    async def _pods(self, namespace: str, query: dict[str, str]) -> list[Manifest]:
+        """The apiserver says which pods are meant: it knows what selectors mean."""
+        try:
+            listed: Any = await self._client.send(requests.get(requests.PODS.path(namespace), query))
+        except NotFound:
+            return []
+        found = [(each, self._containers(each["metadata"]["uid"])) for each in listed["items"]]
+        return [pod_metrics(each, containers) for each, containers in found if containers]
+
+    def _containers(self, uid: str) -> dict[str, tuple[Use, float]]:
+        pod, engine = self._runtime.pods.get(uid), self._runtime.engine
+        running = [each for each in pod.all.values() if each.is_running] if pod is not None else []
+        uses = {each.name: engine.use(each.process) for each in running if each.process is not None}
+        return {name: used for name, used in uses.items() if used}
+
+
+def pod_metrics(pod: Manifest, containers: Mapping[str, tuple[Use, float]]) -> Manifest:
+    """Pure. The window is that of the container that was measured for the longest time."""
+    window = max(seconds for _, seconds in containers.values())
+    each = [{"name": name, "usage": usage(use)} for name, (use, _) in containers.items()]
+    return {**_head("pods", pod, window), "containers": each}
+
+
+def usage(use: Use) -> dict[str, str]:
+    """Pure; in the units that a metrics-server has."""
+    return {"cpu": f"{round(use.cpus * 1e9)}n", "memory": f"{use.memory >> 10}Ki"}
+
+
+def registration(address: str, port: int, authority: bytes) -> dict[str, Manifest]:
+    """Pure: the objects by their paths. Whoever may view a namespace may view what its pods use."""
+    view = {f"{RBAC}/aggregate-to-{role}": "true" for role in ("view", "edit", "admin")}
+    rule = {"apiGroups": [GROUP], "resources": [*KINDS], "verbs": ["get", "list"]}
+    name = f"{VERSION}.{GROUP}"
+    api = {
+        "group": GROUP,
+        "version": VERSION,
+        "groupPriorityMinimum": 100,
+        "versionPriority": 100,
+        "service": {"namespace": NAMESPACE, "name": SERVICE, "port": port},
+        "caBundle": base64.b64encode(authority).decode(),
+    }
+    return {
+        requests.SERVICES.path(NAMESPACE, SERVICE): {
+            **_object("v1", "Service", SERVICE),
+            "spec": {"type": "ExternalName", "externalName": address},
+        },
+        _API_SERVICES.path(name=name): {
+            **_object("apiregistration.k8s.io/v1", "APIService", name),
+            "spec": api,
+        },
+        _ROLES.path(name=READER): {
+            **_object(f"{RBAC}/v1", "ClusterRole", READER, view),
+            "rules": [rule],
+        },
+    }
+
+
+def _object(version: str, kind: str, name: str, labels: Mapping[str, str] | None = None) -> Manifest:
+    return {"apiVersion": version, "kind": kind, "metadata": {"name": name, "labels": dict(labels or {})}}
+
+
+def _head(plural: str, of: Manifest, window: float) -> Manifest:
+    kept = {key: of["metadata"][key] for key in ("name", "namespace", "labels") if of["metadata"].get(key)}
+    now = timestamp(datetime.now(UTC))
+    metadata = {**kept, "creationTimestamp": now}
+    about = {"kind": KINDS[plural], "apiVersion": API, "metadata": metadata}
+    return {**about, "timestamp": now, "window": f"{window:.3f}s"}
+
+
+def _selectors(request: web.Request) -> dict[str, str]:
+    return {key: request.query[key] for key in SELECTORS if request.query.get(key)}
+
+
+def _list(plural: str, items: Iterable[Manifest]) -> web.Response:
+    about = {"kind": f"{KINDS[plural]}List", "apiVersion": API, "metadata": {}}
+    return web.json_response({**about, "items": list(items)})
+
+
+def _one(plural: str, name: str, found: list[Manifest]) -> web.Response:
+    if found:
+        return web.json_response(found[0])
+    missing = {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "status": "Failure",
+        "reason": "NotFound",
+        "message": f'{KINDS[plural].lower()}.{GROUP} "{name}" not found',
+        "code": 404,
+    }
+    return web.json_response(missing, status=404)
