@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from re import Match
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -18,7 +19,7 @@ from tfyard.model import Code, Job, Problem
 from tfyard.render import CodeFile
 
 if TYPE_CHECKING:
-    from tfyard.formats.gitignore import Rules
+    from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
 
 # fmt: off
 NEVER = frozenset({
@@ -33,6 +34,8 @@ RULES = (".gitignore", ".tfyardignore")
 MAX_READ = 16 << 20
 """Bytes; far beyond what fits into a ConfigMap, even compressed."""
 CHUNK = 1 << 20
+_FOLDER_MARK = "ps_d"
+"""pathspec's group for the `/` after a folder of which the whole path is a part."""
 
 Identity = tuple[int, int]
 
@@ -225,26 +228,6 @@ class _Walk:
             self.files.append(FolderFile(path, str(source), found.st_size, is_program, _stamp(found)))
 
 
-def _repository(root: Path) -> Path:
-    return next((each for each in (root, *root.parents) if (each / ".git").exists()), root)
-
-
-def _rules_of(directory: Path, key: str) -> list["Rules"]:
-    """A link is not read, as git does not."""
-    found = [each for name in RULES if (each := directory / name).is_file() and not each.is_symlink()]
-    if not found:
-        return []
-    from tfyard.formats.gitignore import Rules  # many folders have no rules
-
-    return [Rules(os.fsdecode(each.read_bytes()), key) for each in found]
-
-
-def _is_ignored(path: str, rules: tuple["Rules", ...]) -> bool:
-    """By the deepest rules that say something."""
-    said = (each.ignores(path) for each in reversed(rules))
-    return bool(next((one for one in said if one is not None), False))
-
-
 def _stamp(found: os.stat_result) -> tuple[int, int, int]:
     return found.st_dev, found.st_ino, found.st_mtime_ns
 
@@ -270,3 +253,66 @@ def _too_large(folder: CodeFolder) -> Problem:
         f" or give a git or http(s) address; the largest files: {names}"
     )
     return Problem(("code",), text, fix)
+
+
+# --- what git ignores
+
+
+def _repository(root: Path) -> Path:
+    return next((each for each in (root, *root.parents) if (each / ".git").exists()), root)
+
+
+def _rules_of(directory: Path, key: str) -> list["Rules"]:
+    """A link is not read, as git does not."""
+    found = [each for name in RULES if (each := directory / name).is_file() and not each.is_symlink()]
+    return [Rules(os.fsdecode(each.read_bytes()), key) for each in found]
+
+
+def _is_ignored(path: str, rules: tuple["Rules", ...]) -> bool:
+    """By the deepest rules that say something."""
+    said = (each.ignores(path) for each in reversed(rules))
+    return bool(next((one for one in said if one is not None), False))
+
+
+class Rules:
+    """Of one file, in the folder `folder`, which ends with `/` and is empty at the top.
+
+    pathspec translates the patterns. Which of them decides is found here, one path at a time on the way down: so
+    git reads rules such as `*`, `!*/`, `!*.py`, because it does not enter a folder that is left out."""
+
+    def __init__(self, text: str, folder: str = "") -> None:
+        lines = text.removeprefix("\ufeff").split("\n")
+        self.folder = folder
+        self._patterns = [found for line in lines if (found := _pattern(line.removesuffix("\r")))]
+
+    def ignores(self, path: str) -> bool | None:
+        """Whether they leave out this path from the top; a folder's ends with `/`. None: they do not say."""
+        inside = path.removeprefix(self.folder)
+        return next((each.include for each in reversed(self._patterns) if _is_about(each, inside)), None)
+
+
+def _pattern(line: str) -> "GitIgnoreSpecPattern | None":
+    """None for comments, and for what git cannot read either."""
+    from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern  # many folders have no rules
+
+    try:
+        found = GitIgnoreSpecPattern(f"{line}*/" if line.endswith("/**/") else line)  # as git reads it
+    except ValueError:
+        return None
+    return found if found.include is not None else None
+
+
+def _is_about(pattern: "GitIgnoreSpecPattern", path: str) -> bool:
+    """About the path itself: not about a folder above it, which was decided before, and not only about what is
+    inside of it, as `folder/**` is."""
+    assert pattern.regex is not None
+    for found in pattern.regex.finditer(path):
+        has_mark = bool(found.groupdict().get(_FOLDER_MARK))
+        is_whole = found.end(_FOLDER_MARK) == len(path) if has_mark else not _ends_with_slash(found)
+        if is_whole:
+            return True
+    return False
+
+
+def _ends_with_slash(found: Match[str]) -> bool:
+    return found.string.endswith("/") and found.end() == len(found.string)

@@ -9,10 +9,10 @@ from tfyard.errors import Usage
 from tfyard.kube import NotFound, Resource, requests
 from tfyard.kube.sync import SyncClient
 from tfyard.model.names import JOB_NAME, QUEUE_NAME, REPLICA_INDEX, REPLICA_TYPE, RERUN_OF
-from tfyard.remote import action_waits, actions, jobs, kueue, reruns
+from tfyard.remote import action_waits, actions, jobs, reruns
 from tfyard.remote.actions import NotPossible
 from tfyard.remote.addresses import OLD_TFJOBS, TFJOBS
-from tfyard.remote.belongings import CLAIMS
+from tfyard.remote.belongings import CLAIMS, JOB_UID, WORKLOADS
 from tfyard.remote.jobs import Found
 from tfyard.testing import ControlPlane
 
@@ -348,10 +348,10 @@ def test_a_job_that_kueue_has_is_stopped_and_resumed_by_its_workload(
     workload = {
         "apiVersion": "kueue.x-k8s.io/v1beta1",
         "kind": "Workload",
-        "metadata": {"name": "tfjob-mnist", "labels": {kueue.JOB_UID: found.uid}},
+        "metadata": {"name": "tfjob-mnist", "labels": {JOB_UID: found.uid}},
         "spec": {"active": True},
     }
-    path = kueue.WORKLOADS.path(yard.namespace)
+    path = WORKLOADS.path(yard.namespace)
     yard.client.send(requests.create(path, workload))
     stop = actions.stop(yard.client, found)
     actions.perform(yard.client, stop)

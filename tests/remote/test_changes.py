@@ -105,3 +105,9 @@ def test_what_the_server_refuses_is_its_error(yard: Yard) -> None:
         one(yard, file(yard, replicas=-1))
     with pytest.raises(TfyardError, match="knows no Thing"):
         one(yard, {"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "x"}})
+
+
+def test_the_run_policy_takes_effect_at_once_also_where_it_was_before_v1(yard: Yard) -> None:
+    apply(yard, file(yard, backoffLimit=1, runPolicy={"suspend": True}))
+    (mark,) = one(yard, file(yard, backoffLimit=2, successPolicy="AllWorkers")).marks
+    assert mark.startswith("spec.successPolicy cannot change")

@@ -15,8 +15,7 @@ from tfyard.install.roles import EDIT_RULES
 from tfyard.kube import Client, requests
 from tfyard.remote import copying
 from tfyard.remote.container_files import _parse
-from tfyard.remote.copying import Options, fetch, send
-from tfyard.remote.fetching import Fetching
+from tfyard.remote.copying import Fetching, Options, fetch, send
 from tfyard.remote.tar_stream import END, Archive, Member, pack
 from tfyard.testing import ControlPlane, Relay
 
@@ -143,7 +142,7 @@ async def one_file(client: Client, node: CopyNode, folder: Path) -> None:
 async def test_a_connection_that_is_cut_is_made_again_and_what_is_there_is_not_sent_again(
     control_plane: ControlPlane, crds: None, namespace: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tfyard.remote.copy_state.BATCH_SIZE", 5_000_000)
+    monkeypatch.setattr("tfyard.remote.copying.BATCH_SIZE", 5_000_000)
     async with (
         copy_node(control_plane, namespace, tmp_path) as node,
         Relay(control_plane.server) as relay,
@@ -167,7 +166,7 @@ async def test_a_connection_that_is_cut_is_made_again_and_what_is_there_is_not_s
 async def test_a_helper_pod_that_somebody_deletes_is_replaced(
     control_plane: ControlPlane, crds: None, namespace: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tfyard.remote.copy_state.BATCH_SIZE", 5_000_000)
+    monkeypatch.setattr("tfyard.remote.copying.BATCH_SIZE", 5_000_000)
 
     def delete() -> None:
         deletions.append(asyncio.create_task(delete_helper(node)))
@@ -198,7 +197,7 @@ async def delete_helper(node: CopyNode) -> None:
 async def test_a_connection_that_is_cut_while_files_go_to_a_claim_is_made_again(
     control_plane: ControlPlane, crds: None, namespace: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tfyard.remote.copy_state.BATCH_SIZE", 5_000_000)
+    monkeypatch.setattr("tfyard.remote.copying.BATCH_SIZE", 5_000_000)
     async with (
         copy_node(control_plane, namespace, tmp_path) as node,
         Relay(control_plane.server) as relay,

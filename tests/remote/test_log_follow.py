@@ -1,20 +1,22 @@
 """Logs of a job, followed through the real API server: over broken connections and restarts of everything."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
+from tests.cli.test_describe import allow
 from tests.kubelet.plain_containers import node
 from tests.remote.log_job import COUNT, LogJob, ended, failed, running
-from tfyard.kube import Access
+from tfyard.kube import Access, Forbidden, requests
+from tfyard.kube.sync import SyncClient
 from tfyard.model.backoff import Backoff
 from tfyard.overview.log_lines import Lines, LogEvent, Wanted
 from tfyard.overview.waiting import Verdict
-from tfyard.remote import log_follow
+from tfyard.remote import log_follow, logs
 from tfyard.remote.jobs import Found
 from tfyard.remote.log_tail import Pace
 from tfyard.testing import ControlPlane, Relay, eventually
@@ -162,10 +164,49 @@ async def test_a_pending_job_is_waited_for_and_a_deleted_one_is_told(
             await job.create_pod(0)
             await job.set_pod(0, {"waiting": {"reason": "ErrImagePull", "message": "no such image"}})
             await told(2)
-            await box.client.send(log_follow.requests.delete(found.path))
+            await box.client.send(requests.delete(found.path))
         assert seen.of("waiting") == [
             ("waiting", "", "waiting: no pods yet"),
             ("waiting", "", "waiting: worker-0: ErrImagePull: no such image"),
         ]
         assert seen.verdict is not None
         assert seen.verdict.code == 3
+
+
+LACKS = {"list pods": (), "watch pods": ("list",), "get pods/log": ("list", "watch")}
+"""What a user lacks -> what that user may do with pods."""
+
+
+async def test_a_missing_right_is_told_and_is_no_log_that_is_gone(
+    control_plane: ControlPlane, crds: None, namespace: str, tmp_path: Path
+) -> None:
+    users = {right: control_plane.access(f"user-{number}") for number, right in enumerate(LACKS)}
+    for number, verbs in enumerate(LACKS.values()):
+        jobs = {"apiGroups": ["kubeflow.org"], "resources": ["tfjobs"], "verbs": ["get", "list", "watch"]}
+        pods = {"apiGroups": [""], "resources": ["pods"], "verbs": [*verbs]}
+        allow(control_plane, namespace, f"user-{number}", [jobs, *([pods] if verbs else [])])
+
+    async def told(find: Callable[[Access], Awaitable[None]], *rights: str) -> None:
+        for right in rights:
+            with pytest.raises(Forbidden, match=rf"^user-\d may not {right} in the namespace {namespace}; "):
+                await asyncio.wait_for(find(users[right]), 20)
+
+    async def follow(access: Access) -> None:
+        async for _ in log_follow.follow(access, found, wanted, Seen().show, PACE):
+            pass
+
+    async def read(access: Access) -> None:
+        with SyncClient(access) as client:
+            await asyncio.to_thread(lambda: [*logs.read(client, found, wanted)])
+
+    async with node(control_plane, namespace, tmp_path) as box:
+        job, wanted = LogJob(box), Wanted(tasks=("worker-0",))
+        found = await job.create(1)
+        await job.create_pod(0)
+        await told(follow, "watch pods")
+        await job.set_pod(0, running())
+        await told(follow, "list pods", "get pods/log")
+        await told(read, "list pods", "get pods/log")
+        await job.set_status(**failed("worker-0", 7))
+        found = Found(found.resource, await box.client.send(requests.get(found.path)))
+        await told(follow, "list pods", "get pods/log")

@@ -16,6 +16,7 @@ from tfyard.kube import NotFound, Request, Resource, requests
 from tfyard.kube.sync import SyncClient
 from tfyard.remote import changes
 from tfyard.remote.addresses import TFJOBS
+from tfyard.remote.changes import Change
 from tfyard.remote.submission import CannotSubmit, Submission, pack, prepare, submit
 from tfyard.testing import ControlPlane
 
@@ -49,6 +50,11 @@ class Place:
         self.said.clear()
         given = Submission(target=self.write(text), namespace=self.namespace, **options)
         return submit(client or self.client, given, self.said.append).manifest
+
+    def diff(self) -> list[Change]:
+        """Of the file that was written last."""
+        given = Submission(target=str(self.folder / "job.yaml"), namespace=self.namespace)
+        return changes.diff(self.client, pack(self.client, prepare(given, "default"), given).manifests)
 
     def refused(self, text: str = JOB, **options: Any) -> list[str]:
         with pytest.raises(CannotSubmit) as caught:
@@ -131,6 +137,16 @@ def test_submitting_the_same_again_changes_nothing_and_a_change_that_pods_would_
     assert "`tfyard delete mnist`" in str(caught.value)
     assert "\n" not in str(caught.value)
     assert place.submit(image="example/train:2", name="mnist-2")["metadata"]["name"] == "mnist-2"
+
+
+def test_what_diff_marks_as_fixed_is_refused_by_submit(place: Place) -> None:
+    place.submit(f"{JOB}gang:\n  queue: blue\n")
+    with pytest.raises(TfyardError, match=r"schedulingPolicy\.queue is immutable"):
+        place.submit(f"{JOB}gang:\n  queue: green\n")
+    (mark,) = [mark for each in place.diff() for mark in each.marks]
+    assert mark.startswith(
+        "spec.runPolicy.schedulingPolicy.queue cannot change while the job runs: its PodGroup"
+    )
 
 
 def test_a_job_that_has_ended_or_is_being_deleted_is_refused_with_the_ways_on(place: Place) -> None:
@@ -443,14 +459,12 @@ def test_nothing_differs_from_what_was_submitted_until_the_code_changes(place: P
     assert any(line.startswith("code: 2 files, ") for line in place.said)
 
     def differing() -> list[str]:
-        given = Submission(target=str(place.folder / "job.yaml"), namespace=place.namespace)
-        wanted = pack(place.client, prepare(given, "default"), given).manifests
-        return [
-            each.title.partition("/")[0] for each in changes.diff(place.client, wanted) if not each.is_none
-        ]
+        return [each.title.partition("/")[0] for each in place.diff() if not each.is_none]
 
     assert differing() == []
     (place.folder / "train.py").write_text("print('hello again')\n")
     assert differing() == ["configmap", "tfjob.kubeflow.org"]
+    marks = [mark.partition(" cannot")[0] for each in place.diff() for mark in each.marks]
+    assert marks == ["its code"]
     with pytest.raises(TfyardError, match="mnist runs already, and its code cannot change while it does"):
         place.submit(text)

@@ -15,8 +15,8 @@ import click
 from tfyard.cli import target
 from tfyard.cli.screen import colours
 from tfyard.errors import TfyardError
-from tfyard.kube import Access, Client, KubeError, exec
-from tfyard.kube.exec import Command, Process
+from tfyard.kube import Access, Client, KubeError, pod_streams
+from tfyard.kube.pod_streams import Command, Process
 from tfyard.overview.objects import Pod
 from tfyard.overview.wording import PROGRAM, TOOL
 from tfyard.remote import tasks
@@ -57,7 +57,7 @@ async def in_one(access: Access, place: Place, argv: tuple[str, ...], *, stdin: 
         stdin=stdin or tty,
         tty=tty,
     )
-    async with Client(access) as client, exec.start(client, command) as process:
+    async with Client(access) as client, pod_streams.start(client, command) as process:
         with _raw_terminal(process) if tty else _plain():
             sending = asyncio.create_task(_send_input(process)) if command.stdin else None
             try:
@@ -169,7 +169,7 @@ async def _in_each(client: Client, place: Place, argv: tuple[str, ...], labels: 
     command = Command(namespace=place.namespace, pod=place.pod, container=place.container, argv=argv)
     lines = {1: Splitter(), 2: Splitter()}
     try:
-        async with exec.start(client, command) as process:
+        async with pod_streams.start(client, command) as process:
             async for stream, data in process.output():
                 _write(stream, labels.of(place.task, PROGRAM, stream), lines[stream].feed(data))
             code = await process.wait()

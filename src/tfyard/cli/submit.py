@@ -199,13 +199,12 @@ def _copy(job: target.ClusterJob, folder: Path, image: str) -> int:
     """1: not everything could be copied."""
     from tfyard.cli import cp, interrupts, progress_bar
     from tfyard.kube import Client
-    from tfyard.remote import outputs
-    from tfyard.remote.copying import Copied, Options
+    from tfyard.remote.copying import Copied, Options, fetch_outputs
 
     async def fetch() -> list[Copied]:
         options = Options(image=image) if image else Options()
         async with Client(job.client.access) as client:
-            return await outputs.fetch(client, job.found, folder, progress, options)
+            return await fetch_outputs(client, job.found, folder, progress, options)
 
     with progress_bar.shown() as progress:
         copied = interrupts.run(fetch())

@@ -21,8 +21,8 @@ from tfyard.overview.job_table import state
 from tfyard.overview.log_lines import chosen
 from tfyard.overview.objects import Pod
 
-from . import jobs, kueue, reruns
-from .belongings import Belongings, counted
+from . import jobs, reruns
+from .belongings import Belongings, counted, queue_of
 from .jobs import Found, Scope
 
 WRITER = {"fieldManager": FIELD_MANAGER}
@@ -77,7 +77,7 @@ def stop(client: SyncClient, found: Found) -> Intent:
     if edits.has_list(found.manifest):
         text = f"{found.name} has the form of v1alpha1, which cannot be suspended"
         raise NotPossible(f"{text}; `tfyard delete {found.name}` ends it, and its claims stay")
-    queue = kueue.look(client, found)
+    queue = queue_of(client, found)
     notes: tuple[str, ...]
     if queue.workload and queue.workload.is_active:
         sent, notes = (queue.workload.activation(active=False),), (queue.told_when_stopped,)
@@ -101,7 +101,7 @@ def stop(client: SyncClient, found: Found) -> Intent:
 
 def resume(client: SyncClient, found: Found) -> Intent:
     _require_unfinished(found, "resume")
-    queue, suspended = kueue.look(client, found), edits.is_suspended(found.manifest)
+    queue, suspended = queue_of(client, found), edits.is_suspended(found.manifest)
     notes: tuple[str, ...]
     if queue.workload and suspended:
         if queue.workload.is_active:

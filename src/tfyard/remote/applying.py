@@ -6,19 +6,18 @@ from collections.abc import Iterable, Mapping
 from msgspec import Struct
 
 from tfyard.errors import TfyardError, Usage
+from tfyard.install.roles import EDIT
 from tfyard.kube import AlreadyExists, Conflict, Forbidden, NotFound, Refused, Resource, requests
 from tfyard.kube.sync import SyncClient
 from tfyard.model import Manifest
 
 from .addresses import KINDS, TFJOBS
+from .refusals import missing_right
 
 STRICT = {"fieldManager": requests.FIELD_MANAGER, "fieldValidation": "Strict"}
 CLAIMS = Resource("", "v1", "persistentvolumeclaims")
 KNOWN = {**KINDS, "PersistentVolumeClaim": CLAIMS, "TFJob": TFJOBS}
 """Kinds that jobs come with: the server need not be asked where they are."""
-_MAY_NOT = r'cannot (?P<verb>\w+) resource "(?P<what>[^"]+)"'
-_USER = r'[Uu]ser "(?P<who>[^"]+)"'
-
 
 Places = dict[tuple[str, str], Resource]
 """(apiVersion, kind) -> where such objects are."""
@@ -109,9 +108,9 @@ def explained(resource: Resource, manifest: Manifest, refusal: Refused) -> Tfyar
         return TfyardError(f"{name}: {owners}; {fix}")
     if isinstance(refusal, NotFound) and resource == TFJOBS and _is_unknown(refusal):
         return TfyardError("this cluster knows no TFJobs; `tfyard install` installs the operator")
-    found = re.search(_MAY_NOT, refusal.status.message)
-    if isinstance(refusal, Forbidden) and found:
-        return Usage(_forbidden(found, refusal.status.message, manifest["metadata"].get("namespace", "")))
+    namespace = manifest["metadata"].get("namespace", "")
+    if isinstance(refusal, Forbidden) and (right := missing_right(refusal, namespace, EDIT)):
+        return Usage(right)
     return TfyardError(f"{name}: {refusal.status.message or refusal}")
 
 
@@ -128,11 +127,3 @@ def _owners(conflict: Conflict) -> str:
 def _is_unknown(refusal: NotFound) -> bool:
     """The kind, not the namespace."""
     return (refusal.status.details or {}).get("kind") != "namespaces"
-
-
-def _forbidden(found: "re.Match[str]", message: str, namespace: str) -> str:
-    user = re.search(_USER, message)
-    who = user["who"] if user else "USER"
-    fix = f"kubectl create rolebinding tfyard -n {namespace} --clusterrole=tfyard-edit --user={who}"
-    where = f" in the namespace {namespace}" if namespace else ""
-    return f"{who} may not {found['verb']} {found['what']}{where}; an administrator allows it: {fix}"

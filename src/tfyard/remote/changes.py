@@ -7,8 +7,10 @@ from msgspec import Struct
 
 from tfyard import formats
 from tfyard.formats.declarations.reading import Path
+from tfyard.formats.declarations.structs import fields
 from tfyard.formats.tfjob import edits
 from tfyard.formats.tfjob.edits import Edit
+from tfyard.formats.tfjob.fields import RunPolicySpec
 from tfyard.kube import Forbidden, NotFound, Resource, Unprocessable, requests
 from tfyard.kube.requests import FIELD_MANAGER, Patch
 from tfyard.kube.sync import SyncClient
@@ -25,7 +27,22 @@ OWN = ("managedFields", "resourceVersion", "uid", "creationTimestamp", "generati
 """Fields of metadata that the server writes."""
 DECIDED_ONCE = (("spec", "dialect"), *(("metadata", "annotations", name) for name in (DIALECT, SERVICES)))
 """At a job's first start, and kept in `status.cluster`."""
+RUN_POLICY, SCHEDULING = "runPolicy", "schedulingPolicy"
+FOLLOWED = frozenset((RUN_POLICY, *fields(RunPolicySpec)))
+"""Before v1, the parts of the run policy were parts of the spec."""
+CODE_HASH = ("metadata", "annotations", CODE)
 TFJOB = "TFJob"
+
+
+class Fixed(Struct, frozen=True):
+    """A part of a job that is to change, and cannot while the job runs."""
+
+    path: Path
+    why: str
+
+    @property
+    def name(self) -> str:
+        return "its code" if self.path == CODE_HASH else ".".join(map(str, self.path))
 
 
 class Change(Struct, frozen=True, kw_only=True):
@@ -36,7 +53,7 @@ class Change(Struct, frozen=True, kw_only=True):
     """None: it would be new."""
     after: Manifest
     marks: tuple[str, ...] = ()
-    """What of it cannot change, or has no effect, while the job runs."""
+    """What of it cannot change while the job runs."""
 
     @property
     def is_none(self) -> bool:
@@ -66,9 +83,10 @@ def _change(client: SyncClient, wanted: Manifest, resource: Resource) -> Change:
         metadata = {key: value for key, value in metadata.items() if key != "namespace"}
     path = resource.path(namespace, metadata["name"])
     live = _get(client, path)
-    after, marks = _applied(client, path, {**wanted, "metadata": metadata}, live)
+    after = _applied(client, path, {**wanted, "metadata": metadata}, live)
+    marks: tuple[str, ...] = ()
     if wanted["kind"] == TFJOB:
-        marks += _marks(live, after) if live else _namesake(client, namespace, metadata["name"])
+        marks = _marks(live, after) if live else _namesake(client, namespace, metadata["name"])
     return Change(
         title=title(resource, wanted),
         before=_shown(live) if live else None,
@@ -77,33 +95,47 @@ def _change(client: SyncClient, wanted: Manifest, resource: Resource) -> Change:
     )
 
 
-def _applied(
-    client: SyncClient, path: str, wanted: Manifest, live: Manifest | None
-) -> tuple[Manifest, tuple[str, ...]]:
-    """The object as it would be stored. What the server refuses to change is shown as if it would not, marked.
+def _applied(client: SyncClient, path: str, wanted: Manifest, live: Manifest | None) -> Manifest:
+    """The object as it would be stored. What the server refuses to change is shown as if it would not.
     A claim that exists is used as it is."""
     if live is not None and wanted["kind"] == CLAIM:
-        return live, ()
+        return live
     try:
-        return client.send(requests.patch(path, wanted, Patch.APPLY, APPLY)), ()
+        return _dry_run(client, path, wanted)
     except Unprocessable:
-        if live is None or wanted["kind"] != TFJOB or _manager(live) == _manager(wanted):
+        kept = _with_refused_of(wanted, live) if live is not None and wanted["kind"] == TFJOB else wanted
+        if kept == wanted:
             raise
-    after = client.send(requests.patch(path, _managed_by(wanted, _manager(live)), Patch.APPLY, APPLY))
-    mark = "spec.runPolicy.managedBy cannot change: two operators would manage one job"
-    return _managed_by(after, _manager(wanted)), (mark,)
+    return _with_refused_of(_dry_run(client, path, kept), wanted)
 
 
-def _managed_by(manifest: Manifest, manager: str | None) -> Manifest:
-    policy = {**(manifest["spec"].get("runPolicy") or {}), "managedBy": manager}
-    if manager is None:
+def _dry_run(client: SyncClient, path: str, wanted: Manifest) -> Manifest:
+    after: Manifest = client.send(requests.patch(path, wanted, Patch.APPLY, APPLY))
+    return after
+
+
+def _with_refused_of(manifest: Manifest, other: Manifest) -> Manifest:
+    """With those fields of another job's run policy that the server lets nobody change: its manager, and the queue
+    of its gang."""
+    policy = {**_policy(manifest), "managedBy": _manager(other)}
+    if policy["managedBy"] is None:
         del policy["managedBy"]
-    return edits.edited(manifest, [Edit(("spec", "runPolicy"), policy)])
+    scheduling, queue = _policy(manifest).get(SCHEDULING), (_policy(other).get(SCHEDULING) or {}).get("queue")
+    if scheduling and scheduling.get("queue") and queue:
+        policy[SCHEDULING] = {**scheduling, "queue": queue}
+    return (
+        edits.edited(manifest, [Edit(("spec", RUN_POLICY), policy)])
+        if policy != _policy(manifest)
+        else manifest
+    )
+
+
+def _policy(manifest: Manifest) -> Manifest:
+    return (manifest.get("spec") or {}).get(RUN_POLICY) or {}
 
 
 def _manager(manifest: Manifest) -> str | None:
-    spec = manifest.get("spec") or {}
-    return (spec.get("runPolicy") or {}).get("managedBy") or spec.get("managedBy")
+    return _policy(manifest).get("managedBy") or (manifest.get("spec") or {}).get("managedBy")
 
 
 def _get(client: SyncClient, path: str) -> Manifest | None:
@@ -123,36 +155,47 @@ def _shown(manifest: Manifest) -> Manifest:
 
 
 def _marks(live: Manifest, after: Manifest) -> tuple[str, ...]:
-    name, status = live["metadata"]["name"], Found(OLD_TFJOBS, live).summary.status
-    changed = [path for path in _changed(live, after) if path[0] in ("spec", "metadata")]
-    if changed and status.is_finished:
+    name = live["metadata"]["name"]
+    is_changed = any(path[0] in ("spec", "metadata") for path in _changed(live, after))
+    if is_changed and Found(OLD_TFJOBS, live).summary.status.is_finished:
         again = f"`tfyard rerun {name}`, or another name in the file, starts a new job"
         return (f"{name} has finished, so this has no effect; {again}",)
-    found = (_mark(path, name, status) for path in changed)
-    return tuple(dict.fromkeys(mark for mark in found if mark))
+    found = (
+        Fixed(each.path[:4], each.why) for each in fixed(live, after)
+    )  # spec.tfReplicaSpecs.Worker.template
+    text = "{0.name} cannot change while the job runs: {0.why}; {1}"
+    return tuple(dict.fromkeys(text.format(each, way_out(name)) for each in found))
 
 
-def _mark(path: Path, name: str, status: Status) -> str:
-    """Empty: it takes effect at once, as the run policy and the number of tasks do."""
-    where = ".".join(map(str, path))
+def fixed(live: Manifest, after: Manifest) -> list[Fixed]:
+    """Of what differs. Almost all of the run policy, and the number of tasks, take effect at once."""
+    status, changed = Found(OLD_TFJOBS, live).summary.status, [*_changed(live, after)]
+    if CODE_HASH in changed:  # the volumes refer to it
+        changed = [CODE_HASH, *(path for path in changed if path != CODE_HASH and path[-1] != "volumes")]
+    return [Fixed(path, why) for path in changed if (why := _why_fixed(path, status))]
+
+
+def _why_fixed(path: Path, status: Status) -> str:
+    """Empty: it is not."""
     if path in DECIDED_ONCE and status.cluster is not None:
-        return f"{where} has no effect while the job runs: it was decided when the job started"
-    if path[-2:] == ("schedulingPolicy", "queue"):
-        return f"{where} cannot change while the job runs: its PodGroup is in the queue"
-    if path == ("metadata", "annotations", CODE):
-        return f"the code cannot change while the job runs; {_way_out(name)}"
-    if path[0] == "spec" and path[1] != "runPolicy" and path[-1] != "replicas":
-        where = ".".join(map(str, path[:4]))  # spec.tfReplicaSpecs.Worker.template
-        return f"{where} cannot change while the job runs: pods that run keep theirs; {_way_out(name)}"
-    return ""
+        return "it was decided when the job started"
+    if path[-2:] == (SCHEDULING, "queue"):
+        return "its PodGroup is in the queue"
+    if path[0] == "spec" and path[-1] == "managedBy":
+        return "two operators would manage one job"
+    is_replicas = path[1:2] == ("tfReplicaSpecs",) and path[3:] == ("replicas",)
+    is_followed = path[0] != "spec" or path[1] in FOLLOWED or is_replicas
+    return "" if is_followed and path != CODE_HASH else "pods that run keep theirs"
 
 
-def _way_out(name: str) -> str:
+def way_out(name: str) -> str:
     return f"`tfyard delete {name}` it first, or submit another one by --name"
 
 
 def _changed(before: object, after: object, path: Path = ()) -> Iterator[Path]:
-    """Where they differ; lists as a whole."""
+    """Where they differ; lists as a whole. Of a run policy that is new, the parts."""
+    if path[-1:] in ((RUN_POLICY,), (SCHEDULING,)):
+        before, after = before or {}, after or {}
     if not isinstance(before, dict) or not isinstance(after, dict):
         if before != after:
             yield path

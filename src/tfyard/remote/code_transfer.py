@@ -20,7 +20,7 @@ from tfyard.errors import TfyardError
 from tfyard.file_trees import Copied
 from tfyard.file_trees import Progress as FileProgress
 from tfyard.kube import Access, Client, Transient, requests
-from tfyard.kube.exec import STDOUT, Command, Process, start
+from tfyard.kube.pod_streams import STDOUT, Command, Process, start
 from tfyard.model.backoff import Backoff
 from tfyard.render import archive, scripts
 from tfyard.render.code import ON_CLAIM

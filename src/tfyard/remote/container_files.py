@@ -12,7 +12,7 @@ from msgspec import Struct
 from tfyard.errors import TfyardError
 from tfyard.file_trees import CopyError, Tree, is_safe, shown, some
 from tfyard.kube import Client
-from tfyard.kube.exec import STDERR, STDOUT, Command, Process, start
+from tfyard.kube.pod_streams import STDERR, STDOUT, Command, Process, start
 
 from .tar_stream import END, Archive
 

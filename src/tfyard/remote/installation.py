@@ -1,4 +1,7 @@
-"""Installing the operator on a cluster, and removing it: everything that stands in the way is found first."""
+"""Installing the operator on a cluster, and removing it: everything that stands in the way is found first.
+
+Other TFJob operators are told to leave TFJobs alone, if asked, and get them back when ours is removed.
+"""
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator
@@ -9,17 +12,17 @@ from msgspec.structs import replace
 from tfyard.errors import TfyardError
 from tfyard.formats.crd import documents as crd
 from tfyard.formats.tfjob.versions import VERSIONS
-from tfyard.install import manifests
+from tfyard.install import kubeflow, manifests
 from tfyard.install.permissions import Permission
-from tfyard.install.settings import LABELS, Settings
-from tfyard.kube import KubeError, NotFound, Refused, requests
+from tfyard.install.settings import LABELS, NAME, Settings
+from tfyard.kube import Forbidden, KubeError, NotFound, Refused, requests
 from tfyard.kube.access_reviews import is_allowed, review
 from tfyard.kube.sync import SyncClient
 from tfyard.model import Manifest
 from tfyard.model.names import LEASE_NAME
 
-from . import takeover, waiting
-from .addresses import KINDS, helm_release, path_of, title
+from . import waiting
+from .addresses import DEPLOYMENTS, KINDS, WEBHOOKS, helm_release, path_of, title
 
 OLDEST_MINOR = 30
 """Of Kubernetes 1: the CRDs' rules use `optionalOldSelf`."""
@@ -41,11 +44,11 @@ class CannotInstall(TfyardError):
 def run(client: SyncClient, settings: Settings, *, replace_kubeflow: bool, dry_run: bool, say: Say) -> None:
     """`dry_run`: the server checks everything and stores nothing."""
     settings = with_served_versions(client, settings)
-    reasons = [*_reasons(client, settings), *takeover.conflicts(client, settings, replace_kubeflow)]
+    reasons = [*_reasons(client, settings), *_conflicts(client, settings, replace_kubeflow)]
     if reasons:
         raise CannotInstall(reasons)
     if replace_kubeflow and not dry_run:
-        takeover.replace_kubeflow(client, say)
+        _take_over(client, say)
     wanted = [manifests.namespace(settings), *manifests.objects(settings)]
     has_namespace = _exists(client, wanted[0])
     for manifest in wanted:
@@ -82,7 +85,7 @@ def uninstall(client: SyncClient, *, crds: bool, force: bool, say: Say) -> None:
     for manifest in found:
         if manifest["kind"] != "Deployment":
             _delete(client, manifest, say)
-    takeover.give_back(client, say)
+    _give_back(client, say)
     if crds:
         for definition in crd.crds(VERSIONS):
             _delete(client, definition, say)
@@ -174,6 +177,89 @@ def _jobs(client: SyncClient) -> str:
         except NotFound:
             continue
     return f"{count} TFJob{'s' if count > 1 else ''}" if count else ""
+
+
+# --- other operators
+
+
+def _conflicts(client: SyncClient, settings: Settings, replace_kubeflow: bool) -> Iterator[str]:
+    """Why ours must not run here. Two operators on one job would undo each other's work."""
+    try:
+        deployments = client.send(requests.get(DEPLOYMENTS.path()))["items"]
+        webhooks = client.send(requests.get(WEBHOOKS.path()))["items"]
+    except Forbidden as refusal:
+        yield f"whether another TFJob operator works here cannot be seen: {refusal}"
+        return
+    for each in deployments:
+        namespace, release = each["metadata"]["namespace"], helm_release(each)
+        if _is_ours(each) and release:
+            yield f"{_named(each)} is Helm's; helm upgrade {release} --namespace {namespace} changes it"
+        elif _is_ours(each) and namespace != settings.namespace:
+            yield f"tfyard's operator is already installed in the namespace {namespace}"
+        elif not _is_ours(each) and not replace_kubeflow and _reconciles(each):
+            yield f"{_named(each)} works on TFJobs; --replace-kubeflow makes it leave them to tfyard"
+    for each in webhooks:
+        if kubeflow.blocks_tfjobs(each) and not replace_kubeflow:
+            name = each["metadata"]["name"]
+            yield f"the webhook {name} must answer for each TFJob; --replace-kubeflow takes TFJobs out of it"
+
+
+def _take_over(client: SyncClient, say: Say) -> None:
+    """The webhook first: without its operator it would refuse every TFJob."""
+    for each in client.send(requests.get(WEBHOOKS.path()))["items"]:
+        if kubeflow.blocks_tfjobs(each):
+            _replace_webhooks(client, kubeflow.without_webhooks(each))
+            say(f"{each['metadata']['name']}: TFJobs taken out of the webhook")
+    plurals = _plurals(client)
+    for each in client.send(requests.get(DEPLOYMENTS.path()))["items"]:
+        if not _is_ours(each) and _reconciles(each):
+            _replace_deployment(client, kubeflow.without_tfjobs(each, plurals))
+            say(f"{_named(each)}: told to leave TFJobs alone")
+
+
+def _give_back(client: SyncClient, say: Say) -> None:
+    """Undo `_take_over`; the webhook last, because its operator must run to answer."""
+    for each in client.send(requests.get(DEPLOYMENTS.path()))["items"]:
+        if (before := kubeflow.with_tfjobs(each)) is not None:
+            _replace_deployment(client, before)
+            say(f"{_named(each)}: works on TFJobs again")
+    for each in client.send(requests.get(WEBHOOKS.path()))["items"]:
+        if (before := kubeflow.with_webhooks(each)) is not None:
+            _replace_webhooks(client, before)
+            say(f"{each['metadata']['name']}: TFJobs put back into the webhook")
+
+
+def _is_ours(deployment: Manifest) -> bool:
+    labels = deployment["metadata"].get("labels") or {}
+    return LABELS.items() <= labels.items()
+
+
+def _reconciles(deployment: Manifest) -> bool:
+    is_first = deployment["metadata"]["name"] == NAME  # the operator of 2017 had the same name
+    return (is_first or kubeflow.is_kubeflow_operator(deployment)) and kubeflow.reconciles_tfjobs(deployment)
+
+
+def _named(deployment: Manifest) -> str:
+    metadata = deployment["metadata"]
+    return f"deployment {metadata['name']} in the namespace {metadata['namespace']}"
+
+
+def _plurals(client: SyncClient) -> list[str]:
+    """The kinds of kubeflow.org/v1 that the cluster has."""
+    try:
+        found = client.send(requests.get("/apis/kubeflow.org/v1"))
+    except NotFound:  # its CRDs are gone already
+        return []
+    return [each["name"] for each in found["resources"]]
+
+
+def _replace_deployment(client: SyncClient, changed: Manifest) -> None:
+    metadata = changed["metadata"]
+    client.send(requests.replace(DEPLOYMENTS.path(metadata["namespace"], metadata["name"]), changed))
+
+
+def _replace_webhooks(client: SyncClient, changed: Manifest) -> None:
+    client.send(requests.replace(WEBHOOKS.path(name=changed["metadata"]["name"]), changed))
 
 
 # --- one object

@@ -5,7 +5,20 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from typing import Any
 
-from tfyard.kube import Access, Changed, Client, Kind, KubeError, Removed, Snapshot, list_all, requests, watch
+from tfyard.kube import (
+    Access,
+    Changed,
+    Client,
+    Forbidden,
+    Kind,
+    KubeError,
+    Removed,
+    Snapshot,
+    WatchOptions,
+    list_all,
+    requests,
+    watch,
+)
 from tfyard.model import Ending, Status
 from tfyard.model.names import JOB_NAME
 from tfyard.model.summary import JobSummary
@@ -17,7 +30,8 @@ from tfyard.overview.waiting import Verdict
 from . import pod_starts
 from .jobs import Found
 from .log_tail import DEFAULT_PACE, Pace, Tail, World
-from .logs import since_restart
+from .logs import ROLE, since_restart
+from .refusals import explained
 from .summaries import VIEWS, of_view
 
 Show = Callable[[LogEvent], None]
@@ -34,8 +48,9 @@ async def follow(
     async with Client(access) as client:
         following = Following(client, found, wanted, show, pace)
         try:
-            async for verdict in following.run():
-                yield verdict
+            with explained(found.namespace, ROLE):
+                async for verdict in following.run():
+                    yield verdict
         finally:
             await following.close()
 
@@ -185,7 +200,7 @@ class Following:
         meta = self._found.manifest["metadata"]
         of = requests.selecting(fields={"metadata.name": self._found.name})
         path = self._found.resource.path(self._found.namespace)
-        async for event in watch(self._client, VIEWS, path, of):
+        async for event in watch(self._client, VIEWS, path, of, _unless_refused()):
             jobs = event.items if isinstance(event, Snapshot) else [event.object]
             same = [job for job in jobs if job.metadata.uid == meta["uid"]]
             is_gone = isinstance(event, Removed) or not same
@@ -193,7 +208,7 @@ class Following:
             self._world.notify()
 
     async def _watch_pods(self) -> None:
-        async for event in watch(self._client, _PODS, *self._pods()):
+        async for event in watch(self._client, _PODS, *self._pods(), _unless_refused()):
             match event:
                 case Snapshot(items):
                     self._snapshot(items)
@@ -206,6 +221,9 @@ class Following:
 
     async def _list_pods(self) -> None:
         """When the job has ended: the watch on its pods may be a moment behind."""
+        if not self._is_listed.is_set():
+            self._snapshot((await list_all(self._client, _PODS, *self._pods())).items)
+            return
         with suppress(TimeoutError, KubeError):
             async with asyncio.timeout(self._world.pace.grace):
                 self._snapshot((await list_all(self._client, _PODS, *self._pods())).items)
@@ -223,6 +241,19 @@ class Following:
     def _pods(self) -> tuple[Any, Any]:
         of = requests.selecting(labels={JOB_NAME: self._found.name})
         return requests.PODS.path(self._found.namespace), of
+
+
+def _unless_refused() -> WatchOptions:
+    """What is forbidden from the beginning stays so; later, a server that restarts forbids it for a while."""
+    is_first = True
+
+    def on_interrupt(problem: KubeError | None) -> None:
+        nonlocal is_first
+        if is_first and isinstance(problem, Forbidden):
+            raise problem
+        is_first = False
+
+    return WatchOptions(on_interrupt=on_interrupt)
 
 
 def _start(ending: Ending) -> Start:

@@ -19,11 +19,20 @@ from . import views
 from .jobs import Found
 from .log_bytes import Splitter, new_lines
 from .pod_starts import LogRequest, belongs, endings, first_request, has_begun, present, waiting_for
+from .refusals import explained
 
 ATTEMPTS = 6
+ROLE = "view"
+"""Every cluster has it, and it may read pods and their logs."""
 
 
 def read(client: SyncClient, found: Found, wanted: Wanted) -> Iterator[LogEvent]:
+    """Forbidden with the right that is missing."""
+    with explained(found.namespace, ROLE):
+        yield from _read(client, found, wanted)
+
+
+def _read(client: SyncClient, found: Found, wanted: Wanted) -> Iterator[LogEvent]:
     pods = {pod.task: pod for pod in views.pods(client, found) if belongs(pod, found)}
     wanted = since_restart(wanted, pods.values())
     remembered = found.summary.status.endings

@@ -16,7 +16,7 @@ from tfyard.kube import (
     Snapshot,
     Transient,
     Unauthorized,
-    port_forward,
+    pod_streams,
     requests,
     watch,
 )
@@ -132,7 +132,7 @@ class PodReach:
         while True:
             pod = await self._pods.current()
             try:
-                connecting = port_forward.connect(self._client, namespace, pod.name, port)
+                connecting = pod_streams.connect(self._client, namespace, pod.name, port)
                 return await stack.enter_async_context(connecting)
             except (Refused, Transient) as problem:
                 if isinstance(problem, Forbidden | Unauthorized) or loop.time() > end:

@@ -3,7 +3,7 @@
 Nothing is made before everything was checked. Names are deterministic: submitting twice meets the same objects.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 
@@ -22,7 +22,7 @@ from tfyard.overview.doctor import Finding
 from tfyard.overview.evidence import Evidence, seen
 from tfyard.overview.wording import harmless
 
-from . import applying, code_store, preflight
+from . import applying, changes, code_store, preflight
 from .addresses import TFJOBS
 from .applying import How, Places
 from .code_store import CodeOptions, Plan
@@ -155,34 +155,16 @@ def _try(client: SyncClient, wanted: list[Manifest], how: How, existing: Found |
     """The job alone, without storing it: what it is refused for must not leave its claims behind."""
     manifest = _job_of(wanted)
     stored = applying.apply(client, TFJOBS, manifest, replace(how, dry_run=True))
-    fixed = [*_fixed(existing.manifest["spec"], stored["spec"])] if existing else []
-    if existing and _hash(existing.manifest) != _hash(stored):
-        fixed = ["its code", *(path for path in fixed if not path.endswith(("volumes", "volumeMounts")))]
+    fixed = [each.name for each in changes.fixed(existing.manifest, stored)] if existing else []
     if fixed:
         name = manifest["metadata"]["name"]
         text = f"TFJob {name} runs already, and {', '.join(fixed)} cannot change while it does"
-        raise TfyardError(f"{text}; `tfyard delete {name}` it first, or submit another one by --name")
+        raise TfyardError(f"{text}; {changes.way_out(name)}")
 
 
 def _job_of(wanted: list[Manifest]) -> Manifest:
     (found,) = (each for each in wanted if each["kind"] == "TFJob")
     return found
-
-
-def _hash(job: Manifest) -> object:
-    """Of its code, which its volumes refer to."""
-    return (job["metadata"].get("annotations") or {}).get(CODE)
-
-
-def _fixed(before: object, after: object, path: tuple[str, ...] = ("spec",)) -> Iterator[str]:
-    """What differs and does not reach pods that run."""
-    if path == ("spec", "runPolicy") or (path[1:2] == ("tfReplicaSpecs",) and path[3:] == ("replicas",)):
-        return
-    if isinstance(before, dict) and isinstance(after, dict):
-        for key in {**before, **after}:
-            yield from _fixed(before.get(key), after.get(key), (*path, key))
-    elif before != after:
-        yield ".".join(path)
 
 
 def _create(client: SyncClient, parcel: Parcel, how: How, say: Say, upload: Upload) -> Found:

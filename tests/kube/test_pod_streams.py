@@ -1,7 +1,8 @@
-"""Commands in containers, through the real API server, beside kubectl; and servers that do not behave."""
+"""Commands and connections in pods, through the real API server, beside kubectl; and servers that misbehave."""
 
 import asyncio
 import hashlib
+import os
 from pathlib import Path
 
 import aiohttp
@@ -11,9 +12,10 @@ from msgspec.structs import replace
 
 from tests.kube.answers import answering, plugin, unauthorized
 from tests.kubelet.plain_containers import Node, node
+from tests.kubelet.test_server import SERVE, served_port
 from tfyard import kube
-from tfyard.kube import Access, Client, User, exec, websockets
-from tfyard.kube.exec import Command, ExecFailed
+from tfyard.kube import Access, Client, User, pod_streams
+from tfyard.kube.pod_streams import Command, ExecFailed
 from tfyard.testing import ControlPlane
 
 WAIT = "import time\ntime.sleep(600)"
@@ -27,7 +29,7 @@ def command(box: Node, *argv: str, stdin: bool = False, tty: bool = False) -> Co
 
 async def run(client: Client, wanted: Command, stdin: bytes = b"") -> tuple[int, bytes, bytes]:
     said = {1: b"", 2: b""}
-    async with exec.start(client, wanted) as process:
+    async with pod_streams.start(client, wanted) as process:
         if wanted.stdin:
             await process.write(stdin)
             await process.close_stdin()
@@ -48,7 +50,7 @@ async def test_a_command_has_its_streams_and_its_exit_code_as_with_kubectl(
         assert ours == (theirs[0], theirs[1], b"problem\n") == (3, b"in\n", b"problem\n")
         odd = "a b&c=d/ü+%"
         assert await run(box.client, command(box, "printf", "%s", odd)) == (0, odd.encode(), b"")
-        async with exec.start(box.client, command(box, "sh", "-c", "exit 5")) as process:
+        async with pod_streams.start(box.client, command(box, "sh", "-c", "exit 5")) as process:
             assert await process.wait() == 5  # nobody reads its output
         with pytest.raises(ExecFailed, match="no-such-program"):
             await run(box.client, command(box, "no-such-program"))
@@ -64,7 +66,9 @@ async def test_a_large_input_comes_whole_and_a_terminal_has_its_size(
         code, said, _ = await run(box.client, command(box, "sha256sum", stdin=True), payload)
         assert (code, said.split()[0].decode()) == (0, hashlib.sha256(payload).hexdigest())
         script = "until stty size | grep '33 101'; do sleep .05; done; exit 7"
-        async with exec.start(box.client, command(box, "sh", "-c", script, stdin=True, tty=True)) as process:
+        async with pod_streams.start(
+            box.client, command(box, "sh", "-c", script, stdin=True, tty=True)
+        ) as process:
             await process.resize(101, 33)
             said = b"".join([data async for _, data in process.output()])
             assert (await process.wait(), said) == (7, b"33 101\r\n")
@@ -76,7 +80,9 @@ async def test_what_still_runs_ends_with_its_block(
 ) -> None:
     async with node(control_plane, namespace, tmp_path) as box:
         await box.run("trainer", WAIT)
-        async with exec.start(box.client, command(box, "sh", "-c", "echo here; exec sleep 600")) as process:
+        async with pod_streams.start(
+            box.client, command(box, "sh", "-c", "echo here; exec sleep 600")
+        ) as process:
             async for _, data in process.output():
                 assert data == b"here\n"
                 break
@@ -131,7 +137,7 @@ async def test_a_command_goes_through_the_proxy_of_the_kubeconfig(
 
 
 async def upgraded(request: web.Request) -> web.WebSocketResponse:
-    websocket = web.WebSocketResponse(protocols=[exec.PROTOCOL], autoping=False)
+    websocket = web.WebSocketResponse(protocols=[pod_streams.EXEC_PROTOCOL], autoping=False)
     await websocket.prepare(request)
     return websocket
 
@@ -165,11 +171,11 @@ async def test_a_server_that_does_not_answer_pings_is_gone() -> None:
             continue
         return websocket
 
-    pace = websockets.Pace(ping=0.02, silence=0.2)
+    pace = pod_streams.Pace(ping=0.02, silence=0.2)
     async with (
         answering(silent) as cluster,
         Client(Access(cluster, User())) as client,
-        websockets.channels(client, ANY.request, exec.PROTOCOL, pace) as found,
+        pod_streams.channels(client, ANY.request, pod_streams.EXEC_PROTOCOL, pace) as found,
     ):
         with pytest.raises(kube.Unreachable, match=r"no answer for 0\.2 seconds"):
             await anext(found.messages())
@@ -190,7 +196,7 @@ async def test_a_command_is_not_sent_twice_and_old_clusters_are_told() -> None:
             await run(client, ANY)
     assert len(asked) == 1
     async with answering(older) as cluster, Client(Access(cluster, User())) as client:
-        with pytest.raises(websockets.NotSpoken, match=r"since 1\.30"):
+        with pytest.raises(pod_streams.NotSpoken, match=r"since 1\.30"):
             await run(client, ANY)
 
 
@@ -223,10 +229,48 @@ async def test_input_waits_for_a_command_that_does_not_read() -> None:
     async with (
         answering(deaf) as cluster,
         Client(Access(cluster, User())) as client,
-        exec.start(client, ANY) as process,
+        pod_streams.start(client, ANY) as process,
     ):
         writing = asyncio.create_task(process.write(bytes(64 << 20)))
         done, _ = await asyncio.wait([writing], timeout=0.5)
         assert not done  # the sockets have taken what they can
         writing.cancel()
         over.set()
+
+
+# --- connections
+
+
+async def exchange(client: Client, namespace: str, port: int, size: int) -> int:
+    """Sends so many bytes; how many come back, after their checksum."""
+    async with pod_streams.connect(client, namespace, "trainer", port) as connection:
+        await connection.write(b"%d\n" % size)
+        await connection.write(os.urandom(size))
+        answer = b"".join([data async for data in connection.data()])
+    return len(answer) - len("0" * 64 + "\n")
+
+
+@pytest.mark.cluster
+async def test_connections_are_one_websocket_each(
+    control_plane: ControlPlane, namespace: str, tmp_path: Path
+) -> None:
+    async with node(control_plane, namespace, tmp_path) as box:
+        await box.run("trainer", SERVE)
+        port = await served_port(box)
+        sizes = [1, 300_000, 300_000, 4_000_000]
+        found = await asyncio.gather(*(exchange(box.client, namespace, port, size) for size in sizes))
+        assert found == sizes
+
+
+@pytest.mark.cluster
+async def test_a_closed_port_and_a_missing_permission_are_told(
+    control_plane: ControlPlane, namespace: str, tmp_path: Path
+) -> None:
+    async with node(control_plane, namespace, tmp_path) as box:
+        await box.run("trainer", WAIT)
+        with pytest.raises(kube.PortRefused, match="cannot connect to port 9 inside the pod"):
+            async with pod_streams.connect(box.client, namespace, "trainer", 9) as connection:
+                assert [data async for data in connection.data()] == []
+        async with Client(control_plane.access("nobody")) as client:
+            with pytest.raises(kube.Forbidden, match="the verb create on pods/portforward"):
+                await exchange(client, namespace, 9, 1)

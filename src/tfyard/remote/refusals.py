@@ -1,0 +1,34 @@
+"""Which right a user lacks, by the server's words, and how an administrator grants it."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from msgspec.structs import replace
+
+from tfyard.kube import Forbidden
+
+_MAY_NOT = r'cannot (?P<verb>\w+) resource "(?P<what>[^"]+)"'
+_USER = r'[Uu]ser "(?P<who>[^"]+)"'
+
+
+def missing_right(refusal: Forbidden, namespace: str, role: str) -> str:
+    """In one line. `role`: a ClusterRole that has it. Empty: it is refused for something else."""
+    message = refusal.status.message
+    found, user = re.search(_MAY_NOT, message), re.search(_USER, message)
+    if not found:
+        return ""
+    who = user["who"] if user else "USER"
+    fix = f"kubectl create rolebinding tfyard -n {namespace} --clusterrole={role} --user={who}"
+    where = f" in the namespace {namespace}" if namespace else ""
+    return f"{who} may not {found['verb']} {found['what']}{where}; an administrator allows it: {fix}"
+
+
+@contextmanager
+def explained(namespace: str, role: str) -> Iterator[None]:
+    """Forbidden with these words, and of the same type."""
+    try:
+        yield
+    except Forbidden as refusal:
+        text = missing_right(refusal, namespace, role)
+        raise Forbidden(replace(refusal.status, message=text)) if text else refusal from None
