@@ -1,15 +1,25 @@
-"""The logs of a run on this machine, as the logs of a job on a cluster are read."""
+"""The logs of a run on this machine: read as those of a job on a cluster, and, by the run itself, as events."""
 
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from re import Pattern
+from typing import TYPE_CHECKING
+
+from msgspec.structs import asdict
 
 from tfyard.backends.local.run_directory import RunDirectory
-from tfyard.node.logs import Follower, Found
+from tfyard.formats.loglines import COUNTS, Reading, read_line, read_lines, storable
+from tfyard.model import run_events
+from tfyard.node.logs import Follower, Found, Skipped
 from tfyard.node.logs import Lines as FileLines
+from tfyard.overview.epochs import Epochs
 from tfyard.overview.log_lines import Lines, LogEvent, Said, Start, Wanted
 from tfyard.overview.wording import starting_again
+
+if TYPE_CHECKING:
+    from tfyard.node.node import ContainerStarted  # brings asyncio, which readers do not need
 
 LOOK_EVERY = 0.2
 
@@ -107,3 +117,61 @@ def _last(found: Iterable[LogEvent], start: Start, count: int) -> Iterator[LogEv
     kept = deque((text for event in found if isinstance(event, Lines) for text in event.texts), maxlen=count)
     if kept:
         yield Lines(start, list(kept))
+
+
+class LogReader:
+    """The logs of a run's containers as they grow: lines and metrics as events. Metrics are also kept in the run's
+    directory. `pattern`: a regex of the user's for metrics."""
+
+    def __init__(
+        self,
+        directory: RunDirectory,
+        watch: Callable[[run_events.RunEvent], None],
+        pattern: Pattern[str] | None,
+        *,
+        for_screen: bool,
+    ) -> None:
+        self._directory, self._watch, self._pattern = directory, watch, pattern
+        self._for_screen = for_screen
+        self._followers: dict[ContainerStarted, Follower] = {}
+        self._epochs = Epochs()
+
+    def open(self, started: "ContainerStarted") -> None:
+        self._epochs.forget(started.log_name)
+        self._followers[started] = Follower(started.log_name, started.log, for_screen=self._for_screen)
+
+    def close(self, started: "ContainerStarted") -> None:
+        self._emit(self._followers.pop(started).close())
+
+    def read(self) -> bool:
+        """Some of what is new; whether there is more."""
+        for follower in list(self._followers.values()):
+            self._emit(follower.read())
+        return any(follower.is_behind for follower in self._followers.values())
+
+    def _emit(self, found: Iterable[Found]) -> None:
+        for item in found:
+            if isinstance(item, FileLines):
+                self._emit_lines(item)
+            elif isinstance(item, Skipped):
+                self._watch(run_events.Skipped(item.source, item.lines))
+            else:
+                self._watch(run_events.Unfinished(item.source, item.text))
+                if item.is_rewritten and (reading := read_line(item.text, self._pattern)):
+                    self._emit_metric(item.source, self._epochs.place(item.source, reading), unfinished=True)
+
+    def _emit_lines(self, lines: FileLines) -> None:
+        self._watch(run_events.Log(lines.source, lines.text))
+        found = read_lines(lines.text, self._pattern, is_flood=lines.is_flood)
+        readings = [self._epochs.place(lines.source, reading) for reading in found]
+        self._directory.append("metrics.jsonl", *(_row(lines.source, reading) for reading in readings))
+        for reading in readings:
+            self._emit_metric(lines.source, reading)
+
+    def _emit_metric(self, task: str, reading: Reading, *, unfinished: bool = False) -> None:
+        self._watch(run_events.Metric(task=task, **asdict(reading), unfinished=unfinished))
+
+
+def _row(task: str, reading: Reading) -> dict[str, object]:
+    counts = {name: count for name in COUNTS if (count := getattr(reading, name)) is not None}
+    return {**storable(reading.values), "at": time.time(), "task": task, "step": None, **counts}

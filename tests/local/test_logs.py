@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from tfyard.backends.local.run_directory import RunDirectory
-from tfyard.local.log_reader import LogReader
+from tfyard.local.logs import LogReader
 from tfyard.model.run_events import Log, Metric, RunEvent
 from tfyard.node.node import ContainerStarted
 
