@@ -36,7 +36,8 @@ class Start(Struct, frozen=True, order=True):
 
 
 class Lines(Struct, frozen=True):
-    """Whole lines, without line breaks. `stamps`: their times, as the kubelet writes them; none of local runs."""
+    """Whole lines, without line breaks. `stamps`: their times, as the kubelet writes them; none where nobody kept
+    them."""
 
     start: Start
     texts: Sequence[bytes]
@@ -61,6 +62,8 @@ class Wanted(Struct, frozen=True, kw_only=True):
     tail: int | None = None
     since: datetime | None = None
     since_restart: bool = False
+    times: bool = False
+    """They are shown: where a log has none, that is said."""
     attempt: int | None = None
     restart: int | None = None
     all_attempts: bool = False
