@@ -10,6 +10,7 @@ import struct
 import subprocess
 import sys
 import termios
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -95,6 +96,9 @@ async def test_logs_of_all_tasks_and_attempts(
         assert over.out == plain.out
 
 
+LINES = ["line 0", "line 1", "line 2", "last"]
+
+
 @pytest.mark.processes
 def test_logs_of_a_run_are_read_and_followed_to_its_exit_code(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(
@@ -122,8 +126,27 @@ def test_logs_of_a_run_are_read_and_followed_to_its_exit_code(tmp_path: Path) ->
     assert tfyard(
         "logs", "train", "worker", "--local", "--prefix", "--all-attempts", cwd=tmp_path
     ).out.startswith("worker-0 │ line 0\n")
-    refused = tfyard("logs", "train", "--local", "--since", "5m", cwd=tmp_path)
-    assert (refused.code, refused.err.count("\n")) == (2, 1)
+    timed = tfyard("logs", "train", "--local", "-t", "--since", "5m", cwd=tmp_path)
+    stamp = r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
+    assert re.fullmatch("".join(rf"{stamp} {text}\n" for text in LINES), timed.out), timed.out
+    relative = tfyard("logs", "train", "--local", "-t", "relative", cwd=tmp_path)
+    assert re.fullmatch("".join(rf"\+00:00:\d\d {text}\n" for text in LINES), relative.out), relative.out
+    rows = [
+        json.loads(row)
+        for row in tfyard("logs", "train", "--local", "-o", "json", cwd=tmp_path).out.splitlines()
+    ]
+    times = [datetime.fromisoformat(row["time"]) for row in rows]
+    assert [row["text"] for row in rows] == LINES
+    assert times == sorted(times)
+    assert times[-1] > times[0]  # the last line was written later
+    for index in tmp_path.glob(".tfyard/runs/*/logs/*.times"):
+        index.unlink()  # as a run of an older tfyard
+    old = tfyard("logs", "train", "--local", "-t", "--since", "5m", cwd=tmp_path)
+    assert (old.code, old.out.splitlines()) == (0, LINES)
+    assert old.err == (
+        "tfyard: no times were recorded for the lines of worker-0; of a log that was written to since then, "
+        "everything is shown\n"
+    )
 
 
 @pytest.mark.parametrize("args", [("--since", "soon"), ("--grep", "("), ("--attempt", "0")])

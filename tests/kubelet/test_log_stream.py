@@ -1,19 +1,17 @@
 """What `kubectl logs` gets of a log, for each of its options."""
 
 import asyncio
-import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from tests.kubelet.test_log_times import T, write
+from tests.node.test_log_times import T, write
 from tfyard.kubelet import log_stream
 from tfyard.kubelet.log_stream import LogOptions, stream
-from tfyard.kubelet.log_times import PART, SECOND, LogTimes, rfc3339
+from tfyard.kubelet.log_times import PART, LogTimes
 from tfyard.kubelet.runtime import LogSource
+from tfyard.node.log_times import SECOND, rfc3339
 
 
 async def collect(log: Path, options: LogOptions, *, is_over: bool = True) -> bytes:
@@ -104,18 +102,3 @@ def test_a_line_without_end_takes_bounded_memory(tmp_path: Path, monkeypatch: py
     write(log, b"x" * 1000 + b"\nnext\n", T)
     prefix = rfc3339(T).encode() + b" "
     assert read(log, timestamps=True) == prefix + b"x" * 1000 + b"\n" + prefix + b"next\n"
-
-
-@given(st.lists(st.sampled_from([b"a", b"\n", b"bcdef"])), st.integers(0, 8), st.sampled_from([1, 3, 7]))
-def test_tail_is_the_last_lines_wherever_chunks_end(parts: list[bytes], count: int, chunk: int) -> None:
-    data = b"".join(parts)
-    with tempfile.TemporaryFile() as file:
-        file.write(data)
-        file.flush()
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(log_stream, "CHUNK", chunk)
-            start = log_stream.tail(file.fileno(), (0, len(data)), count) if data else 0
-            starts = [log_stream.line_start(file.fileno(), 0, at) for at in range(len(data))]
-    lines = data.splitlines(keepends=True)
-    assert data[start:] == b"".join(lines[len(lines) - min(count, len(lines)) :])
-    assert starts == [data.rfind(b"\n", 0, at) + 1 for at in range(len(data))]

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from tests.render.test_resource_config import SEED_CONFIG
 from tfyard.errors import Invalid, Usage
-from tfyard.local import commands, notebook
+from tfyard.local import cluster_config, commands
 from tfyard.local.interpreter import Interpreter
 from tfyard.local.prepare import prepare
 from tfyard.local.prepared import Prepared
@@ -86,12 +86,12 @@ def test_without_jupyter_one_line_says_what_to_install(folder: Path, monkeypatch
     monkeypatch.setattr("sys.executable", str(folder / "python"))
     bare = replace(prepared(SEED_CONFIG), python=Interpreter(str(folder / "python"), "--python"))
     with pytest.raises(Usage, match=f"Jupyter is not installed; {folder}/python -m pip install notebook"):
-        notebook.check(bare)
+        cluster_config.missing_kernel(bare)
 
 
 def test_nobody_else_can_read_the_hash_of_the_password_or_what_is_written_beside_it(folder: Path) -> None:
     pytest.importorskip("jupyter_server")
-    command = notebook.command(prepared(SEED_CONFIG, notebook=True), 1234, folder)
+    command = cluster_config.jupyter(prepared(SEED_CONFIG, notebook=True), 1234, folder)
     assert command.argv[3:5] == ["--ip=127.0.0.1", "--port=1234"]
     path = Path(command.env["JUPYTER_CONFIG_PATH"])
     assert "argon2:" in (path / "jupyter_server_config.json").read_text()

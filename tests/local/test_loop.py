@@ -1,4 +1,4 @@
-"""The loop on this machine, with what a test wants to take away from it."""
+"""The loop on this machine, with what a test wants to take away from it, and what it says of a known error."""
 
 import asyncio
 import sys
@@ -10,13 +10,18 @@ from msgspec.structs import replace
 
 from tfyard import formats
 from tfyard.backends.local.run_directory import RunDirectory
-from tfyard.local.loop import Loop
+from tfyard.local.interpreter import Interpreter
+from tfyard.local.loop import Loop, hint
 from tfyard.local.machine import machine
 from tfyard.local.prepare import prepare
 from tfyard.local.settings import Settings
 from tfyard.model import Status
 
-pytestmark = pytest.mark.processes
+PYTHON = Interpreter("/usr/bin/python", "the first on PATH")
+TF1 = "the program is written for TensorFlow 1: run it with --tf1 (job file: `tf1: true`)"
+TWICE = (
+    "AbortedError: From /job:ps/replica:0/task:0:\nThe same RunGraph (Worker) request was received twice. x"
+)
 
 
 def run(words: dict[str, object], folder: Path) -> Status:
@@ -35,6 +40,7 @@ def run(words: dict[str, object], folder: Path) -> Status:
     return loop.status
 
 
+@pytest.mark.processes
 def test_without_control_groups_memory_is_sampled_and_the_end_is_the_same(tmp_path: Path) -> None:
     script = "import time; x = bytearray(300_000_000); time.sleep(1000)"
     words = {"name": "j", "image": "none", "run": [sys.executable, "-c", script], "memory": "150Mi"}
@@ -42,3 +48,28 @@ def test_without_control_groups_memory_is_sampled_and_the_end_is_the_same(tmp_pa
     assert failure is not None
     assert failure.exit_code == 137
     assert "OOMKilled" in failure.message
+
+
+@pytest.mark.parametrize(
+    ("log", "expected"),
+    [
+        (
+            "ModuleNotFoundError: No module named 'tensorflow'",
+            "python is /usr/bin/python (the first",
+        ),
+        ("ModuleNotFoundError: No module named 'tensorflow.examples.tutorials'", TF1),
+        ("ModuleNotFoundError: No module named 'tensorflow.contrib'", TF1),
+        ("AttributeError: module 'tensorflow' has no attribute 'app'", TF1),
+        ("AttributeError: module 'tensorflow' has no attribute 'konstant'", ""),
+        (TWICE, "TensorFlow numbered two steps alike"),
+        ("ValueError: bad rate", ""),
+    ],
+)
+def test_a_known_error_gets_its_fix(log: str, expected: str) -> None:
+    text = hint(PYTHON, f"Traceback (most recent call last):\n{log}\n", tf1=False)
+    assert text.startswith(expected)
+    assert bool(text) == bool(expected)
+
+
+def test_a_program_that_has_tensorflow_1_already_is_not_told_to_ask_for_it() -> None:
+    assert hint(PYTHON, "AttributeError: module 'tensorflow' has no attribute 'app'", tf1=True) == ""

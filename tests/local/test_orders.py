@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tfyard.local import control, orders
+from tfyard.local import orders
 from tfyard.local.orders import Order, Reply
+from tfyard.local.run import listening
 
 
 class FakeRun:
@@ -36,7 +37,7 @@ async def test_an_order_arrives_however_long_the_path_is(tmp_path: Path, depth: 
     folder = tmp_path.joinpath(*["a-folder-with-a-name"] * depth)
     folder.mkdir(parents=True, exist_ok=True)
     run = FakeRun()
-    async with control.listening(folder, run):
+    async with listening(folder, run):
         await until_listening(folder)
         order = Order("restart", ("worker-0", "worker-1"))
         replies = await asyncio.to_thread(lambda: list(orders.send(folder, order)))
@@ -46,7 +47,7 @@ async def test_an_order_arrives_however_long_the_path_is(tmp_path: Path, depth: 
 
 async def test_what_is_no_order_does_no_harm(tmp_path: Path) -> None:
     run = FakeRun()
-    async with control.listening(tmp_path, run):
+    async with listening(tmp_path, run):
         await until_listening(tmp_path)
         for words in (b"", b"stop\n", b'{"do":"burn"}\n', b"x" * 100_000):
             reader, writer = await asyncio.open_unix_connection(str(tmp_path / "control"))

@@ -1,13 +1,17 @@
-"""What a process cannot have."""
+"""What a process cannot have, and the packages that it lacks."""
 
+import sys
 from pathlib import Path
 
 import pytest
 
-from tfyard.local.shortfalls import excess, ignored, shortfalls, unreachable_files
+from tests.cli.running import tfyard
+from tfyard.local.interpreter import Interpreter
+from tfyard.local.shortfalls import excess, ignored, missing_packages, shortfalls, unreachable_files
 from tfyard.model import Job, Role, RunPolicy
 
 GIB = 1 << 30
+HERE = Interpreter(sys.executable, "")
 
 
 def test_what_a_process_cannot_have_is_named_once() -> None:
@@ -51,3 +55,30 @@ def test_files_beside_the_job_file_that_a_command_names_are_unreachable_without_
     container = {"name": "tensorflow", "command": words}
     job = Job(name="j", roles=(Role(name="Worker", template={"spec": {"containers": [container]}}),))
     assert [text.split()[4].rstrip(":") for text in unreachable_files(job, tmp_path)] == named
+
+
+@pytest.mark.processes
+def test_what_the_environment_lacks_is_named_with_the_command_that_installs_it(tmp_path: Path) -> None:
+    file = tmp_path / "requirements.txt"
+    file.write_text(
+        "# ours\n-r other.txt\npytest\nmsgspec>=0.20  # read\npytest<1\nno-such-package[extra]>=2\n"
+        "not-on-this-system; sys_platform == 'win32'\nx @ https://a.example/x.whl\n??\n\n"
+    )
+    fix = f"{sys.executable} -m pip install -r {file}"
+    assert [*missing_packages(HERE, file)] == [
+        f"requirements: the environment does not have pytest<1, no-such-package[extra]>=2; {fix}"
+    ]
+    file.write_text("pytest\n")
+    assert [*missing_packages(HERE, file)] == []
+    (told,) = missing_packages(Interpreter("/absent", ""), file)
+    assert "it was not possible" in told
+
+
+@pytest.mark.processes
+def test_a_run_uses_the_active_environment_and_says_what_is_missing(tmp_path: Path) -> None:
+    (tmp_path / "needs.txt").write_text("no-such-package\n")
+    (tmp_path / "job.yaml").write_text("name: a\nimage: b\ncode: .\nrequirements: needs.txt\nrun: 'true'\n")
+    done = tfyard("run", "job.yaml", "--python", sys.executable, cwd=tmp_path)
+    assert done.code == 0
+    assert "requirements: the environment does not have no-such-package;" in done.out + done.err
+    assert "the active environment is used" in done.out + done.err

@@ -1,9 +1,13 @@
 """Following files: everything is counted, little is held."""
 
+import tempfile
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from tfyard.node import logs
 from tfyard.node.logs import (
     BEHIND,
     LONGEST_LINE,
@@ -136,3 +140,18 @@ def test_the_tail_is_as_short_as_the_kubelets(tmp_path: Path) -> None:
 def test_the_tail_has_the_final_state_of_a_progress_bar_and_no_colours(tmp_path: Path) -> None:
     (tmp_path / "log").write_bytes(b"\r1/2\r\x1b[1m2/2\x1b[0m\nTraceback\n")
     assert tail(tmp_path / "log") == "2/2\nTraceback"
+
+
+@given(st.lists(st.sampled_from([b"a", b"\n", b"bcdef"])), st.integers(0, 8), st.sampled_from([1, 3, 7]))
+def test_tail_is_the_last_lines_wherever_chunks_end(parts: list[bytes], count: int, chunk: int) -> None:
+    data = b"".join(parts)
+    with tempfile.TemporaryFile() as file:
+        file.write(data)
+        file.flush()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(logs, "SEARCHED", chunk)
+            start = logs.start_of_last(file.fileno(), (0, len(data)), count)
+            starts = [logs.line_start(file.fileno(), 0, at) for at in range(len(data))]
+    lines = data.splitlines(keepends=True)
+    assert data[start:] == b"".join(lines[len(lines) - min(count, len(lines)) :])
+    assert starts == [data.rfind(b"\n", 0, at) + 1 for at in range(len(data))]

@@ -8,9 +8,7 @@ import pytest
 from tfyard.errors import Usage
 from tfyard.model import Condition, Ending, Status
 from tfyard.overview import log_words
-from tfyard.overview.log_grep import Grep
-from tfyard.overview.log_lines import Start, attempt_of, chosen
-from tfyard.overview.log_times import clock, relative
+from tfyard.overview.log_lines import Grep, Start, attempt_of, chosen, clock, relative
 
 TASKS = ["chief-0", "ps-0", *(f"worker-{index}" for index in range(12))]
 

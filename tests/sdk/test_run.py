@@ -67,8 +67,8 @@ def test_a_run_tells_its_lines_its_metrics_and_its_end(folder: Path) -> None:
     assert [each["reason"] for each in run.events()][-1] == "TFJobSucceeded"
     with pytest.raises(tfyard.Usage, match="the job has no task or role 'ps'"):
         run.logs(role="ps")  # at once, not with the first line
-    with pytest.raises(tfyard.Usage, match="keep no times of log lines"):
-        run.logs(since="10m")
+    assert [line.text for line in run.logs(since="10m")] == [line.text for line in run.logs()]
+    assert all(line.time for line in run.logs())
 
 
 def test_a_failure_is_an_error_whose_text_is_why() -> None:

@@ -17,9 +17,7 @@ from tfyard.cli.screen.rows import columns, wrapped
 from tfyard.formats.loglines import without_colours
 from tfyard.node.logs import LONGEST_LINE, SCREEN_LINE, clean_lines
 from tfyard.overview.chatter import Fold
-from tfyard.overview.log_grep import Grep
-from tfyard.overview.log_lines import Lines, LogEvent, Said, Start
-from tfyard.overview.log_times import clock, relative
+from tfyard.overview.log_lines import Grep, Lines, LogEvent, Said, Start, clock, relative
 from tfyard.overview.wording import PROGRAM, TOOL, folded
 
 FLUSH_EVERY = 0.1

@@ -148,8 +148,6 @@ def _follow(found: target.ClusterJob, wanted: Wanted, printer: Printer) -> int:
 def _of_run(found: target.LocalRun, given: Options) -> int:
     from tfyard.local import logs
 
-    if given.since not in ("", RESTART) or given.timestamps:
-        raise Usage("runs on this machine keep no times of log lines: use --tail, or --since restart")
     tasks = logs.tasks(found.directory)
     wanted = _wanted(given, tasks)
     printer = _printer(tasks, wanted, given, found.record.started)
@@ -177,6 +175,7 @@ def _wanted(given: Options, tasks: list[str]) -> Wanted:
         tail=given.tail if given.tail >= 0 else None,
         since=since,
         since_restart=given.since == RESTART,
+        times=bool(given.timestamps),
         attempt=attempt,
         restart=restart,
         all_attempts=given.all_attempts,

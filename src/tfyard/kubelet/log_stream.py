@@ -9,8 +9,10 @@ from datetime import datetime
 
 from msgspec import Struct
 
-from tfyard.kubelet.log_times import SECOND, LogTimes, first_data, rfc3339
+from tfyard.kubelet.log_times import LogTimes
 from tfyard.kubelet.runtime import LogSource
+from tfyard.node.log_times import SECOND, first_data, rfc3339
+from tfyard.node.logs import line_start, start_of_last
 
 CHUNK = 1 << 18
 LONGEST_LINE = 1 << 20
@@ -108,7 +110,7 @@ class LogReader:
         first = first_line(self._descriptor, 0, size)
         self._at = first
         if self._options.tail_lines is not None:
-            self._at = tail(self._descriptor, (first, size), self._options.tail_lines)
+            self._at = start_of_last(self._descriptor, (first, size), self._options.tail_lines)
         if (since := self._options.since()) is not None:
             self._at = max(self._at, line_start(self._descriptor, first, self._times.since(since)))
         self._stamped = self._at
@@ -141,32 +143,3 @@ def first_line(descriptor: int, offset: int, size: int) -> int:
             return at + end + 1
         at += len(data)
     return size
-
-
-def line_start(descriptor: int, first: int, offset: int) -> int:
-    """The start of the line that the byte at this offset belongs to."""
-    while offset > first:
-        start = max(first, offset - CHUNK)
-        if (end := os.pread(descriptor, offset - start, start).rfind(b"\n")) >= 0:
-            return start + end + 1
-        offset = start
-    return first
-
-
-def tail(descriptor: int, part: tuple[int, int], lines: int) -> int:
-    """The start of the last lines in this part of the file; an unfinished line is one, too."""
-    first, at = part
-    if lines == 0:
-        return at
-    missing = lines + (os.pread(descriptor, 1, at - 1) == b"\n")
-    while at > first:
-        start = max(first, at - CHUNK)
-        data = os.pread(descriptor, at - start, start)
-        found = data.count(b"\n")
-        if found >= missing:
-            at = len(data)
-            for _ in range(missing):
-                at = data.rfind(b"\n", 0, at)
-            return start + at + 1
-        missing, at = missing - found, start
-    return first

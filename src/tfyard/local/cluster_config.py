@@ -1,5 +1,9 @@
-"""A config with resources on this machine: its tasks are TensorFlow servers, as on a cluster."""
+"""A config with resources on this machine: its tasks are TensorFlow servers, as on a cluster, with Jupyter
+beside them."""
 
+import os
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,12 +15,14 @@ from tfyard.errors import Invalid, Usage
 from tfyard.formats.declarations.reading import Notes
 from tfyard.formats.metadata import as_name
 from tfyard.formats.yaml.source import locate
-from tfyard.local import notebook
+from tfyard.local.machine import base_env
 from tfyard.local.prepared import Notebook, Prepared
 from tfyard.local.settings import Settings
 from tfyard.model import Job
+from tfyard.node import SCRATCH
 from tfyard.node.containers import collect
-from tfyard.render.notebook import cluster_config, hash_password
+from tfyard.node.processes import Command
+from tfyard.render.notebook import CLUSTER_CONFIG, CONFIG_FILE, cluster_config, config_text, hash_password
 from tfyard.render.resource_config.fields import (
     ClusterProperties,
     JupyterFields,
@@ -25,6 +31,11 @@ from tfyard.render.resource_config.fields import (
 )
 from tfyard.render.resource_config.load import Loaded, TemplateResource, load, own_templates
 from tfyard.render.resource_config.objects import config_map, local_hosts, local_job
+
+_SERVERS = ("jupyterlab", "notebook", "jupyter_server")
+"""Modules that start Jupyter, the most comfortable first."""
+_KERNEL = "ipykernel"
+_INSTALLED = "import sys; from importlib.util import find_spec; print(*filter(find_spec, sys.argv[1:]))"
 
 
 class ClusterConfig(Struct, frozen=True, kw_only=True):
@@ -42,7 +53,7 @@ class ClusterConfig(Struct, frozen=True, kw_only=True):
         if not prepared.settings.notebook:
             return prepared
         jupyter = Notebook(hashed=self._hashed(), cluster_config=cluster_config(addresses))
-        notebook.check(prepared)
+        _installed(prepared)
         return replace(prepared, notebook=jupyter)
 
     def _hashed(self) -> str:
@@ -79,3 +90,41 @@ def _ignored(resources: Sequence[Loaded]) -> list[str]:
     templates = [f"the template {one.path}" for one in resources if isinstance(one, TemplateResource)]
     servers = [f"the nfs-server {one.name}" for one in resources if isinstance(one, NfsServerProperties)]
     return [*templates, *servers]
+
+
+def missing_kernel(prepared: Prepared) -> str:
+    """What keeps notebooks from running; empty if nothing does."""
+    python, modules = _installed(prepared)
+    if _KERNEL in modules:
+        return ""
+    return f"Jupyter has no Python kernel for notebooks: {python} -m pip install {_KERNEL}"
+
+
+def jupyter(prepared: Prepared, port: int, directory: Path) -> Command:
+    """It has the addresses of all tasks, and asks for the password of the config. The hash of that is in the
+    scratch space below `directory`, that of the run: it goes with the run."""
+    assert prepared.notebook is not None
+    python, modules = _installed(prepared)
+    folder = directory / SCRATCH / "jupyter"
+    for path in (folder.parent, folder):  # with `parents`, the mode would be that of the last only
+        path.mkdir(mode=0o700, exist_ok=True)
+    (folder / CONFIG_FILE).write_text(config_text(prepared.notebook.hashed))
+    env = {
+        **base_env(prepared.python, directory),
+        "JUPYTER_CONFIG_PATH": str(folder),
+        CLUSTER_CONFIG: prepared.notebook.cluster_config,
+    }
+    address = ["--ip=127.0.0.1", f"--port={port}", "--ServerApp.port_retries=0", "--no-browser"]
+    as_root = ["--allow-root"] if os.geteuid() == 0 else []
+    argv = [python, "-m", modules[0], *address, *as_root, f"--ServerApp.root_dir={Path.cwd()}"]
+    return Command(argv=argv, env=env, cwd=str(Path.cwd()))
+
+
+def _installed(prepared: Prepared) -> tuple[str, list[str]]:
+    """The tasks' interpreter, else tfyard's, and which of the modules it has."""
+    for path in (prepared.python.path, sys.executable):
+        line = [path, "-c", _INSTALLED, *_SERVERS, _KERNEL]
+        modules = subprocess.run(line, capture_output=True, text=True, check=False).stdout.split()
+        if set(modules) & set(_SERVERS):
+            return path, modules
+    raise Usage(f"--notebook: Jupyter is not installed; {prepared.python.path} -m pip install notebook")

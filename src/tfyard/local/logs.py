@@ -1,15 +1,27 @@
-"""The logs of a run on this machine, as the logs of a job on a cluster are read."""
+"""The logs of a run on this machine: read as those of a job on a cluster, and, by the run itself, as events."""
 
 import time
-from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
+from re import Pattern
+from typing import TYPE_CHECKING
+
+from msgspec.structs import asdict, replace
 
 from tfyard.backends.local.run_directory import RunDirectory
-from tfyard.node.logs import Follower, Found
+from tfyard.formats.loglines import COUNTS, Reading, read_line, read_lines, storable
+from tfyard.model import run_events
+from tfyard.node.log_times import PERIOD, SECOND, TimeIndex, rfc3339
+from tfyard.node.logs import Follower, Found, Skipped, line_start, start_of_last
 from tfyard.node.logs import Lines as FileLines
+from tfyard.overview.cause import named
+from tfyard.overview.epochs import Epochs
 from tfyard.overview.log_lines import Lines, LogEvent, Said, Start, Wanted
 from tfyard.overview.wording import starting_again
+
+if TYPE_CHECKING:
+    from tfyard.node.node import ContainerStarted  # brings asyncio, which readers do not need
 
 LOOK_EVERY = 0.2
 
@@ -21,21 +33,21 @@ def tasks(run: RunDirectory) -> list[str]:
 
 
 def read(run: RunDirectory, wanted: Wanted) -> Iterator[LogEvent]:
-    files = _files(run, wanted)
-    if not files:
+    wanted = _since_restart(run, wanted)
+    logs = _logs(run, wanted)
+    if not logs:
         yield Said(kind="waiting", text=f"{run.name} has no such logs")
-    for start, path in files.items():
-        found = _lines(start, Follower("", path).close())
-        yield from found if wanted.tail is None else _last(found, start, wanted.tail)
+    yield from _missing_times(logs, wanted)
+    for log in logs.values():
+        yield from log.read(is_over=True)
 
 
 def follow(run: RunDirectory, wanted: Wanted) -> Iterator[LogEvent | None]:
     """Until the run has ended; None whenever nothing is new."""
-    open_ = {start: Follower("", path) for start, path in _files(run, wanted).items()}
+    wanted = _since_restart(run, wanted)
+    open_ = _logs(run, wanted)
     seen = set(open_)
-    if wanted.tail is not None:
-        for start, follower in open_.items():
-            yield from _last(_caught_up(start, follower), start, wanted.tail)
+    yield from _missing_times(open_, wanted)
     while _is_running(run):
         yield from _begin(run, wanted, open_, seen)
         yield from _progress(open_)
@@ -43,7 +55,68 @@ def follow(run: RunDirectory, wanted: Wanted) -> Iterator[LogEvent | None]:
         time.sleep(LOOK_EVERY)
     yield from _begin(run, wanted, open_, seen)
     for start in sorted(open_):
-        yield from _lines(start, open_[start].close())
+        yield from open_[start].read(is_over=True)
+
+
+class _Log:
+    """The log of one start, from where it was asked for on, with the times of its lines if they are kept."""
+
+    def __init__(self, start: Start, path: Path, wanted: Wanted) -> None:
+        self._start, self._path, self._wanted = start, path, wanted
+        self.times = TimeIndex(path)
+        self._follower: Follower | None = None
+
+    def read(self, *, is_over: bool) -> Iterator[LogEvent]:
+        """What is new. At the end also a last line without a line break."""
+        end = self.times.look(is_over=is_over)
+        if self._follower is None:
+            if not self.times.is_kept and not is_over:  # it may be known by the next look
+                return
+            self._follower = Follower("", self._path, offset=self._first(end, is_over=is_over))
+        while (at := self._follower.offset) < end:
+            size, written = self.times.covering(at + 1)
+            yield from self._lines(self._follower.read(size), written)
+            if self._follower.offset == at:
+                break  # it was truncated
+        if is_over and end:
+            yield from self._lines(self._follower.close(end), self.times.covering(end)[1])
+
+    def _first(self, end: int, *, is_over: bool) -> int:
+        """Where to begin. A line without an end counts as written when it was last added to."""
+        since, tail = self._wanted.since, self._wanted.tail
+        if end == 0 or (since is None and tail is None):
+            return 0
+        before = self.times.since(int(since.timestamp() * SECOND)) if since else 0
+        if is_over and before == end:
+            return end
+        with self._path.open("rb") as file:
+            last = start_of_last(file.fileno(), (0, end), tail) if tail is not None else 0
+            return max(last, line_start(file.fileno(), 0, before))
+
+    def _lines(self, found: Iterable[Found], written: int) -> Iterator[LogEvent]:
+        for item in found:
+            if isinstance(item, FileLines):
+                texts = item.text.encode("utf-8", "replace").split(b"\n")
+                stamps = [rfc3339(written).encode()] * len(texts) if self.times.is_kept else ()
+                yield Lines(self._start, texts, stamps)
+
+
+def _since_restart(run: RunDirectory, wanted: Wanted) -> Wanted:
+    """With --since restart: since a task was last started again."""
+    restarted = [path for start, path in _files(run, wanted).items() if start.attempt > 1]
+    if not wanted.since_restart or not restarted:
+        return wanted
+    began = max(TimeIndex(path).load().began for path in restarted)
+    return replace(wanted, since=datetime.fromtimestamp(began / SECOND, UTC) if began else None)
+
+
+def _missing_times(logs: dict[Start, _Log], wanted: Wanted) -> Iterator[Said]:
+    """Once for all: they are of an older tfyard, or the disk was full."""
+    names = [start.name for start, log in logs.items() if not log.times.index.exists()]
+    if names and (wanted.times or wanted.since):
+        text = f"no times were recorded for the lines of {named(names)}"
+        since = "; of a log that was written to since then, everything is shown" if wanted.since else ""
+        yield Said(kind="times", text=text + since)
 
 
 def _is_running(run: RunDirectory) -> bool:
@@ -52,9 +125,9 @@ def _is_running(run: RunDirectory) -> bool:
 
 
 def _begin(
-    run: RunDirectory, wanted: Wanted, open_: dict[Start, Follower], seen: set[Start]
+    run: RunDirectory, wanted: Wanted, open_: dict[Start, _Log], seen: set[Start]
 ) -> Iterator[LogEvent]:
-    """With starts that are newer than those that were seen."""
+    """With starts that are newer than those that were seen; of these, everything is new."""
     for start, path in _all_files(run, wanted).items():
         earlier = [each for each in seen if each.task == start.task]
         if start in seen or any(each > start for each in earlier):
@@ -62,21 +135,20 @@ def _begin(
         if earlier:
             yield Said(kind="restarted", text=starting_again(start.attempt), start=start)
         seen.add(start)
-        open_[start] = Follower("", path)
+        open_[start] = _Log(start, path, replace(wanted, tail=None))
 
 
-def _caught_up(start: Start, follower: Follower) -> Iterator[LogEvent]:
-    while follower.is_behind:
-        yield from _lines(start, follower.read())
-
-
-def _progress(open_: dict[Start, Follower]) -> Iterator[LogEvent]:
+def _progress(open_: dict[Start, _Log]) -> Iterator[LogEvent]:
     newest = {start.task: start for start in sorted(open_)}
     for start in sorted(open_):
         if start != newest[start.task]:
-            yield from _lines(start, open_.pop(start).close())
+            yield from open_.pop(start).read(is_over=True)
         else:
-            yield from _lines(start, open_[start].read())
+            yield from open_[start].read(is_over=False)
+
+
+def _logs(run: RunDirectory, wanted: Wanted) -> dict[Start, _Log]:
+    return {start: _Log(start, path, wanted) for start, path in _files(run, wanted).items()}
 
 
 def _files(run: RunDirectory, wanted: Wanted) -> dict[Start, Path]:
@@ -97,13 +169,68 @@ def _start(path: Path) -> Start:
     return Start(task, int(number) if number.isdigit() else 1)
 
 
-def _lines(start: Start, found: Iterable[Found]) -> Iterator[LogEvent]:
-    for item in found:
-        if isinstance(item, FileLines):
-            yield Lines(start, item.text.encode("utf-8", "replace").split(b"\n"))
+class LogReader:
+    """The logs of a run's containers as they grow: lines and metrics as events. Metrics are also kept in the run's
+    directory. `pattern`: a regex of the user's for metrics."""
+
+    def __init__(
+        self,
+        directory: RunDirectory,
+        watch: Callable[[run_events.RunEvent], None],
+        pattern: Pattern[str] | None,
+        *,
+        for_screen: bool,
+    ) -> None:
+        self._directory, self._watch, self._pattern = directory, watch, pattern
+        self._for_screen = for_screen
+        self._followers: dict[ContainerStarted, Follower] = {}
+        self._times: dict[ContainerStarted, TimeIndex] = {}
+        self._noticed = 0.0
+        self._epochs = Epochs()
+
+    def open(self, started: "ContainerStarted") -> None:
+        self._epochs.forget(started.log_name)
+        self._followers[started] = Follower(started.log_name, started.log, for_screen=self._for_screen)
+        self._times[started] = TimeIndex(started.log)
+        self._directory.attempt(self._times[started].begin)
+
+    def close(self, started: "ContainerStarted") -> None:
+        self._directory.attempt(self._times.pop(started).end)
+        self._emit(self._followers.pop(started).close())
+
+    def read(self) -> bool:
+        """Some of what is new; whether there is more."""
+        if time.monotonic() - self._noticed > PERIOD:
+            self._noticed = time.monotonic()
+            for times in self._times.values():
+                self._directory.attempt(times.notice)
+        for follower in list(self._followers.values()):
+            self._emit(follower.read())
+        return any(follower.is_behind for follower in self._followers.values())
+
+    def _emit(self, found: Iterable[Found]) -> None:
+        for item in found:
+            if isinstance(item, FileLines):
+                self._emit_lines(item)
+            elif isinstance(item, Skipped):
+                self._watch(run_events.Skipped(item.source, item.lines))
+            else:
+                self._watch(run_events.Unfinished(item.source, item.text))
+                if item.is_rewritten and (reading := read_line(item.text, self._pattern)):
+                    self._emit_metric(item.source, self._epochs.place(item.source, reading), unfinished=True)
+
+    def _emit_lines(self, lines: FileLines) -> None:
+        self._watch(run_events.Log(lines.source, lines.text))
+        found = read_lines(lines.text, self._pattern, is_flood=lines.is_flood)
+        readings = [self._epochs.place(lines.source, reading) for reading in found]
+        self._directory.append("metrics.jsonl", *(_row(lines.source, reading) for reading in readings))
+        for reading in readings:
+            self._emit_metric(lines.source, reading)
+
+    def _emit_metric(self, task: str, reading: Reading, *, unfinished: bool = False) -> None:
+        self._watch(run_events.Metric(task=task, **asdict(reading), unfinished=unfinished))
 
 
-def _last(found: Iterable[LogEvent], start: Start, count: int) -> Iterator[LogEvent]:
-    kept = deque((text for event in found if isinstance(event, Lines) for text in event.texts), maxlen=count)
-    if kept:
-        yield Lines(start, list(kept))
+def _row(task: str, reading: Reading) -> dict[str, object]:
+    counts = {name: count for name in COUNTS if (count := getattr(reading, name)) is not None}
+    return {**storable(reading.values), "at": time.time(), "task": task, "step": None, **counts}

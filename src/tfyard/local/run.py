@@ -1,24 +1,33 @@
-"""A prepared run: makes its directory, runs its tasks, reports every event, and returns its record."""
+"""A prepared run: makes its directory, runs its tasks, reports every event, takes orders, returns its record."""
 
 import asyncio
 import os
-from contextlib import suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
+from pathlib import Path
+from typing import Protocol
 
+import msgspec
 from msgspec.structs import replace
 
 from tfyard import formats
 from tfyard.backends.local import run_directory
 from tfyard.backends.local.run_directory import RunDirectory
-from tfyard.local import code, control, gpus, interpreter, options_file
+from tfyard.local import code, gpus, interpreter, options_file
 from tfyard.local.attach import script_path
 from tfyard.local.loop import Loop, Watch
 from tfyard.local.machine import machine, shims
+from tfyard.local.orders import SOCKET, Order, Reply, address
 from tfyard.local.prepared import Prepared
-from tfyard.local.shortfalls import excess, shortfalls, stand_ins, unreachable_files
+from tfyard.local.shortfalls import excess, missing_packages, shortfalls, stand_ins, unreachable_files
 from tfyard.model.run_events import Note, Over, Phase, ResourceUsage, RunEvent, Started
 from tfyard.node.processes import Command
 from tfyard.overview.record import Recorder, RunRecord
+
+LOOK_EVERY = 0.05
+NO_ORDER = (ConnectionError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, msgspec.DecodeError)
+"""Who asked is gone, or is not one of us."""
 
 
 class Run:
@@ -55,7 +64,7 @@ class Run:
 
     async def _run(self) -> None:
         try:
-            async with control.listening(self.directory.path, self):
+            async with listening(self.directory.path, self):
                 await self._loop.run(self._helpers())
         finally:
             self.prepared.ports.release()
@@ -115,12 +124,8 @@ class Run:
         code, folder = self.prepared.job.code, self._machine.code
         if code is None or folder is None or not code.requirements:
             return []
-        from tfyard.local import requirements
-
         self._note("info", "requirements: nothing is installed here, the active environment is used")
-        return [
-            *filter(None, [requirements.warning(self.prepared.python, folder.folder / code.requirements)])
-        ]
+        return [*missing_packages(self.prepared.python, folder.folder / code.requirements)]
 
     def _announce_gpus(self) -> None:
         if self._machine.gpus:
@@ -143,15 +148,15 @@ class Run:
     def _notebook(self) -> dict[str, Command]:
         if self.prepared.notebook is None:
             return {}
-        from tfyard.local import notebook
+        from tfyard.local import cluster_config
 
         port = self.prepared.ports.one()
         self._note(
             "info", f"Jupyter: http://127.0.0.1:{port}/ (its password is in {self.prepared.file.name})"
         )
-        if text := notebook.missing_kernel(self.prepared):
+        if text := cluster_config.missing_kernel(self.prepared):
             self._note("warning", text)
-        return {"notebook": notebook.command(self.prepared, port, self.directory.path.resolve())}
+        return {"notebook": cluster_config.jupyter(self.prepared, port, self.directory.path.resolve())}
 
     def _note(self, level: str, text: str) -> None:
         self._emit(Note(level, text))
@@ -191,3 +196,62 @@ class Run:
 def _memory() -> int:
     """Bytes that this machine has."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+# --- orders of another tfyard: see orders.py
+
+
+class TakesOrders(Protocol):
+    def stop(self) -> None: ...
+    def restart(self, task: str) -> bool: ...
+    def starts(self, task: str) -> int: ...
+
+
+@asynccontextmanager
+async def listening(directory: Path, run: TakesOrders) -> AsyncIterator[None]:
+    """Beside what is done meanwhile, which does not wait for it to begin."""
+    server = asyncio.create_task(_listen(directory, run))
+    try:
+        yield
+    finally:
+        server.cancel()
+        await asyncio.gather(server, return_exceptions=True)
+        (directory / SOCKET).unlink(missing_ok=True)
+
+
+async def _listen(directory: Path, run: TakesOrders) -> None:
+    """Where sockets are not possible, the run goes on without one; `tfyard stop` says so."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(*NO_ORDER):
+            order = msgspec.json.decode(await reader.readuntil(b"\n"), type=Order)
+            await (_stop(run) if order.do == "stop" else _restart(run, order.tasks, writer))
+        writer.close()
+
+    with suppress(OSError), address(directory) as path:
+        server = await asyncio.start_unix_server(serve, path)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            server.close()
+
+
+async def _stop(run: TakesOrders) -> None:
+    run.stop()
+    await asyncio.Event().wait()  # the event loop ends it, after the run has recorded its end
+
+
+async def _restart(run: TakesOrders, tasks: tuple[str, ...], writer: asyncio.StreamWriter) -> None:
+    before = {task: run.starts(task) for task in tasks}
+    refused = tuple(task for task in tasks if not run.restart(task))
+    await _reply(writer, Reply(refused=refused))
+    for task in tasks:
+        if task not in refused:
+            while run.starts(task) == before[task]:
+                await asyncio.sleep(LOOK_EVERY)
+            await _reply(writer, Reply(running=task))
+
+
+async def _reply(writer: asyncio.StreamWriter, reply: Reply) -> None:
+    writer.write(msgspec.json.encode(reply) + b"\n")
+    await writer.drain()

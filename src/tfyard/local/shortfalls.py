@@ -1,10 +1,14 @@
-"""What a job asks for and a process cannot have: named once each instead of being silently ignored."""
+"""What a job asks for and a process of this machine does not get: named once each instead of being
+silently ignored."""
 
 import re
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from shlex import quote
 
 from tfyard.backends.local import run_directory
+from tfyard.local.interpreter import Interpreter
 from tfyard.model import Job, Manifest, tensorflow_container
 from tfyard.model.quantity import amount
 from tfyard.node.volumes import LASTING, is_known, lasting_name
@@ -33,6 +37,35 @@ _OF_CONTAINERS = {
     "securityContext": "the security context",
     "volumeDevices": "block devices",
 }
+LONGEST_LOOK = 60
+"""Seconds for the packages."""
+_MISSING_PACKAGES = """
+import sys
+from importlib.metadata import PackageNotFoundError, version
+try:
+    from packaging.requirements import Requirement
+except ImportError:
+    from pip._vendor.packaging.requirements import Requirement
+
+def is_met(wanted):
+    try:
+        found = version(wanted.name)
+    except PackageNotFoundError:
+        return False
+    return wanted.specifier.contains(found, prereleases=True)
+
+for line in open(sys.argv[1], encoding="utf-8"):
+    line = line.partition(" #")[0].strip()
+    if not line or line[0] in "#-" or "://" in line:
+        continue
+    try:
+        wanted = Requirement(line)
+    except ValueError:
+        continue
+    if (wanted.marker is None or wanted.marker.evaluate()) and not is_met(wanted):
+        print(line)
+"""
+"""Run by the interpreter of the tasks, whose packages these are. pip itself reads options and addresses."""
 
 
 def ignored(job: Job) -> Iterator[str]:
@@ -58,6 +91,19 @@ def unreachable_files(job: Job, folder: Path) -> Iterator[str]:
         if job.code is None and (folder / word).is_file():
             fix = "add `code: .` to the job file (`tfyard convert --to jobfile` makes one from a TFJob)"
             yield f"tasks do not have {word}: the job has no `code`; {fix}"
+
+
+def missing_packages(python: Interpreter, file: Path) -> Iterator[str]:
+    """What the tasks' environment lacks of `requirements`, and the command that installs it."""
+    command = [python.path, "-c", _MISSING_PACKAGES, str(file)]
+    fix = f"{quote(python.path)} -m pip install -r {quote(str(file))}"
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=LONGEST_LOOK, check=True)
+    except (OSError, subprocess.SubprocessError):
+        yield f"requirements: it was not possible to look for the packages; to install them: {fix}"
+        return
+    if missing := done.stdout.splitlines():
+        yield f"requirements: the environment does not have {', '.join(missing)}; {fix}"
 
 
 def shortfalls(job: Job) -> list[str]:

@@ -1,6 +1,6 @@
 """A run on this machine, as `describe` and `events` show it."""
 
-from datetime import datetime
+from datetime import UTC, datetime
 
 import msgspec
 from msgspec import Struct
@@ -12,6 +12,7 @@ from tfyard.errors import Invalid
 from tfyard.local import runs
 from tfyard.model import Event, Job
 from tfyard.model.summary import RecordedEvent
+from tfyard.node.log_times import SECOND, TimeIndex
 from tfyard.overview.attempts import Attempt, merged
 from tfyard.overview.job_view import JobView, ToldEvent, outputs
 from tfyard.overview.record import RunRecord, TaskRecord
@@ -19,7 +20,7 @@ from tfyard.overview.record import RunRecord, TaskRecord
 
 def view(run: RunDirectory, record: RunRecord) -> JobView:
     job = job_of(run)
-    seen = [_attempt(task, record) for task in record.tasks if task.outcome != "Not started"]
+    seen = [_attempt(run, task, record) for task in record.tasks if task.outcome != "Not started"]
     return JobView(
         summary=runs.summary(run, record),
         title=f"run of {record.job} on this machine",
@@ -73,14 +74,19 @@ def _told(event: Event, at: datetime) -> ToldEvent:
     return ToldEvent(event=recorded)
 
 
-def _attempt(task: TaskRecord, record: RunRecord) -> Attempt:
-    """The last start. Of a task that started once, the run's own times are its times, to a second or so."""
+def _attempt(run: RunDirectory, task: TaskRecord, record: RunRecord) -> Attempt:
+    """The last start. Where its times were not kept, those of the run are taken if it is the only one."""
+    times = TimeIndex(run.path / "logs" / f"{task.name}.{task.starts}.log").load()
     is_only = task.starts == 1
     return Attempt(
         task=task.name,
         attempt=task.starts,
         state=task.outcome,
-        started=record.started if is_only else None,
-        finished=record.ended if is_only else None,
+        started=_time(times.began) or (record.started if is_only else None),
+        finished=_time(times.ended) or (record.ended if is_only else None),
         exit_code=task.exit_code,
     )
+
+
+def _time(written: int) -> datetime | None:
+    return datetime.fromtimestamp(written / SECOND, UTC) if written else None

@@ -13,6 +13,8 @@ from tfyard.formats.loglines import without_colours
 
 CHUNK = 1 << 15
 """Bytes; larger ones take longer in all, because each of their copies is memory that must be asked for."""
+SEARCHED = 1 << 18
+"""Bytes that are looked through at once, for the beginning of a line."""
 BEHIND = 1 << 18
 """Bytes; more than that unread is a flood. A screen's follower jumps to its end: nobody reads that fast."""
 SCREEN_LINE, LONGEST_LINE = 4_000, 1 << 20
@@ -61,26 +63,26 @@ class Follower:
     """One file, read as it grows, in bounded steps and with a bounded memory. `for_screen`: lines may be skipped
     if there are more than a person could read, and long ones are cut."""
 
-    def __init__(self, source: str, path: Path, *, for_screen: bool = False) -> None:
-        self.source, self.path = source, path
+    def __init__(self, source: str, path: Path, *, for_screen: bool = False, offset: int = 0) -> None:
+        self.source, self.path, self.offset = source, path, offset
         self._for_screen = for_screen
         self._longest = SCREEN_LINE if for_screen else LONGEST_LINE
         self._kept = 4 * self._longest  # bytes of a character
-        self._offset = 0
         self._partial = b""
         self._is_rewritten = False
         self._shown = b""
         self._descriptor: int | None = None
 
-    def read(self) -> Iterator[Found]:
-        """What is new since the last call, up to one chunk, so that other logs are read in between."""
-        behind = self._behind()
+    def read(self, end: int = sys.maxsize) -> Iterator[Found]:
+        """What is new since the last call, up to one chunk, so that other logs are read in between; and up to this
+        offset."""
+        behind = self._behind(end)
         if behind > BEHIND and self._for_screen and (count := self._skip(behind - CHUNK)):
             yield Skipped(self.source, count)
         if behind:
             assert self._descriptor is not None
-            data = os.pread(self._descriptor, CHUNK, self._offset)
-            self._offset += len(data)
+            data = os.pread(self._descriptor, min(CHUNK, behind), self.offset)
+            self.offset += len(data)
             yield from self._split(data, is_flood=behind > BEHIND)
         if behind <= CHUNK and self._partial != self._shown:  # else its end may be there already
             self._shown = self._partial
@@ -91,21 +93,21 @@ class Follower:
         """Whether to read on at once. A screen can wait for the end of a flood: it jumps there."""
         return 0 < self._behind() <= (BEHIND if self._for_screen else sys.maxsize)
 
-    def close(self) -> Iterator[Found]:
+    def close(self, end: int = sys.maxsize) -> Iterator[Found]:
         """The rest, including a last line without a line break."""
-        while self._behind():
-            yield from self.read()
+        while self._behind(end):
+            yield from self.read(end)
         if self._partial:
             yield Lines(self.source, clean(self._partial, self._longest))
         if self._descriptor is not None:
             os.close(self._descriptor)
         self._partial, self._descriptor = b"", None
 
-    def _behind(self) -> int:
+    def _behind(self, end: int = sys.maxsize) -> int:
         if self._descriptor is None and not self._open():
             return 0
         assert self._descriptor is not None
-        return os.fstat(self._descriptor).st_size - self._offset
+        return max(0, min(os.fstat(self._descriptor).st_size, end) - self.offset)
 
     def _open(self) -> bool:
         try:
@@ -117,14 +119,14 @@ class Follower:
     def _skip(self, size: int) -> int:
         """Skip so many bytes and the rest of that line; returns how many lines those were."""
         assert self._descriptor is not None
-        count, end = 0, self._offset + size
-        while self._offset < end:
-            data = os.pread(self._descriptor, min(CHUNK, end - self._offset), self._offset)
+        count, end = 0, self.offset + size
+        while self.offset < end:
+            data = os.pread(self._descriptor, min(CHUNK, end - self.offset), self.offset)
             count += data.count(b"\n")
-            self._offset += len(data)
-        data = os.pread(self._descriptor, CHUNK, self._offset)
+            self.offset += len(data)
+        data = os.pread(self._descriptor, CHUNK, self.offset)
         rest = data.find(b"\n") + 1
-        self._offset += rest
+        self.offset += rest
         self._partial, self._is_rewritten = b"", False
         return count + (1 if rest else 0)
 
@@ -171,3 +173,32 @@ def tail(path: Path, size: int = TAIL_BYTES, most: int = TAIL_LINES) -> str:
         return ""
     lines = without_colours(clean_lines(data, SCREEN_LINE)).split("\n")
     return "\n".join(lines[-most:]).strip()
+
+
+def line_start(descriptor: int, first: int, offset: int) -> int:
+    """The start of the line that the byte at this offset belongs to."""
+    while offset > first:
+        start = max(first, offset - SEARCHED)
+        if (end := os.pread(descriptor, offset - start, start).rfind(b"\n")) >= 0:
+            return start + end + 1
+        offset = start
+    return first
+
+
+def start_of_last(descriptor: int, part: tuple[int, int], lines: int) -> int:
+    """The start of the last lines in this part of the file; an unfinished line is one, too."""
+    first, at = part
+    if lines == 0 or at == first:
+        return at
+    missing = lines + (os.pread(descriptor, 1, at - 1) == b"\n")
+    while at > first:
+        start = max(first, at - SEARCHED)
+        data = os.pread(descriptor, at - start, start)
+        found = data.count(b"\n")
+        if found >= missing:
+            at = len(data)
+            for _ in range(missing):
+                at = data.rfind(b"\n", 0, at)
+            return start + at + 1
+        missing, at = missing - found, start
+    return first

@@ -1,11 +1,21 @@
-"""Logs of a job as values, wherever it runs: lines of its programs, and what tfyard says in between."""
+"""Logs of a job as values, wherever it runs: lines of its programs, what tfyard says in between, and which of them
+are wanted."""
 
+import re
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from functools import lru_cache
 
 from msgspec import Struct
 
 from tfyard.errors import Usage
+
+TRACEBACK = b"Traceback (most recent call last):"
+LINKS = (b"During handling of the above exception", b"The above exception was the direct cause")
+LONGEST_TRACEBACK = 500
+"""Lines that are kept until its end is known."""
+SECOND, MILLISECOND = 19, 23
+"""Bytes of a time up to them."""
 
 
 class Start(Struct, frozen=True, order=True):
@@ -26,7 +36,8 @@ class Start(Struct, frozen=True, order=True):
 
 
 class Lines(Struct, frozen=True):
-    """Whole lines, without line breaks. `stamps`: their times, as the kubelet writes them; none of local runs."""
+    """Whole lines, without line breaks. `stamps`: their times, as the kubelet writes them; none where nobody kept
+    them."""
 
     start: Start
     texts: Sequence[bytes]
@@ -51,6 +62,8 @@ class Wanted(Struct, frozen=True, kw_only=True):
     tail: int | None = None
     since: datetime | None = None
     since_restart: bool = False
+    times: bool = False
+    """They are shown: where a log has none, that is said."""
     attempt: int | None = None
     restart: int | None = None
     all_attempts: bool = False
@@ -98,3 +111,67 @@ def attempt_of(text: str) -> tuple[int | None, int | None]:
     if not attempt.isdigit() or int(attempt) < 1 or (dot and not restart.isdigit()):
         raise Usage(f"--attempt {text}: must be a number from 1, or N.R for the R-th restart in place of it")
     return int(attempt), int(restart) if dot else None
+
+
+class Grep:
+    """Which lines of one program's log a pattern finds; a traceback is found or left out as a whole. It is
+    kept until its end is known, so lines may be found after those that were given later."""
+
+    def __init__(self, pattern: re.Pattern[bytes]) -> None:
+        self._pattern = pattern
+        self._block: list[tuple[bytes, bytes]] = []
+        self._is_over = False
+        """The block has its exception; what follows belongs to it only if it links to another one."""
+
+    def take(self, texts: Sequence[bytes], stamps: Sequence[bytes] = ()) -> list[tuple[bytes, bytes]]:
+        """(text, time) of those that are found."""
+        found: list[tuple[bytes, bytes]] = []
+        for at, text in enumerate(texts):
+            found += self._line(text, stamps[at] if stamps else b"")
+        return found
+
+    def close(self) -> list[tuple[bytes, bytes]]:
+        """What is found of a traceback that had no end yet."""
+        block, self._block, self._is_over = self._block, [], False
+        return block if any(self._pattern.search(text) for text, _ in block) else []
+
+    def _line(self, text: bytes, stamp: bytes) -> Iterable[tuple[bytes, bytes]]:
+        found: list[tuple[bytes, bytes]] = []
+        if self._block and not self._continues(text):
+            found = self.close()
+        if self._block or text.lstrip().startswith(TRACEBACK):
+            self._is_over = bool(self._block) and not self._is_inside(text)
+            self._block.append((text, stamp))
+        elif self._pattern.search(text):
+            found.append((text, stamp))
+        return found
+
+    def _continues(self, text: bytes) -> bool:
+        if len(self._block) >= LONGEST_TRACEBACK:
+            return False
+        return not self._is_over or not text.strip() or text.startswith(LINKS)
+
+    def _is_inside(self, text: bytes) -> bool:
+        """Frames are indented; what is not is the exception itself, or the beginning of the next traceback."""
+        return not text.strip() or text[:1] in b" \t" or text.startswith((TRACEBACK, *LINKS))
+
+
+def clock(stamp: bytes) -> str:
+    """The time of a line, to the millisecond: `2026-11-16T04:00:00.123Z`."""
+    return (stamp[:MILLISECOND] + _zone(stamp)).decode()
+
+
+def relative(stamp: bytes, began: datetime) -> str:
+    """The time of a line since the job began: `+00:12:31`."""
+    return _relative(stamp[:SECOND] + _zone(stamp), began)
+
+
+def _zone(stamp: bytes) -> bytes:
+    return stamp[SECOND:].lstrip(b".0123456789")
+
+
+@lru_cache(maxsize=64)
+def _relative(second: bytes, began: datetime) -> str:
+    passed = int((datetime.fromisoformat(second.decode()) - began).total_seconds())
+    minutes, seconds = divmod(abs(passed), 60)
+    return f"{'-' if passed < 0 else '+'}{minutes // 60:02}:{minutes % 60:02}:{seconds:02}"

@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 
 from msgspec import Struct
 
-from tfyard.errors import Usage
 from tfyard.formats.loglines import without_colours
 from tfyard.node.logs import LONGEST_LINE, clean_lines
 from tfyard.overview.log_lines import Lines, LogEvent, Said, Wanted, attempt_of, chosen
@@ -28,7 +27,7 @@ class Line(Struct, frozen=True):
     restart: int = 0
     """On a cluster: which restart in place of that attempt."""
     time: datetime | None = None
-    """On a cluster. Runs on this machine keep no times of lines."""
+    """When it was written; None for a run of an older tfyard on this machine, which kept no times."""
 
     @property
     def role(self) -> str:
@@ -47,17 +46,13 @@ class Choice(Struct, frozen=True, kw_only=True):
     since: str | float | timedelta = ""
     attempt: int | str = ""
 
-    def wanted(self, tasks: Sequence[str], *, keeps_times: bool) -> Wanted:
+    def wanted(self, tasks: Sequence[str]) -> Wanted:
         attempt, restart = attempt_of("" if self.attempt == ALL else str(self.attempt))
         since = (
             None
             if self.since in ("", RESTART)
             else datetime.now(UTC) - timedelta(seconds=seconds(self.since))
         )
-        if since and not keeps_times:
-            raise Usage(
-                "since: runs on this machine keep no times of log lines; use tail, or since='restart'"
-            )
         return Wanted(
             tasks=chosen((*_names(self.role), *_names(self.task)), tasks),
             tail=self.tail,

@@ -86,7 +86,7 @@ class Run:
 
     def _log_steps(self, choice: Choice, *, follow: bool) -> Iterator[Line | None]:
         """None whenever nothing is new. A mistake is told at once, not with the first line."""
-        wanted = choice.wanted(self._place.tasks(), keeps_times=bool(self.namespace))
+        wanted = choice.wanted(self._place.tasks())
         return lines.lines(self._place.logs(wanted, follow=follow))
 
     def metrics(self, *tasks: str) -> list[dict[str, Any]]:

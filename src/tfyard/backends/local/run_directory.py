@@ -2,9 +2,9 @@
 
 job.yaml         the job as it ran          decisions.jsonl  every decision that changed something
 status.json      its status                 metrics.jsonl    metrics, read from the logs
-run.json         when, how it ended         logs/            one file per start of a container
+run.json         when, how it ended         logs/            one file per start of a container, and when it grew
 asked.json       with which options         work/            what containers without a working directory wrote
-control          a socket, while it runs: see local/control.py
+control          a socket, while it runs: see local/orders.py
 """
 
 import fcntl
@@ -70,7 +70,7 @@ class RunDirectory:
 
     def write(self, file: str, text: str, *, private: bool = False) -> None:
         """`private`: for nobody else to read."""
-        self._try(lambda: _replace(self.path / file, text, 0o600 if private else 0o666))
+        self.attempt(lambda: _replace(self.path / file, text, 0o600 if private else 0o666))
 
     def append(self, file: str, *rows: dict[str, Any]) -> None:
         def add() -> None:
@@ -78,7 +78,7 @@ class RunDirectory:
                 stream.write(b"".join(msgspec.json.encode(row) + b"\n" for row in rows))
 
         if rows:
-            self._try(add)
+            self.attempt(add)
 
     def record(self, record: RunRecord) -> None:
         """While the run goes on, with room for its end: on a disk that is full by then, the file is overwritten
@@ -87,7 +87,7 @@ class RunDirectory:
         text = msgspec.json.format(msgspec.json.encode(record)).decode()
         room = 0 if record.ended else RESERVE + RESERVE_PER_TASK * len(record.tasks)
         path = self.path / "run.json"
-        self._try(lambda: _replace(path, text + " " * room), lambda: _overwrite(path, text))
+        self.attempt(lambda: _replace(path, text + " " * room), lambda: _overwrite(path, text))
 
     def touch(self) -> None:
         """Say that the run is alive: if it is killed, this is how long it lived."""
@@ -124,7 +124,7 @@ class RunDirectory:
             return []
         return [msgspec.json.decode(line) for line in lines]
 
-    def _try(self, write: Callable[[], None], instead: Callable[[], None] = lambda: None) -> None:
+    def attempt(self, write: Callable[[], object], instead: Callable[[], None] = lambda: None) -> None:
         try:
             write()
         except OSError as error:
