@@ -1,12 +1,15 @@
-"""Tasks that do not reach each other, and tasks that wait for others that do not run."""
+"""Tasks run, and the training does not go on: they do not reach each other, wait for others that do not run, print
+nothing for a long time, or have a loss that is not a number."""
 
 import re
 from collections.abc import Iterator
 from datetime import datetime, timedelta
+from math import isnan
 
 from tfyard.overview.cause import TASKS, Cause, Quote, S, cut, named
 from tfyard.overview.evidence import End, Evidence, seen
 from tfyard.overview.objects import Pod, Policy
+from tfyard.overview.wording import duration
 
 PATIENCE = timedelta(minutes=2)
 """Pods of one job need not start at the same moment."""
@@ -23,6 +26,9 @@ _TASK = r"/job:(\w+)/(?:replica:\d+/)?task:(\d+)"
 _NCCL = r"NCCL WARN|ncclSystemError|ncclUnhandledCudaError|ncclInternalError"
 _WAITS_FOR_CLUSTER = r"Waiting for the cluster|CreateSession still waiting|Waiting for model to be ready"
 _SIDECAR = "istio-proxy"
+LONGEST_SILENCE = timedelta(minutes=10)
+SERVERS = ("ps-",)
+"""They are silent while all goes well."""
 OF_SERVICE = "kubernetes.io/service-name"
 """The label by which an EndpointSlice belongs to a Service: one for the job, or one for each pod."""
 
@@ -33,6 +39,8 @@ def find(evidence: Evidence, now: datetime) -> Iterator[Cause]:
     yield from _half(evidence, now)
     yield from _unreached(evidence)
     yield from _not_connected(evidence, now)
+    yield from _not_a_number(evidence, evidence.up)
+    yield from _silent(evidence, {task for task in evidence.up if not task.startswith(SERVERS)}, now)
 
 
 def of_end(evidence: Evidence, end: End) -> Iterator[Cause]:
@@ -205,3 +213,51 @@ def _line(text: str) -> str:
             if re.search(pattern, line):
                 return line.strip()
     return lines[-1].strip() if lines else ""
+
+
+# --- silence and numbers
+
+
+def _silent(evidence: Evidence, up: set[str], now: datetime) -> Iterator[Cause]:
+    """All that were looked at: a worker that waits for the others is silent, too."""
+    times = {task: log.at for task, log in evidence.logs.items() if task in up and log.at is not None}
+    if not times:
+        return
+    last = max(times, key=lambda task: times[task])
+    quiet = now - times[last]
+    if quiet < LONGEST_SILENCE:
+        return
+    line = evidence.logs[last].text.strip().rpartition("\n")[2]
+    sentence = f"{named(sorted(times))} printed nothing for {duration(quiet.total_seconds())}"
+    fix = "see what they do: `py-spy dump --pid 1` in the container"
+    if evidence.is_local:
+        fix = "see what they do: `py-spy dump --pid PID`"
+    quote = Quote("log", cut(line or "no output at all"), times[last])
+    tasks = tuple(sorted(times))
+    yield Cause(
+        kind="no-progress", sentence=sentence, fix=fix, tasks=tasks, evidence=(quote,), is_symptom=True
+    )
+
+
+def _metrics(log: str) -> list[dict[str, float]]:
+    from tfyard.formats.loglines import read_lines  # slow to import, and seldom needed
+
+    return [reading.values for reading in read_lines(log)]
+
+
+def _not_a_number(evidence: Evidence, up: set[str]) -> Iterator[Cause]:
+    for task in sorted(up):
+        log = evidence.logs.get(task)
+        values = _metrics(log.text) if log and "nan" in log.text.lower() else []
+        names = [name for name, value in (values[-1] if values else {}).items() if isnan(value)]
+        if log is not None and names:
+            line = next(line for line in reversed(log.text.split("\n")) if "nan" in line.lower())
+            fix = "stop it; then a smaller learning rate, gradient clipping, or check the data for NaN"
+            sentence = f"{', '.join(names)} of {TASKS} is not a number, and the training goes on"
+            yield Cause(
+                kind="nan-loss",
+                sentence=sentence,
+                fix=fix,
+                tasks=(task,),
+                evidence=(Quote("log", cut(line), log.at),),
+            )
