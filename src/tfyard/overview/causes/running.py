@@ -9,6 +9,7 @@ from math import isnan
 from tfyard.overview.cause import TASKS, Cause, Quote, S, cut, named
 from tfyard.overview.evidence import End, Evidence, seen
 from tfyard.overview.objects import Pod, Policy
+from tfyard.overview.tracebacks import last_exception
 from tfyard.overview.wording import duration
 
 PATIENCE = timedelta(minutes=2)
@@ -26,6 +27,8 @@ _TASK = r"/job:(\w+)/(?:replica:\d+/)?task:(\d+)"
 _NCCL = r"NCCL WARN|ncclSystemError|ncclUnhandledCudaError|ncclInternalError"
 _WAITS_FOR_CLUSTER = r"Waiting for the cluster|CreateSession still waiting|Waiting for model to be ready"
 _SIDECAR = "istio-proxy"
+SIGNALS = 128
+"""Exit codes above it are 128 + the number of a signal."""
 LONGEST_SILENCE = timedelta(minutes=10)
 SERVERS = ("ps-",)
 """They are silent while all goes well."""
@@ -45,11 +48,16 @@ def find(evidence: Evidence, now: datetime) -> Iterator[Cause]:
 
 def of_end(evidence: Evidence, end: End) -> Iterator[Cause]:
     """Of a task that ended because it lost a peer: what ended the peer is the cause, if that is known."""
-    last = "\n".join(end.text.split("\n")[-20:])
+    last = _decisive(end)
     if not re.search(_UNREACHED, last) and not re.search(_NCCL, last):
         return
-    cause = _diagnosed(evidence, end.task, last, end.quote(_line(last)))
-    yield cause
+    yield _diagnosed(evidence, end.task, last, end.quote(_line(last)))
+
+
+def _decisive(end: End) -> str:
+    """The exception that ended it: earlier lines may tell of what it survived. A signal has none."""
+    raised = last_exception(end.text) if (end.exit_code or 0) < SIGNALS else None
+    return raised.whole if raised else "\n".join(end.text.split("\n")[-20:])
 
 
 def _half(evidence: Evidence, now: datetime) -> Iterator[Cause]:
