@@ -4,7 +4,7 @@ named here never becomes an object."""
 from datetime import datetime
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from tfyard.model import TENSORFLOW_CONTAINER, Manifest
 from tfyard.model.names import JOB_NAME, REPLICA_INDEX, REPLICA_TYPE
@@ -127,6 +127,7 @@ class PodSpec(Struct, frozen=True, rename="camel"):
 
 class PodStatus(Struct, frozen=True, rename="camel"):
     phase: str = "Pending"
+    pod_ip: str = field(default="", name="podIP")
     reason: str = ""
     message: str = ""
     conditions: tuple[Condition, ...] = ()
