@@ -41,6 +41,7 @@ COLLECTIONS = {
     "claims": "claims",
     "classes": "storage classes",
     "leases": "leases",
+    "definitions": "the CRD of TFJobs",
     "slices": "endpoint slices",
     "policies": "network policies",
     "workloads": "Kueue's workloads",

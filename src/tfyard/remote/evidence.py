@@ -42,6 +42,7 @@ PLACES: dict[str, tuple[Resource, bool, dict[str, str]]] = {
     "claims": (Resource("", "v1", "persistentvolumeclaims"), True, {}),
     "classes": (Resource("storage.k8s.io", "v1", "storageclasses", namespaced=False), False, {}),
     "leases": (requests.LEASES, False, {"fieldSelector": f"metadata.name={LEASE_NAME}"}),
+    "definitions": (requests.CRDS, False, {"fieldSelector": "metadata.name=tfjobs.kubeflow.org"}),
     "quotas": (Resource("", "v1", "resourcequotas"), True, {}),
     "slices": (Resource("discovery.k8s.io", "v1", "endpointslices"), True, {}),
     "policies": (Resource("networking.k8s.io", "v1", "networkpolicies"), True, {}),
@@ -56,6 +57,7 @@ VIEWS: dict[str, Any] = {
     "claims": objects.Claim,
     "classes": objects.StorageClass,
     "leases": objects.Lease,
+    "definitions": objects.Definition,
     "quotas": objects.Quota,
     "slices": objects.Slice,
     "policies": objects.Policy,
@@ -244,6 +246,8 @@ def _needed(evidence: Evidence) -> set[str]:
         needed.add("neighbours")
     if not evidence.status.conditions or not (evidence.tasks or _is_held_back(evidence)):
         needed.add("leases")
+    if not evidence.status.conditions:
+        needed.add("definitions")
     if QUEUE_NAME in evidence.labels and (run_policy.is_suspended(evidence) or run_policy.is_gated(evidence)):
         needed.add("workloads")
     return needed
