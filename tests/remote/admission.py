@@ -11,7 +11,7 @@ from typing import Any
 from aiohttp import web
 
 from tests.controller.cluster import Bench
-from tests.remote.situations import Manifest, Situation, limits, selecting
+from tests.remote.situations import Manifest, Situation, Step, limits, selecting
 from tfyard.controlplane.certificates import CertificateAuthority
 from tfyard.kube import Client, KubeError, Resource, requests
 from tfyard.model.names import JOB_NAME, QUEUE_NAME
@@ -29,6 +29,14 @@ CAPACITY = (
     "couldn't assign flavors to pod set worker: insufficient unused quota for nvidia.com/gpu, 4 more needed"
 )
 
+OPENSHIFT = (
+    'is forbidden: unable to validate against any security context constraint: [provider "anyuid": Forbidden: not'
+    ' usable by user or serviceaccount, provider "restricted-v2": .containers[0].runAsUser: Invalid value: 0: must'
+    " be in the ranges: [1000720000, 1000729999]]"
+)
+"""Its admission is part of its API server; here a webhook says its words."""
+DENIED = {"denied": "images must be signed", "openshift": OPENSHIFT}
+
 
 async def wait_for_quota(yard: Bench) -> None:
     """The job is there before Kueue's Workload, which belongs to it."""
@@ -41,6 +49,14 @@ async def wait_for_quota(yard: Bench) -> None:
     said = {"type": "QuotaReserved", "status": "False", "reason": "Pending", "message": CAPACITY}
     status = {"conditions": [{**said, "lastTransitionTime": "2026-11-16T03:00:00Z"}]}
     await yard.client.send(requests.patch(f"{path}/tfjob-admission/status", {"status": status}))
+
+
+def account(name: str) -> Step:
+    async def make(yard: Bench) -> None:
+        path = Resource("", "v1", "serviceaccounts").path(yard.namespace)
+        await yard.client.send(requests.create(path, {"metadata": {"name": name}}))
+
+    return make
 
 
 async def delete_the_namespace(yard: Bench) -> None:
@@ -56,6 +72,14 @@ SITUATIONS = (
         name="denied",
         kind="webhook",
         words="the admission webhook denies.example.com does not allow the pods: images must be signed",
+    ),
+    Situation(
+        name="openshift",
+        kind="security-context-constraint",
+        words="no SecurityContextConstraint of OpenShift allows the pods: [provider \"anyuid\": Forbidden",
+        fix="oc adm policy add-scc-to-user anyuid -z trainers -n ",
+        before=account("trainers"),
+        job={"serviceAccountName": "trainers", "securityContext": {"runAsUser": 0}},
     ),
     Situation(name="hooked", kind="webhook-down", words="down.example.com cannot be reached"),
     Situation(
@@ -115,11 +139,8 @@ async def make_strict(client: Client, namespace: str) -> None:
 
 async def deny(request: web.Request) -> web.Response:
     review = await request.json()
-    answer = {
-        "uid": review["request"]["uid"],
-        "allowed": False,
-        "status": {"message": "images must be signed"},
-    }
+    message = DENIED[review["request"]["object"]["metadata"]["labels"][JOB_NAME]]
+    answer = {"uid": review["request"]["uid"], "allowed": False, "status": {"message": message}}
     return web.json_response(
         {"apiVersion": review["apiVersion"], "kind": "AdmissionReview", "response": answer}
     )
@@ -146,12 +167,12 @@ async def webhook(folder: Path) -> AsyncIterator[Manifest]:
         await runner.cleanup()
 
 
-def hook(name: str, of_job: str, client_config: Manifest) -> Manifest:
+def hook(name: str, client_config: Manifest, *of_jobs: str) -> Manifest:
     return {
         "name": name,
         "clientConfig": client_config,
         "rules": [PODS_RULE],
-        "objectSelector": selecting(of_job),
+        "objectSelector": selecting(*of_jobs),
         "sideEffects": "None",
         "admissionReviewVersions": ["v1"],
     }
@@ -159,11 +180,11 @@ def hook(name: str, of_job: str, client_config: Manifest) -> Manifest:
 
 @asynccontextmanager
 async def guards(client: Client, namespace: str, folder: Path) -> AsyncIterator[None]:
-    """Of the whole cluster, for the pods of three jobs only; they go with the block."""
+    """Of the whole cluster, for the pods of a few jobs only; they go with the block."""
     async with webhook(folder) as found:
         hooks = [
-            hook("denies.example.com", "denied", found),
-            hook("down.example.com", "hooked", {"url": "https://127.0.0.1:1/"}),
+            hook("denies.example.com", found, *DENIED),
+            hook("down.example.com", {"url": "https://127.0.0.1:1/"}, "hooked"),
         ]
         matches = {"resourceRules": [PODS_RULE], "objectSelector": selecting("policed")}
         tag = {"expression": "!object.spec.containers.exists(c, c.image.endsWith(':latest'))"}
@@ -173,7 +194,7 @@ async def guards(client: Client, namespace: str, folder: Path) -> AsyncIterator[
         for resource, fields in made:
             await client.send(requests.create(resource.path(), {"metadata": {"name": namespace}, **fields}))
         try:
-            for name in ("denied", "hooked", "policed"):
+            for name in (*DENIED, "hooked", "policed"):
                 await eventually(partial(_is_refused, client, namespace, name))
             yield
         finally:

@@ -32,9 +32,9 @@ class LogJob:
         self._uid = made["metadata"]["uid"]
         return Found(TFJOBS, made)
 
-    async def create_pod(self, index: int, attempt: int = 0) -> None:
+    async def create_pod(self, index: int, attempt: int = 0, **spec: Any) -> None:
         labels = {JOB_NAME: "first", REPLICA_TYPE: "worker", REPLICA_INDEX: str(index)}
-        pod = builders.pod(f"first-worker-{index}", labels, nodeName=self._box.name)
+        pod = builders.pod(f"first-worker-{index}", labels, nodeName=self._box.name, **spec)
         pod["metadata"]["annotations"] = {ATTEMPT: str(attempt)}
         owner = {"apiVersion": "kubeflow.org/v1", "kind": "TFJob", "name": "first", "uid": self._uid}
         pod["metadata"]["ownerReferences"] = [owner]
@@ -57,8 +57,10 @@ class LogJob:
             "state": state,
             **more,
         }
+        await self.patch_pod(index, phase="Running", containerStatuses=[program])
+
+    async def patch_pod(self, index: int, **status: Any) -> None:
         path = requests.PODS.path(self._namespace, f"first-worker-{index}", "status")
-        status = {"phase": "Running", "containerStatuses": [program]}
         await self._client.send(requests.patch(path, {"status": status}, Patch.MERGE))
 
     async def set_status(self, **status: Any) -> None:

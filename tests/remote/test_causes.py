@@ -26,7 +26,7 @@ from tfyard.overview.why import explain
 from tfyard.planner import waiting
 from tfyard.remote import evidence
 from tfyard.remote.addresses import TFJOBS
-from tfyard.testing import ControlPlane, builders
+from tfyard.testing import ControlPlane, ProcessFailed, builders
 
 pytestmark = pytest.mark.cluster
 
@@ -158,6 +158,33 @@ def test_a_job_that_does_not_exist_is_one_line(scene: Background[Stage]) -> None
     done = why(scene.value, "nothing")
     assert done.code == 1
     assert "TFJob 'nothing' not found in the namespace" in done.err
+
+
+LONG = "a" * 60
+NAMELESS = {
+    **job("nameless"),
+    "spec": {
+        "tfReplicaSpecs": {"Worker": {"template": {"spec": {"containers": [{"name": "main", "image": "i"}]}}}}
+    },
+}
+REFUSED_AT_ONCE = (
+    (job(LONG), "metadata.name is too long", "fix: use at most 54 characters"),
+    (NAMELESS, "must have at least one container with name tensorflow", "tensorflow: it gets TF_CONFIG"),
+)
+
+
+@pytest.mark.parametrize(("refused", "words", "fix"), REFUSED_AT_ONCE, ids=["long", "nameless"])
+def test_what_the_crd_refuses_is_told_when_it_is_applied_and_submitted(
+    refused: dict[str, object], words: str, fix: str, scene: Background[Stage], tmp_path: Path
+) -> None:
+    plane, namespace = scene.value.plane, scene.value.namespace()
+    file = tmp_path / "job.json"
+    file.write_text(json.dumps(refused))
+    with pytest.raises(ProcessFailed, match=words):
+        plane.kubectl("apply", "-n", namespace, "-f", str(file))
+    done = tfyard("submit", str(file), "-n", namespace, KUBECONFIG=str(plane.kubeconfig))
+    assert (done.code, done.out) == (1, "")
+    assert fix in done.err
 
 
 SLOW = ("aiohttp", "asyncio", "subprocess", "rich", "tfyard.planner", "tfyard.formats")

@@ -13,6 +13,7 @@ from tests.remote.log_job import AT, LogJob, ended, running
 from tfyard.kube import Resource, requests
 from tfyard.model.names import JOB_NAME
 from tfyard.overview.why import Answer
+from tfyard.remote.addresses import TFJOBS
 from tfyard.testing import ControlPlane, eventually
 
 pytestmark = pytest.mark.cluster
@@ -31,6 +32,22 @@ while True:
 SLEEP = "import time\nprint('Step: 9, loss: 0.5')\ntime.sleep(600)"
 NAN = "import time\nprint('Step: 10, loss:', float('inf') - float('inf'))\ntime.sleep(600)"
 CRASH = "def load():\n    return {}['size']\nload()"
+BY_ADDRESS = (
+    "E0000 00:00:1794803145.7 11 wait_for_ready.cc:1] UNAVAILABLE: failed to connect to all addresses; last error:"
+    " UNKNOWN: ipv4:10.0.0.2:2222: Failed to connect to remote host: Connection refused"
+)
+NCCL = (
+    "first-worker-0:1:214 [0] misc/socket.cc:484 NCCL WARN socketStartConnect: Connect to 10.0.0.2<43221> failed :"
+    " Software caused connection abort"
+)
+STRAGGLERS = """\
+I0000 00:00:1794803145.777214 5179 coordination_service.cc:502] Waiting for 1/2 tasks to connect.
+I0000 00:00:1794803145.777224 5179 coordination_service.cc:505] Example stragglers:
+/job:worker/replica:0/task:1
+I0000 00:00:1794803145.777659 5154 service_agent.cc:245] Coordination agent has successfully connected."""
+WAITS = "INFO:tensorflow:Waiting for the cluster, timeout = inf"
+PROXY = {"name": "istio-proxy", "image": "example/proxyv2:1", "restartPolicy": "Always"}
+"""As Istio injects it since 1.27: a sidecar among the init containers."""
 CREATED = {
     "type": "Created",
     "status": "True",
@@ -41,19 +58,24 @@ CREATED = {
 }
 
 
+def says(text: str) -> str:
+    return f"import time\nprint({text!r})\ntime.sleep(600)"
+
+
 class Programs:
     """A job of two workers that run these programs."""
 
     def __init__(self, plane: ControlPlane, box: Node) -> None:
         self._plane, self._box, self._job = plane, box, LogJob(box)
 
-    async def start(self, *programs: str) -> None:
+    async def start(self, *programs: str, **spec: Any) -> None:
         await self._job.create(len(programs))
         await self._job.set_status(conditions=[CREATED])
         for index, program in enumerate(programs):
-            await self._job.create_pod(index)
+            await self._job.create_pod(index, **spec)
             await self._job.start(index, program)
             await self._job.set_pod(index, running())
+            await self._job.patch_pod(index, podIP=f"10.0.0.{index + 1}")
             await eventually(partial(self._has_printed, index))
 
     async def _has_printed(self, index: int) -> None:
@@ -66,6 +88,19 @@ class Programs:
 
     async def why(self, kind: str, **later: float) -> Answer:
         return await told(self._plane.admin, self._box.namespace, "first", kind, timedelta(**later))
+
+    async def add_evaluator(self) -> None:
+        """In the dialect of old TFJobs, TF_CONFIG lists it."""
+        path = TFJOBS.path(self._box.namespace, "first")
+        workers = (await self._box.client.send(requests.get(path)))["spec"]["tfReplicaSpecs"]["Worker"]
+        evaluator = {"tfReplicaSpecs": {"Evaluator": {**workers, "replicas": 1}}}
+        await self._box.client.send(requests.patch(path, {"spec": evaluator}))
+        await self._job.set_status(cluster={"dialect": "kubeflow"})
+
+    async def inject_proxies(self) -> None:
+        proxy = {"name": "istio-proxy", "image": "i", "imageID": "", "ready": True, "restartCount": 0}
+        for index in range(2):
+            await self._job.patch_pod(index, initContainerStatuses=[{**proxy, "state": running()}])
 
     async def create(self, resource: Resource, name: str, **fields: Any) -> None:
         path = resource.path(self._box.namespace)
@@ -94,6 +129,38 @@ async def test_a_peer_that_is_not_reached_and_what_is_between(
         found = await job.why("peers")
         assert "NetworkPolicy deny selects these pods" in found.sentence
         assert found.causes[0].fix == f"kubectl -n {namespace} describe networkpolicy deny"
+
+
+async def test_peers_by_address_nccl_and_istio(
+    control_plane: ControlPlane, crds: None, namespace: str, tmp_path: Path
+) -> None:
+    async with node(control_plane, namespace, tmp_path) as box:
+        job = Programs(control_plane, box)
+        await job.start(says(BY_ADDRESS), SLEEP, initContainers=[PROXY])
+        assert (await job.why("peers")).sentence == "worker-0 cannot reach worker-1"
+        await box.containers.run("first-worker-0", says(NCCL))
+        found = await job.why("nccl")
+        assert found.sentence == "worker-0: NCCL cannot connect its GPUs with those of worker-1"
+        assert "NCCL_SOCKET_IFNAME" in found.causes[0].fix
+        await job.inject_proxies()
+        found = await job.why("peers")
+    assert found.sentence.startswith("worker-0 cannot reach worker-1: Istio's proxy is between them")
+    assert found.causes[0].fix == 'job file: `annotations: {sidecar.istio.io/inject: "false"}`'
+
+
+async def test_tasks_that_wait_for_others_to_connect_and_for_an_evaluator(
+    control_plane: ControlPlane, crds: None, namespace: str, tmp_path: Path
+) -> None:
+    async with node(control_plane, namespace, tmp_path) as box:
+        job = Programs(control_plane, box)
+        await job.start(says(STRAGGLERS), SLEEP)
+        found = await job.why("peers", minutes=5)
+        assert (found.code, found.sentence) == (3, "worker-0 waits for worker-1 to connect")
+        await job.add_evaluator()
+        await box.containers.run("first-worker-0", says(WAITS))
+        found = await job.why("peers", minutes=5)
+    assert "TF_CONFIG lists the evaluator as a member of the cluster, so all wait for it" in found.sentence
+    assert found.causes[0].fix == "job file: `dialect: tf2`"
 
 
 async def test_a_loss_that_is_not_a_number_silence_and_a_crash_without_last_words(

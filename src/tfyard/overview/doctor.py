@@ -7,11 +7,13 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Literal
 
+import msgspec
 from msgspec import Struct
 
 from tfyard.model import Manifest
 from tfyard.model.names import JOB_NAME
 from tfyard.model.quantity import amount
+from tfyard.overview.objects import Definition
 from tfyard.overview.wording import age
 
 Level = Literal["ok", "warning", "wrong"]
@@ -46,8 +48,7 @@ def definition(crd: Manifest) -> Finding:
     others = sorted(managers - {*ours, "kube-apiserver", ""})
     name = crd["metadata"]["name"]
     text = f"{name} serves {', '.join(served)}; applied by {', '.join(ours or others) or 'an unknown tool'}"
-    columns = {each["name"] for version in crd["spec"]["versions"] for each in _columns(version)}
-    if "Workers" in columns:
+    if msgspec.convert(crd, Definition, strict=False).is_tfyards:
         return Finding("ok", "crd", text)
     fix = "`tfyard install` upgrades it; without that the operator cannot keep its memory"
     return Finding("warning", "crd", f"{text}; it is not tfyard's", fix)
@@ -136,10 +137,6 @@ def rights(user: str, namespace: str, allowed: dict[str, bool]) -> Finding:
         return Finding("ok", "rights", f"{where} may {', '.join(allowed)}")
     fix = f"kubectl create rolebinding tfyard -n {namespace} --clusterrole=tfyard-edit --user={user}"
     return Finding("warning", "rights", f"{where} may not {', '.join(refused)}", fix)
-
-
-def _columns(version: Manifest) -> list[Manifest]:
-    return version.get("additionalPrinterColumns") or []
 
 
 def _is_ready(node: Manifest) -> bool:

@@ -10,6 +10,7 @@ from tfyard.model import Manifest, Role, Status, tensorflow_container
 from tfyard.overview.cause import Quote, Source, cut
 from tfyard.overview.objects import (
     Claim,
+    Definition,
     Event,
     Lease,
     Node,
@@ -96,6 +97,8 @@ class Evidence(Struct, frozen=True, kw_only=True):
     classes: tuple[StorageClass, ...] | Unreadable = NOT_ASKED
     leases: tuple[Lease, ...] | Unreadable = NOT_ASKED
     """Those by which operators elect their leader."""
+    definitions: tuple[Definition, ...] | Unreadable = NOT_ASKED
+    """Of TFJobs: the CRD, if nobody works on the job."""
     quotas: tuple[Quota, ...] | Unreadable = NOT_ASKED
     slices: tuple[Slice, ...] | Unreadable = NOT_ASKED
     policies: tuple[Policy, ...] | Unreadable = NOT_ASKED

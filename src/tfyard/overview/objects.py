@@ -4,7 +4,7 @@ named here never becomes an object."""
 from datetime import datetime
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from tfyard.model import TENSORFLOW_CONTAINER, Manifest
 from tfyard.model.names import JOB_NAME, REPLICA_INDEX, REPLICA_TYPE
@@ -127,6 +127,7 @@ class PodSpec(Struct, frozen=True, rename="camel"):
 
 class PodStatus(Struct, frozen=True, rename="camel"):
     phase: str = "Pending"
+    pod_ip: str = field(default="", name="podIP")
     reason: str = ""
     message: str = ""
     conditions: tuple[Condition, ...] = ()
@@ -345,3 +346,32 @@ class QueuedWorkload(Object, frozen=True):
     """A Workload of Kueue: its place in the queue."""
 
     status: QueueStatus = QueueStatus()
+
+
+class Column(Struct, frozen=True):
+    name: str = ""
+
+
+class DefinitionVersion(Struct, frozen=True, rename="camel"):
+    name: str = ""
+    served: bool = True
+    additional_printer_columns: tuple[Column, ...] = ()
+
+
+class DefinitionSpec(Struct, frozen=True):
+    versions: tuple[DefinitionVersion, ...] = ()
+
+
+class Definition(Object, frozen=True):
+    """A CustomResourceDefinition of TFJobs."""
+
+    spec: DefinitionSpec = DefinitionSpec()
+
+    @property
+    def is_tfyards(self) -> bool:
+        """Others drop the parts of a status in which the operator remembers what it did."""
+        return any(
+            column.name == "Workers"
+            for version in self.spec.versions
+            for column in version.additional_printer_columns
+        )

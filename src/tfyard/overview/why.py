@@ -11,21 +11,17 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tfyard.overview.cause import TRUST, Cause, named, with_tasks
+from tfyard.overview.cause import TASKS, TRUST, Cause, Quote, S, cut, named, with_tasks
 from tfyard.overview.causes import (
-    images,
-    limits,
     nobody,
-    peers,
     program,
-    queue,
     refusals,
+    run_policy,
+    running,
     scheduling,
-    silence,
     start,
     taken_away,
     volumes,
-    waiting,
 )
 from tfyard.overview.evidence import NOT_ASKED, End, Evidence, Unreadable
 from tfyard.overview.objects import Pod
@@ -35,6 +31,8 @@ FINE, FAILED, WAITING, UNKNOWN = 0, 1, 3, 4
 """Exit codes."""
 STARTING = timedelta(seconds=30)
 """So long, a pod that says nothing is only starting."""
+_NOTED_KINDS = {"CrashLoop": "crash-loop", "Start": "command", "SchedulingGated": "queue"}
+"""Reasons of the condition Waiting -> kinds of causes."""
 COLLECTIONS = {
     "pods": "pods",
     "events": "events",
@@ -43,6 +41,7 @@ COLLECTIONS = {
     "claims": "claims",
     "classes": "storage classes",
     "leases": "leases",
+    "definitions": "the CRD of TFJobs",
     "slices": "endpoint slices",
     "policies": "network policies",
     "workloads": "Kueue's workloads",
@@ -83,7 +82,7 @@ def explain(evidence: Evidence, now: datetime) -> Answer:
 
 
 def _found(evidence: Evidence, now: datetime) -> Iterator[Cause]:
-    for family in (refusals, nobody, queue, limits, peers, silence):
+    for family in (refusals, nobody, run_policy, running):
         yield from family.find(evidence, now)
     if not evidence.status.has("Succeeded"):
         for end in evidence.endings():
@@ -95,7 +94,7 @@ def _found(evidence: Evidence, now: datetime) -> Iterator[Cause]:
 
 def _of_end(evidence: Evidence, end: End) -> Iterator[Cause]:
     """The first family that knows how it ended; the last knows every end."""
-    for family in (taken_away, start, peers, program):
+    for family in (taken_away, start, running, program):
         if found := list(family.of_end(evidence, end)):
             yield from (replace(cause, is_past=end.is_past) for cause in found)
             return
@@ -103,17 +102,46 @@ def _of_end(evidence: Evidence, end: End) -> Iterator[Cause]:
 
 def _waits(evidence: Evidence, now: datetime) -> Iterator[Cause]:
     found = [cause for pod in evidence.tasks if (cause := _wait_of(evidence, pod, now))]
-    yield from found or waiting.find(evidence)
+    yield from found or _noted(evidence)
 
 
 def _wait_of(evidence: Evidence, pod: Pod, now: datetime) -> Cause | None:
     """Events first, then what the containers say, then the scheduler."""
     if pod.is_over:
         return None
-    for look in (volumes.mounting, images.of_pod, start.of_pod, scheduling.of_pod):
+    for look in (volumes.mounting, start.of_pod, scheduling.of_pod):
         if cause := look(evidence, pod):
             return cause
     return scheduling.unseen(pod, now)
+
+
+def _noted(evidence: Evidence) -> Iterator[Cause]:
+    """What the operator wrote into the job, for when the pods and their events cannot be read."""
+    waiting = evidence.status.condition("Waiting")
+    if waiting is None or waiting.status != "True":
+        return
+    task, _, message = waiting.message.partition(": ")
+    quote = Quote("condition", cut(waiting.message), waiting.last_transition_time)
+    pod = next((pod for pod in evidence.tasks if pod.task == task), Pod())
+    match waiting.reason:
+        case "ImagePull":
+            cause = start.of_pull(task, message, "", quote)
+        case "Unschedulable":
+            cause = scheduling.of_message(evidence, pod, message, quote)
+        case "VolumeClaim":
+            cause = volumes.of_claim(evidence, pod, message, quote)
+        case "Mount":
+            cause = volumes.of_message(evidence, pod, message, quote)
+        case "Config":
+            cause = start.of_config(evidence.namespace, task, message, quote)
+        case reason:
+            kind = _NOTED_KINDS.get(reason, "waiting")
+            cause = Cause(
+                kind=kind, sentence=f"{TASKS} wait{S} ({reason}): {cut(message)}", evidence=(quote,)
+            )
+    yield Cause(
+        kind=cause.kind, sentence=cause.sentence, fix=cause.fix, tasks=(task,), evidence=cause.evidence
+    )
 
 
 # --- order

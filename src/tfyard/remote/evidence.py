@@ -1,8 +1,10 @@
 """What a cluster knows of one job: its pods and warnings first, and only what these call for after that.
 
-What the user may not read is noted and does not stop the answer.
+Most answers need a few requests, and no user may read everything: what may not be read is noted and does not stop
+the answer.
 """
 
+import re
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from functools import cache
@@ -26,9 +28,10 @@ from tfyard.kube.errors import Answered
 from tfyard.kube.kinds import Page
 from tfyard.kube.sync import SyncClient
 from tfyard.model import ROLES, Manifest, Role, RoleMemory, Status
-from tfyard.model.names import JOB_NAME, LEASE_NAME
-from tfyard.overview import needs, objects
-from tfyard.overview.evidence import Evidence, LogTail, Unreadable, seen
+from tfyard.model.names import JOB_NAME, LEASE_NAME, QUEUE_NAME
+from tfyard.overview import objects
+from tfyard.overview.causes import run_policy, running, volumes
+from tfyard.overview.evidence import Evidence, LogTail, Unreadable, last_end, seen
 
 PREEMPTED = ("PreemptionByScheduler", "Preempted")
 LOG_QUERY = {"tailLines": "80", "limitBytes": "65536", "timestamps": "true"}
@@ -39,6 +42,7 @@ PLACES: dict[str, tuple[Resource, bool, dict[str, str]]] = {
     "claims": (Resource("", "v1", "persistentvolumeclaims"), True, {}),
     "classes": (Resource("storage.k8s.io", "v1", "storageclasses", namespaced=False), False, {}),
     "leases": (requests.LEASES, False, {"fieldSelector": f"metadata.name={LEASE_NAME}"}),
+    "definitions": (requests.CRDS, False, {"fieldSelector": "metadata.name=tfjobs.kubeflow.org"}),
     "quotas": (Resource("", "v1", "resourcequotas"), True, {}),
     "slices": (Resource("discovery.k8s.io", "v1", "endpointslices"), True, {}),
     "policies": (Resource("networking.k8s.io", "v1", "networkpolicies"), True, {}),
@@ -53,20 +57,25 @@ VIEWS: dict[str, Any] = {
     "claims": objects.Claim,
     "classes": objects.StorageClass,
     "leases": objects.Lease,
+    "definitions": objects.Definition,
     "quotas": objects.Quota,
     "slices": objects.Slice,
     "policies": objects.Policy,
     "workloads": objects.QueuedWorkload,
 }
+LEADING = [role.lower() for role in ROLES]
+"""The chief's log tells the most."""
+MOST_LOGS = 8
+"""Of a large job: the first tasks tell enough, and each log is a request."""
 _ROLES = {role.lower(): role for role in ROLES}
 
 
 def gather(client: SyncClient, manifest: Manifest) -> Evidence:
     """Of a TFJob as the server has it."""
     evidence = _with_pods(client, _of_manifest(manifest))
-    evidence = with_collections(client, evidence, needs.collections(evidence))
+    evidence = with_collections(client, evidence, _needed(evidence))
     evidence = _with_logs(client, evidence)
-    return with_collections(client, evidence, needs.of_network(evidence))
+    return with_collections(client, evidence, _of_network(evidence))
 
 
 def _of_manifest(manifest: Manifest) -> Evidence:
@@ -185,7 +194,7 @@ def _pages(field: str) -> "msgspec.json.Decoder[Page[Any]]":
 def _with_logs(client: SyncClient, evidence: Evidence) -> Evidence:
     """After a log that cannot be read because of permissions or the kubelet, no other is tried."""
     tails: dict[str, LogTail] = {}
-    for pod in needs.logs(evidence):
+    for pod in _with_news(evidence):
         query = {**LOG_QUERY, "container": pod.trainer.name}
         path = requests.PODS.path(evidence.namespace, pod.name, "log")
         try:
@@ -218,3 +227,63 @@ def _time(stamp: str) -> datetime | None:
         return datetime.fromisoformat(f"{whole}.{(fraction or '0')[:6]}").replace(tzinfo=UTC)
     except ValueError:
         return None
+
+
+# --- what else to look at, given what is known
+
+
+def _needed(evidence: Evidence) -> set[str]:
+    """Names of fields of `Evidence`, after its pods are known."""
+    if evidence.status.is_finished:
+        return set()
+    messages = [_unscheduled(pod) for pod in evidence.waiting]
+    needed = set[str]()
+    if any(re.search(volumes.CLAIM_PATTERN, message) for message in messages):
+        needed |= {"claims", "classes"}
+    if any(message and not re.search(volumes.CLAIM_PATTERN, message) for message in messages):
+        needed.add("nodes")
+    if any("Insufficient" in message for message in messages):
+        needed.add("neighbours")
+    if not evidence.status.conditions or not (evidence.tasks or _is_held_back(evidence)):
+        needed.add("leases")
+    if not evidence.status.conditions:
+        needed.add("definitions")
+    if QUEUE_NAME in evidence.labels and (run_policy.is_suspended(evidence) or run_policy.is_gated(evidence)):
+        needed.add("workloads")
+    return needed
+
+
+def _is_held_back(evidence: Evidence) -> bool:
+    """It is known why there are no pods."""
+    return evidence.status.has("Blocked") or evidence.status.has("Suspended")
+
+
+def _of_network(evidence: Evidence) -> set[str]:
+    """After the logs are known."""
+    return {"slices", "policies"} if running.is_unreached(evidence) else set()
+
+
+def _with_news(evidence: Evidence) -> list[objects.Pod]:
+    """Whose logs are needed: of pods that run, or that failed without a word."""
+    if evidence.status.has("Succeeded"):
+        return []
+    running = () if evidence.status.is_finished else evidence.running
+    found = [pod for pod in evidence.tasks if pod in running or _is_mute(pod)]
+    return sorted(found, key=_importance)[:MOST_LOGS]
+
+
+def _importance(pod: objects.Pod) -> tuple[object, ...]:
+    """Pods that failed, then those that lead the training."""
+    role, _, index = pod.task.rpartition("-")
+    rank = LEADING.index(role) if role in LEADING else len(LEADING)
+    return not _is_mute(pod), rank, int(index) if index.isdigit() else 0
+
+
+def _is_mute(pod: objects.Pod) -> bool:
+    ended = last_end(pod)
+    return ended is not None and not ended.message and ended.reason != "OOMKilled"
+
+
+def _unscheduled(pod: objects.Pod) -> str:
+    condition = pod.condition("PodScheduled")
+    return condition.message if condition and condition.status == "False" else ""

@@ -266,6 +266,24 @@ def test_a_lost_peer_is_a_symptom_of_what_ended_the_peer() -> None:
     assert "worker-0 cannot reach worker-1" in found.causes[1].sentence
 
 
+SURVIVED = 'Traceback (most recent call last):\n  File "/code/t.py", line 3, in load\nKeyError: 1\n'
+LOST = "UNAVAILABLE: failed to connect to all addresses; last error: UNKNOWN: /job:worker/replica:0/task:1"
+
+
+def test_a_peer_that_was_lost_for_a_moment_is_not_what_ended_the_program() -> None:
+    found = why(job(pod(status=ended(1, f"{LOST}\ntrying again\n{SURVIVED}")), status=FAILED))
+    assert found.sentence == "worker-0 failed with KeyError: 1 (/code/t.py:3)"
+
+
+def test_an_exception_that_the_program_survived_is_not_what_ended_it_by_a_signal() -> None:
+    text = f"{SURVIVED}F0000 00:00:1 11 service_agent.cc:70] Terminating process: {LOST}"
+    found = why(job(pod(status=ended(134, text)), status=FAILED))
+    assert (found.causes[0].kind, found.sentence) == (
+        "peers",
+        "worker-0 cannot reach worker-1: no pod of worker-1 runs",
+    )
+
+
 def test_retries_that_are_used_up_show_the_last_three_endings() -> None:
     endings = tuple(
         Ending(task="worker-0", attempt=n, exit_code=1, message="KeyError: 1") for n in range(1, 5)

@@ -33,6 +33,30 @@ def test_a_peer_that_is_not_reached_is_named() -> None:
     assert found.sentence == "worker-0 cannot reach worker-1"
 
 
+BY_ADDRESS = (
+    "failed to connect to all addresses; last error: UNKNOWN: ipv4:10.0.0.2:2222: Connection timed out"
+)
+
+
+def test_a_peer_is_also_known_by_its_address() -> None:
+    pods = (
+        pod("worker-0", running() | {"podIP": "10.0.0.22"}),
+        pod("worker-1", running() | {"podIP": "10.0.0.2"}),
+    )
+    found = why(job(*pods, logs={"worker-0": LogTail(BY_ADDRESS, ago(minutes=1))}))
+    assert found.sentence == "worker-0 cannot reach worker-1"
+
+
+NO_PEER = "<urlopen error [Errno 111] Connection refused>"
+
+
+def test_a_server_outside_of_the_job_is_no_peer() -> None:
+    assert why(both(NO_PEER)).code == 0
+    alone = (Role(name="Worker", replicas=1),)
+    logs = {"worker-0": LogTail("UNAVAILABLE: connections to all backends failing", ago(minutes=1))}
+    assert why(job(pod("worker-0", running()), logs=logs, roles=alone)).code == 0, "it has no peers"
+
+
 WAITS = """\
 I0000 00:00:1794803145.777214 5179 coordination_service.cc:502] Waiting for 1/2 tasks to connect.
 I0000 00:00:1794803145.777224 5179 coordination_service.cc:505] Example stragglers:
@@ -87,9 +111,11 @@ def test_istio_between_the_tasks() -> None:
 def test_an_evaluator_in_tf_config_keeps_all_waiting() -> None:
     roles = (Role(name="Worker", replicas=2), Role(name="Evaluator", replicas=1))
     memory = status(condition("Running"), cluster=Cluster(dialect="kubeflow"))
-    found = why(both("Waiting for the cluster, timeout = inf", roles=roles, status=memory))
+    log = "Waiting for the cluster, timeout = inf"
+    found = why(both(log, minutes=3, roles=roles, status=memory))
     assert "TF_CONFIG lists the evaluator" in found.sentence
     assert found.causes[0].fix == "job file: `dialect: tf2`"
+    assert why(both(log, minutes=1, roles=roles, status=memory)).causes == (), "for a moment, every job waits"
     found = why(both(UNREACHED, roles=roles, status=memory))
     assert found.sentence == "worker-0 cannot reach worker-1", (
         "TensorFlow 2.21 does not wait for an evaluator"

@@ -65,13 +65,17 @@ def _nobody(evidence: Evidence, now: datetime) -> Cause:
 
 
 def absence(evidence: Evidence, now: datetime) -> tuple[str, str]:
-    """What the leases say, and the fix."""
+    """What the leases and the CRD say, and the fix."""
     install = "tfyard install"
+    is_alive = any(is_held(lease, now) for lease in seen(evidence.leases))
+    foreign = [each.name for each in seen(evidence.definitions) if not each.is_tfyards]
+    if foreign and not is_alive:
+        return f"the CRD {foreign[0]} is not tfyard's, so tfyard's operator does not start", install
     if isinstance(evidence.leases, Unreadable):
         return "", install
     if not evidence.leases:
         return "no tfyard operator is installed in this cluster", install
-    if any(is_held(lease, now) for lease in evidence.leases):
+    if is_alive:
         fix = f"add {evidence.namespace} to the operator's --namespaces, or look into its log"
         return "the operator runs; does it watch this namespace?", fix
     return "the tfyard operator is installed, but does not run", install

@@ -29,6 +29,12 @@ class Refusal(Struct, frozen=True):
 
 REFUSALS = (
     Refusal(
+        r"unable to validate against any security context constraint: (?P<what>.*)",
+        "security-context-constraint",
+        "no SecurityContextConstraint of OpenShift allows the pods: {what}",
+        "oc adm policy add-scc-to-user anyuid -z {account} -n {namespace}",
+    ),
+    Refusal(
         r"failed quota: (?P<quota>\S+?): must specify (?P<what>[\w./,;: -]+)",
         "quota-unsaid",
         "quota {quota} accepts only pods that say how much they need: {what}",
@@ -56,12 +62,6 @@ REFUSALS = (
         "the namespace accepts only pods of PodSecurity {who}: {what}",
         "job file: `overlay: {spec: {securityContext: {runAsNonRoot: true, runAsUser: 1000, seccompProfile: {type:"
         " RuntimeDefault}}}}`, and what else is named",
-    ),
-    Refusal(
-        r"unable to validate against any security context constraint: (?P<what>.*)",
-        "security-context-constraint",
-        "no SecurityContextConstraint of OpenShift allows the pods: {what}",
-        "oc adm policy add-scc-to-user anyuid -z default -n {namespace}",
     ),
     Refusal(
         r"error looking up service account (?P<where>[\w.-]+)/(?P<account>[\w.-]+)",
@@ -155,11 +155,20 @@ def of_message(evidence: Evidence, message: str, quote: Quote) -> Cause:
         if found := re.search(refusal.pattern, message):
             words = {name: cut(text or "", 300) for name, text in found.groupdict().items()}
             words |= {"namespace": evidence.namespace, "job": evidence.name, "message": cut(message, 300)}
+            words.setdefault("account", _account(evidence))
             fix = _filled(refusal.fix, words)
             return Cause(
                 kind=refusal.kind, sentence=_filled(refusal.sentence, words), fix=fix, evidence=(quote,)
             )
     return Cause(kind="refused", sentence=f"something stands in its way: {cut(message)}", evidence=(quote,))
+
+
+def _account(evidence: Evidence) -> str:
+    """The ServiceAccount of its pods."""
+    specs = ((role.template.get("spec") or {}) for role in evidence.roles)
+    return next(
+        (str(spec["serviceAccountName"]) for spec in specs if spec.get("serviceAccountName")), "default"
+    )
 
 
 def _filled(text: str, words: dict[str, str]) -> str:

@@ -1,28 +1,45 @@
-"""Tasks that do not reach each other, and tasks that wait for others that do not run."""
+"""Tasks run, and the training does not go on: they do not reach each other, wait for others that do not run, print
+nothing for a long time, or have a loss that is not a number."""
 
 import re
 from collections.abc import Iterator
 from datetime import datetime, timedelta
+from math import isnan
 
 from tfyard.overview.cause import TASKS, Cause, Quote, S, cut, named
-from tfyard.overview.evidence import End, Evidence, seen
+from tfyard.overview.evidence import End, Evidence, LogTail, seen
 from tfyard.overview.objects import Pod, Policy
+from tfyard.overview.tracebacks import last_exception
+from tfyard.overview.wording import duration
 
 PATIENCE = timedelta(minutes=2)
 """Pods of one job need not start at the same moment."""
-_UNREACHED = (
-    r"failed to connect to all addresses|Name or service not known|Temporary failure in name resolution"
-    r"|Connection refused|No route to host|DNS resolution failed|UNAVAILABLE|UnavailableError"
+_OF_GRPC = (
+    r"failed to connect to all addresses|DNS resolution failed|UNAVAILABLE|UnavailableError"
     r"|CreateSession still waiting for response|DEADLINE_EXCEEDED: Barrier timed out"
     r"|Timed out waiting for .*worker|heartbeat timeout"
 )
+"""TensorFlow speaks it with peers, and with little else."""
+_OF_SOCKETS = (
+    r"Name or service not known|Temporary failure in name resolution|Connection refused|No route to host"
+    r"|Connection timed out"
+)
+"""Of any server: of a peer only if one is named."""
 _CONNECTING = r"Waiting for \d+/\d+ tasks to connect"
 """Of TensorFlow's coordination service, which then lists some that are missing."""
 _CONNECTED = r"Barrier\(WaitForAllTasks.* has passed"
 _TASK = r"/job:(\w+)/(?:replica:\d+/)?task:(\d+)"
-_NCCL = r"NCCL WARN|ncclSystemError|ncclUnhandledCudaError|ncclInternalError"
+_NCCL = (
+    r"NCCL WARN|ncclSystemError|ncclUnhandledCudaError|ncclInternalError|ncclRemoteError|NCCL operation .* failed"
+    r"|Error invoking NCCL|NCCL communication aborted"
+)
 _WAITS_FOR_CLUSTER = r"Waiting for the cluster|CreateSession still waiting|Waiting for model to be ready"
 _SIDECAR = "istio-proxy"
+SIGNALS = 128
+"""Exit codes above it are 128 + the number of a signal."""
+LONGEST_SILENCE = timedelta(minutes=10)
+SERVERS = ("ps-",)
+"""They are silent while all goes well."""
 OF_SERVICE = "kubernetes.io/service-name"
 """The label by which an EndpointSlice belongs to a Service: one for the job, or one for each pod."""
 
@@ -31,17 +48,32 @@ def find(evidence: Evidence, now: datetime) -> Iterator[Cause]:
     if evidence.status.is_finished:
         return
     yield from _half(evidence, now)
-    yield from _unreached(evidence)
+    yield from _unreached(evidence, now)
     yield from _not_connected(evidence, now)
+    yield from _not_a_number(evidence, evidence.up)
+    yield from _silent(evidence, {task for task in evidence.up if not task.startswith(SERVERS)}, now)
 
 
 def of_end(evidence: Evidence, end: End) -> Iterator[Cause]:
     """Of a task that ended because it lost a peer: what ended the peer is the cause, if that is known."""
-    last = "\n".join(end.text.split("\n")[-20:])
-    if not re.search(_UNREACHED, last) and not re.search(_NCCL, last):
-        return
-    cause = _diagnosed(evidence, end.task, last, end.quote(_line(last)))
-    yield cause
+    last = _decisive(end)
+    if _is_of_peers(evidence, end.task, last):
+        yield _diagnosed(evidence, end.task, last, end.quote(_line(last)))
+
+
+def _is_of_peers(evidence: Evidence, task: str, text: str) -> bool:
+    """Whether it tells of a peer, and not of a server that is no part of the job."""
+    if sum(role.replicas for role in evidence.roles) == 1:
+        return False
+    if re.search(f"{_OF_GRPC}|{_NCCL}", text):
+        return True
+    return re.search(_OF_SOCKETS, text) is not None and bool(_peers(evidence, task, text))
+
+
+def _decisive(end: End) -> str:
+    """The exception that ended it: earlier lines may tell of what it survived. A signal has none."""
+    raised = last_exception(end.text) if (end.exit_code or 0) < SIGNALS else None
+    return raised.whole if raised else "\n".join(end.text.split("\n")[-20:])
 
 
 def _half(evidence: Evidence, now: datetime) -> Iterator[Cause]:
@@ -96,19 +128,23 @@ def _stragglers(log: str) -> list[str]:
 
 def is_unreached(evidence: Evidence) -> bool:
     """Whether a log says so, of a task that runs or that has ended."""
-    texts = [log.text for log in evidence.logs.values()]
-    return any(re.search(_UNREACHED, text) or re.search(_NCCL, text) or _stragglers(text) for text in texts)
+    logs = evidence.logs.items()
+    return any(_is_of_peers(evidence, task, log.text) or _stragglers(log.text) for task, log in logs)
 
 
-def _unreached(evidence: Evidence) -> Iterator[Cause]:
+def _unreached(evidence: Evidence, now: datetime) -> Iterator[Cause]:
     """Of tasks that run: only the last lines count, because most programs try again until it works."""
     for task in sorted(evidence.up):
         log = evidence.logs.get(task)
         last = "\n".join(log.text.split("\n")[-3:]) if log else ""
-        if log is not None and (
-            re.search(_UNREACHED, last) or re.search(_WAITS_FOR_CLUSTER, last) or re.search(_NCCL, last)
-        ):
+        if log is not None and (_is_of_peers(evidence, task, last) or _waits_for_long(log, last, now)):
             yield _diagnosed(evidence, task, last, Quote("log", cut(_line(last)), log.at))
+
+
+def _waits_for_long(log: LogTail, last: str, now: datetime) -> bool:
+    """For a moment, every job does."""
+    is_over = log.at is None or now - log.at > PATIENCE
+    return is_over and re.search(_WAITS_FOR_CLUSTER, last) is not None
 
 
 def _diagnosed(evidence: Evidence, task: str, text: str, quote: Quote) -> Cause:
@@ -130,14 +166,19 @@ def _cause(kind: str, sentence: str, fix: str, task: str, quote: Quote) -> Cause
 
 
 def _peers(evidence: Evidence, task: str, text: str) -> list[str]:
-    """Which ones: as TensorFlow names them, or by their host names."""
+    """Which ones: as TensorFlow names them, by their host names or by their addresses."""
     found = [f"{role}-{index}" for role, index in re.findall(_TASK, text)]
     for role in evidence.roles:
         for index in range(min(role.replicas, 1000)):
             name = f"{role.name.lower()}-{index}"
             if re.search(rf"\b{re.escape(evidence.name)}-{name}\b", text):
                 found.append(name)
+    found += [pod.task for pod in evidence.tasks if _names(text, pod.status.pod_ip)]
     return [name for name in dict.fromkeys(found) if name != task]
+
+
+def _names(text: str, address: str) -> bool:
+    return bool(address) and re.search(rf"(?<![\w.]){re.escape(address)}(?![\w.])", text) is not None
 
 
 def _reasons(
@@ -200,8 +241,56 @@ def _unlisted(evidence: Evidence) -> list[str]:
 def _line(text: str) -> str:
     """The line that says it."""
     lines = [line for line in text.split("\n") if line.strip()]
-    for pattern in (_UNREACHED, _NCCL, _WAITS_FOR_CLUSTER):
+    for pattern in (_OF_GRPC, _OF_SOCKETS, _NCCL, _WAITS_FOR_CLUSTER):
         for line in reversed(lines):
             if re.search(pattern, line):
                 return line.strip()
     return lines[-1].strip() if lines else ""
+
+
+# --- silence and numbers
+
+
+def _silent(evidence: Evidence, up: set[str], now: datetime) -> Iterator[Cause]:
+    """All that were looked at: a worker that waits for the others is silent, too."""
+    times = {task: log.at for task, log in evidence.logs.items() if task in up and log.at is not None}
+    if not times:
+        return
+    last = max(times, key=lambda task: times[task])
+    quiet = now - times[last]
+    if quiet < LONGEST_SILENCE:
+        return
+    line = evidence.logs[last].text.strip().rpartition("\n")[2]
+    sentence = f"{named(sorted(times))} printed nothing for {duration(quiet.total_seconds())}"
+    fix = "see what they do: `py-spy dump --pid 1` in the container"
+    if evidence.is_local:
+        fix = "see what they do: `py-spy dump --pid PID`"
+    quote = Quote("log", cut(line or "no output at all"), times[last])
+    tasks = tuple(sorted(times))
+    yield Cause(
+        kind="no-progress", sentence=sentence, fix=fix, tasks=tasks, evidence=(quote,), is_symptom=True
+    )
+
+
+def _metrics(log: str) -> list[dict[str, float]]:
+    from tfyard.formats.loglines import read_lines  # slow to import, and seldom needed
+
+    return [reading.values for reading in read_lines(log)]
+
+
+def _not_a_number(evidence: Evidence, up: set[str]) -> Iterator[Cause]:
+    for task in sorted(up):
+        log = evidence.logs.get(task)
+        values = _metrics(log.text) if log and "nan" in log.text.lower() else []
+        names = [name for name, value in (values[-1] if values else {}).items() if isnan(value)]
+        if log is not None and names:
+            line = next(line for line in reversed(log.text.split("\n")) if "nan" in line.lower())
+            fix = "stop it; then a smaller learning rate, gradient clipping, or check the data for NaN"
+            sentence = f"{', '.join(names)} of {TASKS} is not a number, and the training goes on"
+            yield Cause(
+                kind="nan-loss",
+                sentence=sentence,
+                fix=fix,
+                tasks=(task,),
+                evidence=(Quote("log", cut(line), log.at),),
+            )

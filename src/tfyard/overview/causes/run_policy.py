@@ -1,20 +1,36 @@
-"""The job waits for its turn: suspended, in a queue of Kueue, or for a gang scheduler to place all of it."""
+"""The job is held back or was ended by its own run policy, or by a person: suspended, in a queue of Kueue, waiting
+for a gang scheduler; over its deadline, out of retries, or a run that somebody stopped."""
 
 from collections.abc import Iterator
 from datetime import datetime
 
+from tfyard.model import Condition
 from tfyard.model.names import QUEUE_NAME
+from tfyard.overview import objects
 from tfyard.overview.cause import Cause, Quote, cut
 from tfyard.overview.causes.refusals import BLOCKED, is_of_queue
 from tfyard.overview.evidence import Evidence, seen
-from tfyard.overview.objects import Condition, QueuedWorkload
+from tfyard.overview.wording import duration
 
 KUEUE_GATES = ("kueue.x-k8s.io/admission", "kueue.x-k8s.io/topology")
+_STOPPED = {
+    "Interrupted": "somebody stopped it, by Ctrl-C or a signal, before it ended",
+    "Stopped": "somebody stopped it by `tfyard stop`; `tfyard resume` goes on",
+    "Killed": "the tfyard that ran it was killed, and its tasks with it",
+}
+"""Phase of a run on this machine -> what happened."""
 
 
 def find(evidence: Evidence, now: datetime) -> Iterator[Cause]:  # noqa: ARG001
-    if evidence.status.is_finished:
-        return
+    if not evidence.status.is_finished:
+        yield from _held_back(evidence)
+    yield from _ended(evidence)
+
+
+# --- it waits for its turn
+
+
+def _held_back(evidence: Evidence) -> Iterator[Cause]:
     blocked = evidence.status.condition(BLOCKED)
     if blocked is not None and blocked.status == "True" and is_of_queue(blocked.reason):
         quote = Quote("condition", cut(blocked.message), blocked.last_transition_time)
@@ -69,16 +85,72 @@ def _queued(evidence: Evidence, queue: str) -> Cause:
     )
 
 
-def _is_of_job(workload: QueuedWorkload, evidence: Evidence) -> bool:
+def _is_of_job(workload: objects.QueuedWorkload, evidence: Evidence) -> bool:
     """Of the TFJob itself, or of its pods as a group, which has the job's name."""
     owners = {owner.uid for owner in workload.metadata.owner_references}
     pods = {pod.metadata.uid for pod in seen(evidence.pods)}
     return evidence.uid in owners or bool(owners & pods) or workload.name == evidence.name
 
 
-def _refusal(workload: QueuedWorkload) -> Condition | None:
+def _refusal(workload: objects.QueuedWorkload) -> objects.Condition | None:
     for wanted in ("QuotaReserved", "Admitted"):
         for condition in workload.status.conditions:
             if condition.type == wanted and condition.status == "False":
                 return condition
     return None
+
+
+# --- it was ended
+
+
+def _ended(evidence: Evidence) -> Iterator[Cause]:
+    if evidence.phase in _STOPPED:
+        yield Cause(kind=evidence.phase.lower(), sentence=_STOPPED[evidence.phase])
+    failure, failed = evidence.status.failure, evidence.status.condition("Failed")
+    if failure is None:
+        if failed is not None and failed.status == "True" and failed.message:
+            yield _as_told(failed)
+        return
+    quote = Quote("condition", cut(failure.message), evidence.status.completion_time)
+    if failure.cause == "DeadlineExceeded":
+        yield _deadline(evidence, quote)
+    elif failure.cause == "BackoffLimitExceeded":
+        yield _retries(evidence, failure.task, quote)
+
+
+def _as_told(failed: Condition) -> Cause:
+    """By another operator, which says no more than this."""
+    quote = Quote("condition", cut(failed.message), failed.last_transition_time)
+    return Cause(kind="failed", sentence=cut(failed.message), evidence=(quote,), is_symptom=True)
+
+
+def _deadline(evidence: Evidence, quote: Quote) -> Cause:
+    seconds = (evidence.spec.get("runPolicy") or {}).get("activeDeadlineSeconds")
+    limit = f" of {duration(seconds)}" if isinstance(seconds, int) else ""
+    waiting = evidence.status.condition("Waiting")
+    waited = f"; it had waited: {cut(waiting.message, 200)}" if waiting and waiting.status == "True" else ""
+    fix = "--deadline" if evidence.is_local else "job file: a longer `deadline:`"
+    sentence = f"it ran longer than its deadline{limit}{waited}"
+    return Cause(kind="deadline", sentence=sentence, fix=fix, evidence=(quote,))
+
+
+def _retries(evidence: Evidence, task: str, quote: Quote) -> Cause:
+    limit = (evidence.spec.get("runPolicy") or {}).get("backoffLimit")
+    allowed = f" ({limit} allowed)" if limit is not None else ""
+    endings = [ending for ending in evidence.status.endings if not task or ending.task == task][-3:]
+    said = tuple(
+        Quote(
+            "condition",
+            f"{e.task}, attempt {e.attempt}: {e.reason or 'failed'}, exit code {e.exit_code}",
+            e.finished,
+        )
+        for e in endings
+    )
+    sentence = f"its tasks failed more often than its retries allow{allowed}"
+    return Cause(
+        kind="retries",
+        sentence=sentence,
+        fix="job file: more `retries:`",
+        evidence=said or (quote,),
+        is_symptom=True,
+    )
