@@ -76,7 +76,7 @@ def confirm(yes: bool) -> None:
 
 
 def wait(job: "ClusterJob", intent: "Intent", timeout: str) -> None:
-    from tfyard.cli.wait import seconds
+    from tfyard.cli.waiting import seconds
     from tfyard.remote.action_waits import until_done
 
     until_done(job.client, intent, target.say, seconds(timeout))
@@ -87,6 +87,6 @@ def start(prepare: Callable[[], Any], quiet: bool) -> int:
     from tfyard.node import launch
 
     launch.ahead()
-    from tfyard.cli import run
+    from tfyard.cli.screen.follow import follow
 
-    return run.follow(prepare(), quiet=quiet)
+    return follow(prepare(), quiet=quiet)

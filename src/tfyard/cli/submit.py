@@ -184,20 +184,20 @@ def _end_or_interrupt(job: target.ClusterJob, after: After, name: str) -> int | 
 def _end(job: target.ClusterJob, after: After) -> int:
     """Its exit code, when it has ended."""
     if after.follow:
-        from tfyard.cli import logs
+        from tfyard.cli.log_printer import Options, of_job
 
-        return logs.of_job(job, logs.Options(follow=True, folds=not after.verbose))
-    from tfyard.cli import wait
+        return of_job(job, Options(follow=True, folds=not after.verbose))
+    from tfyard.cli.waiting import until
     from tfyard.overview.wording import harmless
 
-    over = wait.until(job, "succeeded", (), math.inf)
+    over = until(job, "succeeded", (), math.inf)
     click.echo(harmless(over.text), err=over.code != 0)
     return over.code
 
 
 def _copy(job: target.ClusterJob, folder: Path, image: str) -> int:
     """1: not everything could be copied."""
-    from tfyard.cli import cp, interrupts, progress_bar
+    from tfyard.cli import interrupts, progress_bar
     from tfyard.kube import Client
     from tfyard.remote import outputs
     from tfyard.remote.copying import Copied, Options
@@ -210,7 +210,7 @@ def _copy(job: target.ClusterJob, folder: Path, image: str) -> int:
     with progress_bar.shown() as progress:
         copied = interrupts.run(fetch())
     for each in copied:
-        cp.report(each)
+        progress_bar.report(each)
     return int(any(each.problems for each in copied))
 
 
