@@ -190,7 +190,7 @@ def _end(job: target.ClusterJob, after: After) -> int:
     from tfyard.cli.waiting import until
     from tfyard.overview.wording import harmless
 
-    over = until(job, "succeeded", (), math.inf)
+    over = until(target.place(job), "succeeded", (), math.inf)
     click.echo(harmless(over.text), err=over.code != 0)
     return over.code
 

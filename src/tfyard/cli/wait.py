@@ -43,6 +43,6 @@ def command(name: str, goal: str, timeout: str, fail_on: tuple[str, ...], **opti
       tfyard wait @latest --for finished && tfyard get @latest
     """
     deadline = time.monotonic() + seconds(timeout)
-    result = until(target.find(name, options), goal, fail_on, deadline)
+    result = until(target.place(target.find(name, options)), goal, fail_on, deadline)
     click.echo(harmless(result.text), err=result.code != 0)
     sys.exit(result.code)

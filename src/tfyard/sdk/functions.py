@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import asdict, replace
 
 from tfyard import formats
+from tfyard.backends.local.run_directory import RunDirectory
 from tfyard.errors import Invalid
 from tfyard.kube import Access, kubeconfig
 from tfyard.kube.sync import SyncClient
@@ -131,7 +132,7 @@ def _job(given: Job | PathLike) -> Job:
 
 def _run_of(found: Target) -> Run:
     if not isinstance(found, ClusterJob):
-        return Run(OnMachine(found.directory))
+        return Run(OnMachine(RunDirectory(found.directory.path.resolve())))
     found.client.close()
     return Run(OnCluster(found.client.access, found.found))
 
