@@ -14,14 +14,13 @@ from msgspec import Struct
 from tfyard import extras
 from tfyard.cli import cluster, job_input, target
 from tfyard.errors import Usage
+from tfyard.overview.record import INTERRUPT_CODE
 from tfyard.overview.waiting import DELETED_CODE
 
 if TYPE_CHECKING:
     from tfyard.kube.sync import SyncClient
     from tfyard.remote.code_plan import Plan
     from tfyard.remote.prepare import Prepared, Submission
-
-INTERRUPTED = 130
 
 
 class After(Struct, frozen=True):
@@ -137,7 +136,7 @@ def _submit(client: SyncClient, submission: Submission, after: After, where: dic
         return 0
     code = _end_or_interrupt(job, after, _named(job, where))
     if code is None:
-        return INTERRUPTED
+        return INTERRUPT_CODE
     if after.on_finish and not (code == DELETED_CODE and _is_gone(job)):
         return _copy(job, Path(after.on_finish), submission.helper_image) or code
     return code
