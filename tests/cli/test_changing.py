@@ -2,6 +2,7 @@
 
 import os
 import pty
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from tests.cli.running import Result, tfyard
 from tests.cli.test_get import set_status, tfjob
 from tests.cli.test_main import imported
+from tests.remote.test_actions import Yard
 from tfyard.kube import Access, Cluster, kubeconfig, requests
 from tfyard.kube.sync import SyncClient
 from tfyard.remote.addresses import TFJOBS
@@ -140,3 +142,31 @@ def test_a_person_at_a_terminal_is_asked(tmp_path: Path, answer: str, code: int,
     os.close(ours)
     assert ("Go on? [y/N]" in said, run.exists()) == (True, stays)
     assert ("nothing was changed" in said) == stays
+
+
+@pytest.mark.cluster
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (("restart", "first", "worker-0"), "first: this ends the wait only; its tasks start again"),
+        (("delete", "first", "--wait"), "first: this ends the wait only; the job and its pods go"),
+    ],
+    ids=["restart", "delete"],
+)
+def test_ctrl_c_ends_the_wait_and_says_what_goes_on(
+    control_plane: ControlPlane, crds: None, namespace: str, words: tuple[str, ...], line: str
+) -> None:
+    with SyncClient(control_plane.admin) as client:
+        yard = Yard(control_plane, client, namespace)
+        job = yard.job("first")
+        yard.pod(job, "worker", 0)
+        client.send(requests.patch(job.path, {"metadata": {"finalizers": ["example.com/held"]}}))
+        command = [sys.executable, "-m", "tfyard", *words, "-n", namespace]
+        env = {**os.environ, "KUBECONFIG": str(control_plane.kubeconfig)}
+        with subprocess.Popen(command, env=env, stderr=subprocess.PIPE, text=True) as process:
+            assert process.stderr is not None
+            assert any(said.startswith("tfyard: waiting: ") for said in process.stderr)  # up to that line
+            process.send_signal(signal.SIGINT)
+            rest = process.stderr.read()
+        client.send(requests.patch(job.path, {"metadata": {"finalizers": None}}))
+    assert (process.returncode, rest) == (130, f"tfyard: {line}\n")

@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,9 +14,10 @@ from msgspec.structs import replace
 from tfyard.errors import TfyardError, Usage
 from tfyard.kube import NotFound, Request, Resource, requests
 from tfyard.kube.sync import SyncClient
-from tfyard.remote import changes
+from tfyard.remote import actions, changes, jobs
 from tfyard.remote.addresses import TFJOBS
 from tfyard.remote.changes import Change
+from tfyard.remote.jobs import Found
 from tfyard.remote.submission import CannotSubmit, Submission, pack, prepare, submit
 from tfyard.testing import ControlPlane
 
@@ -185,6 +186,21 @@ def test_fields_of_others_are_not_taken_over_unless_that_is_asked_for(place: Pla
         "tfjob.kubeflow.org/mnist: scaler owns .spec.tfReplicaSpecs.Worker.replicas; leave them out"
     )
     assert place.submit(force_conflicts=True)["spec"]["tfReplicaSpecs"]["Worker"]["replicas"] == 2
+
+
+def test_what_scale_and_stop_changed_is_tfyards_own_and_submit_says_what_becomes_of_it(place: Place) -> None:
+    def change(intend: Callable[[SyncClient, Found], actions.Intent]) -> None:
+        found = jobs.find(place.client, place.namespace, "mnist")
+        actions.perform(place.client, intend(place.client, found))
+
+    place.submit()
+    change(lambda client, found: actions.scale(client, found, {"Worker": 4}))
+    assert place.submit()["spec"]["tfReplicaSpecs"]["Worker"]["replicas"] == 2
+    assert place.said == ["worker: 4 -> 2 tasks", "tfjob.kubeflow.org/mnist serverside-applied"]
+    change(actions.stop)
+    assert place.submit(sets=("worker=3",))["spec"]["runPolicy"]["suspend"]
+    stays = "mnist is stopped and stays so; `tfyard resume mnist` goes on with it"
+    assert place.said == ["worker: 2 -> 3 tasks", "tfjob.kubeflow.org/mnist serverside-applied", stays]
 
 
 class Counting(SyncClient):

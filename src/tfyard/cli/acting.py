@@ -1,20 +1,22 @@
 """What the commands that change a job share: they say what goes and what stays, ask on a terminal, and do it."""
 
+import signal
 import sys
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from tfyard.cli import target
 from tfyard.errors import TfyardError
+from tfyard.overview.record import INTERRUPT_CODE
 from tfyard.overview.wording import harmless
 
 if TYPE_CHECKING:
     from tfyard.cli.target import ClusterJob
     from tfyard.remote.actions import Intent
 
-F = TypeVar("F", bound=Callable[..., Any])
 DONE = {
     "stop": "stopped",
     "resume": "resumed",
@@ -22,6 +24,12 @@ DONE = {
     "scale": "scaled",
     "delete": "deleted",
 }
+GOES_ON = {
+    "stop": "its pods go after their grace period",
+    "restart": "its tasks start again",
+    "delete": "the job and its pods go",
+}
+"""Without us, after Ctrl-C."""
 
 yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask; only a terminal is asked.")
 timeout_option = click.option(
@@ -31,6 +39,12 @@ timeout_option = click.option(
 
 class Declined(TfyardError):
     """The user does not want it."""
+
+
+class Interrupted(TfyardError):
+    """By Ctrl-C."""
+
+    exit_code = INTERRUPT_CODE
 
 
 def carry_out(job: "ClusterJob", intent: "Intent", yes: bool) -> bool:
@@ -76,10 +90,23 @@ def confirm(yes: bool) -> None:
 
 
 def wait(job: "ClusterJob", intent: "Intent", timeout: str) -> None:
-    from tfyard.cli.wait import seconds
+    from tfyard.cli.waiting import seconds
     from tfyard.remote.action_waits import until_done
 
-    until_done(job.client, intent, target.say, seconds(timeout))
+    with interruptible(job.found.name, GOES_ON[intent.verb]):
+        until_done(job.client, intent, target.say, seconds(timeout))
+
+
+@contextmanager
+def interruptible(name: str, goes_on: str) -> Iterator[None]:
+    """While it is waited for what was asked for: nothing takes that back."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise Interrupted(f"{name}: this ends the wait only; {goes_on}") from None
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def start(prepare: Callable[[], Any], quiet: bool) -> int:
@@ -87,6 +114,6 @@ def start(prepare: Callable[[], Any], quiet: bool) -> int:
     from tfyard.node import launch
 
     launch.ahead()
-    from tfyard.cli import run
+    from tfyard.cli.screen.follow import follow
 
-    return run.follow(prepare(), quiet=quiet)
+    return follow(prepare(), quiet=quiet)

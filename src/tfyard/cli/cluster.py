@@ -1,4 +1,4 @@
-"""Options of every command that speaks to a cluster: kubectl's own."""
+"""Options of commands that speak to a cluster: kubectl's own, and that of helper pods."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -82,6 +82,14 @@ def job_options(command: F) -> F:
     return namespace_options(
         click.option("--local", is_flag=True, help="Only runs on this machine.")(command)
     )
+
+
+helper_user_option = click.option(
+    "--helper-user",
+    type=click.IntRange(0),
+    metavar="UID",
+    help="User of the helper pod. Default: that of the job's pods, if it names one, else 65532.",
+)
 
 
 def connect(options: Mapping[str, Any]) -> SyncClient:

@@ -54,12 +54,7 @@ class Ends(Struct, frozen=True):
     metavar="IMAGE",
     help="Of the pod that reads a claim: any with sh, find, tar and sha256sum. Default: busybox.",
 )
-@click.option(
-    "--helper-user",
-    type=click.IntRange(0),
-    metavar="UID",
-    help="Of that pod. Default: that of the job's pods, if it names one, else 65532.",
-)
+@cluster.helper_user_option
 @cluster.job_options
 def command(
     source: str, destination: str, helper_image: str, helper_user: int | None, **options: Any
@@ -86,6 +81,8 @@ def command(
     ends = _ends(source, destination, Helper(helper_image, helper_user))
     found = target.find(ends.job.job, options)
     copied = _of_run(found, ends) if isinstance(found, target.LocalRun) else _of_job(found, ends)
+    from tfyard.cli.progress_bar import report
+
     report(copied)
     sys.exit(1 if copied.problems else 0)
 
@@ -113,17 +110,6 @@ def in_job(text: str) -> InJob | None:
         return None
     task, colon, path = rest.partition(":")
     return InJob(job, path, task) if colon and "/" not in task else InJob(job, rest)
-
-
-def report(copied: Copied) -> None:
-    from tfyard.file_trees import shown
-    from tfyard.overview.wording import size
-
-    for text in (*copied.notes, *copied.problems):
-        target.say(text)
-    files = f"{copied.files} {'file' if copied.files == 1 else 'files'}"
-    same = f"; {copied.same} there already" if copied.same else ""
-    target.say(f"{shown(copied.to)}: copied {files}, {size(copied.size)}{same}")
 
 
 # --- of this machine

@@ -3,9 +3,8 @@
 import click
 
 from tfyard import formats
-from tfyard.errors import Usage
 from tfyard.formats.crd.documents import crds
-from tfyard.formats.tfjob.versions import SERVED, VERSIONS
+from tfyard.formats.tfjob.versions import SERVED, chosen
 
 DEFAULT = ",".join(name.removeprefix("kubeflow.org/") for name in SERVED)
 
@@ -25,14 +24,4 @@ def command(versions: str) -> None:
     a copy in an annotation, for which they are too large. Each version more makes every change of a job more
     expensive for the API server; v1 is always served.
     """
-    click.echo(formats.to_yaml(*crds(chosen_versions(versions))).encode(), nl=False)
-
-
-def chosen_versions(text: str) -> list[str]:
-    if text == "all":
-        return list(VERSIONS)
-    words = [word.strip() for word in text.split(",") if word.strip()]
-    names = [word if "/" in word else f"kubeflow.org/{word}" for word in words]
-    if unknown := [name for name in names if name not in VERSIONS]:
-        raise Usage(f"--versions: {', '.join(unknown)} not found; one of: {', '.join(VERSIONS)}, or all")
-    return names
+    click.echo(formats.to_yaml(*crds(chosen(versions))).encode(), nl=False)

@@ -10,7 +10,7 @@ import click
 from tfyard.cli import cluster, offers, target
 from tfyard.errors import Usage
 from tfyard.extras import needs
-from tfyard.overview.job_view import JobView, lines
+from tfyard.overview.job_view import lines
 from tfyard.overview.wording import harmless
 
 if TYPE_CHECKING:
@@ -45,19 +45,8 @@ def command(name: str, spec: bool, code: bool, helper_image: str, **options: Any
     if code:
         _print_code(found, helper_image)
         return
-    for line in lines(_view(found), datetime.now(UTC)):
+    for line in lines(target.place(found).view(), datetime.now(UTC)):
         click.echo(harmless(line))
-
-
-def _view(found: target.Target) -> JobView:
-    if isinstance(found, target.LocalRun):
-        from tfyard.local import views
-
-        return views.view(found.directory, found.record)
-    from tfyard.remote import views as cluster_views
-
-    with found.client as client:
-        return cluster_views.view(client, found.found)
 
 
 def _print_code(found: target.Target, helper_image: str) -> None:

@@ -7,7 +7,7 @@ import click
 
 from tfyard.cli import cluster, offers, target
 from tfyard.overview import table
-from tfyard.overview.job_view import EVENT_COLUMNS, ToldEvent, event_rows
+from tfyard.overview.job_view import EVENT_COLUMNS, event_rows
 
 
 @click.command("events")
@@ -27,9 +27,8 @@ def command(name: str, warnings: bool, output: str, **options: Any) -> None:
       tfyard events mnist --warnings
       tfyard events @latest -o json
     """
-    told = [
-        each for each in _events(target.find(name, options)) if not warnings or each.event.type == "Warning"
-    ]
+    found = target.place(target.find(name, options)).events()
+    told = [each for each in found if not warnings or each.event.type == "Warning"]
     if output == "json":
         import msgspec
 
@@ -40,15 +39,3 @@ def command(name: str, warnings: bool, output: str, **options: Any) -> None:
         click.echo("\n".join(table.lines(rows)))
     else:
         target.say(f"{name} has no events; a cluster keeps them for an hour")
-
-
-def _events(found: target.Target) -> list[ToldEvent]:
-    if isinstance(found, target.LocalRun):
-        from tfyard.local import views
-
-        return views.events(found.directory)
-    from tfyard import formats
-    from tfyard.remote import events
-
-    with found.client as client:
-        return events.events(client, found.found, formats.check(found.found.manifest).job)

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterable
 
 import click
+from msgspec.structs import replace
 
 from tfyard import files, formats
 from tfyard.cli import problems
@@ -19,7 +20,9 @@ from tfyard.files import (
     write_text,
 )
 from tfyard.formats.declarations.reading import name_of
+from tfyard.formats.metadata import DNS_LABEL
 from tfyard.model import Job
+from tfyard.model.names import MAX_LABEL
 
 __all__ = [
     "check",
@@ -50,11 +53,25 @@ def read_jobs(name: str) -> list[formats.Document]:
     return jobs
 
 
-def load(document: formats.Document, name: str | None = None) -> Job:
+def load(document: formats.Document, name: str | None = None, namespace: str | None = None) -> Job:
     """The job; warnings are printed with the lines that they are about. `name`: see `tfyard.files.load`."""
     job, warnings = files.load(document, name)
     problems.report(warnings, document, document.name)
-    return job
+    return _in_namespace(job, namespace)
+
+
+def _in_namespace(job: Job, namespace: str | None) -> Job:
+    """The job and its claims in this namespace; without one, in the job's own."""
+    if not namespace:
+        return job
+    if not DNS_LABEL.fullmatch(namespace) or len(namespace) > MAX_LABEL:
+        raise Usage(
+            f"--namespace {namespace}: must be lower-case letters, digits and '-', at most {MAX_LABEL}"
+        )
+    objects = tuple(
+        {**claim, "metadata": {**claim["metadata"], "namespace": namespace}} for claim in job.objects
+    )
+    return replace(job, namespace=namespace, objects=objects)
 
 
 def passed_over(document: formats.Document) -> str:

@@ -6,7 +6,7 @@ import click
 
 from tfyard import __version__
 from tfyard.cli import cluster
-from tfyard.cli.crds import chosen_versions
+from tfyard.formats.tfjob.versions import chosen
 from tfyard.install.clouds import CONFIGS
 from tfyard.install.settings import REPOSITORY, Settings
 
@@ -52,7 +52,7 @@ def command(namespace: str, namespaces: str, image: str, **options: Any) -> None
         namespaces=tuple(name.strip() for name in namespaces.split(",") if name.strip()),
         cloud=options["cloud"] or "",
         replicas=options["replicas"],
-        versions=tuple(chosen_versions(options["versions"])),
+        versions=tuple(chosen(options["versions"])),
     )
     if options["dry_run"] == "client":
         _print(settings)

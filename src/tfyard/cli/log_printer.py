@@ -1,29 +1,161 @@
-"""Log lines at the terminal, in a pipe, or as JSON. Lines of programs go to standard output, what tfyard says
-about them to standard error; in JSON, both are objects on standard output."""
+"""Log lines at the terminal, in a pipe, or as JSON, for `tfyard logs` and `tfyard submit --follow`.
 
+Lines of programs go to standard output, what tfyard says about them to standard error; in JSON, both are objects
+on standard output.
+"""
+
+from __future__ import annotations
+
+import os
 import re
 import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 
 import click
 import msgspec
 from msgspec import Struct
 
+from tfyard.cli import target
 from tfyard.cli.screen import colours
 from tfyard.cli.screen.rows import columns, wrapped
+from tfyard.errors import Usage
 from tfyard.formats.loglines import without_colours
 from tfyard.node.logs import LONGEST_LINE, SCREEN_LINE, clean_lines
 from tfyard.overview.chatter import Fold
-from tfyard.overview.log_lines import Grep, Lines, LogEvent, Said, Start, clock, relative
+from tfyard.overview.log_lines import (
+    Grep,
+    Lines,
+    LogEvent,
+    Said,
+    Start,
+    Wanted,
+    attempt_of,
+    chosen,
+    clock,
+    relative,
+)
 from tfyard.overview.wording import PROGRAM, TOOL, folded
 
 FLUSH_EVERY = 0.1
 LINES_PER_FLUSH = 200
 """That a person may be shown at once; the rest is counted."""
 TELL_SKIPPED_EVERY = 1.0
+RESTART = "restart"
+
+
+class Options(Struct, frozen=True):
+    """Of the command, by their names."""
+
+    words: tuple[str, ...] = ()
+    follow: bool = False
+    tail: int = -1
+    since: str = ""
+    timestamps: str = ""
+    grep: str = ""
+    attempt: str = ""
+    all_attempts: bool = False
+    prefix: bool = True
+    output: str = "text"
+    folds: bool = False
+    """On a terminal, without the notices of TensorFlow's runtime."""
+
+
+def of_job(found: target.ClusterJob, given: Options) -> int:
+    """The exit code: the job's own, if it is followed to its end."""
+    from tfyard import formats
+
+    job = formats.check(found.found.manifest).job
+    if job is None:
+        raise Usage(f"{found.found.name} cannot be read: `tfyard describe {found.found.name}` says why")
+    tasks = [task.name for task in job.tasks()]
+    meant = wanted(given, tasks)
+    status = found.found.summary.status
+    shown = printer(tasks, meant, given, status.start_time)
+    if given.follow:
+        return _follow(found, meant, shown)
+    from tfyard.remote import logs
+
+    for event in logs.read(found.client, found.found, meant):
+        shown.show(event)
+    shown.close()
+    return 0
+
+
+def _follow(found: target.ClusterJob, meant: Wanted, shown: Printer) -> int:
+    import asyncio
+
+    from tfyard.extras import needs
+
+    with needs("kubernetes", "tfyard logs -f"):
+        from tfyard.remote import log_follow
+
+    async def run() -> int:
+        following = log_follow.follow(found.client.access, found.found, meant, shown.show)
+        async for verdict in following:
+            shown.flush()
+            if verdict:
+                shown.close()
+                target.say(verdict.text)
+                return verdict.code
+        return 0
+
+    found.client.close()
+    return asyncio.run(run())
+
+
+def wanted(given: Options, tasks: list[str]) -> Wanted:
+    attempt, restart = attempt_of(given.attempt)
+    since = _since(given.since)
+    return Wanted(
+        tasks=chosen(given.words, tasks),
+        tail=given.tail if given.tail >= 0 else None,
+        since=since,
+        since_restart=given.since == RESTART,
+        times=bool(given.timestamps),
+        attempt=attempt,
+        restart=restart,
+        all_attempts=given.all_attempts,
+    )
+
+
+def _since(text: str) -> datetime | None:
+    if text in ("", RESTART):
+        return None
+    from tfyard.formats import durations
+    from tfyard.formats.declarations.reading import Notes
+
+    seconds = durations.read(text, (), Notes())
+    if seconds is None:
+        raise Usage(f"--since {text}: must be a duration, for example 90s, 5m or 1h30m, or restart")
+    return datetime.now(UTC) - timedelta(seconds=seconds)
+
+
+def printer(tasks: list[str], meant: Wanted, given: Options, began: datetime | None) -> Printer:
+    is_terminal = sys.stdout.isatty()
+    look = Look(
+        prefix=given.prefix and (len(meant.tasks) > 1 or meant.all_attempts),
+        times=given.timestamps,
+        began=began,
+        is_json=given.output == "json",
+        is_coloured=is_terminal and not os.environ.get("NO_COLOR"),
+        may_skip=is_terminal and given.follow,
+        folds=is_terminal and given.folds,
+        pattern=_pattern(given.grep),
+    )
+    return Printer(tasks, look)
+
+
+def _pattern(text: str) -> re.Pattern[bytes] | None:
+    try:
+        return re.compile(text.encode()) if text else None
+    except re.error as problem:
+        raise Usage(f"--grep {text}: {problem}") from None
+
+
+# --- printing
 
 
 class Look(Struct, frozen=True, kw_only=True):

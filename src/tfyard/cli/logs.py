@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
-from datetime import UTC, datetime, timedelta
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
-from msgspec import Struct
 
 from tfyard.cli import cluster, offers, target
 from tfyard.errors import Usage
 
 if TYPE_CHECKING:
-    from tfyard.cli.log_printer import Printer
-    from tfyard.overview.log_lines import Wanted
+    from tfyard.cli.log_printer import Options
 
-RESTART, RELATIVE = "restart", "relative"
+RELATIVE = "relative"
 
 
 class _LogsCommand(click.Command):
@@ -31,23 +28,6 @@ class _LogsCommand(click.Command):
                 is_relative = args[at + 1 : at + 2] == [RELATIVE]
                 args[at : at + 1 + is_relative] = [f"--timestamps={RELATIVE if is_relative else 'utc'}"]
         return super().parse_args(ctx, args)
-
-
-class Options(Struct, frozen=True):
-    """Of the command, by their names."""
-
-    words: tuple[str, ...] = ()
-    follow: bool = False
-    tail: int = -1
-    since: str = ""
-    timestamps: str = ""
-    grep: str = ""
-    attempt: str = ""
-    all_attempts: bool = False
-    prefix: bool = True
-    output: str = "text"
-    folds: bool = False
-    """On a terminal, without the notices of TensorFlow's runtime."""
 
 
 @click.command("logs", cls=_LogsCommand)
@@ -85,72 +65,29 @@ def command(name: str, **options: Any) -> None:
       tfyard logs mnist worker-1 --all-attempts  # also of attempts whose pods are gone
       tfyard logs -f mnist -o json | jq -r .text
     """
-    given = Options(**{field: options.pop(field) for field in Options.__struct_fields__ if field in options})
+    if options["timestamps"] not in ("", "utc", RELATIVE):
+        raise Usage(f"--timestamps {options['timestamps']}: the only value is relative")
     try:
-        sys.exit(_logs(target.find(name, options), given))
+        sys.exit(_logs(target.find(name, options), options))
     except BrokenPipeError:  # `head` has read enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
 
 
-def _logs(found: target.Target, given: Options) -> int:
+def _logs(found: target.Target, options: Mapping[str, Any]) -> int:
+    from tfyard.cli.log_printer import Options, of_job
+
+    given = Options(**{field: options[field] for field in Options.__struct_fields__ if field in options})
     return _of_run(found, given) if isinstance(found, target.LocalRun) else of_job(found, given)
 
 
-# --- of a cluster
-
-
-def of_job(found: target.ClusterJob, given: Options) -> int:
-    """The exit code: the job's own, if it is followed to its end."""
-    from tfyard import formats
-
-    job = formats.check(found.found.manifest).job
-    if job is None:
-        raise Usage(f"{found.found.name} cannot be read: `tfyard describe {found.found.name}` says why")
-    wanted = _wanted(given, [task.name for task in job.tasks()])
-    status = found.found.summary.status
-    printer = _printer([task.name for task in job.tasks()], wanted, given, status.start_time)
-    if given.follow:
-        return _follow(found, wanted, printer)
-    from tfyard.remote import logs
-
-    for event in logs.read(found.client, found.found, wanted):
-        printer.show(event)
-    printer.close()
-    return 0
-
-
-def _follow(found: target.ClusterJob, wanted: Wanted, printer: Printer) -> int:
-    import asyncio
-
-    from tfyard.extras import needs
-
-    with needs("kubernetes", "tfyard logs -f"):
-        from tfyard.remote import log_follow
-
-    async def run() -> int:
-        following = log_follow.follow(found.client.access, found.found, wanted, printer.show)
-        async for verdict in following:
-            printer.flush()
-            if verdict:
-                printer.close()
-                target.say(verdict.text)
-                return verdict.code
-        return 0
-
-    found.client.close()
-    return asyncio.run(run())
-
-
-# --- of this machine
-
-
 def _of_run(found: target.LocalRun, given: Options) -> int:
+    from tfyard.cli import log_printer
     from tfyard.local import logs
 
     tasks = logs.tasks(found.directory)
-    wanted = _wanted(given, tasks)
-    printer = _printer(tasks, wanted, given, found.record.started)
+    wanted = log_printer.wanted(given, tasks)
+    printer = log_printer.printer(tasks, wanted, given, found.record.started)
     events = logs.follow(found.directory, wanted) if given.follow else logs.read(found.directory, wanted)
     for event in events:
         if event is None:
@@ -160,61 +97,3 @@ def _of_run(found: target.LocalRun, given: Options) -> int:
     printer.close()
     record = found.directory.load()
     return (record.exit_code or 0) if given.follow and record else 0
-
-
-# --- options
-
-
-def _wanted(given: Options, tasks: list[str]) -> Wanted:
-    from tfyard.overview.log_lines import Wanted, attempt_of, chosen
-
-    attempt, restart = attempt_of(given.attempt)
-    since = _since(given.since)
-    return Wanted(
-        tasks=chosen(given.words, tasks),
-        tail=given.tail if given.tail >= 0 else None,
-        since=since,
-        since_restart=given.since == RESTART,
-        times=bool(given.timestamps),
-        attempt=attempt,
-        restart=restart,
-        all_attempts=given.all_attempts,
-    )
-
-
-def _since(text: str) -> datetime | None:
-    if text in ("", RESTART):
-        return None
-    from tfyard.formats import durations
-    from tfyard.formats.declarations.reading import Notes
-
-    seconds = durations.read(text, (), Notes())
-    if seconds is None:
-        raise Usage(f"--since {text}: must be a duration, for example 90s, 5m or 1h30m, or restart")
-    return datetime.now(UTC) - timedelta(seconds=seconds)
-
-
-def _printer(tasks: list[str], wanted: Wanted, given: Options, began: datetime | None) -> Printer:
-    from tfyard.cli.log_printer import Look, Printer
-
-    if given.timestamps not in ("", "utc", RELATIVE):
-        raise Usage(f"--timestamps {given.timestamps}: the only value is relative")
-    is_terminal = sys.stdout.isatty()
-    look = Look(
-        prefix=given.prefix and (len(wanted.tasks) > 1 or wanted.all_attempts),
-        times=given.timestamps,
-        began=began,
-        is_json=given.output == "json",
-        is_coloured=is_terminal and not os.environ.get("NO_COLOR"),
-        may_skip=is_terminal and given.follow,
-        folds=is_terminal and given.folds,
-        pattern=_pattern(given.grep),
-    )
-    return Printer(tasks, look)
-
-
-def _pattern(text: str) -> re.Pattern[bytes] | None:
-    try:
-        return re.compile(text.encode()) if text else None
-    except re.error as problem:
-        raise Usage(f"--grep {text}: {problem}") from None

@@ -36,31 +36,16 @@ def command(name: str, tasks: tuple[str, ...], output: str, plot: str | None, **
       tfyard metrics mnist --plot loss.svg
       tfyard metrics mnist worker-0 worker-1 -o json
     """
-    found = target.find(name, options)
-    points = _points(found, tasks)
+    place = target.place(target.find(name, options))
+    points = place.points(tasks)
     if not points:
         raise Usage(
             f"{name}: no metrics in the logs; lines such as `Step: 10, loss: 0.3` and Keras's are understood"
         )
     if plot:
-        _draw(points, plot, target.name_of(found))
+        _draw(points, plot, place.name)
         return
     _print(points, output)
-
-
-def _points(found: target.Target, tasks: tuple[str, ...]) -> list[Point]:
-    if isinstance(found, target.LocalRun):
-        from tfyard.local import runs
-
-        read = runs.points(found.directory)
-        wanted = set(tasks) or set(metrics.leading({point.task for point in read}))
-        return [point for point in read if point.task in wanted]
-    from tfyard.remote import usage
-
-    with found.client as client:
-        specs = (found.found.manifest.get("spec") or {}).get("tfReplicaSpecs") or {}
-        known = {f"{role.lower()}-0" for role in specs}
-        return usage.points(client, found.found, tasks or metrics.leading(known))
 
 
 def _draw(points: list[Point], path: str, name: str) -> None:

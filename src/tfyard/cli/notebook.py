@@ -8,14 +8,13 @@ from typing import Any
 import click
 from msgspec.structs import replace
 
-from tfyard.cli import cluster, files, offers, target
-from tfyard.cli.render import FORMS, in_namespace
+from tfyard.cli import cluster, files, offers, target, web_session
 from tfyard.errors import Usage
 from tfyard.extras import needs
 from tfyard.formats.metadata import DNS_LABEL
 from tfyard.model import Job
 from tfyard.model.names import MAX_LABEL
-from tfyard.render import RenderOptions, notebook, to_yaml
+from tfyard.render import FORMS, RenderOptions, notebook, to_yaml
 
 
 class _OpenByDefault(click.Group):
@@ -42,23 +41,8 @@ def command() -> None:
 @click.option("--image", default=notebook.DEFAULT_IMAGE, show_default=True, help="An image with Jupyter.")
 @click.option("--password-file", metavar="FILE", help="Read the password from this file of one line.")
 @click.option("--password-env", metavar="NAME", help="Take the password from this environment variable.")
-@click.option(
-    "--port", type=click.IntRange(0, 65535), default=0, help="Here; default: 8888, or any that is free."
-)
-@click.option("--no-browser", is_flag=True, help="Only print the address.")
-@click.option(
-    "--idle",
-    default="30m",
-    show_default=True,
-    metavar="TIME",
-    help="End after so long without a look; 0: never.",
-)
-@click.option(
-    "--helper-user",
-    type=click.IntRange(0),
-    metavar="UID",
-    help="User of its pod. Default: that of the job's pods, if it names one, else 65532.",
-)
+@web_session.options(notebook.PORT)
+@cluster.helper_user_option
 @cluster.job_options
 def open_(name: str, image: str, **options: Any) -> None:
     """Open Jupyter for a job in the browser, until Ctrl-C or until nobody looks any more.
@@ -73,18 +57,45 @@ def open_(name: str, image: str, **options: Any) -> None:
       tfyard notebook mnist
       tfyard notebook mnist --image my/jupyter:1 --idle 2h
     """
-    from tfyard.cli import interrupts, web_session
-
-    show = web_session.read(options.pop("port"), options.pop("no_browser"), options.pop("idle"))
+    show = web_session.read(options)
     user, sources = options.pop("helper_user"), (options.pop("password_file"), options.pop("password_env"))
     found = target.find(name, options)
     if isinstance(found, target.LocalRun):
         raise Usage(f"{found.record.name} runs on this machine: Jupyter here sees the same files")
     with needs("kubernetes", "tfyard notebook"):
-        from tfyard.cli import jupyter_page
+        from tfyard.kube import transport  # noqa: F401
     notebook.import_argon2()
     password = _password(*sources) if any(sources) else ""
-    interrupts.run(jupyter_page.show(found, image, password, user, show))
+    from tfyard.cli import interrupts
+
+    interrupts.run(_show(found, image, password, user, show))
+
+
+async def _show(
+    found: target.ClusterJob, image: str, password: str, user: int | None, wanted: web_session.Show
+) -> None:
+    import secrets
+
+    from tfyard.kube import Client
+    from tfyard.remote import notebook as jupyter
+    from tfyard.sdk import pages
+
+    found.client.close()
+    title, here = f"Jupyter for {found.found.name}", wanted.here(notebook.PORT)
+    async with Client(found.client.access) as client:
+        choice = await jupyter.beside(client, found.found)
+        if choice is not None:
+            target.say("its password is the one that it was rendered with")
+            async with pages.beside(client, choice, title, here) as page:
+                await web_session.show([page], wanted)
+            return
+        chosen = password or secrets.token_urlsafe(12)
+        helper = await jupyter.helper(client, found.found, image, chosen, user)
+        async with pages.in_helper(client, helper, title, here) as page:
+            if not password:
+                click.echo(f"password: {chosen}")
+                sys.stdout.flush()
+            await web_session.show([page], wanted)
 
 
 @command.command("render")
@@ -132,7 +143,7 @@ def _job(file: str | None, namespace: str | None) -> Job | None:
     documents = files.read_jobs(file)
     if len(documents) > 1:
         raise Usage(f"{file} has {len(documents)} jobs; a notebook uses one")
-    return in_namespace(files.load(documents[0]), namespace)
+    return files.load(documents[0], namespace=namespace)
 
 
 def _server(job: Job | None, options: dict[str, Any]) -> notebook.Server:

@@ -1,4 +1,4 @@
-"""How far a copy is: a bar on a terminal, else a line every few seconds. On standard error."""
+"""A copy at the terminal, on standard error: a bar, else a line every few seconds, and what was copied."""
 
 import sys
 import time
@@ -12,7 +12,7 @@ from tfyard.overview.wording import size as in_words
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
 
-    from tfyard.file_trees import Progress
+    from tfyard.file_trees import Copied, Progress
 
 LINE_EVERY = 5.0
 """Seconds."""
@@ -30,6 +30,16 @@ def shown() -> "Iterator[Progress]":
     columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
     with RichProgress(*columns, console=Console(stderr=True), transient=True) as bar:
         yield Bar(bar)
+
+
+def report(copied: "Copied") -> None:
+    from tfyard.file_trees import shown as in_full
+
+    for text in (*copied.notes, *copied.problems):
+        say(text)
+    files = f"{copied.files} {'file' if copied.files == 1 else 'files'}"
+    same = f"; {copied.same} there already" if copied.same else ""
+    say(f"{in_full(copied.to)}: copied {files}, {in_words(copied.size)}{same}")
 
 
 class Lines:

@@ -3,21 +3,24 @@
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from msgspec import Struct
 from msgspec.structs import replace
 
 from tfyard import code_folder, formats
-from tfyard.cli import files, problems, resource_config
+from tfyard.cli import files, problems
 from tfyard.errors import Invalid, Usage
-from tfyard.formats.metadata import DNS_LABEL
-from tfyard.model import Job, ServiceMode
-from tfyard.model.names import MAX_LABEL
-from tfyard.render import RenderedObject, RenderOptions, SecretFile, to_yaml
+from tfyard.formats.declarations.reading import Notes
+from tfyard.formats.yaml.source import locate
+from tfyard.model import Job, Manifest, ServiceMode
+from tfyard.render import FORMS, RenderedObject, RenderOptions, SecretFile, to_yaml
 
-FORMS = ("tfjob", "plain", "legacy")
+if TYPE_CHECKING:
+    from tfyard.cli.template_filling import Manifests
+    from tfyard.render.prerequisites import Assumed
+    from tfyard.render.resource_config.load import TemplateResource
 
 
 class Arguments(Struct, frozen=True, kw_only=True):
@@ -27,20 +30,6 @@ class Arguments(Struct, frozen=True, kw_only=True):
     namespace: str | None
     output: str | None
     options: RenderOptions
-
-
-def in_namespace(job: Job, namespace: str | None) -> Job:
-    """The job and its claims in this namespace; without one, in the job's own."""
-    if not namespace:
-        return job
-    if not DNS_LABEL.fullmatch(namespace) or len(namespace) > MAX_LABEL:
-        raise Usage(
-            f"--namespace {namespace}: must be lower-case letters, digits and '-', at most {MAX_LABEL}"
-        )
-    objects = tuple(
-        {**claim, "metadata": {**claim["metadata"], "namespace": namespace}} for claim in job.objects
-    )
-    return replace(job, namespace=namespace, objects=objects)
 
 
 @click.command("render")
@@ -112,7 +101,7 @@ def _texts(name: str, arguments: Arguments, *, explain: bool) -> Iterator[str]:
         raise Usage(f"{files.display_name(name)}: no TFJob, no tfyard job file and no config in it")
     for document in configs:
         _require_no_job_options(arguments)
-        yield from resource_config.texts(document, name, arguments.options, explain=explain)
+        yield from _config_texts(document, name, arguments.options, explain=explain)
     documents = [document for document in documents if not formats.is_config(document.data)]
     rendered = [_rendered(document, name, arguments) for document in documents]
     many = sum(len(objects) for objects in rendered) > 1
@@ -130,7 +119,7 @@ def _require_no_job_options(arguments: Arguments) -> None:
 def _rendered(document: formats.Document, name: str, arguments: Arguments) -> list[RenderedObject]:
     if not formats.is_job(document.data):
         return [RenderedObject(document.data, "Copied from the file without changes.")]
-    job = in_namespace(files.load(document, name), arguments.namespace)
+    job = files.load(document, name, arguments.namespace)
     try:
         code = code_folder.read(job, Path() if name == "-" else Path(name).parent, arguments.output)
         return _render(arguments.form, job, replace(arguments.options, code_files=code))
@@ -145,3 +134,85 @@ def _render(form: str, job: Job, options: RenderOptions) -> list[RenderedObject]
         click.echo(f"tfyard: not in {form} objects: {sentence}", err=True)
     objects: list[RenderedObject] = getattr(module, form)(job, options)
     return objects
+
+
+# --- a config with resources: finds and fills the templates that it imports
+
+
+def _config_texts(
+    document: formats.Document, name: str, options: RenderOptions, *, explain: bool
+) -> Iterator[str]:
+    """The text of the resources, in order. All problems of the config are reported before the first text."""
+    from tfyard.render import notebook, prerequisites
+    from tfyard.render.resource_config import objects
+    from tfyard.render.resource_config.load import load
+
+    folder = Path() if name == "-" else Path(name).parent
+    notes = Notes()
+    resources = load(document.data, _present(document.data, folder, notes), notes)
+    _stop_at_problems(notes, document)
+    for sentence in objects.replaced_images(resources):
+        click.echo(f"tfyard: {sentence}", err=True)
+    parts = [
+        one if isinstance(one, RenderedObject) else _filled(one, folder) for one in objects.render(resources)
+    ]
+    assumed = prerequisites.assumed([manifest for part in parts for manifest in _manifests(part)])
+    if options.create_namespace:
+        parts = [*map(prerequisites.namespace, assumed.namespaces), *parts]
+    yield from (_text(part, explain=explain) for part in parts)
+    _say_assumed(assumed, has_namespaces=options.create_namespace)
+    for namespace in objects.jupyter_namespaces(resources):
+        for sentence in notebook.how_to_reach("jupyter", namespace, "LoadBalancer"):
+            click.echo(f"tfyard: {sentence}", err=True)
+
+
+def _manifests(part: "RenderedObject | Manifests") -> list[Manifest]:
+    return [part.manifest] if isinstance(part, RenderedObject) else part.manifests
+
+
+def _text(part: "RenderedObject | Manifests", *, explain: bool) -> str:
+    text = to_yaml([part], explain=explain) if isinstance(part, RenderedObject) else part.text
+    return text if text.lstrip().startswith("---") else f"---\n{text.rstrip()}\n"
+
+
+def _filled(resource: "TemplateResource", folder: Path) -> "Manifests":
+    from tfyard.cli.template_filling import fill
+
+    return fill(str(folder / resource.path), {"properties": resource.properties}, lenient=True)
+
+
+def _say_assumed(assumed: "Assumed", *, has_namespaces: bool) -> None:
+    for name in () if has_namespaces else assumed.namespaces:
+        way = f"kubectl create namespace {name}, or give --create-namespace"
+        click.echo(f"tfyard: the namespace {name} must exist: {way}", err=True)
+    for name in assumed.claims:
+        click.echo(f"tfyard: the claim {name} must exist: it is not in this config", err=True)
+
+
+def _present(data: Any, folder: Path, notes: Notes) -> dict[str, bool]:
+    """Which imported files exist. One outside of the config's folder is refused unless its path is absolute:
+    a config from somebody else must not read files that its user did not intend."""
+    found: dict[str, bool] = {}
+    imports = data.get("imports")
+    for i, one in enumerate(imports if isinstance(imports, list) else []):
+        path = one.get("path") if isinstance(one, dict) else None
+        if not isinstance(path, str):
+            continue
+        try:
+            inside = (folder / path).resolve().is_relative_to(folder.resolve())
+            exists = (folder / path).is_file()
+        except (OSError, ValueError, RuntimeError) as error:  # too long, not a path, a loop of links
+            notes.error(("imports", i, "path"), f"is not a path: {error}", "", path)
+            continue
+        if not inside and not Path(path).is_absolute():
+            notes.error(
+                ("imports", i, "path"), "is outside of the config's folder", "use an absolute path", path
+            )
+        found[path] = exists and (inside or Path(path).is_absolute())
+    return found
+
+
+def _stop_at_problems(notes: Notes, document: formats.Document) -> None:
+    if notes.problems:
+        problems.report(locate(notes.problems, document), document, files.display_name(document.name))
+        raise Invalid(())

@@ -61,5 +61,6 @@ def _restart_in_run(found: target.LocalRun, words: tuple[str, ...], yes: bool, n
     goes = [f"the processes of {', '.join(tasks)}, after their grace period"]
     acting.tell(f"restart {found.record.name}", goes, ["the other tasks, and the retries that are left"])
     acting.confirm(yes)
-    for task in actions.restart(found.directory, tasks, wait=not no_wait):
-        click.echo(f"running again: {task}")
+    with acting.interruptible(found.record.name, acting.GOES_ON["restart"]):
+        for task in actions.restart(found.directory, tasks, wait=not no_wait):
+            click.echo(f"running again: {task}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tfyard.cli import job_input
-from tfyard.errors import TfyardError, Usage
+from tfyard.errors import Usage
 
 if TYPE_CHECKING:
     from tfyard.local.commands import Planned
@@ -87,6 +87,8 @@ def command(dry_run: bool, quiet: bool, verbose: bool, output: str, **options: A
     if dry_run:
         _print_commands(prepared, output)
     else:
+        from tfyard.cli.screen.follow import follow
+
         sys.exit(follow(prepared, output, quiet=quiet, verbose=verbose))
 
 
@@ -164,16 +166,3 @@ def _print_process(process: "Planned") -> None:
     for name, value in process.env.items():
         click.echo(f"  {name}={quote(value)}")
     click.echo(f"  {join(process.command)}")
-
-
-def follow(prepared: "Prepared", output: str = "text", *, quiet: bool = False, verbose: bool = False) -> int:
-    """Until the run has ended; its exit code."""
-    import asyncio
-
-    from tfyard.cli.screen.follow import Follower
-
-    try:
-        record = asyncio.run(Follower(prepared, output, quiet=quiet, verbose=verbose).follow())
-    except OSError as error:
-        raise TfyardError(f"{error.filename or 'the run directory'}: {error.strerror}") from error
-    return record.exit_code or 0

@@ -51,5 +51,6 @@ def _stop_run(found: target.LocalRun, yes: bool) -> None:
         goes = [f"{', '.join(running)}, after their grace period"] if running else []
         acting.tell(f"stop {found.record.name}", goes, ["its record, its logs and its volumes"])
         acting.confirm(yes)
-    ended = actions.stop(found.directory)
+    with acting.interruptible(found.record.name, "its tasks end within their grace period"):
+        ended = actions.stop(found.directory)
     click.echo(f"{ended.name} {'stopped' if ended.phase == 'Stopped' else f'ended: {ended.phase}'}")

@@ -14,14 +14,13 @@ from msgspec import Struct
 from tfyard import extras
 from tfyard.cli import cluster, job_input, target
 from tfyard.errors import Usage
+from tfyard.overview.record import INTERRUPT_CODE
 from tfyard.overview.waiting import DELETED_CODE
 
 if TYPE_CHECKING:
     from tfyard.kube.sync import SyncClient
     from tfyard.remote.code_plan import Plan
     from tfyard.remote.prepare import Prepared, Submission
-
-INTERRUPTED = 130
 
 
 class After(Struct, frozen=True):
@@ -137,7 +136,7 @@ def _submit(client: SyncClient, submission: Submission, after: After, where: dic
         return 0
     code = _end_or_interrupt(job, after, _named(job, where))
     if code is None:
-        return INTERRUPTED
+        return INTERRUPT_CODE
     if after.on_finish and not (code == DELETED_CODE and _is_gone(job)):
         return _copy(job, Path(after.on_finish), submission.helper_image) or code
     return code
@@ -184,20 +183,20 @@ def _end_or_interrupt(job: target.ClusterJob, after: After, name: str) -> int | 
 def _end(job: target.ClusterJob, after: After) -> int:
     """Its exit code, when it has ended."""
     if after.follow:
-        from tfyard.cli import logs
+        from tfyard.cli.log_printer import Options, of_job
 
-        return logs.of_job(job, logs.Options(follow=True, folds=not after.verbose))
-    from tfyard.cli import wait
+        return of_job(job, Options(follow=True, folds=not after.verbose))
+    from tfyard.cli.waiting import until
     from tfyard.overview.wording import harmless
 
-    over = wait.until(job, "succeeded", (), math.inf)
+    over = until(target.place(job), "succeeded", (), math.inf)
     click.echo(harmless(over.text), err=over.code != 0)
     return over.code
 
 
 def _copy(job: target.ClusterJob, folder: Path, image: str) -> int:
     """1: not everything could be copied."""
-    from tfyard.cli import cp, interrupts, progress_bar
+    from tfyard.cli import interrupts, progress_bar
     from tfyard.kube import Client
     from tfyard.remote.copying import Copied, Options, fetch_outputs
 
@@ -209,7 +208,7 @@ def _copy(job: target.ClusterJob, folder: Path, image: str) -> int:
     with progress_bar.shown() as progress:
         copied = interrupts.run(fetch())
     for each in copied:
-        cp.report(each)
+        progress_bar.report(each)
     return int(any(each.problems for each in copied))
 
 

@@ -6,13 +6,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from tfyard.cli import cluster
 from tfyard.sdk.finding import LATEST, ClusterJob, LocalRun, Search, Target, all_runs, has_runs
 from tfyard.sdk.finding import find as find_job
+
+if TYPE_CHECKING:
+    from tfyard.sdk.place import Place
 
 __all__ = [
     "LATEST",
@@ -22,7 +25,7 @@ __all__ = [
     "all_runs",
     "find",
     "has_runs",
-    "name_of",
+    "place",
     "say",
     "wants_runs",
 ]
@@ -40,8 +43,15 @@ def find(name: str, options: Mapping[str, Any]) -> Target:
     return find_job(name, search)
 
 
-def name_of(found: Target) -> str:
-    return found.found.name if isinstance(found, ClusterJob) else found.record.name
+def place(found: Target) -> Place:
+    """To ask about it."""
+    if isinstance(found, LocalRun):
+        from tfyard.sdk.on_machine import OnMachine
+
+        return OnMachine(found.directory)
+    from tfyard.sdk.on_cluster import OnCluster
+
+    return OnCluster(found.client.access, found.found, found.client)
 
 
 def say(text: str) -> None:

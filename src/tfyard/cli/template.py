@@ -1,23 +1,19 @@
 """`tfyard template`: Jinja templates for single and distributed jobs."""
 
-import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
-from msgspec import Struct
 
-from tfyard import formats
-from tfyard.cli import files, problems, template_process
-from tfyard.cli.template_process import Request
-from tfyard.errors import Invalid, Usage
+from tfyard.cli import files
+from tfyard.cli.template_filling import fill
+from tfyard.errors import Usage
 from tfyard.formats.metadata import DNS_LABEL, RULE
 from tfyard.formats.tfjob.fields import MAX_REPLICAS
-from tfyard.formats.yaml.source import locate, split_lines
-from tfyard.model import Manifest, Problem
+from tfyard.model import Manifest
 from tfyard.model.names import MAX_LABEL
-from tfyard.render import api_versions, prerequisites
+from tfyard.render import prerequisites
 
 SHIPPED = Path(__file__).parent.parent / "render" / "jinja"
 NAMES = {mode: f"tf_{mode}_template.yaml.jinja" for mode in ("single", "cluster", "shared")}
@@ -28,10 +24,6 @@ _NEXT = {
 }
 """What to do with each template, after editing it."""
 MAX_TASKS = 10_000
-MAX_NAME = 253
-_NAME = re.compile(r"[a-z0-9]([-.a-z0-9]*[a-z0-9])?")
-# Their names become label values or host names.
-_LABELS = frozenset({"Job", "Service", "StatefulSet", "Namespace"})
 Command = Callable[..., None]
 
 
@@ -116,46 +108,9 @@ def render(
     if twice := sorted(own.keys() & given.keys()):
         raise Usage(f"--set {', '.join(twice)}: given by an argument already")
     values = shared | own | given
-    request = Request(source=_source(template), values=values, sets=list(own), shared=list(shared))
-    filled = fill(template, request)
+    filled = fill(template, values, sets=list(own), shared=list(shared))
     _write(output, filled.text, inputs=(template, *files))
     _say_assumed(filled.manifests)
-
-
-class Manifests(Struct, frozen=True):
-    text: str
-    manifests: list[Manifest]
-
-
-def fill_for_config(template: str, properties: Manifest) -> Manifests:
-    """A template that a config imports."""
-    values = {"properties": properties}
-    return fill(template, Request(source=_source(template), values=values, lenient=True))
-
-
-def fill(template: str, request: Request) -> Manifests:
-    """The rendered text, checked to be YAML. Problems have their lines in the template or in the text."""
-    shown, source = files.display_name(template), split_lines(request.source)
-    try:
-        text, warnings = template_process.fill(request)
-    except Invalid as error:
-        problems.report(error.problems, source, shown)
-        raise Invalid(()) from None
-    problems.report(warnings, source, shown)
-    try:
-        manifests, warnings = _read_manifests(text, shown)
-    except Invalid as error:
-        problems.report(error.problems, split_lines(text), f"{shown} (rendered)")
-        raise Invalid(()) from None
-    problems.report(warnings, split_lines(text), f"{shown} (rendered)")
-    return Manifests(text, manifests)
-
-
-def _source(template: str) -> str:
-    try:
-        return files.read_bytes(template).decode("utf-8")
-    except UnicodeDecodeError:
-        raise Usage(f"{files.display_name(template)} is not UTF-8 text") from None
 
 
 def _write(name: str | None, text: str, inputs: tuple[str, ...]) -> None:
@@ -218,29 +173,3 @@ def _value(text: str) -> Any:
     if text in ("true", "false"):
         return text == "true"
     return int(text) if text.isdecimal() and len(text) < 10 and str(int(text)) == text else text
-
-
-def _read_manifests(text: str, name: str) -> tuple[list[Manifest], list[Problem]]:
-    """A rendered template must be YAML with names that a cluster accepts. Of many objects with the same old
-    version, the first is warned about."""
-    documents = formats.read(text, name)
-    wrong = [problem for document in documents for problem in locate(_names(document.data), document)]
-    if wrong:
-        raise Invalid(wrong)
-    found = [document for document in documents if isinstance(document.data, dict)]
-    old = [one for document in found for one in locate([*api_versions.warnings(document.data)], document)]
-    return [document.data for document in found], list({one.message: one for one in reversed(old)}.values())[
-        ::-1
-    ]
-
-
-def _names(data: Any) -> list[Problem]:
-    metadata = data.get("metadata") if isinstance(data, dict) else None
-    name = metadata.get("name") if isinstance(metadata, dict) else None
-    if name is None or "kind" not in data:
-        return []
-    longest = MAX_LABEL if data["kind"] in _LABELS else MAX_NAME
-    if isinstance(name, str) and _NAME.fullmatch(name) and len(name) <= longest:
-        return []
-    text = f"must be lower-case letters, digits and '-', at most {longest}"
-    return [Problem(("metadata", "name"), text, "change the project or the template's head", name)]

@@ -2,36 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from tfyard.cli import cluster, offers, target
+from tfyard.cli import cluster, offers, target, web_session
+from tfyard.model.names import TENSORBOARD_PORT
+
+if TYPE_CHECKING:
+    from tfyard.cli.web_session import Show
+    from tfyard.sdk.boards import Source
 
 
 @click.command("tensorboard")
 @click.argument("names", metavar="JOB...", nargs=-1, required=True, shell_complete=offers.jobs)
 @click.option("--logdir", default="", metavar="DIR", help="Where the summaries are, as the tasks see it.")
-@click.option(
-    "--port", type=click.IntRange(0, 65535), default=0, help="Here; default: 6006, or any that is free."
-)
-@click.option("--no-browser", is_flag=True, help="Only print the address.")
-@click.option(
-    "--idle",
-    default="30m",
-    show_default=True,
-    metavar="TIME",
-    help="End after so long without a look; 0: never.",
-)
+@web_session.options(TENSORBOARD_PORT)
 @click.option(
     "--helper-image", default="", metavar="IMAGE", help="With TensorBoard, for a pod that reads the claim."
 )
-@click.option(
-    "--helper-user",
-    type=click.IntRange(0),
-    metavar="UID",
-    help="Of that pod. Default: that of the job's pods, if it names one, else 65532.",
-)
+@cluster.helper_user_option
 @cluster.job_options
 def command(names: tuple[str, ...], logdir: str, **options: Any) -> None:
     """Show the summaries of running or finished jobs in the browser, until Ctrl-C or until nobody looks any more.
@@ -46,12 +38,26 @@ def command(names: tuple[str, ...], logdir: str, **options: Any) -> None:
       tfyard tensorboard mnist-a mnist-b --logdir /out/logs
       tfyard tensorboard @latest --local --no-browser
     """
-    from tfyard.cli.web_session import read
-
-    show = read(options.pop("port"), options.pop("no_browser"), options.pop("idle"))
+    show = web_session.read(options)
     image, user = options.pop("helper_image"), options.pop("helper_user")
     found = [target.find(name, options) for name in dict.fromkeys(names)]
-    from tfyard.cli import boards, interrupts
+    from tfyard.cli import interrupts
+    from tfyard.sdk.boards import Source
 
-    source = boards.Source(log_dir=logdir, image=image, user=user)
-    interrupts.run(boards.show(found, source, show))
+    interrupts.run(_show(found, Source(log_dir=logdir, image=image, user=user), show))
+
+
+async def _show(found: Sequence[target.Target], source: Source, wanted: Show) -> None:
+    from tfyard.sdk import boards
+
+    runs = [(each.directory, each.record) for each in found if isinstance(each, target.LocalRun)]
+    jobs = [each for each in found if isinstance(each, target.ClusterJob)]
+    here = wanted.here(TENSORBOARD_PORT)
+    async with AsyncExitStack() as stack:
+        pages = [await stack.enter_async_context(boards.of_runs(runs, source.log_dir, here))] if runs else []
+        if jobs:
+            for job in jobs:
+                job.client.close()
+            access, named = jobs[0].client.access, [job.found for job in jobs]
+            pages += await stack.enter_async_context(boards.of_jobs(access, named, source, here))
+        await web_session.show(pages, wanted)

@@ -1,36 +1,23 @@
 """Pages that are shown in the browser through a port here: until Ctrl-C, their end, or until nobody looks."""
 
-import asyncio
+from __future__ import annotations
+
 import os
 import sys
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from msgspec import Struct
 
 from tfyard.cli import target
-from tfyard.errors import TfyardError, Usage
-from tfyard.formats import durations
-from tfyard.formats.declarations.reading import Notes
-from tfyard.remote.forwarding import HOST, Forwarding, Port, Reach
+from tfyard.errors import Usage
 
-LONGEST_START = 180.0
-"""Seconds until a page must answer: TensorFlow alone takes ten to import."""
-LOOK_EVERY, LONGEST_ANSWER = 0.5, 30.0
+if TYPE_CHECKING:
+    from tfyard.sdk.pages import Here, Page
 
-
-class Page(Struct):
-    title: str
-    forwarding: Forwarding
-    over: "asyncio.Future[str]"
-    """Why it has ended by itself."""
-    answers: asyncio.Event
-
-    @property
-    def url(self) -> str:
-        return f"http://{HOST}:{self.forwarding.bound[0].local}/"
+F = TypeVar("F", bound=Callable[..., Any])
+LOOK_EVERY = 0.5
 
 
 class Show(Struct, frozen=True, kw_only=True):
@@ -42,40 +29,61 @@ class Show(Struct, frozen=True, kw_only=True):
     """Seconds without a connection after which it ends; 0: never."""
     browser: bool = True
 
+    def here(self, remote: int) -> Here:
+        from tfyard.remote.forwarding import Port
+        from tfyard.sdk.pages import Here
 
-def read(port: int, no_browser: bool, idle: str) -> Show:
+        return Here(Port(remote, self.port), target.say)
+
+
+def options(usual: int) -> Callable[[F], F]:
+    """--port, --no-browser and --idle; `read` takes their values."""
+
+    def add(command: F) -> F:
+        for option in reversed(
+            (
+                click.option(
+                    "--port",
+                    type=click.IntRange(0, 65535),
+                    default=0,
+                    help=f"Here; default: {usual}, or any that is free.",
+                ),
+                click.option("--no-browser", is_flag=True, help="Only print the address."),
+                click.option(
+                    "--idle",
+                    default="30m",
+                    show_default=True,
+                    metavar="TIME",
+                    help="End after so long without a look; 0: never.",
+                ),
+            )
+        ):
+            command = option(command)
+        return command
+
+    return add
+
+
+def read(given: dict[str, Any]) -> Show:
+    """Takes the values of `options` out of those that were given."""
+    from tfyard.formats import durations
+    from tfyard.formats.declarations.reading import Notes
+
+    port, no_browser, idle = (given.pop(name) for name in ("port", "no_browser", "idle"))
     seconds = durations.read(idle, (), Notes())
     if seconds is None:
         raise Usage(f"--idle {idle}: must be a duration, for example 30m, or 0")
     return Show(port=port, idle=float(seconds), browser=not no_browser)
 
 
-@asynccontextmanager
-async def page(title: str, reach: Reach, port: Port, over: "asyncio.Future[str]") -> AsyncIterator[Page]:
-    """Without a local port: the same as there, or any that is free. That nothing listens is no news before it
-    has answered once."""
-    answers = asyncio.Event()
-    made = Forwarding(reach, lambda text: target.say(text) if answers.is_set() else None)
-    try:
-        await _listen(made, port)
-        yield Page(title, made, over, answers)
-    finally:
-        await made.close()
-
-
-async def _listen(made: Forwarding, port: Port) -> None:
-    try:
-        await made.listen(Port(port.remote, port.local or port.remote))
-    except TfyardError:
-        if port.local:
-            raise
-        await made.listen(port)
-
-
 async def show(pages: Sequence[Page], wanted: Show) -> None:
     """Until one of them ends; raises if a page never answers."""
+    import asyncio
+
+    from tfyard.sdk.pages import until_answered
+
     for each in pages:
-        await _until_answered(each)
+        await until_answered(each)
         click.echo(f"{each.title}: {each.url}")
         sys.stdout.flush()
         if wanted.browser and _has_browser():
@@ -84,6 +92,10 @@ async def show(pages: Sequence[Page], wanted: Show) -> None:
 
 
 async def _until_over(pages: Sequence[Page], idle: float) -> None:
+    import asyncio
+
+    from tfyard.formats import durations
+
     while True:
         for each in pages:
             if each.forwarding.refusal.done():
@@ -97,45 +109,6 @@ async def _until_over(pages: Sequence[Page], idle: float) -> None:
         await asyncio.sleep(LOOK_EVERY)
 
 
-async def _until_answered(each: Page) -> None:
-    """By HTTP: a port may be open before there is anything to see."""
-    end = asyncio.get_running_loop().time() + LONGEST_START
-    while not await _answers_while_it_lasts(each):
-        if each.forwarding.refusal.done():
-            raise each.forwarding.refusal.result()
-        if each.over.done():
-            raise TfyardError(f"{each.title} has ended: {each.over.result()}")
-        if asyncio.get_running_loop().time() > end:
-            why = f": {each.forwarding.trouble}" if each.forwarding.trouble else ""
-            raise TfyardError(f"{each.title} does not answer after {LONGEST_START:.0f} s{why}")
-        await asyncio.sleep(LOOK_EVERY)
-    each.answers.set()
-
-
-async def _answers_while_it_lasts(each: Page) -> bool:
-    asking = asyncio.ensure_future(_answers(each.forwarding.bound[0].local))
-    either: set[asyncio.Future[Any]] = {asking, each.over}
-    try:
-        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
-        return asking.done() and asking.result()
-    finally:
-        await stop(asking)
-
-
-async def _answers(port: int) -> bool:
-    try:
-        reader, writer = await asyncio.open_connection(HOST, port)
-    except OSError:
-        return False
-    try:
-        writer.write(f"GET / HTTP/1.0\r\nHost: {HOST}:{port}\r\n\r\n".encode())
-        return (await asyncio.wait_for(reader.read(5), LONGEST_ANSWER)).startswith(b"HTTP/")
-    except OSError:
-        return False
-    finally:
-        writer.transport.abort()
-
-
 def _has_browser() -> bool:
     """Else Python would start a text browser in this terminal, if there is one."""
     screens = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
@@ -146,8 +119,3 @@ def _open(url: str) -> None:
     import webbrowser
 
     webbrowser.open(url)
-
-
-async def stop(work: "asyncio.Future[Any]") -> None:
-    work.cancel()
-    await asyncio.gather(work, return_exceptions=True)

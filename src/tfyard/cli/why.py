@@ -2,14 +2,11 @@
 
 import sys
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from tfyard.cli import cluster, offers, target
-
-if TYPE_CHECKING:
-    from tfyard.overview.evidence import Evidence
 
 
 @click.command("why")
@@ -34,7 +31,7 @@ def command(name: str, output: str, **options: Any) -> None:
     from tfyard.overview.why import explain
 
     now = datetime.now(UTC)
-    answer = explain(_evidence(target.find(name, options)), now)
+    answer = explain(target.place(target.find(name, options)).evidence(), now)
     if output == "json":
         import msgspec
 
@@ -45,14 +42,3 @@ def command(name: str, output: str, **options: Any) -> None:
         for line in lines(answer, now):
             click.echo(line)
     sys.exit(answer.code)
-
-
-def _evidence(found: target.Target) -> "Evidence":
-    if isinstance(found, target.LocalRun):
-        from tfyard.local import evidence as of_run
-
-        return of_run.gather(found.directory, found.record)
-    from tfyard.remote import evidence as of_job
-
-    with found.client as client:
-        return of_job.gather(client, found.found.manifest)

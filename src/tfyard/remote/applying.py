@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tfyard.errors import TfyardError, Usage
 from tfyard.install.roles import EDIT
@@ -74,6 +75,9 @@ def apply(client: SyncClient, resource: Resource, manifest: Manifest, how: How) 
         answer: Manifest = client.send(requests.patch(path, manifest, requests.Patch.APPLY, how.query))
         return answer
     except Refused as refusal:
+        if isinstance(refusal, Conflict) and _owners(refusal).keys() == {requests.FIELD_MANAGER}:
+            # `tfyard scale` and `tfyard stop` wrote it, which the server takes for another writer of our name.
+            return apply(client, resource, manifest, replace(how, force_conflicts=True))
         raise explained(resource, manifest, refusal) from refusal
 
 
@@ -103,7 +107,8 @@ def _path(resource: Resource, manifest: Manifest) -> str:
 
 def explained(resource: Resource, manifest: Manifest, refusal: Refused) -> TfyardError:
     name = title(resource, manifest)
-    if isinstance(refusal, Conflict) and (owners := _owners(refusal)):
+    if isinstance(refusal, Conflict) and _owners(refusal):
+        owners = "; ".join(f"{owner} owns {', '.join(names)}" for owner, names in _owners(refusal).items())
         fix = "leave them out of the file, or take them over by --force-conflicts"
         return TfyardError(f"{name}: {owners}; {fix}")
     if isinstance(refusal, NotFound) and resource == TFJOBS and _is_unknown(refusal):
@@ -114,14 +119,14 @@ def explained(resource: Resource, manifest: Manifest, refusal: Refused) -> Tfyar
     return TfyardError(f"{name}: {refusal.status.message or refusal}")
 
 
-def _owners(conflict: Conflict) -> str:
-    """Who owns which field."""
+def _owners(conflict: Conflict) -> dict[str, list[str]]:
+    """And which fields."""
     fields: dict[str, list[str]] = {}
     for cause in (conflict.status.details or {}).get("causes") or []:
         if cause.get("reason") == "FieldManagerConflict":
             owner = re.search(r'conflict with "([^"]+)"', str(cause.get("message")))
             fields.setdefault(owner[1] if owner else "another manager", []).append(str(cause.get("field")))
-    return "; ".join(f"{owner} owns {', '.join(names)}" for owner, names in fields.items())
+    return fields
 
 
 def _is_unknown(refusal: NotFound) -> bool:

@@ -3,7 +3,7 @@
 Nothing is made before everything was checked. Names are deterministic: submitting twice meets the same objects.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 
@@ -13,10 +13,11 @@ from msgspec.structs import replace
 from tfyard import formats
 from tfyard.errors import TfyardError
 from tfyard.extras import needs
+from tfyard.formats.tfjob import edits
 from tfyard.kube import NotFound, Refused, requests
 from tfyard.kube.sync import SyncClient
 from tfyard.model import Job, Manifest
-from tfyard.model.names import CODE
+from tfyard.model.names import CODE, QUEUE_NAME
 from tfyard.overview import preflight as overview
 from tfyard.overview.doctor import Finding
 from tfyard.overview.evidence import Evidence, seen
@@ -89,7 +90,25 @@ def submit_prepared(
         _check(client, parcel, force=submission.force, say=say)
     how = How(submission.force_conflicts, submission.dry_run)
     _try(client, parcel.manifests, how, existing)
-    return _create(client, parcel, how, say, upload or _uploader(client, say))
+    for text in _resized(existing, _job_of(parcel.manifests)) if existing else ():
+        say(text)
+    made = _create(client, parcel, how, say, upload or _uploader(client, say))
+    if existing and edits.is_suspended(made.manifest) and not _is_queued(made):
+        say(f"{made.name} is stopped and stays so; `tfyard resume {made.name}` goes on with it")
+    return made
+
+
+def _resized(existing: Found, wanted: Manifest) -> Iterator[str]:
+    """`tfyard scale` may have changed it since: the file counts."""
+    before = edits.roles(existing.manifest)
+    for name, role in edits.roles(wanted).items():
+        if name in before and "replicas" in role.spec and role.replicas != before[name].replicas:
+            yield f"{name.lower()}: {before[name].replicas} -> {role.replicas} tasks"
+
+
+def _is_queued(found: Found) -> bool:
+    """By Kueue, which suspends a job until there is room."""
+    return QUEUE_NAME in (found.manifest["metadata"].get("labels") or {})
 
 
 def pack(client: SyncClient, prepared: Prepared, submission: Submission) -> Parcel:

@@ -7,4 +7,7 @@ job gives the same bytes. The command line reads files and passes their contents
 from .objects import RenderedObject, to_yaml
 from .options import CodeFile, RenderOptions, SecretFile
 
-__all__ = ["CodeFile", "RenderOptions", "RenderedObject", "SecretFile", "to_yaml"]
+__all__ = ["FORMS", "CodeFile", "RenderOptions", "RenderedObject", "SecretFile", "to_yaml"]
+
+FORMS = ("tfjob", "plain", "legacy")
+"""The modules that render a whole job."""

@@ -1,22 +1,36 @@
 """The functions of `tfyard`: start a job, here or on a cluster, and find those that were started."""
 
+from __future__ import annotations
+
 import logging
 import os
 import sys
-from collections.abc import Mapping, Sequence
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec.structs import asdict, replace
 
+from tfyard import formats
+from tfyard.backends.local.run_directory import RunDirectory
+from tfyard.errors import Invalid
 from tfyard.kube import Access, kubeconfig
 from tfyard.kube.sync import SyncClient
 from tfyard.local.settings import Settings
 from tfyard.sdk import finding, starting, threads
 from tfyard.sdk.finding import ClusterJob, Search, Target
-from tfyard.sdk.job import Job
+from tfyard.sdk.job import Job, Source
 from tfyard.sdk.messages import Start
 from tfyard.sdk.on_cluster import OnCluster
 from tfyard.sdk.on_machine import OnMachine
 from tfyard.sdk.run import Run
+
+if TYPE_CHECKING:
+    from tfyard.model import Manifest
+    from tfyard.remote.jobs import Found
+    from tfyard.remote.prepare import Prepared, Submission
 
 LOG = logging.getLogger("tfyard")
 PathLike = str | os.PathLike[str]
@@ -66,14 +80,13 @@ def submit(
     `image`: of every task, instead of the job's own. A script has a volume at /out, as with `tfyard submit`.
     """
     from tfyard.remote.prepare import Submission
-    from tfyard.sdk import submitting
 
     given, access = _job(job), _access(namespace, context, kubeconfig)
     asked = Submission(namespace=namespace or "", image=image, force=force)
 
     def send() -> Run:
         with SyncClient(access) as client:
-            return Run(OnCluster(access, submitting.submit(client, given.source, asked)))
+            return Run(OnCluster(access, _submit(client, given.source, asked)))
 
     return threads.apart(send)
 
@@ -119,7 +132,7 @@ def _job(given: Job | PathLike) -> Job:
 
 def _run_of(found: Target) -> Run:
     if not isinstance(found, ClusterJob):
-        return Run(OnMachine(found.directory))
+        return Run(OnMachine(RunDirectory(found.directory.path.resolve())))
     found.client.close()
     return Run(OnCluster(found.client.access, found.found))
 
@@ -131,3 +144,55 @@ def _is_configured(*chosen: object) -> bool:
 def _access(namespace: str | None, context: str | None, file: PathLike | None) -> Access:
     found = kubeconfig.load(os.environ, os.fspath(file or ""), context or "")
     return replace(found, namespace=namespace) if namespace else found
+
+
+# --- submitting, by the code of `tfyard submit`
+
+
+def _submit(client: SyncClient, source: Source, asked: Submission) -> Found:
+    """`asked`: without what the source says."""
+    from tfyard.remote.prepare import prepare
+    from tfyard.remote.submission import submit_prepared
+
+    with _job_file(source) as target:
+        whole = replace(asked, **{**asdict(source.options), "target": target})
+        prepared = prepare(whole, client.access.namespace)
+    for problem in prepared.warnings:
+        LOG.warning("%s", Invalid([problem]))
+    return submit_prepared(client, _with_output(prepared, source), whole, LOG.info)
+
+
+@contextmanager
+def _job_file(source: Source) -> Iterator[str]:
+    """The job file, which is removed again if it was on no disk."""
+    if not source.text:
+        yield source.options.target
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "job.yaml"
+        path.write_text(formats.to_yaml(_words(source)), encoding="utf-8")
+        yield str(path)
+
+
+def _words(source: Source) -> Manifest:
+    """Its code is found from any folder. A script has a volume for what it writes, as with `tfyard submit`."""
+    from tfyard.remote.prepare import OUT, OUT_SIZE, OUT_VARIABLE
+
+    (document,) = formats.read(source.text)
+    words: Manifest = dict(document.data)
+    job = formats.load(document)
+    if job.code is not None and job.code.kind == "folder":
+        given = words["code"] if isinstance(words["code"], dict) else {}
+        words["code"] = {**given, "path": os.path.abspath(job.code.source)}  # noqa: PTH100
+    if source.script and "volumes" not in words:
+        words["volumes"] = {"out": {"claim": f"{words['name']}-out", "size": OUT_SIZE, "at": OUT}}
+        words["env"] = {OUT_VARIABLE: OUT, **words.get("env", {})}
+    return words
+
+
+def _with_output(prepared: Prepared, source: Source) -> Prepared:
+    """The claim of a script's volume gets the class and the access that this cluster offers."""
+    is_ours = bool(source.script) and [each["metadata"]["name"] for each in prepared.job.objects] == [
+        f"{prepared.job.name}-out"
+    ]
+    return replace(prepared, makes_output=is_ours)

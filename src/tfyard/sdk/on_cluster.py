@@ -1,34 +1,42 @@
-"""A job on a cluster. Each question opens a connection of its own, so that threads may ask at the same time."""
+"""A job on a cluster. Each question opens a connection of its own, so that threads may ask at the same time.
+
+What a question needs is imported when it is asked: a command of the terminal asks one.
+"""
+
+from __future__ import annotations
 
 import logging
 import math
 from collections.abc import Callable, Iterator
-from pathlib import Path
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
-from tfyard import formats
-from tfyard.errors import TfyardError
 from tfyard.extras import needs
-from tfyard.file_trees import Copied
-from tfyard.kube import Access
 from tfyard.kube.sync import SyncClient
-from tfyard.model.summary import JobSummary
-from tfyard.overview import metrics
-from tfyard.overview.evidence import Evidence
-from tfyard.overview.job_view import JobView
-from tfyard.overview.log_lines import LogEvent, Wanted
-from tfyard.overview.metrics import Point
-from tfyard.remote import action_waits, actions, evidence, jobs, logs, reruns, usage, views
-from tfyard.remote.actions import Intent
-from tfyard.remote.jobs import Found
-from tfyard.sdk import threads
-from tfyard.sdk.place import Changes
+from tfyard.remote import jobs
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tfyard.file_trees import Copied
+    from tfyard.kube import Access
+    from tfyard.model.summary import JobSummary
+    from tfyard.overview.evidence import Evidence
+    from tfyard.overview.job_view import JobView, ToldEvent
+    from tfyard.overview.log_lines import LogEvent, Wanted
+    from tfyard.overview.metrics import Point
+    from tfyard.remote.actions import Intent
+    from tfyard.remote.jobs import Found
+    from tfyard.sdk.place import Changes
 
 LOG = logging.getLogger("tfyard")
 
 
 class OnCluster:
-    def __init__(self, access: Access, found: Found) -> None:
-        self.access, self._found = access, found
+    def __init__(self, access: Access, found: Found, client: SyncClient | None = None) -> None:
+        """`client`: by which it was just found. A command of the terminal asks by this one, about the job as it
+        was found."""
+        self.access, self._found, self._client = access, found, client
         self.name, self.namespace = found.name, found.namespace
 
     def found(self, client: SyncClient) -> Found:
@@ -38,28 +46,33 @@ class OnCluster:
             raise jobs.Missing(f"TFJob {self.name} was deleted; there is a newer one of that name")
         return now
 
+    @contextmanager
+    def _asking(self) -> Iterator[tuple[SyncClient, Found]]:
+        with self._client or SyncClient(self.access) as client:
+            yield client, self._found if self._client else self.found(client)
+
     def summary(self) -> JobSummary:
-        with SyncClient(self.access) as client:
-            return self.found(client).summary
+        with self._asking() as (_, found):
+            return found.summary
 
     def states(self, deadline: float) -> Iterator[JobSummary | None]:
-        with SyncClient(self.access) as client:
+        with self._client or SyncClient(self.access) as client:
             yield from jobs.follow(client, self._found, deadline)
 
     def exit_code(self) -> int | None:
         return None
 
     def tasks(self) -> list[str]:
-        with SyncClient(self.access) as client:
-            found = self.found(client)
-        job = formats.check(found.manifest).job
-        if job is None:
-            raise TfyardError(f"{self.name} cannot be read: `tfyard describe {self.name}` says why")
-        return [task.name for task in job.tasks()]
+        from tfyard.remote import tasks
+
+        with self._asking() as (_, found):
+            return tasks.names(found)
 
     def logs(self, wanted: Wanted, *, follow: bool) -> Iterator[LogEvent | None]:
-        with SyncClient(self.access) as client:
-            found = self.found(client)
+        from tfyard.remote import logs
+        from tfyard.sdk import threads
+
+        with self._asking() as (client, found):
             if not follow:
                 yield from logs.read(client, found, wanted)
                 return
@@ -73,55 +86,84 @@ class OnCluster:
             pass
 
     def points(self, tasks: tuple[str, ...]) -> list[Point]:
-        with SyncClient(self.access) as client:
-            found = self.found(client)
+        from tfyard.overview import metrics
+        from tfyard.remote import usage
+
+        with self._asking() as (client, found):
             specs = (found.manifest.get("spec") or {}).get("tfReplicaSpecs") or {}
             return usage.points(client, found, tasks or metrics.leading({f"{r.lower()}-0" for r in specs}))
 
     def evidence(self) -> Evidence:
-        with SyncClient(self.access) as client:
-            return evidence.gather(client, self.found(client).manifest)
+        from tfyard.remote import evidence
+
+        with self._asking() as (client, found):
+            return evidence.gather(client, found.manifest)
 
     def view(self) -> JobView:
-        with SyncClient(self.access) as client:
-            return views.view(client, self.found(client))
+        from tfyard.remote import views
+
+        with self._asking() as (client, found):
+            return views.view(client, found)
+
+    def events(self) -> list[ToldEvent]:
+        from tfyard import formats
+        from tfyard.remote import events
+
+        with self._asking() as (client, found):
+            return events.events(client, found, formats.check(found.manifest).job)
 
     # --- what changes it
 
     def stop(self) -> None:
+        from tfyard.remote import actions
+
         self._perform(actions.stop)
 
-    def resume(self) -> "OnCluster":
+    def resume(self) -> OnCluster:
+        from tfyard.remote import actions
+
         self._perform(actions.resume)
         return self
 
     def restart(self, words: tuple[str, ...]) -> None:
+        from tfyard.remote import actions
+
         self._perform(lambda client, found: actions.restart(client, found, words))
 
     def scale(self, counts: dict[str, int]) -> None:
+        from tfyard.remote import actions
+
         self._perform(lambda client, found: actions.scale(client, found, counts))
 
     def delete(self) -> None:
+        from tfyard.remote import actions
+
         self._perform(actions.delete)
 
-    def rerun(self, changes: Changes) -> "OnCluster":
+    def rerun(self, changes: Changes) -> OnCluster:
+        from tfyard.remote import actions, reruns
+
         wanted = reruns.read(changes.sets, changes.env, changes.name)
-        with SyncClient(self.access) as client:
-            intent = actions.rerun(client, self.found(client), wanted)
+        with self._asking() as (client, found):
+            intent = actions.rerun(client, found, wanted)
             _do(client, intent)
             return OnCluster(self.access, jobs.find(client, self.namespace, intent.made))
 
     def _perform(self, intend: Callable[[SyncClient, Found], Intent]) -> None:
         """And waits until it is so: pods are gone, or run again."""
-        with SyncClient(self.access) as client:
-            intent = intend(client, self.found(client))
+        from tfyard.remote import action_waits
+
+        with self._asking() as (client, found):
+            intent = intend(client, found)
             _do(client, intent)
             if intent.requests and (intent.pods or intent.verb == "delete"):
                 action_waits.until_done(client, intent, LOG.info, math.inf)
 
     def get(self, path: str, to: Path) -> Copied:
-        with SyncClient(self.access) as client:
-            found = self.found(client)
+        from tfyard.sdk import threads
+
+        with self._asking() as (_, found):
+            pass
         return threads.call(lambda: self._get(found, path, to))
 
     async def _get(self, found: Found, path: str, to: Path) -> Copied:
@@ -133,6 +175,8 @@ class OnCluster:
 
 
 def _do(client: SyncClient, intent: Intent) -> None:
+    from tfyard.remote import actions
+
     for note in intent.notes:
         LOG.info("%s: %s", intent.found.name, note)
     actions.perform(client, intent)

@@ -1,23 +1,28 @@
-"""A run on this machine."""
+"""A run on this machine.
+
+What a question needs is imported when it is asked: a command of the terminal asks one.
+"""
+
+from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-from tfyard.backends.local.run_directory import RunDirectory
 from tfyard.errors import TfyardError
-from tfyard.file_trees import Copied, Silent
-from tfyard.local import actions, copying, evidence, logs, runs, views
-from tfyard.model.summary import JobSummary
-from tfyard.overview import metrics
-from tfyard.overview.evidence import Evidence
-from tfyard.overview.job_view import JobView
-from tfyard.overview.log_lines import LogEvent, Wanted
-from tfyard.overview.metrics import Point
-from tfyard.overview.record import RunRecord
-from tfyard.sdk import starting
-from tfyard.sdk.messages import Rerun, Resume
-from tfyard.sdk.place import Changes
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tfyard.backends.local.run_directory import RunDirectory
+    from tfyard.file_trees import Copied
+    from tfyard.model.summary import JobSummary
+    from tfyard.overview.evidence import Evidence
+    from tfyard.overview.job_view import JobView, ToldEvent
+    from tfyard.overview.log_lines import LogEvent, Wanted
+    from tfyard.overview.metrics import Point
+    from tfyard.overview.record import RunRecord
+    from tfyard.sdk.place import Changes
 
 LOOK_EVERY = 0.2
 """Seconds between two looks at the record."""
@@ -27,8 +32,7 @@ class OnMachine:
     namespace = ""
 
     def __init__(self, directory: RunDirectory) -> None:
-        self.directory = RunDirectory(directory.path.resolve())
-        self.name = directory.name
+        self.directory, self.name = directory, directory.name
 
     @property
     def record(self) -> RunRecord:
@@ -38,9 +42,13 @@ class OnMachine:
         return record
 
     def summary(self) -> JobSummary:
+        from tfyard.local import runs
+
         return runs.summary(self.directory, self.record)
 
     def states(self, deadline: float) -> Iterator[JobSummary | None]:
+        from tfyard.local import runs
+
         while time.monotonic() < deadline:
             record = self.directory.load()
             now = runs.summary(self.directory, record) if record else None
@@ -52,41 +60,76 @@ class OnMachine:
         return self.record.exit_code
 
     def tasks(self) -> list[str]:
+        from tfyard.local import logs
+
         return logs.tasks(self.directory)
 
     def logs(self, wanted: Wanted, *, follow: bool) -> Iterator[LogEvent | None]:
+        from tfyard.local import logs
+
         return logs.follow(self.directory, wanted) if follow else logs.read(self.directory, wanted)
 
     def points(self, tasks: tuple[str, ...]) -> list[Point]:
+        from tfyard.local import runs
+        from tfyard.overview import metrics
+
         read = runs.points(self.directory)
         wanted = set(tasks) or set(metrics.leading({point.task for point in read}))
         return [point for point in read if point.task in wanted]
 
     def evidence(self) -> Evidence:
+        from tfyard.local import evidence
+
         return evidence.gather(self.directory, self.record)
 
     def view(self) -> JobView:
+        from tfyard.local import views
+
         return views.view(self.directory, self.record)
 
+    def events(self) -> list[ToldEvent]:
+        from tfyard.local import views
+
+        return views.events(self.directory)
+
+    # --- what changes it
+
     def stop(self) -> None:
+        from tfyard.local import actions
+
         actions.stop(self.directory)
 
-    def resume(self) -> "OnMachine":
+    def resume(self) -> OnMachine:
+        from tfyard.sdk import starting
+        from tfyard.sdk.messages import Resume
+
         return OnMachine(starting.start(Resume(str(self.directory.path))))
 
     def restart(self, words: tuple[str, ...]) -> None:
+        from tfyard.local import actions
+
         for _ in actions.restart(self.directory, actions.to_restart(self.directory, words)):
             pass
 
     def scale(self, counts: dict[str, int]) -> None:  # noqa: ARG002
+        from tfyard.local import actions
+
         raise actions.refuse_scale(self.directory)
 
-    def rerun(self, changes: Changes) -> "OnMachine":
+    def rerun(self, changes: Changes) -> OnMachine:
+        from tfyard.sdk import starting
+        from tfyard.sdk.messages import Rerun
+
         asked = Rerun(str(self.directory.path), changes.sets, changes.env, changes.name)
         return OnMachine(starting.start(asked))
 
     def delete(self) -> None:
+        from tfyard.local import runs
+
         runs.remove(str(self.directory.path))
 
     def get(self, path: str, to: Path) -> Copied:
+        from tfyard.file_trees import Silent
+        from tfyard.local import copying
+
         return copying.copy(copying.locate(self.directory, self.record, path), to, Silent())

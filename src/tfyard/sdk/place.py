@@ -1,4 +1,5 @@
-"""Where a run is: what `Run` asks of this machine and of a cluster."""
+"""Where a job is: what is asked of it and done to it, on a cluster (`on_cluster.py`) and on this machine
+(`on_machine.py`). This is the one protocol that both have; `Run` and the commands of the terminal ask by it."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +10,7 @@ from msgspec import Struct
 from tfyard.file_trees import Copied
 from tfyard.model.summary import JobSummary
 from tfyard.overview.evidence import Evidence
-from tfyard.overview.job_view import JobView
+from tfyard.overview.job_view import JobView, ToldEvent
 from tfyard.overview.log_lines import LogEvent, Wanted
 from tfyard.overview.metrics import Point
 
@@ -47,6 +48,9 @@ class Place(Protocol):
     def evidence(self) -> Evidence: ...
 
     def view(self) -> JobView: ...
+
+    def events(self) -> list[ToldEvent]:
+        """Of the job and its pods, oldest first."""
 
     def stop(self) -> None: ...
 

@@ -106,7 +106,7 @@ class Run:
         """Of the job and its pods, oldest first: time, type, reason, about, message, count."""
         return [
             {"time": each.event.at, "about": each.about, **_event(each.event)}
-            for each in self._place.view().events
+            for each in self._place.events()
         ]
 
     def wait(self, timeout: str | float | timedelta | None = None, *, until: Goal = "succeeded") -> Self:

@@ -2,6 +2,7 @@
 
 from msgspec import Struct
 
+from tfyard.errors import Usage
 from tfyard.model import CleanPolicy, Dialect
 
 
@@ -36,3 +37,14 @@ def why_not_served(api_version: str) -> str:
     if api_version not in VERSIONS or api_version in SERVED:
         return ""
     return f"{api_version} is served only by clusters with `tfyard crds --versions all`"
+
+
+def chosen(text: str) -> list[str]:
+    """Of `--versions`: v1,v1alpha2,tensorflow.org/v1alpha1, or all."""
+    if text == "all":
+        return list(VERSIONS)
+    words = [word.strip() for word in text.split(",") if word.strip()]
+    names = [word if "/" in word else f"kubeflow.org/{word}" for word in words]
+    if unknown := [name for name in names if name not in VERSIONS]:
+        raise Usage(f"--versions: {', '.join(unknown)} not found; one of: {', '.join(VERSIONS)}, or all")
+    return names

@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 
 from tests.remote.copy_node import CopyNode, copy_node
-from tfyard.cli.pod_pages import in_helper
+from tfyard.cli import target
 from tfyard.cli.web_session import Show, show
 from tfyard.dev.shared_network import free_port
 from tfyard.errors import TfyardError
 from tfyard.remote.forwarding import Port
 from tfyard.remote.helper_pods import Helper
+from tfyard.sdk.pages import Here, in_helper
 from tfyard.testing import ControlPlane
 
 pytestmark = pytest.mark.cluster
@@ -32,7 +33,7 @@ async def test_a_page_is_shown_until_nobody_looks_and_its_pod_goes(
     port, here = free_port(), free_port()  # two: this pod has no network of its own
     async with copy_node(control_plane, namespace, tmp_path) as node:
         server = helper(node, sys.executable, "-m", "http.server", str(port), "--bind", "127.0.0.1")
-        async with in_helper(node.client, server, "Files", Port(port, here)) as page:
+        async with in_helper(node.client, server, "Files", Here(Port(port, here), target.say)) as page:
             await show([page], Show(idle=0.2, browser=False))
             assert (
                 page.forwarding.bound[0].local != port
@@ -49,6 +50,6 @@ async def test_a_pod_whose_program_ends_says_why(
     async with copy_node(control_plane, namespace, tmp_path) as node:
         broken = helper(node, "sh", "-c", "sleep 1; echo TensorBoard is not installed >&2; exit 1")
         with pytest.raises(TfyardError, match="Page has ended: TensorBoard is not installed"):
-            async with in_helper(node.client, broken, "Page", Port(9, free_port())) as page:
+            async with in_helper(node.client, broken, "Page", Here(Port(9, free_port()), target.say)) as page:
                 await asyncio.wait_for(show([page], Show(browser=False)), 60)
         await node.until_no_helper()
