@@ -147,7 +147,7 @@ def test_a_supervisor_imports_next_to_nothing() -> None:
     done = subprocess.run(command, env={"PYTHONPATH": source}, capture_output=True, text=True, check=True)
     modules = set(done.stdout.split())
     assert not {"re", "json", "typing", "pathlib", "subprocess", "logging", "contextlib"} & modules
-    ours = {"anchor", "capabilities", "linux_namespaces", "messages", "orphans", "supervisor", "usage"}
+    ours = {"capabilities", "linux_namespaces", "messages", "orphans", "supervisor", "usage"}
     assert {name for name in modules if name.startswith("tfyard.node.")} == {
         f"tfyard.node.{name}" for name in ours
     }

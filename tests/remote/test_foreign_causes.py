@@ -15,7 +15,7 @@ from tests.controller.test_crds import NAME, OLD_NAME, remove, upstreams_definit
 from tests.remote.asking import ask, told
 from tests.remote.situations import MINUTE, job
 from tfyard.controlplane.binaries import MissingBinaries
-from tfyard.formats.crd import crds
+from tfyard.formats.crd.documents import crds
 from tfyard.formats.tfjob.versions import VERSIONS
 from tfyard.kube import Client, requests
 from tfyard.remote.addresses import TFJOBS
