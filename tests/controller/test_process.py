@@ -22,10 +22,10 @@ pytestmark = pytest.mark.cluster
 
 @asynccontextmanager
 async def operator(
-    plane: ControlPlane, namespace: str, log: Path, *options: str
+    plane: ControlPlane, namespace: str, log: Path, *options: str, program: tuple[str, ...] = ("-m", "tfyard")
 ) -> AsyncIterator[asyncio.subprocess.Process]:
     kubeconfig = plane.write_kubeconfig(plane.access(), f"operator-{namespace}")
-    command = ["-m", "tfyard", "operator", "--kubeconfig", str(kubeconfig), "--namespaces", namespace]
+    command = [*program, "operator", "--kubeconfig", str(kubeconfig), "--namespaces", namespace]
     with log.open("wb") as stderr:
         process = await asyncio.create_subprocess_exec(
             sys.executable, *command, *options, "--bind", "127.0.0.1:0", stderr=stderr

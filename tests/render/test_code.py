@@ -47,6 +47,19 @@ def test_a_few_plain_files_can_be_read_in_the_manifest_and_are_mounted_as_they_a
     assert "initContainers" not in pod(objects)
 
 
+@pytest.mark.parametrize("form", ["tfjob", "plain", "legacy"])
+def test_a_claim_for_the_code_is_left_to_submit_and_that_is_said(tmp_path: Path, form: str) -> None:
+    file = folder(tmp_path, {"train.py": b"print(1)\n"})
+    file.write_text(JOB.format(source="{from: program, claim: data}"))
+    done = tfyard("render", file, "--as", form)
+    said = [line for line in done.err.splitlines() if "code.claim" in line]
+    assert said == [
+        f"tfyard: not in {form} objects: code.claim: manifests cannot put files on the claim data, so they have"
+        " the code in a ConfigMap; `tfyard submit` puts it there"
+    ]
+    assert named(done.objects, "ConfigMap", "a-code")["data"] == {"train.py": "print(1)\n"}
+
+
 @pytest.mark.parametrize("name", ["inner/model.py", "a file.py", "picture.png"])
 def test_folders_odd_names_and_binary_files_are_packed(tmp_path: Path, name: str) -> None:
     data = b"\x89PNG\r\n" if name.endswith("png") else b"x = 1\n"

@@ -15,7 +15,7 @@ from tfyard.errors import Invalid, Usage
 from tfyard.formats.declarations.reading import Notes
 from tfyard.formats.yaml.source import locate
 from tfyard.model import Job, Manifest, ServiceMode
-from tfyard.render import FORMS, RenderedObject, RenderOptions, SecretFile, to_yaml
+from tfyard.render import FORMS, RenderedObject, RenderOptions, SecretFile, code, to_yaml
 
 if TYPE_CHECKING:
     from tfyard.cli.template_filling import Manifests
@@ -121,8 +121,8 @@ def _rendered(document: formats.Document, name: str, arguments: Arguments) -> li
         return [RenderedObject(document.data, "Copied from the file without changes.")]
     job = files.load(document, name, arguments.namespace)
     try:
-        code = code_folder.read(job, Path() if name == "-" else Path(name).parent, arguments.output)
-        return _render(arguments.form, job, replace(arguments.options, code_files=code))
+        found = code_folder.read(job, Path() if name == "-" else Path(name).parent, arguments.output)
+        return _render(arguments.form, job, replace(arguments.options, code_files=found))
     except Invalid as error:
         problems.report(error.problems, document, document.name)
         raise Invalid(()) from None
@@ -130,7 +130,7 @@ def _rendered(document: formats.Document, name: str, arguments: Arguments) -> li
 
 def _render(form: str, job: Job, options: RenderOptions) -> list[RenderedObject]:
     module = import_module(f"tfyard.render.{form}")
-    for sentence in module.unsupported(job):
+    for sentence in (*module.unsupported(job), *code.unsupported(job)):
         click.echo(f"tfyard: not in {form} objects: {sentence}", err=True)
     objects: list[RenderedObject] = getattr(module, form)(job, options)
     return objects

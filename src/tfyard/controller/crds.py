@@ -25,6 +25,8 @@ LOGIN_TIMEOUT, RETRY = 30.0, 1.0
 """Seconds. A restarting apiserver authenticates nobody for a moment, and a pod may be older than its account."""
 PUBLICATION_TIMEOUT = 20.0
 """Seconds. The CRDs are often created together with the operator, and servers publish them a moment later."""
+JOBS = (TFJOBS, OLD_TFJOBS)
+"""What is watched, where the cluster has it."""
 REMEDY = (
     "tfyard operator --install-crds, or: tfyard crds | kubectl apply --server-side --force-conflicts -f -"
 )
@@ -59,7 +61,7 @@ async def _ready(client: kube.Client, install: bool) -> list[kube.Resource]:
     if install:
         installed = await _install(client)
         await asyncio.wait_for(_published(client, installed), ESTABLISH_TIMEOUT)
-    found = [resource for resource in (TFJOBS, OLD_TFJOBS) if await _is_usable(client, resource)]
+    found = [resource for resource in JOBS if await _is_usable(client, resource)]
     if TFJOBS not in found:
         raise CrdNotPublished(f"this cluster has no TFJobs; run {REMEDY}")
     return found
@@ -67,7 +69,7 @@ async def _ready(client: kube.Client, install: bool) -> list[kube.Resource]:
 
 async def _install(client: kube.Client) -> list[kube.Resource]:
     """With every version that the cluster serves already: there may be jobs and manifests of it."""
-    resources = {f"{resource.plural}.{resource.group}": resource for resource in (TFJOBS, OLD_TFJOBS)}
+    resources = {f"{resource.plural}.{resource.group}": resource for resource in JOBS}
     served = {*SERVED, *[version for name in resources for version in await _served(client, name)]}
     definitions = {definition["metadata"]["name"]: definition for definition in crds(served)}
     for name, definition in definitions.items():
@@ -108,7 +110,7 @@ async def _published(client: kube.Client, resources: list[kube.Resource]) -> Non
 async def _is_usable(client: kube.Client, resource: kube.Resource) -> bool:
     definition, name = await _definition(client, resource), f"{resource.plural}.{resource.group}"
     if definition is None:
-        if await _is_served(client, resource):
+        if await is_served(client, resource):
             raise CrdNotPublished(f"{name} is served, but its schema is not published yet")
         return False
     missing = missing_memory(definition)
@@ -117,7 +119,13 @@ async def _is_usable(client: kube.Client, resource: kube.Resource) -> bool:
     return True
 
 
-async def _is_served(client: kube.Client, resource: kube.Resource) -> bool:
+async def served_apis(client: kube.Client) -> set[str]:
+    """All API versions of the cluster, such as `apps/v1`."""
+    found = await client.send(requests.get("/apis"))
+    return {version["groupVersion"] for group in found["groups"] for version in group["versions"]}
+
+
+async def is_served(client: kube.Client, resource: kube.Resource) -> bool:
     try:
         found = await client.send(requests.get(f"/apis/{resource.group}/{resource.version}"))
     except kube.NotFound:

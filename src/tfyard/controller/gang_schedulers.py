@@ -1,12 +1,13 @@
-"""Which gang scheduler (all pods of a job start, or none) the cluster has: asked once, at the start, if wanted."""
+"""Which gang scheduler (all pods of a job start, or none) the cluster has, if one is wanted."""
 
 import logging
 
 from tfyard import kube, planner
 from tfyard.errors import TfyardError
-from tfyard.kube import requests
 from tfyard.model import GangScheduler
 from tfyard.planner.gang import API_VERSIONS, SCHEDULERS
+
+from .crds import is_served
 
 log = logging.getLogger(__name__)
 
@@ -31,20 +32,21 @@ async def find(client: kube.Client, asked: str, name: str = "") -> planner.Gang 
     if asked == "auto":
         return await _best(client, name)
     by = next(each for each in API_VERSIONS if each == asked)
-    if not await _is_served(client, by):
+    if not await is_served(client, groups_of(by)):
         missing = f"this cluster does not serve podgroups of {API_VERSIONS[by]}"
         raise NotServed(f"gang scheduler {by}: {missing}; {_MISSING[by]}, or choose auto or none")
     return _found(by, name, every=True)
 
 
-def groups_of(gang: planner.Gang) -> kube.Resource:
-    group, _, version = API_VERSIONS[gang.by].partition("/")
+def groups_of(by: GangScheduler) -> kube.Resource:
+    """The PodGroups of a gang scheduler."""
+    group, _, version = API_VERSIONS[by].partition("/")
     return kube.Resource(group, version, "podgroups")
 
 
 async def _best(client: kube.Client, name: str) -> planner.Gang | None:
     for by in API_VERSIONS:
-        if await _is_served(client, by):
+        if await is_served(client, groups_of(by)):
             return _found(by, name, every=False)
     log.info("gang scheduling: not available in this cluster; pods start one by one")
     return None
@@ -55,11 +57,3 @@ def _found(by: GangScheduler, name: str, *, every: bool) -> planner.Gang:
     log.info("gang scheduling: by %s (%s), for %s", by, API_VERSIONS[by], whom)
     scheduler = name if name and by == "scheduler-plugins" else SCHEDULERS[by]
     return planner.Gang(by=by, scheduler=scheduler, every=every)
-
-
-async def _is_served(client: kube.Client, by: GangScheduler) -> bool:
-    try:
-        found = await client.send(requests.get(f"/apis/{API_VERSIONS[by]}"))
-    except kube.NotFound:
-        return False
-    return any(resource["name"] == "podgroups" for resource in found["resources"])

@@ -48,7 +48,7 @@ class Operator:
     def __init__(self, client: kube.Client, settings: Settings, jobs: Iterable[kube.Resource]) -> None:
         gang, may_write = settings.site.gang, settings.may_write
         self.settings = settings
-        self.resources = Resources.of(jobs, groups_of(gang) if gang else None)
+        self.resources = Resources.of(jobs, groups_of(gang.by) if gang else None)
         self.cache, self.queue, self.metrics = Cache(), Queue[JobKey](), Metrics()
         self.metrics.queue_depth.set_function(self.queue.__len__)
         writer = Writer(client, may_write, self._count_write)

@@ -1,18 +1,24 @@
-"""The operator as a process: options, leader election, health server, and an orderly shutdown."""
+"""The operator as a process: options, leader election, health server, an orderly shutdown, and another start when
+the cluster has got an API that the operator uses."""
 
 import asyncio
 import logging
 import os
 import signal
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from tfyard import kube, planner
+from tfyard.errors import TfyardError
 from tfyard.formats.controllerconfig import OperatorConfig
 from tfyard.install import permissions
 from tfyard.install.permissions import Permission
+from tfyard.planner.gang import API_VERSIONS
 
 from . import crds, gang_schedulers
 from .config import read_config, read_server_script, site
@@ -23,6 +29,8 @@ from .operator import Operator, Settings
 
 log = logging.getLogger(__name__)
 
+LOOK_EVERY = 60.0
+"""Seconds between two looks for APIs that the cluster did not have at the start: one small request each."""
 SHUTDOWN_TIMEOUT = 5.0
 """Seconds; a kubelet grants 30 for everything."""
 OWN_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
@@ -43,35 +51,64 @@ class Options(Struct, frozen=True, kw_only=True):
     bind: str = ":8080"
 
 
+class Apis(Struct, frozen=True):
+    """What the cluster has of what an operator uses."""
+
+    jobs: list[kube.Resource]
+    gang: planner.Gang | None
+
+
 async def serve(access: kube.Access, options: Options) -> None:
     """Until SIGTERM or SIGINT; then the last events are sent and the lease is released, so that a standby takes
-    over at once."""
+    over at once. When the cluster has got an API that the operator uses, it starts again, with the new API."""
+    site, stop = _site(options), asyncio.Event()
     async with kube.Client(access) as client:
-        site = _site(options)
-        resources = await crds.ready(client, install=options.install_crds, wait=crds.PUBLICATION_TIMEOUT)
-        gang = await gang_schedulers.find(client, options.gang_scheduler, options.gang_scheduler_name)
-        site = replace(site, gang=gang, queues_pods=options.kueue_pod_groups)
-        settings = Settings(site=site, namespaces=options.namespaces)
-        leadership = _leadership(access, options) if options.leader_elect else None
-        if leadership is not None:
-            settings = replace(settings, may_write=leadership.is_current)
-        operator = Operator(client, settings, resources)
-        needed = _needed(operator, leadership)
-        check = PermissionCheck(client, needed, operator.metrics.missing_permissions.set)
-        questions = Questions(
-            metrics=operator.metrics.render, why_not_ready=lambda: _why_not_ready(operator, check)
-        )
-        async with HealthServer(Bind.parse(options.bind), questions):
-            checking = asyncio.create_task(check.run())
-            try:
-                await _run(operator, leadership)
-            finally:
-                await _cancel(checking)
+        apis: Apis | None = await _find_apis(client, options, is_start=True)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, stop.set)
+        while apis is not None:
+            leadership = _leadership(access, options) if options.leader_elect else None
+            settings = Settings(
+                site=replace(site, gang=apis.gang),
+                namespaces=options.namespaces,
+                may_write=leadership.is_current if leadership else lambda: True,
+            )
+            operator = Operator(client, settings, apis.jobs)
+            async with _health_server(client, options, operator, leadership):
+                apis = await _run(operator, leadership, stop, _find_more_apis(client, options, apis))
+
+
+async def _find_apis(client: kube.Client, options: Options, *, is_start: bool = False) -> Apis:
+    wait = crds.PUBLICATION_TIMEOUT if is_start else 0.0
+    jobs = await crds.ready(client, install=is_start and options.install_crds, wait=wait)
+    return Apis(jobs, await gang_schedulers.find(client, options.gang_scheduler, options.gang_scheduler_name))
+
+
+async def _find_more_apis(client: kube.Client, options: Options, apis: Apis) -> Apis:
+    """Returns when the cluster serves an API that was absent and can be used. One that an operator refuses at its
+    start (a CRD that would drop what jobs must remember) does not stop an operator that runs."""
+    absent = {f"{each.group}/{each.version}" for each in crds.JOBS if each not in apis.jobs}
+    if options.gang_scheduler == "auto" and apis.gang is None:
+        absent |= {*API_VERSIONS.values()}
+    logged = ""
+    while True:
+        await asyncio.sleep(LOOK_EVERY)
+        try:
+            new = absent & await crds.served_apis(client) if absent else set[str]()
+            found = await _find_apis(client, options) if new else apis
+        except TfyardError as problem:
+            if logged != str(problem):
+                log.warning("cannot use more APIs: %s (retrying)", problem)
+            logged = str(problem)
+            continue
+        if found != apis:
+            log.info("starting again, because the cluster now serves %s", ", ".join(sorted(new)))
+            return found
 
 
 def _site(options: Options) -> planner.Site:
     config = read_config(Path(options.config)) if options.config else OperatorConfig()
-    found = site(config, read_server_script(config))
+    found = replace(site(config, read_server_script(config)), queues_pods=options.kueue_pod_groups)
     if not found.domain:  # where training-operator's deployments say it
         found = replace(found, domain=os.environ.get("CUSTOM_CLUSTER_DOMAIN", ""))
     if options.compat == "kubeflow":
@@ -91,12 +128,29 @@ def _needed(operator: Operator, leadership: Leadership | None) -> list[Permissio
     needed = [each for group in operator.resources.jobs for each in permissions.of_jobs(group)]
     needed += [*permissions.of_children(), permissions.EVENTS]
     if site.gang is not None:
-        group = gang_schedulers.groups_of(site.gang).group
+        group = gang_schedulers.groups_of(site.gang.by).group
         needed += permissions.of_pod_groups(group, patch=site.gang.by != "core")
     if site.kubeflow:
         needed.append(permissions.ADOPTED_SERVICES)
     lease = [permissions.of_lease(leadership.candidate.namespace)] if leadership else []
     return permissions.in_namespaces(needed, operator.settings.namespaces) + lease
+
+
+@asynccontextmanager
+async def _health_server(
+    client: kube.Client, options: Options, operator: Operator, leadership: Leadership | None
+) -> AsyncIterator[None]:
+    needed = _needed(operator, leadership)
+    check = PermissionCheck(client, needed, operator.metrics.missing_permissions.set)
+    questions = Questions(
+        metrics=operator.metrics.render, why_not_ready=lambda: _why_not_ready(operator, check)
+    )
+    async with HealthServer(Bind.parse(options.bind), questions):
+        checking = asyncio.create_task(check.run())
+        try:
+            yield
+        finally:
+            await _cancel(checking)
 
 
 def _why_not_ready(operator: Operator, check: PermissionCheck) -> list[str]:
@@ -108,25 +162,25 @@ def _why_not_ready(operator: Operator, check: PermissionCheck) -> list[str]:
     return reasons
 
 
-async def _run(operator: Operator, leadership: Leadership | None) -> None:
-    stop = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    working = asyncio.create_task(operator.run())
+async def _run(
+    operator: Operator, leadership: Leadership | None, stop: asyncio.Event, more: Coroutine[Any, Any, Apis]
+) -> Apis | None:
+    """The APIs to start again with; None: it was stopped."""
+    working, looking = asyncio.create_task(operator.run()), asyncio.create_task(more)
     leading = asyncio.create_task(_lead(operator, leadership)) if leadership else None
     stopping = asyncio.create_task(stop.wait())
-    done, _ = await asyncio.wait(
-        [task for task in (working, leading, stopping) if task], return_when=asyncio.FIRST_COMPLETED
-    )
-    if done == {stopping}:
+    tasks: list[asyncio.Task[Any]] = [task for task in (working, leading, stopping, looking) if task]
+    done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    if done <= {stopping, looking}:
         await _drain(operator)
     if leadership is not None and leading is not None and not leading.done():
         leadership.release()
         await asyncio.wait([leading], timeout=leadership.timing.renew_deadline)
-    for task in (working, leading, stopping):
+    for task in tasks:
         await _cancel(task)
     for task in done - {stopping}:
         task.result()
+    return looking.result() if looking in done and not stop.is_set() else None
 
 
 async def _drain(operator: Operator) -> None:

@@ -18,6 +18,8 @@ def policy(job: Job, status: Status) -> CleanPolicy:
 
 
 def clean_up(job: Job, observed: Observed, site: Site, status: Status, now: datetime) -> Iterator[Action]:
+    """Pods by the policy, but evaluators not before their grace period is over; then what only pods need, such as
+    Services. After the TTL, the job itself."""
     left = ttl_remaining(job, status, now)
     if left is not None and left <= 0:
         yield DeleteJob()

@@ -50,6 +50,8 @@ OURS = "kubeflow.org/training-operator"
 
 
 def decide(job: Job, observed: Observed, site: Site, now: datetime) -> Decision:
+    """By the first of these that holds: the job is not ours, has ended, cannot be read, is suspended, or waits for
+    names that another job has. Else its pods are judged."""
     if is_ignored(job, observed.deleting):
         return Decision(status=observed.status)
     if observed.status.is_finished:
@@ -86,7 +88,8 @@ def _unreadable(job: Job, observed: Observed, site: Site, now: datetime) -> Deci
 
 
 def _blocked(situation: Situation) -> Decision:
-    """Nothing is done about its pods. Restarts in place and time still count against its limits."""
+    """The job waits for somebody to change something, and nothing is done about its pods. Restarts in place and
+    time still count against its limits."""
     given_up = tuple(unreadable.pods_leaving(situation))
     judged = situation.give_up(given_up)
     after = replace(_started(judged, gang.Review()), endings=endings.remember(situation))
@@ -113,7 +116,7 @@ def _active(situation: Situation) -> Decision:
     if after.is_finished:
         return _ended(situation, given_up, verdict, after)
     after = status.count(judged.job, after, judged.census)
-    gone, now = _pods_to_delete(judged.census), judged.now
+    now, gone = judged.now, _pods_to_delete(judged.census)
     lingering = sidecars.lingering(judged.observed.pods, besides=gone)
     actions: tuple[Action, ...] = (
         *plan.delete_pods(gone, now),
@@ -173,6 +176,7 @@ def _ended(situation: Situation, given_up: Iterable[GivenUp], verdict: Verdict, 
 
 
 def _finished(job: Job, observed: Observed, site: Site, after: Status, now: datetime) -> Decision:
+    """Nothing is judged any more; what is left is cleaned up."""
     actions = tuple(cleanup.clean_up(job, observed, site, after, now))
     grace = cleanup.grace_remaining(job, observed, after, now) or None
     gone = observed.pods if cleanup.policy(job, after) != "None" else ()
@@ -182,6 +186,7 @@ def _finished(job: Job, observed: Observed, site: Site, after: Status, now: date
 
 
 def _suspended(situation: Situation) -> Decision:
+    """All its pods go; how far its tasks came is remembered for the time when it is resumed."""
     job, observed, now = situation.job, situation.observed, situation.stamp
     after = status.begin(job, situation.before, situation.setup.cluster(), now)
     after = status.note_obstacles(after, unreadable.obstacles(job), now)
@@ -204,14 +209,9 @@ def _events(situation: Situation, after: Status, verdict: Verdict) -> tuple[Even
 
 
 def _urgency(situation: Situation, after: Status, actions: tuple[Action, ...]) -> Urgency:
-    """A pod that is being deleted cannot say much longer that its task has finished; and how a job's pods are
-    grouped must be known before they exist."""
-    before, setup = situation.before, situation.setup
-    leaving = any(pod.deleting for pod in situation.observed.pods)
-    is_grouped = setup.gang is not None or setup.queued > 0
-    if leaving or any(isinstance(action, Delete) for action in actions):
-        return "now"
-    if after == before or (is_grouped and not before.conditions):
+    """How long the status may wait, to be stored together with what follows. Restarts and ends never wait."""
+    before = situation.before
+    if after == before or _must_be_stored_first(situation, actions):
         return "now"
     if not actions and _differs_in_counts_only(before, after):
         return "seldom" if before.has(reasons.WAITING) else "at rest"
@@ -220,6 +220,16 @@ def _urgency(situation: Situation, after: Status, actions: tuple[Action, ...]) -
     harmless = {reasons.CREATED, reasons.RUNNING, reasons.WAITING}
     goes_well = {condition.type for condition in after.conditions} <= harmless
     return "soon" if goes_well and not (actions and before.conditions) else "now"
+
+
+def _must_be_stored_first(situation: Situation, actions: tuple[Action, ...]) -> bool:
+    """A pod that is being deleted cannot say much longer that its task has finished; and how a job's pods are
+    grouped must be known before they exist."""
+    setup = situation.setup
+    is_grouped = setup.gang is not None or setup.queued > 0
+    is_leaving = any(pod.deleting for pod in situation.observed.pods)
+    deletes = any(isinstance(action, Delete) for action in actions)
+    return is_leaving or deletes or (is_grouped and not situation.before.conditions)
 
 
 def _differs_in_counts_only(before: Status, after: Status) -> bool:

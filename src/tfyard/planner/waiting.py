@@ -6,6 +6,7 @@ outlives the events that would explain it, and where nobody needs permissions on
 
 from collections.abc import Iterator
 from datetime import datetime
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -19,8 +20,6 @@ PATIENCE = 30.0
 it counts as running."""
 MOUNT = "Mount"
 """Of pods that are being set up: the kubelet says more in events only, about which somebody must ask."""
-
-
 CRASHING = (
     (reasons.WAITING, "True", reasons.CRASH_LOOP),
     (reasons.RUNNING, "False", reasons.CRASH_LOOP),
@@ -37,25 +36,36 @@ class Review(Struct, frozen=True, kw_only=True):
     wake_after: float | None = None
 
 
+class Waiting(NamedTuple):
+    pod: Pod
+    wait: Wait
+    patience: float
+    """Seconds until this wait is told; 0 or less: it is."""
+
+    @property
+    def is_long(self) -> bool:
+        return self.patience <= 0
+
+    @property
+    def is_crash_loop(self) -> bool:
+        return self.wait.reason == reasons.CRASH_LOOP
+
+    @property
+    def is_told(self) -> bool:
+        """Of a pod that waits in silence there is nothing to tell yet."""
+        return self.is_long and (bool(self.wait.message) or self.is_crash_loop)
+
+
 def review(situation: Situation) -> Review:
-    waits = [(pod, wait, _patience(situation, pod, wait)) for pod, wait in _waits(situation)]
-    if _was_crashing(situation) or any(
-        wait.reason == reasons.CRASH_LOOP and left <= 0 for _, wait, left in waits
-    ):
-        waits += [(pod, wait, _patience(situation, pod, wait)) for pod, wait in _recovering(situation)]
-    if not waits:
-        return Review()
-    long = [(pod, wait) for pod, wait, left in waits if left <= 0]
-    told = sorted((each for each in long if _has_words(each[1])), key=_turn)
-    later = [left for _, _, left in waits if left > 0]
-    later += [_next_look(wait, situation.now) for _, wait in long if wait.reason == MOUNT]
-    later += [_until_stable(pod, situation.now) for pod, _ in told if pod.running_since]
-    first = told[0] if told else None
+    waits = [_waiting(situation, pod, pod.wait) for pod in _pods(situation) if pod.wait]
+    if _was_crashing(situation) or any(each.is_crash_loop and each.is_long for each in waits):
+        waits += _recovering(situation)
+    told = sorted((each for each in waits if each.is_told), key=_turn)
     return Review(
-        reason=first[1].reason if first else "",
-        message=_sentence(*first) if first else "",
-        crashing=frozenset(pod.uid for pod, wait in told if wait.reason == reasons.CRASH_LOOP),
-        wake_after=min(later, default=None),
+        reason=told[0].wait.reason if told else "",
+        message=_sentence(told[0]) if told else "",
+        crashing=frozenset(each.pod.uid for each in told if each.is_crash_loop),
+        wake_after=min((left for each in waits for left in _next_times(each, situation.now)), default=None),
     )
 
 
@@ -65,33 +75,42 @@ def looks_due(wait: Wait | None, now: datetime) -> int:
     return int(waited // PATIENCE).bit_length()
 
 
-def _waits(situation: Situation) -> Iterator[tuple[Pod, Wait]]:
+def _pods(situation: Situation) -> Iterator[Pod]:
     for role in situation.census:
-        yield from ((pod, pod.wait) for pod in (*role.pending, *role.running) if pod.wait)
+        yield from (*role.pending, *role.running)
 
 
 def _was_crashing(situation: Situation) -> bool:
     return any((c.type, c.status, c.reason) in CRASHING for c in situation.before.conditions)
 
 
-def _recovering(situation: Situation) -> Iterator[tuple[Pod, Wait]]:
+def _recovering(situation: Situation) -> Iterator[Waiting]:
     """A program in a crash loop that runs again is likely to crash again: without patience, the status would
     change twice at each crash."""
-    for role in situation.census:
-        for pod in (*role.pending, *role.running):
-            has_crashed = pod.restarts or pod.run_ended
-            if not pod.wait and has_crashed and _until_stable(pod, situation.now) > 0:
-                yield pod, Wait(reasons.CRASH_LOOP)
+    for pod in _pods(situation):
+        has_crashed = pod.restarts or pod.run_ended
+        if not pod.wait and has_crashed and _until_stable(pod, situation.now) > 0:
+            yield _waiting(situation, pod, Wait(reasons.CRASH_LOOP))
 
 
-def _patience(situation: Situation, pod: Pod, wait: Wait) -> float:
-    """Seconds until the wait of this pod is told. A crash loop began with the first crash that is remembered."""
+def _waiting(situation: Situation, pod: Pod, wait: Wait) -> Waiting:
+    """A crash loop began with the first crash that is remembered."""
     since = wait.since
     if wait.reason == reasons.CRASH_LOOP:
         mine = (pod.task.name, pod.attempt + 1)
         ends = (end.finished for end in situation.before.endings if (end.task, end.attempt) == mine)
         since = min((end for end in (*ends, pod.run_ended) if end), default=None)
-    return PATIENCE - (situation.now - (since or situation.start)).total_seconds()
+    return Waiting(pod, wait, PATIENCE - (situation.now - (since or situation.start)).total_seconds())
+
+
+def _next_times(waiting: Waiting, now: datetime) -> Iterator[float]:
+    """Seconds until there is something else to say about it."""
+    if not waiting.is_long:
+        yield waiting.patience
+    elif waiting.wait.reason == MOUNT:
+        yield _next_look(waiting.wait, now)
+    if waiting.is_told and waiting.pod.running_since:
+        yield _until_stable(waiting.pod, now)
 
 
 def _until_stable(pod: Pod, now: datetime) -> float:
@@ -103,21 +122,17 @@ def _next_look(wait: Wait, now: datetime) -> float:
     return float(PATIENCE * 2 ** looks_due(wait, now) - waited)
 
 
-def _has_words(wait: Wait) -> bool:
-    return bool(wait.message) or wait.reason == reasons.CRASH_LOOP
-
-
-def _turn(told: tuple[Pod, Wait]) -> tuple[bool, bool, str, int]:
+def _turn(told: Waiting) -> tuple[bool, bool, str, int]:
     """Crashes last: often a program crashes because another task, which waits, is not there. Those that run again
     after those that wait, and then by task: so pods that stay as they are change nothing, in whatever order."""
-    pod, wait = told
-    return wait.reason == reasons.CRASH_LOOP, pod.wait is None, pod.task.role, pod.task.index
+    task = told.pod.task
+    return told.is_crash_loop, told.pod.wait is None, task.role, task.index
 
 
-def _sentence(pod: Pod, wait: Wait) -> str:
+def _sentence(told: Waiting) -> str:
     """In one line. The kubelet's words about a crash loop name its back-off; the program's say more."""
-    words = _crash(pod) if wait.reason == reasons.CRASH_LOOP else wait.message
-    text = f"{pod.task.name}: {' '.join(words.split())}"
+    words = _crash(told.pod) if told.is_crash_loop else told.wait.message
+    text = f"{told.pod.task.name}: {' '.join(words.split())}"
     return text if len(text) <= LAST_WORDS else f"{text[: LAST_WORDS - 1]}…"
 
 

@@ -57,6 +57,14 @@ def add(job: Job, options: RenderOptions) -> tuple[Job, list[RenderedObject]]:
     ]
 
 
+def unsupported(job: Job) -> list[str]:
+    """What the job says about its code and `tfyard submit` alone can do."""
+    if job.code is None or not job.code.claim:
+        return []
+    cannot = f"code.claim: manifests cannot put files on the claim {job.code.claim}"
+    return [f"{cannot}, so they have the code in a ConfigMap; `tfyard submit` puts it there"]
+
+
 def _config_map(job: Job) -> Manifest:
     metadata = {"name": f"{job.name}-code", "namespace": job.namespace}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}

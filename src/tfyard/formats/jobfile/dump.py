@@ -174,13 +174,17 @@ def _lost(job: Job, words: Words, roles: dict[str, Words]) -> list[str]:
         lost.append(f"labels of the job: {', '.join(sorted(_labels(job)))}")
     if job.annotations:
         lost.append(f"annotations of the job: {', '.join(sorted(job.annotations))}")
+    return lost + _lost_volumes(job, roles)
+
+
+def _lost_volumes(job: Job, roles: dict[str, Words]) -> list[str]:
     board = job.tensorboard
     shown = _board_volumes(job, board) if board else {}
-    if board is not None and not len(board.volumes) == len(board.mounts) == len(shown):
-        lost.append("some volumes of tensorboard")
+    is_whole = board is None or len(board.volumes) == len(board.mounts) == len(shown)
     everywhere = [*shown.values(), *(v for own in roles.values() for v in own.get("volumes", {}).values())]
     unsaid = _claims_of(job).keys() - {volume.get("claim") for volume in everywhere}
-    return lost + [f"the creation of the claim {name}" for name in sorted(unsaid)]
+    lost = [f"the creation of the claim {name}" for name in sorted(unsaid)]
+    return lost if is_whole else ["some volumes of tensorboard", *lost]
 
 
 # --- the words of a role, from its pod template

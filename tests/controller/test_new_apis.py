@@ -1,0 +1,73 @@
+"""APIs that a cluster gets while the operator runs."""
+
+import asyncio
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.controller import test_gang as gang
+from tests.controller.cluster import Bench, tfjob
+from tests.controller.test_crds import OLD_NAME, remove
+from tests.controller.test_old_jobs import OLD
+from tests.controller.test_process import lines, operator
+from tfyard.backends.kubernetes.resources import OLD_TFJOBS
+from tfyard.formats.crd.documents import crds as definitions
+from tfyard.formats.tfjob.versions import VERSIONS
+from tfyard.kube import requests
+from tfyard.model import Manifest
+from tfyard.testing import ControlPlane, Script, ScriptedKubelet, builders, eventually
+
+pytestmark = pytest.mark.cluster
+
+IMPATIENT = """
+from tfyard.__main__ import main
+from tfyard.controller import process
+
+process.LOOK_EVERY = 0.5
+main()
+"""
+
+
+async def test_an_api_that_is_installed_after_its_start_is_used(
+    control_plane: ControlPlane, namespace: str, tmp_path: Path
+) -> None:
+    """TFJobs of 2017, as soon as their statuses are kept; then a gang scheduler. Jobs that run meanwhile go on."""
+    log, kubeflow, old = tmp_path / "log", *definitions(VERSIONS)
+    async with control_plane.client() as client, ScriptedKubelet(client, Script(), namespace) as kubelet:
+        yard = Bench(client, namespace, kubelet)
+        await builders.install_crds(client, kubeflow)
+        await remove(client, OLD_NAME)
+        await gang.remove(client, gang.VOLCANO.group, gang.PLUGINS.group)
+        options, program = ("--gang-scheduler", "auto"), ("-c", IMPATIENT)
+        async with operator(control_plane, namespace, log, *options, program=program) as process:
+            await yard.submit(tfjob("first", Worker=1))
+            await yard.phase("Running", "first")
+            await client.send(requests.create(requests.CRDS.path(), forgetful(old)))
+            await eventually(lambda: said(log, f"cannot use more APIs: {OLD_NAME} would drop"))
+            await builders.install_crds(client, old)
+            await client.send(requests.create(OLD_TFJOBS.path(namespace), OLD))
+            await yard.pods({"first-worker-0", "train-master-0"})
+
+            await gang.install(client, gang.VOLCANO.group)
+            await eventually(lambda: said(log, "gang scheduling: by volcano"))
+            await yard.submit(tfjob("together", {"schedulingPolicy": {}}, Worker=1))
+            await gang.group(yard, gang.VOLCANO)
+            await kubelet.finish("first-worker-0")
+            await yard.phase("Succeeded", "first")
+            process.send_signal(signal.SIGTERM)
+            assert await asyncio.wait_for(process.wait(), 30) == 0
+    starts = [line for line in lines(log) if line["message"].startswith("serving /metrics")]
+    assert len(starts) == 3
+
+
+def forgetful(definition: Manifest) -> Manifest:
+    """The same CRD, but its statuses lose what nobody declared."""
+    schema = {"openAPIV3Schema": {"type": "object", "properties": {"status": {"type": "object"}}}}
+    versions = [{**version, "schema": schema} for version in definition["spec"]["versions"]]
+    bare = [{key: each[key] for key in ("name", "served", "storage", "schema")} for each in versions]
+    return {**definition, "spec": {**definition["spec"], "versions": bare}}
+
+
+async def said(log: Path, words: str) -> None:
+    assert any(words in line["message"] for line in lines(log))
