@@ -44,7 +44,7 @@ from tfyard.model.names import BOX_OPERATOR
 log = logging.getLogger(__name__)
 
 OPERATOR_PORT = 8080
-READY_TIMEOUT, POLL, LOOK_EVERY = 60.0, 0.1, 0.25
+READY_TIMEOUT, POLL, LOOK_EVERY, ROTATE_EVERY = 60.0, 0.1, 0.25, 10.0
 BACKOFF = Backoff(first=0.2, longest=30.0)
 STEADY = 60.0
 """Seconds; who ran that long is started again as after a first failure."""
@@ -80,6 +80,7 @@ class Box:
         async with AsyncExitStack() as parts:
             try:
                 await self._start(parts)
+                self._spawn(self._rotate_logs())
                 self._is_ready = True
                 self.journal.ready()
                 await self._over
@@ -140,6 +141,14 @@ class Box:
             plane.abandon()
 
     # --- its own tasks
+
+    async def _rotate_logs(self) -> None:
+        while True:
+            try:
+                await asyncio.to_thread(self.folder.rotate_logs)
+            except OSError as problem:
+                log.warning("logs cannot be rotated: %s", problem)
+            await asyncio.sleep(ROTATE_EVERY)
 
     def _keep(self, process: Process, start: Any) -> None:
         self._spawn(keep(process, start, self.journal.restarted))
