@@ -1,7 +1,10 @@
 """The box is a real cluster: real kubectl, real users, real faults, and nothing left when it is gone."""
 
+import base64
 import json
+import ssl
 import subprocess
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -46,6 +49,27 @@ def test_real_kubectl_creates_watches_gets_describes_and_deletes(
 def test_kubectl_failures_carry_its_own_words(control_plane: ControlPlane) -> None:
     with pytest.raises(ProcessFailed, match='configmaps "nobody" not found'):
         control_plane.kubectl("get", "configmap", "nobody")
+
+
+def test_headers_that_name_another_user_are_not_believed(control_plane: ControlPlane, tmp_path: Path) -> None:
+    """The apiserver's own certificate alone may name users, and nobody else has that."""
+    ada = control_plane.access("ada", ["engineers"])
+    (tmp_path / "ada.pem").write_bytes(
+        base64.b64decode(ada.user.client_certificate_data) + base64.b64decode(ada.user.client_key_data)
+    )
+    tls = ssl.create_default_context(cadata=base64.b64decode(ada.cluster.certificate_authority_data).decode())
+    tls.load_cert_chain(tmp_path / "ada.pem")
+    review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+    url = f"{control_plane.server}/apis/authentication.k8s.io/v1/selfsubjectreviews"
+    headers = {
+        "X-Remote-User": "root",
+        "X-Remote-Group": "system:masters",
+        "Content-Type": "application/json",
+    }
+    asked = urllib.request.Request(url, json.dumps(review).encode(), headers)
+    with urllib.request.urlopen(asked, context=tls) as answer:
+        user = json.load(answer)["status"]["userInfo"]
+    assert (user["username"], "system:masters" in user["groups"]) == ("ada", False)
 
 
 async def test_rbac_is_on_and_anybody_can_be_impersonated_by_certificate(

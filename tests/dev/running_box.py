@@ -37,7 +37,7 @@ class TestBox:
     __test__ = False
 
     def __init__(self, state: Path, name: str = "tfyard-dev") -> None:
-        self.environ = {"XDG_STATE_HOME": str(state)}
+        self.environ = {"XDG_STATE_HOME": str(state), "TFYARD_DEV_UNTIL_PID": str(os.getpid())}
         self.folder = BoxFolder.of(name, self.environ)
         self.name = name
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tfyard.dev import folder as module
 from tfyard.dev.folder import BoxFolder, Settings, State, every_box
 from tfyard.errors import Usage
 
@@ -123,3 +124,54 @@ def test_two_commands_wait_for_each_other(folder: BoxFolder) -> None:
     assert other.communicate(timeout=20)[0] == "mine\n"
     assert said == []
     assert list(folder.path.parent.iterdir()) == []
+
+
+WRITER = "import sys, os\nfor line in sys.stdin: os.write(1, line.encode()); os.write(2, b'.')"
+
+
+def test_a_log_that_is_too_long_begins_again_though_it_is_being_written(
+    folder: BoxFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "LOG_BYTES", 1000)
+    log = folder.logs / "etcd.log"
+    command, pipe = [sys.executable, "-c", WRITER], subprocess.PIPE
+    with (
+        log.open("ab") as file,
+        subprocess.Popen(command, stdin=pipe, stdout=file, stderr=pipe, bufsize=0) as writer,
+    ):
+        assert writer.stdin
+        assert writer.stderr
+        for number in range(500):
+            writer.stdin.write(b"line %d\n" % number)
+            writer.stderr.read(1)
+            folder.rotate_logs()
+            assert sum(path.stat().st_size for path in folder.logs.iterdir()) <= 2020
+        writer.stdin.close()
+    kept = (folder.logs / "etcd.log.1").read_text()
+    both = (kept + log.read_text()).splitlines()
+    assert both[-1] == "line 499"
+    assert both[1:] == [f"line {number}" for number in range(500 - len(both) + 1, 500)], "none is missing"
+
+
+FULL = """
+import sys
+from pathlib import Path
+from tfyard.dev.folder import BoxFolder, LOG_BYTES
+from tfyard.node.linux_namespaces import mount_memory, unshare_mounts
+folder = BoxFolder(Path(sys.argv[1]))
+folder.logs.mkdir(parents=True, exist_ok=True)
+unshare_mounts()
+mount_memory(str(folder.logs), LOG_BYTES + (2 << 20))
+log = folder.logs / "etcd.log"
+log.write_bytes(b"x" * (LOG_BYTES + (1 << 20)))
+folder.rotate_logs()
+print([path.name for path in folder.logs.iterdir()], log.stat().st_size)
+"""
+
+
+def test_a_log_on_a_full_disk_is_not_kept(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", FULL, str(tmp_path / "box")]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if "unshare" in done.stderr:
+        pytest.skip("this system refuses mount namespaces")
+    assert done.stdout == "['etcd.log'] 0\n", done.stderr

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.running import ROOT
 from tests.dev.running_box import TestBox, alive, running, until
 from tfyard.controlplane.binaries import locate
 
@@ -114,6 +115,49 @@ def test_whoever_is_killed_nothing_is_left_and_up_works_again(tmp_path: Path, pa
         box.up()
         assert box.status()["phase"] == "ready"
         assert not elsewhere.exists()
+
+
+A_TEST = """
+import time
+from pathlib import Path
+import pytest
+from tests.cli.running import ROOT
+from tests.dev.running_box import running
+
+def test_that_hangs(tmp_path):
+    with running(Path({state!r}), "--no-operator") as box:
+        print("PIDS", *box.family(), flush=True)
+        time.sleep(600)
+"""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_the_box_of_a_test_ends_with_a_pytest_that_is_killed(tmp_path: Path, number: signal.Signals) -> None:
+    (tmp_path / "test_it.py").write_text(A_TEST.format(state=str(tmp_path)))
+    command = [sys.executable, "-m", "pytest", "-s", "-p", "no:cacheprovider", f"--rootdir={tmp_path}"]
+    with subprocess.Popen(
+        [*command, str(tmp_path / "test_it.py")], cwd=ROOT, stdout=subprocess.PIPE, text=True
+    ) as run:
+        assert run.stdout
+        said = next(line for line in run.stdout if "PIDS" in line)
+        everyone = [int(word) for word in said.partition("PIDS")[2].split()]
+        assert len(everyone) >= 6
+        assert alive(everyone) == everyone
+        run.send_signal(number)
+        run.wait()
+    until(lambda: not alive(everyone))
+    box = TestBox(tmp_path)
+    assert box.folder.holder() is None
+    assert box.dev("down").code == 0
+
+
+def test_a_box_cannot_end_with_a_process_that_is_not_there(tmp_path: Path) -> None:
+    box, ended = TestBox(tmp_path), subprocess.Popen(["true"])
+    ended.wait()
+    done = box.dev("up", "--until-pid", str(ended.pid))
+    assert (done.code, f"--until-pid {ended.pid}: no process has this id" in done.err) == (2, True)
+    assert not box.folder.path.exists()
 
 
 @pytest.mark.long

@@ -55,6 +55,24 @@ async def test_a_probe_of_a_port_that_has_no_such_name_fails_in_words(
         )
 
 
+async def test_what_a_security_context_asks_for_in_vain_is_told_once(
+    control_plane: ControlPlane, namespace: str, tmp_path: Path
+) -> None:
+    strict = {"securityContext": {"readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}}}
+    async with box(control_plane, namespace, tmp_path) as here:
+        await here.create("strict", shell("true", **strict), shell("true", "other", **strict))
+        await here.create("plain", shell("true"))
+        await here.create("nobody", shell("true", securityContext={"runAsNonRoot": True, "runAsUser": 0}))
+        for name in ("strict", "plain"):
+            await here.until_phase(name, "Succeeded")
+        said = here.kubectl("events", "--for", "pod/strict")
+        assert said.count("SecurityContextNotSupported") == 1
+        assert said.count(": capabilities, readOnlyRootFilesystem\n") == 1
+        assert "SecurityContext" not in here.kubectl("events", "--for", "pod/plain")
+        refused = await here.until("nobody", lambda pod: "non-root policy" in str(first(pod).get("state")))
+        assert first(refused)["state"]["waiting"]["reason"] == "CreateContainerConfigError"
+
+
 async def test_a_hook_that_cannot_be_asked_keeps_no_pod_from_ending(
     control_plane: ControlPlane, namespace: str, tmp_path: Path
 ) -> None:

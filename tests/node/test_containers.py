@@ -1,9 +1,20 @@
 """Commands and environments as the kubelet makes them."""
 
+from typing import Any
+
 import pytest
 
 from tfyard.errors import Usage
-from tfyard.node.containers import Objects, argv, collect, environment, rewrite
+from tfyard.node.containers import (
+    ContainerConfigError,
+    Objects,
+    argv,
+    collect,
+    environment,
+    refuse_root,
+    rewrite,
+    unused_security,
+)
 
 POD = {"metadata": {"name": "p", "namespace": "n", "labels": {}, "annotations": {}}, "spec": {}}
 
@@ -53,3 +64,42 @@ def test_a_secret_that_is_not_base64_is_named() -> None:
 def test_later_variables_see_earlier_ones() -> None:
     entries = [{"name": "A", "value": "1"}, {"name": "B", "value": "$(A)$(C)"}, {"name": "C", "value": "3"}]
     assert environment(POD, {"env": entries}, Objects()) == {"A": "1", "B": "1$(C)", "C": "3"}
+
+
+def secured(of_pod: dict[str, object], of_container: dict[str, object]) -> dict[str, Any]:
+    container = {"name": "main", "securityContext": of_container}
+    return {"metadata": {"name": "p"}, "spec": {"securityContext": of_pod, "containers": [container]}}
+
+
+def test_security_settings_that_a_process_of_this_user_does_not_have_are_named() -> None:
+    restricted = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}, "runAsUser": 1000}
+    pod = secured({"runAsNonRoot": True, "runAsUser": 1000, "fsGroup": 7, "sysctls": []}, restricted)
+    always = ["allowPrivilegeEscalation", "capabilities", "fsGroup"]
+    assert unused_security(pod, 1000, 1000) == always
+    assert unused_security(pod, 0, 0) == [*always, "runAsUser"]
+    plain = {"privileged": False, "readOnlyRootFilesystem": False, "allowPrivilegeEscalation": True}
+    policies = {"fsGroup": 5, "fsGroupChangePolicy": "Always", "seccompProfile": {"type": "Unconfined"}}
+    assert unused_security(secured(policies, plain), 1000, 5) == []
+    assert unused_security(secured({}, {"readOnlyRootFilesystem": True}), 0, 0) == ["readOnlyRootFilesystem"]
+
+
+ROOT_OR_NOT = {
+    "the user of the node is root": ({"runAsNonRoot": True}, {}, 0, "image will run as root"),
+    "the user of the node is not": ({"runAsNonRoot": True}, {}, 1000, ""),
+    "root is asked for": ({"runAsNonRoot": True}, {"runAsUser": 0}, 1000, "breaks non-root policy"),
+    "another user is asked for": ({"runAsNonRoot": True, "runAsUser": 1000}, {}, 0, ""),
+    "the container says otherwise": ({"runAsNonRoot": True}, {"runAsNonRoot": False}, 0, ""),
+    "nobody asks": ({}, {}, 0, ""),
+}
+
+
+@pytest.mark.parametrize(("of_pod", "of_container", "user", "refusal"), ROOT_OR_NOT.values(), ids=ROOT_OR_NOT)
+def test_root_is_refused_as_a_kubelet_does(
+    of_pod: dict[str, object], of_container: dict[str, object], user: int, refusal: str
+) -> None:
+    pod = secured(of_pod, of_container)
+    if not refusal:
+        refuse_root(pod, pod["spec"]["containers"][0], user)
+        return
+    with pytest.raises(ContainerConfigError, match=refusal):
+        refuse_root(pod, pod["spec"]["containers"][0], user)

@@ -68,9 +68,16 @@ def command() -> None:
     "--python", metavar="PATH", default="", help="The pods' Python; default: the active environment's."
 )
 @click.option("--kubeconfig", metavar="FILE", default="", help="Put the context into this file, too.")
+@click.option(
+    "--until-pid",
+    metavar="PID",
+    type=click.IntRange(1),
+    envvar="TFYARD_DEV_UNTIL_PID",
+    help="End with this process, however it ends: for tests and CI.",
+)
 @click.option("--kubernetes-mirror", metavar="URL", default="", help="Instead of https://dl.k8s.io/release.")
 @click.option("--etcd-mirror", metavar="URL", default="", help="Instead of etcd's releases on GitHub.")
-def up(name: str, kubernetes_mirror: str, etcd_mirror: str, **options: Any) -> None:
+def up(name: str, until_pid: int | None, kubernetes_mirror: str, etcd_mirror: str, **options: Any) -> None:
     """Start a cluster on this machine and wait until it is ready.
 
     Kubernetes and etcd are downloaded the first time. A cluster that runs already is left as it is.
@@ -80,6 +87,7 @@ def up(name: str, kubernetes_mirror: str, etcd_mirror: str, **options: Any) -> N
     tfyard dev up --pretend nvidia.com/gpu=4        jobs that ask for GPUs are scheduled
     tfyard dev up --kubeconfig ~/.kube/config       kubectl uses it at once
     tfyard dev up --name other --no-operator        a second one, for plain Jobs
+    tfyard dev up --name ci --until-pid $$          it ends with this shell; its data stays until `down`
     """
     with extras.needs("dev", "tfyard dev"):
         import tfyard.dev.box  # noqa: F401  what its process needs is missed here, not in its log
@@ -89,7 +97,7 @@ def up(name: str, kubernetes_mirror: str, etcd_mirror: str, **options: Any) -> N
 
     folder = BoxFolder.of(name)
     mirrors = Mirrors.chosen(os.environ, kubernetes_mirror, etcd_mirror)
-    state = lifecycle.up(folder, _settings(name, options), _say, mirrors)
+    state = lifecycle.up(folder, _settings(name, options), _say, mirrors, until_pid)
     for line in explanation(folder, state):
         click.echo(line)
 

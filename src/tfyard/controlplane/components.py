@@ -8,6 +8,8 @@ from pathlib import Path
 import msgspec
 
 LOOPBACK = "127.0.0.1"
+KUBELET_CLIENT = "kube-apiserver-kubelet-client"
+"""The common name by which the apiserver is known to kubelets and to aggregated APIs."""
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -94,6 +96,12 @@ def apiserver(layout: Layout) -> list[str]:
         # Aggregated APIs, such as that of metrics, are the kubelet's: it knows the apiserver by this certificate.
         f"--proxy-client-cert-file={layout.file('kubelet-client.crt')}",
         f"--proxy-client-key-file={layout.file('kubelet-client.key')}",
+        # Controllers look for these settings, and complain every few seconds if there are none.
+        f"--requestheader-client-ca-file={layout.file('ca.crt')}",
+        f"--requestheader-allowed-names={KUBELET_CLIENT}",
+        "--requestheader-username-headers=X-Remote-User",
+        "--requestheader-group-headers=X-Remote-Group",
+        "--requestheader-extra-headers-prefix=X-Remote-Extra-",
         "--authorization-mode=Node,RBAC",
         "--allow-privileged=true",
         f"--service-cluster-ip-range={layout.place.services}",

@@ -26,7 +26,14 @@ import msgspec
 
 from tfyard import extras
 from tfyard.controlplane.binaries import Binaries, locate
-from tfyard.controlplane.components import COMMAND_LINES, ON_LOOPBACK, Layout, Place, reserve_port
+from tfyard.controlplane.components import (
+    COMMAND_LINES,
+    KUBELET_CLIENT,
+    ON_LOOPBACK,
+    Layout,
+    Place,
+    reserve_port,
+)
 from tfyard.controlplane.process import Process, ProcessFailed, SyncProcesses
 
 with extras.needs("control-plane", "a control plane"):
@@ -227,7 +234,7 @@ class ControlPlane:
 
     def _write_keys(self) -> None:
         serving = self._authority.server("kube-apiserver", self._place.names)
-        kubelet_client = self._authority.client("kube-apiserver-kubelet-client")
+        kubelet_client = self._authority.client(KUBELET_CLIENT)
         files = {
             "ca.crt": self._authority.pem,
             "server.crt": serving.certificate,

@@ -1,4 +1,5 @@
 """The process of a box: `python -m tfyard.dev.box FOLDER` starts everything in it, keeps it running and ends it.
+With the id of a process behind it, it ends as soon as that one has ended.
 
 SIGTERM ends it so that its data can be used again; SIGQUIT ends it at once. If it is killed, everything in it is
 killed by the supervisors that it has started. The operator serves TFJobs of every version, with exactly the
@@ -8,6 +9,7 @@ permissions that it needs.
 import asyncio
 import http.client
 import logging
+import os
 import signal
 import sys
 import time
@@ -42,7 +44,7 @@ from tfyard.model.names import BOX_OPERATOR
 log = logging.getLogger(__name__)
 
 OPERATOR_PORT = 8080
-READY_TIMEOUT, POLL, LOOK_EVERY = 60.0, 0.1, 0.25
+READY_TIMEOUT, POLL, LOOK_EVERY, ROTATE_EVERY = 60.0, 0.1, 0.25, 10.0
 BACKOFF = Backoff(first=0.2, longest=30.0)
 STEADY = 60.0
 """Seconds; who ran that long is started again as after a first failure."""
@@ -58,8 +60,11 @@ class Box:
         self._over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._is_urgent = self._is_ready = False
 
-    async def run(self) -> None:
-        """Until a signal asks it to end, or a part has ended that cannot be started again."""
+    async def run(self, until: int | None = None) -> None:
+        """Until a signal asks it to end, the process of the descriptor `until` has ended, or a part has ended that
+        cannot be started again."""
+        if until is not None:
+            asyncio.get_running_loop().add_reader(until, self._stop, signal.SIGTERM)
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT):
             asyncio.get_running_loop().add_signal_handler(number, self._stop, number)
         starting = asyncio.create_task(self._start_and_wait())
@@ -75,6 +80,7 @@ class Box:
         async with AsyncExitStack() as parts:
             try:
                 await self._start(parts)
+                self._spawn(self._rotate_logs())
                 self._is_ready = True
                 self.journal.ready()
                 await self._over
@@ -136,6 +142,14 @@ class Box:
 
     # --- its own tasks
 
+    async def _rotate_logs(self) -> None:
+        while True:
+            try:
+                await asyncio.to_thread(self.folder.rotate_logs)
+            except OSError as problem:
+                log.warning("logs cannot be rotated: %s", problem)
+            await asyncio.sleep(ROTATE_EVERY)
+
     def _keep(self, process: Process, start: Any) -> None:
         self._spawn(keep(process, start, self.journal.restarted))
 
@@ -157,7 +171,7 @@ class Box:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def _stop(self, number: signal.Signals) -> None:
-        self._is_urgent = number == signal.SIGQUIT
+        self._is_urgent |= number == signal.SIGQUIT
         if not self._over.done():
             self.journal.stopping()
             self._over.set_result(None)
@@ -254,9 +268,10 @@ def main() -> int:
         return 1
     journal = Journal(folder)
     try:
+        until = _open_process(int(sys.argv[2])) if sys.argv[2:] else None
         surroundings = Surroundings.enter(folder.settings().port, journal)
         try:
-            asyncio.run(_run(folder, journal, surroundings))
+            asyncio.run(_run(folder, journal, surroundings, until))
         finally:
             surroundings.leave()
     except Exception as error:
@@ -273,8 +288,16 @@ def _first(problem: BaseException) -> BaseException:
     return _first(problem.exceptions[0]) if isinstance(problem, BaseExceptionGroup) else problem
 
 
-async def _run(folder: BoxFolder, journal: Journal, surroundings: Surroundings) -> None:
-    await Box(folder, journal, surroundings).run()
+def _open_process(pid: int) -> int:
+    """A descriptor that becomes readable when the process ends."""
+    try:
+        return os.pidfd_open(pid)
+    except ProcessLookupError:
+        raise TfyardError(f"process {pid}, with which it was to end, has ended") from None
+
+
+async def _run(folder: BoxFolder, journal: Journal, surroundings: Surroundings, until: int | None) -> None:
+    await Box(folder, journal, surroundings).run(until)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ releases it however that process ends, and names its holder.
 
 import fcntl
 import os
+import shutil
 import struct
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -25,6 +26,8 @@ from tfyard.node import volumes
 T = TypeVar("T")
 
 DEFAULT_NAME = "tfyard-dev"
+LOG_BYTES = 10 << 20
+"""As a kubelet rotates logs; with what is kept of it, each log takes twice as much."""
 _FLOCK = "hhqqi"
 """struct flock: type, whence, start, length, process id."""
 
@@ -136,6 +139,12 @@ class BoxFolder(Struct, frozen=True):
         """The box has a folder outside of this one, and if it is killed it cannot remove that."""
         self._elsewhere.symlink_to(folder)
 
+    def rotate_logs(self) -> None:
+        """Of all components. A log that is too long begins again, and its last part is kept beside it."""
+        for log in self.logs.glob("*.log"):
+            if log.stat().st_size > LOG_BYTES:
+                _rotate(log)
+
     # --- who runs
 
     @property
@@ -207,6 +216,20 @@ def _read(path: Path, kind: type[T]) -> T | None:
         return msgspec.json.decode(path.read_bytes(), type=kind)
     except (FileNotFoundError, msgspec.DecodeError):
         return None
+
+
+def _rotate(log: Path) -> None:
+    """Its writers have it open to append, so it is copied and truncated. Without room for a copy, nothing is
+    kept: what is full must not stay full."""
+    kept = log.with_name(f"{log.name}.1")
+    with log.open("rb+") as file:
+        file.seek(-LOG_BYTES, os.SEEK_END)
+        try:
+            with kept.open("wb") as copy:
+                shutil.copyfileobj(file, copy)
+        except OSError:
+            kept.unlink(missing_ok=True)
+        file.truncate(0)
 
 
 def _remove(path: Path) -> None:

@@ -50,21 +50,24 @@ class Interrupted(TfyardError):
     exit_code = 130
 
 
-def up(folder: BoxFolder, asked: Settings, say: Say, mirrors: Mirrors | None = None) -> State:
-    """The state of a box that is ready. One that runs already is left as it is."""
+def up(
+    folder: BoxFolder, asked: Settings, say: Say, mirrors: Mirrors | None = None, until: int | None = None
+) -> State:
+    """The state of a box that is ready; it ends with the process `until`. One that runs already stays as it is."""
     with folder.exclusively(say):
         if folder.holder() is not None:
             _refuse_changes(folder.settings(), asked)
             return _follow(folder, None, say)
         before, settings = folder.settings(), _as_before(folder.settings(), asked)
         _check_files(settings)
+        _check_process(until)
         settings = replace(settings, binaries=str(_binaries(asked, say, mirrors)))
         if before.kubeconfig != settings.kubeconfig:
             _take_out_context(before)
         is_new = not folder.data.exists()
         folder.prepare(settings)
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        process = _start(folder)
+        process = _start(folder, until)
         try:
             state = _follow(folder, process, say)
         except KeyboardInterrupt:
@@ -107,6 +110,12 @@ def _check_files(settings: Settings) -> None:
         read_config(Path(settings.operator_config))
 
 
+def _check_process(pid: int | None) -> None:
+    with Watched([] if pid is None else [pid]) as found:
+        if pid is not None and not found.descriptors:
+            raise Usage(f"--until-pid {pid}: no process has this id")
+
+
 def _take_out_context(settings: Settings) -> None:
     if settings.kubeconfig:
         remove_context(Path(settings.kubeconfig), settings.name, settings.previous_context)
@@ -138,11 +147,11 @@ def _refuse_changes(running: Settings, asked: Settings) -> None:
         raise Usage(f"{running.name} runs already, with another {options}; to change that, {again}")
 
 
-def _start(folder: BoxFolder) -> "subprocess.Popen[bytes]":
+def _start(folder: BoxFolder, until: int | None) -> "subprocess.Popen[bytes]":
     """In a session of its own: it goes on when the terminal is closed."""
     with folder.log.open("ab") as log:
         return subprocess.Popen(
-            [sys.executable, "-m", "tfyard.dev.box", str(folder.path)],
+            [sys.executable, "-m", "tfyard.dev.box", str(folder.path), *([str(until)] if until else [])],
             cwd=folder.path,
             stdin=subprocess.DEVNULL,
             stdout=log,

@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 import logging
+import os
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -187,11 +188,18 @@ class ProcessPod:
         self._settle()
 
     async def _run_all(self, tasks: asyncio.TaskGroup) -> None:
+        self._tell_what_is_not_used()
         looking = tasks.create_task(self._look_after())
         if await self._set_up() and await self._initialize(tasks):
             await asyncio.gather(*(tasks.create_task(each.run()) for each in self.containers))
         await self._stop_sidecars()
         looking.cancel()
+
+    def _tell_what_is_not_used(self) -> None:
+        user = os.getuid()
+        if unused := containers.unused_security(self.manifest, user, os.getgid()):
+            said = f"not used on this node, where all processes run as user {user}: {', '.join(unused)}"
+            self.tell("SecurityContextNotSupported", f"securityContext is {said}", warning=True)
 
     async def _fail(self, error: Exception) -> None:
         """A defect of ours, or of the machine, that one pod met: it costs that pod, and not the node."""
@@ -294,6 +302,7 @@ class ProcessPod:
 
     async def command(self, container: Manifest, message: Path) -> Command:
         """The process that this container is on this machine."""
+        containers.refuse_root(self.manifest, container, os.getuid())
         container = with_resource_values(with_limits(container, self.around.options.allocatable))
         container = self.around.with_entrypoint(container)
         objects = await references.fetch(

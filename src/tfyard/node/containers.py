@@ -1,4 +1,5 @@
-"""From a container's spec to a process: command, arguments and environment as the kubelet makes them. Pure."""
+"""From a container's spec to a process: command, arguments and environment as the kubelet makes them, and which of
+its security settings such a process does not have. Pure."""
 
 import base64
 import binascii
@@ -13,6 +14,17 @@ from tfyard.model import Manifest
 from tfyard.model.expansion import expand
 
 LOOPBACK = "127.0.0.1"
+WITHOUT_EFFECT: dict[str, Any] = {
+    "allowPrivilegeEscalation": True,
+    "appArmorProfile": {"type": "Unconfined"},
+    "privileged": False,
+    "procMount": "Default",
+    "readOnlyRootFilesystem": False,
+    "seccompProfile": {"type": "Unconfined"},
+}
+"""Values that processes have anyway."""
+JUDGED_ELSEWHERE = ("runAsNonRoot", "fsGroupChangePolicy", "seLinuxChangePolicy", "supplementalGroupsPolicy")
+"""The first by `refuse_root`; the policies say how other settings take effect."""
 
 
 class ContainerConfigError(Usage):
@@ -73,6 +85,29 @@ def environment(pod: Manifest, container: Manifest, objects: Objects) -> dict[st
         elif not entry.get("valueFrom"):
             env[name] = expand(str(entry.get("value") or ""), env)
     return env
+
+
+def refuse_root(pod: Manifest, container: Manifest, user: int) -> None:
+    """`runAsNonRoot`, as a kubelet judges it: who would run as root does not start. In place of an image, the user
+    of the node says who that is, unless `runAsUser` does."""
+    chosen = {**(pod["spec"].get("securityContext") or {}), **(container.get("securityContext") or {})}
+    given = chosen.get("runAsUser")
+    if not chosen.get("runAsNonRoot") or (user if given is None else given) != 0:
+        return
+    where = f"(pod: {pod['metadata']['name']}, container: {container.get('name')})"
+    if given == 0:
+        raise ContainerConfigError(f"container's runAsUser breaks non-root policy {where}")
+    raise ContainerConfigError(f"container has runAsNonRoot and image will run as root {where}")
+
+
+def unused_security(pod: Manifest, user: int, group: int) -> list[str]:
+    """The settings of its `securityContext`s that processes of this user do not have."""
+    spec = pod["spec"]
+    everyone = (spec, *(spec.get("initContainers") or []), *spec["containers"])
+    settings = [item for each in everyone for item in (each.get("securityContext") or {}).items()]
+    same = {**WITHOUT_EFFECT, "runAsUser": user, "runAsGroup": group, "fsGroup": group}
+    unused = [key for key, value in settings if value not in (None, {}, [], same.get(key))]
+    return sorted({*unused} - {*JUDGED_ELSEWHERE})
 
 
 def _all_of(source: Manifest, objects: Objects) -> dict[str, str]:
