@@ -249,6 +249,45 @@ def test_the_claim_is_for_many_nodes_where_a_storage_class_offers_that(
     assert term["labelSelector"]["matchLabels"].items() <= template["metadata"]["labels"].items()
 
 
+@pytest.mark.usefixtures("crds")
+async def test_packages_that_nobody_uses_are_deleted_by_the_next_upload(
+    control_plane: ControlPlane, namespace: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = folder(tmp_path / "code", {"train.py": b""})
+    text = "name: {}\nimage: none\nrun: ls\ncode: {{from: code, claim: mine}}\nrequirements: needs.txt\n"
+    plans: dict[str, Plan] = {}
+
+    def needing(package: str) -> Plan:
+        (code / "needs.txt").write_text(package)
+        plans[package] = planned(node.access, job_of(text.format(package), namespace), tmp_path)
+        return plans[package]
+
+    def layers() -> list[str]:
+        found = [path.name for path in (stored / "packages").iterdir()]
+        return sorted(
+            name for name, plan in plans.items() for layer in plan.layers if Path(layer).name in found
+        )
+
+    async with code_node(control_plane, namespace, tmp_path) as node:
+        stored = await node.create_claim(claim("mine")) / ON_CLAIM
+        for package in ("numpy", "scipy"):
+            await submitted(node, needing(package))
+            (stored / plans[package].layers[0]).mkdir()  # as the init container of a task does
+        found = await created(node, plans["numpy"].job)
+        assert needing("pandas").outdated == ()  # not within a day
+        monkeypatch.setattr(code_claim, "KEPT", timedelta(0))
+        await submitted(node, needing("pandas"))
+        assert layers() == ["numpy"]
+
+        spec = {**plans["numpy"].job.roles[0].template["spec"], "nodeName": "elsewhere"}
+        pod = {"metadata": {"name": "a"}, "spec": spec}
+        await node.client.send(requests.create(requests.PODS.path(namespace), pod))
+        await node.client.send(requests.delete(found.path))
+        assert set(plans["numpy"].layers).isdisjoint(needing("pandas").outdated)  # a pod is still there
+        await node.client.send(requests.delete(requests.PODS.path(namespace, "a"), grace=0))
+        assert {*plans["numpy"].layers, plans["numpy"].hash} <= {*needing("pandas").outdated}
+
+
 @pytest.mark.long
 async def test_packages_are_installed_once_on_the_claim_for_all_tasks(
     control_plane: ControlPlane, namespace: str, tmp_path: Path

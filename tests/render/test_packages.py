@@ -1,5 +1,6 @@
 """`requirements`: what pods install before the training."""
 
+import os
 import subprocess
 import sys
 import zipfile
@@ -36,13 +37,15 @@ def run(*words: str | Path) -> subprocess.CompletedProcess[str]:
 @pytest.mark.processes
 def test_tasks_that_start_together_install_into_one_layer_and_later_ones_find_it(tmp_path: Path) -> None:
     layers, file = tmp_path / "layers", tmp_path / "requirements.txt"
-    layers.mkdir()
+    for left in ("unused.part", "begun.part"):
+        (layers / left / "made").mkdir(parents=True)
+    os.utime(layers / "unused.part", (0, 0))  # "begun" may be a task that installs at this moment
     file.write_text(f"# ours\n{wheel(tmp_path, 'answers')}\n")
     with ThreadPoolExecutor() as pool:
         first = list(pool.map(lambda _: run(file, layers, "one"), range(2)))
     assert [done.returncode for done in first] == [0, 0], first
     assert "Successfully installed answers-1.0" in first[0].stdout
-    assert [path.name for path in layers.iterdir()] == ["one"]
+    assert sorted(path.name for path in layers.iterdir()) == ["begun.part", "one"]
     again = run(file, layers, "one")
     assert (again.returncode, again.stdout) == (0, "")
     assert again.stderr == f"the packages of {file} are in {layers}/one already\n"

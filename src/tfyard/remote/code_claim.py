@@ -1,6 +1,5 @@
 """Code on a claim: which claim, which code is there by its annotations, and what that means for the job's pods."""
 
-import re
 from datetime import UTC, datetime, timedelta
 
 import msgspec
@@ -16,6 +15,7 @@ from tfyard.model import names as label
 from tfyard.render import code as rendering
 
 from . import code_lookup, jobs, storage
+from .code_lookup import KEPT_NAME
 from .code_plan import CodeOptions, Plan
 
 CLAIM = "tfyard-code"
@@ -26,15 +26,15 @@ SENT = "code.tfyard.dev/"
 """Begins the annotations of a claim that say which code is on it."""
 
 _REQUIRED, _NODE = "requiredDuringSchedulingIgnoredDuringExecution", "kubernetes.io/hostname"
-_HASH = re.compile(r"[0-9a-f]{32}")
 
 
-class Sent(Struct, frozen=True):
-    """Code on a claim, as an annotation of the claim says it."""
+class Sent(Struct, frozen=True, omit_defaults=True):
+    """Code on a claim, or a layer of packages, as an annotation of the claim says it."""
 
     at: datetime
-    files: int
-    size: int
+    """When it was last submitted."""
+    files: int = 0
+    size: int = 0
 
 
 def plan(client: SyncClient, read: Plan, code: Code, options: CodeOptions) -> Plan:
@@ -46,6 +46,7 @@ def plan(client: SyncClient, read: Plan, code: Code, options: CodeOptions) -> Pl
         raise Usage(f"code: only one pod can mount the claim {name} (ReadWriteOncePod); name another one")
     job = rendering.on_claim(read.job, code, (name, read.hash), _requirements(read, code))
     sent, is_shared = sent_to(claim), storage.can_share(claim)
+    uses = code_lookup.kept_on_claims(role.template for role in job.roles)
     return replace(
         read,
         job=job if is_shared else _together(job, name),
@@ -54,7 +55,8 @@ def plan(client: SyncClient, read: Plan, code: Code, options: CodeOptions) -> Pl
         is_present=read.hash in sent,
         objects=() if present else (claim,),
         notes=(*([] if present else [_told(claim)]), *([] if is_shared else [_ONE_NODE.format(name)])),
-        outdated=_outdated(client, namespace, sent, read.hash),
+        layers=tuple(sorted(uses - {read.hash})),
+        outdated=_outdated(client, namespace, old_of(sent) - uses),
         node="" if is_shared or not present else _node_of(client, namespace, name),
         helper_image=options.helper_image,
     )
@@ -63,20 +65,27 @@ def plan(client: SyncClient, read: Plan, code: Code, options: CodeOptions) -> Pl
 def note_sent(access: Access, plan: Plan) -> None:
     """On the claim, so that the next submission knows without looking into it."""
     deleted = () if plan.is_present else plan.outdated  # by the upload
-    sent: dict[str, str | None] = dict.fromkeys((f"{SENT}{old}" for old in deleted), None)
-    sent[f"{SENT}{plan.hash}"] = msgspec.json.encode(Sent(_now(), plan.files, plan.size)).decode()
+    sent = dict[str, Sent | None].fromkeys(deleted)
+    sent |= {plan.hash: Sent(_now(), plan.files, plan.size), **{each: Sent(_now()) for each in plan.layers}}
+    annotations = {
+        _key(name): msgspec.json.encode(each).decode() if each else None for name, each in sent.items()
+    }
     path = storage.CLAIMS.path(plan.job.namespace, plan.holder)
     with SyncClient(access) as client:
         try:
-            client.send(requests.patch(path, {"metadata": {"annotations": sent}}))
+            client.send(requests.patch(path, {"metadata": {"annotations": annotations}}))
         except Forbidden:
             return  # it is sent again the next time
 
 
 def used(client: SyncClient, namespace: str) -> set[str]:
     """Hashes and names of ConfigMaps that TFJobs refer to, by their annotation or, without it, by their pods."""
-    places = [code_lookup.place(each) for each in jobs.manifests(client, jobs.Scope(namespace))]
-    return {name for each in places for name in (each.hash, each.name, each.sub_path.rpartition("/")[2])}
+    found = jobs.manifests(client, jobs.Scope(namespace))
+    places = [code_lookup.place(each) for each in found]
+    on_claims = code_lookup.kept_on_claims(
+        each for job in found for each in code_lookup.templates(job.manifest)
+    )
+    return {*on_claims, *(name for each in places for name in (each.hash, each.name))}
 
 
 _ONE_NODE = (
@@ -147,21 +156,33 @@ def _is_spread(template: Manifest) -> bool:
 
 
 def sent_to(claim: Manifest) -> dict[str, Sent]:
-    """By hash. An annotation that we did not write says nothing."""
+    """By hash, or as `packages/NAME`. An annotation that we did not write says nothing."""
     found = {}
     for key, text in (claim["metadata"].get("annotations") or {}).items():
-        digest = key.removeprefix(SENT)
-        if digest != key and _HASH.fullmatch(digest):
+        name = key.removeprefix(SENT).replace(".", "/")
+        if key.startswith(SENT) and KEPT_NAME.fullmatch(name):
             try:
-                found[digest] = msgspec.json.decode(text, type=Sent)
+                found[name] = msgspec.json.decode(text, type=Sent)
             except msgspec.MsgspecError:
                 continue
     return found
 
 
-def _outdated(client: SyncClient, namespace: str, sent: dict[str, Sent], wanted: str) -> tuple[str, ...]:
-    old = old_of(sent) - {wanted}
-    return tuple(sorted(old - used(client, namespace))) if old else ()
+def _key(name: str) -> str:
+    """A key has one slash."""
+    return f"{SENT}{name.replace('/', '.')}"
+
+
+def _outdated(client: SyncClient, namespace: str, old: set[str]) -> tuple[str, ...]:
+    """Neither by jobs nor by pods, of which some outlive their job by a moment."""
+    if not old:
+        return ()
+    try:
+        pods = client.send(requests.get(requests.PODS.path(namespace)))["items"]
+        running = [pod for pod in pods if pod["status"].get("phase") not in ("Succeeded", "Failed")]
+        return tuple(sorted(old - used(client, namespace) - code_lookup.kept_on_claims(running)))
+    except Forbidden:
+        return ()  # who may not see what is used deletes nothing
 
 
 def old_of(sent: dict[str, Sent]) -> set[str]:

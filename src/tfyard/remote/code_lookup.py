@@ -1,6 +1,7 @@
 """Where the code of a job in the cluster is, what it consists of, and how to get it back."""
 
 import os
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Literal
@@ -16,9 +17,13 @@ from tfyard.model import names as label
 from tfyard.overview import table
 from tfyard.overview.wording import size
 from tfyard.render import CodeFile
-from tfyard.render.code import VOLUME, files_of
+from tfyard.render.code import ON_CLAIM, VOLUME, files_of
 
 from .jobs import Found
+
+LAYERS = "packages"
+"""The folder beside the code on a claim that has a folder for each layer of packages."""
+KEPT_NAME = re.compile(rf"[0-9a-f]{{32}}|{LAYERS}/[0-9a-f]{{16}}")
 
 
 class Place(Struct, frozen=True, kw_only=True):
@@ -50,9 +55,7 @@ class Listed(Struct, frozen=True):
 def place(found: Found) -> Place:
     """As the pods of its first role have it; also of a job that was rendered."""
     annotations = found.manifest["metadata"].get("annotations") or {}
-    roles: dict[str, Manifest] = (found.manifest.get("spec") or {}).get("tfReplicaSpecs") or {}
-    templates = [each.get("template") or {} for each in roles.values()]
-    template: Manifest = next((each for each in templates if _mount(each)), {})
+    template: Manifest = next((each for each in templates(found.manifest) if _mount(each)), {})
     volumes = {each["name"]: each for each in (template.get("spec") or {}).get("volumes") or []}
     mount = _mount(template)
     at, digest = str(mount.get("mountPath") or ""), str(annotations.get(label.CODE) or "")
@@ -65,6 +68,29 @@ def place(found: Found) -> Place:
             kind: Literal["fetched", "config-map"] = "fetched" if address else "config-map"
             return Place(kind=kind, name=address or config_map["name"], hash=digest, at=at)
     return Place(kind="fetched", name=_address(template), at=at) if mount else Place(kind="image")
+
+
+def kept_on_claims(templates: Iterable[Manifest]) -> set[str]:
+    """What these pods use of the folder for code on a claim: hashes of code, and packages as `packages/NAME`."""
+    found = set[str]()
+    for spec in (each.get("spec") or {} for each in templates):
+        for container in (*(spec.get("initContainers") or []), *(spec.get("containers") or [])):
+            found |= _kept_for(container)
+    return {name for name in found if KEPT_NAME.fullmatch(name)}
+
+
+def templates(manifest: Manifest) -> list[Manifest]:
+    """Of a TFJob."""
+    roles: dict[str, Manifest] = (manifest.get("spec") or {}).get("tfReplicaSpecs") or {}
+    return [each.get("template") or {} for each in roles.values()]
+
+
+def _kept_for(container: Manifest) -> set[str]:
+    """Packages are installed by an init container, whose last word is the name of their layer."""
+    paths = [str(each.get("subPath") or "") for each in container.get("volumeMounts") or []]
+    words = container.get("command") or [""]
+    inside = {path.removeprefix(f"{ON_CLAIM}/") for path in paths if path.startswith(f"{ON_CLAIM}/")}
+    return {f"{LAYERS}/{words[-1]}" if each == LAYERS else each for each in inside}
 
 
 def files(client: SyncClient, found: Found, where: Place) -> list[CodeFile]:

@@ -39,8 +39,10 @@ class Plan(Struct, frozen=True, kw_only=True):
     """Nothing needs to be sent."""
     folder: CodeFolder | None = None
     sums: tuple[str, ...] = ()
+    layers: tuple[str, ...] = ()
+    """Packages on the claim that the job uses, as `packages/NAME`."""
     outdated: tuple[str, ...] = ()
-    """Hashes of code on the claim that no job refers to."""
+    """Code (hashes) and layers on the claim that nobody uses."""
     node: str = ""
     """Where the claim is attached, if only one node can use it."""
     helper_image: str = ""

@@ -1,5 +1,5 @@
 # Unpacks code from its standard input, checks it, and only then gives it its name.
-# receive.sh FOLDER HASH NAME_OF_THIS_UPLOAD CHECKSUM_OF_THE_LIST [HASH_TO_DELETE...]
+# receive.sh FOLDER HASH NAME_OF_THIS_UPLOAD CHECKSUM_OF_THE_LIST [HASH_OR_packages/LAYER_TO_DELETE...]
 set -eu
 umask 022
 folder=$1 hash=$2 upload=$3 sum=$4
@@ -10,8 +10,12 @@ chmod 1777 packages 2>/dev/null || true # tasks may have another user; not ours 
 # What clients that were killed have left.
 find . packages -maxdepth 1 -name '*.part' -mtime +0 -exec rm -rf {} + 2>/dev/null || true
 for old; do
-    echo "deleting old code $old" >&2
-    rm -rf "$old" "$old.sums"
+    echo "deleting $old, which no job uses" >&2
+    case $old in
+    # As a whole or not at all. What is in it may be another user's: then the next task that installs some deletes it.
+    packages/*) mv "$old" "$old.part" 2>/dev/null && rm -rf "$old.part" 2>/dev/null || true ;;
+    *) rm -rf "$old" "$old.sums" ;;
+    esac
 done
 part=$hash.$upload.part
 trap 'rm -rf "$part"' EXIT

@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 
 file, layers, name = sys.argv[1:]
 layer = os.path.join(layers, name)
@@ -42,6 +43,23 @@ def install(part):
             raise  # else another task was faster
 
 
+def clean():
+    """What nobody uses, or what tasks that were killed have left. Only the tasks' own user may delete it."""
+    for each in os.listdir(layers):
+        path = os.path.join(layers, each)
+        if each.endswith(".part") and age(path) > 86400:
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def age(path):
+    """In seconds."""
+    try:
+        return time.time() - os.path.getmtime(path)
+    except OSError:
+        return 0.0  # another task has deleted it
+
+
+clean()
 if os.path.isdir(layer):
     sys.stderr.write("the packages of {} are in {} already\n".format(file, layer))
 else:
