@@ -349,6 +349,19 @@ def test_ctrl_c_stops_the_tasks_and_exits_with_130(yard: Yard) -> None:
     assert not survivors(str(yard.folder / "task.py"))
 
 
+def test_a_run_under_nohup_outlives_its_terminal(yard: Yard) -> None:
+    yard.job("import os, time\nprint('up', flush=True)\nwhile not os.path.exists('go'): time.sleep(.02)")
+    yard.through = ["nohup"]
+    process = yard.start("run", "job.yaml")
+    assert process.stdout is not None
+    while "up" not in process.stdout.readline():
+        pass
+    process.send_signal(signal.SIGHUP)
+    yard.write("go", "")
+    process.communicate(timeout=30)
+    assert process.returncode == 0
+
+
 def test_the_last_event_tells_how_a_run_ended_be_it_by_ctrl_c(yard: Yard) -> None:
     yard.job("import time; print('up', flush=True); time.sleep(1000)")
     process = yard.start("run", "job.yaml", "-o", "json")

@@ -290,6 +290,24 @@ def test_an_attached_task_is_left_to_the_user(yard: Yard) -> None:
     assert process.returncode == 0
 
 
+def test_an_attached_task_that_is_restarted_is_started_by_the_user_again(yard: Yard) -> None:
+    yard.job("pass", restart="on-failure", retries=2)
+    process = yard.start("run", "job.yaml", "-o", "json", "--attach", "worker-0")
+    assert process.stdout is not None
+    for start in (1, 2):
+        events = [json.loads(process.stdout.readline())]
+        while not any(e["event"] == "started" and e["start"] == start for e in events):
+            events.append(json.loads(process.stdout.readline()))
+        if start == 2:
+            events.append(json.loads(process.stdout.readline()))
+        (told,) = (e["text"] for e in events if "start worker-0 yourself" in e.get("text", ""))
+        script = told.partition("sh ")[2]
+        done = subprocess.run(["sh", script, "sh", "-c", f"exit {2 - start}"], cwd=yard.folder, check=False)
+        assert done.returncode == 2 - start
+    process.communicate(timeout=30)
+    assert process.returncode == 0
+
+
 def test_a_dry_run_shows_the_processes_and_starts_none(yard: Yard) -> None:
     yard.job("print('never')", worker=2, env={"RATE": 0.1})
     done = yard.tfyard("run", "job.yaml", "--dry-run")

@@ -13,8 +13,11 @@ import pathlib, sys, time
 result = pathlib.Path(sys.argv[1])
 while not result.exists():
     time.sleep(.2)
-sys.exit(int(result.read_text()))
+code = int(result.read_text())
+result.unlink()
+sys.exit(code)
 """
+"""It is read once: if the task is restarted, the user starts it again."""
 
 
 def script_path(directory: Path, task: str) -> Path:
@@ -38,5 +41,6 @@ def _script(command: Command, result: Path) -> str:
     `attach.sh gdb --args` debugs it."""
     own = {name: value for name, value in command.env.items() if name.isidentifier()}
     exports = "".join(f"export {name}={quote(value)}\n" for name, value in sorted(own.items()))
-    end = f'code=$?\necho "$code" > {quote(str(result))}.new && mv {quote(str(result))}.new {quote(str(result))}\n'
+    new, path = quote(f"{result}.new"), quote(str(result))
+    end = f'code=$?\n{{ echo "$code" > {new} && mv {new} {path}; }} 2>/dev/null\n'  # the run may be over
     return f'#!/bin/sh\n{exports}cd {quote(command.cwd)} || exit 1\n"$@" {join(command.argv)}\n{end}exit "$code"\n'

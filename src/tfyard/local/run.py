@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from shlex import quote
 from typing import Protocol
 
 import msgspec
@@ -46,8 +47,6 @@ class Run:
         )
         self._recorder = Recorder(self.directory.name, prepared.job, now, os.getpid(), prepared.resumes)
         self._is_tidy = False
-        if prepared.job.code is not None:
-            code.fetch(prepared.job.code, self.directory.path / "code")
         self._machine = machine(prepared, self.directory.path.resolve())
         interpreter.write_shims(prepared.python, shims(self._machine.directory))
         self._loop = Loop(prepared, self._machine, self.directory, self._emit, for_screen=for_screen)
@@ -55,12 +54,27 @@ class Run:
     async def execute(self) -> RunRecord:
         """Until the job has ended and no process is left."""
         try:
+            self._fetch_code()
             self._record()
             self._announce()
             await self._run()
             return self._finish()
         finally:
             self.directory.close()
+
+    def _fetch_code(self) -> None:
+        """A run whose code is not there has never been."""
+        asked = self.prepared.job.code
+        if asked is None or asked.kind == "folder":
+            return
+        try:
+            with code.interruptible(asked.source):
+                self._note("info", f"the code is fetched from {asked.source}")
+                code.fetch(asked, self.directory.path / "code")
+        except BaseException:
+            self.prepared.ports.release()
+            self.directory.discard()
+            raise
 
     async def _run(self) -> None:
         try:
@@ -118,7 +132,11 @@ class Run:
             volume = f"{run_directory.HOME}/volumes/{directory}"
             self._note("info", f"volume {name} is {volume}; --mount {name}=DIR uses another directory")
         for task in self.prepared.settings.attach:
-            self._note("info", f"start {task} yourself, with its environment: sh {script_path(path, task)}")
+            self._announce_attached(task)
+
+    def _announce_attached(self, task: str) -> None:
+        script = script_path(self.directory.path, task)
+        self._note("info", f"start {task} yourself, with its environment: sh {quote(str(script))}")
 
     def _missing_packages(self) -> list[str]:
         code, folder = self.prepared.job.code, self._machine.code
@@ -170,6 +188,8 @@ class Run:
         elif isinstance(event, Started) and not self._is_tidy:
             asyncio.get_running_loop().call_soon(self._tidy)
         self._watch(event)
+        if isinstance(event, Started) and event.start > 1 and event.task in self.prepared.settings.attach:
+            self._announce_attached(event.task)
 
     def _tidy(self) -> None:
         """What no task needs is done while the first ones are starting."""

@@ -59,6 +59,12 @@ class RunDirectory:
             os.close(self._lock)
             self._lock = None
 
+    def discard(self) -> None:
+        """The run did not begin."""
+        from shutil import rmtree  # slow to import, and rarely needed
+
+        rmtree(self.path, ignore_errors=True)
+
     @property
     def name(self) -> str:
         return self.path.name

@@ -88,7 +88,8 @@ class Follower:
             run.interrupt()
 
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            asyncio.get_running_loop().add_signal_handler(number, interrupt)
+            if signal.getsignal(number) is not signal.SIG_IGN:  # by nohup
+                asyncio.get_running_loop().add_signal_handler(number, interrupt)
 
     def _print_end(self, run: Run, record: RunRecord) -> None:
         click.echo()
