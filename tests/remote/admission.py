@@ -141,9 +141,10 @@ async def deny(request: web.Request) -> web.Response:
     review = await request.json()
     message = DENIED[review["request"]["object"]["metadata"]["labels"][JOB_NAME]]
     answer = {"uid": review["request"]["uid"], "allowed": False, "status": {"message": message}}
-    return web.json_response(
-        {"apiVersion": review["apiVersion"], "kind": "AdmissionReview", "response": answer}
-    )
+    body = {"apiVersion": review["apiVersion"], "kind": "AdmissionReview", "response": answer}
+    response = web.json_response(body)
+    response.force_close()  # a TLS connection that is kept would outlive the loop
+    return response
 
 
 @asynccontextmanager

@@ -34,6 +34,8 @@ SITUATIONS = {each.name: each for each in (*situations.REFUSED, *situations.KUBE
 PLACES = ("open", "strict", "going")
 READER = "reader"
 """A user who may read TFJobs, and nothing else."""
+READERS = {READER: ("tfjobs",), "pod-reader": ("tfjobs", "pods"), "event-reader": ("tfjobs", "events")}
+"""User -> what they may list."""
 
 
 def script(pod: Pod) -> Script:
@@ -83,9 +85,11 @@ def scene(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(waiting, "PATIENCE", 2.0)
         with in_background(stage(_control_plane, tmp_path_factory.mktemp("stage"))) as found:
-            namespace = found.value.namespace()
-            rules = [{"apiGroups": ["kubeflow.org"], "resources": ["tfjobs"], "verbs": ["get"]}]
-            allow(_control_plane, namespace, READER, rules)
+            for user, resources in READERS.items():
+                rules = [
+                    {"apiGroups": ["kubeflow.org", ""], "resources": resources, "verbs": ["get", "list"]}
+                ]
+                allow(_control_plane, found.value.namespace(), user, rules)
             yield found
 
 
@@ -103,15 +107,21 @@ def test_a_cause_is_told_with_its_fix_and_what_proves_it(
     assert not situation.also or situation.also in {cause.kind for cause in found.causes[1:]}
 
 
-@pytest.mark.parametrize("name", ["pull", "secret", "mount", "loop"])
-def test_who_may_read_nothing_but_the_job_is_told_what_the_operator_wrote_down(
-    name: str, scene: Background[Stage]
+HALF_SEEN = ("pull", "secret", "mount", "loop", "quota", "memory", "replaced", "lost", "queued")
+
+
+@pytest.mark.parametrize("user", READERS)
+def test_who_may_read_half_of_it_gets_the_same_answer_and_is_told_what_was_not_read(
+    user: str, scene: Background[Stage]
 ) -> None:
-    stage, expected = scene.value, SITUATIONS[name]
-    reader = stage.plane.access(READER)
-    found = scene.do(told(reader, stage.namespace(), name, expected.kind))
-    assert "pods: you may not list pods" in found.unreadable
-    assert found.causes[0].evidence[0].source in ("condition", "container")
+    stage = scene.value
+    for expected in (SITUATIONS[name] for name in HALF_SEEN):
+        found = scene.do(told(stage.plane.access(user), stage.namespace(), expected.name, expected.kind))
+        assert found.code == expected.code, found
+        hidden = {"pods", "events"} - {*READERS[user]} - ({"events"} if found.code == 1 else set())
+        assert {text for text in found.unreadable if text.startswith(("pods", "events"))} == {
+            f"{name}: you may not list {name}" for name in hidden
+        }
 
 
 def test_who_took_a_pod_away_is_told_when_the_pod_is_gone(scene: Background[Stage]) -> None:
@@ -135,6 +145,15 @@ def test_the_answer_as_json(scene: Background[Stage]) -> None:
     done = why(scene.value, "fails", "-o", "json")
     answer = json.loads(done.out)
     assert (done.code, answer["state"], answer["causes"][0]["tasks"]) == (1, "failed", ["worker-0"])
+
+
+@pytest.mark.parametrize(("name", "code"), [("replaced", 0), ("fails", 1), ("pull", 3)])
+def test_its_exit_code_is_right_also_for_who_may_read_only_the_job(
+    name: str, code: int, scene: Background[Stage]
+) -> None:
+    scene.do(told(scene.value.plane.access(READER), scene.value.namespace(), name, SITUATIONS[name].kind))
+    done = why(scene.value, name, "--as", READER)
+    assert (done.code, done.err) == (code, "")
 
 
 def test_without_the_right_to_read_jobs_it_is_one_line(scene: Background[Stage]) -> None:
@@ -243,6 +262,22 @@ async def test_a_job_on_which_nobody_works(control_plane: ControlPlane, namespac
     nobody = explain(found, created + timedelta(minutes=1))
     assert (nobody.code, nobody.causes[0].kind, nobody.causes[0].fix) == (3, "no-operator", "tfyard install")
     assert explain(found, created + timedelta(seconds=1)).causes == ()
+
+
+async def test_a_failure_of_which_nothing_is_left_is_unknown(
+    control_plane: ControlPlane, crds: None, namespace: str
+) -> None:
+    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    times = {"lastUpdateTime": now, "lastTransitionTime": now}
+    failed = {"type": "Failed", "status": "True", "reason": "TFJobFailed", "message": "", **times}
+    async with control_plane.client() as client:
+        await client.send(requests.create(TFJOBS.path(namespace), job("bare")))
+        status = {"status": {"conditions": [failed]}}
+        await client.send(requests.patch(TFJOBS.path(namespace, "bare", "status"), status))
+    words = ("why", "-n", namespace, "bare")
+    done = await asyncio.to_thread(tfyard, *words, KUBECONFIG=str(control_plane.kubeconfig))
+    assert (done.code, done.err) == (4, "")
+    assert done.out == "bare has failed, and nothing tells why\nlooked at: the TFJob and its status, pods\n"
 
 
 async def test_an_operator_that_does_not_watch_the_namespace_or_that_ended(

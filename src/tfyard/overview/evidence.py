@@ -4,9 +4,10 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import TypeVar
 
+import msgspec
 from msgspec import Struct
 
-from tfyard.model import Manifest, Role, Status, tensorflow_container
+from tfyard.model import Manifest, Role, RoleStatus, Status, tensorflow_container
 from tfyard.overview.cause import Quote, Source, cut
 from tfyard.overview.objects import (
     Claim,
@@ -15,6 +16,7 @@ from tfyard.overview.objects import (
     Lease,
     Node,
     Pod,
+    PodSpec,
     Policy,
     QueuedWorkload,
     Quota,
@@ -121,10 +123,33 @@ class Evidence(Struct, frozen=True, kw_only=True):
 
     @property
     def up(self) -> set[str]:
-        """The tasks that run, here or there."""
+        """The tasks that run, here or there; of pods that may not be seen, as the status of the job says."""
         if self.is_local and not self.status.is_finished:
             return set(self.logs)
-        return {pod.task for pod in self.running}
+        if not isinstance(self.pods, Unreadable):
+            return {pod.task for pod in self.running}
+        counted = self.status.replica_statuses
+        whole = [role for role in self.roles if counted.get(role.name, RoleStatus()).active == role.replicas]
+        tasks = {f"{role.name.lower()}-{index}" for role in whole for index in range(role.replicas)}
+        return tasks - {self.noted[0]}
+
+    @property
+    def noted(self) -> tuple[str, str]:
+        """What the operator wrote into the job about a pod that waits: its task, and the words of the kubelet or
+        the scheduler."""
+        waiting = self.status.condition("Waiting")
+        if waiting is None or waiting.status != "True":
+            return "", ""
+        task, _, message = waiting.message.partition(": ")
+        return task, message
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """How many tasks run, and how many have succeeded."""
+        if isinstance(self.pods, Unreadable):
+            counted = self.status.replica_statuses.values()
+            return sum(role.active for role in counted), sum(role.succeeded for role in counted)
+        return len(self.running), sum(pod.status.phase == "Succeeded" for pod in self.tasks)
 
     def warnings(self, pod: Pod, *reasons: str) -> list[Event]:
         """Warnings about it that are newer than its last change, the newest first."""
@@ -142,7 +167,7 @@ class Evidence(Struct, frozen=True, kw_only=True):
         """The last end of each task that did not succeed: from its pod, or else as the job remembers it."""
         found = {end.task: end for end in self.ends}
         found |= {end.task: end for pod in self.tasks if (end := self._end_of(pod))}
-        up = {pod.task for pod in self.running}
+        up = self.up
         for ending in reversed(self.status.endings):
             if ending.task not in found:
                 found[ending.task] = End(
@@ -184,8 +209,22 @@ class Evidence(Struct, frozen=True, kw_only=True):
 
     def container(self, task: str) -> Manifest:
         """The one that trains, as the job has it."""
-        role = next((each for each in self.roles if each.name.lower() == task.rpartition("-")[0]), None)
-        return tensorflow_container(role.template) if role else {}
+        template = self._template(task)
+        return tensorflow_container(template) if template else {}
+
+    def pod(self, task: str) -> Pod:
+        """Its pod; of one that may not be seen, what the job says of it."""
+        found = next((pod for pod in self.tasks if pod.task == task), None)
+        if found is not None:
+            return found
+        try:
+            return Pod(spec=msgspec.convert(self._template(task).get("spec") or {}, PodSpec, strict=False))
+        except msgspec.ValidationError:  # of a spec that the operator refuses
+            return Pod()
+
+    def _template(self, task: str) -> Manifest:
+        role = task.rpartition("-")[0]
+        return next((each.template for each in self.roles if each.name.lower() == role), {})
 
 
 def last_end(pod: Pod) -> Terminated | None:

@@ -120,12 +120,12 @@ def _noted(evidence: Evidence) -> Iterator[Cause]:
     waiting = evidence.status.condition("Waiting")
     if waiting is None or waiting.status != "True":
         return
-    task, _, message = waiting.message.partition(": ")
+    task, message = evidence.noted
     quote = Quote("condition", cut(waiting.message), waiting.last_transition_time)
-    pod = next((pod for pod in evidence.tasks if pod.task == task), Pod())
+    pod = evidence.pod(task)
     match waiting.reason:
         case "ImagePull":
-            cause = start.of_pull(task, message, "", quote)
+            cause = start.of_pull(task, message, pod.trainer.image, quote)
         case "Unschedulable":
             cause = scheduling.of_message(evidence, pod, message, quote)
         case "VolumeClaim":
@@ -182,10 +182,9 @@ def _verdict(evidence: Evidence, present: list[Cause], now: datetime) -> tuple[i
 
 
 def _without_cause(evidence: Evidence, now: datetime) -> tuple[int, str]:
-    size, up = sum(role.replicas for role in evidence.roles), len(evidence.running)
+    size, (up, done) = sum(role.replicas for role in evidence.roles), evidence.counts
     if evidence.is_local:
         return FINE, f"{evidence.name} runs; nothing stands in its way"
-    done = sum(pod.status.phase == "Succeeded" for pod in evidence.tasks)
     if size and up + done >= size:
         since = f" since {_age(evidence, now)}" if evidence.status.start_time else ""
         return FINE, f"{evidence.name} runs{since}, all {size} tasks of it; nothing stands in its way"

@@ -244,7 +244,7 @@ def _needed(evidence: Evidence) -> set[str]:
         needed.add("nodes")
     if any("Insufficient" in message for message in messages):
         needed.add("neighbours")
-    if not evidence.status.conditions or not (evidence.tasks or _is_held_back(evidence)):
+    if not evidence.status.conditions or not (evidence.tasks or _is_explained(evidence)):
         needed.add("leases")
     if not evidence.status.conditions:
         needed.add("definitions")
@@ -253,9 +253,13 @@ def _needed(evidence: Evidence) -> set[str]:
     return needed
 
 
-def _is_held_back(evidence: Evidence) -> bool:
-    """It is known why there are no pods."""
-    return evidence.status.has("Blocked") or evidence.status.has("Suspended")
+def _is_explained(evidence: Evidence) -> bool:
+    """Whether it is known why no pods are seen."""
+    return (
+        isinstance(evidence.pods, Unreadable)
+        or evidence.status.has("Blocked")
+        or evidence.status.has("Suspended")
+    )
 
 
 def _of_network(evidence: Evidence) -> set[str]:

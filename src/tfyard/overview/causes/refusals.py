@@ -12,6 +12,8 @@ from tfyard.overview.evidence import Evidence
 
 BLOCKED, INVALID = "Blocked", "InvalidSpec"
 _PAIR = r"([\w./-]+)=([\w.]+)"
+_HTTP_CODE = r" \(\d{3} \w*\)$"
+"""At the end of what the operator wrote down; it says nothing more."""
 _QUOTA = (
     r"exceeded quota: (?P<quota>[^\s,]+), requested: (?P<asked>\S+), used: (?P<used>\S+),"
     r" limited: (?P<limit>\S+?)(?:\s|$)"
@@ -149,6 +151,7 @@ def is_of_queue(reason: str) -> bool:
 
 
 def of_message(evidence: Evidence, message: str, quote: Quote) -> Cause:
+    message = re.sub(_HTTP_CODE, "", message)
     if quota := re.search(_QUOTA, message):
         return _over_quota(evidence, quota, quote)
     for refusal in REFUSALS:

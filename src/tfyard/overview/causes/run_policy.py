@@ -9,7 +9,7 @@ from tfyard.model.names import QUEUE_NAME
 from tfyard.overview import objects
 from tfyard.overview.cause import Cause, Quote, cut
 from tfyard.overview.causes.refusals import BLOCKED, is_of_queue
-from tfyard.overview.evidence import Evidence, seen
+from tfyard.overview.evidence import Evidence, Unreadable, seen
 from tfyard.overview.wording import duration
 
 KUEUE_GATES = ("kueue.x-k8s.io/admission", "kueue.x-k8s.io/topology")
@@ -69,11 +69,16 @@ def _suspended(evidence: Evidence) -> Cause:
 
 def _queued(evidence: Evidence, queue: str) -> Cause:
     workload = next((each for each in seen(evidence.workloads) if _is_of_job(each, evidence)), None)
+    if isinstance(evidence.workloads, Unreadable) and evidence.workloads.reason:
+        sentence = (
+            f"it waits in queue {queue}; for what, only its Workload says, and {evidence.workloads.reason}"
+        )
+        return Cause(kind="queue", sentence=sentence, evidence=(_label(evidence, queue),))
     if workload is None:
         doubt = "does Kueue run, and is there such a queue?"
         sentence = f"it waits for queue {queue}, and Kueue has not taken it up: {doubt}"
         fix = f"kubectl -n {evidence.namespace} get localqueues"
-        said = Quote("apiserver", f"label {QUEUE_NAME}: {queue}; no Workload of Kueue", evidence.created)
+        said = _label(evidence, queue, "; no Workload of Kueue")
         return Cause(kind="queue", sentence=sentence, fix=fix, evidence=(said,))
     refusal = _refusal(workload)
     words = refusal.message if refusal else "admitted, and not started yet"
@@ -83,6 +88,10 @@ def _queued(evidence: Evidence, queue: str) -> Cause:
         fix=f"kubectl -n {evidence.namespace} describe workload {workload.name}",
         evidence=(Quote("condition", cut(words), refusal.last_transition_time if refusal else None),),
     )
+
+
+def _label(evidence: Evidence, queue: str, more: str = "") -> Quote:
+    return Quote("apiserver", f"label {QUEUE_NAME}: {queue}{more}", evidence.created)
 
 
 def _is_of_job(workload: objects.QueuedWorkload, evidence: Evidence) -> bool:

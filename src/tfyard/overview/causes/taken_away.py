@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from tfyard.model.quantity import amount
 from tfyard.overview.cause import TASKS, Cause, Quote, cut
 from tfyard.overview.evidence import End, Evidence, seen
-from tfyard.overview.objects import Pod
 
 _DISRUPTIONS = {
     "EvictionByEvictionAPI": ("drained", "evicted through the Eviction API, as `kubectl drain` does"),
@@ -31,8 +30,7 @@ REPLACED = "tfyard replaces the pod, and that costs no retry"
 
 
 def of_end(evidence: Evidence, end: End) -> Iterator[Cause]:
-    pod = next((pod for pod in evidence.tasks if pod.task == end.task), Pod())
-    target = pod.taken_away
+    target = evidence.pod(end.task).taken_away
     if end.reason == "OOMKilled":
         yield _out_of_memory(evidence, end)
     elif end.reason == "Evicted":
@@ -64,7 +62,7 @@ def leaving(evidence: Evidence) -> Iterator[Cause]:
 
 def _disrupted(evidence: Evidence, end: End, reason: str, quote: Quote) -> Cause:
     kind, what = _DISRUPTIONS.get(reason, ("taken-away", f"taken away ({reason})"))
-    pod = next((pod.name for pod in evidence.tasks if pod.task == end.task), f"{evidence.name}-{end.task}")
+    pod = evidence.pod(end.task).name or f"{evidence.name}-{end.task}"
     preempted = next((event for event in evidence.events_of("Pod", pod) if event.reason == "Preempted"), None)
     quotes = (Quote("event", cut(preempted.message), preempted.at), quote) if preempted else (quote,)
     sentence = f"{TASKS}: {what}"
