@@ -18,11 +18,13 @@ if TYPE_CHECKING:
     from tfyard.sdk.functions import find, run, runs, submit
     from tfyard.sdk.job import Job
     from tfyard.sdk.lines import Line
+    from tfyard.sdk.place import Executed
     from tfyard.sdk.run import Run
     from tfyard.sdk.why import JobDeleted, JobFailed, WaitTimeout, Why
 
 __all__ = [
     "CannotSubmit",
+    "Executed",
     "Invalid",
     "Job",
     "JobDeleted",
@@ -47,6 +49,7 @@ _HOMES = {
     "sdk.functions": ("find", "run", "runs", "submit"),
     "sdk.job": ("Job",),
     "sdk.lines": ("Line",),
+    "sdk.place": ("Executed",),
     "sdk.run": ("Run",),
     "sdk.why": ("JobDeleted", "JobFailed", "WaitTimeout", "Why"),
 }

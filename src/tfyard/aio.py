@@ -12,8 +12,8 @@ import asyncio
 import contextvars
 import os
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, suppress
 from datetime import timedelta
 from functools import partial, wraps
 from pathlib import Path
@@ -26,11 +26,13 @@ from tfyard.sdk import run as sync
 from tfyard.sdk.functions import PathLike
 from tfyard.sdk.job import Job
 from tfyard.sdk.lines import Choice, Line, Names
+from tfyard.sdk.place import Executed
 from tfyard.sdk.run import Goal
 from tfyard.sdk.why import JobDeleted, JobFailed, WaitTimeout, Why
 
 __all__ = [
     "CannotSubmit",
+    "Executed",
     "Invalid",
     "Job",
     "JobDeleted",
@@ -189,8 +191,48 @@ class Run:
     async def get(self, path: str, to: str | os.PathLike[str] = ".") -> Path:
         return await in_thread(self._run.get, path, to)
 
+    async def exec(self, command: str | Sequence[str], task: str = "") -> Executed:
+        return await in_thread(self._run.exec, command, task)
+
+    def tensorboard(self, log_dir: str = "") -> AbstractAsyncContextManager[str]:
+        return _entered(lambda: self._run.tensorboard(log_dir))
+
+    def port_forward(self, task: str, port: int) -> AbstractAsyncContextManager[str]:
+        return _entered(lambda: self._run.port_forward(task, port))
+
     def __repr__(self) -> str:
         return repr(self._run)
+
+
+@asynccontextmanager
+async def _entered(make: Callable[[], AbstractContextManager[T]]) -> AsyncIterator[T]:
+    """In one thread from beginning to end, which leaves the context also if nobody waits for it any more."""
+    loop, leaving = asyncio.get_running_loop(), threading.Event()
+    given: asyncio.Future[T] = loop.create_future()
+
+    def give(value: T) -> None:
+        if not given.done():
+            given.set_result(value)
+
+    def stay() -> None:
+        with make() as value:
+            loop.call_soon_threadsafe(give, value)
+            leaving.wait()
+
+    staying = asyncio.ensure_future(in_thread(stay))
+    either: set[asyncio.Future[Any]] = {given, staying}
+    try:
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        if staying.done():
+            staying.result()
+        try:
+            yield given.result()
+        finally:
+            leaving.set()
+            await staying
+    finally:
+        leaving.set()
+        staying.cancel()
 
 
 def _has_next(steps: Iterator[None]) -> bool:

@@ -3,12 +3,14 @@
 import subprocess
 import sys
 from pathlib import Path
+from urllib.error import URLError
 from urllib.request import urlopen
 
 import pytest
 
 from tests.cli.running import tfyard
 from tests.cli.test_main import imported, roots
+from tfyard import find
 
 WRITE = """
 import tensorflow as tf
@@ -27,7 +29,9 @@ tensorboard: /out/logs
 
 @pytest.mark.long
 @pytest.mark.tensorflow
-def test_a_run_that_has_ended_is_shown_until_nobody_looks(tmp_path: Path) -> None:
+def test_a_run_that_has_ended_is_shown_until_nobody_looks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "write.py").write_text(WRITE)
     (tmp_path / "job.yaml").write_text(JOB)
     assert tfyard("run", "job.yaml", "-q", cwd=tmp_path).code == 0
@@ -44,6 +48,11 @@ def test_a_run_that_has_ended_is_shown_until_nobody_looks(tmp_path: Path) -> Non
         0,
         "tfyard: nobody has looked for 3s: this ends (--idle 0 never does)\n",
     )
+    monkeypatch.chdir(tmp_path)
+    with find("t", local=True).tensorboard() as url, urlopen(f"{url}data/plugin/scalars/tags") as answer:
+        assert b"loss" in answer.read()
+    with pytest.raises(URLError, match="Connection refused"):
+        urlopen(url)
 
 
 def test_a_wrong_time_is_told_before_anything_starts(tmp_path: Path) -> None:

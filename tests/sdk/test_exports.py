@@ -10,7 +10,18 @@ import tfyard
 from tfyard import aio
 
 PUBLIC = [
-    *("CannotSubmit", "Invalid", "Job", "JobDeleted", "JobFailed", "Line", "Run", "TfyardError", "Usage"),
+    *(
+        "CannotSubmit",
+        "Executed",
+        "Invalid",
+        "Job",
+        "JobDeleted",
+        "JobFailed",
+        "Line",
+        "Run",
+        "TfyardError",
+        "Usage",
+    ),
     *("WaitTimeout", "Why", "__version__", "aio", "find", "run", "runs", "submit"),
 ]
 RUN = [
@@ -19,15 +30,17 @@ RUN = [
         "describe",
         "directory",
         "events",
+        "exec",
         "exit_code",
         "get",
         "logs",
         "metrics",
         "name",
         "namespace",
+        "port_forward",
         "rerun",
     ),
-    *("restart", "resume", "scale", "status", "stop", "tasks", "wait", "why"),
+    *("restart", "resume", "scale", "status", "stop", "tasks", "tensorboard", "wait", "why"),
 ]
 
 

@@ -69,7 +69,11 @@ def test_the_example_of_a_cluster_trains_and_brings_its_model_back(
     Path("train.py").write_text(found["file=train.py"])
     exec(f"import tfyard\n{found['cluster']}", {})
     assert Path("model").read_text().startswith("0.1215")
-    assert "worker-0 Step: 20, loss: 0.1216\n" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "worker-0 Step: 20, loss: 0.1216\n" in printed
+    assert printed.splitlines()[-1].startswith("http://127.0.0.1:")
+    exec(f"import tfyard\n{found['ports']}", {})
+    assert capsys.readouterr().out == "200\n"
     run = tfyard.find("train", namespace="ml")
     assert (run.status, run.metrics()[-1]["step"]) == ("Succeeded", 20)
     run.delete()

@@ -8,6 +8,7 @@ import pytest
 
 import tfyard
 from tests.cli.test_get import tfjob
+from tests.cli.test_port_forward import ask, echo
 from tests.kubelet.plain_containers import node
 from tests.remote.log_job import COUNT, LogJob, ended, failed, running
 from tfyard import aio
@@ -48,6 +49,14 @@ async def test_a_job_is_found_read_followed_and_waited_for(
         assert [each.name for each in found] == ["first"]
 
         twin = await aio.find("first", namespace=namespace)
+        done = await twin.exec("echo one; echo bad >&2; exit 3", task="worker-1")
+        assert done == tfyard.Executed(3, "one\n", "bad\n")
+        with pytest.raises(tfyard.TfyardError, match="worker-0 is not running: it ended with code 1"):
+            await asyncio.to_thread(run.exec, ["true"], "worker-0")
+        with pytest.raises(tfyard.Usage, match="the job has 2 tasks: name one of worker-0, worker-1"):
+            await twin.exec("true")
+        await reach_a_port(twin)
+
         seen = 0
         async for line in twin.logs(follow=True, role="worker", tail=5):
             seen += line.task == "worker-1"
@@ -65,6 +74,19 @@ async def test_a_job_is_found_read_followed_and_waited_for(
         assert "KeyError: &#x27;shard&#x27;" in await asyncio.to_thread(run._repr_html_)
         followed = [line.text async for line in twin.logs(follow=True, task="worker-0")]
         assert followed[-1] == "KeyError: 'shard'"
+
+
+async def reach_a_port(run: aio.Run) -> None:
+    """Of a task that is a process of this machine; after the block, nobody listens."""
+    server = await asyncio.start_server(echo, "127.0.0.1", 0)
+    async with server, run.port_forward("worker-1", server.sockets[0].getsockname()[1]) as address:
+        host, _, port = address.partition(":")
+        assert (host, await ask(int(port))) == ("127.0.0.1", b"HELLO")
+    with pytest.raises(ConnectionRefusedError):
+        await ask(int(port))
+    with pytest.raises(tfyard.TfyardError, match="worker-0 is not running"):
+        async with run.port_forward("worker-0", 80):
+            pass
 
 
 def test_a_name_that_is_not_there_is_told_with_the_one_that_was_meant(

@@ -69,6 +69,8 @@ def test_a_run_tells_its_lines_its_metrics_and_its_end(folder: Path) -> None:
         run.logs(role="ps")  # at once, not with the first line
     assert [line.text for line in run.logs(since="10m")] == [line.text for line in run.logs()]
     assert all(line.time for line in run.logs())
+    with pytest.raises(tfyard.TfyardError, match=f"{run.name} has no summaries in "), run.tensorboard():
+        pass
 
 
 def test_a_failure_is_an_error_whose_text_is_why() -> None:
@@ -211,7 +213,18 @@ def test_a_run_is_restarted_stopped_resumed_repeated_and_deleted(folder: Path) -
 def test_a_run_is_stopped_and_its_folder_may_be_left(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = tfyard.run(tfyard.Job("train.py", env={"SLEEP": "600"}))
     monkeypatch.chdir("/")
+    assert next(line.text for line in run.logs(follow=True) if "Step: 3" in line.text)
+    done = run.exec('echo "$SLEEP"; echo bad >&2; exit 3')  # in the only task
+    assert (done.exit_code, done.stdout, done.stderr) == (3, "600\n", "bad\n")
+    listed = asyncio.run(aio.Run(run).exec(["ls", "train.py"], task="worker-0"))
+    assert listed == tfyard.Executed(0, "train.py\n", "")
+    with pytest.raises(tfyard.Usage, match="the job has no task or role 'ps-0'"):
+        run.exec("true", task="ps-0")
+    with pytest.raises(tfyard.Usage, match=r"runs on this machine: its ports are at 127\.0\.0\.1 already"):
+        run.port_forward("worker-0", 80)
     assert run.stop().status == "Stopped"
+    with pytest.raises(tfyard.TfyardError, match=r"worker-0 of train-.* is not running"):
+        run.exec("true")
     assert run.exit_code == 130
     run.delete()
     assert list((folder / ".tfyard" / "runs").iterdir()) == []

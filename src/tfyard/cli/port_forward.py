@@ -67,25 +67,23 @@ async def _forward(found: target.ClusterJob, task: str, ports: list[Port]) -> st
 
     from tfyard.kube import Client
     from tfyard.remote import forwarding, pod_follow
+    from tfyard.sdk import pages
 
-    async with Client(found.client.access) as client:
-        pods = pod_follow.PodFollow(client, pod_follow.of_task(found.found, task), target.say)
-        watching = asyncio.create_task(pods.watch())
-        ending = asyncio.create_task(pod_follow.until_ended(client, found.found))
+    async with (
+        Client(found.client.access) as client,
+        pages.task_ports(client, found.found, task, ports, target.say) as (made, watching),
+    ):
+        for port in made.bound:
+            click.echo(f"Forwarding from {forwarding.HOST}:{port.local} -> {port.remote}")
+        sys.stdout.flush()
+        ending = asyncio.ensure_future(pod_follow.until_ended(client, found.found))
         try:
-            reach = pod_follow.PodReach(client, pods)
-            async with forwarding.listening(reach, ports, target.say) as made:
-                for port in made.bound:
-                    click.echo(f"Forwarding from {forwarding.HOST}:{port.local} -> {port.remote}")
-                sys.stdout.flush()
-                parts: list[asyncio.Future[Any]] = [watching, ending, made.refusal]
-                done, _ = await asyncio.wait(parts, return_when=asyncio.FIRST_COMPLETED)
-                if made.refusal in done:
-                    raise made.refusal.result()
-                if watching in done:
-                    watching.result()
-                return ending.result().text
+            parts: list[asyncio.Future[Any]] = [watching, ending, made.refusal]
+            done, _ = await asyncio.wait(parts, return_when=asyncio.FIRST_COMPLETED)
+            if made.refusal in done:
+                raise made.refusal.result()
+            if watching in done:
+                watching.result()
+            return ending.result().text
         finally:
-            for part in (watching, ending):
-                part.cancel()
-            await asyncio.wait([watching, ending])
+            await pages.stop(ending)

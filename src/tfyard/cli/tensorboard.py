@@ -54,7 +54,7 @@ async def _show(found: Sequence[target.Target], source: Source, wanted: Show) ->
     jobs = [each for each in found if isinstance(each, target.ClusterJob)]
     here = wanted.here(TENSORBOARD_PORT)
     async with AsyncExitStack() as stack:
-        pages = [await stack.enter_async_context(boards.of_runs(runs, source.log_dir, here))] if runs else []
+        pages = await stack.enter_async_context(boards.of_runs(runs, source.log_dir, here)) if runs else []
         if jobs:
             for job in jobs:
                 job.client.close()

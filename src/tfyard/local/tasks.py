@@ -21,11 +21,11 @@ def leader(record: RunRecord, task: str) -> int | None:
     """The process that is the task; None if it does not run."""
     if record.ended:
         return None
-    for entry in os.scandir("/proc"):
-        if entry.name.isdigit() and _is_leader(int(entry.name)):
-            pod = (owner(int(entry.name)) or "").partition("/")[0]
-            if pod == f"{record.job}-{task}" and is_below(int(entry.name), record.pid):
-                return int(entry.name)
+    for pid in (int(name) for name in os.listdir("/proc") if name.isdigit()):  # noqa: PTH208
+        if _is_leader(pid):
+            pod = (owner(pid) or "").partition("/")[0]
+            if pod == f"{record.job}-{task}" and is_below(pid, record.pid):
+                return pid
     return None
 
 

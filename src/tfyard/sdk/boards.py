@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -52,11 +52,19 @@ async def of_jobs(
 @asynccontextmanager
 async def of_runs(
     runs: Sequence[tuple[RunDirectory, RunRecord]], log_dir: str, here: Here
-) -> AsyncIterator[Page]:
+) -> AsyncIterator[list[Page]]:
     from tfyard.local import summaries
 
     folders = {record.name: summaries.folder(run, record, log_dir) for run, record in runs}
     async with summaries.board(folders) as reach:
         over = asyncio.ensure_future(reach.over())
         async with pages.page(f"TensorBoard of {', '.join(folders)}", reach, here, over) as made:
-            yield made
+            yield [made]
+
+
+@asynccontextmanager
+async def answering(making: AbstractAsyncContextManager[list[Page]]) -> AsyncIterator[str]:
+    """The address of the only page, once there is something to see."""
+    async with making as (made,):
+        await pages.until_answered(made)
+        yield made.url

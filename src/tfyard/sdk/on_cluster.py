@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING
 
 from tfyard.extras import needs
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from tfyard.overview.metrics import Point
     from tfyard.remote.actions import Intent
     from tfyard.remote.jobs import Found
-    from tfyard.sdk.place import Changes
+    from tfyard.remote.tasks import Place as TaskPlace
+    from tfyard.sdk.place import Changes, Executed
 
 LOG = logging.getLogger("tfyard")
 
@@ -172,6 +173,67 @@ class OnCluster:
             from tfyard.remote import copying
         async with Client(self.access) as client:
             return await copying.fetch(client, found, path, to)
+
+    # --- what reaches into it
+
+    def exec(self, task: str, argv: tuple[str, ...]) -> Executed:
+        from tfyard.sdk import threads
+
+        place = self._running(task)
+        return threads.call(lambda: self._exec(place, argv))
+
+    async def _exec(self, place: TaskPlace, argv: tuple[str, ...]) -> Executed:
+        from tfyard.sdk.place import Executed
+
+        with needs("kubernetes", "a command in a task of a cluster"):
+            from tfyard.kube import Client, exec
+        command = exec.Command(namespace=place.namespace, pod=place.pod, container=place.container, argv=argv)
+        written = {1: b"", 2: b""}
+        async with Client(self.access) as client, exec.start(client, command) as process:
+            async for stream, data in process.output():
+                written[stream] += data
+            code = await process.wait()
+        return Executed(code, *(text.decode(errors="replace") for text in written.values()))
+
+    def _running(self, task: str) -> TaskPlace:
+        """NotRunning if it is not, with the reason."""
+        from tfyard.remote import tasks
+
+        with self._asking() as (client, found):
+            return tasks.place(found, tasks.pods(client, found), task)
+
+    @contextmanager
+    def tensorboard(self, log_dir: str) -> Iterator[str]:
+        from tfyard.model.names import TENSORBOARD_PORT
+        from tfyard.remote.forwarding import Port
+        from tfyard.sdk import boards, threads
+        from tfyard.sdk.pages import Here
+
+        with self._asking() as (_, found):
+            here, source = Here(Port(TENSORBOARD_PORT), LOG.info), boards.Source(log_dir=log_dir)
+        making = boards.answering(boards.of_jobs(self.access, [found], source, here))
+        with threads.entered(lambda: making) as address:
+            yield address
+
+    @contextmanager
+    def port_forward(self, task: str, port: int) -> Iterator[str]:
+        from tfyard.sdk import threads
+
+        self._running(task)
+        with threads.entered(lambda: self._forward(task, port)) as address:
+            yield address
+
+    @asynccontextmanager
+    async def _forward(self, task: str, port: int) -> AsyncIterator[str]:
+        with needs("kubernetes", "ports of a task of a cluster"):
+            from tfyard.kube import Client
+            from tfyard.remote.forwarding import HOST, Port
+            from tfyard.sdk import pages
+        async with (
+            Client(self.access) as client,
+            pages.task_ports(client, self._found, task, [Port(port)], LOG.info) as (made, _),
+        ):
+            yield f"{HOST}:{made.bound[0].local}"
 
 
 def _do(client: SyncClient, intent: Intent) -> None:

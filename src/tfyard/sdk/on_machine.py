@@ -5,11 +5,13 @@ What a question needs is imported when it is asked: a command of the terminal as
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING
 
-from tfyard.errors import TfyardError
+from tfyard.errors import TfyardError, Usage
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,10 +24,11 @@ if TYPE_CHECKING:
     from tfyard.overview.log_lines import LogEvent, Wanted
     from tfyard.overview.metrics import Point
     from tfyard.overview.record import RunRecord
-    from tfyard.sdk.place import Changes
+    from tfyard.sdk.place import Changes, Executed
 
 LOOK_EVERY = 0.2
 """Seconds between two looks at the record."""
+LOG = logging.getLogger("tfyard")
 
 
 class OnMachine:
@@ -133,3 +136,28 @@ class OnMachine:
         from tfyard.local import copying
 
         return copying.copy(copying.locate(self.directory, self.record, path), to, Silent())
+
+    # --- what reaches into it
+
+    def exec(self, task: str, argv: tuple[str, ...]) -> Executed:
+        from tfyard.local import tasks
+        from tfyard.sdk import starting
+
+        if tasks.leader(self.record, task) is None:
+            raise TfyardError(f"{task} of {self.name} is not running")
+        return starting.execute(self.directory, task, argv)
+
+    @contextmanager
+    def tensorboard(self, log_dir: str) -> Iterator[str]:
+        from tfyard.model.names import TENSORBOARD_PORT
+        from tfyard.remote.forwarding import Port
+        from tfyard.sdk import boards, threads
+        from tfyard.sdk.pages import Here
+
+        here = Here(Port(TENSORBOARD_PORT), LOG.info)
+        making = boards.answering(boards.of_runs([(self.directory, self.record)], log_dir, here))
+        with threads.entered(lambda: making) as address:
+            yield address
+
+    def port_forward(self, task: str, port: int) -> AbstractContextManager[str]:  # noqa: ARG002
+        raise Usage(f"{self.name} runs on this machine: its ports are at 127.0.0.1 already")

@@ -1,18 +1,19 @@
-"""Pages of pods and of this machine at a port here: TensorBoard, Jupyter."""
+"""What pods serve, and TensorBoard of this machine, at a port here: pages, and ports of tasks."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
 from tfyard.errors import TfyardError
-from tfyard.remote.forwarding import HOST, Forwarding, Port, Reach, Say
+from tfyard.remote.forwarding import HOST, Forwarding, Port, Reach, Say, listening
 
 if TYPE_CHECKING:
     from tfyard.kube import Client
     from tfyard.remote.helper_pods import Helper
+    from tfyard.remote.jobs import Found
     from tfyard.remote.pod_follow import Choice, PodFollow
 
 LONGEST_START = 180.0
@@ -126,6 +127,26 @@ async def _last_words(client: "Client", namespace: str, pod: str) -> str:
             return b"".join([chunk async for chunk in chunks]).decode(errors="replace").strip()
     except KubeError as problem:
         return f"its pod has gone: {problem}"
+
+
+# --- ports of a task
+
+
+@asynccontextmanager
+async def task_ports(
+    client: "Client", found: "Found", task: str, ports: Sequence[Port], say: Say
+) -> AsyncIterator[tuple[Forwarding, "asyncio.Future[None]"]]:
+    """Each connection goes to the pod that the task has when it comes. The future ends with what keeps us from
+    knowing that pod."""
+    from tfyard.remote.pod_follow import PodFollow, PodReach, of_task
+
+    pods = PodFollow(client, of_task(found, task), say)
+    watching = asyncio.ensure_future(pods.watch())
+    try:
+        async with listening(PodReach(client, pods), ports, say) as made:
+            yield made, watching
+    finally:
+        await stop(watching)
 
 
 # --- until there is something to see

@@ -2,6 +2,7 @@
 (`on_machine.py`). This is the one protocol that both have; `Run` and the commands of the terminal ask by it."""
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol
 
@@ -21,6 +22,14 @@ class Changes(Struct, frozen=True, kw_only=True):
     sets: tuple[str, ...] = ()
     env: tuple[str, ...] = ()
     name: str | None = None
+
+
+class Executed(Struct, frozen=True):
+    """How a command in a task ended, and what it wrote."""
+
+    exit_code: int
+    stdout: str
+    stderr: str
 
 
 class Place(Protocol):
@@ -67,3 +76,13 @@ class Place(Protocol):
     def delete(self) -> None: ...
 
     def get(self, path: str, to: Path) -> Copied: ...
+
+    # --- what reaches into it
+
+    def exec(self, task: str, argv: tuple[str, ...]) -> Executed: ...
+
+    def tensorboard(self, log_dir: str) -> AbstractContextManager[str]:
+        """Its address."""
+
+    def port_forward(self, task: str, port: int) -> AbstractContextManager[str]:
+        """An address here: host:port."""

@@ -4,7 +4,8 @@ import logging
 import math
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -19,7 +20,7 @@ from tfyard.sdk.durations import seconds
 from tfyard.sdk.job import scalar
 from tfyard.sdk.lines import Choice, Line, Names
 from tfyard.sdk.on_machine import OnMachine
-from tfyard.sdk.place import Changes, Place
+from tfyard.sdk.place import Changes, Executed, Place
 from tfyard.sdk.why import JobDeleted, JobFailed, WaitTimeout, Why, why
 
 LOG = logging.getLogger("tfyard")
@@ -173,6 +174,29 @@ class Run:
         for note in (*copied.notes, *copied.problems):
             LOG.warning("%s", note)
         return Path(copied.to)
+
+    # --- what reaches into it
+
+    def exec(self, command: str | Sequence[str], task: str = "") -> Executed:
+        """Runs a command in a running task and waits for its end: `exec("nvidia-smi", task="worker-0")`. A text is
+        for a shell, a list is a program with its arguments. `task` may be left out if there is only one."""
+        argv = ("/bin/sh", "-c", command) if isinstance(command, str) else tuple(command)
+        return self._place.exec(self._only(task), argv)
+
+    def tensorboard(self, log_dir: str = "") -> AbstractContextManager[str]:
+        """TensorBoard over its summaries, also after the end: `with run.tensorboard() as url`. `log_dir`: where
+        they are, as the tasks see it; default: as the job says."""
+        return self._place.tensorboard(log_dir)
+
+    def port_forward(self, task: str, port: int) -> AbstractContextManager[str]:
+        """A port of a task of a cluster, here: `with run.port_forward("worker-0", 6006) as address`, such as
+        127.0.0.1:40123. A task that is restarted is reached again at the same address."""
+        return self._place.port_forward(self._only(task), port)
+
+    def _only(self, task: str) -> str:
+        from tfyard.remote.tasks import only
+
+        return only((task,) if task else (), self._place.tasks())
 
     # --- in a notebook
 

@@ -1,4 +1,4 @@
-"""Starts a run of this machine in a process of its own, and ends it with this program.
+"""Starts a run of this machine in a process of its own, and ends it with this program; and commands in its tasks.
 
 The process is in a session of its own: Ctrl-C in a terminal or a notebook interrupts who waits, not the run.
 """
@@ -6,10 +6,12 @@ The process is in a session of its own: Ctrl-C in a terminal or a notebook inter
 import atexit
 import logging
 import os
+import signal
 import subprocess
 import sys
 import tempfile
 import threading
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import IO
@@ -20,10 +22,17 @@ from tfyard.backends.local.run_directory import RunDirectory
 from tfyard.errors import Invalid, TfyardError, Usage
 from tfyard.node.launch import PACKAGES
 from tfyard.sdk.messages import MESSAGES, Asked, Began, Refused, Rerun, Resume, Start, Told
+from tfyard.sdk.place import Executed
 
 LOG = logging.getLogger("tfyard")
 PROGRAM = f"""import sys; sys.path.append({PACKAGES!r})
 from tfyard.sdk.child import main; sys.exit(main())"""
+EXECUTE = f"""import sys; sys.path.append({PACKAGES!r})
+from pathlib import Path
+from tfyard.backends.local.run_directory import RunDirectory
+from tfyard.local import tasks
+run, task, *argv = sys.argv[1:]
+sys.exit(tasks.exec(RunDirectory(Path(run)).load(), [task], argv, every=False))"""
 
 _running: dict[subprocess.Popen[bytes], int] = {}
 """The processes that go on, and who started them: a fork of this program must leave them alone."""
@@ -100,6 +109,27 @@ def _listen(process: subprocess.Popen[bytes]) -> None:
 
 def _log(told: Told) -> None:
     LOG.log(logging.WARNING if told.level == "warning" else logging.INFO, "%s", told.text)
+
+
+def execute(run: RunDirectory, task: str, argv: Sequence[str]) -> Executed:
+    """A command in a running task. It is forked into the task's namespaces, which a program with threads cannot do
+    by itself."""
+    process = subprocess.Popen(
+        [sys.executable, "-P", "-c", EXECUTE, str(run.path), task, *argv],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+        errors="replace",
+        start_new_session=True,
+    )
+    with process:
+        try:
+            out, errors = process.communicate()
+        except BaseException:  # by Ctrl-C: the command goes, too
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+    return Executed(process.returncode, out, errors)
 
 
 def stop_all() -> None:

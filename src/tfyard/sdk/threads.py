@@ -6,6 +6,7 @@ import queue
 import threading
 from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import Future
+from contextlib import AbstractAsyncContextManager, contextmanager
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
@@ -40,6 +41,28 @@ def apart(function: Callable[[], T]) -> T:
 
     threading.Thread(target=work, daemon=True).start()
     return future.result()
+
+
+@contextmanager
+def entered(make: Callable[[], AbstractAsyncContextManager[T]]) -> Iterator[T]:
+    """What an asynchronous context gives. It is left when the block ends, which is waited for."""
+    given: Future[T] = Future()
+
+    async def stay() -> None:
+        try:
+            async with make() as value:
+                given.set_result(value)
+                await asyncio.Event().wait()
+        except BaseException as problem:
+            if not given.done():
+                given.set_exception(problem)
+            raise
+
+    background = Background(stay)
+    try:
+        yield given.result()
+    finally:
+        background.cancel()
 
 
 class Background(Generic[T]):
