@@ -75,12 +75,12 @@ def _running_jobs(options: Mapping[str, Any]) -> dict[str, Source]:
 
 def _source(found: target.Target) -> Source:
     if isinstance(found, target.LocalRun):
-        from tfyard.local import usage
+        from tfyard.local.usage import RunUsage
 
-        return usage.Usage(found.directory)
-    from tfyard.remote import usage as cluster_usage
+        return RunUsage(found.directory)
+    from tfyard.remote.usage import JobUsage
 
-    return cluster_usage.Usage(found.client, found.found)
+    return JobUsage(found.client, found.found)
 
 
 def _named(source: Source, title: str) -> list[TaskUse]:

@@ -18,7 +18,7 @@ FIRST_LOOK = 0.5
 """Seconds between the first two measurements: CPU in use is a difference."""
 
 
-class Usage:
+class RunUsage:
     """Of one run; measures again at each `tasks`."""
 
     problem = ""

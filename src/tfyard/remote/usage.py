@@ -23,7 +23,7 @@ MOST_LOGS = 8
 """Of how many tasks the logs are read each time."""
 
 
-class Usage:
+class JobUsage:
     """Of one job; asks again at each `tasks`."""
 
     def __init__(self, client: SyncClient, found: Found) -> None:
