@@ -2,20 +2,23 @@
 
 import asyncio
 import signal
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from tests.controller import test_gang as gang
-from tests.controller.cluster import Bench, tfjob
+from tests.controller.cluster import Bench, install, tfjob
 from tests.controller.test_crds import OLD_NAME, remove
 from tests.controller.test_old_jobs import OLD
 from tests.controller.test_process import lines, operator
 from tfyard.backends.kubernetes.resources import OLD_TFJOBS
+from tfyard.controller import crds, process
 from tfyard.formats.crd.documents import crds as definitions
 from tfyard.formats.tfjob.versions import VERSIONS
-from tfyard.kube import requests
+from tfyard.kube import Client, requests
 from tfyard.model import Manifest
+from tfyard.planner import Gang
 from tfyard.testing import ControlPlane, Script, ScriptedKubelet, builders, eventually
 
 pytestmark = pytest.mark.cluster
@@ -40,7 +43,7 @@ async def test_an_api_that_is_installed_after_its_start_is_used(
         await remove(client, OLD_NAME)
         await gang.remove(client, gang.VOLCANO.group, gang.PLUGINS.group)
         options, program = ("--gang-scheduler", "auto"), ("-c", IMPATIENT)
-        async with operator(control_plane, namespace, log, *options, program=program) as process:
+        async with operator(control_plane, namespace, log, *options, program=program) as running:
             await yard.submit(tfjob("first", Worker=1))
             await yard.phase("Running", "first")
             await client.send(requests.create(requests.CRDS.path(), forgetful(old)))
@@ -50,15 +53,46 @@ async def test_an_api_that_is_installed_after_its_start_is_used(
             await yard.pods({"first-worker-0", "train-master-0"})
 
             await gang.install(client, gang.VOLCANO.group)
-            await eventually(lambda: said(log, "gang scheduling: by volcano"))
+            await eventually(lambda: said(log, "serving /metrics", times=3))
             await yard.submit(tfjob("together", {"schedulingPolicy": {}}, Worker=1))
             await gang.group(yard, gang.VOLCANO)
             await kubelet.finish("first-worker-0")
             await yard.phase("Succeeded", "first")
-            process.send_signal(signal.SIGTERM)
-            assert await asyncio.wait_for(process.wait(), 30) == 0
-    starts = [line for line in lines(log) if line["message"].startswith("serving /metrics")]
-    assert len(starts) == 3
+            running.send_signal(signal.SIGTERM)
+            assert await asyncio.wait_for(running.wait(), 30) == 0
+    await said(log, "serving /metrics", times=3)
+
+
+async def test_an_api_that_the_operator_may_not_list_does_not_stop_it(
+    control_plane: ControlPlane,
+    namespace: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr(process, "LOOK_EVERY", 0.2)
+    before, options = process.Apis([*crds.JOBS], None), process.Options(gang_scheduler="auto")
+    async with control_plane.client() as client:
+        await install(client)
+        await gang.install(client, gang.VOLCANO.group)
+        token = await builders.service_account_token(client, namespace, "default")
+    async with Client(control_plane.token_access(token)) as client:
+        kubectl = partial(asyncio.to_thread, control_plane.kubectl)
+        account = f"--serviceaccount={namespace}:default"
+        await kubectl("create", "clusterrolebinding", f"{namespace}-view", "--clusterrole=view", account)
+        looking = asyncio.create_task(process._find_more_apis(client, options, before))
+
+        async def refused() -> None:
+            assert "cannot use more APIs: " in caplog.text
+            assert "is forbidden" in caplog.text
+
+        await eventually(refused)
+        assert not looking.done()
+        await kubectl(
+            "create", "clusterrolebinding", f"{namespace}-all", "--clusterrole=cluster-admin", account
+        )
+        found = await asyncio.wait_for(looking, 30)
+    assert found.gang == Gang(by="volcano", scheduler="volcano", every=False)
+    assert found.jobs == before.jobs
 
 
 def forgetful(definition: Manifest) -> Manifest:
@@ -69,5 +103,5 @@ def forgetful(definition: Manifest) -> Manifest:
     return {**definition, "spec": {**definition["spec"], "versions": bare}}
 
 
-async def said(log: Path, words: str) -> None:
-    assert any(words in line["message"] for line in lines(log))
+async def said(log: Path, words: str, times: int = 1) -> None:
+    assert sum(words in line["message"] for line in lines(log)) == times

@@ -46,12 +46,13 @@ class Operator:
     """Puts the parts together. `synced` is set when all first lists have come."""
 
     def __init__(self, client: kube.Client, settings: Settings, jobs: Iterable[kube.Resource]) -> None:
-        gang, may_write = settings.site.gang, settings.may_write
-        self.settings = settings
-        self.resources = Resources.of(jobs, groups_of(gang.by) if gang else None)
+        self.settings, site = settings, settings.site
+        self.resources = Resources.of(jobs, groups_of(site.gang.by) if site.gang else None)
         self.cache, self.queue, self.metrics = Cache(), Queue[JobKey](), Metrics()
         self.metrics.queue_depth.set_function(self.queue.__len__)
-        writer = Writer(client, may_write, self._count_write)
+
+        # what it writes
+        writer = Writer(client, settings.may_write, self._count_write)
         objects = ObjectWriter(writer, self.cache, self.resources, self.metrics.count_refused_create)
         self.events = EventRecorder(
             writer, lambda: objects.is_creating_many() or not self.queue.is_idle, log_lost_event
@@ -60,9 +61,13 @@ class Operator:
         self.store = ClusterStore(
             writer, self.cache, self.resources, objects.is_creating_many, reporter.status_reported
         )
-        self.runner = ClusterRunner(objects, self.cache, settings.site.backoff, SetupEvents(client))
-        self.reconciler = Reconciler(self.cache, self.store, self.runner, settings.site, reporter, client.now)
-        self.worker = Worker(self.queue, self.cache, self.reconciler, may_write, self.metrics)
+        self.runner = ClusterRunner(objects, self.cache, site.backoff, SetupEvents(client))
+
+        # what it does with a job from the queue
+        self.reconciler = Reconciler(self.cache, self.store, self.runner, site, reporter, client.now)
+        self.worker = Worker(self.queue, self.cache, self.reconciler, settings.may_write, self.metrics)
+
+        # what it watches, which fills the cache and the queue
         handlers = Handlers(self.queue.add, self._forget, partial(watch_options, self.metrics))
         self.informers = Informers(client, self.cache, self.resources, settings.namespaces, handlers)
         self.synced = self.informers.changes.synced

@@ -18,6 +18,7 @@ from tfyard.errors import TfyardError
 from tfyard.formats.controllerconfig import OperatorConfig
 from tfyard.install import permissions
 from tfyard.install.permissions import Permission
+from tfyard.kube import requests
 from tfyard.planner.gang import API_VERSIONS
 
 from . import crds, gang_schedulers
@@ -85,8 +86,8 @@ async def _find_apis(client: kube.Client, options: Options, *, is_start: bool = 
 
 
 async def _find_more_apis(client: kube.Client, options: Options, apis: Apis) -> Apis:
-    """Returns when the cluster serves an API that was absent and can be used. One that an operator refuses at its
-    start (a CRD that would drop what jobs must remember) does not stop an operator that runs."""
+    """Returns when the cluster serves an API that was absent and can be used. One that cannot, because its CRD
+    would drop what jobs must remember or because a permission is missing, must not stop an operator that runs."""
     absent = {f"{each.group}/{each.version}" for each in crds.JOBS if each not in apis.jobs}
     if options.gang_scheduler == "auto" and apis.gang is None:
         absent |= {*API_VERSIONS.values()}
@@ -96,14 +97,22 @@ async def _find_more_apis(client: kube.Client, options: Options, apis: Apis) -> 
         try:
             new = absent & await crds.served_apis(client) if absent else set[str]()
             found = await _find_apis(client, options) if new else apis
+            if found != apis:
+                await _list_each(client, options, found)
+                log.info("starting again, because the cluster now serves %s", ", ".join(sorted(new)))
+                return found
         except TfyardError as problem:
             if logged != str(problem):
                 log.warning("cannot use more APIs: %s (retrying)", problem)
             logged = str(problem)
-            continue
-        if found != apis:
-            log.info("starting again, because the cluster now serves %s", ", ".join(sorted(new)))
-            return found
+
+
+async def _list_each(client: kube.Client, options: Options, apis: Apis) -> None:
+    """Raises what the first list of a watch would raise, again and again: no job is reconciled before it comes."""
+    groups = [gang_schedulers.groups_of(apis.gang.by)] if apis.gang else []
+    for resource in (*apis.jobs, *groups):
+        for namespace in options.namespaces or ("",):
+            await client.send(requests.get(resource.path(namespace), {"limit": "1"}))
 
 
 def _site(options: Options) -> planner.Site:

@@ -88,8 +88,8 @@ def _unreadable(job: Job, observed: Observed, site: Site, now: datetime) -> Deci
 
 
 def _blocked(situation: Situation) -> Decision:
-    """The job waits for somebody to change something, and nothing is done about its pods. Restarts in place and
-    time still count against its limits."""
+    """The job waits for somebody to change something; nothing is done about its pods. Restarts in place and time
+    still count against its limits."""
     given_up = tuple(unreadable.pods_leaving(situation))
     judged = situation.give_up(given_up)
     after = replace(_started(judged, gang.Review()), endings=endings.remember(situation))

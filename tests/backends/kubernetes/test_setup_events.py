@@ -12,11 +12,13 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 SILENT = Wait("Mount", "", START)
 
 
+def after(seconds: float) -> datetime:
+    return START + timedelta(seconds=seconds)
+
+
 def event(reason: str, seconds: float, version: str = "") -> Event:
-    at = START + timedelta(seconds=seconds)
-    return Event(
-        metadata=Meta(resource_version=version), reason=reason, message=f"said {reason}", last_timestamp=at
-    )
+    meta, at = Meta(resource_version=version), after(seconds)
+    return Event(metadata=meta, reason=reason, message=f"said {reason}", last_timestamp=at)
 
 
 @pytest.mark.parametrize(
@@ -42,3 +44,9 @@ def test_of_two_events_in_one_second_the_one_that_was_stored_last_is_the_newest(
     both = [event("Pulling", 5, "1042"), event("FailedMount", 5, "999")]
     assert _last_word(SILENT, both) is None
     assert _last_word(SILENT, [event("Pulling", 5, "999"), event("FailedMount", 5, "1042")]) is not None
+
+
+def test_the_schedulers_finer_times_do_not_make_its_event_newer() -> None:
+    """The kubelet's have whole seconds: what it says later may seem earlier."""
+    scheduled = Event(metadata=Meta(resource_version="999"), reason="Scheduled", event_time=after(5.6))
+    assert _last_word(SILENT, [event("FailedMount", 5, "1042"), scheduled]) is not None

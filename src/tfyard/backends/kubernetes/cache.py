@@ -42,6 +42,8 @@ class JobKey(NamedTuple):
 
 
 class Cache:
+    """One for the whole operator: informers fill it, the runner and the store read it and add what they wrote."""
+
     def __init__(self) -> None:
         self.jobs: dict[JobKey, JobView] = {}
         self.pods = PodCache(lambda uid: uid in self._keys)
@@ -73,7 +75,7 @@ class Cache:
             self.put_job(resource, view)
 
     def drop_job(self, resource: Resource, view: JobView) -> JobKey:
-        """Only that very object: a new job of the same name may be here already."""
+        """Only this very object: a new job of the same name may be here already."""
         key = job_key(resource, view)
         known = self.jobs.get(key)
         if known is not None and known.metadata.uid == view.metadata.uid:
@@ -152,12 +154,13 @@ class Owned(Generic[K, V]):
 
 
 class Versions:
-    """Up to which version a watch has reported each kind in each namespace."""
+    """Up to which version the watch has come, for each kind in each namespace."""
 
     def __init__(self) -> None:
         self._watched: dict[tuple[str, str], int] = {}
 
-    def watched(self, kind: str, meta: Meta) -> None:
+    def advance(self, kind: str, meta: Meta) -> None:
+        """The watch has reported this version of an object."""
         key, version = (kind, meta.namespace), meta.resource_version
         if version.isdigit():
             self._watched[key] = max(self._watched.get(key, 0), int(version))
@@ -183,6 +186,9 @@ class CachedPod(Struct, frozen=True, gc=False):
 
 
 class PodCache:
+    """By the job that owns them. `put` and `drop` are for reports of a watch, `apply_response` and `mark_deleted`
+    for what we did ourselves and the watch has not reported yet."""
+
     def __init__(self, is_job: Callable[[str], bool]) -> None:
         self._is_job = is_job
         """Whether a uid is that of a job."""
@@ -207,7 +213,7 @@ class PodCache:
     def put(self, view: PodView) -> str:
         """The uid of its owner; empty if nothing changed that decisions depend on, as when our own create comes
         back."""
-        self._versions.watched("Pod", view.metadata)
+        self._versions.advance("Pod", view.metadata)
         return view.metadata.owner if self._keep(view) else ""
 
     def apply_response(self, view: PodView) -> None:
@@ -227,7 +233,7 @@ class PodCache:
 
     def drop(self, view: PodView) -> str:
         """The uid of its owner. The last version may say more than the one before."""
-        self._versions.watched("Pod", view.metadata)
+        self._versions.advance("Pod", view.metadata)
         owner, name = view.metadata.owner, view.metadata.name
         cached = self._pods.of(owner).get(name)
         if cached is not None and cached.pod.uid == view.metadata.uid:
@@ -239,7 +245,7 @@ class PodCache:
         return [name for name, cached in self._pods.of(owner).items() if cached.is_gone]
 
     def prune(self, owner: str, names: list[str]) -> None:
-        """Remove gone pods: what they had to report is written."""
+        """Remove these pods, if they are gone: what they had to report is written."""
         for name in names:
             cached = self._pods.of(owner).get(name)
             if cached is not None and cached.is_gone:
@@ -284,7 +290,8 @@ class PodCache:
 
 
 class ChildCache:
-    """Services, ConfigMaps, Deployments and PodGroups, by (kind, name)."""
+    """Services, ConfigMaps, Deployments and PodGroups, by the job that owns them and by (kind, name). One that is
+    gone has nothing to report, unlike a pod."""
 
     def __init__(self) -> None:
         self._children = Owned[tuple[str, str], Child]()
@@ -303,7 +310,7 @@ class ChildCache:
 
     def put(self, kind: str, view: Child) -> str:
         """The uid of its owner; empty if nothing changed, as for pods."""
-        self._versions.watched(kind, view.metadata)
+        self._versions.advance(kind, view.metadata)
         return view.metadata.owner if self._keep(kind, view) else ""
 
     def apply_response(self, kind: str, view: Child) -> None:
@@ -312,7 +319,7 @@ class ChildCache:
 
     def drop(self, kind: str, view: Child) -> str:
         """The uid of its owner."""
-        self._versions.watched(kind, view.metadata)
+        self._versions.advance(kind, view.metadata)
         owner, key = view.metadata.owner, (kind, view.metadata.name)
         child = self._children.of(owner).get(key)
         if child is not None and child.metadata.uid == view.metadata.uid:

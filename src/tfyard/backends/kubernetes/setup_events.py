@@ -89,8 +89,9 @@ def _last_word(wait: Wait | None, events: Iterable[Event]) -> Wait | None:
 
 
 def _order(event: Event) -> tuple[datetime, int]:
-    """Events of one second are told apart by the order in which they were stored."""
-    return event.at or LONG_AGO, int(event.metadata.resource_version or 0)
+    """In whole seconds, as the kubelet has them; events of one second are told apart by the order in which they
+    were stored."""
+    return (event.at or LONG_AGO).replace(microsecond=0), int(event.metadata.resource_version or 0)
 
 
 def _explained(pod: Pod, look: Look | None) -> Pod:

@@ -39,19 +39,21 @@ def dump(job: Job) -> tuple[Words, list[str]]:
     shared.pop("labels", None)
     if all(_labels(job).keys() <= own.get("labels", {}).keys() for own in roles.values()):
         shared["labels"] = _labels(job)  # at the top, the word sets labels of the job too
-    head: Words = {"name": job.name}
-    if job.namespace != "default":
-        head["namespace"] = job.namespace
-    if job.code is not None:
-        head["code"] = _code(job.code)
-        head |= {"requirements": job.code.requirements} if job.code.requirements else {}
-    if job.tf1:
-        head["tf1"] = True
-    words = head | {key: value for key, value in shared.items() if value != {}}
+    words = _head(job) | {key: value for key, value in shared.items() if value != {}}
     for name, own in roles.items():
         words[name] = _short(_without(own, shared))
     words |= _policy(job) | _tensorboard(job, shared.get("volumes", {}))
     return words, _lost(job, words, roles)
+
+
+def _head(job: Job) -> Words:
+    words: Words = {"name": job.name}
+    if job.namespace != "default":
+        words["namespace"] = job.namespace
+    if job.code is not None:
+        words["code"] = _code(job.code)
+        words |= {"requirements": job.code.requirements} if job.code.requirements else {}
+    return words | ({"tf1": True} if job.tf1 else {})
 
 
 def _shared(roles: list[Words]) -> Words:

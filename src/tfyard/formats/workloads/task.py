@@ -134,9 +134,9 @@ def _template(data: Manifest, notes: Notes) -> Manifest | None:
 def _main(containers: list[Manifest]) -> int:
     """Which container trains; -1 if nobody knows."""
     names = [container["name"] for container in containers]
-    return (
-        0 if len(names) == 1 else names.index(TENSORFLOW_CONTAINER) if TENSORFLOW_CONTAINER in names else -1
-    )
+    if len(names) == 1:
+        return 0
+    return names.index(TENSORFLOW_CONTAINER) if TENSORFLOW_CONTAINER in names else -1
 
 
 def _indexed(container: Manifest, spec: Manifest) -> Manifest:
