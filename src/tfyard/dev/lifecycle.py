@@ -209,7 +209,8 @@ def _follow(folder: BoxFolder, process: "subprocess.Popen[bytes] | None", say: S
 
 def _why(folder: BoxFolder, state: State | None) -> str:
     if state is not None and state.phase == "failed":
-        return f"{folder.name} did not start: {state.message} (its logs are in {folder.logs})"
+        what_next = f"its logs are in {folder.logs}; `tfyard dev down` removes all of it"
+        return f"{folder.name} did not start: {state.message} ({what_next})"
     lines = folder.log.read_text(errors="replace").splitlines() if folder.log.exists() else []
     tail = "\n".join(lines[-LOG_LINES:]) or "its log is empty"
     return f"{folder.name} did not start; the end of {folder.log}:\n{tail}"
