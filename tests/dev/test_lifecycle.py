@@ -240,6 +240,13 @@ def test_what_cannot_be_asked_for_is_refused_before_anything_starts(tmp_path: Pa
     box.dev("down")
 
 
+def test_a_home_that_cannot_be_written_is_told_with_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    done = TestBox(tmp_path / "file").dev("up")
+    assert (done.code, done.out) == (1, "")
+    assert "cannot be written: Not a directory; set XDG_STATE_HOME to a folder that can" in done.err
+
+
 SMALL_DISK = """
 import os, sys
 from tfyard.node.linux_namespaces import mount_memory, unshare_mounts

@@ -138,7 +138,6 @@ def _check_process(pid: int | None) -> None:
 
 def _check_room(folder: BoxFolder) -> None:
     """etcd ends with a stack trace if it cannot allocate its files, the first of which is 64 MB."""
-    folder.path.parent.mkdir(parents=True, exist_ok=True)
     free = shutil.disk_usage(folder.path.parent).free
     if free < ROOM:
         where = f"{folder.path.parent}, and a cluster takes some {size(ROOM)}"
