@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tfyard.controlplane.process import SyncProcesses
+from tfyard.controlplane.process import SyncProcesses, last_words
 from tfyard.testing import ControlPlane, Process, ProcessFailed
 
 pytestmark = pytest.mark.processes
@@ -160,3 +160,20 @@ def test_killing_pytest_leaves_no_process_and_no_file_of_a_control_plane(
     assert len(pids) == 4
     assert all(gone(int(pid)) for pid in pids)
     assert removed(Path(folder))
+
+
+def test_the_last_words_of_a_program_are_without_its_stacks() -> None:
+    panic = [
+        '{"level":"panic","msg":"failed to open database","stacktrace":"' + "x" * 5000 + '"}',
+        "panic: failed to open database",
+        "",
+        "goroutine 84 [running]:",
+        "go.uber.org/zap/zapcore.CheckWriteAction.OnWrite(0x2)",
+    ]
+    said = last_words("\n".join(["starting", *panic]), 15).splitlines()
+    assert said[0] == "starting"
+    assert said[1].startswith('{"level":"panic","msg":"failed to open database"')
+    assert (len(said[1]), said[2:]) == (300, ["panic: failed to open database"])
+    again = ["I1116 09:29:49.061041 23726 server.go:1] started again", "no such flag"]
+    assert last_words("\n".join([*panic, *again]), 2) == "\n".join(again)
+    assert last_words("panic: is a word", 15) == "panic: is a word"

@@ -53,6 +53,7 @@ def test_status_tells_what_runs(box: TestBox) -> None:
     assert found["kubernetes"].startswith("1.36.")
     assert found["memory"] > 100e6
     assert found["disk"] > 1e6
+    assert found["free"] > 1e6
     assert Path(found["logs"], "kube-apiserver.log").exists()
     text = box.dev("status")
     assert text.code == 0
@@ -161,7 +162,8 @@ def test_a_box_cannot_end_with_a_process_that_is_not_there(tmp_path: Path) -> No
 
 
 @pytest.mark.long
-def test_an_interrupted_up_leaves_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_up_leaves_nothing(tmp_path: Path, number: signal.Signals) -> None:
     box = TestBox(tmp_path)
     command = [sys.executable, "-m", "tfyard", "dev", "up"]
     environ = {**os.environ, **box.environ}
@@ -170,10 +172,10 @@ def test_an_interrupted_up_leaves_nothing(tmp_path: Path) -> None:
         assert up.stderr.readline() == "    etcd and kube-apiserver\n"
         everyone = box.family()
         elsewhere = until((box.folder.path / "elsewhere").readlink)
-        up.send_signal(signal.SIGINT)
+        up.send_signal(number)
         said = "stopping tfyard-dev\ntfyard: tfyard-dev was stopped before it was ready\n"
         assert up.stderr.read() == said
-    assert up.returncode == 130
+    assert up.returncode == 128 + number
     assert alive(everyone) == []
     assert not elsewhere.exists()
     assert not box.folder.path.exists()
@@ -238,6 +240,33 @@ def test_what_cannot_be_asked_for_is_refused_before_anything_starts(tmp_path: Pa
     box.dev("down")
 
 
+def test_a_home_that_cannot_be_written_is_told_with_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    done = TestBox(tmp_path / "file").dev("up")
+    assert (done.code, done.out) == (1, "")
+    assert "cannot be written: Not a directory; set XDG_STATE_HOME to a folder that can" in done.err
+
+
+SMALL_DISK = """
+import os, sys
+from tfyard.node.linux_namespaces import mount_memory, unshare_mounts
+unshare_mounts()
+mount_memory(sys.argv[1], 50 << 20)
+os.execv(sys.executable, [sys.executable, "-m", "tfyard", *sys.argv[2:]])
+"""
+
+
+def test_a_disk_without_room_is_told_before_anything_starts(tmp_path: Path) -> None:
+    box = TestBox(tmp_path)
+    command = [sys.executable, "-c", SMALL_DISK, str(tmp_path), "dev", "up"]
+    done = subprocess.run(command, env={**os.environ, **box.environ}, capture_output=True, text=True)
+    if "unshare" in done.stderr:
+        pytest.skip("this system refuses mount namespaces")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("tfyard: only 52 MB are free in ")
+    assert "XDG_STATE_HOME" in done.stderr
+
+
 @pytest.mark.long
 def test_a_component_that_does_not_start_is_named_with_what_it_said(tmp_path: Path) -> None:
     broken = tmp_path / "bin"
@@ -251,6 +280,7 @@ def test_a_component_that_does_not_start_is_named_with_what_it_said(tmp_path: Pa
     done = box.dev("up", "--binaries", str(broken))
     assert done.code == 1
     assert "tfyard-dev did not start: kube-scheduler ended before it was ready:\nit is broken" in done.err
+    assert done.err.count("it is broken") == 1
     assert box.folder.holder() is None
     assert box.status()["phase"] == "failed"
     assert box.dev("down").code == 0

@@ -48,6 +48,24 @@ def test_plain_jobs_need_no_operator(bare: TestBox) -> None:
     until(lambda: not model(bare))
 
 
+def test_kubectl_debug_talks_with_a_process_inside_a_pod(bare: TestBox) -> None:
+    container = {"name": "main", "image": "any", "command": ["sleep", "600"]}
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "asleep"},
+        "spec": {"containers": [container]},
+    }
+    bare.kubectl("apply", "-f", "-", stdin=yaml.safe_dump(pod))
+    bare.kubectl("wait", "--for=condition=Ready", "pod/asleep")
+    options = ("--image=any", "-i", "-c", "visitor", "--", "sh")
+    said = bare.kubectl("debug", "asleep", *options, stdin="hostname; echo $((6 * 7)); exit 3\n")
+    assert said == "asleep\n42\n"
+    (status,) = bare.get("pod", "asleep")["status"]["ephemeralContainerStatuses"]
+    assert status["state"]["terminated"]["exitCode"] == 3
+    bare.kubectl("delete", "pod", "asleep", "--now")
+
+
 def test_the_form_of_2016_trains_too(bare: TestBox) -> None:
     """Its ReplicationControllers start every task again, also after success."""
     apply(bare, str(CANCER), "--as", "legacy")

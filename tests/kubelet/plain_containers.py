@@ -86,6 +86,9 @@ class PlainContainers:
             ends = (out, in_end, out_end, err_end, in_, err)
         return await self._start(argv, ends)
 
+    def terminal(self, namespace: str, pod: str, container: str) -> None:
+        return None
+
     async def connect(self, namespace: str, pod: str, port: int) -> socket.socket:
         connection = socket.socket()
         connection.setblocking(False)

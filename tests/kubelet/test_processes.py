@@ -288,3 +288,43 @@ async def test_a_terminal_can_be_attached_to_a_container(
             os.close(end)
         with pytest.raises(NoSuchContainer, match="not found"):
             await here.runtime.exec(namespace, "main", "other", ["true"], stdin=False, tty=False)
+
+
+async def test_a_container_that_is_added_by_kubectl_debug_runs_once_inside_the_pod(
+    control_plane: ControlPlane, namespace: str, tmp_path: Path
+) -> None:
+    def state(pod: Any, name: str) -> Any:
+        found = pod["status"].get("ephemeralContainerStatuses", [])
+        return next((each["state"] for each in found if each["name"] == name), {})
+
+    async with box(control_plane, namespace, tmp_path) as here:
+        await here.create("main", shell("sleep 600"))
+        await here.until("main", lambda pod: first(pod).get("ready"))
+        path = requests.PODS.path(namespace, "main", "ephemeralcontainers")
+        quick, shells = shell("hostname; exit 7", "quick"), shell("read X; echo got $X; exit 3", "shell")
+        idle = shell("echo early; sleep 600", "idle")
+        added = [quick, {**shells, "stdin": True, "tty": True}, {**idle, "stdin": True}]
+        await here.client.send(requests.patch(path, {"spec": {"ephemeralContainers": added}}))
+        ended = await here.until("main", lambda pod: "terminated" in state(pod, "quick"))
+        assert state(ended, "quick")["terminated"]["exitCode"] == 7
+        assert here.log("main", "quick") == "main\n"
+        await here.until(
+            "main", lambda pod: "running" in state(pod, "shell") and "running" in state(pod, "idle")
+        )
+        terminal = here.runtime.terminal(namespace, "main", "shell")
+        assert terminal is not None
+        assert terminal.stdin is not None
+        assert here.runtime.terminal(namespace, "main", "shell") is None, "somebody has it"
+        os.write(terminal.stdin, b"hello\n")
+        assert await terminal.wait() == 3
+        assert b"got hello" in await asyncio.to_thread(os.read, terminal.stdout, 10_000)
+        for end in (terminal.stdin, terminal.stdout):
+            os.close(end)
+        after = await here.until("main", lambda pod: "terminated" in state(pod, "shell"))
+        assert (first(after)["ready"], first(after)["restartCount"]) == (True, 0), "the pod goes on"
+        idle_process = here.runtime.pods[after["metadata"]["uid"]].ephemeral["idle"].process
+        await here.delete("main", grace=1)
+        await here.until_gone("main")
+        assert idle_process is not None
+        assert idle_process.ended.done()
+        await here.until_clean()

@@ -220,7 +220,8 @@ def lines(found: "Report") -> Iterator[str]:
         restarts = ", ".join(f"{name} {count}" for name, count in found.restarts.items())
         yield from [f"  restarts     {restarts}"] if restarts else []
         yield f"  memory       {size(found.memory)} in {found.processes} processes"
-    yield f"  disk         {size(found.disk)} in {found.folder}"
+    left = f"; {size(found.free)} are free" if found.free or found.running else ""
+    yield f"  disk         {size(found.disk)} in {found.folder}{left}"
     yield f"  logs         {found.logs}"
     yield from (f"  note         {note}" for note in found.notes)
 

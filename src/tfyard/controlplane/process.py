@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 import shutil
 import signal
 import threading
@@ -19,6 +20,9 @@ from tfyard.node.processes import Command, start_message
 ANSWER_TIMEOUT = 60.0
 KILL_TIMEOUT = 10.0
 POLL_INTERVAL = 0.02
+LONGEST_LINE = 300
+LOG_LINE = re.compile(r"\{|[IWEF]\d{4} ")
+"""How lines begin that etcd and Kubernetes log."""
 
 
 class ProcessFailed(TfyardError):
@@ -167,11 +171,20 @@ class Process:
 
     def log_tail(self, lines: int = 15) -> str:
         text = self.log.read_text(errors="replace") if self.log.exists() else ""
-        return "\n".join(text.splitlines()[-lines:]) or "its log is empty"
+        return last_words(text, lines) or "its log is empty"
 
     def _signal(self, number: signal.Signals) -> None:
         if not self._processes.signal(self._id, number):
             raise ProcessFailed(f"{self.name} is not running: {self.log_tail()}")
+
+
+def last_words(log: str, count: int) -> str:
+    """The last lines, cut to a readable length; of a Go program that panicked what it said, and not its stacks."""
+    lines = log.splitlines()
+    panics = [at for at, line in enumerate(lines) if line.startswith(("panic: ", "fatal error: "))]
+    if panics and not any(LOG_LINE.match(line) for line in lines[panics[-1] :]):
+        lines = lines[: panics[-1] + 1]
+    return "\n".join(line[:LONGEST_LINE] for line in lines[-count:])
 
 
 def _is_stopped(pid: int) -> bool:

@@ -18,7 +18,7 @@ from typing import IO, Literal, TypeVar
 import msgspec
 from msgspec import Struct
 
-from tfyard.errors import Usage
+from tfyard.errors import TfyardError, Usage
 from tfyard.formats.metadata import DNS_LABEL
 from tfyard.model.names import MAX_LABEL
 from tfyard.node import volumes
@@ -174,8 +174,13 @@ class BoxFolder(Struct, frozen=True):
     @contextmanager
     def exclusively(self, say: Callable[[str], None]) -> Iterator[None]:
         """One command at a time for each box. The file goes with the box; who waited for it then makes another."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
         path = self.path.with_name(f".{self.name}.lock")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.touch()
+        except OSError as problem:
+            said = f"{path.parent} cannot be written: {problem.strerror}"
+            raise TfyardError(f"{said}; set XDG_STATE_HOME to a folder that can") from None
         while True:
             with path.open("w") as file:
                 if not _try_lock(file):

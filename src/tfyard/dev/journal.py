@@ -45,5 +45,9 @@ class Journal:
         self._write(phase="failed", message=why)
 
     def _write(self, **changes: object) -> None:
+        """A disk that is full must not end what runs; the next thing that is said may be written again."""
         self._state = replace(self._state, **changes)
-        self._folder.write(self._state)
+        try:
+            self._folder.write(self._state)
+        except OSError as problem:
+            log.error("its state cannot be written: %s", problem)

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import yaml
 from msgspec.structs import asdict, replace
@@ -25,11 +25,14 @@ from tfyard.controlplane.binaries.obtain import find_or_obtain
 from tfyard.dev.folder import BoxFolder, Settings, State
 from tfyard.dev.processes import Watched, family
 from tfyard.errors import TfyardError, Usage
+from tfyard.overview.wording import size
 
 Say = Callable[[str], None]
 POLL = 0.05
 STOP_TIMEOUT, KILL_TIMEOUT = 60.0, 10.0
 LOG_LINES = 15
+ROOM = 200_000_000
+"""Bytes on the disk."""
 LISTS = ("clusters", "users", "contexts")
 CURRENT = "current-context"
 LOCK_TIMEOUT = 5.0
@@ -50,6 +53,16 @@ class Interrupted(TfyardError):
     exit_code = 130
 
 
+class Terminated(Interrupted):
+    """By SIGTERM."""
+
+    exit_code = 143
+
+
+class TerminateSignal(KeyboardInterrupt):
+    """SIGTERM, which ends `up` as Ctrl-C does."""
+
+
 def up(
     folder: BoxFolder, asked: Settings, say: Say, mirrors: Mirrors | None = None, until: int | None = None
 ) -> State:
@@ -61,25 +74,32 @@ def up(
         before, settings = folder.settings(), _as_before(folder.settings(), asked)
         _check_files(settings)
         _check_process(until)
+        _check_room(folder)
         settings = replace(settings, binaries=str(_binaries(asked, say, mirrors)))
         if before.kubeconfig != settings.kubeconfig:
             _take_out_context(before)
         is_new = not folder.data.exists()
         folder.prepare(settings)
         signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGTERM, _on_terminate)
         process = _start(folder, until)
         try:
             state = _follow(folder, process, say)
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as interrupt:
             say(f"stopping {folder.name}")
             process.terminate()
             process.wait()
             folder.remove(keep_data=not is_new)
-            raise Interrupted(f"{folder.name} was stopped before it was ready") from None
+            problem = Terminated if isinstance(interrupt, TerminateSignal) else Interrupted
+            raise problem(f"{folder.name} was stopped before it was ready") from None
         if settings.kubeconfig:
             previous = add_context(Path(settings.kubeconfig), folder.kubeconfig.read_text())
             folder.write(replace(settings, previous_context=previous or settings.previous_context))
         return state
+
+
+def _on_terminate(_number: int, _frame: object) -> NoReturn:
+    raise TerminateSignal
 
 
 def down(folder: BoxFolder, say: Say, *, keep_data: bool) -> bool:
@@ -114,6 +134,16 @@ def _check_process(pid: int | None) -> None:
     with Watched([] if pid is None else [pid]) as found:
         if pid is not None and not found.descriptors:
             raise Usage(f"--until-pid {pid}: no process has this id")
+
+
+def _check_room(folder: BoxFolder) -> None:
+    """etcd ends with a stack trace if it cannot allocate its files, the first of which is 64 MB."""
+    free = shutil.disk_usage(folder.path.parent).free
+    if free < ROOM:
+        where = f"{folder.path.parent}, and a cluster takes some {size(ROOM)}"
+        raise TfyardError(
+            f"only {size(free)} are free in {where}; free some, or set XDG_STATE_HOME to another folder"
+        )
 
 
 def _take_out_context(settings: Settings) -> None:
@@ -170,7 +200,7 @@ def _follow(folder: BoxFolder, process: "subprocess.Popen[bytes] | None", say: S
             return state
         if is_over:
             raise BoxFailed(_why(folder, folder.state()))
-        if state is not None and state.message != said:
+        if state is not None and state.message != said and state.phase != "failed":
             said = state.message
             say(f"    {said}")
         time.sleep(POLL)
@@ -178,7 +208,8 @@ def _follow(folder: BoxFolder, process: "subprocess.Popen[bytes] | None", say: S
 
 def _why(folder: BoxFolder, state: State | None) -> str:
     if state is not None and state.phase == "failed":
-        return f"{folder.name} did not start: {state.message} (its logs are in {folder.logs})"
+        what_next = f"its logs are in {folder.logs}; `tfyard dev down` removes all of it"
+        return f"{folder.name} did not start: {state.message} ({what_next})"
     lines = folder.log.read_text(errors="replace").splitlines() if folder.log.exists() else []
     tail = "\n".join(lines[-LOG_LINES:]) or "its log is empty"
     return f"{folder.name} did not start; the end of {folder.log}:\n{tail}"

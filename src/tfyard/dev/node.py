@@ -137,5 +137,5 @@ class BoxNode(Struct, frozen=True, kw_only=True):
 
 
 def _growing_logs(runtime: ProcessRuntime) -> list[Path]:
-    containers = [each for pod in runtime.pods.values() for each in pod.all.values() if each.is_running]
+    containers = [each for pod in runtime.pods.values() for each in pod.every.values() if each.is_running]
     return [container.log(container.restarts) for container in containers]

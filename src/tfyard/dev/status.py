@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -34,7 +35,7 @@ class Report(Struct, frozen=True, kw_only=True):
     name: str
     running: bool
     phase: str
-    """Such as ready; of a box that does not run, stopped or failed."""
+    """Such as ready; not ready if the apiserver does not answer; stopped or failed if the box does not run."""
     message: str = ""
     pid: int | None = None
     server: str = ""
@@ -49,6 +50,8 @@ class Report(Struct, frozen=True, kw_only=True):
     notes: list[str] = []
     memory: int = 0
     disk: int = 0
+    free: int = 0
+    """Bytes on the disk that are left."""
     processes: int = 0
     folder: str
     logs: str
@@ -82,13 +85,14 @@ def _awake(folder: BoxFolder, pid: int, state: State) -> Report:
         "processes": len(processes),
     }
     if state.phase == "ready":
-        fields |= _cluster(folder)
+        fields |= cluster(folder)
     return Report(**fields, running=True)
 
 
 def _place(folder: BoxFolder) -> dict[str, Any]:
     where = {"name": folder.name, "folder": str(folder.path), "logs": str(folder.logs)}
-    return {**where, "disk": sum(_sizes(folder.path))}
+    free = shutil.disk_usage(folder.path).free if folder.path.exists() else 0
+    return {**where, "disk": sum(_sizes(folder.path)), "free": free}
 
 
 def _sizes(folder: Path) -> Iterator[int]:
@@ -101,13 +105,17 @@ def _sizes(folder: Path) -> Iterator[int]:
                 continue
 
 
-def _cluster(folder: BoxFolder) -> dict[str, Any]:
+def cluster(folder: BoxFolder) -> dict[str, Any]:
+    """What its apiserver tells. A box whose apiserver does not answer is not ready, whatever it was."""
     access = kubeconfig.load({}, str(folder.kubeconfig))
     about = {"server": access.cluster.server, "kubeconfig": str(folder.kubeconfig), "context": folder.name}
     try:
         return {**about, **asyncio.run(asyncio.wait_for(_objects(Client(access)), ANSWER_TIMEOUT))}
-    except (KubeError, TimeoutError) as problem:
-        return {**about, "message": f"the apiserver does not answer: {problem}"}
+    except TimeoutError:
+        silent = f"the apiserver does not answer within {ANSWER_TIMEOUT:.0f} s"
+        return {**about, "phase": "not ready", "message": silent}
+    except KubeError as problem:
+        return {**about, "phase": "not ready", "message": f"the apiserver does not answer: {problem}"}
 
 
 async def _objects(client: Client) -> dict[str, Any]:

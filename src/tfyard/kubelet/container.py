@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from tfyard.kube import KubeError
 from tfyard.kubelet import probes
-from tfyard.kubelet.engine import Ended, Engine, Process
+from tfyard.kubelet.engine import AttachedProcess, Ended, Engine, Process
 from tfyard.kubelet.log_times import LogTimes
 from tfyard.kubelet.runtime import ContainerState, Exited, Running, Waiting
 from tfyard.model import Manifest
@@ -49,9 +49,12 @@ class Home(Protocol):
 
 
 class PodContainer:
-    """`is_init`: it must succeed before the next one starts; `is_sidecar`: it runs until it is stopped."""
+    """`is_init`: it must succeed before the next one starts; `is_sidecar`: it runs until it is stopped;
+    `keeps_streams`: its stdin, if it has one, and its output are for the first who attaches to it."""
 
-    def __init__(self, spec: Manifest, home: Home, waiting: str, *, is_init: bool = False) -> None:
+    def __init__(
+        self, spec: Manifest, home: Home, waiting: str, *, is_init: bool = False, keeps_streams: bool = False
+    ) -> None:
         self.spec, self.home, self.is_init = spec, home, is_init
         self.name = str(spec["name"])
         self.is_sidecar = is_init and spec.get("restartPolicy") == "Always"
@@ -62,6 +65,9 @@ class PodContainer:
         self.started = asyncio.Event()
         """Set when it runs and its startup probe, if it has one, has succeeded."""
         self.process: Process | None = None
+        self.keeps_streams = keeps_streams and bool(spec.get("stdin"))
+        self.terminal: AttachedProcess | None = None
+        """Its streams, until somebody has attached to them."""
         self._asked_to_end: Process | None = None
         self._failures = 0
 
@@ -187,16 +193,25 @@ class PodContainer:
         log = self._new_log()
         id = f"{self.home.id}/{self.name}/{self.restarts}"
         started = datetime.now(UTC)
-        process = self.process = await self.home.engine.start(id, command, log, memory_limit(self.spec))
+        process = self.process = await self._start(id, command, log)
         watching = asyncio.create_task(self._attend(process, started))
         try:
             ended = await asyncio.shield(process.ended)
         finally:
             await _end(watching)
+            if self.terminal is not None:
+                log.write_bytes(self.terminal.close())
         self.is_ready = self.is_started = False
         self.current = self._exited(ended, started, log)
         self.home.changed()
         return self.current
+
+    async def _start(self, id: str, command: Command, log: Path) -> Process:
+        engine = self.home.engine
+        if not self.keeps_streams:
+            return await engine.start(id, command, log, memory_limit(self.spec))
+        self.terminal = await engine.start_interactive(id, command, tty=bool(self.spec.get("tty")))
+        return self.terminal.process
 
     def _new_log(self) -> Path:
         """As a kubelet, it keeps the log of this run and of the one before."""

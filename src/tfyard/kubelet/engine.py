@@ -10,7 +10,8 @@ import signal
 import struct
 import termios
 import time
-from functools import reduce
+from collections.abc import Awaitable, Callable
+from functools import partial, reduce
 from pathlib import Path
 from typing import Self
 
@@ -23,6 +24,7 @@ from tfyard.node.processes import Command, Exit, Processes, SupervisorLost
 
 WINDOW = 15.0
 """Seconds over which the use of CPU is told: as often as a metrics-server asks."""
+MOST_SAID = 1 << 16
 MACHINE = ""
 """Among the uses: that of the whole machine."""
 
@@ -88,11 +90,23 @@ class Engine:
 
     async def attach(self, process: Process, argv: list[str], *, stdin: bool, tty: bool) -> "AttachedProcess":
         """Run a command inside a container, with descriptors for whoever is to talk with it."""
-        ends = _terminal() if tty else _pipes(stdin)
-        env = {"TERM": "xterm", **process.command.env} if tty else process.command.env
-        command = replace(process.command, argv=argv, env=env, stdio=ends.paths, tty=tty)
+        start = partial(self.start_beside, process, log=Path(os.devnull))
+        return await self._start_attached(
+            replace(process.command, argv=argv), start, _terminal() if tty else _pipes(stdin)
+        )
+
+    async def start_interactive(self, id: str, command: Command, *, tty: bool) -> "AttachedProcess":
+        """As `start`, with descriptors in place of a log."""
+        start = partial(self.start, id, log=Path(os.devnull))
+        return await self._start_attached(command, start, _terminal() if tty else _pipes(stdin=True))
+
+    async def _start_attached(
+        self, command: Command, start: Callable[..., Awaitable[Process]], ends: "Ends"
+    ) -> "AttachedProcess":
+        tty = ends.stderr is None
+        env = {"TERM": "xterm", **command.env} if tty else command.env
         try:
-            started = await self.start_beside(process, command, Path(os.devnull))
+            started = await start(command=replace(command, env=env, stdio=ends.paths, tty=tty))
             await self._processes.started(started.id)
         except BaseException:
             ends.close_ours()
@@ -194,14 +208,24 @@ class AttachedProcess:
 
     def __init__(self, engine: Engine, process: Process, ends: Ends) -> None:
         self.stdin, self.stdout, self.stderr = ends.stdin, ends.stdout, ends.stderr
-        self._engine, self._process = engine, process
+        self._engine, self.process, self._ends = engine, process, ends
 
     async def wait(self) -> int:
-        return (await asyncio.shield(self._process.ended)).code
+        return (await asyncio.shield(self.process.ended)).code
 
     def resize(self, width: int, height: int) -> None:
         if self.stderr is None:
             fcntl.ioctl(self.stdout, termios.TIOCSWINSZ, struct.pack("HHHH", height, width, 0, 0))
 
+    def close(self) -> bytes:
+        """Nobody will talk with it: what it has said so far."""
+        os.set_blocking(self.stdout, False)
+        try:
+            return os.read(self.stdout, MOST_SAID)
+        except OSError:  # nothing; of a terminal, also that its process has ended
+            return b""
+        finally:
+            self._ends.close_ours()
+
     def kill(self) -> None:
-        self._engine.signal(self._process, signal.SIGKILL)
+        self._engine.signal(self.process, signal.SIGKILL)

@@ -136,6 +136,8 @@ class Kubelet:
             self._remove(pod.key)
             worker = None
         if worker is not None:
+            if len(pod.spec.ephemeral_containers) > len(worker.pod.spec.ephemeral_containers):
+                self._spawn(self.runtime.update(pod))
             worker.pod = pod
         if not self._is_ours(pod):
             return

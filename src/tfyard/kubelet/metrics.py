@@ -105,7 +105,7 @@ class MetricsApi:
 
     def _containers(self, uid: str) -> dict[str, tuple[Use, float]]:
         pod, engine = self._runtime.pods.get(uid), self._runtime.engine
-        running = [each for each in pod.all.values() if each.is_running] if pod is not None else []
+        running = [each for each in pod.every.values() if each.is_running] if pod is not None else []
         uses = {each.name: engine.use(each.process) for each in running if each.process is not None}
         return {name: used for name, used in uses.items() if used}
 

@@ -73,6 +73,8 @@ class ProcessPod:
         self.inits = [PodContainer(each, self, waiting, is_init=True) for each in inits]
         self.containers = [PodContainer(each, self, waiting) for each in spec["containers"]]
         self.all = {each.name: each for each in (*self.inits, *self.containers)}
+        self.ephemeral: dict[str, PodContainer] = {}
+        """Those of `kubectl debug`. They run once, and the pod does not wait for them."""
 
     # For the runtime.
 
@@ -92,12 +94,30 @@ class ProcessPod:
                 return
             await self.change.wait()
 
+    async def debug(self, spec: Manifest) -> None:
+        """Run an ephemeral container, unless it has run before."""
+        if spec["name"] in self.every or self.stopping.is_set():
+            return
+        once = {**spec, "restartPolicy": "Never"}
+        container = PodContainer(once, self, "ContainerCreating", keeps_streams=True)
+        self.ephemeral[container.name] = container
+        try:
+            await container.run()
+        except Exception as error:  # noqa: BLE001 it costs this container, and not the pod
+            self.tell("Failed", f"Error: {error}", container.name, warning=True)
+            container.lose(datetime.now(UTC))
+            self.changed()
+
+    @property
+    def every(self) -> dict[str, PodContainer]:
+        return {**self.all, **self.ephemeral}
+
     async def stop(self, grace: float) -> PodState:
         """Containers first, then sidecars, all within the grace period."""
         loop = asyncio.get_running_loop()
         self.deadline = loop.time() + grace
         has_all = not grace or self._is_ending
-        chosen = [each for each in self.all.values() if has_all or not each.is_sidecar]
+        chosen = [each for each in self.every.values() if has_all or not each.is_sidecar]
         for each in chosen:
             if each.is_running and not self.stopping.is_set():
                 self.tell("Killing", f"Stopping container {each.name}", each.name)
@@ -148,7 +168,7 @@ class ProcessPod:
             host_ip=self.around.host_ip,
             started=self.began,
             changed=self.changed_at,
-            containers={name: each.state() for name, each in self.all.items()},
+            containers={name: each.state() for name, each in self.every.items()},
             reason=reason,
             message=message,
             disruption=self.disruption,
@@ -193,6 +213,7 @@ class ProcessPod:
         if await self._set_up() and await self._initialize(tasks):
             await asyncio.gather(*(tasks.create_task(each.run()) for each in self.containers))
         await self._stop_sidecars()
+        await asyncio.gather(*(each.stop(0) for each in self.ephemeral.values()))
         looking.cancel()
 
     def _tell_what_is_not_used(self) -> None:
@@ -208,7 +229,7 @@ class ProcessPod:
         self.failure = ("NodeError", said)
         self.tell("NodeError", said, warning=True)
         self.stopping.set()
-        await asyncio.gather(*(each.stop(0) for each in self.all.values()))
+        await asyncio.gather(*(each.stop(0) for each in self.every.values()))
 
     async def _set_up(self) -> bool:
         """Tried until it is done: a claim may be bound later, a ConfigMap created. False if stopped meanwhile."""
@@ -248,7 +269,7 @@ class ProcessPod:
             self.around.networks.remove(self.network)
             self.network = None
         self.volumes.release()
-        for each in self.all.values():
+        for each in self.every.values():
             if each.process is not None:
                 self.engine.forget(each.process)
 

@@ -31,6 +31,8 @@ def patch(pod: Pod, state: PodState, *conditions: JSON) -> JSON:
         status["containerStatuses"] = _statuses(pod, pod.spec.containers, state)
     if pod.spec.init_containers and not is_rejected:
         status["initContainerStatuses"] = _statuses(pod, pod.spec.init_containers, state)
+    if pod.spec.ephemeral_containers and not is_rejected:
+        status["ephemeralContainerStatuses"] = _statuses(pod, pod.spec.ephemeral_containers, state)
     if state.reason:
         status |= {"reason": state.reason, "message": state.message}
     return {"metadata": {"uid": pod.metadata.uid}, "status": status}

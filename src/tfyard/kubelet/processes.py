@@ -101,6 +101,16 @@ class ProcessRuntime:
                 return
         await known.run(report)
 
+    async def update(self, pod: Pod) -> None:
+        known, manifest = self.pods.get(pod.metadata.uid), await self._manifest(pod)
+        if known is not None and manifest is not None:
+            added = manifest["spec"].get("ephemeralContainers") or []
+            statuses = manifest["status"].get("ephemeralContainerStatuses") or []
+            begun = {
+                each["name"] for each in statuses if "waiting" not in (each.get("state") or {"waiting": {}})
+            }
+            await asyncio.gather(*(known.debug(each) for each in added if each["name"] not in begun))
+
     async def stop(self, pod: Pod, grace: float) -> PodState:
         known = self.pods.get(pod.metadata.uid)
         return self._unseen(pod) if known is None else await known.stop(grace)
@@ -146,10 +156,10 @@ class ProcessRuntime:
     def logs(self, namespace: str, pod: str, container: str, *, previous: bool) -> LogSource:
         known = self._find(namespace, pod)
         folder = self._folder_of(namespace, pod) / "logs" / container
-        if known is not None and container not in known.all:
+        if known is not None and container not in known.every:
             raise NoSuchContainer(f"container {container} is not valid for pod {pod}")
         runs = sorted(int(log.stem) for log in folder.glob("*.log"))
-        current = known.all[container] if known else None
+        current = known.every[container] if known else None
         is_backing_off = current is not None and isinstance(current.current, Waiting)
         chosen = runs[:-1] if previous and not is_backing_off else runs
         if not chosen and previous:
@@ -163,12 +173,20 @@ class ProcessRuntime:
         self, namespace: str, pod: str, container: str, argv: list[str], *, stdin: bool, tty: bool
     ) -> Attached:
         known = self._find(namespace, pod)
-        found = known.all.get(container) if known else None
+        found = known.every.get(container) if known else None
         if found is None:
             raise NoSuchContainer(f'container not found ("{container}")')
         if found.process is None or not found.is_running:
             raise NoSuchContainer(f"container {container} of pod {pod} is not running")
         return await self._around.engine.attach(found.process, argv, stdin=stdin, tty=tty)
+
+    def terminal(self, namespace: str, pod: str, container: str) -> Attached | None:
+        known = self._find(namespace, pod)
+        found = known.every.get(container) if known else None
+        if found is None or found.terminal is None:
+            return None
+        taken, found.terminal = found.terminal, None
+        return taken
 
     async def connect(self, namespace: str, pod: str, port: int) -> socket.socket:
         known = self._find(namespace, pod)

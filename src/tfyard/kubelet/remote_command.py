@@ -21,6 +21,7 @@ STDIN, STDOUT, STDERR, ERROR, RESIZE, CLOSE = 0, 1, 2, 3, 4, 255
 IDLE = 0.1
 """Seconds without output after which a process that has ended has said everything: its children may keep its
 output open for ever, and a terminal passes it on a little later."""
+SUCCESS = {"status": "Success"}
 NO_STDIN = "this node cannot attach to the stdin of a container: use `kubectl exec -it`, or attach without -i"
 
 
@@ -40,15 +41,18 @@ async def exec_(
     except (NoSuchContainer, OSError) as error:
         await _finish(socket, _failure(str(error)))
     else:
-        await _Session(socket, attached).run()
+        await _Session(socket, attached).run(_ended)
     return socket
 
 
 async def attach(
     request: web.Request, containers: Containers, where: tuple[str, str, str]
 ) -> web.StreamResponse:
-    """What the container writes from now on; its stdin is not kept open for anybody."""
+    """What the container writes from now on. Only that of `kubectl debug` has kept its stdin for somebody."""
     socket = await upgrade(request, PROTOCOLS)
+    if (attached := containers.terminal(*where)) is not None:
+        await _Session(socket, attached).run(lambda _: SUCCESS)  # how it ended is in the status of the pod
+        return socket
     try:
         if request.query.get("input") == "1":
             raise NoSuchContainer(NO_STDIN)
@@ -61,7 +65,7 @@ async def attach(
         async with aclosing(stream(source, LogOptions(follow=True, tail_lines=0))) as parts:
             async for data in parts:
                 await socket.send_bytes(bytes([STDOUT]) + data)
-        await _finish(socket, {"status": "Success"})
+        await _finish(socket, SUCCESS)
     finally:
         receiving.cancel()
     return socket
@@ -75,7 +79,8 @@ class _Session:
         self._sent = self._sending = 0
         self._open = {fd for fd in (attached.stdin, attached.stdout, attached.stderr) if fd is not None}
 
-    async def run(self) -> None:
+    async def run(self, told: Callable[[int], dict[str, Any]]) -> None:
+        """`told`: what the client hears of an exit code."""
         for descriptor in self._open:
             os.set_blocking(descriptor, False)
         receiving = asyncio.create_task(self._receive())
@@ -86,7 +91,7 @@ class _Session:
             await asyncio.wait({receiving, ending}, return_when=asyncio.FIRST_COMPLETED)
             if ending.done():
                 await self._drain(copies)
-                await _finish(self._socket, _ended(ending.result()))
+                await _finish(self._socket, told(ending.result()))
             else:
                 receiving.result()
         finally:
@@ -200,7 +205,7 @@ def _failure(message: str) -> dict[str, Any]:
 def _ended(code: int) -> dict[str, Any]:
     """As the container runtimes say it; kubectl takes its own exit code from here."""
     if code == 0:
-        return {"status": "Success"}
+        return SUCCESS
     return {
         "status": "Failure",
         "reason": "NonZeroExitCode",

@@ -40,6 +40,8 @@ class Container(Struct, frozen=True, rename="camel"):
 class Spec(Struct, frozen=True, rename="camel"):
     containers: list[Container]
     init_containers: list[Container] = []
+    ephemeral_containers: list[Container] = []
+    """Those of `kubectl debug`; they are added to a pod that runs."""
     node_name: str = ""
     restart_policy: str = "Always"
     active_deadline_seconds: int | None = None
@@ -132,6 +134,9 @@ class Runtime(Protocol):
         Cancelled before `stop`, and when the kubelet ends: from then on, nothing more is reported. A restarted
         kubelet calls it again for every pod that has not finished."""
 
+    async def update(self, pod: Pod) -> None:
+        """Containers were added to a pod that runs."""
+
     async def stop(self, pod: Pod, grace: float) -> PodState:
         """End what is left of a pod, by force after `grace` seconds, and return its final state. Also called for
         pods that have ended or never ran here, and for those whose object is gone (with no grace)."""
@@ -179,6 +184,9 @@ class Containers(Protocol):
         self, namespace: str, pod: str, container: str, argv: list[str], *, stdin: bool, tty: bool
     ) -> Attached:
         """Start a process beside the container's own; NoSuchContainer if that does not run."""
+
+    def terminal(self, namespace: str, pod: str, container: str) -> Attached | None:
+        """The streams of the container's own process, once, if they were kept for somebody."""
 
     async def connect(self, namespace: str, pod: str, port: int) -> socket.socket:
         """To localhost:port inside the pod; OSError if nobody listens there."""

@@ -144,6 +144,9 @@ class ScriptedRuntime:
         else:
             await self._run_until_final(scripted, report)
 
+    async def update(self, pod: Pod) -> None:
+        """A script has no more to tell."""
+
     async def stop(self, pod: Pod, grace: float) -> PodState:
         """What has ended by itself keeps its end."""
         scripted = self.pods.pop(pod.metadata.uid, None) or self._begin(pod)
