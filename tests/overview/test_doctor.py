@@ -48,6 +48,10 @@ def test_a_leader_that_no_longer_renews_does_not_run() -> None:
     assert doctor.lease([lease("2026-11-16T11:50:00.000000Z")], NOW).level == "wrong"
     assert doctor.lease([lease("2026-11-16T11:59:57.000000Z", holder="")], NOW).level == "wrong"
     assert doctor.lease([], NOW).level == "warning"
+    left = lease("2026-11-01T11:59:57.000000Z")  # by an operator that was in another namespace
+    assert doctor.lease([left, lease("2026-11-16T11:59:57.000000Z")], NOW).level == "ok"
+    foreign = {"metadata": {"namespace": "ml"}, "spec": {"holderIdentity": "somebody"}}
+    assert doctor.lease([foreign], NOW).level == "wrong"
 
 
 def test_gpus_are_told_with_who_holds_them() -> None:
@@ -73,8 +77,11 @@ def test_storage_needs_a_default_class() -> None:
 
 
 def test_dns_without_endpoints_is_a_warning() -> None:
-    ready = [{"endpoints": [{"conditions": {"ready": True}}, {"conditions": {"ready": False}}]}]
-    assert doctor.dns(ready).text == "kube-dns has 1 endpoints"
+    endpoints = [{"conditions": {"ready": True}}, {"conditions": {"ready": False}}]
+    for name in ("kube-dns", "dns-default"):
+        metadata = {"labels": {"kubernetes.io/service-name": name}}
+        found = doctor.dns([{"metadata": metadata, "endpoints": endpoints}])
+        assert found.text == f"{name} has 1 endpoints"
     assert doctor.dns([]).level == "warning"
 
 

@@ -4,14 +4,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tests.cli.running import ROOT, Result, tfyard
 from tests.install.test_kubeflow import deployment, webhooks
+from tfyard.errors import TfyardError
 from tfyard.install import manifests
 from tfyard.install.settings import Settings
 from tfyard.kube import Resource, requests
 from tfyard.kube.sync import SyncClient
+from tfyard.remote import doctor, installation
 from tfyard.remote.addresses import DEPLOYMENTS, KINDS, WEBHOOKS, path_of
+from tfyard.remote.installation import CannotInstall
 from tfyard.testing import ControlPlane
 
 pytestmark = pytest.mark.cluster
@@ -27,6 +31,41 @@ JOB = {
         }
     },
 }
+
+UPSTREAM: dict[str, Any] = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {
+        "name": "tfjobs.kubeflow.org",
+        "annotations": {"controller-gen.kubebuilder.io/version": "v0.14.0"},
+    },
+    "spec": {
+        "group": "kubeflow.org",
+        "names": {"kind": "TFJob", "listKind": "TFJobList", "plural": "tfjobs", "singular": "tfjob"},
+        "scope": "Namespaced",
+        "versions": [
+            {
+                "name": "v1",
+                "served": True,
+                "storage": True,
+                "subresources": {"status": {}},
+                "additionalPrinterColumns": [
+                    {"jsonPath": ".status.conditions[-1:].type", "name": "State", "type": "string"}
+                ],
+                "schema": {
+                    "openAPIV3Schema": {
+                        "type": "object",
+                        "properties": {
+                            "spec": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+                            "status": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+                        },
+                    }
+                },
+            }
+        ],
+    },
+}
+"""A definition in the manner of training-operator's, which is applied by kubectl with server-side apply."""
 
 
 def run(plane: ControlPlane, *args: str, kubeconfig: Path | None = None) -> Result:
@@ -149,6 +188,7 @@ def test_a_cluster_with_training_operator_is_refused_until_it_is_replaced(
     keep_and_put_back(plane, "-n", "kubeflow", "deployment", "training-operator")
     keep_and_put_back(plane, "validatingwebhookconfiguration", "validator")
     client.send(requests.delete(WEBHOOKS.path(name="validator")))
+    client.send(requests.delete(DEPLOYMENTS.path("kubeflow", "training-operator")))
 
 
 def keep_and_put_back(plane: ControlPlane, *what: str) -> None:
@@ -181,3 +221,101 @@ def _answerable(found: Any) -> Any:
             "operations": ["CREATE"],
         }
     return found
+
+
+# --- clusters of others
+
+
+def attempt(client: SyncClient, *, replace_kubeflow: bool = False, **settings: Any) -> list[str]:
+    """Why nothing was installed. What was there before is still all there is."""
+    before = everything(client)
+    wanted = Settings(image="tfyard/operator:0.1.0", **settings)
+    with pytest.raises(CannotInstall) as caught:
+        installation.run(client, wanted, replace_kubeflow=replace_kubeflow, dry_run=False, say=print)
+    assert everything(client) == before
+    return str(caught.value).splitlines()[1:]
+
+
+def everything(client: SyncClient) -> dict[str, set[str]]:
+    """Kind -> the uids of all objects that there are."""
+    with SyncClient(replace(client.access, user=replace(client.access.user, impersonate=""))) as admin:
+        listed = {kind: admin.send(requests.get(KINDS[kind].path()))["items"] for kind in KINDS}
+    return {kind: {each["metadata"]["uid"] for each in items} for kind, items in listed.items()}
+
+
+def test_what_is_being_deleted_or_is_not_there_is_told_before_anything_is_made(
+    plane: ControlPlane, client: SyncClient
+) -> None:
+    plane.kubectl("delete", "crd", "--all")
+    held = {**UPSTREAM, "metadata": {**UPSTREAM["metadata"], "finalizers": ["example.com/held"]}}
+    client.send(requests.create(requests.CRDS.path(), held))
+    path = requests.CRDS.path(name="tfjobs.kubeflow.org")
+    client.send(requests.delete(path))
+    client.send(requests.create(requests.NAMESPACES.path(), {"metadata": {"name": "leaving"}}))
+    client.send(requests.delete(requests.NAMESPACES.path(name="leaving")))
+    try:
+        assert attempt(client, namespace="leaving", namespaces=("nowhere",)) == [
+            "  - namespace/leaving is being deleted; install again when it is gone",
+            "  - there is no namespace nowhere; kubectl create namespace nowhere creates it",
+            "  - customresourcedefinition.apiextensions.k8s.io/tfjobs.kubeflow.org is being deleted;"
+            " install again when it is gone",
+        ]
+        told = {each.subject: each for each in doctor.examine(client)}
+        assert (told["crd"].level, "is being deleted" in told["crd"].text) == ("wrong", True)
+    finally:
+        client.send(requests.patch(path, {"metadata": {"finalizers": None}}))
+        plane.kubectl("wait", "--for=delete", "crd/tfjobs.kubeflow.org", "--timeout=30s")
+
+
+def test_a_definition_with_versions_that_nobody_knows_here_is_told_before_anything_is_made(
+    plane: ControlPlane, client: SyncClient
+) -> None:
+    plane.kubectl("delete", "crd", "--all")
+    (version,) = UPSTREAM["spec"]["versions"]
+    spec = {**UPSTREAM["spec"], "versions": [{**version, "name": "v3"}]}
+    client.send(requests.create(requests.CRDS.path(), {**UPSTREAM, "spec": spec}))
+    (reason,) = attempt(client)
+    assert "tfjobs.kubeflow.org: " in reason
+    assert "storedVersions" in reason
+    told = {each.subject: each for each in doctor.examine(client)}
+    assert (told["crd"].level, "v1 is not served" in told["crd"].text) == ("wrong", True)
+    with SyncClient(replace(client.access, user=replace(client.access.user, impersonate="bob"))) as bob:
+        assert doctor.NO_TFJOBS in [*doctor.examine(bob)]  # who may not read definitions
+    plane.kubectl("wait", "--for=condition=Established", "crd/tfjobs.kubeflow.org")
+    path = "/apis/kubeflow.org/v3/namespaces/default/tfjobs"
+    client.send(requests.create(path, {**JOB, "apiVersion": "kubeflow.org/v3"}))
+    with pytest.raises(TfyardError, match="nothing was deleted: 1 TFJob exist"):
+        installation.uninstall(client, crds=True, force=False, say=print)
+    plane.kubectl("delete", "crd", "--all")
+
+
+def test_who_may_apply_and_no_more_is_told_what_was_not_done(plane: ControlPlane, client: SyncClient) -> None:
+    allowed = {
+        "create patch get": ["*"],
+        "list": ["apps/deployments", "admissionregistration.k8s.io/validatingwebhookconfigurations"],
+        "escalate bind": ["rbac.authorization.k8s.io/*"],
+    }
+    rules = [
+        {"apiGroups": [group or "*"], "resources": [resource], "verbs": verbs.split()}
+        for verbs, what in allowed.items()
+        for group, _, resource in (each.rpartition("/") for each in what)
+    ]
+    role = {"metadata": {"name": "appliers"}, "rules": rules}
+    of = {"apiGroup": "rbac.authorization.k8s.io", "name": "appliers"}
+    binding = {"metadata": {"name": "appliers"}, "roleRef": {**of, "kind": "ClusterRole"}}
+    subject = {"apiGroup": of["apiGroup"], "kind": "User", "name": "ann"}
+    client.send(requests.create(KINDS["ClusterRole"].path(), role))
+    client.send(requests.create(KINDS["ClusterRoleBinding"].path(), {**binding, "subjects": [subject]}))
+    said: list[str] = []
+    with SyncClient(replace(client.access, user=replace(client.access.user, impersonate="ann"))) as ann:
+        assert [line.split()[5] for line in attempt(ann, replace_kubeflow=True)] == [
+            "deployments.apps",
+            "validatingwebhookconfigurations.admissionregistration.k8s.io",
+        ]
+        settings = Settings(image="tfyard/operator:0.1.0")
+        installation.run(ann, settings, replace_kubeflow=False, dry_run=False, say=said.append)
+    assert "deployment.apps/tf-job-operator serverside-applied" in said
+    assert said[-1].startswith("not looked for: what an earlier installation has left (")
+    assert '"clusterroles"' in said[-1]
+    assert run(plane, "uninstall").code == 0
+    plane.kubectl("delete", "clusterrole/appliers", "clusterrolebinding/appliers")

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from tests.helm import CHART, Helm, HelmFailed
-from tests.remote.test_installation import JOB, TFJOBS, names
+from tests.remote.test_installation import JOB, TFJOBS, UPSTREAM, names
 from tfyard.install import permissions, roles
 from tfyard.install.permissions import Permission
 from tfyard.kube import Access, Forbidden, requests
@@ -153,42 +153,6 @@ def assert_permitted(plane: ControlPlane, client: SyncClient, *namespaces: str) 
 def denied(client: SyncClient, wanted: list[Permission]) -> list[tuple[Permission, str]]:
     asked = [(each, verb) for each in wanted for verb in each.verbs]
     return [(each, verb) for each, verb in asked if not is_allowed(client.send(review(each, verb)))]
-
-
-UPSTREAM = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {
-        "name": "tfjobs.kubeflow.org",
-        "annotations": {"controller-gen.kubebuilder.io/version": "v0.14.0"},
-    },
-    "spec": {
-        "group": "kubeflow.org",
-        "names": {"kind": "TFJob", "listKind": "TFJobList", "plural": "tfjobs", "singular": "tfjob"},
-        "scope": "Namespaced",
-        "versions": [
-            {
-                "name": "v1",
-                "served": True,
-                "storage": True,
-                "subresources": {"status": {}},
-                "additionalPrinterColumns": [
-                    {"jsonPath": ".status.conditions[-1:].type", "name": "State", "type": "string"}
-                ],
-                "schema": {
-                    "openAPIV3Schema": {
-                        "type": "object",
-                        "properties": {
-                            "spec": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
-                            "status": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
-                        },
-                    }
-                },
-            }
-        ],
-    },
-}
-"""A definition in the manner of training-operator's, which is applied by kubectl with server-side apply."""
 
 
 def test_over_the_definition_of_training_operator_helm_must_take_ownership(

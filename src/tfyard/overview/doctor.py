@@ -20,6 +20,7 @@ Level = Literal["ok", "warning", "wrong"]
 OLDEST = (1, 30)
 """The first Kubernetes whose rules can do what the CRDs need."""
 DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
+SERVICE_NAME = "kubernetes.io/service-name"
 NEARLY_USED = Decimal("0.9")
 MOST_HOLDERS = 5
 MISSED_RENEWALS = 3
@@ -58,19 +59,23 @@ def lease(found: Sequence[Manifest], now: datetime) -> Finding:
     """The leader renews it every few seconds."""
     if not found:
         return Finding("warning", "leader", "tfyard's operator has never run here")
-    held = [each for each in found if (each.get("spec") or {}).get("holderIdentity")]
+    specs = [(each["metadata"]["namespace"], each.get("spec") or {}) for each in found]
+    held = [(where, spec) for where, spec in specs if spec.get("holderIdentity") and spec.get("renewTime")]
     if not held:
         return Finding(
             "wrong", "leader", "no operator is the leader", "`tfyard install`, or look at its pods"
         )
-    spec, where = held[0]["spec"], held[0]["metadata"]["namespace"]
-    renewed = datetime.fromisoformat(str(spec["renewTime"]).replace("Z", "+00:00"))
+    renewed, where, spec = max((_time(spec["renewTime"]), where, spec) for where, spec in held)
     silent = (now - renewed).total_seconds()
     text = f"{spec['holderIdentity']} in the namespace {where}, renewed {age(silent)} ago"
     if silent > MISSED_RENEWALS * float(spec.get("leaseDurationSeconds") or 10):
         fix = f"`kubectl -n {where} get pods` shows whether the operator runs"
         return Finding("wrong", "leader", f"{text}: the operator does not run", fix)
     return Finding("ok", "leader", text)
+
+
+def _time(text: str) -> datetime:
+    return datetime.fromisoformat(text.replace("Z", "+00:00"))
 
 
 def nodes(found: Sequence[Manifest]) -> Finding:
@@ -118,7 +123,8 @@ def dns(slices: Sequence[Manifest]) -> Finding:
     endpoints = [each for part in slices for each in part.get("endpoints") or []]
     ready = [each for each in endpoints if (each.get("conditions") or {}).get("ready") is not False]
     if ready:
-        return Finding("ok", "dns", f"kube-dns has {len(ready)} endpoints")
+        name = slices[0]["metadata"]["labels"][SERVICE_NAME]
+        return Finding("ok", "dns", f"{name} has {len(ready)} endpoints")
     fix = "`kubectl -n kube-system get pods -l k8s-app=kube-dns`"
     return Finding(
         "warning", "dns", "the Service kube-dns has no endpoints: tasks may not find each other", fix

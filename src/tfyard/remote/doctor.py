@@ -1,11 +1,12 @@
 """Looks at a cluster for `doctor`, one question after the other. What may not be seen is a finding, too."""
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 
 from tfyard.install import kubeflow
 from tfyard.install.permissions import Permission
-from tfyard.install.settings import LABELS
+from tfyard.install.settings import LABELS, NAME
 from tfyard.kube import Forbidden, KubeError, NotFound, Resource, requests
 from tfyard.kube.access_reviews import is_allowed, review
 from tfyard.kube.sync import SyncClient
@@ -14,11 +15,13 @@ from tfyard.model.names import BOX_OPERATOR, LEASE_NAME
 from tfyard.overview import doctor
 from tfyard.overview.doctor import Finding
 
-from .addresses import DEPLOYMENTS, KINDS, WEBHOOKS
+from .addresses import DEPLOYMENTS, KINDS, OLD_TFJOBS, TFJOBS, WEBHOOKS
 
 CLASSES = Resource("storage.k8s.io", "v1", "storageclasses", namespaced=False)
 SLICES = Resource("discovery.k8s.io", "v1", "endpointslices")
 QUOTAS = Resource("", "v1", "resourcequotas")
+DNS_SERVICES = ("kube-dns", "dns-default", "rke2-coredns-rke2-coredns")
+"""Of most clusters, of OpenShift, of RKE2."""
 WHO_AM_I = requests.create(
     "/apis/authentication.k8s.io/v1/selfsubjectreviews",
     {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"},
@@ -38,6 +41,7 @@ RIGHTS = {
 """What people who train do, and a permission that it needs."""
 
 REPLACE = "`tfyard install --replace-kubeflow`"
+NO_TFJOBS = Finding("wrong", "crd", "the cluster knows no TFJobs", "`tfyard install`")
 
 Look = Callable[[SyncClient], Iterator[Finding]]
 
@@ -56,19 +60,56 @@ def examine(client: SyncClient) -> Iterator[Finding]:
 
 def _definitions(client: SyncClient) -> Iterator[Finding]:
     try:
-        yield doctor.definition(client.send(requests.get(requests.CRDS.path(name="tfjobs.kubeflow.org"))))
+        yield _definition(
+            client.send(requests.get(requests.CRDS.path(name=f"{TFJOBS.plural}.{TFJOBS.group}")))
+        )
     except NotFound:
-        yield Finding("wrong", "crd", "the cluster knows no TFJobs", "`tfyard install`")
+        yield NO_TFJOBS
     except Forbidden:
-        served = client.send(requests.get("/apis/kubeflow.org"))
-        names = ", ".join(each["version"] for each in served["versions"])
-        yield Finding("ok", "crd", f"kubeflow.org serves {names}; who keeps it may not be seen")
+        yield _discovered(client)
+    with suppress(NotFound, Forbidden):  # few clusters have it
+        old = client.send(requests.get(requests.CRDS.path(name=f"{OLD_TFJOBS.plural}.{OLD_TFJOBS.group}")))
+        yield _definition(old, OLD_TFJOBS)
+
+
+def _definition(crd: Manifest, resource: Resource = TFJOBS) -> Finding:
+    """One that is half there, or drops what the operator must remember, stops the operator."""
+    from tfyard.formats.crd.status import missing_memory
+
+    name, found = crd["metadata"]["name"], doctor.definition(crd)
+    if "deletionTimestamp" in crd["metadata"]:
+        fix = "when it is gone, `tfyard install`; objects with finalizers hold it up"
+        return Finding("wrong", "crd", f"{name} is being deleted, with all its jobs", fix)
+    conditions = (crd.get("status") or {}).get("conditions") or []
+    needed = [each for each in conditions if each["type"] in ("NamesAccepted", "Established")]
+    refused = [each.get("message", "") for each in needed if each["status"] == "False"]
+    if refused:
+        return Finding("wrong", "crd", f"{name} does not work: {refused[0]}", "`tfyard install`")
+    if all(each["name"] != resource.version for each in crd["spec"]["versions"] if each.get("served")):
+        return Finding("wrong", "crd", f"{found.text}; {resource.version} is not served", "`tfyard install`")
+    if found.level == "ok" and (missing := missing_memory(crd)):
+        return Finding(
+            "wrong", "crd", f"{found.text}; it would drop {', '.join(missing)}", "`tfyard install`"
+        )
+    return found
+
+
+def _discovered(client: SyncClient) -> Finding:
+    """Everybody may ask which resources there are. The group has many other kinds."""
+    try:
+        found = client.send(requests.get(f"/apis/{TFJOBS.group}/{TFJOBS.version}"))["resources"]
+    except NotFound:
+        return NO_TFJOBS
+    if all(each["name"] != TFJOBS.plural for each in found):
+        return NO_TFJOBS
+    text = f"{TFJOBS.group}/{TFJOBS.version} has TFJobs; who keeps their definition may not be seen"
+    return Finding("ok", "crd", text)
 
 
 def operators(client: SyncClient) -> Iterator[Finding]:
     found = _items(client, DEPLOYMENTS)
-    ours = [each for each in found if LABELS.items() <= (each["metadata"].get("labels") or {}).items()]
-    others = [each for each in found if each not in ours and _reconciles(each)]
+    ours = [each for each in found if is_ours(each)]
+    others = [each for each in found if each not in ours and works_on_tfjobs(each)]
     if not ours and not others:
         if _is_box(client):
             yield Finding("ok", "operator", "the one of `tfyard dev`")
@@ -96,12 +137,22 @@ def _operator(deployment: Manifest) -> Finding:
     text = f"{_named(deployment)}: {ready} of {wanted} ready, {image}"
     if ready:
         return Finding("ok", "operator", text)
+    if not wanted:
+        metadata = deployment["metadata"]
+        fix = f"kubectl -n {metadata['namespace']} scale deployment {metadata['name']} --replicas=1"
+        return Finding("wrong", "operator", f"{text}: it is scaled to zero", f"`{fix}`")
     pods = f"kubectl -n {deployment['metadata']['namespace']} describe pods -l app.kubernetes.io/name=tfyard"
     return Finding("wrong", "operator", text, f"`{pods}` says why")
 
 
-def _reconciles(deployment: Manifest) -> bool:
-    return kubeflow.is_kubeflow_operator(deployment) and kubeflow.reconciles_tfjobs(deployment)
+def is_ours(deployment: Manifest) -> bool:
+    return LABELS.items() <= (deployment["metadata"].get("labels") or {}).items()
+
+
+def works_on_tfjobs(deployment: Manifest) -> bool:
+    """Of Deployments that are not ours."""
+    is_first = deployment["metadata"]["name"] == NAME  # the operator of 2017 had the same name
+    return (is_first or kubeflow.is_kubeflow_operator(deployment)) and kubeflow.reconciles_tfjobs(deployment)
 
 
 def _webhooks(client: SyncClient) -> Iterator[Finding]:
@@ -152,8 +203,12 @@ def _storage(client: SyncClient) -> Iterator[Finding]:
 
 
 def _dns(client: SyncClient) -> Iterator[Finding]:
-    of = requests.selecting(labels={"kubernetes.io/service-name": "kube-dns"})
-    yield doctor.dns(client.send(requests.get(SLICES.path("kube-system"), of))["items"])
+    of = {"labelSelector": f"{doctor.SERVICE_NAME} in ({','.join(DNS_SERVICES)})"}
+    try:
+        found = client.send(requests.get(SLICES.path(), of))["items"]
+    except Forbidden:
+        found = client.send(requests.get(SLICES.path("kube-system"), of))["items"]
+    yield doctor.dns(found)
 
 
 def _quotas(client: SyncClient) -> Iterator[Finding]:

@@ -14,7 +14,7 @@ from tfyard.formats.crd import documents as crd
 from tfyard.formats.tfjob.versions import VERSIONS
 from tfyard.install import kubeflow, manifests
 from tfyard.install.permissions import Permission
-from tfyard.install.settings import LABELS, NAME, Settings
+from tfyard.install.settings import LABELS, Settings
 from tfyard.kube import Forbidden, KubeError, NotFound, Refused, requests
 from tfyard.kube.access_reviews import is_allowed, review
 from tfyard.kube.sync import SyncClient
@@ -23,6 +23,7 @@ from tfyard.model.names import LEASE_NAME
 
 from . import waiting
 from .addresses import DEPLOYMENTS, KINDS, WEBHOOKS, helm_release, path_of, title
+from .doctor import is_ours, works_on_tfjobs
 
 OLDEST_MINOR = 30
 """Of Kubernetes 1: the CRDs' rules use `optionalOldSelf`."""
@@ -44,7 +45,7 @@ class CannotInstall(TfyardError):
 def run(client: SyncClient, settings: Settings, *, replace_kubeflow: bool, dry_run: bool, say: Say) -> None:
     """`dry_run`: the server checks everything and stores nothing."""
     settings = with_served_versions(client, settings)
-    reasons = [*_reasons(client, settings), *_conflicts(client, settings, replace_kubeflow)]
+    reasons = [*_reasons(client, settings, replace_kubeflow), *_conflicts(client, settings, replace_kubeflow)]
     if reasons:
         raise CannotInstall(reasons)
     if replace_kubeflow and not dry_run:
@@ -67,8 +68,8 @@ def with_served_versions(client: SyncClient, settings: Settings) -> Settings:
     for definition in crd.crds(VERSIONS):
         try:
             served |= {*crd.served_by(client.send(requests.get(path_of(definition))))}
-        except Refused:
-            continue  # not there, or not to be read by us: applying it will tell
+        except (NotFound, Forbidden):
+            continue  # what may not be read is a reason not to install
     return replace(settings, versions=tuple(name for name in VERSIONS if name in served))
 
 
@@ -128,41 +129,70 @@ def _end_operators(client: SyncClient, found: list[Manifest], say: Say) -> None:
 # --- what stands in the way
 
 
-def _reasons(client: SyncClient, settings: Settings) -> Iterator[str]:
+def _reasons(client: SyncClient, settings: Settings, replace_kubeflow: bool) -> Iterator[str]:
     version = client.send(requests.get("/version"))
     minor = int("".join(filter(str.isdigit, version["minor"])) or 0)
     if minor < OLDEST_MINOR:
         yield f"this is Kubernetes {version['gitVersion']}; at least 1.{OLDEST_MINOR} is needed"
-    denied = [each for each in _needed(settings) if not _has(client, each)]
-    for permission in denied:
-        yield f"you may not {permission}"
-    if not denied:
-        yield from _refused(client, settings)
+    needed = [*_needed(settings), *(_NEEDED_TO_REPLACE if replace_kubeflow else ())]
+    found = [f"you may not {each}" for each in needed if not _has(client, each)]
+    found += _absent(client, settings)
+    yield from found or _refused(client, settings)
 
 
 def _needed(settings: Settings) -> list[Permission]:
-    """To create or change each object."""
+    """To create or change each object; and to know which versions of TFJob are served."""
     wanted = [manifests.namespace(settings), *manifests.objects(settings)]
     found = {}
     for manifest in wanted:
         kind, namespace = KINDS[manifest["kind"]], manifest["metadata"].get("namespace", "")
         found[kind, namespace] = Permission(kind.group, kind.plural, ("create", "patch"), namespace=namespace)
-    return list(found.values())
+    return [*found.values(), Permission(requests.CRDS.group, requests.CRDS.plural, ("get",))]
+
+
+_NEEDED_TO_REPLACE = [Permission(each.group, each.plural, ("update",)) for each in (DEPLOYMENTS, WEBHOOKS)]
 
 
 def _has(client: SyncClient, permission: Permission) -> bool:
     return all(is_allowed(client.send(review(permission, verb))) for verb in permission.verbs)
 
 
+def _absent(client: SyncClient, settings: Settings) -> Iterator[str]:
+    """What is being deleted, and would take what we put there along; and namespaces that are not ours to make."""
+    for namespace in dict.fromkeys((settings.namespace, *settings.namespaces)):
+        manifest = manifests.namespace(replace(settings, namespace=namespace))
+        try:
+            yield from _leaving(client, manifest)
+        except NotFound:
+            if namespace != settings.namespace:
+                fix = f"kubectl create namespace {namespace} creates it"
+                yield f"there is no namespace {namespace}; {fix}"
+    for definition in crd.crds(settings.versions):
+        with contextlib.suppress(NotFound):
+            yield from _leaving(client, definition)
+
+
+def _leaving(client: SyncClient, manifest: Manifest) -> Iterator[str]:
+    try:
+        found = client.send(requests.get(path_of(manifest)))
+    except Forbidden:
+        return  # a dry run will tell
+    if "deletionTimestamp" in found["metadata"]:
+        yield f"{title(manifest)} is being deleted; install again when it is gone"
+
+
 def _refused(client: SyncClient, settings: Settings) -> Iterator[str]:
-    """By a dry run of roles: nobody may grant what they do not have."""
+    """By a dry run: nobody may grant what they do not have, some fields never change, and others have policies."""
     for manifest in manifests.objects(settings):
-        if manifest["kind"] in ("ClusterRole", "Role"):
-            try:
-                _apply(client, manifest, dry_run=True)
-            except NotFound:
-                continue  # in a namespace that is about to be created
-            except Refused as refusal:
+        try:
+            _apply(client, manifest, dry_run=True)
+        except NotFound:
+            continue  # in a namespace that is about to be created, or of a role that is
+        except Refused as refusal:
+            is_unknown = (
+                "does not support dry run" in refusal.status.message
+            )  # a webhook is only asked in earnest
+            if not is_unknown:
                 yield f"{title(manifest)}: {refusal}"
 
 
@@ -170,12 +200,10 @@ def _jobs(client: SyncClient) -> str:
     """How many TFJobs there are, in words; empty: none."""
     count = 0
     for definition in crd.crds(VERSIONS):
-        spec = definition["spec"]
-        stored = next(version["name"] for version in spec["versions"] if version["storage"])
-        try:
-            count += len(client.send(requests.get(f"/apis/{spec['group']}/{stored}/tfjobs"))["items"])
-        except NotFound:
-            continue
+        with contextlib.suppress(NotFound):
+            spec = client.send(requests.get(path_of(definition)))["spec"]  # others' may serve other versions
+            served = next(version["name"] for version in spec["versions"] if version["served"])
+            count += len(client.send(requests.get(f"/apis/{spec['group']}/{served}/tfjobs"))["items"])
     return f"{count} TFJob{'s' if count > 1 else ''}" if count else ""
 
 
@@ -192,11 +220,11 @@ def _conflicts(client: SyncClient, settings: Settings, replace_kubeflow: bool) -
         return
     for each in deployments:
         namespace, release = each["metadata"]["namespace"], helm_release(each)
-        if _is_ours(each) and release:
+        if is_ours(each) and release:
             yield f"{_named(each)} is Helm's; helm upgrade {release} --namespace {namespace} changes it"
-        elif _is_ours(each) and namespace != settings.namespace:
+        elif is_ours(each) and namespace != settings.namespace:
             yield f"tfyard's operator is already installed in the namespace {namespace}"
-        elif not _is_ours(each) and not replace_kubeflow and _reconciles(each):
+        elif not is_ours(each) and not replace_kubeflow and works_on_tfjobs(each):
             yield f"{_named(each)} works on TFJobs; --replace-kubeflow makes it leave them to tfyard"
     for each in webhooks:
         if kubeflow.blocks_tfjobs(each) and not replace_kubeflow:
@@ -212,7 +240,7 @@ def _take_over(client: SyncClient, say: Say) -> None:
             say(f"{each['metadata']['name']}: TFJobs taken out of the webhook")
     plurals = _plurals(client)
     for each in client.send(requests.get(DEPLOYMENTS.path()))["items"]:
-        if not _is_ours(each) and _reconciles(each):
+        if not is_ours(each) and works_on_tfjobs(each):
             _replace_deployment(client, kubeflow.without_tfjobs(each, plurals))
             say(f"{_named(each)}: told to leave TFJobs alone")
 
@@ -227,16 +255,6 @@ def _give_back(client: SyncClient, say: Say) -> None:
         if (before := kubeflow.with_webhooks(each)) is not None:
             _replace_webhooks(client, before)
             say(f"{each['metadata']['name']}: TFJobs put back into the webhook")
-
-
-def _is_ours(deployment: Manifest) -> bool:
-    labels = deployment["metadata"].get("labels") or {}
-    return LABELS.items() <= labels.items()
-
-
-def _reconciles(deployment: Manifest) -> bool:
-    is_first = deployment["metadata"]["name"] == NAME  # the operator of 2017 had the same name
-    return (is_first or kubeflow.is_kubeflow_operator(deployment)) and kubeflow.reconciles_tfjobs(deployment)
 
 
 def _named(deployment: Manifest) -> str:
@@ -287,10 +305,17 @@ def _exists(client: SyncClient, manifest: Manifest) -> bool:
 def _prune(client: SyncClient, wanted: list[Manifest], say: Say) -> None:
     """What an earlier installation with other settings has left, such as roles in a namespace that is no longer
     among `namespaces`."""
-    kept = {path_of(manifest) for manifest in wanted}
-    for manifest in (each for kind in INSTALLED for each in installed(client, kind)):
-        if path_of(manifest) not in kept:
+    kept, unseen = {path_of(manifest) for manifest in wanted}, list[str]()
+    for kind in INSTALLED:
+        try:
+            found = installed(client, kind)
+        except Forbidden as refusal:
+            unseen.append(refusal.status.message)
+            continue
+        for manifest in (each for each in found if path_of(each) not in kept):
             _delete(client, manifest, say)
+    if unseen:
+        say(f"not looked for: what an earlier installation has left ({'; '.join(unseen)})")
 
 
 def _delete(client: SyncClient, manifest: Manifest, say: Say) -> None:

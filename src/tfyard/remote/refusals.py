@@ -21,7 +21,7 @@ def missing_right(refusal: Forbidden, namespace: str, role: str) -> str:
     who = user["who"] if user else "USER"
     fix = f"kubectl create rolebinding tfyard -n {namespace} --clusterrole={role} --user={who}"
     where = f" in the namespace {namespace}" if namespace else ""
-    return f"{who} may not {found['verb']} {found['what']}{where}; an administrator allows it: {fix}"
+    return f"{who} may not {found['verb']} {found['what']}{where}; an administrator allows it by `{fix}`"
 
 
 @contextmanager
