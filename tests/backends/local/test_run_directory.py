@@ -1,13 +1,16 @@
 """Runs, found again by their names."""
 
+import fcntl
 import json
 import os
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pytest
 from msgspec.structs import replace
 
 from tfyard.backends.local import run_directory
+from tfyard.errors import Usage
 from tfyard.model import Job
 from tfyard.overview.record import RunRecord
 
@@ -29,6 +32,21 @@ def test_a_run_is_found_by_its_name_before_its_jobs_before_a_beginning(tmp_path:
     assert run_directory.find_run("tra-e", tmp_path).name == "tra-eval-1"
 
 
+@pytest.mark.parametrize("name", ["", ".", "..", "long", "a\0b", "a\nb"])
+def test_what_names_no_run_finds_none(tmp_path: Path, name: str) -> None:
+    """Least of all an empty variable of a script that stops or removes one."""
+    (tmp_path / "runs" / "tra-1").mkdir(parents=True)
+    with pytest.raises(Usage, match="not found; `tfyard runs` lists them"):
+        run_directory.find_run("x" * 5000 if name == "long" else name, tmp_path)
+
+
+def test_the_newest_run_has_a_name_of_its_own(tmp_path: Path) -> None:
+    for number, name in enumerate(("b-1", "a-1", "c-1")):
+        (tmp_path / "runs" / name).mkdir(parents=True)
+        os.utime(tmp_path / "runs" / name, (number % 2, number % 2))
+    assert run_directory.find_run("@latest", tmp_path).name == "a-1"
+
+
 def test_a_record_has_room_for_its_end_on_a_full_disk(tmp_path: Path) -> None:
     run = run_directory.RunDirectory.make(tmp_path, Job(name="t"), NOW, lambda _text: None)
     running = RunRecord(name=run.name, job="t", started=NOW, pid=os.getpid())
@@ -38,6 +56,24 @@ def test_a_record_has_room_for_its_end_on_a_full_disk(tmp_path: Path) -> None:
     ended = replace(running, ended=NOW, phase="Failed", message="x" * 3_000, pid=0)
     run.record(ended)
     assert run.load() == replace(ended, is_locked=True)
+
+
+def test_what_a_run_left_that_never_began_is_swept_away(tmp_path: Path) -> None:
+    """It was killed while its code was fetched, or its disk was full. Whatever a task has written is kept."""
+    runs = tmp_path / "runs"
+    for name in ("killed", "full", "written", "going", "young"):
+        (runs / name / "logs").mkdir(parents=True)
+    (runs / "killed" / "code").mkdir()
+    (runs / "full" / "logs" / "worker-0.1.log").touch()
+    (runs / "written" / "logs" / "worker-0.1.log").write_text("a line")
+    for path in runs.iterdir():
+        hour = (NOW - timedelta(hours=path.name != "young")).timestamp()
+        os.utime(path, (hour, hour))
+    directory = os.open(runs / "going", os.O_RDONLY)
+    fcntl.flock(directory, fcntl.LOCK_EX)
+    assert run_directory.sweep(NOW, tmp_path) == []
+    os.close(directory)
+    assert sorted(path.name for path in runs.iterdir()) == ["going", "written", "young"]
 
 
 def test_without_locks_the_process_id_tells_whether_a_run_goes_on(tmp_path: Path) -> None:
