@@ -3,6 +3,8 @@
 import fcntl
 import json
 import os
+import subprocess
+import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -74,6 +76,35 @@ def test_what_a_run_left_that_never_began_is_swept_away(tmp_path: Path) -> None:
     assert run_directory.sweep(NOW, tmp_path) == []
     os.close(directory)
     assert sorted(path.name for path in runs.iterdir()) == ["going", "written", "young"]
+
+
+def test_a_row_that_a_full_disk_has_cut_is_left_out(tmp_path: Path) -> None:
+    run = run_directory.RunDirectory(tmp_path)
+    run.append("metrics.jsonl", {"loss": 1.0}, {"loss": 0.5})
+    with (tmp_path / "metrics.jsonl").open("a") as file:
+        file.write('{"loss": 0.')
+    assert run.rows("metrics.jsonl") == [{"loss": 1.0}, {"loss": 0.5}]
+    assert run.rows("absent.jsonl") == []
+
+
+@pytest.mark.processes
+def test_rows_are_appended_whole_or_not_at_all(tmp_path: Path) -> None:
+    """In a process that may write 1,000 bytes to a file, which stands for a disk that is full then."""
+    program = f"""
+import resource, signal
+from pathlib import Path
+from tfyard.backends.local.run_directory import RunDirectory
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+run = RunDirectory(Path({str(tmp_path)!r}), print)
+for step in range(10):
+    run.append("metrics.jsonl", {{"step": step, "text": "x" * 300}})
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.count("the run continues unrecorded") == 1
+    rows = run_directory.RunDirectory(tmp_path).rows("metrics.jsonl")
+    assert [row["step"] for row in rows] == [0, 1, 2]
+    assert (tmp_path / "metrics.jsonl").read_text().endswith("}\n")
 
 
 def test_without_locks_the_process_id_tells_whether_a_run_goes_on(tmp_path: Path) -> None:

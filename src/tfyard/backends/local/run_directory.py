@@ -7,6 +7,7 @@ asked.json       with which options         work/            what containers wit
 control          a socket, while it runs: see local/orders.py
 """
 
+import errno
 import fcntl
 import os
 from collections.abc import Callable, Iterator
@@ -82,12 +83,16 @@ class RunDirectory:
         self.attempt(lambda: _replace(self.path / file, text, 0o600 if private else 0o666))
 
     def append(self, file: str, *rows: dict[str, Any]) -> None:
-        def add() -> None:
-            with (self.path / file).open("ab") as stream:
-                stream.write(b"".join(msgspec.json.encode(row) + b"\n" for row in rows))
-
         if rows:
-            self.attempt(add)
+            self.attempt(lambda: _append(self.path / file, msgspec.json.Encoder().encode_lines(rows)))
+
+    def rows(self, file: str) -> list[dict[str, Any]]:
+        """What was appended; without rows that were cut when tfyard was killed."""
+        try:
+            lines = (self.path / file).read_bytes().splitlines()
+        except FileNotFoundError:
+            return []
+        return [row for line in lines if (row := _row(line)) is not None]
 
     def record(self, record: RunRecord) -> None:
         """While the run goes on, with room for its end: on a disk that is full by then, the file is overwritten
@@ -125,13 +130,6 @@ class RunDirectory:
     def logs(self, task: str | None = None) -> list[Path]:
         found = sorted((self.path / "logs").glob("*.log"), key=_log_key)
         return [log for log in found if task is None or log.name.startswith(f"{task}.")]
-
-    def metrics(self) -> list[dict[str, Any]]:
-        try:
-            lines = (self.path / "metrics.jsonl").read_bytes().splitlines()
-        except FileNotFoundError:
-            return []
-        return [msgspec.json.decode(line) for line in lines]
 
     def attempt(self, write: Callable[[], object], instead: Callable[[], None] = lambda: None) -> None:
         try:
@@ -321,6 +319,22 @@ def _replace(path: Path, text: str, mode: int = 0o666) -> None:
         new.replace(path)
     finally:
         new.unlink(missing_ok=True)
+
+
+def _append(path: Path, data: bytes) -> None:
+    """All of it or nothing, also on a disk that is full after the first half."""
+    with path.open("ab", buffering=0) as file:
+        size = file.tell()
+        if file.write(data) < len(data):
+            file.truncate(size)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def _row(line: bytes) -> dict[str, Any] | None:
+    try:
+        return msgspec.json.decode(line, type=dict[str, Any])
+    except msgspec.DecodeError:
+        return None
 
 
 def _overwrite(path: Path, text: str) -> None:
