@@ -158,8 +158,10 @@ def _of_run(found: target.LocalRun, given: Options) -> int:
         else:
             printer.show(event)
     printer.close()
-    record = found.directory.load()
-    return (record.exit_code or 0) if given.follow and record else 0
+    record = found.directory.load() if given.follow else None
+    if record is None:
+        return 0
+    return 1 if record.exit_code is None else record.exit_code  # it was killed
 
 
 # --- options
