@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import re
+import shutil
 import struct
 import subprocess
 import sys
@@ -147,6 +148,25 @@ def test_logs_of_a_run_are_read_and_followed_to_its_exit_code(tmp_path: Path) ->
         "tfyard: no times were recorded for the lines of worker-0; of a log that was written to since then, "
         "everything is shown\n"
     )
+
+
+@pytest.mark.processes
+def test_a_run_that_is_deleted_while_it_is_followed_is_told(tmp_path: Path) -> None:
+    run = tmp_path / ".tfyard" / "runs" / "x"
+    (run / "logs").mkdir(parents=True)
+    tasks = [{"name": "worker-0", "outcome": "Running"}]
+    record = {"name": "x", "job": "x", "started": AT, "phase": "Running", "pid": os.getpid(), "tasks": tasks}
+    (run / "run.json").write_text(json.dumps(record))
+    (run / "logs" / "worker-0.1.log").write_text("a line\n")
+    follow = [sys.executable, "-m", "tfyard", "logs", "-f", "x", "--local"]
+    with subprocess.Popen(
+        follow, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as logs:
+        assert logs.stdout is not None
+        assert logs.stdout.readline() == "a line\n"
+        shutil.rmtree(run)
+        _, errors = logs.communicate(timeout=30)
+    assert (logs.returncode, errors) == (3, "tfyard: x was deleted\n")
 
 
 @pytest.mark.parametrize("args", [("--since", "soon"), ("--grep", "("), ("--attempt", "0")])

@@ -98,6 +98,12 @@ def test_a_wrong_option_is_one_line_that_says_what_to_write(
     assert (done.code, done.err) == (2, f"tfyard: {words}\n")
 
 
+def test_an_option_of_a_script_that_makes_no_job_is_one_line_too(folder: Path) -> None:
+    (folder / "train.py").touch()
+    done = tfyard("run", "train.py", "--worker", "1000000", cwd=folder)
+    assert (done.code, done.err) == (2, "tfyard: --worker: must be a number from 0 to 100000\n")
+
+
 @pytest.mark.parametrize(
     "args",
     [

@@ -66,7 +66,7 @@ def test_a_run_is_stopped_with_its_grace_and_goes_on_without_what_had_finished(c
     stopped = yard.tfyard("stop", "t", "--local")
     assert (stopped.returncode, stopped.stdout.endswith(" stopped\n")) == (0, True), stopped.stderr
     assert "stays: its record" in stopped.stderr
-    assert process.wait(10) == 130
+    assert (process.wait(10), process.stderr.read()) == (130, "")
     (record,) = records(yard)
     assert (record["phase"], (yard.folder / "saved-0").exists()) == ("Stopped", True)
     assert "somebody stopped it by `tfyard stop`" in yard.tfyard("why", "t", "--local").stdout
@@ -117,6 +117,7 @@ def test_a_killed_run_goes_on_and_a_reused_process_id_does_no_harm(counting: Yar
     (run / "run.json").write_text(json.dumps({**record, "pid": os.getpid()}))  # used again, by us
     stopped = yard.tfyard("stop", "t", "--local")
     assert (stopped.returncode, "has ended (Killed)" in stopped.stderr) == (2, True)
+    assert yard.tfyard("logs", "-f", "t", "--local").returncode == 1
     (yard.folder / "go").touch()
     assert yard.tfyard("resume", "t", "--local", "-q").returncode == 0
     assert starts(yard, 0) == 2

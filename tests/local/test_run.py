@@ -1,6 +1,7 @@
 """A run without a terminal, as a notebook or a page would start it."""
 
 import asyncio
+from datetime import datetime, timedelta, tzinfo
 from pathlib import Path
 
 import pytest
@@ -31,3 +32,24 @@ def test_a_run_tells_its_events_and_returns_its_record(
     assert [event.phase for event in events if isinstance(event, Phase)][-1] == "Succeeded"
     assert isinstance(events[-1], Over)
     assert capfd.readouterr() == ("", "")
+
+
+def test_a_clock_that_is_set_back_does_not_end_a_run_before_it_began(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("train.py").touch()
+
+    class SetBack:
+        @staticmethod
+        def now(tz: tzinfo) -> datetime:
+            return datetime.now(tz) - timedelta(hours=1)
+
+    async def run() -> RunRecord:
+        made = Run(prepare(Settings(target="train.py")), lambda _event: None)
+        monkeypatch.setattr("tfyard.local.run.datetime", SetBack)
+        return await made.execute()
+
+    record = asyncio.run(run())
+    assert record.ended is not None
+    assert timedelta(0) <= record.ended - record.started < timedelta(minutes=5)

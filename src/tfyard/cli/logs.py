@@ -95,5 +95,16 @@ def _of_run(found: target.LocalRun, given: Options) -> int:
         else:
             printer.show(event)
     printer.close()
+    return _code(found) if given.follow else 0
+
+
+def _code(found: target.LocalRun) -> int:
+    """Of a run that was followed to its end."""
     record = found.directory.load()
-    return (record.exit_code or 0) if given.follow and record else 0
+    if record is None:
+        from tfyard.overview.waiting import deleted
+
+        verdict = deleted(found.directory.name)
+        target.say(verdict.text)
+        return verdict.code
+    return 1 if record.exit_code is None else record.exit_code  # it was killed

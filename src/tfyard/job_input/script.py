@@ -45,7 +45,8 @@ def load(found: Manifest) -> Job:
         return formats.load(found)
     except Invalid as error:
         problem = error.problems[0]
-        raise Usage(f"--{problem.path[0]}: {problem.message}; {problem.fix}") from None
+        told = f"{problem.message}; {problem.fix}" if problem.fix else problem.message
+        raise Usage(f"--{problem.path[0]}: {told}") from None
 
 
 def _stem(options: JobOptions) -> str:

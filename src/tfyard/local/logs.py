@@ -70,7 +70,7 @@ class _Log:
         """What is new. At the end also a last line without a line break."""
         end = self.times.look(is_over=is_over)
         if self._follower is None:
-            if not self.times.is_kept and not is_over:  # it may be known by the next look
+            if end == 0 and not self.times.is_kept and not is_over:  # there may be an index by the next look
                 return
             self._follower = Follower("", self._path, offset=self._first(end, is_over=is_over))
         while (at := self._follower.offset) < end:

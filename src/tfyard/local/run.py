@@ -86,7 +86,8 @@ class Run:
     def _finish(self) -> RunRecord:
         self._tidy()
         self._loop.save_status()
-        record = self._record(ended=datetime.now(UTC))
+        now = datetime.now(UTC)
+        record = self._record(ended=max(now, self._recorder.started))  # the clock may have been set back
         self._emit(Over(record.phase, record.exit_code or 0, record.message, str(self.directory.path)))
         if record.expires is not None and record.ended is not None and record.expires <= record.ended:
             run_directory.sweep(record.ended)
@@ -243,7 +244,7 @@ async def _listen(directory: Path, run: TakesOrders) -> None:
     """Where sockets are not possible, the run goes on without one; `tfyard stop` says so."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(*NO_ORDER):
+        with suppress(*NO_ORDER, asyncio.CancelledError):  # by the end of the run, for which it may wait
             order = msgspec.json.decode(await reader.readuntil(b"\n"), type=Order)
             await (_stop(run) if order.do == "stop" else _restart(run, order.tasks, writer))
         writer.close()

@@ -105,7 +105,7 @@ def progress(run: RunDirectory) -> Progress:
 def points(run: RunDirectory) -> list[Point]:
     from tfyard.overview import metrics
 
-    return [metrics.from_row(row) for row in run.metrics()]
+    return [metrics.from_row(row) for row in run.rows("metrics.jsonl")]
 
 
 def logs(name: str, task: str | None) -> list[Path]:

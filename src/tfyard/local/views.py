@@ -54,9 +54,7 @@ def remembered(run: RunDirectory) -> list[Attempt]:
 
 
 def events(run: RunDirectory) -> list[ToldEvent]:
-    path = run.path / "decisions.jsonl"
-    rows = path.read_bytes().splitlines() if path.exists() else []
-    decisions = [msgspec.json.decode(row, type=_Decision) for row in rows]
+    decisions = [msgspec.convert(row, _Decision) for row in run.rows("decisions.jsonl")]
     return [_told(event, decision.at) for decision in decisions for event in decision.events]
 
 

@@ -1,13 +1,18 @@
 """Runs, found again by their names."""
 
+import fcntl
 import json
 import os
-from datetime import UTC, datetime
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pytest
 from msgspec.structs import replace
 
 from tfyard.backends.local import run_directory
+from tfyard.errors import Usage
 from tfyard.model import Job
 from tfyard.overview.record import RunRecord
 
@@ -29,6 +34,21 @@ def test_a_run_is_found_by_its_name_before_its_jobs_before_a_beginning(tmp_path:
     assert run_directory.find_run("tra-e", tmp_path).name == "tra-eval-1"
 
 
+@pytest.mark.parametrize("name", ["", ".", "..", "long", "a\0b", "a\nb"])
+def test_what_names_no_run_finds_none(tmp_path: Path, name: str) -> None:
+    """Least of all an empty variable of a script that stops or removes one."""
+    (tmp_path / "runs" / "tra-1").mkdir(parents=True)
+    with pytest.raises(Usage, match="not found; `tfyard runs` lists them"):
+        run_directory.find_run("x" * 5000 if name == "long" else name, tmp_path)
+
+
+def test_the_newest_run_has_a_name_of_its_own(tmp_path: Path) -> None:
+    for number, name in enumerate(("b-1", "a-1", "c-1")):
+        (tmp_path / "runs" / name).mkdir(parents=True)
+        os.utime(tmp_path / "runs" / name, (number % 2, number % 2))
+    assert run_directory.find_run("@latest", tmp_path).name == "a-1"
+
+
 def test_a_record_has_room_for_its_end_on_a_full_disk(tmp_path: Path) -> None:
     run = run_directory.RunDirectory.make(tmp_path, Job(name="t"), NOW, lambda _text: None)
     running = RunRecord(name=run.name, job="t", started=NOW, pid=os.getpid())
@@ -38,6 +58,53 @@ def test_a_record_has_room_for_its_end_on_a_full_disk(tmp_path: Path) -> None:
     ended = replace(running, ended=NOW, phase="Failed", message="x" * 3_000, pid=0)
     run.record(ended)
     assert run.load() == replace(ended, is_locked=True)
+
+
+def test_what_a_run_left_that_never_began_is_swept_away(tmp_path: Path) -> None:
+    """It was killed while its code was fetched, or its disk was full. Whatever a task has written is kept."""
+    runs = tmp_path / "runs"
+    for name in ("killed", "full", "written", "going", "young"):
+        (runs / name / "logs").mkdir(parents=True)
+    (runs / "killed" / "code").mkdir()
+    (runs / "full" / "logs" / "worker-0.1.log").touch()
+    (runs / "written" / "logs" / "worker-0.1.log").write_text("a line")
+    for path in runs.iterdir():
+        hour = (NOW - timedelta(hours=path.name != "young")).timestamp()
+        os.utime(path, (hour, hour))
+    directory = os.open(runs / "going", os.O_RDONLY)
+    fcntl.flock(directory, fcntl.LOCK_EX)
+    assert run_directory.sweep(NOW, tmp_path) == []
+    os.close(directory)
+    assert sorted(path.name for path in runs.iterdir()) == ["going", "written", "young"]
+
+
+def test_a_row_that_a_full_disk_has_cut_is_left_out(tmp_path: Path) -> None:
+    run = run_directory.RunDirectory(tmp_path)
+    run.append("metrics.jsonl", {"loss": 1.0}, {"loss": 0.5})
+    with (tmp_path / "metrics.jsonl").open("a") as file:
+        file.write('{"loss": 0.')
+    assert run.rows("metrics.jsonl") == [{"loss": 1.0}, {"loss": 0.5}]
+    assert run.rows("absent.jsonl") == []
+
+
+@pytest.mark.processes
+def test_rows_are_appended_whole_or_not_at_all(tmp_path: Path) -> None:
+    """In a process that may write 1,000 bytes to a file, which stands for a disk that is full then."""
+    program = f"""
+import resource, signal
+from pathlib import Path
+from tfyard.backends.local.run_directory import RunDirectory
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+run = RunDirectory(Path({str(tmp_path)!r}), print)
+for step in range(10):
+    run.append("metrics.jsonl", {{"step": step, "text": "x" * 300}})
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.count("the run continues unrecorded") == 1
+    rows = run_directory.RunDirectory(tmp_path).rows("metrics.jsonl")
+    assert [row["step"] for row in rows] == [0, 1, 2]
+    assert (tmp_path / "metrics.jsonl").read_text().endswith("}\n")
 
 
 def test_without_locks_the_process_id_tells_whether_a_run_goes_on(tmp_path: Path) -> None:

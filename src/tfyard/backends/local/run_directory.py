@@ -7,6 +7,7 @@ asked.json       with which options         work/            what containers wit
 control          a socket, while it runs: see local/orders.py
 """
 
+import errno
 import fcntl
 import os
 from collections.abc import Callable, Iterator
@@ -28,6 +29,9 @@ HOME = Path(os.environ.get("TFYARD_HOME") or ".tfyard")
 RESERVE = 4096
 """Bytes that a record may grow by until the end of its run."""
 RESERVE_PER_TASK = 64
+LATEST = "@latest"
+OLD = 60.0
+"""Seconds after which a directory without a lock and a record is not one that is being made."""
 KEEP, KEEP_VARIABLE = 100, "TFYARD_KEEP_RUNS"
 """How many runs that have ended are kept, and the variable that says otherwise."""
 
@@ -79,12 +83,16 @@ class RunDirectory:
         self.attempt(lambda: _replace(self.path / file, text, 0o600 if private else 0o666))
 
     def append(self, file: str, *rows: dict[str, Any]) -> None:
-        def add() -> None:
-            with (self.path / file).open("ab") as stream:
-                stream.write(b"".join(msgspec.json.encode(row) + b"\n" for row in rows))
-
         if rows:
-            self.attempt(add)
+            self.attempt(lambda: _append(self.path / file, msgspec.json.Encoder().encode_lines(rows)))
+
+    def rows(self, file: str) -> list[dict[str, Any]]:
+        """What was appended; without rows that were cut when tfyard was killed."""
+        try:
+            lines = (self.path / file).read_bytes().splitlines()
+        except FileNotFoundError:
+            return []
+        return [row for line in lines if (row := _row(line)) is not None]
 
     def record(self, record: RunRecord) -> None:
         """While the run goes on, with room for its end: on a disk that is full by then, the file is overwritten
@@ -104,9 +112,9 @@ class RunDirectory:
         """None: not a run, or one that ended before its record was written."""
         try:
             record = msgspec.json.decode((self.path / "run.json").read_bytes(), type=RunRecord)
+            return record if record.ended or self._is_running(record) else self._killed(record)
         except (FileNotFoundError, NotADirectoryError, msgspec.DecodeError):
             return None
-        return record if record.ended or self._is_running(record) else self._killed(record)
 
     def _is_running(self, record: RunRecord) -> bool:
         """By its lock: a process id may be used again, or be of another PID namespace. It must do where there are
@@ -122,13 +130,6 @@ class RunDirectory:
     def logs(self, task: str | None = None) -> list[Path]:
         found = sorted((self.path / "logs").glob("*.log"), key=_log_key)
         return [log for log in found if task is None or log.name.startswith(f"{task}.")]
-
-    def metrics(self) -> list[dict[str, Any]]:
-        try:
-            lines = (self.path / "metrics.jsonl").read_bytes().splitlines()
-        except FileNotFoundError:
-            return []
-        return [msgspec.json.decode(line) for line in lines]
 
     def attempt(self, write: Callable[[], object], instead: Callable[[], None] = lambda: None) -> None:
         try:
@@ -158,25 +159,35 @@ def _new(home: Path, stem: str) -> Path:
 
 
 def all_runs(home: Path = HOME) -> Iterator[RunDirectory]:
-    """Newest first."""
+    """Newest first. Others may be removing some of them meanwhile."""
     runs = home / "runs"
-    for path in (
-        sorted(runs.iterdir(), key=lambda p: p.stat().st_mtime, reverse=True) if runs.is_dir() else []
-    ):
+    found = [(_changed(path), path) for path in (runs.iterdir() if runs.is_dir() else ())]
+    for _, path in sorted(found, reverse=True):
         if path.is_dir():
             yield RunDirectory(path)
 
 
+def _changed(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except FileNotFoundError:
+        return 0.0
+
+
 def find_run(name: str, home: Path = HOME) -> RunDirectory:
-    """By its name, its job's (the newest), the beginning of its name (the newest that fits), or its path."""
+    """By its name, its job's (the newest), the beginning of its name (the newest that fits), or its path. @latest:
+    the newest of all."""
     found = list(all_runs(home))
+    if name == LATEST and found:
+        return found[0]
     for fits in (_is_called, _is_of_job, _begins_with):
         for run in found:
-            if fits(run, name):
+            if name and fits(run, name):
                 return run
-    if (Path(name) / "run.json").exists():
-        return RunDirectory(Path(name))
-    raise Usage(f"run {name!r} not found; `tfyard runs` lists them")
+    with suppress(OSError):  # it is too long for a path
+        if name and (Path(name) / "run.json").exists():
+            return RunDirectory(Path(name))
+    raise Usage(f"run {name[:100]!r} not found; `tfyard runs` lists them")
 
 
 def _is_called(run: RunDirectory, name: str) -> bool:
@@ -203,15 +214,15 @@ def _is_alive(pid: int) -> bool:
 
 
 def sweep(now: datetime, home: Path = HOME) -> list[str]:
-    """Remove the runs whose time to live (keepFor, ttlSecondsAfterFinished) is over."""
+    """Remove the runs whose time to live (keepFor, ttlSecondsAfterFinished) is over; their names."""
     sweep_scratch(home)
     gone = []
     for run in all_runs(home):
         record = run.load()
-        if record is not None and record.expires is not None and record.expires <= now:
-            from shutil import rmtree  # slow to import, and rarely needed
-
-            rmtree(run.path)
+        if record is None:
+            _sweep_empty(run.path, now)
+        elif record.expires is not None and record.expires <= now:
+            _remove_run(run.path)
             gone.append(run.name)
     return gone
 
@@ -221,12 +232,33 @@ def prune(keep: int | None, home: Path = HOME) -> list[str]:
     records = [(run, record) for run in all_runs(home) if (record := run.load()) is not None and record.ended]
     if keep is None or len(records) <= keep:
         return []
-    from shutil import rmtree  # slow to import, and rarely needed
-
     records.sort(key=lambda each: each[1].started, reverse=True)
     for run, _ in records[keep:]:
-        rmtree(run.path)
+        _remove_run(run.path)
     return [run.name for run, _ in records[keep:]]
+
+
+def _sweep_empty(path: Path, now: datetime) -> None:
+    """What is left of a run that was killed while its code was fetched, or that found the disk full."""
+    is_old = _changed(path) < now.timestamp() - OLD
+    if (
+        not is_old
+        or (path / "run.json").exists()
+        or any(log.stat().st_size for log in path.glob("logs/*.log"))
+    ):
+        return
+    lock = _lock(path)
+    if lock is not None:
+        _remove_run(path)
+        os.close(lock)
+
+
+def _remove_run(path: Path) -> None:
+    """Another command may be doing the same."""
+    from shutil import rmtree  # slow to import, and rarely needed
+
+    with suppress(FileNotFoundError):
+        rmtree(path)
 
 
 def kept() -> int | None:
@@ -265,7 +297,10 @@ def _lock(path: Path) -> int | None:
 
 def _is_locked(path: Path) -> bool:
     """Whether another process, or another part of this one, has the lock."""
-    directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    except FileNotFoundError:
+        return False  # it is being removed
     try:
         fcntl.flock(directory, fcntl.LOCK_SH | fcntl.LOCK_NB)  # shared: two who look do not see each other
     except BlockingIOError:
@@ -284,6 +319,22 @@ def _replace(path: Path, text: str, mode: int = 0o666) -> None:
         new.replace(path)
     finally:
         new.unlink(missing_ok=True)
+
+
+def _append(path: Path, data: bytes) -> None:
+    """All of it or nothing, also on a disk that is full after the first half."""
+    with path.open("ab", buffering=0) as file:
+        size = file.tell()
+        if file.write(data) < len(data):
+            file.truncate(size)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def _row(line: bytes) -> dict[str, Any] | None:
+    try:
+        return msgspec.json.decode(line, type=dict[str, Any])
+    except msgspec.DecodeError:
+        return None
 
 
 def _overwrite(path: Path, text: str) -> None:
