@@ -88,6 +88,7 @@ BEGINNERS = (
     Broken("raise ValueError('wrong:\\n  - rate\\n  - size')", "program-error", "wrong: - rate - size ("),
     Broken("raise KeyboardInterrupt", "stopped", "SIGINT: it was interrupted"),
     Broken(CRASH, "crash", "SIGSEGV"),
+    Broken("import os; os.kill(os.getpid(), 4)", "illegal-instruction", "SIGILL"),
     Broken(CRASH, "crash", "task.py:3)", {"env": {"PYTHONFAULTHANDLER": "1"}}),
     Broken(LOGGED, "killed", "SIGKILL"),
     Broken(POOL.format(work=KILL), "child-killed", "a child process of it was killed ("),
