@@ -25,7 +25,7 @@ _GROUP = r"^ *[|+] ?"
 _NODE = r"\[\[\{\{node |\[Op:\w+\]"
 _LATER = ("", "Graph execution error:")
 _AUTOGRAPH = "in user code:"
-_IN_LAYER = r"^Exception encountered when calling .*\.$"
+_IN_LAYER = r"^Exception encountered when calling .*\.$|^Could not automatically infer .* Error encountered:$"
 """By Keras, which puts the message below."""
 _INTERNAL = r"\{\{function_node [^}]*\}\} | ?\[Op:\w+\](?: name:.*)?$|\x1b\[[0-9;]*m"
 _DETAIL = r"^(?:\s+\S|[-*•] |\d+[.)] )"
@@ -148,13 +148,13 @@ def _message(first: str, rest: list[str]) -> str:
         return _graph_error(rest) or first
     if re.match(_IN_LAYER, first):
         return next((line for line in rest if line.strip()), first)
-    return f"{first} {_details(rest)}" if first.endswith(":") else first
+    return f"{first} {_details(rest)}" if first.endswith((":", ",")) else first
 
 
 def _details(rest: list[str]) -> str:
-    """A list below the first line: where a message ends, its log does not say."""
-    found: list[str] = []
-    for line in [each for each in rest if each.strip()][:MOST_DETAILS]:
+    """The next line, or a list below: where a message ends, its log does not say."""
+    found = [line for line in rest[:1] if line.strip()]
+    for line in [each for each in rest[len(found) :] if each.strip()][:MOST_DETAILS]:
         if not re.match(_DETAIL, line):
             break
         found.append(line)

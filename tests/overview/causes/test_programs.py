@@ -56,6 +56,9 @@ DOWNLOAD = "urllib.error.URLError: <urlopen error [Errno -2] Name or service not
 TOO_MUCH = (
     "numpy._core._exceptions._ArrayMemoryError: Unable to allocate 256. TiB for an array with shape (9,)"
 )
+INFERRED = (
+    "Could not automatically infer the output shape / dtype of 'mine' (of type Mine). Error encountered:"
+)
 CONFIGURATION = "ValueError: Bad configuration:\n\n  - learning_rate: must be > 0\n  - batch: must be an int"
 
 
@@ -203,6 +206,22 @@ ENDS = {
         "worker-0 failed with ValueError: Bad configuration: - learning_rate: must be > 0 - batch: must be an int"
         " (/code/train.py:3)",
     ),
+    "a message that goes on in the next line": Said(
+        raised("AssertionError: expected two,\ngot [1]"),
+        "program-error",
+        "worker-0 failed with AssertionError: expected two, got [1] (/code/train.py:3)",
+    ),
+    "the error inside a layer of one's own": Said(
+        raised(f"AttributeError: {INFERRED}\n\n'Mine' object has no attribute 'kernel'"),
+        "program-error",
+        "worker-0 failed with AttributeError: 'Mine' object has no attribute 'kernel' (/code/train.py:3)",
+    ),
+    "an error among the last lines": Said(
+        "step 1 loss 0.5\nERROR: accuracy below threshold\nbye",
+        "program-error",
+        "worker-0 ended with exit code 4: ERROR: accuracy below threshold",
+        code=4,
+    ),
     "a variable of the environment": Said(
         HEADER + frame(2) + '  File "<frozen os>", line 679, in __getitem__\n' + "KeyError: 'BUCKET'",
         "missing-variable",
@@ -246,6 +265,12 @@ ENDS = {
     ),
     "a kill after an error that was survived": Said(
         raised("KeyError: 'x'") + "\ntraining goes on\n", "killed", "worker-0 ended by SIGKILL", code=137
+    ),
+    "a kill after a module that was not needed": Said(
+        raised("ModuleNotFoundError: No module named 'x'") + "\ntraining\n", "killed", "SIGKILL", code=137
+    ),
+    "an error long before the end": Said(
+        "No space left on device\n" + "step\n" * 60 + "bye", "program-error", "exit code 3: bye", code=3
     ),
     "an error on the way out of which a library gives up": Said(
         raised("KeyError: 'x'") + "\nterminate called without an active exception",

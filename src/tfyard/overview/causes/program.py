@@ -12,7 +12,10 @@ from tfyard.overview.evidence import End, Evidence
 from tfyard.overview.tracebacks import Raised, last_exception
 
 MOST_BETWEEN, LAST_LINES = 10, 40
-"""Lines: between what a child process and its parent print; of an exception at the very end of a log."""
+"""Lines: between what a child process and its parent print; of the very end of a log."""
+LAST_WORDS = 10
+"""Lines among which one may name the error."""
+_ERROR_LINE = r"^(?:\S+ ){0,3}(?:ERROR|FATAL|CRITICAL)\b|^\S+: error: "
 _HINT = r"^(?:Pass --help|Try '|Run .* --help)"
 """How to get help is no cause."""
 _MODULE = r"No module named '([\w.]+)'"
@@ -83,8 +86,8 @@ class Death(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """Of the exception if there is one: earlier lines may tell of what the program survived."""
-        return self.raised.whole if self.raised else self.end.text
+        """Of the exception, or the last lines: earlier ones may tell of what the program survived."""
+        return self.raised.whole if self.raised else "\n".join(self.end.text.split("\n")[-LAST_LINES:])
 
     def fix(self, there: str, here: str = "") -> str:
         """In a cluster, and on this machine if it is another one."""
@@ -104,15 +107,17 @@ class Death(Struct, frozen=True):
 
 def of_end(evidence: Evidence, end: End) -> Iterator[Cause]:
     """The first that knows it; the last one knows every end."""
-    death = Death(end, evidence, _decisive(end))
-    yield next(cause for known in KNOWN if (cause := known(death)))
+    is_sent = end.exit_code in killed.FROM_OUTSIDE
+    death = Death(end, evidence, None if is_sent else _decisive(end))
+    known = (_signal,) if is_sent else KNOWN
+    yield next(cause for each in known if (cause := each(death)))
 
 
 def _decisive(end: End) -> Raised | None:
     """The exception that ended it, or that of its child process. A signal ends a program without one, unless it is
     printed at the very end."""
     raised = last_exception(end.text)
-    if raised is None or end.exit_code in killed.FROM_OUTSIDE:
+    if raised is None:
         return None
     if end.exit_code in killed.SIGNALS and raised.whole.count("\n") > LAST_LINES:
         return None
@@ -174,7 +179,8 @@ def _tf_config(death: Death) -> Cause | None:
 def _address_in_use(death: Death) -> Cause | None:
     if death.raised is not None and not re.search(f"{_IN_USE}|{_NOT_OPENED}|{_NO_SERVER}", death.text):
         return None
-    lines = [line for line in death.end.text.split("\n") if re.search(f"{_IN_USE}|{_NOT_OPENED}", line)]
+    text = death.end.text if death.raised else death.text
+    lines = [line for line in text.split("\n") if re.search(f"{_IN_USE}|{_NOT_OPENED}", line)]
     if not lines:
         return None
     line = next((line for line in lines if re.search(_IN_USE, line)), lines[0])
@@ -261,8 +267,10 @@ def _signal(death: Death) -> Cause | None:
 
 
 def _exit_code(death: Death) -> Cause:
-    """All that is known: the code, and the last lines if there are any."""
-    said = _last_line(death.end.text)
+    """All that is known: the code, and a line of the last ones if there are any."""
+    last = death.end.text.rstrip().split("\n")[-LAST_WORDS:]
+    errors = [line.strip() for line in last if re.search(_ERROR_LINE, line)]
+    said = errors[-1] if errors else _last_line(death.end.text)
     words = f"{TASKS} ended with {death.end.words}" + (
         f": {cut(said, 240)}" if said else ", and said nothing about the cause"
     )
