@@ -12,46 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec import Struct
 
+from tests.e2e.broken_programs import BEGINNERS, PROGRAMS, TENSORFLOW, Broken
 from tests.e2e.conftest import TIMEOUT, Yard, wait_until
 from tfyard.backends.local.run_directory import RunDirectory
 from tfyard.local.evidence import gather
 from tfyard.overview.why import Answer, explain
 
 pytestmark = pytest.mark.processes
-
-AS_NOBODY = "import os\nif os.geteuid() == 0:\n    os.setgroups([]); os.setgid(65534); os.setuid(65534)\n"
-OUT: dict[str, Any] = {"volumes": {"out": {"claim": "results", "at": "/out"}}}
-READ_ONLY: dict[str, Any] = {"volumes": {"out": {"claim": "results", "at": "/out", "readOnly": True}}}
-
-
-class Broken(Struct, frozen=True):
-    """A program, the words of its job file, and what is said of its end."""
-
-    program: str
-    kind: str
-    sentence: str
-    words: dict[str, Any] = {}
-
-
-PROGRAMS = (
-    Broken("import panda", "missing-module", "did not find the module panda"),
-    Broken("import json\ndef load():\n    json.loads('{')\nload()", "program-error", "/task.py:3)"),
-    Broken("open('/nowhere/x.csv')", "missing-file", "did not find the file /nowhere/x.csv"),
-    Broken("import sys; sys.exit(5)", "program-error", "ended with exit code 5, and said nothing"),
-    Broken("import os; os.abort()", "abort", "SIGABRT"),
-    Broken("import os; os.kill(os.getpid(), 11)", "crash", "SIGSEGV"),
-    Broken("import os; os.kill(os.getpid(), 9)", "killed", "SIGKILL"),
-    Broken("print('x' * 99999, file=open('/dev/full', 'w'))", "no-space", "ran out of disk space"),
-    Broken(f"{AS_NOBODY}open('/proc/1/mem')", "permission", "may not write or read /proc/1/mem"),
-    Broken(f"{AS_NOBODY}open('/out/x', 'w')", "volume-not-writable", "its volume at /out", OUT),
-    Broken("open('/out/x', 'w')", "volume-not-writable", "/out: it is mounted read-only", READ_ONLY),
-    Broken("x = bytearray(400_000_000)", "out-of-memory", "limit of 150Mi", {"memory": "150Mi"}),
-    Broken("", "command", "`pyhton` is not on this machine", {"run": "pyhton task.py"}),
-    Broken("", "command", "`./task.py` may not be executed", {"run": ["./task.py"]}),
-    Broken("import time; time.sleep(60)", "deadline", "longer than its deadline of 1s", {"deadline": "1s"}),
-)
 
 
 @pytest.mark.parametrize("broken", PROGRAMS, ids=lambda each: each.kind)
@@ -62,6 +30,18 @@ def test_a_run_that_fails_ends_with_its_cause(yard: Yard, broken: Broken) -> Non
     assert (answer.code, answer.causes[0].kind) == (1, broken.kind), done.stdout
     assert broken.sentence in answer.sentence
     assert answer.sentence in " ".join(done.stdout.split())
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("broken", BEGINNERS, ids=lambda each: each.kind)
+def test_mistakes_of_beginners_are_told_as_an_expert_would(yard: Yard, broken: Broken) -> None:
+    test_a_run_that_fails_ends_with_its_cause(yard, broken)
+
+
+def test_a_traceback_of_a_run_that_succeeded_is_no_cause(yard: Yard) -> None:
+    yard.job("import traceback\ntry:\n    {}[1]\nexcept KeyError:\n    traceback.print_exc()")
+    assert yard.tfyard("run", "job.yaml", "-q").returncode == 0
+    assert (why(yard).code, why(yard).causes) == (0, ())
 
 
 def why(yard: Yard) -> Answer:
@@ -182,51 +162,6 @@ def test_a_run_whose_loss_is_not_a_number_and_one_that_is_silent(yard: Yard) -> 
 
 
 # --- what the real TensorFlow says
-
-IN_STRATEGY = """
-import numpy as np, tensorflow as tf
-strategy = {strategy}
-with strategy.scope():
-    model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
-    model.compile(loss="mse", optimizer="sgd")
-model.fit(np.ones((8, 2)), np.ones((8, 1)), epochs=1, verbose=2)
-"""
-PARAMETER_SERVER = """
-import numpy as np, tensorflow as tf
-resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
-role = resolver.task_type
-if role != "chief":
-    tf.distribute.Server(resolver.cluster_spec(), role, resolver.task_id, "grpc").join()
-with tf.distribute.ParameterServerStrategy(resolver).scope():
-    model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
-    model.compile(loss="mse", optimizer="sgd")
-data = tf.data.Dataset.from_tensors((np.ones((4, 2)), np.ones((4, 1)))).repeat()
-model.fit(data, epochs=1, steps_per_epoch=2, verbose=2)
-"""
-SHAPE = "@tf.function\ndef f(a):\n    return tf.reshape(a, [5])\nf(tf.ones([2, 2]))\n"
-NAN = "tf.debugging.check_numerics(tf.math.log(tf.constant(-1.0)), 'loss')"
-SERVER = """
-import socket
-import tensorflow as tf
-with socket.create_server(("127.0.0.1", 0)) as taken:
-    port = taken.getsockname()[1]
-    tf.distribute.Server({"worker": [f"127.0.0.1:{port}"]}, job_name="worker", task_index=0)
-"""
-TENSORFLOW = (
-    Broken(
-        IN_STRATEGY.format(strategy="tf.distribute.MultiWorkerMirroredStrategy()"),
-        "keras-3",
-        "Keras 3 does not train under MultiWorkerMirroredStrategy",
-        {"worker": 2},
-    ),
-    Broken(PARAMETER_SERVER, "keras-3", "or ParameterServerStrategy", {"chief": 1, "worker": 1, "ps": 1}),
-    Broken("import tensorflow as tf\ntf.app.run()", "tensorflow-1", "for TensorFlow 1 on TensorFlow 2"),
-    Broken("import tensorflow.contrib", "tensorflow-1", "for TensorFlow 1 on TensorFlow 2"),
-    Broken(f"import tensorflow as tf\n{SHAPE}", "program-error", "task.py:4)"),
-    Broken("import tensorflow as tf\ntf.zeros([1 << 44])", "gpu-memory", "more memory than"),
-    Broken(f"import tensorflow as tf\n{NAN}", "nan-loss", "the loss or a tensor is not a number"),
-    Broken(SERVER, "address-in-use", "cannot be opened: usually another process has it"),
-)
 
 
 @pytest.mark.tensorflow

@@ -259,6 +259,7 @@ NOT_FOUND = (
 NOT_ALLOWED = NOT_FOUND.replace(
     '"pyhton": executable file not found in $PATH', '"./run.sh": permission denied'
 )
+RESERVED = 'failed to reserve container name "tensorflow_1": name "tensorflow_1" is reserved for "4f1c"'
 AS_ROOT = (
     'container has runAsNonRoot and image will run as root (pod: "root-worker-0_x(1)", container: tensorflow)'
 )
@@ -295,6 +296,11 @@ def drain(name: str) -> Step:
         await yard.client.send(requests.create(path, eviction))
 
     return ask
+
+
+async def delete_pod(yard: Bench) -> None:
+    await yard.phase("Running", "removed")
+    await yard.client.send(requests.delete(requests.PODS.path(yard.namespace, "removed-worker-0")))
 
 
 async def preempt(yard: Bench) -> None:
@@ -381,6 +387,12 @@ KUBELETS = (
         words="runAsNonRoot forbids that",
         fix="runAsUser",
         script=waits("CreateContainerConfigError", AS_ROOT),
+    ),
+    Situation(
+        name="reserved",
+        kind="config",
+        words="worker-0 cannot be configured: failed to reserve container name",
+        script=waits("CreateContainerError", RESERVED),
     ),
     Situation(
         name="mount",
@@ -501,6 +513,13 @@ KUBELETS = (
         words="worker-0: evicted through the Eviction API",
         code=0,
         after=drain("replaced"),
+    ),
+    Situation(
+        name="removed",
+        kind="deleted",
+        words="worker-0: its pod was deleted",
+        code=0,
+        after=delete_pod,
     ),
     Situation(
         name="preempted",

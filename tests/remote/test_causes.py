@@ -19,9 +19,10 @@ from tests.controller.cluster import Bench, bench
 from tests.remote import admission, situations
 from tests.remote.asking import ask, told
 from tests.remote.situations import MINUTE, Situation, job
-from tfyard.kube import Request, requests
+from tfyard.kube import Client, Request, Unprocessable, requests
 from tfyard.kube.sync import SyncClient
 from tfyard.kubelet.script import Pod, Script
+from tfyard.model.names import JOB_NAME
 from tfyard.overview.why import explain
 from tfyard.planner import waiting
 from tfyard.remote import evidence
@@ -122,6 +123,10 @@ def test_who_may_read_half_of_it_gets_the_same_answer_and_is_told_what_was_not_r
         assert {text for text in found.unreadable if text.startswith(("pods", "events"))} == {
             f"{name}: you may not list {name}" for name in hidden
         }
+        written = ("condition", "container", *(["apiserver"] if expected.kind in ("quota", "queue") else []))
+        assert user != READER or found.causes[0].evidence[0].source in written, (
+            "as the operator wrote it down"
+        )
 
 
 def test_who_took_a_pod_away_is_told_when_the_pod_is_gone(scene: Background[Stage]) -> None:
@@ -264,20 +269,52 @@ async def test_a_job_on_which_nobody_works(control_plane: ControlPlane, namespac
     assert explain(found, created + timedelta(seconds=1)).causes == ()
 
 
+def warns(namespace: str, message: str) -> dict[str, object]:
+    """An event of the job `theirs`, as Kubeflow's operator writes it."""
+    about = {"apiVersion": "kubeflow.org/v1", "kind": "TFJob", "name": "theirs", "namespace": namespace}
+    said = {"type": "Warning", "reason": "FailedCreatePod", "message": message, "lastTimestamp": now()}
+    return {"metadata": {"name": "theirs.1", "namespace": namespace}, "involvedObject": about, **said}
+
+
+def now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+async def fail(client: Client, namespace: str, name: str, message: str) -> None:
+    times = {"lastUpdateTime": now(), "lastTransitionTime": now()}
+    failed = {"type": "Failed", "status": "True", "reason": "TFJobFailed", "message": message, **times}
+    status = {"status": {"conditions": [failed]}}
+    await client.send(requests.patch(TFJOBS.path(namespace, name, "status"), status))
+
+
 async def test_a_failure_of_which_nothing_is_left_is_unknown(
     control_plane: ControlPlane, crds: None, namespace: str
 ) -> None:
-    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    times = {"lastUpdateTime": now, "lastTransitionTime": now}
-    failed = {"type": "Failed", "status": "True", "reason": "TFJobFailed", "message": "", **times}
     async with control_plane.client() as client:
         await client.send(requests.create(TFJOBS.path(namespace), job("bare")))
-        status = {"status": {"conditions": [failed]}}
-        await client.send(requests.patch(TFJOBS.path(namespace, "bare", "status"), status))
+        await fail(client, namespace, "bare", "")
     words = ("why", "-n", namespace, "bare")
     done = await asyncio.to_thread(tfyard, *words, KUBECONFIG=str(control_plane.kubeconfig))
     assert (done.code, done.err) == (4, "")
     assert done.out == "bare has failed, and nothing tells why\nlooked at: the TFJob and its status, pods\n"
+
+
+async def test_what_another_operator_says(control_plane: ControlPlane, crds: None, namespace: str) -> None:
+    """Kubeflow's keeps neither endings nor a condition of its own for what the server refuses."""
+    async with control_plane.client() as client:
+        await client.send(requests.create(TFJOBS.path(namespace), job("theirs")))
+        pod = builders.pod("theirs-worker-0", {JOB_NAME: "a" * 70})
+        with pytest.raises(Unprocessable) as refusal:
+            await client.send(requests.create(requests.PODS.path(namespace), pod))
+        event = warns(namespace, f"Error creating: {refusal.value.status.message}")
+        await client.send(requests.create(requests.EVENTS.path(namespace), event))
+        refused = await asyncio.to_thread(ask, control_plane.admin, namespace, "theirs")
+        await fail(client, namespace, "theirs", "TFJob theirs has failed because 1 Worker replica(s) failed.")
+        failed = await asyncio.to_thread(ask, control_plane.admin, namespace, "theirs")
+    assert (refused.code, refused.causes[0].kind) == (3, "name")
+    assert "the name theirs cannot be used for pods and Services" in refused.sentence
+    assert (failed.code, failed.causes[0].kind) == (1, "failed")
+    assert failed.sentence == "TFJob theirs has failed because 1 Worker replica(s) failed."
 
 
 async def test_an_operator_that_does_not_watch_the_namespace_or_that_ended(

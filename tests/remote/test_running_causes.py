@@ -48,6 +48,12 @@ I0000 00:00:1794803145.777659 5154 service_agent.cc:245] Coordination agent has 
 WAITS = "INFO:tensorflow:Waiting for the cluster, timeout = inf"
 PROXY = {"name": "istio-proxy", "image": "example/proxyv2:1", "restartPolicy": "Always"}
 """As Istio injects it since 1.27: a sidecar among the init containers."""
+DEEP = """
+library = "def even(n):\\n    return odd(n - 1) if n else 1 / n\\ndef odd(n):\\n    return even(n - 1)"
+exec(compile(library, "/usr/lib/python3.11/site-packages/" + "deep/" * 60 + "__init__.py", "exec"))
+[even(depth) for depth in [12]]
+"""
+"""Its own line is the first of a traceback that is longer than what a kubelet keeps."""
 CREATED = {
     "type": "Created",
     "status": "True",
@@ -81,10 +87,12 @@ class Programs:
     async def _has_printed(self, index: int) -> None:
         assert self._box.containers.log(f"first-worker-{index}").stat().st_size
 
-    async def end(self, index: int) -> None:
-        """Its kubelet does not know its last words, as under terminationMessagePolicy File."""
-        code = await self._box.containers.runs[f"first-worker-{index}"][-1].wait()
-        await self._job.set_pod(index, ended(code))
+    async def end(self, index: int, last_words: int = 0) -> None:
+        """`last_words`: so many bytes the kubelet keeps of its log; none under terminationMessagePolicy File."""
+        runs = self._box.containers.runs[f"first-worker-{index}"]
+        code = await runs[-1].wait()
+        log = self._box.containers.log(f"first-worker-{index}", len(runs) - 1).read_text()
+        await self._job.set_pod(index, ended(code, message=log[-last_words:] if last_words else ""))
 
     async def why(self, kind: str, **later: float) -> Answer:
         return await told(self._plane.admin, self._box.namespace, "first", kind, timedelta(**later))
@@ -178,3 +186,16 @@ async def test_a_loss_that_is_not_a_number_silence_and_a_crash_without_last_word
         await job.end(0)
         found = await job.why("program-error")
     assert "worker-0 failed with KeyError: 'size'" in found.sentence
+
+
+async def test_the_line_of_the_users_code_is_found_where_the_kubelet_kept_only_the_end_of_a_traceback(
+    control_plane: ControlPlane, crds: None, namespace: str, tmp_path: Path
+) -> None:
+    async with node(control_plane, namespace, tmp_path) as box:
+        job = Programs(control_plane, box)
+        (tmp_path / "train.py").write_text(DEEP)
+        await job.start("import train", SLEEP)
+        await job.end(0, last_words=2048)
+        found = await job.why("program-error")
+    assert found.sentence.startswith("worker-0 failed with ZeroDivisionError: division by zero (")
+    assert found.sentence.endswith("train.py:4)")

@@ -33,6 +33,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.long]
 
 CLAIMS = Resource("", "v1", "persistentvolumeclaims")
 VOLUMES = Resource("", "v1", "persistentvolumes", namespaced=False)
+CLASSES = Resource("storage.k8s.io", "v1", "storageclasses", namespaced=False)
 READER = "reader"
 TEAM = {"key": "team", "value": "a", "effect": "NoSchedule"}
 HOST = "kubernetes.io/hostname"
@@ -46,6 +47,11 @@ def apart(name: str) -> Manifest:
 def spread(name: str) -> Manifest:
     rule = {"maxSkew": 1, "topologyKey": HOST, "whenUnsatisfiable": "DoNotSchedule"}
     return {"topologySpreadConstraints": [{**rule, "labelSelector": selecting(name)}]}
+
+
+def beside(name: str) -> Manifest:
+    rule = [{"topologyKey": HOST, "labelSelector": selecting(name)}]
+    return {"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": rule}}}
 
 
 def attracted(key: str, *values: str) -> Manifest:
@@ -72,7 +78,8 @@ async def add_node(yard: Bench, pool: str, ready: str = "True", **spec: Any) -> 
 
 
 async def make_claims(yard: Bench) -> None:
-    """Of a class that does not exist, without a class, and one whose volume is on a node that does not exist."""
+    """Of a class that does not exist, without a class, of a class that makes no volumes, one whose volume is on a
+    node that does not exist, and one for a single pod."""
     elsewhere = {"matchExpressions": [{"key": HOST, "operator": "In", "values": ["elsewhere"]}]}
     size, modes = {"storage": "1Gi"}, ["ReadWriteOnce"]
     volume = {
@@ -84,7 +91,24 @@ async def make_claims(yard: Bench) -> None:
     }
     named = {"metadata": {"name": yard.namespace}, "spec": volume}
     await yard.client.send(requests.create(VOLUMES.path(), named))
+    single = {
+        **volume,
+        "accessModes": ["ReadWriteOncePod"],
+        "claimRef": {"namespace": yard.namespace, "name": "once"},
+    }
+    single |= {"local": None, "nodeAffinity": None, "hostPath": {"path": "/data"}}
+    await yard.client.send(
+        requests.create(VOLUMES.path(), {"metadata": {"name": f"{yard.namespace}-once"}, "spec": single})
+    )
+    waits = {"provisioner": "kubernetes.io/no-provisioner", "volumeBindingMode": "WaitForFirstConsumer"}
+    await yard.client.send(requests.create(CLASSES.path(), {"metadata": {"name": yard.namespace}, **waits}))
     claims: dict[str, Manifest] = {
+        "nearby": {"storageClassName": yard.namespace},
+        "once": {
+            "storageClassName": "",
+            "volumeName": f"{yard.namespace}-once",
+            "accessModes": ["ReadWriteOncePod"],
+        },
         "azure": {"storageClassName": "azurefile"},
         "plain": {},
         "far": {"storageClassName": "", "volumeName": yard.namespace},
@@ -183,6 +207,34 @@ SITUATIONS = {
             job={"size": 2, **spread("spread")},
         ),
         Situation(
+            name="beside",
+            kind="affinity",
+            words="no node takes worker-0: no node has the pods beside which it wants to run",
+            job=beside("nobody"),
+        ),
+        Situation(
+            name="device",
+            kind="resource-claim",
+            words="worker-0 waits until there are its resource claims: none",
+            fix="get resourceclaims",
+            job={"resourceClaims": [{"name": "gpu", "resourceClaimName": "none"}]},
+            later=MINUTE,
+        ),
+        Situation(
+            name="shared",
+            kind="multi-attach",
+            words="another pod has its claim, and the access mode ReadWriteOncePod lets only one have it",
+            fix="ReadWriteMany",
+            job={"size": 2, **claimed("once")},
+        ),
+        Situation(
+            name="nearby",
+            kind="claim-pending",
+            words="its claim waits for a volume, and none that fits is free on a node",
+            fix="kubectl get pv",
+            job=claimed("nearby"),
+        ),
+        Situation(
             name="port",
             kind="port-in-use",
             words="the host port that it asks for is in use on every node",
@@ -278,7 +330,12 @@ async def stage(plane: ControlPlane) -> AsyncIterator[Bench]:
             await yard.submit(job(each.name, **each.job))
         await asyncio.gather(*(each.after(yard) for each in SITUATIONS.values() if each.after))
         yield yard
-        await yard.client.send(requests.delete(VOLUMES.path(name=namespace)))
+        for path in (
+            VOLUMES.path(name=namespace),
+            VOLUMES.path(name=f"{namespace}-once"),
+            CLASSES.path(name=namespace),
+        ):
+            await yard.client.send(requests.delete(path))
 
 
 @pytest.fixture(scope="module")

@@ -191,7 +191,7 @@ class Evidence(Struct, frozen=True, kw_only=True):
         ended = last_end(pod)
         if pod.status.phase == "Succeeded" or not (ended or pod.status.phase == "Failed"):
             return None
-        log = self.logs.get(pod.task)
+        log = None if is_up(pod) else self.logs.get(pod.task)
         said = ended.message if ended else ""
         return End(
             task=pod.task,

@@ -121,6 +121,7 @@ class PodSpec(Struct, frozen=True, rename="camel"):
     volumes: tuple[Manifest, ...] = ()
     scheduler_name: str = ""
     scheduling_gates: tuple[Manifest, ...] = ()
+    resource_claims: tuple[Manifest, ...] = ()
     image_pull_secrets: tuple[Manifest, ...] = ()
     security_context: Manifest = {}
 

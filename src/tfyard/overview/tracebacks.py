@@ -1,21 +1,35 @@
 """The exception that ended a Python program, from the end of its log: its type, what it says in one line, and the
-innermost line of the user's own code."""
+innermost line of the user's own code; and the exception before it, if Python printed a chain."""
 
 import re
+from collections.abc import Iterator
 from textwrap import dedent
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-_FRAME = r'^\s*File "(?P<file>[^"]+)", line (?P<line>\d+)(?:, in .+)?$'
+_FRAME = r'^\s*File "(?P<file>[^"]+)", line (?P<line>\d+)(?:,? in .+)?$'
 _NOT_OWN = r"/(?:site|dist)-packages/|/lib(?:64)?/python\d|^<frozen |^<string>$|__autograph_generated_file"
 _RAISED = r"^(?P<type>[A-Za-z_][\w.]*[a-z]\w*)(?::(?: (?P<text>.*))?)?$"
 _USUAL = r"^(?P<type>[A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Exit|Iteration))(?::(?: (?P<text>.*))?)?$"
 """Of an exception whose frames are cut off."""
+_LINKS = {
+    "During handling of the above exception, another exception occurred:": "while it handled",
+    "The above exception was the direct cause of the following exception:": "because of",
+}
+_FATAL = r"^Fatal Python error: (?P<text>.+)$"
+"""By Python's faulthandler, which prints the frames the other way round."""
+_EMBEDS = r"\w+(?:Error|Exception): "
+"""TensorFlow prints what a function raised within its own message, often without the user's lines."""
 _GROUP = r"^ *[|+] ?"
 _NODE = r"\[\[\{\{node |\[Op:\w+\]"
 _LATER = ("", "Graph execution error:")
 _AUTOGRAPH = "in user code:"
-LONGEST = 240
+_IN_LAYER = r"^Exception encountered when calling .*\.$|^Could not automatically infer .* Error encountered:$"
+"""By Keras, which puts the message below."""
+_INTERNAL = r"\{\{function_node [^}]*\}\} | ?\[Op:\w+\](?: name:.*)?$|\x1b\[[0-9;]*m"
+_DETAIL = r"^(?:\s+\S|[-*•] |\d+[.)] )"
+MOST_DETAILS, LONGEST = 4, 240
 
 
 class Frame(Struct, frozen=True):
@@ -36,6 +50,12 @@ class Raised(Struct, frozen=True):
     """The innermost line of the user's own code."""
     whole: str = ""
     """All that follows the frames."""
+    innermost: str = ""
+    """The file that raised it."""
+    before: "Raised | None" = None
+    """The one that was printed before it."""
+    link: str = ""
+    """How the one before led to it; empty: it did not."""
 
     @property
     def name(self) -> str:
@@ -54,17 +74,51 @@ def last_exception(log: str) -> Raised | None:
     """The last one that was printed with frames: that is the one that ended the program. Else the last line that
     reads like an exception, because the end of a log may begin after the frames."""
     lines = [re.sub(_GROUP, "", line) for line in log.split("\n")]
+    found, outer = None, None
+    for raised, link in _printed(lines):
+        raised = raised if raised.where else replace(raised, where=outer)
+        outer = raised.where if re.match(_EMBEDS, raised.text) else outer
+        found = _joined(replace(found, before=None) if found else None, raised, link)
+    return found or _without_frames(lines)
+
+
+def fatal_error(log: str) -> Raised | None:
+    """Of an interpreter that died with its threads: what faulthandler printed."""
+    lines = log.split("\n")
+    for number in range(len(lines) - 1, -1, -1):
+        if fatal := re.match(_FATAL, lines[number]):
+            frames = [found for line in lines[number:] if (found := _frame(line))]
+            own = [frame for frame in frames if frame.is_own]
+            return Raised("Fatal Python error", fatal["text"], own[0] if own else None)
+    return None
+
+
+def _printed(lines: list[str]) -> Iterator[tuple[Raised, str]]:
+    """Each exception with its frames, and how the one before led to it."""
     frames: list[Frame] = []
-    found: Raised | None = None
-    pattern = _USUAL
+    pattern, link = _USUAL, ""
     for number, line in enumerate(lines):
         if line.startswith("Traceback (most recent"):
             frames, pattern = [], _RAISED
-        elif frame := re.match(_FRAME, line):
-            frames.append(Frame(frame["file"], int(frame["line"])))
+        elif line in _LINKS:
+            link = _LINKS[line]
+        elif frame := _frame(line):
+            frames.append(frame)
         elif frames and (raised := re.match(pattern, line)):
-            found, frames, pattern = _raised(raised, lines[number:], frames), [], _USUAL
-    return found or _without_frames(lines)
+            yield _raised(raised, lines[number:], frames), link
+            frames, pattern, link = [], _USUAL, ""
+
+
+def _frame(line: str) -> Frame | None:
+    found = re.match(_FRAME, line)
+    return Frame(found["file"], int(found["line"])) if found else None
+
+
+def _joined(before: Raised | None, raised: Raised, link: str) -> Raised:
+    """The same exception twice is one of another process, whose own frames come first."""
+    if before is not None and link and before.sentence == raised.sentence and before.where:
+        return replace(raised, where=before.where)
+    return replace(raised, before=before, link=link)
 
 
 def _without_frames(lines: list[str]) -> Raised | None:
@@ -79,9 +133,32 @@ def _raised(raised: "re.Match[str]", lines: list[str], frames: list[Frame]) -> R
     text = (raised["text"] or "").strip()
     if text == _AUTOGRAPH and (inner := last_exception(dedent("\n".join(lines[1:])))):
         return inner
-    if text in _LATER:
-        text = _graph_error(lines[1:]) or text
-    return Raised(raised["type"], _one_line(text), own[-1] if own else None, "\n".join(lines))
+    return Raised(
+        type=raised["type"],
+        text=_one_line(_message(text, lines[1:])),
+        where=own[-1] if own else None,
+        whole="\n".join(lines),
+        innermost=frames[-1].file if frames else "",
+    )
+
+
+def _message(first: str, rest: list[str]) -> str:
+    """Where its first line says nothing, or announces what follows."""
+    if first in _LATER:
+        return _graph_error(rest) or first
+    if re.match(_IN_LAYER, first):
+        return next((line for line in rest if line.strip()), first)
+    return f"{first} {_details(rest)}" if first.endswith((":", ",")) else first
+
+
+def _details(rest: list[str]) -> str:
+    """The next line, or a list below: where a message ends, its log does not say."""
+    found = [line for line in rest[:1] if line.strip()]
+    for line in [each for each in rest[len(found) :] if each.strip()][:MOST_DETAILS]:
+        if not re.match(_DETAIL, line):
+            break
+        found.append(line)
+    return " ".join(found)
 
 
 def _graph_error(lines: list[str]) -> str:
@@ -97,6 +174,6 @@ def _graph_error(lines: list[str]) -> str:
 
 def _one_line(text: str) -> str:
     """An array that is printed in an error would fill the screen."""
-    text = " ".join(text.split()).split(" for '{{node ")[0]
+    text = " ".join(re.sub(_INTERNAL, "", text).split()).split(" for '{{node ")[0]
     text = re.sub(r"\s*[\(\[{:]*\s*$", "", text)
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from tfyard.overview.cause import TASKS, TRUST, Cause, Quote, S, cut, named, with_tasks
 from tfyard.overview.causes import (
+    killed,
     nobody,
     program,
     refusals,
@@ -20,7 +21,6 @@ from tfyard.overview.causes import (
     running,
     scheduling,
     start,
-    taken_away,
     volumes,
 )
 from tfyard.overview.evidence import NOT_ASKED, End, Evidence, Unreadable
@@ -88,13 +88,13 @@ def _found(evidence: Evidence, now: datetime) -> Iterator[Cause]:
         for end in evidence.endings():
             yield from _of_end(evidence, end)
     if not evidence.status.is_finished:
-        yield from taken_away.leaving(evidence)
+        yield from killed.leaving(evidence)
         yield from _waits(evidence, now)
 
 
 def _of_end(evidence: Evidence, end: End) -> Iterator[Cause]:
     """The first family that knows how it ended; the last knows every end."""
-    for family in (taken_away, start, running, program):
+    for family in (killed, start, running, program):
         if found := list(family.of_end(evidence, end)):
             yield from (replace(cause, is_past=end.is_past) for cause in found)
             return

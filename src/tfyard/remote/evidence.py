@@ -67,6 +67,8 @@ LEADING = [role.lower() for role in ROLES]
 """The chief's log tells the most."""
 MOST_LOGS = 8
 """Of a large job: the first tasks tell enough, and each log is a request."""
+KEPT_WORDS = 2000
+"""Bytes: a kubelet keeps 2048 of a log at most, and may begin with the next whole letter."""
 _ROLES = {role.lower(): role for role in ROLES}
 
 
@@ -284,8 +286,10 @@ def _importance(pod: objects.Pod) -> tuple[object, ...]:
 
 
 def _is_mute(pod: objects.Pod) -> bool:
+    """The kubelet kept no last words of it, or only their end: a traceback begins with the user's own lines."""
     ended = last_end(pod)
-    return ended is not None and not ended.message and ended.reason != "OOMKilled"
+    is_cut = ended is not None and len(ended.message.encode()) >= KEPT_WORDS
+    return ended is not None and (not ended.message or is_cut) and ended.reason != "OOMKilled"
 
 
 def _unscheduled(pod: objects.Pod) -> str:

@@ -336,6 +336,17 @@ def test_a_log_is_read_where_the_kubelet_kept_no_last_words() -> None:
     )
 
 
+def test_the_log_of_the_present_run_does_not_tell_of_the_end_of_the_one_before() -> None:
+    again = running()
+    last = crashing(1, "KeyError: 'x'")["containerStatuses"][0]["lastState"]
+    again["containerStatuses"][0]["lastState"] = last
+    logs = {"worker-0": LogTail("a long line of the present run\n" * 9, ago(minutes=1))}
+    found = why(job(pod("worker-0", again), pod("worker-1", running()), logs=logs))
+    assert [(cause.sentence, cause.is_past) for cause in found.causes] == [
+        ("worker-0 failed with KeyError: 'x'", True)
+    ]
+
+
 def test_a_run_on_this_machine_gets_a_fix_for_this_machine() -> None:
     found = why(local("ModuleNotFoundError: No module named 'pandas'"))
     assert (found.code, found.causes[0].kind) == (1, "missing-module")

@@ -4,22 +4,20 @@ import re
 from collections.abc import Callable, Iterator
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tfyard.overview.cause import TASKS, Cause, S, cut
+from tfyard.overview.causes import killed
 from tfyard.overview.evidence import End, Evidence
 from tfyard.overview.tracebacks import Raised, last_exception
 
-_SIGNALS = {
-    132: ("illegal-instruction", "SIGILL: its TensorFlow is built for another processor",
-          "use an image for the node's processor, or nodes with AVX: `nodeSelector:`"),
-    134: ("abort", "SIGABRT: a library gave up", ""),
-    135: ("crash", "SIGBUS: often /dev/shm is too small",
-          "job file: `volumes: {shm: {emptyDir: {medium: Memory}, at: /dev/shm}}`"),
-    137: ("killed", "SIGKILL: by a person, the node, or because memory ran out outside of its own limit", ""),
-    139: ("crash", "SIGSEGV: a crash in compiled code; often libraries that do not fit together", ""),
-    143: ("stopped", "SIGTERM: it was asked to stop", ""),
-}  # fmt: skip
-"""Exit code -> kind, words, fix. 128 + the number of the signal."""
+MOST_BETWEEN, LAST_LINES = 10, 40
+"""Lines: between what a child process and its parent print; of the very end of a log."""
+LAST_WORDS = 10
+"""Lines among which one may name the error."""
+_ERROR_LINE = r"^(?:\S+ ){0,3}(?:ERROR|FATAL|CRITICAL)\b|^\S+: error: "
+_HINT = r"^(?:Pass --help|Try '|Run .* --help)"
+"""How to get help is no cause."""
 _MODULE = r"No module named '([\w.]+)'"
 _OF_TF1 = (
     r"module 'tensorflow' has no attribute '(?:app|flags|placeholder|Session|contrib|ConfigProto|GPUOptions"
@@ -28,25 +26,51 @@ _OF_TF1 = (
     r"|assign|log|to_float|to_int32|trainable_variables|get_collection|GraphDef|python_io|FixedLenFeature)'"
 )
 _TF1_MODULES = ("tensorflow.contrib", "tensorflow.examples")
-_GPU_MEMORY = (
-    r"OOM when allocating tensor|CUDA_ERROR_OUT_OF_MEMORY|failed to allocate .* from device"
-    r"|RESOURCE_EXHAUSTED: Out of memory|Out of memory while trying to allocate"
-)
 _NAN = (
     r"(?i)NaN loss during training|Tensor had (?:NaN|[+-]?Inf)|Invalid loss, terminating training|loss is nan"
 )
 _IN_USE = r"(?i)address already in use|errno: ?98|EADDRINUSE"
+_NO_SERVER = r"Could not start gRPC server"
 _NOT_OPENED = r"Failed to add port to server: No address added"
 """By gRPC of TensorFlow 2.21: that it is in use is the usual reason, which is not told any more."""
 _PORT = r"(?:\]|\d\.\d+\.\d+\.\d+|localhost|\bport)[:=]? ?(\d{2,5})\b"
 _DENIED = r"(?i)permission denied:? ?'?([/\w.-]*)|PermissionDeniedError:.*?(/[\w./-]+)"
 _READ_ONLY = r"Read-only file system:? ?'?(/[\w./-]*)|(/[\w./-]+); Read-only file system"
 _NO_FILE = (
-    r"(?:can't open file|No such file or directory:) '([^']+)'|NotFoundError:.*?([/\w.-]+); No such file"
+    r"(?:can't open file|No such file or directory:) '([^']+)'|([^\s:]+) not found\.$"
+    r"|File not found: filepath=(\S+?)\.? |([/\w.:-]+); No such file"
+    r"|(?:any matching files for|Could not find directory) (\S+)"
 )
+_WORK = r"^.*/\.tfyard/runs/[^/]+/work/[^/]+/[^/]+/"
+"""The folder in which a task of a run starts; job files name what is in it without that."""
 _KERAS_3 = r"PerReplica|PerWorkerValue"
+_OS_MODULE = r"^<frozen os>$|/os\.py$"
+_RESOLVER = "tfconfig_cluster_resolver.py"
+_TF_CONFIG = (
+    r"The `task_id` \d+ exceeds|`task_type` .* not found in cluster_spec|Unrecognized task_type"
+    r"|Disallowed task type"
+)
 _BY_COORDINATOR = r"ClusterCoordinator|RemoteValue|ParameterServerStrategy"
 """Of Keras only if it is among the frames: programs use these themselves."""
+
+
+class Known(Struct, frozen=True):
+    """What an exception reads like, and what follows from it."""
+
+    kind: str
+    pattern: str
+    words: str
+    """{: text}: what the exception says; {sentence}: with its type."""
+    fix: str
+    local_fix: str = ""
+    """If it is another one on this machine."""
+
+    def __call__(self, death: "Death") -> Cause | None:
+        if not re.search(self.pattern, death.text):
+            return None
+        text = f": {death.raised.text}" if death.raised and death.raised.text else ""
+        words = self.words.replace("{: text}", text).replace("{sentence}", _sentence(death))
+        return death.cause(self.kind, words, death.fix(self.fix, self.local_fix))
 
 
 class Death(Struct, frozen=True):
@@ -62,8 +86,12 @@ class Death(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """Of the exception if there is one: earlier lines may tell of what the program survived."""
-        return self.raised.whole if self.raised else self.end.text
+        """Of the exception, or the last lines: earlier ones may tell of what the program survived."""
+        return self.raised.whole if self.raised else "\n".join(self.end.text.split("\n")[-LAST_LINES:])
+
+    def fix(self, there: str, here: str = "") -> str:
+        """In a cluster, and on this machine if it is another one."""
+        return here if here and self.is_local else there
 
     def cause(self, kind: str, sentence: str, fix: str = "", line: str = "") -> Cause:
         place = f" ({self.raised.place})" if self.raised and self.raised.place else ""
@@ -79,8 +107,31 @@ class Death(Struct, frozen=True):
 
 def of_end(evidence: Evidence, end: End) -> Iterator[Cause]:
     """The first that knows it; the last one knows every end."""
-    death = Death(end, evidence, last_exception(end.text))
-    yield next(cause for known in KNOWN if (cause := known(death)))
+    is_sent = end.exit_code in killed.FROM_OUTSIDE
+    death = Death(end, evidence, None if is_sent else _decisive(end))
+    known = (_signal,) if is_sent else KNOWN
+    yield next(cause for each in known if (cause := each(death)))
+
+
+def _decisive(end: End) -> Raised | None:
+    """The exception that ended it, or that of its child process. A signal ends a program without one, unless it is
+    printed at the very end."""
+    raised = last_exception(end.text)
+    if raised is None:
+        return None
+    if end.exit_code in killed.SIGNALS and raised.whole.count("\n") > LAST_LINES:
+        return None
+    return _of_child(raised) or raised
+
+
+def _of_child(raised: Raised) -> Raised | None:
+    """What a child process printed right before its parent failed because of it."""
+    if raised.name != "CalledProcessError" or raised.before is None:
+        return None
+    lines = raised.before.whole.split("\n")
+    between = lines[: len(lines) - raised.whole.count("\n")]
+    headers = [n for n, line in enumerate(between) if line.startswith("Traceback (most recent")]
+    return raised.before if headers and headers[-1] <= MOST_BETWEEN else None
 
 
 def _missing_module(death: Death) -> Cause | None:
@@ -88,16 +139,13 @@ def _missing_module(death: Death) -> Cause | None:
     if found is None or found[1].startswith(_TF1_MODULES):
         return None
     name = found[1]
-    if death.is_local:
-        words = f"{TASKS} did not find the module {name}: the Python that runs the tasks does not have it"
-        return death.cause(
-            "missing-module",
-            words,
-            "name the interpreter that has it with --python, or activate its environment",
-        )
-    words = f"{TASKS} did not find the module {name}: it is not in the image"
-    fix = "job file: an `image:` that has it; if it is your own code, `code: .`"
-    return death.cause("missing-module", words, fix)
+    lacks = "the Python that runs the tasks does not have it" if death.is_local else "it is not in the image"
+    fix = death.fix(
+        "job file: an `image:` that has it; if it is your own code, `code: .`",
+        "name the interpreter that has it with --python, or activate its environment; if it is your own code,"
+        " job file: `code: .`",
+    )
+    return death.cause("missing-module", f"{TASKS} did not find the module {name}: {lacks}", fix)
 
 
 def _tensorflow_1(death: Death) -> Cause | None:
@@ -119,22 +167,20 @@ def _keras_3(death: Death) -> Cause | None:
     return death.cause("keras-3", words, fix)
 
 
-def _gpu_memory(death: Death) -> Cause | None:
-    if not re.search(_GPU_MEMORY, death.end.text):
+def _tf_config(death: Death) -> Cause | None:
+    """tfyard writes it, so whoever changed it is at fault."""
+    is_broken = "JSONDecodeError" in death.text and _RESOLVER in death.end.text
+    if not re.search(_TF_CONFIG, death.text) and not is_broken:
         return None
-    fix = "smaller batches; or `env: {TF_FORCE_GPU_ALLOW_GROWTH: true}` if tasks share a GPU"
-    return death.cause("gpu-memory", f"{TASKS} need{S} more memory than its GPU or device has", fix)
-
-
-def _nan_loss(death: Death) -> Cause | None:
-    if not re.search(_NAN, death.text):
-        return None
-    fix = "a smaller learning rate, gradient clipping, or check the data for NaN"
-    return death.cause("nan-loss", f"{TASKS} stopped because the loss or a tensor is not a number", fix)
+    fix = "tfyard sets TF_CONFIG for each task: remove it from `env:` and from the program"
+    return death.cause("tf-config", f"{TASKS} cannot use TF_CONFIG: {_sentence(death)}", fix)
 
 
 def _address_in_use(death: Death) -> Cause | None:
-    lines = [line for line in death.end.text.split("\n") if re.search(f"{_IN_USE}|{_NOT_OPENED}", line)]
+    if death.raised is not None and not re.search(f"{_IN_USE}|{_NOT_OPENED}|{_NO_SERVER}", death.text):
+        return None
+    text = death.end.text if death.raised else death.text
+    lines = [line for line in text.split("\n") if re.search(f"{_IN_USE}|{_NOT_OPENED}", line)]
     if not lines:
         return None
     line = next((line for line in lines if re.search(_IN_USE, line)), lines[0])
@@ -143,17 +189,6 @@ def _address_in_use(death: Death) -> Cause | None:
     words = f"{TASKS}: its port{f' {port[1]}' if port else ''} {what}"
     fix = "job file: another `port:`; with hostNetwork, two tasks of a node must not share one"
     return death.cause("address-in-use", words, fix, line)
-
-
-def _no_space(death: Death) -> Cause | None:
-    if "No space left on device" not in death.text:
-        return None
-    fix = (
-        "free some space"
-        if death.is_local
-        else "job file: a larger `size:` of its volume, or a volume instead of the container's disk"
-    )
-    return death.cause("no-space", f"{TASKS} ran out of disk space", fix)
 
 
 def _permission(death: Death) -> Cause | None:
@@ -191,58 +226,139 @@ def _mount(death: Death, path: str) -> str:
 
 
 def _missing_file(death: Death) -> Cause | None:
-    found = re.search(_NO_FILE, death.text)
+    found = re.search(_NO_FILE, death.raised.sentence if death.raised else death.text)
     if found is None:
         return None
-    path = found[1] or found[2]
-    if "can't open file" not in death.text:
-        return death.cause("missing-file", f"{TASKS} did not find the file {path}")
-    fix = (
-        "check the path in `run:`"
-        if death.is_local
-        else "job file: `code: .` brings your code; or an image that has it"
-    )
-    return death.cause("missing-file", f"there is no program {path} for {TASKS}", fix)
+    path = re.sub(_WORK, "", next(filter(None, found.groups())))
+    if "can't open file" in death.text:
+        code = "job file: `code: .` brings your code"
+        fix = death.fix(f"{code}; or an image that has it", f"{code}; or check the path in `run:`")
+        return death.cause("missing-file", f"there is no program {path} for {TASKS}", fix)
+    fix = "check the path; job file: `volumes:` puts a folder there"
+    if not re.match(r"/|\w+://", path):
+        fix = "relative paths begin in the folder of `code:`, without it in " + death.fix(
+            "the image's", "an empty one"
+        )
+    return death.cause("missing-file", f"{TASKS} did not find the file {path}", fix)
+
+
+def _environment(death: Death) -> Cause | None:
+    raised = death.raised
+    if raised is None or raised.name != "KeyError" or not re.search(_OS_MODULE, raised.innermost):
+        return None
+    name = raised.text.strip("'")
+    fix = death.fix(f"job file: `env: {{{name}: …}}`", f"--env {name}=…")
+    return death.cause("missing-variable", f"{TASKS}: the environment variable {name} is not set", fix)
 
 
 def _exception(death: Death) -> Cause | None:
-    if death.raised is None:
+    raised = death.raised
+    if raised is None:
         return None
-    return death.cause("program-error", f"{TASKS} failed with {death.raised.sentence}")
+    cause = death.cause("program-error", f"{TASKS} failed with {raised.sentence}")
+    before = raised.before if raised.link else None
+    if before is None or before.place in ("", raised.place):
+        return cause
+    return replace(cause, sentence=f"{cause.sentence}, {raised.link} {before.sentence} ({before.place})")
 
 
 def _signal(death: Death) -> Cause | None:
-    code = death.end.exit_code
-    if code not in _SIGNALS:
-        return None
-    kind, words, fix = _SIGNALS[code]
-    return death.cause(kind, f"{TASKS} ended by {words}", fix, _last_line(death.end.text) or death.end.words)
+    return killed.of_signal(death.end, death.is_local)
 
 
 def _exit_code(death: Death) -> Cause:
-    """All that is known: the code, and the last lines if there are any."""
-    said = _last_line(death.end.text)
+    """All that is known: the code, and a line of the last ones if there are any."""
+    last = death.end.text.rstrip().split("\n")[-LAST_WORDS:]
+    errors = [line.strip() for line in last if re.search(_ERROR_LINE, line)]
+    said = errors[-1] if errors else _last_line(death.end.text)
     words = f"{TASKS} ended with {death.end.words}" + (
         f": {cut(said, 240)}" if said else ", and said nothing about the cause"
     )
     return death.cause("program-error", words, line=said or death.end.words)
 
 
+def _sentence(death: Death) -> str:
+    return death.raised.sentence if death.raised else _last_line(death.text)
+
+
 def _last_line(text: str) -> str:
-    return next((line.strip() for line in reversed(text.split("\n")) if line.strip()), "")
+    lines = [line.strip() for line in text.split("\n") if line.strip()]
+    return next((line for line in reversed(lines) if not re.match(_HINT, line)), "")
 
 
+ERRORS = (
+    Known(
+        "strategy",
+        r"There is no id for task_type 'ps'",
+        f"{TASKS}: MultiWorkerMirroredStrategy has no parameter servers, and the job has some",
+        "job file: without `ps:`; or a program with ParameterServerStrategy",
+    ),
+    Known(
+        "strategy",
+        r"There must be at least one ps\.",
+        f"{TASKS}: ParameterServerStrategy needs parameter servers, and the job has none",
+        "job file: `ps: 1`; or a program with MultiWorkerMirroredStrategy",
+    ),
+    Known(
+        "gpu-memory",
+        r"OOM when allocating tensor|CUDA_ERROR_OUT_OF_MEMORY|failed to allocate .* from device"
+        r"|RESOURCE_EXHAUSTED: Out of memory|Out of memory while trying to allocate",
+        f"{TASKS} need{S} more memory than its GPU or device has",
+        "smaller batches; or `env: {TF_FORCE_GPU_ALLOW_GROWTH: true}` if tasks share a GPU",
+    ),
+    Known(
+        "out-of-memory",
+        r"(?m)^(?:[\w.]+\.)?(?:MemoryError|_ArrayMemoryError)\b",
+        f"{TASKS} asked for more memory than there is{{: text}}",
+        "smaller batches or arrays; or job file: more `memory:`",
+        "smaller batches or arrays",
+    ),
+    Known(
+        "nan-loss",
+        _NAN,
+        f"{TASKS} stopped because the loss or a tensor is not a number",
+        "a smaller learning rate, gradient clipping, or check the data for NaN",
+    ),
+    Known(
+        "no-space",
+        r"No space left on device",
+        f"{TASKS} ran out of disk space",
+        "job file: a larger `size:` of its volume, or a volume instead of the container's disk",
+        "free some space",
+    ),
+    Known(
+        "end-of-data",
+        r"^StopIteration$|OutOfRangeError: .*End of sequence",
+        f"{TASKS} asked for more data than its dataset has",
+        "`dataset.repeat()`, or fewer steps",
+    ),
+    Known(
+        "child-killed",
+        r"BrokenProcessPool|died with <Signals\.SIGKILL",
+        f"{TASKS} failed because a child process of it was killed",
+        "usually memory ran out: job file: more `memory:`, or fewer processes",
+        "usually memory ran out: fewer or smaller processes",
+    ),
+    Known(
+        "unreachable",
+        r"^\S*(?:URLError|ConnectionError|ConnectTimeout|ConnectionRefusedError|gaierror|HTTPError|TimeoutError)\b"
+        r"|URL fetch failure",
+        f"{TASKS} failed with {{sentence}}",
+        "a server outside of the job was not reached: check its name, and that pods may connect to it",
+        "a server outside of the job was not reached: check its name and this machine's network",
+    ),
+)
 KNOWN: tuple[Callable[[Death], Cause | None], ...] = (
     _missing_module,
     _tensorflow_1,
     _keras_3,
+    _tf_config,
     _address_in_use,
-    _gpu_memory,
-    _nan_loss,
-    _no_space,
+    *ERRORS,
     _permission,
     _read_only,
     _missing_file,
+    _environment,
     _exception,
     _signal,
     _exit_code,

@@ -21,7 +21,13 @@ NAMED_HOLDERS = 3
 _WORDS = {"cpu": "cpu", "memory": "memory", "nvidia.com/gpu": "gpu"}
 """Resource -> the word of the job file."""
 _OTHERS = (
-    (r"had volume node affinity conflict|didn't match PersistentVolume's node affinity", "volume-zone",
+    (r"ReadWriteOncePod access mode already in-use", "multi-attach",
+     "another pod has its claim, and the access mode ReadWriteOncePod lets only one have it",
+     "job file: a claim with `access: ReadWriteMany`"),
+    (r"didn't find available persistent volumes to bind", "claim-pending",
+     "its claim waits for a volume, and none that fits is free on a node", "kubectl get pv"),
+    (r"had volume node affinity conflict|didn't match PersistentVolume's node affinity|no available volume zone",
+     "volume-zone",
      "its volume is on nodes or in a zone where no fitting node is",
      "choose nodes of the volume's zone, or a new claim whose class waits for the pod (WaitForFirstConsumer)"),
     (r"didn't have free ports", "port-in-use", "the host port that it asks for is in use on every node",
@@ -55,11 +61,22 @@ def unseen(pod: Pod, now: datetime) -> Cause | None:
         return None
     if now - created < PATIENCE:
         return None
+    if pod.spec.resource_claims:
+        return _unclaimed(pod, created)
     name = pod.spec.scheduler_name or "default-scheduler"
     said = Quote("condition", f"pod {pod.name} has no node and no condition PodScheduled", created)
     sentence = f"no scheduler has looked at {TASKS}: is {name} running?"
     fix = "kubectl -n kube-system get pods"
     return Cause(kind="no-scheduler", sentence=sentence, fix=fix, tasks=(pod.task,), evidence=(said,))
+
+
+def _unclaimed(pod: Pod, created: datetime) -> Cause:
+    """The scheduler looks at a pod when all its ResourceClaims exist, and says nothing before."""
+    claims = [str(each.get("resourceClaimName") or each.get("name")) for each in pod.spec.resource_claims]
+    said = Quote("condition", f"pod {pod.name} has resource claims, and no condition PodScheduled", created)
+    sentence = f"{TASKS} wait{S} until there are its resource claims: {', '.join(claims)}"
+    fix = f"kubectl -n {pod.metadata.namespace} get resourceclaims"
+    return Cause(kind="resource-claim", sentence=sentence, fix=fix, tasks=(pod.task,), evidence=(said,))
 
 
 def of_message(evidence: Evidence, pod: Pod, message: str, quote: Quote) -> Cause:

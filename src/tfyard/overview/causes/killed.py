@@ -1,4 +1,5 @@
-"""A pod was taken away: evicted, drained, preempted, lost with its node; or its memory was used up."""
+"""A task was killed: its pod was evicted, drained, preempted or lost with its node, its memory was used up, or a
+signal ended it."""
 
 import re
 from collections.abc import Iterator
@@ -6,6 +7,7 @@ from collections.abc import Iterator
 from tfyard.model.quantity import amount
 from tfyard.overview.cause import TASKS, Cause, Quote, cut
 from tfyard.overview.evidence import End, Evidence, seen
+from tfyard.overview.tracebacks import fatal_error
 
 _DISRUPTIONS = {
     "EvictionByEvictionAPI": ("drained", "evicted through the Eviction API, as `kubectl drain` does"),
@@ -26,6 +28,24 @@ _DISRUPTIONS = {
 """Reasons of pods and of the condition DisruptionTarget -> kind, and what happened."""
 _REJECTED = r"^(?:OutOf\w+|NodeAffinity|UnexpectedAdmissionError|TopologyAffinityError)$"
 _PRESSURE = r"low on resource: ([\w-]+)|exceeds? the (?:total )?limit[^.]*|(ephemeral local storage)"
+SIGNALS = {
+    130: ("stopped", "SIGINT: it was interrupted, as by Ctrl-C", ""),
+    132: ("illegal-instruction", "SIGILL: its TensorFlow is built for another processor",
+          "use an image for the node's processor, or nodes with AVX: `nodeSelector:`"),
+    134: ("abort", "SIGABRT: a library gave up", ""),
+    135: ("crash", "SIGBUS: often /dev/shm is too small",
+          "job file: `volumes: {shm: {emptyDir: {medium: Memory}, at: /dev/shm}}`"),
+    137: ("killed", "SIGKILL: by a person, the node, or because memory ran out outside of its own limit", ""),
+    139: ("crash", "SIGSEGV: a crash in compiled code; often libraries that do not fit together", ""),
+    143: ("stopped", "SIGTERM: it was asked to stop", ""),
+}  # fmt: skip
+"""Exit code -> kind, words, fix. 128 + the number of the signal."""
+FROM_OUTSIDE = (130, 137, 143)
+"""Whoever sent these signals ended the program, whatever it had survived before."""
+_CRASHES = (134, 139)
+_GAVE_UP = (
+    r"Check failed: .*|^terminate called .*|^\s*what\(\): .*|Assertion [`'].*failed.*|^Fatal Python error: .*"
+)
 REPLACED = "tfyard replaces the pod, and that costs no retry"
 
 
@@ -103,3 +123,34 @@ def _more(limit: str) -> str:
     if match is None or amount(limit) is None:
         return ""
     return f"{float(match[1]) * 1.5:g}{match[2]}"
+
+
+# --- signals
+
+
+def of_signal(end: End, is_local: bool) -> Cause | None:
+    """Of a program that raised no exception."""
+    if end.exit_code not in SIGNALS:
+        return None
+    kind, words, fix = SIGNALS[end.exit_code]
+    died, line = fatal_error(end.text), _gave_up(end.text)
+    if died is not None:
+        words += f" ({died.place})" if died.place else ""
+    elif line:
+        words += f": {cut(line, 240)}"
+    elif end.exit_code in _CRASHES:
+        setting = "--env PYTHONFAULTHANDLER=1" if is_local else "job file: `env: {PYTHONFAULTHANDLER: 1}`"
+        fix = f"{setting} prints the line at which it crashes"
+    return Cause(
+        kind=kind,
+        sentence=f"{TASKS} ended by {words}",
+        fix=fix,
+        tasks=(end.task,),
+        evidence=(end.quote(line),),
+    )
+
+
+def _gave_up(text: str) -> str:
+    """What a library or the interpreter wrote before it gave up."""
+    found = [match[0] for line in text.split("\n") if (match := re.search(_GAVE_UP, line))]
+    return found[-1].strip() if found else ""
