@@ -1,5 +1,6 @@
 """The list of commands, and what each of them imports."""
 
+import ast
 import re
 import subprocess
 import sys
@@ -7,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.running import DATA, tfyard
+from tests.cli.running import DATA, ROOT, tfyard
 from tfyard import __version__
 from tfyard.cli.main import COMMANDS
 
@@ -55,6 +56,17 @@ def test_the_version_is_told_in_both_ways() -> None:
 def test_a_misspelt_command_gets_the_likely_one() -> None:
     done = tfyard("valdate", "x")
     assert (done.code, "unknown command 'valdate'; did you mean validate?" in done.err) == (2, True)
+
+
+def test_no_command_imports_another() -> None:
+    """What two of them share has a file of its own."""
+    commands, found = {name.replace("-", "_") for name in COMMANDS}, list[str]()
+    for path in (ROOT / "src" / "tfyard" / "cli").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("tfyard.cli"):
+                whole = [f"{node.module}.{alias.name}" for alias in node.names]
+                found += [f"{path.name}: {name}" for name in whole if name.split(".")[2] in commands]
+    assert found == []
 
 
 def test_help_imports_nothing_but_click() -> None:
