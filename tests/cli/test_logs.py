@@ -140,7 +140,7 @@ def test_logs_of_a_run_are_read_and_followed_to_its_exit_code(tmp_path: Path) ->
     assert [row["text"] for row in rows] == LINES
     assert times == sorted(times)
     assert times[-1] > times[0]  # the last line was written later
-    for index in tmp_path.glob(".tfyard/runs/*/logs/*.times"):
+    for index in tmp_path.glob(".tfyard/runs/*/logs/.*.times"):
         index.unlink()  # as a run of an older tfyard
     old = tfyard("logs", "train", "--local", "-t", "--since", "5m", cwd=tmp_path)
     assert (old.code, old.out.splitlines()) == (0, LINES)

@@ -20,7 +20,7 @@ def test_two_readers_share_what_either_noticed(tmp_path: Path) -> None:
     one.notice()
     for reader in (one, two):
         assert [reader.covering(end)[1] - T for end in (5, 10, 15, 20)] == [0, 1, 2, 3]
-    assert (tmp_path / "log.times").stat().st_size == 4 * log_times.RECORD.size
+    assert (tmp_path / ".log.times").stat().st_size == 4 * log_times.RECORD.size
 
 
 def disk(path: Path) -> int:
@@ -55,7 +55,7 @@ def test_the_index_is_bounded_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     for turn in range(3000):
         write(log, b"line\n", T + turn)
         times.notice()
-    assert disk(tmp_path / "log.times") < 1000 * log_times.RECORD.size + 8192
+    assert disk(tmp_path / ".log.times") < 1000 * log_times.RECORD.size + 8192
     later = LogTimes(log)
     later.notice()
     assert later.covering(15_000) == (15_000, T + 2999)

@@ -16,6 +16,14 @@ from tfyard.errors import Usage
 from tfyard.local import code
 from tfyard.model import Code
 
+UNDER_A_TERMINAL = """
+import signal
+from tfyard.__main__ import main
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
+main()
+"""
+"""Tests may run under nohup, and what they start inherits that SIGHUP is ignored."""
+
 
 def test_a_folder_of_code_must_exist(tmp_path: Path) -> None:
     assert code.folder(Code(kind="folder", source="."), tmp_path, tmp_path / "t") == tmp_path
@@ -57,7 +65,7 @@ def test_a_signal_while_code_is_fetched_ends_the_command_and_leaves_nothing(
 ) -> None:
     address = f"http://{silent_server}/{name}"
     (tmp_path / "job.yaml").write_text(f"name: j\nimage: none\ncode: {address}\nrun: python train.py\n")
-    command = [sys.executable, "-m", "tfyard", "run", "job.yaml"]
+    command = [sys.executable, "-c", UNDER_A_TERMINAL, "run", "job.yaml"]
     with subprocess.Popen(
         command, cwd=tmp_path, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as run:

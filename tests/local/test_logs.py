@@ -138,7 +138,7 @@ def test_lines_have_times_by_which_they_can_be_asked_for(
 
 
 def test_a_log_without_times_is_shown_whole_if_it_was_written_to_since_then(run: RunDirectory) -> None:
-    for index in run.path.glob("logs/*.times"):
+    for index in run.path.glob("logs/.*.times"):
         index.unlink()
     said, *lines = logs.read(run, Wanted(tasks=BOTH, since=BEGAN + timedelta(seconds=45)))
     assert isinstance(said, Said)
@@ -163,5 +163,5 @@ def test_the_run_records_times_in_few_writes(tmp_path: Path, monkeypatch: pytest
         now[0] += logs.PERIOD / 10
         reader.read()
     reader.close(started)
-    records = (tmp_path / "worker-0.1.log.times").stat().st_size // 16
+    records = (tmp_path / ".worker-0.1.log.times").stat().st_size // 16
     assert 10 <= records <= 13

@@ -24,7 +24,7 @@ def test_every_task_has_times_of_its_own_where_they_were_kept(tmp_path: Path) ->
     log = run.path / "logs" / "worker-0.2.log"
     log.touch()
     began = int(BEGAN.timestamp()) * SECOND + 60 * SECOND
-    log.with_name("worker-0.2.log.times").write_bytes(RECORD.pack(0, began) + RECORD.pack(0, began + SECOND))
+    log.with_name(".worker-0.2.log.times").write_bytes(RECORD.pack(0, began) + RECORD.pack(0, began + SECOND))
     os.utime(log, ns=(began, began))
     found = {each.task: (each.started, each.finished) for each in view(run, record).attempts}
     minute = BEGAN + timedelta(minutes=1)

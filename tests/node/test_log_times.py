@@ -49,7 +49,7 @@ def test_a_truncated_log_and_a_torn_record_are_survived(tmp_path: Path) -> None:
     log, times = tmp_path / "log", TimeIndex(tmp_path / "log")
     write(log, b"a long line\n", T)
     times.notice()
-    with (tmp_path / "log.times").open("ab") as index:
+    with (tmp_path / ".log.times").open("ab") as index:
         index.write(b"torn")
     write(log, b"more\n", T + 1)
     times = TimeIndex(log)
@@ -67,7 +67,7 @@ def test_times_are_printed_as_kubelets_do() -> None:
 
 
 def test_a_full_disk_does_not_hide_the_log(tmp_path: Path) -> None:
-    (tmp_path / "log.times").symlink_to("/dev/full")
+    (tmp_path / ".log.times").symlink_to("/dev/full")
     times = TimeIndex(tmp_path / "log")
     for turn in range(2):
         write(tmp_path / "log", b"line\n", T + turn)
@@ -79,7 +79,7 @@ def test_the_index_of_a_folder_that_is_being_removed_is_not_made_again(tmp_path:
     times = TimeIndex(tmp_path / "log")
     write(tmp_path / "log", b"line\n", T)
     times.notice()
-    (tmp_path / "log.times").unlink()
+    (tmp_path / ".log.times").unlink()
     write(tmp_path / "log", b"last line\n", T + 1)
     assert times.notice() == 15
     assert sorted(path.name for path in tmp_path.iterdir()) == ["log"]
@@ -97,7 +97,7 @@ def test_a_reader_waits_for_the_record_and_then_takes_the_time_of_the_last_write
     write(log, b"three\n", T + 2)
     assert reader.look(is_over=False) == 8  # nobody has recorded it meanwhile
     assert [reader.look(is_over=True), reader.covering(8)[1], reader.covering(14)[1]] == [14, T + 1, T + 2]
-    assert (tmp_path / "log.times").stat().st_size == 2 * RECORD.size  # who reads does not write
+    assert (tmp_path / ".log.times").stat().st_size == 2 * RECORD.size  # who reads does not write
     run.end()
     assert reader.load().ended == run.ended >= run.began
     assert reader.covering(14)[1] == T + 2

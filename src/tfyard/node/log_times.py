@@ -30,7 +30,7 @@ class TimeIndex:
     small: if it has grown too long, every second record of the older half goes, so older times are less exact."""
 
     def __init__(self, log: Path) -> None:
-        self.log, self.index = log, log.with_name(f"{log.name}.times")
+        self.log, self.index = log, log.with_name(f".{log.name}.times")
         self.began = self.ended = 0
         """When the program was started and when it ended (ns); 0: that is not known."""
         self.is_kept = False

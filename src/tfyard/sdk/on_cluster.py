@@ -186,10 +186,12 @@ class OnCluster:
         from tfyard.sdk.place import Executed
 
         with needs("kubernetes", "a command in a task of a cluster"):
-            from tfyard.kube import Client, exec
-        command = exec.Command(namespace=place.namespace, pod=place.pod, container=place.container, argv=argv)
+            from tfyard.kube import Client, pod_streams
+        command = pod_streams.Command(
+            namespace=place.namespace, pod=place.pod, container=place.container, argv=argv
+        )
         written = {1: b"", 2: b""}
-        async with Client(self.access) as client, exec.start(client, command) as process:
+        async with Client(self.access) as client, pod_streams.start(client, command) as process:
             async for stream, data in process.output():
                 written[stream] += data
             code = await process.wait()
