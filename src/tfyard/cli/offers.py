@@ -11,6 +11,7 @@ import click
 
 from tfyard.cli import cluster, target
 from tfyard.errors import TfyardError
+from tfyard.model.names import LATEST
 
 PATIENCE = 2.0
 """Seconds that a server has to answer."""
@@ -30,7 +31,7 @@ def jobs(context: click.Context, _: click.Parameter, incomplete: str) -> list[st
     options = _options(context)
     found = {run.record.name for run in target.all_runs()}
     if incomplete.startswith("@"):
-        found.add(target.LATEST)
+        found.add(LATEST)
     if not options["local"] and cluster.is_configured(options):
         found |= _cluster_jobs(options)
     return _fitting(found, incomplete)

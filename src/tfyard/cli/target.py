@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tfyard.cli import cluster
-from tfyard.sdk.finding import LATEST, ClusterJob, LocalRun, Search, Target, all_runs, has_runs
+from tfyard.sdk.finding import ClusterJob, LocalRun, Search, Target, all_runs, has_runs
 from tfyard.sdk.finding import find as find_job
 
 if TYPE_CHECKING:
     from tfyard.sdk.place import Place
 
 __all__ = [
-    "LATEST",
     "ClusterJob",
     "LocalRun",
     "Target",

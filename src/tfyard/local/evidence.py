@@ -45,14 +45,15 @@ def gather(run: RunDirectory, record: RunRecord) -> Evidence:
 
 
 def _status(run: RunDirectory, record: RunRecord) -> Status:
-    """A run that was interrupted or killed could not write its end any more."""
+    """The record has the last word: a run that was interrupted or killed could not write its end any more."""
     try:
         status = msgspec.json.decode((run.path / "status.json").read_bytes(), type=Status)
     except (FileNotFoundError, msgspec.DecodeError):
         status = Status()
     if record.ended is None or status.is_finished:
         return status
-    return replace(status, conditions=(*status.conditions, Condition("Failed", "True", reason=record.phase)))
+    ended = Condition("Succeeded" if record.phase == "Succeeded" else "Failed", "True", reason=record.phase)
+    return replace(status, conditions=(*status.conditions, ended))
 
 
 def _limits(job: Job) -> Manifest:

@@ -7,6 +7,9 @@ from typing import Final
 
 from .job import Job, Task
 
+LATEST: Final = "@latest"
+"""In place of a name: the newest job or run."""
+
 # Upstream's labels: its SDK, Katib, Kueue and dashboards select pods by them.
 OPERATOR_NAME: Final = "training.kubeflow.org/operator-name"
 JOB_NAME: Final = "training.kubeflow.org/job-name"

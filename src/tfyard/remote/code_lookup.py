@@ -17,12 +17,10 @@ from tfyard.model import names as label
 from tfyard.overview import table
 from tfyard.overview.wording import size
 from tfyard.render import CodeFile
-from tfyard.render.code import ON_CLAIM, VOLUME, files_of
+from tfyard.render.code import LAYERS, ON_CLAIM, VOLUME, files_of
 
 from .jobs import Found
 
-LAYERS = "packages"
-"""The folder beside the code on a claim that has a folder for each layer of packages."""
 KEPT_NAME = re.compile(rf"[0-9a-f]{{32}}|{LAYERS}/[0-9a-f]{{16}}")
 
 

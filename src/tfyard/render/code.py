@@ -33,8 +33,8 @@ ON_CLAIM = "tfyard-code"
 _SOURCE_AT = "/tfyard-code"
 _FETCH = "fetch.py"
 _PACKAGES, _PACKAGES_AT = "tfyard-packages", "/tfyard-packages"
-PACKAGES_ON_CLAIM = "tfyard-code/packages"
-"""The folder of a claim that has a folder for each layer of packages."""
+LAYERS = "packages"
+"""The folder beside the code on a claim that has a folder for each layer of packages."""
 _INSTALL = "requirements.py"
 _OTHER_PACKAGES = "TFYARD_OTHER_PACKAGES"
 """Keeps what the job itself sets as PYTHONPATH."""
@@ -230,7 +230,7 @@ def with_requirements(
     """Whose init container is the first: what brings the code must be put before it. `layer`: the volume, and the
     name of the folder in it."""
     volume, name = layer
-    sub_path = {"subPath": PACKAGES_ON_CLAIM} if "persistentVolumeClaim" in volume else {}
+    sub_path = {"subPath": f"{ON_CLAIM}/{LAYERS}"} if "persistentVolumeClaim" in volume else {}
     mount: Manifest = {"name": volume["name"], "mountPath": _PACKAGES_AT, **sub_path}
     script = scripts.read(_INSTALL)
     command = podspec.python("-c", script, f"{code.at}/{code.requirements}", _PACKAGES_AT, name)

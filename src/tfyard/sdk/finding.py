@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from tfyard.errors import TfyardError, Usage
+from tfyard.model.names import LATEST
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from tfyard.kube.sync import SyncClient
     from tfyard.overview.record import RunRecord
     from tfyard.remote.jobs import Found
-
-LATEST = "@latest"
 
 
 class ClusterJob(Struct, frozen=True):

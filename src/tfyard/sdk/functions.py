@@ -19,6 +19,7 @@ from tfyard.errors import Invalid
 from tfyard.kube import Access, kubeconfig
 from tfyard.kube.sync import SyncClient
 from tfyard.local.settings import Settings
+from tfyard.model.names import LATEST
 from tfyard.sdk import finding, starting, threads
 from tfyard.sdk.finding import ClusterJob, Search, Target
 from tfyard.sdk.job import Job, Source
@@ -92,7 +93,7 @@ def submit(
 
 
 def find(
-    name: str = finding.LATEST,
+    name: str = LATEST,
     *,
     namespace: str | None = None,
     context: str | None = None,

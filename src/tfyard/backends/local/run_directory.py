@@ -21,6 +21,7 @@ from msgspec.structs import replace
 
 from tfyard.errors import TfyardError, Usage
 from tfyard.model import Job
+from tfyard.model.names import LATEST
 from tfyard.node import SCRATCH, WORK
 from tfyard.overview.record import RunRecord
 
@@ -29,7 +30,6 @@ HOME = Path(os.environ.get("TFYARD_HOME") or ".tfyard")
 RESERVE = 4096
 """Bytes that a record may grow by until the end of its run."""
 RESERVE_PER_TASK = 64
-LATEST = "@latest"
 OLD = 60.0
 """Seconds after which a directory without a lock and a record is not one that is being made."""
 KEEP, KEEP_VARIABLE = 100, "TFYARD_KEEP_RUNS"
