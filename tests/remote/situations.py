@@ -299,8 +299,18 @@ def drain(name: str) -> Step:
 
 
 async def delete_pod(yard: Bench) -> None:
+    """And wait until its successor runs."""
     await yard.phase("Running", "removed")
-    await yard.client.send(requests.delete(requests.PODS.path(yard.namespace, "removed-worker-0")))
+    path = requests.PODS.path(yard.namespace, "removed-worker-0")
+    first: Any = await yard.client.send(requests.get(path))
+    await yard.client.send(requests.delete(path))
+
+    async def is_replaced() -> None:
+        now: Any = await yard.client.send(requests.get(path))
+        assert now["metadata"]["uid"] != first["metadata"]["uid"]
+        assert now["status"]["phase"] == "Running"
+
+    await eventually(is_replaced)
 
 
 async def preempt(yard: Bench) -> None:
@@ -519,6 +529,7 @@ KUBELETS = (
         kind="deleted",
         words="worker-0: its pod was deleted",
         code=0,
+        script=Script(stop_after=1.0),  # long enough for the operator to see who ended it
         after=delete_pod,
     ),
     Situation(
