@@ -111,3 +111,13 @@ async def test_versions_that_a_cluster_serves_already_stay(control_plane: Contro
         await install(client)
         assert await crds.ready(client, install=True) == [TFJOBS, OLD_TFJOBS]
         await serves(client, VERSIONS)
+
+
+async def test_a_definition_that_was_just_deleted_is_not_used(control_plane: ControlPlane) -> None:
+    """For a moment, the server publishes an empty document in place of its schema."""
+    async with control_plane.client() as client:
+        await install(client)
+        await eventually(lambda: serves(client, VERSIONS))
+        await remove(client, OLD_NAME)
+        assert await crds.ready(client, install=False) == [TFJOBS]
+        await install(client)  # other tests use it

@@ -135,10 +135,10 @@ async def is_served(client: kube.Client, resource: kube.Resource) -> bool:
 
 async def _definition(client: kube.Client, resource: kube.Resource) -> Manifest | None:
     """As the server publishes it to everybody: reading CRDs needs a cluster-wide permission, which an operator
-    of a few namespaces does not have."""
+    of a few namespaces does not have. Of a CRD that was just deleted, it publishes an empty document."""
     try:
         published = await client.send(requests.get(f"/openapi/v3/apis/{resource.group}/{resource.version}"))
-    except kube.NotFound:
+    except (kube.NotFound, kube.Undecodable):
         return None
     for schema in published["components"]["schemas"].values():
         kinds = schema.get("x-kubernetes-group-version-kind") or []
