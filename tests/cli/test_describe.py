@@ -103,9 +103,17 @@ def allow(plane: ControlPlane, namespace: str, user: str, rules: list[dict[str, 
         client.send(requests.create(f"{root}/rolebindings", binding))
 
 
+FIRST_FAILS = """
+import json, os, time
+if json.loads(os.environ["TF_CONFIG"])["task"]["index"]:
+    time.sleep(60)
+raise SystemExit(5)
+"""
+
+
 @pytest.mark.processes
 def test_a_run_is_described_in_the_same_words(tmp_path: Path) -> None:
-    (tmp_path / "train.py").write_text("raise SystemExit(5)")
+    (tmp_path / "train.py").write_text(FIRST_FAILS)
     assert tfyard("run", "train.py", "-q", "--worker", "2", cwd=tmp_path).code == 5
     told = tfyard("describe", "train", "--local", cwd=tmp_path).out
     assert "State:      Failed after " in told

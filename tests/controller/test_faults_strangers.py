@@ -76,6 +76,7 @@ async def test_a_pod_of_another_controller_with_our_name_is_a_strangers_too(
         await blocked(scene, "NameTaken")
 
 
+@pytest.mark.long
 async def test_a_strangers_service_with_our_name_is_left_alone_and_told_of_until_it_is_gone(
     control_plane: ControlPlane, namespace: str
 ) -> None:

@@ -20,6 +20,7 @@ async def submit_deep(bench: Bench) -> None:
     await bench.client.send(Request("POST", TFJOBS.path(bench.namespace), body, "application/json"))
 
 
+@pytest.mark.long
 async def test_all_other_jobs_go_on_by_watch_and_by_list(control_plane: ControlPlane, namespace: str) -> None:
     async with bench(control_plane, namespace, Script(run_for=0.1)) as first:
         await submit_deep(first)

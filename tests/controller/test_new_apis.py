@@ -32,6 +32,7 @@ main()
 """
 
 
+@pytest.mark.long
 async def test_an_api_that_is_installed_after_its_start_is_used(
     control_plane: ControlPlane, namespace: str, tmp_path: Path
 ) -> None:

@@ -171,6 +171,7 @@ async def test_nothing_is_known_about_permissions_until_the_server_has_answered(
 
 
 @pytest.mark.cluster
+@pytest.mark.long
 async def test_roles_in_two_namespaces_suffice_for_these_two_and_a_missing_one_holds_up_only_its_own(
     control_plane: ControlPlane, tmp_path: Path
 ) -> None:
