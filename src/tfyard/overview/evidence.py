@@ -161,7 +161,7 @@ class Evidence(Struct, frozen=True, kw_only=True):
         about = (
             e for e in seen(self.events) if (e.involved_object.kind, e.involved_object.name) == (kind, name)
         )
-        return sorted(about, key=lambda event: event.at.timestamp() if event.at else 0.0, reverse=True)
+        return sorted(about, key=lambda event: event.order, reverse=True)
 
     def endings(self) -> Iterator[End]:
         """The last end of each task that did not succeed: from its pod, or else as the job remembers it."""

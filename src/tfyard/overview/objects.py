@@ -1,13 +1,15 @@
 """The parts of Kubernetes objects that explain why a job does not run. Decoded straight from answers: what is not
 named here never becomes an object."""
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from msgspec import Struct, field
 
 from tfyard.model import TENSORFLOW_CONTAINER, Manifest
 from tfyard.model.names import JOB_NAME, REPLICA_INDEX, REPLICA_TYPE
+
+LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Owner(Struct, frozen=True):
@@ -241,6 +243,12 @@ class Event(Object, frozen=True, rename="camel"):
         """When it happened last: three writers of events, three places for their time."""
         last = self.series.last_observed_time if self.series else None
         return last or self.last_timestamp or self.event_time or self.metadata.creation_timestamp
+
+    @property
+    def order(self) -> tuple[datetime, int]:
+        """To sort by. Kubelets tell whole seconds and schedulers finer times; within a second, events are told
+        apart by the order in which they were stored."""
+        return (self.at or LONG_AGO).replace(microsecond=0), int(self.metadata.resource_version or 0)
 
 
 class NodeSpec(Struct, frozen=True):

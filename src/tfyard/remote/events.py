@@ -1,7 +1,5 @@
 """The events of a TFJob and of its pods."""
 
-from datetime import UTC, datetime
-
 import msgspec
 from msgspec import Struct
 
@@ -11,12 +9,11 @@ from tfyard.kube.sync import SyncClient
 from tfyard.model import Job
 from tfyard.model.summary import RecordedEvent
 from tfyard.overview.job_view import ToldEvent
-from tfyard.overview.objects import Event
+from tfyard.overview.objects import LONG_AGO, Event
 
 from .jobs import Found
 
 EVENTS = requests.EVENTS
-LONG_AGO = datetime.fromtimestamp(0, UTC)
 
 
 class _Events(Struct, frozen=True):
@@ -33,7 +30,7 @@ def events(client: SyncClient, found: Found, job: Job | None) -> list[ToldEvent]
     told = [
         each for answer in answers for each in decode(_EVENTS, answer).items if _is_of(each, found, names)
     ]
-    told.sort(key=lambda each: (each.at or LONG_AGO, int(each.metadata.resource_version or 0)))
+    told.sort(key=lambda each: each.order)
     return [_told(each) for each in told]
 
 

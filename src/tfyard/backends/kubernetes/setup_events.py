@@ -6,7 +6,7 @@ Events are too many to be watched. Those of a pod that is set up for long are li
 import asyncio
 import logging
 from collections.abc import Iterable
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -30,7 +30,6 @@ AT_ONCE = 3
 TIMEOUT = 5.0
 """Seconds. Nothing depends on the answer."""
 EVENTS = Kind(Event)
-LONG_AGO = datetime.fromtimestamp(0, UTC)
 
 
 class Look(NamedTuple):
@@ -82,16 +81,10 @@ def _last_word(wait: Wait | None, events: Iterable[Event]) -> Wait | None:
     """By the newest event: a kubelet that pulls the image has mounted what it could not mount before. Events from
     before the wait are those of an earlier pod of the same name."""
     since = wait.since if wait else None
-    of_pod = (event for event in events if since is None or _order(event)[0] >= since)
-    newest = max(of_pod, key=_order, default=Event())
+    of_pod = (event for event in events if since is None or event.order[0] >= since)
+    newest = max(of_pod, key=lambda event: event.order, default=Event())
     word = WORDS.get(newest.reason)
     return Wait(word, newest.message, since) if word else None
-
-
-def _order(event: Event) -> tuple[datetime, int]:
-    """In whole seconds, as the kubelet has them; events of one second are told apart by the order in which they
-    were stored."""
-    return (event.at or LONG_AGO).replace(microsecond=0), int(event.metadata.resource_version or 0)
 
 
 def _explained(pod: Pod, look: Look | None) -> Pod:
