@@ -125,9 +125,8 @@ def _since(text: str) -> datetime | None:
     if text in ("", RESTART):
         return None
     from tfyard.formats import durations
-    from tfyard.formats.declarations.reading import Notes
 
-    seconds = durations.read(text, (), Notes())
+    seconds = durations.parse(text)
     if seconds is None:
         raise Usage(f"--since {text}: must be a duration, for example 90s, 5m or 1h30m, or restart")
     return datetime.now(UTC) - timedelta(seconds=seconds)

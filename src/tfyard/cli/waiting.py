@@ -33,9 +33,8 @@ def seconds(text: str) -> float:
     if not text:
         return math.inf
     from tfyard.formats import durations
-    from tfyard.formats.declarations.reading import Notes
 
-    found = durations.read(text, (), Notes())
+    found = durations.parse(text)
     if found is None:
         raise Usage(f"--timeout {text}: must be a duration, for example 90s, 5m or 1h30m")
     return found

@@ -67,10 +67,9 @@ def options(usual: int) -> Callable[[F], F]:
 def read(given: dict[str, Any]) -> Show:
     """Takes the values of `options` out of those that were given."""
     from tfyard.formats import durations
-    from tfyard.formats.declarations.reading import Notes
 
     port, no_browser, idle = (given.pop(name) for name in ("port", "no_browser", "idle"))
-    seconds = durations.read(idle, (), Notes())
+    seconds = durations.parse(idle)
     if seconds is None:
         raise Usage(f"--idle {idle}: must be a duration, for example 30m, or 0")
     return Show(port=port, idle=float(seconds), browser=not no_browser)

@@ -24,6 +24,11 @@ def read(value: str | int, path: Path, notes: Notes) -> int | None:
     return seconds
 
 
+def parse(text: str) -> int | None:
+    """Seconds of one that is in no document: an option, or a word of a Python program."""
+    return read(text, (), Notes())
+
+
 def write(seconds: int) -> str:
     """The shortest form, as a person would write it."""
     text = ""

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from tfyard.errors import Usage
 from tfyard.formats import durations
-from tfyard.formats.declarations.reading import Notes, did_you_mean
+from tfyard.formats.declarations.reading import did_you_mean
 from tfyard.job_input import options
 from tfyard.job_input.options import JobOptions, pair
 from tfyard.model import Job
@@ -77,7 +77,7 @@ def rehearsal(text: str, job: Job) -> Rehearsal:
     name, _, when = text.partition("@")
     task(name, job, "--kill")
     when, colon, how = when.partition(":")
-    seconds = durations.read(when, (), Notes())
+    seconds = durations.parse(when)
     if seconds is None or how != ("now" if colon else ""):
         raise Usage(f"--kill {text}: must be TASK@TIME or TASK@TIME:now, as in {name}@30s")
     return Rehearsal(name, float(seconds), now=bool(colon))

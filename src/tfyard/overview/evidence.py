@@ -183,9 +183,6 @@ class Evidence(Struct, frozen=True, kw_only=True):
             found[failure.task] = End(task=failure.task, exit_code=failure.exit_code, text=failure.message)
         yield from found.values()
 
-    def times_ended(self, task: str) -> int:
-        return sum(ending.task == task for ending in self.status.endings)
-
     def _end_of(self, pod: Pod) -> End | None:
         """Of a pod whose program has ended, or ended before it was restarted in place."""
         ended = last_end(pod)

@@ -4,7 +4,6 @@ from datetime import timedelta
 
 from tfyard.errors import Usage
 from tfyard.formats import durations
-from tfyard.formats.declarations.reading import Notes
 
 
 def seconds(given: str | float | timedelta) -> float:
@@ -12,7 +11,7 @@ def seconds(given: str | float | timedelta) -> float:
         return given.total_seconds()
     if not isinstance(given, str):
         return float(given)
-    found = durations.read(given, (), Notes())
+    found = durations.parse(given)
     if found is None:
         raise Usage(f"{given!r} must be a duration, for example 90s, 5m or 1h30m, or a number of seconds")
     return float(found)

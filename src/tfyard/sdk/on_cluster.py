@@ -43,7 +43,7 @@ class OnCluster:
     def found(self, client: SyncClient) -> Found:
         """The job as it is now: this one, not a newer one of its name."""
         now = jobs.find(client, self.namespace, self.name)
-        if now.manifest["metadata"]["uid"] != self._found.manifest["metadata"]["uid"]:
+        if now.uid != self._found.uid:
             raise jobs.Missing(f"TFJob {self.name} was deleted; there is a newer one of that name")
         return now
 
@@ -190,7 +190,7 @@ class OnCluster:
         command = pod_streams.Command(
             namespace=place.namespace, pod=place.pod, container=place.container, argv=argv
         )
-        written = {1: b"", 2: b""}
+        written = {pod_streams.STDOUT: b"", pod_streams.STDERR: b""}
         async with Client(self.access) as client, pod_streams.start(client, command) as process:
             async for stream, data in process.output():
                 written[stream] += data
