@@ -1,5 +1,6 @@
 """How the tests of this room run commands: as users do, in a process of its own."""
 
+import errno
 import os
 import subprocess
 import sys
@@ -42,3 +43,17 @@ def tfyard(*args: str | bytes | Path, cwd: Path | None = None, stdin: bytes = b"
     command = [sys.executable, "-m", "tfyard", *args]
     full = {**os.environ, **env}
     return Result(subprocess.run(command, cwd=cwd, input=stdin, capture_output=True, check=False, env=full))
+
+
+def read_terminal(terminal: int) -> str:
+    """All that was written to it, to its end: one read may return a part of it only."""
+    said = b""
+    try:
+        while part := os.read(terminal, 1 << 16):
+            said += part
+    except OSError as error:  # nobody has the other end open any more
+        if error.errno != errno.EIO:
+            raise
+    finally:
+        os.close(terminal)
+    return said.decode()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.running import Result, tfyard
+from tests.cli.running import Result, read_terminal, tfyard
 from tests.cli.test_get import set_status, tfjob
 from tests.cli.test_main import imported
 from tests.remote.test_actions import Yard
@@ -137,9 +137,8 @@ def test_a_person_at_a_terminal_is_asked(tmp_path: Path, answer: str, code: int,
     process = subprocess.Popen(command, cwd=tmp_path, stdin=theirs, stdout=theirs, stderr=theirs)
     os.close(theirs)
     os.write(ours, f"{answer}\n".encode())
+    said = read_terminal(ours)
     assert process.wait(30) == code
-    said = os.read(ours, 1 << 16).decode()
-    os.close(ours)
     assert ("Go on? [y/N]" in said, run.exists()) == (True, stays)
     assert ("nothing was changed" in said) == stays
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.running import Result, tfyard
+from tests.cli.running import Result, read_terminal, tfyard
 from tests.cli.test_describe import allow
 from tests.cli.test_get import SLOW
 from tests.cli.test_main import imported
@@ -226,8 +226,7 @@ def test_on_a_terminal_each_row_of_a_long_line_has_its_task_in_its_colour(tmp_pa
     env.pop("NO_COLOR", None)
     subprocess.run(command, cwd=tmp_path, stdout=slave, check=True, env=env)
     os.close(slave)
-    shown = os.read(master, 4096).decode()
-    os.close(master)
+    shown = read_terminal(master)
     label = "\x1b[32mworker-1 │ \x1b[0m"
     rows = ["a" * 30 + "b" * 10, "b" * 40, "b" * 10]
     assert shown == "".join(f"{label}{row}\r\n" for row in rows)
