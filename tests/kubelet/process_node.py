@@ -19,6 +19,7 @@ from tfyard.kube import Client, requests
 from tfyard.kubelet.kubelet import Kubelet
 from tfyard.kubelet.nodes import Nodes
 from tfyard.kubelet.processes import ProcessRuntime
+from tfyard.kubelet.remote_command import read_descriptor
 from tfyard.kubelet.surroundings import Options
 from tfyard.testing import ControlPlane, builders, eventually
 
@@ -30,9 +31,9 @@ class Box(Pods):
         super().__init__(client, namespace)
         self.plane, self.runtime = plane, runtime
 
-    async def create(self, name: str, *containers: dict[str, Any], **spec: Any) -> None:
+    async def create(self, name: str, *containers: dict[str, Any], **spec: Any) -> Any:
         spec = {"restartPolicy": "Never", "containers": [*containers], **spec}
-        await self.create_pod({"metadata": {"name": name}, "spec": spec})
+        return await self.create_pod({"metadata": {"name": name}, "spec": spec})
 
     async def until_clean(self) -> None:
         async def look() -> None:
@@ -57,6 +58,16 @@ class Box(Pods):
 
     def kubectl(self, *args: str) -> str:
         return self.plane.kubectl("-n", self.namespace, *args)
+
+    async def told(self, pod: str, text: str) -> str:
+        """The events of a pod, once this is among them: they are written in the background."""
+
+        async def look() -> str:
+            shown = await asyncio.to_thread(self.kubectl, "events", "--for", f"pod/{pod}")
+            assert text in shown, shown
+            return shown
+
+        return await eventually(look)
 
 
 def shell(line: str, name: str = "main", **fields: Any) -> dict[str, Any]:
@@ -96,6 +107,15 @@ async def eventually_logged(here: Box, pod: str, text: str = "\n", container: st
         assert text in here.log(pod, container)
 
     await eventually(look)
+
+
+async def read_terminal(descriptor: int) -> bytes:
+    """All that was written to it: one read may return a part."""
+    os.set_blocking(descriptor, False)
+    said = b""
+    while data := await read_descriptor(descriptor):
+        said += data
+    return said
 
 
 def first(pod: Any) -> Any:

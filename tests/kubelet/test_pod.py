@@ -1,14 +1,13 @@
 """The life of one pod: what it is given while it runs, how it is ended, and what its failure costs the others."""
 
-import asyncio
 import logging
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from tests.kubelet.process_node import box, eventually_logged, first, shell
-from tfyard import kube
 from tfyard.kube import requests
 from tfyard.kubelet import pod as pods
 from tfyard.kubelet import volumes
@@ -36,7 +35,7 @@ async def test_an_error_of_the_node_fails_the_pod_that_met_it_and_no_other(
         failed = await here.until_phase("bad", "Failed")
         assert failed["status"]["reason"] == "NodeError"
         assert "ValueError: cannot rewrite this" in failed["status"]["message"]
-        assert "ValueError: cannot rewrite this" in here.kubectl("events", "--for", "pod/bad")
+        await here.told("bad", "ValueError: cannot rewrite this")
         assert f"{namespace}/bad" in caplog.text
         await here.until("good", lambda pod: first(pod).get("ready"))
         await here.delete("bad")
@@ -50,9 +49,7 @@ async def test_a_probe_of_a_port_that_has_no_such_name_fails_in_words(
         probe = {"tcpSocket": {"port": "web"}, "periodSeconds": 1, "failureThreshold": 1}
         await here.create("nameless", shell("sleep 600", livenessProbe=probe))
         await here.until_phase("nameless", "Failed")
-        assert "Liveness probe failed: the container has no port web" in here.kubectl(
-            "events", "--for", "pod/nameless"
-        )
+        await here.told("nameless", "Liveness probe failed: the container has no port web")
 
 
 async def test_what_a_security_context_asks_for_in_vain_is_told_once(
@@ -65,10 +62,10 @@ async def test_what_a_security_context_asks_for_in_vain_is_told_once(
         await here.create("nobody", shell("true", securityContext={"runAsNonRoot": True, "runAsUser": 0}))
         for name in ("strict", "plain"):
             await here.until_phase(name, "Succeeded")
-        said = here.kubectl("events", "--for", "pod/strict")
+        said = await here.told("strict", "Container started")
         assert said.count("SecurityContextNotSupported") == 1
         assert said.count(": capabilities, readOnlyRootFilesystem\n") == 1
-        assert "SecurityContext" not in here.kubectl("events", "--for", "pod/plain")
+        assert "SecurityContext" not in await here.told("plain", "Container started")
         refused = await here.until("nobody", lambda pod: "non-root policy" in str(first(pod).get("state")))
         assert first(refused)["state"]["waiting"]["reason"] == "CreateContainerConfigError"
 
@@ -82,7 +79,7 @@ async def test_a_hook_that_cannot_be_asked_keeps_no_pod_from_ending(
         await here.until("hooked", lambda pod: first(pod).get("ready"))
         await here.delete("hooked", 20)
         await here.until_gone("hooked")
-        assert "PreStopHook failed" in here.kubectl("events", "--for", "pod/hooked")
+        await here.told("hooked", "PreStopHook failed")
 
 
 async def test_a_second_deletion_with_less_time_shortens_the_first(
@@ -154,19 +151,10 @@ async def test_a_pod_whose_containers_have_ended_is_never_told_as_running(
 ) -> None:
     """An operator would delete it as one that still runs, and its log with it."""
     async with box(control_plane, namespace, tmp_path) as here:
-        told: list[tuple[str, bool]] = []
-
-        async def watch() -> None:
-            async for event in kube.watch(here.client, kube.Kind(SeenPod), requests.PODS.path(namespace)):
-                if isinstance(event, kube.Changed):
-                    pod = event.object
-                    told.append((pod.status.phase, pod.program.state.terminated is not None))
-
-        watching = asyncio.create_task(watch())
-        for number in range(5):
-            await here.create(f"short-{number}", shell("true"))
-        for number in range(5):
-            await here.until_phase(f"short-{number}", "Succeeded")
-        watching.cancel()
+        told: set[tuple[str, bool]] = set()
+        for made in [await here.create(f"short-{number}", shell("true")) for number in range(5)]:
+            for version in await here.versions(made, lambda pod: pod["status"]["phase"] == "Succeeded"):
+                pod = msgspec.convert(version, SeenPod)
+                told.add((pod.status.phase, pod.program.state.terminated is not None))
         assert ("Succeeded", True) in told
         assert ("Running", True) not in told

@@ -4,18 +4,23 @@ import asyncio
 import json
 import os
 import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.kubelet.process_node import box, eventually_logged, first, python, shell
+from tests.kubelet.process_node import box, eventually_logged, first, python, read_terminal, shell
 from tfyard import kube
 from tfyard.kube import requests
 from tfyard.kubelet.runtime import NoSuchContainer
 from tfyard.testing import ControlPlane, builders
 
 pytestmark = [pytest.mark.cluster, pytest.mark.processes]
+
+PATIENT = {"periodSeconds": 1, "timeoutSeconds": 30, "failureThreshold": 60}
+"""A probe that fails because of the machine, which may be slow, is repeated."""
 
 
 async def test_a_pod_runs_to_its_end_and_leaves_nothing(
@@ -94,11 +99,11 @@ def everything() -> dict[str, Any]:
         envFrom=[{"prefix": "ALL_", "configMapRef": {"name": "settings"}}],
         resources={"limits": {"cpu": "500m", "memory": "1Gi"}},
         volumeMounts=mounts,
-        readinessProbe={"exec": {"command": ["test", "-e", "/pod-work/ready"]}, "periodSeconds": 1},
+        readinessProbe={"exec": {"command": ["test", "-e", "/pod-work/ready"]}, **PATIENT},
     )
     sidecar = shell("trap 'echo bye; exit 0' TERM; touch /pod-work/up; while :; do sleep 0.05; done", "proxy")
     sidecar |= {"restartPolicy": "Always", "volumeMounts": work}
-    sidecar["startupProbe"] = {"exec": {"command": ["test", "-e", "/pod-work/up"]}, "periodSeconds": 1}
+    sidecar["startupProbe"] = {"exec": {"command": ["test", "-e", "/pod-work/up"]}, **PATIENT}
     init = shell("test -e /pod-work/up && echo yes > /pod-work/prepared", "prepare", volumeMounts=work)
     return {"containers": [main], "initContainers": [sidecar, init], "volumes": volumes}
 
@@ -135,8 +140,8 @@ async def test_a_pod_has_all_that_the_api_promises_it(
         await here.run("all", "touch /pod-work/ready")
         await here.until("all", lambda pod: pod["status"]["containerStatuses"][0]["ready"])
         assert "2/2     Running" in here.kubectl("get", "pod", "all")
-        described = here.kubectl("describe", "pod", "all")
-        assert "Container started" in described
+        await here.told("all", "Container started")
+        assert "Container started" in here.kubectl("describe", "pod", "all")
         await here.run("all", "touch /pod-work/stop")
         ended = await here.until_phase("all", "Succeeded")
         assert ended["status"]["containerStatuses"][0]["state"]["terminated"]["message"] == "all is read"
@@ -162,8 +167,9 @@ async def test_failures_are_restarted_and_missing_objects_waited_for_in_a_kubele
         )
         assert looped["status"]["phase"] == "Running"
         assert first(looped)["state"]["waiting"]["reason"] == "CrashLoopBackOff"
+        delay = 2 ** (first(looped)["restartCount"] - 1)  # whoever comes late sees a later one
         assert first(looped)["state"]["waiting"]["message"].startswith(
-            "back-off 1s restarting failed container=main"
+            f"back-off {delay}s restarting failed container=main"
         )
         ended = first(looped)["lastState"]["terminated"]
         assert (ended["exitCode"], ended["reason"], ended["message"]) == (7, "Error", "run\nbroken")
@@ -180,7 +186,7 @@ async def test_failures_are_restarted_and_missing_objects_waited_for_in_a_kubele
             "no-command", lambda pod: first(pod).get("state", {}).get("waiting", {}).get("message")
         )
         assert first(refused)["state"]["waiting"]["reason"] == "CreateContainerError"
-        assert 'configmap "later" not found' in here.kubectl("events", "--for", "pod/mounts")
+        await here.told("mounts", 'configmap "later" not found')
         later = builders.config_map("later", {"rate": "0.1"})
         await here.client.send(requests.create(requests.CONFIG_MAPS.path(namespace), later))
         await here.until_phase("late", "Succeeded")
@@ -188,37 +194,49 @@ async def test_failures_are_restarted_and_missing_objects_waited_for_in_a_kubele
         assert here.log("late") == "0.1\n"
 
 
+@contextmanager
+def reserved_port() -> Iterator[int]:
+    """Nobody else gets it meanwhile, and an HTTPServer, which sets SO_REUSEADDR, may listen on it."""
+    with socket.socket() as held:
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        held.bind(("127.0.0.1", 0))
+        yield int(held.getsockname()[1])
+
+
+def read_all(connection: socket.socket) -> bytes:
+    return b"".join(iter(lambda: connection.recv(1000), b""))
+
+
 async def test_probes_kill_and_hooks_are_run(
     control_plane: ControlPlane, namespace: str, tmp_path: Path
 ) -> None:
     server = "from http.server import *; s = HTTPServer(('127.0.0.1', {port}), SimpleHTTPRequestHandler)"
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    async with box(control_plane, namespace, tmp_path) as here:
-        soon = {"periodSeconds": 1, "failureThreshold": 1}
-        liveness = {"exec": {"command": ["sh", "-c", "echo ill; exit 1"]}, **soon, "initialDelaySeconds": 1}
-        await here.create("ill", shell("sleep 600", livenessProbe=liveness), terminationGracePeriodSeconds=1)
-        web = python(
-            server.format(port=port) + "; s.serve_forever()", ports=[{"name": "web", "containerPort": port}]
-        )
-        web["readinessProbe"] = {"httpGet": {"path": "/", "port": "web"}, "periodSeconds": 1}
-        web["startupProbe"] = {"tcpSocket": {"port": port}, "periodSeconds": 1, "failureThreshold": 60}
-        hook = {"exec": {"command": ["sh", "-c", f"echo stopped > {tmp_path}/hook"]}}
-        start = {"exec": {"command": ["sh", "-c", f"echo started > {tmp_path}/post"]}}
-        web["lifecycle"] = {"preStop": hook, "postStart": start}
-        await here.create("web", web)
-        await here.until("web", lambda pod: first(pod).get("ready"))
-        assert (tmp_path / "post").read_text() == "started\n"
-        with await here.runtime.connect(namespace, "web", port) as connection:
-            connection.sendall(b"HEAD / HTTP/1.0\r\n\r\n")
-            assert b"200 OK" in await asyncio.to_thread(connection.recv, 1000)
-        await here.delete("web")
-        await here.until_gone("web")
-        assert (tmp_path / "hook").read_text() == "stopped\n"
-        failed = await here.until_phase("ill", "Failed")
-        assert first(failed)["state"]["terminated"]["exitCode"] == 143
-        assert "Liveness probe failed: ill" in here.kubectl("describe", "pod", "ill")
+    with reserved_port() as port:
+        async with box(control_plane, namespace, tmp_path) as here:
+            failing = {"exec": {"command": ["sh", "-c", "echo ill; exit 1"]}, "initialDelaySeconds": 1}
+            liveness = {**PATIENT, **failing, "failureThreshold": 1}
+            await here.create("ill", shell("sleep 600", livenessProbe=liveness))
+            web = python(
+                server.format(port=port) + "; s.serve_forever()",
+                ports=[{"name": "web", "containerPort": port}],
+            )
+            web["readinessProbe"] = {"httpGet": {"path": "/", "port": "web"}, **PATIENT}
+            web["startupProbe"] = {"tcpSocket": {"port": port}, **PATIENT}
+            hook = {"exec": {"command": ["sh", "-c", f"echo stopped > {tmp_path}/hook"]}}
+            start = {"exec": {"command": ["sh", "-c", f"echo started > {tmp_path}/post"]}}
+            web["lifecycle"] = {"preStop": hook, "postStart": start}
+            await here.create("web", web)
+            await here.until("web", lambda pod: first(pod).get("ready"))
+            assert (tmp_path / "post").read_text() == "started\n"
+            with await here.runtime.connect(namespace, "web", port) as connection:
+                connection.sendall(b"HEAD / HTTP/1.0\r\n\r\n")
+                assert b"200 OK" in await asyncio.to_thread(read_all, connection)
+            await here.delete("web")
+            await here.until_gone("web")
+            assert (tmp_path / "hook").read_text() == "stopped\n"
+            failed = await here.until_phase("ill", "Failed")
+            assert first(failed)["state"]["terminated"]["exitCode"] == 143
+            await here.told("ill", "Liveness probe failed: ill")
 
 
 async def test_too_much_memory_or_scratch_space_is_not_survived(
@@ -251,12 +269,13 @@ async def test_a_restarted_kubelet_doubles_nothing_and_tells_what_was_lost(
         await here.create("again", shell("echo one; sleep 600"), restartPolicy="Always")
         await here.create("done", shell("echo done"))
         await here.create("deleted", shell("echo one; sleep 600"))
-        await here.create("limited", shell("sleep 600"), restartPolicy="Always", activeDeadlineSeconds=3)
+        await here.create("limited", shell("sleep 600"), restartPolicy="Always")
         await here.until_phase("done", "Succeeded")
         for name in ("once", "again", "deleted", "limited"):
             await here.until(name, lambda pod: first(pod).get("ready"))
     plane, stopped = control_plane, namespace
     plane.kubectl("-n", stopped, "delete", "pod", "deleted", "--wait=false")
+    plane.kubectl("-n", stopped, "patch", "pod", "limited", "-p", '{"spec": {"activeDeadlineSeconds": 1}}')
     async with box(control_plane, namespace, tmp_path) as here:
         lost = await here.until_phase("once", "Failed")
         assert first(lost)["state"]["terminated"]["reason"] == "ContainerStatusUnknown"
@@ -282,8 +301,7 @@ async def test_a_terminal_can_be_attached_to_a_container(
         attached.resize(91, 33)
         os.write(attached.stdin, b"stty size; hostname; exit 5\n")
         assert await attached.wait() == 5
-        output = await asyncio.to_thread(os.read, attached.stdout, 10_000)
-        assert b"33 91" in output
+        assert b"33 91" in await read_terminal(attached.stdout)
         for end in (attached.stdin, attached.stdout):
             os.close(end)
         with pytest.raises(NoSuchContainer, match="not found"):
@@ -317,7 +335,7 @@ async def test_a_container_that_is_added_by_kubectl_debug_runs_once_inside_the_p
         assert here.runtime.terminal(namespace, "main", "shell") is None, "somebody has it"
         os.write(terminal.stdin, b"hello\n")
         assert await terminal.wait() == 3
-        assert b"got hello" in await asyncio.to_thread(os.read, terminal.stdout, 10_000)
+        assert b"got hello" in await read_terminal(terminal.stdout)
         for end in (terminal.stdin, terminal.stdout):
             os.close(end)
         after = await here.until("main", lambda pod: "terminated" in state(pod, "shell"))

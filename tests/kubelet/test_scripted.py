@@ -1,7 +1,6 @@
 """Pods in the box behave as on a real node: the API sees phases, codes, counts, conditions and farewells."""
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -10,7 +9,6 @@ import pytest
 import yaml
 
 from tests.kubelet.pods import Pods
-from tfyard import kube
 from tfyard.kube import Client, Resource, requests
 from tfyard.testing import ControlPlane, Pod, Script, ScriptedKubelet, Sidecar, builders
 
@@ -109,10 +107,10 @@ async def test_an_image_that_cannot_be_pulled_keeps_the_pod_pending(
 
 async def test_readiness_may_come_later(control_plane: ControlPlane, namespace: str) -> None:
     async with box(control_plane, namespace, Script(ready_after=0.3)) as cluster:
-        await cluster.create_pod(builders.pod("ps-0"))
-        early = await cluster.until_phase("ps-0", "Running")
-        late = await cluster.until("ps-0", lambda pod: conditions(pod).get("Ready") == "True")
-    assert not main_status(early)["ready"]
+        made = await cluster.create_pod(builders.pod("ps-0"))
+        *early, late = await cluster.versions(made, lambda pod: conditions(pod).get("Ready") == "True")
+    running = [pod for pod in early if pod["status"]["phase"] == "Running"]
+    assert [main_status(pod)["ready"] for pod in running] == [False]
     assert main_status(late)["ready"]
 
 
@@ -137,14 +135,11 @@ async def test_a_deleted_pod_ends_gracefully_with_its_exit_code_on_record(
     control_plane: ControlPlane, namespace: str
 ) -> None:
     async with box(control_plane, namespace, Script(stop_after=0.5)) as cluster:
-        await cluster.create_pod(builders.pod("worker-0"))
+        made = await cluster.create_pod(builders.pod("worker-0"))
         await cluster.until_phase("worker-0", "Running")
-        seen = asyncio.create_task(last_sight(cluster, "worker-0"))
         await cluster.delete("worker-0")
-        stopping = await cluster.get("worker-0")
-        await cluster.until_gone("worker-0")
-        last = await seen
-    assert stopping["metadata"]["deletionTimestamp"]
+        *before, last = await cluster.versions(made)
+    stopping = next(pod for pod in before if "deletionTimestamp" in pod["metadata"])
     assert stopping["status"]["phase"] == "Running"
     assert last["status"]["phase"] == "Failed"
     assert main_status(last)["state"]["terminated"]["exitCode"] == 143
@@ -155,17 +150,14 @@ async def test_a_program_that_ended_by_itself_keeps_its_end_however_soon_its_pod
 ) -> None:
     async with box(control_plane, namespace, Script(stop_exit_code=143)) as cluster:
         names = [f"worker-{number}" for number in range(8)]
-        for name in names:
-            await cluster.create_pod(builders.pod(name))
+        made = {name: await cluster.create_pod(builders.pod(name)) for name in names}
         for name in names:
             await cluster.until_phase(name, "Running")
 
         async def end(name: str) -> Any:
-            seen = asyncio.create_task(last_sight(cluster, name))
-            await asyncio.sleep(0.1)
             await cluster.kubelet.finish(name)
             await cluster.delete(name)
-            return await seen
+            return (await cluster.versions(made[name]))[-1]
 
         lasts = await asyncio.gather(*map(end, names))
     assert {main_status(last)["state"]["terminated"]["exitCode"] for last in lasts} == {0}
@@ -181,9 +173,9 @@ async def test_a_native_sidecar_is_stopped_when_the_program_has_ended_and_fails_
     script = Script(run_for=0.2, sidecars={"proxy": Sidecar(exit_code=137, restarts=2)})
     inits = [{**SIDECARS[0], "restartPolicy": "Always"}]
     async with box(control_plane, namespace, script) as cluster:
-        await cluster.create_pod(builders.pod("worker-0", initContainers=inits))
-        alive = await cluster.until_phase("worker-0", "Running")
-        over = await cluster.until_phase("worker-0", "Succeeded")
+        made = await cluster.create_pod(builders.pod("worker-0", initContainers=inits))
+        *before, over = await cluster.versions(made, lambda pod: pod["status"]["phase"] == "Succeeded")
+    alive = next(pod for pod in before if pod["status"]["phase"] == "Running")
     assert "running" in alive["status"]["initContainerStatuses"][0]["state"]
     (proxy,) = over["status"]["initContainerStatuses"]
     assert (proxy["state"]["terminated"]["exitCode"], proxy["restartCount"]) == (137, 2)
@@ -207,19 +199,6 @@ async def test_an_ordinary_sidecar_runs_on_until_the_deadline_of_its_pod(
     assert over["status"]["reason"] == "DeadlineExceeded"
     assert main_status(over)["state"]["terminated"]["exitCode"] == 0
     assert over["status"]["observedGeneration"] == over["metadata"]["generation"] == 2
-
-
-async def last_sight(cluster: Box, name: str) -> Any:
-    """The object in the DELETED event, as a controller sees it."""
-    query = {"watch": "1", **requests.selecting(fields={"metadata.name": name})}
-    async with cluster.client.stream(
-        requests.get(requests.PODS.path(cluster.namespace), query), idle=30
-    ) as chunks:
-        async for line in kube.watch_lines(chunks):
-            event = json.loads(line)
-            if event["type"] == "DELETED":
-                return event["object"]
-    raise AssertionError("the watch ended before the pod did")
 
 
 async def test_a_pod_recreated_under_its_name_lives_its_own_life(
@@ -250,14 +229,13 @@ async def test_eviction_leaves_a_failed_pod_that_says_so(control_plane: ControlP
 
 async def test_preemption_marks_and_deletes(control_plane: ControlPlane, namespace: str) -> None:
     async with box(control_plane, namespace, Script(stop_after=0.3)) as cluster:
-        await cluster.create_pod(builders.pod("worker-0"))
+        made = await cluster.create_pod(builders.pod("worker-0"))
         await cluster.until_phase("worker-0", "Running")
         await cluster.kubelet.preempt("worker-0")
-        marked = await cluster.get("worker-0")
-        await cluster.until_gone("worker-0")
+        versions = await cluster.versions(made)
+    marked = next(pod for pod in versions if "deletionTimestamp" in pod["metadata"])
     reasons = [c.get("reason") for c in marked["status"]["conditions"] if c["type"] == "DisruptionTarget"]
     assert reasons == ["PreemptionByScheduler"]
-    assert marked["metadata"]["deletionTimestamp"]
 
 
 async def test_a_lost_node_says_nothing_more_until_it_is_found(
@@ -283,7 +261,7 @@ async def test_a_drained_node_sends_its_pods_away(control_plane: ControlPlane, n
     async with box(control_plane, namespace, Script()) as cluster:
         await cluster.create_pod(builders.pod("worker-0"))
         node = (await cluster.until_phase("worker-0", "Running"))["spec"]["nodeName"]
-        await asyncio.to_thread(control_plane.kubectl, "drain", node, "--force", "--timeout=30s")
+        await asyncio.to_thread(control_plane.kubectl, "drain", node, "--force", "--timeout=90s")
         await cluster.until_gone("worker-0")
 
 

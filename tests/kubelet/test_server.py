@@ -11,13 +11,14 @@ import ssl
 import struct
 import termios
 from asyncio.subprocess import Process
+from functools import partial
 from pathlib import Path
 
 import aiohttp
 import pytest
 
 from tests.kubelet.plain_containers import Node, node
-from tfyard.kubelet.remote_command import read_descriptor
+from tests.kubelet.process_node import read_terminal
 from tfyard.testing import ControlPlane, eventually
 
 pytestmark = pytest.mark.cluster
@@ -35,9 +36,10 @@ async def main():
 asyncio.run(main())
 """
 EARLY_AND_LATE = """
-import time
+import os, time
 print('early 1\\nearly 2')
-time.sleep(1.2)
+while not os.path.exists('go'):
+    time.sleep(.02)
 print('late 1\\nlate 2')
 time.sleep(600)
 """
@@ -45,7 +47,7 @@ DOTS = """
 import os, time
 print('before')
 while not os.path.exists('go'):
-    print('.')
+    os.write(1, b'.\\n')  # a line at once: `print` writes its end by itself
     time.sleep(.05)
 print('after')
 """
@@ -59,10 +61,13 @@ async def test_logs_whole_tail_since_limit_times_and_previous(
         await (await box.run("trainer", "print('first run')")).wait()
         await box.run("trainer", EARLY_AND_LATE)
 
-        async def look() -> None:
-            assert (await box.kubectl("logs", "trainer"))[1] == b"early 1\nearly 2\nlate 1\nlate 2\n"
+        async def look(said: bytes) -> None:
+            assert (await box.kubectl("logs", "trainer"))[1] == said
 
-        await eventually(look)
+        await eventually(partial(look, b"early 1\nearly 2\n"))
+        await asyncio.sleep(1)  # what comes now has a later second
+        (tmp_path / "go").touch()
+        await eventually(partial(look, b"early 1\nearly 2\nlate 1\nlate 2\n"))
         assert (await box.kubectl("logs", "trainer", "--tail=1"))[1] == b"late 2\n"
         assert (await box.kubectl("logs", "trainer", "--limit-bytes=9"))[1] == b"early 1\ne"
         assert (await box.kubectl("logs", "trainer", "-p"))[1] == b"first run\n"
@@ -81,7 +86,7 @@ async def test_logs_are_followed_until_the_container_ends(
     control_plane: ControlPlane, namespace: str, tmp_path: Path
 ) -> None:
     program = (
-        "import sys\nprint('loss 1')\nwhile not __import__('os').path.exists('go'): pass\nprint('loss 2')"
+        "import os, time\nprint('loss 1')\nwhile not os.path.exists('go'): time.sleep(.02)\nprint('loss 2')"
     )
     async with node(control_plane, namespace, tmp_path) as box:
         await box.run("trainer", program)
@@ -149,15 +154,12 @@ async def test_exec_with_a_terminal_has_its_size(
     async with node(control_plane, namespace, tmp_path) as box:
         await box.run("trainer", WAIT)
         master, slave = pty.openpty()
-        os.set_blocking(master, False)
         fcntl.ioctl(master, termios.TIOCSWINSZ, struct.pack("HHHH", 33, 101, 0, 0))
         command = control_plane.kubectl_command("-n", namespace, "exec", "-it", "trainer", "--", "sh")
         kubectl = await asyncio.create_subprocess_exec(*command, stdin=slave, stdout=slave, stderr=slave)
         os.close(slave)
         os.write(master, b"until stty size | grep '33 101'; do sleep .05; done; echo all ri''ght; exit 7\n")
-        said = b""
-        while data := await read_descriptor(master):
-            said += data
+        said = await read_terminal(master)
         os.close(master)
         assert await kubectl.wait() == 7
         assert b"all right\r\n" in said, said
@@ -195,7 +197,11 @@ async def test_attach_shows_what_is_written_from_now_on(
 ) -> None:
     async with node(control_plane, namespace, tmp_path) as box:
         await box.run("trainer", DOTS)
-        await asyncio.sleep(0.5)
+
+        async def begun() -> None:
+            assert box.containers.log("trainer").read_bytes().startswith(b"before\n.\n")
+
+        await eventually(begun)
         kubectl = await box.start_kubectl("attach", "trainer")
         assert kubectl.stdout
         assert await kubectl.stdout.readline() == b".\n"

@@ -71,7 +71,7 @@ async def _discover(client: Client, resource: Resource) -> None:
     assert resource.plural in {each["name"] for each in found["resources"]}
 
 
-async def eventually(look: Callable[[], Awaitable[T]], timeout: float = 30.0) -> T:
+async def eventually(look: Callable[[], Awaitable[T]], timeout: float = 60.0) -> T:
     """Call `look` until it neither fails an assertion nor is refused, and return its result; its last error is
     raised after the timeout. The apiserver's caches (RBAC, quotas, watches) lag behind by up to a second."""
     end = time.monotonic() + timeout
