@@ -70,7 +70,7 @@ PROOFS = {
     "13 half of it runs": Proof(situations="half"),
     "14 wrong command": Proof(situations="command started allowed shell", programs="command"),
     "15 error of the program": Proof(
-        situations="fails",
+        situations="fails partly",
         programs="program-error missing-module missing-file missing-variable permission no-space unreachable"
         " end-of-data child-killed nan-loss tensorflow-1 keras-3 abort crash illegal-instruction killed stopped",
     ),
