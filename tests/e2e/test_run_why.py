@@ -44,6 +44,28 @@ def test_a_traceback_of_a_run_that_succeeded_is_no_cause(yard: Yard) -> None:
     assert (why(yard).code, why(yard).causes) == (0, ())
 
 
+EVALUATION = """
+import json, os, pathlib, sys, time
+if json.loads(os.environ["TF_CONFIG"])["task"]["type"] == "evaluator":
+    status = next(pathlib.Path(sys.argv[1]).glob(".tfyard/runs/*/status.json"))
+    while '"Succeeded"' not in status.read_text():
+        time.sleep(0.02)
+    raise ValueError("no such metric")
+"""
+
+
+def test_a_run_that_succeeds_without_one_of_its_tasks_says_why_that_failed(yard: Yard) -> None:
+    run = ["python", "task.py", str(yard.folder)]
+    yard.job(EVALUATION, run=run, worker=1, evaluator={"grace": "1m"})
+    done = yard.tfyard("run", "job.yaml", "-q")
+    answer = why(yard)
+    failed = "evaluator-0 failed with ValueError: no such metric"
+    assert (done.returncode, answer.code, answer.state) == (0, 0, "fine")
+    assert f" has succeeded, though not all of its tasks: {failed}" in answer.sentence
+    assert answer.sentence in " ".join(done.stdout.split())
+    assert "; evaluator-0 failed (tfyard why t-" in yard.tfyard("describe", "--local", "t").stdout
+
+
 def why(yard: Yard) -> Answer:
     """As the command says it."""
     (folder,) = (yard.folder / ".tfyard" / "runs").iterdir()

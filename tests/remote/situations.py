@@ -277,6 +277,17 @@ def half(pod: Pod) -> Script:
     return waits("ImagePullBackOff", PULL + NO_SUCH_IMAGE) if pod.metadata.name.endswith("-1") else Script()
 
 
+def first_succeeds(pod: Pod) -> Script:
+    is_first = pod.metadata.name.endswith("-0")
+    return Script(run_for=0.1) if is_first else Script(message=TRACEBACK)
+
+
+async def fail_afterwards(yard: Bench) -> None:
+    """worker-1, when the job has succeeded with worker-0."""
+    await yard.phase("Succeeded", "partly")
+    await yard.kubelet.finish("partly-worker-1", 1)
+
+
 async def evict(yard: Bench) -> None:
     await yard.phase("Running", "evicted")
     text = "The node was low on resource: ephemeral-storage. Threshold quantity: 1Gi, available: 900Mi."
@@ -466,6 +477,15 @@ KUBELETS = (
         words="worker-0 failed with KeyError: 'size' (/code/train.py:12)",
         code=1,
         script=fails(),
+    ),
+    Situation(
+        name="partly",
+        kind="program-error",
+        words="worker-1 failed with KeyError: 'size' (/code/train.py:12)",
+        code=0,
+        job={"size": 2, "policy": {"cleanPodPolicy": "None"}},
+        script=first_succeeds,
+        after=fail_afterwards,
     ),
     Situation(
         name="memory",

@@ -139,6 +139,17 @@ def test_who_took_a_pod_away_is_told_when_the_pod_is_gone(scene: Background[Stag
     assert "    Eviction API: evicting" in lines
 
 
+def test_a_job_that_has_succeeded_names_the_task_that_has_failed(scene: Background[Stage]) -> None:
+    stage = scene.value
+    scene.do(told(stage.plane.admin, stage.namespace(), "partly", "program-error"))
+    done = why(stage, "partly")
+    failed = "worker-1 failed with KeyError: 'size' (/code/train.py:12)"
+    assert done.out.startswith(f"partly has succeeded, though not all of its tasks: {failed}\n")
+    words = ("describe", "partly", "-n", stage.namespace())
+    described = tfyard(*words, KUBECONFIG=str(stage.plane.kubeconfig)).out
+    assert "; worker-1 failed (tfyard why partly)\n" in described
+
+
 # --- the command
 
 

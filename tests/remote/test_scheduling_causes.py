@@ -34,6 +34,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.long]
 CLAIMS = Resource("", "v1", "persistentvolumeclaims")
 VOLUMES = Resource("", "v1", "persistentvolumes", namespaced=False)
 CLASSES = Resource("storage.k8s.io", "v1", "storageclasses", namespaced=False)
+DEVICES = Resource("resource.k8s.io", "v1", "resourceclaims")
 READER = "reader"
 TEAM = {"key": "team", "value": "a", "effect": "NoSchedule"}
 HOST = "kubernetes.io/hostname"
@@ -118,6 +119,13 @@ async def make_claims(yard: Bench) -> None:
         await yard.client.send(
             requests.create(CLAIMS.path(yard.namespace), {"metadata": {"name": name}, "spec": spec})
         )
+
+
+async def claim_a_device(yard: Bench) -> None:
+    """Of a class that does not exist: the driver of these devices is not installed."""
+    asked = {"name": "gpu", "exactly": {"deviceClassName": "gpu.example.com"}}
+    claim = {"metadata": {"name": "classless"}, "spec": {"devices": {"requests": [asked]}}}
+    await yard.client.send(requests.create(DEVICES.path(yard.namespace), claim))
 
 
 async def submit_the_more_important(yard: Bench) -> None:
@@ -219,6 +227,12 @@ SITUATIONS = {
             fix="get resourceclaims",
             job={"resourceClaims": [{"name": "gpu", "resourceClaimName": "none"}]},
             later=MINUTE,
+        ),
+        Situation(
+            name="classless",
+            kind="unschedulable",
+            words="request gpu: device class gpu.example.com does not exist",
+            job={"resourceClaims": [{"name": "gpu", "resourceClaimName": "classless"}]},
         ),
         Situation(
             name="shared",
@@ -326,6 +340,7 @@ async def stage(plane: ControlPlane) -> AsyncIterator[Bench]:
         await add_node(yard, "sick", ready="False")
         await add_node(yard, "doomed")
         await make_claims(yard)
+        await claim_a_device(yard)
         for each in SITUATIONS.values():
             await yard.submit(job(each.name, **each.job))
         await asyncio.gather(*(each.after(yard) for each in SITUATIONS.values() if each.after))

@@ -19,8 +19,9 @@ LOG_SIZE, LOG_LINES = 64 * 1024, 2_000
 
 
 def why(run: RunDirectory, record: RunRecord) -> list[str]:
-    """The words of `tfyard why` about a run that failed; of others none."""
-    if record.phase != "Failed":
+    """The words of `tfyard why` about a run that failed, or that succeeded without a task; of others none."""
+    is_without_task = record.phase == "Succeeded" and any(task.outcome == "Failed" for task in record.tasks)
+    if record.phase != "Failed" and not is_without_task:
         return []
     from tfyard.overview import why_text
     from tfyard.overview.why import explain  # most runs succeed

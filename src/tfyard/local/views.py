@@ -13,7 +13,7 @@ from tfyard.local import runs
 from tfyard.model import Event, Job
 from tfyard.model.summary import RecordedEvent
 from tfyard.node.log_times import SECOND, TimeIndex
-from tfyard.overview.attempts import Attempt, merged
+from tfyard.overview.attempts import Attempt, failed, merged
 from tfyard.overview.job_view import JobView, ToldEvent, outputs
 from tfyard.overview.record import RunRecord, TaskRecord
 
@@ -21,11 +21,13 @@ from tfyard.overview.record import RunRecord, TaskRecord
 def view(run: RunDirectory, record: RunRecord) -> JobView:
     job = job_of(run)
     seen = [_attempt(run, task, record) for task in record.tasks if task.outcome != "Not started"]
+    summary = runs.summary(run, record)
     return JobView(
-        summary=runs.summary(run, record),
+        summary=summary,
         title=f"run of {record.job} on this machine",
         job=job,
         attempts=tuple(merged(remembered(run), seen, [task.name for task in record.tasks])),
+        failed=failed(seen, summary.status),
         events=tuple(events(run)),
         outputs=(
             *(outputs(job) if job else ()),

@@ -6,7 +6,7 @@ from datetime import datetime
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tfyard.model import Job, Role, tensorflow_container
+from tfyard.model import Ending, Job, Role, Status, tensorflow_container
 from tfyard.model.quantity import amount
 from tfyard.overview.wording import duration
 
@@ -50,6 +50,22 @@ def _with_reason(seen: Attempt, known: Attempt | None) -> Attempt:
     if known is None or seen.state == "Running":
         return seen
     return replace(seen, reason=seen.reason or known.reason, message=seen.message or known.message)
+
+
+def failed(seen: Iterable[Attempt], status: Status) -> tuple[str, ...]:
+    """The tasks whose last attempt has failed, as is seen of it, or else as the job remembers."""
+    last = {each.task: each.state for each in seen}
+    gone = {each.task: "Failed" for each in status.endings if is_final(status, each)}
+    return tuple(task for task, state in (gone | last).items() if state == "Failed")
+
+
+def is_final(status: Status, ending: Ending) -> bool:
+    """No attempt at its task came after it; and not all tasks of its role have succeeded, which is how a restart
+    in place may have ended."""
+    role, _, index = ending.task.rpartition("-")
+    counted = {name.lower(): each.failed for name, each in status.replica_statuses.items()}
+    given_up = {name.lower(): each.attempts for name, each in status.tasks.items()}
+    return counted.get(role, 0) > 0 and ending.attempt > given_up.get(role, {}).get(index, 0)
 
 
 def row(attempt: Attempt, now: datetime) -> tuple[str, ...]:

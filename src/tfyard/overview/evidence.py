@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from tfyard.model import Manifest, Role, RoleStatus, Status, tensorflow_container
+from tfyard.overview.attempts import is_final
 from tfyard.overview.cause import Quote, Source, cut
 from tfyard.overview.objects import (
     Claim,
@@ -182,6 +183,19 @@ class Evidence(Struct, frozen=True, kw_only=True):
         if not found and failure is not None and failure.task:
             found[failure.task] = End(task=failure.task, exit_code=failure.exit_code, text=failure.message)
         yield from found.values()
+
+    def failures(self) -> Iterator[End]:
+        """Of tasks that have failed for good: a job may succeed without them."""
+        yield from (end for end in self.endings() if self._has_failed(end.task))
+
+    def _has_failed(self, task: str) -> bool:
+        """Its last attempt failed, as the record of the run, its pod, or else the status of the job says."""
+        if self.is_local:
+            return any(end.task == task for end in self.ends)
+        pods = [pod for pod in self.tasks if pod.task == task]
+        if pods:
+            return pods[0].status.phase == "Failed"
+        return any(is_final(self.status, each) for each in self.status.endings if each.task == task)
 
     def _end_of(self, pod: Pod) -> End | None:
         """Of a pod whose program has ended, or ended before it was restarted in place."""

@@ -9,6 +9,7 @@ from tfyard.model import Condition, Job, Manifest, Role, Status, tensorflow_cont
 from tfyard.model.summary import JobSummary, RecordedEvent
 from tfyard.overview import attempts, table
 from tfyard.overview.attempts import Attempt
+from tfyard.overview.cause import named
 from tfyard.overview.job_table import state
 from tfyard.overview.wording import age, duration
 
@@ -35,6 +36,8 @@ class JobView(Struct, frozen=True, kw_only=True):
     problems: tuple[str, ...] = ()
     """Why it cannot be read, if it cannot."""
     attempts: tuple[Attempt, ...] = ()
+    failed: tuple[str, ...] = ()
+    """Tasks whose last attempt has failed: a job may succeed without them."""
     events: tuple[ToldEvent, ...] = ()
     outputs: tuple[str, ...] = ()
     unreadable: tuple[str, ...] = ()
@@ -65,6 +68,8 @@ def sentence(view: JobView, now: datetime) -> str:
     parts = [f"{name}{_since(view, name, now)}", *_readiness(view)]
     if status.restarts:
         parts.append(f"{status.restarts} {'restart' if status.restarts == 1 else 'restarts'}")
+    if status.has("Succeeded") and view.failed:
+        parts.append(f"{named(view.failed)} failed (tfyard why {view.summary.name})")
     return "; ".join(parts)
 
 

@@ -75,18 +75,22 @@ def explain(evidence: Evidence, now: datetime) -> Answer:
         state=states.get(code, "unknown"),
         code=code,
         sentence=sentence,
-        causes=tuple(causes) if code != FINE or not present else (),
+        causes=tuple(causes),
         looked_at=tuple(_looked_at(evidence)),
         unreadable=tuple(_not_readable(evidence)),
     )
 
 
 def _found(evidence: Evidence, now: datetime) -> Iterator[Cause]:
+    """Of a job that has succeeded, only why tasks have failed that do not decide about that."""
+    if evidence.status.has("Succeeded"):
+        for end in evidence.failures():
+            yield from _of_end(evidence, end)
+        return
     for family in (refusals, nobody, run_policy, running):
         yield from family.find(evidence, now)
-    if not evidence.status.has("Succeeded"):
-        for end in evidence.endings():
-            yield from _of_end(evidence, end)
+    for end in evidence.endings():
+        yield from _of_end(evidence, end)
     if not evidence.status.is_finished:
         yield from killed.leaving(evidence)
         yield from _waits(evidence, now)
@@ -171,9 +175,10 @@ def _rank(cause: Cause, culprit: str) -> tuple[object, ...]:
 
 def _verdict(evidence: Evidence, present: list[Cause], now: datetime) -> tuple[int, str]:
     status = evidence.status
-    if status.has("Succeeded"):
-        return FINE, f"{evidence.name} has succeeded; there is nothing to explain"
     first = present[0].sentence if present else ""
+    if status.has("Succeeded"):
+        words = f", though not all of its tasks: {first}" if first else "; there is nothing to explain"
+        return FINE, f"{evidence.name} has succeeded{words}"
     if status.has("Failed"):
         return (FAILED, first) if first else (UNKNOWN, f"{evidence.name} has failed, and nothing tells why")
     if first:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from tfyard.overview.cause import Cause
-from tfyard.overview.why import FINE, UNKNOWN, Answer
+from tfyard.overview.why import UNKNOWN, Answer
 from tfyard.overview.wording import duration
 
 _LABELS = {"apiserver": "server"}
@@ -26,7 +26,7 @@ def _printable(line: str) -> str:
 def _lines(answer: Answer, now: datetime) -> Iterator[str]:
     present = [cause for cause in answer.causes if not cause.is_past]
     yield answer.sentence
-    if present and answer.code != FINE:
+    if present:
         yield from _fix(present[0], "")
         yield from _evidence(present[0], now)
         for cause in present[1:]:

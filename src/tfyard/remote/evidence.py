@@ -271,8 +271,6 @@ def _of_network(evidence: Evidence) -> set[str]:
 
 def _with_news(evidence: Evidence) -> list[objects.Pod]:
     """Whose logs are needed: of pods that run, or that failed without a word."""
-    if evidence.status.has("Succeeded"):
-        return []
     running = () if evidence.status.is_finished else evidence.running
     found = [pod for pod in evidence.tasks if pod in running or _is_mute(pod)]
     return sorted(found, key=_importance)[:MOST_LOGS]

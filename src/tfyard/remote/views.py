@@ -10,7 +10,7 @@ from tfyard.kube.decoding import decode
 from tfyard.kube.sync import SyncClient
 from tfyard.model import Manifest
 from tfyard.model.names import ATTEMPT, JOB_NAME
-from tfyard.overview.attempts import Attempt, merged
+from tfyard.overview.attempts import Attempt, failed, merged
 from tfyard.overview.job_view import EVENTS_UNREAD, JobView, outputs
 from tfyard.overview.objects import Condition, Pod, State
 
@@ -38,6 +38,7 @@ def view(client: SyncClient, found: Found) -> JobView:
         job=job,
         problems=tuple(problem.message for problem in checked.errors),
         attempts=tuple(merged(remembered(found.manifest), seen, tasks)),
+        failed=failed(seen, found.summary.status),
         events=tuple(told),
         outputs=tuple(outputs(job)) if job else (),
         unreadable=tuple(unreadable),

@@ -17,7 +17,7 @@ from tests.overview.situations import (
     warning,
     why,
 )
-from tfyard.model import Ending, Failure, Role
+from tfyard.model import Ending, Failure, Role, RoleMemory, RoleStatus
 from tfyard.overview.evidence import LogTail
 
 KERAS_3 = """\
@@ -357,5 +357,22 @@ def test_a_run_on_this_machine_gets_a_fix_for_this_machine() -> None:
 
 
 def test_a_job_that_succeeded_needs_no_explanation() -> None:
-    found = why(job(pod(status=ended(1, "KeyError")), status=status(condition("Succeeded"))))
+    """Not even of an attempt that failed before."""
+    found = why(job(pod(status=crashing(1, "KeyError")), status=status(condition("Succeeded"))))
     assert (found.code, found.causes) == (0, ())
+    assert found.sentence == "train has succeeded; there is nothing to explain"
+
+
+@pytest.mark.parametrize(("given_up", "failed", "kinds"), [(0, 1, ["program-error"]), (1, 1, []), (0, 0, [])])
+def test_of_a_job_that_succeeded_only_what_failed_for_good_is_told(
+    given_up: int, failed: int, kinds: list[str]
+) -> None:
+    """Its pods are gone: worker-1 failed, or was replaced, or was restarted in place and succeeded then."""
+    ended = status(
+        condition("Succeeded"),
+        endings=(Ending(task="worker-1", attempt=1, exit_code=1, message="ValueError: bad batch"),),
+        tasks={"Worker": RoleMemory(attempts={"1": given_up})} if given_up else {},
+        replica_statuses={"Worker": RoleStatus(succeeded=2 - failed, failed=failed)},
+    )
+    found = why(job(status=ended))
+    assert ([cause.kind for cause in found.causes], found.code) == (kinds, 0)
