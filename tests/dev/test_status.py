@@ -30,8 +30,11 @@ def test_a_box_whose_apiserver_is_silent_is_not_ready(
     assert (found["phase"], found["message"]) == ("not ready", "the apiserver does not answer within 0 s")
 
 
-def test_a_component_that_has_ended_is_told_until_it_runs_again(folder: BoxFolder) -> None:
+def test_a_component_that_has_ended_is_told_until_it_runs_again(
+    folder: BoxFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """With the last that it said: one that cannot be started at all is never counted as restarted."""
+    monkeypatch.setattr(status, "ANSWER_TIMEOUT", 0.1)
     nobody = Access(Cluster("http://127.0.0.1:9"), User(token="t"))
     folder.kubeconfig.write_text(kubeconfig.dump(nobody, "box"))
     journal = Journal(folder)
