@@ -96,6 +96,32 @@ async def test_an_api_that_the_operator_may_not_list_does_not_stop_it(
     assert found.jobs == before.jobs
 
 
+@pytest.mark.long
+async def test_a_definition_in_use_that_begins_to_forget_ends_the_operator(
+    control_plane: ControlPlane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With what to do; its next start refuses to act until that is done, or installs ours if it may."""
+    monkeypatch.setattr(process, "LOOK_EVERY", 0.1)
+    async with control_plane.client() as client:
+        await install(client)
+        looking = asyncio.create_task(
+            process._find_more_apis(client, process.Options(), process.Apis([*crds.JOBS], None))
+        )
+        try:
+            await put(client, forgetful(definitions(VERSIONS)[0]))
+            with pytest.raises(crds.CrdForgets, match=r"tfjobs.kubeflow.org would drop .*; run tfyard op"):
+                await asyncio.wait_for(looking, 30)
+        finally:
+            await install(client)
+
+
+async def put(client: Client, definition: Manifest) -> None:
+    """In place of the one that is there."""
+    path = requests.CRDS.path(name=definition["metadata"]["name"])
+    there = await client.send(requests.get(path))
+    await client.send(requests.replace(path, {**there, "spec": definition["spec"]}))
+
+
 def forgetful(definition: Manifest) -> Manifest:
     """The same CRD, but its statuses lose what nobody declared."""
     schema = {"openAPIV3Schema": {"type": "object", "properties": {"status": {"type": "object"}}}}

@@ -1,12 +1,13 @@
 """What the commands tell of a box that is in trouble."""
 
+import os
 import socket
 from pathlib import Path
 
 import pytest
 
 from tfyard.dev import status
-from tfyard.dev.folder import BoxFolder, Settings
+from tfyard.dev.folder import BoxFolder, Settings, State
 from tfyard.dev.journal import Journal
 from tfyard.kube import Access, Cluster, User, kubeconfig
 
@@ -29,6 +30,31 @@ def test_a_box_whose_apiserver_is_silent_is_not_ready(
     assert (found["phase"], found["message"]) == ("not ready", "the apiserver does not answer within 0 s")
 
 
+def test_a_component_that_has_ended_is_told_until_it_runs_again(
+    folder: BoxFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the last that it said: one that cannot be started at all is never counted as restarted."""
+    monkeypatch.setattr(status, "ANSWER_TIMEOUT", 0.1)
+    nobody = Access(Cluster("http://127.0.0.1:9"), User(token="t"))
+    folder.kubeconfig.write_text(kubeconfig.dump(nobody, "box"))
+    journal = Journal(folder)
+    journal.ready()
+    journal.ended("operator", "the CRD is missing")
+    found = status._awake(folder, os.getpid(), stored(folder))
+    assert (found.phase, found.message) == (
+        "not ready",
+        "operator has ended, and is started again: the CRD is missing",
+    )
+    journal.restarted("operator")
+    assert "operator" not in status._awake(folder, os.getpid(), stored(folder)).message
+
+
+def stored(folder: BoxFolder) -> State:
+    state = folder.state()
+    assert state is not None
+    return state
+
+
 def test_a_state_that_cannot_be_written_ends_nothing(
     folder: BoxFolder, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -39,6 +65,5 @@ def test_a_state_that_cannot_be_written_ends_nothing(
     assert "its state cannot be written" in caplog.text
     in_the_way.rmdir()
     journal.ready()
-    state = folder.state()
-    assert state is not None
+    state = stored(folder)
     assert (state.phase, state.restarts) == ("ready", {"etcd": 1}), "what was not written is written later"

@@ -61,8 +61,12 @@ def test_kubectl_debug_talks_with_a_process_inside_a_pod(bare: TestBox) -> None:
     options = ("--image=any", "-i", "-c", "visitor", "--", "sh")
     said = bare.kubectl("debug", "asleep", *options, stdin="hostname; echo $((6 * 7)); exit 3\n")
     assert said == "asleep\n42\n"
-    (status,) = bare.get("pod", "asleep")["status"]["ephemeralContainerStatuses"]
-    assert status["state"]["terminated"]["exitCode"] == 3
+    assert bare.kubectl("logs", "asleep", "-c", "visitor") == said
+    refusal = "container mute has no command, and images are not used here; add one, such as `kubectl debug "
+    assert refusal in bare.kubectl("debug", "asleep", "--image=any", "-i", "-c", "mute")
+    visitor, mute = bare.get("pod", "asleep")["status"]["ephemeralContainerStatuses"]
+    assert visitor["state"]["terminated"]["exitCode"] == 3
+    assert mute["state"]["terminated"]["reason"] == "StartError"
     bare.kubectl("delete", "pod", "asleep", "--now")
 
 

@@ -16,6 +16,7 @@ import pytest
 import tfyard
 from tfyard import aio
 from tfyard.backends.local.run_directory import RunDirectory
+from tfyard.sdk import starting
 
 pytestmark = pytest.mark.processes
 TRAIN = """
@@ -315,6 +316,22 @@ except KeyboardInterrupt:
         os.kill(process.pid, signal.SIGINT)
         assert line_of(process) == "Running\n"
         process.wait(60)
+
+
+@LONG
+def test_a_run_of_a_program_under_nohup_outlives_a_hang_up(folder: Path) -> None:
+    (folder / "train.py").write_text("import os, time\nwhile not os.path.exists('go'): time.sleep(.02)")
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        run = tfyard.run(tfyard.Job("train.py"))
+        child = list(starting._running)[-1]
+        for _ in range(10):
+            child.send_signal(signal.SIGHUP)
+            time.sleep(0.05)
+        (folder / "go").touch()
+        assert run.wait("1m").status == "Succeeded"
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 @LONG

@@ -148,7 +148,7 @@ def explanation(folder: "BoxFolder", state: "State") -> Iterator[str]:
     of = "" if folder.name == DEFAULT_NAME else f" --name {folder.name}"
     merged = folder.settings().kubeconfig
     yield f"{folder.name} is ready: Kubernetes {state.kubernetes} on 127.0.0.1:{state.port}"
-    yield from (f"  note: {note}" for note in state.notes)
+    yield from (f"  note: {note}" for note in (*state.notes, state.trouble) if note)
     if merged:
         yield f"{folder.name} is the current context of {merged}"
     else:

@@ -40,6 +40,10 @@ class CrdNotPublished(CrdNotUsable):
     """The server does not say yet what a TFJob is."""
 
 
+class CrdForgets(TfyardError):
+    """A definition in use was replaced by one that drops what a job must remember."""
+
+
 async def ready(client: kube.Client, *, install: bool, wait: float = 0.0) -> list[kube.Resource]:
     """Which of our two resources can be used here; waits so many seconds for CRDs that are about to come."""
     begun = time.monotonic()
@@ -119,10 +123,21 @@ async def _is_usable(client: kube.Client, resource: kube.Resource) -> bool:
     return True
 
 
-async def served_apis(client: kube.Client) -> set[str]:
-    """All API versions of the cluster, such as `apps/v1`."""
-    found = await client.send(requests.get("/apis"))
-    return {version["groupVersion"] for group in found["groups"] for version in group["versions"]}
+async def published_apis(client: kube.Client) -> dict[str, str]:
+    """All API versions of the cluster, such as `apps/v1`, each with a text that changes with its schema."""
+    found = await client.send(requests.get("/openapi/v3"))
+    return {path.removeprefix("apis/"): each["serverRelativeURL"] for path, each in found["paths"].items()}
+
+
+async def refuse_forgetful(client: kube.Client, resources: list[kube.Resource]) -> None:
+    """CrdForgets if one of them, which were usable, drops now what a job must remember."""
+    for resource in resources:
+        try:
+            await _is_usable(client, resource)
+        except CrdNotPublished:
+            continue
+        except CrdNotUsable as problem:
+            raise CrdForgets(str(problem)) from None
 
 
 async def is_served(client: kube.Client, resource: kube.Resource) -> bool:

@@ -30,8 +30,9 @@ from .operator import Operator, Settings
 
 log = logging.getLogger(__name__)
 
-LOOK_EVERY = 60.0
-"""Seconds between two looks for APIs that the cluster did not have at the start: one small request each."""
+LOOK_EVERY = 15.0
+"""Seconds between two looks for APIs that the cluster did not have at the start, and for definitions of TFJob that
+were replaced: one small request each."""
 SHUTDOWN_TIMEOUT = 5.0
 """Seconds; a kubelet grants 30 for everything."""
 OWN_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
@@ -87,20 +88,30 @@ async def _find_apis(client: kube.Client, options: Options, *, is_start: bool = 
 
 async def _find_more_apis(client: kube.Client, options: Options, apis: Apis) -> Apis:
     """Returns when the cluster serves an API that was absent and can be used. One that cannot, because its CRD
-    would drop what jobs must remember or because a permission is missing, must not stop an operator that runs."""
+    would drop what jobs must remember or because a permission is missing, must not stop an operator that runs. One
+    in use that drops it now must: jobs would be run again."""
     absent = {f"{each.group}/{each.version}" for each in crds.JOBS if each not in apis.jobs}
     if options.gang_scheduler == "auto" and apis.gang is None:
         absent |= {*API_VERSIONS.values()}
-    logged = ""
+    in_use = [f"{each.group}/{each.version}" for each in apis.jobs]
+    logged, checked = "", list[str | None]()
     while True:
         await asyncio.sleep(LOOK_EVERY)
         try:
-            new = absent & await crds.served_apis(client) if absent else set[str]()
+            published = await crds.published_apis(client)
+            if checked != (schemas := [published.get(name) for name in in_use]):
+                await crds.refuse_forgetful(client, apis.jobs)
+                checked = schemas
+            new = absent & published.keys()
             found = await _find_apis(client, options) if new else apis
             if found != apis:
                 await _list_each(client, options, found)
                 log.info("starting again, because the cluster now serves %s", ", ".join(sorted(new)))
                 return found
+        except crds.CrdForgets:
+            raise
+        except kube.Transient:
+            continue  # the watches tell that the server is away
         except TfyardError as problem:
             if logged != str(problem):
                 log.warning("cannot use more APIs: %s (retrying)", problem)

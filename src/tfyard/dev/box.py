@@ -151,7 +151,7 @@ class Box:
             await asyncio.sleep(ROTATE_EVERY)
 
     def _keep(self, process: Process, start: Any) -> None:
-        self._spawn(keep(process, start, self.journal.restarted))
+        self._spawn(keep(process, start, self.journal))
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
@@ -181,9 +181,7 @@ async def _connect(apiserver: tuple[str, int], stream: Stream) -> None:
     await join(stream, await asyncio.open_connection(*apiserver))
 
 
-async def keep(
-    process: Process, start: Callable[[], Awaitable[object]], on_restart: Callable[[str], None]
-) -> None:
+async def keep(process: Process, start: Callable[[], Awaitable[object]], journal: Journal) -> None:
     """Start a process again whenever it ends, ever later if it keeps ending. For ever; SupervisorEnded if nothing
     can be started any more. `start` waits until it is ready."""
     backoff = BACKOFF
@@ -191,7 +189,7 @@ async def keep(
         started = time.monotonic()
         while process.running:
             await asyncio.sleep(LOOK_EVERY)
-        log.warning("%s has ended: %s", process.name, process.log_tail(1))
+        journal.ended(process.name, process.log_tail(1))
         backoff = (BACKOFF if time.monotonic() - started > STEADY else backoff).next()
         await asyncio.sleep(backoff.delay())
         try:
@@ -201,7 +199,7 @@ async def keep(
         except ProcessFailed as problem:
             log.warning("%s", problem)
             continue
-        on_restart(process.name)
+        journal.restarted(process.name)
 
 
 async def install_operator(client: Client) -> None:

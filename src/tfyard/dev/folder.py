@@ -64,6 +64,14 @@ class State(Struct, frozen=True, kw_only=True):
     """What the user should know about this box: what the machine does not allow."""
     restarts: dict[str, int] = {}
     """Of components that ended by themselves."""
+    ended: dict[str, str] = {}
+    """Components that have ended and do not run again yet -> the last that each said."""
+
+    @property
+    def trouble(self) -> str:
+        return "; ".join(
+            f"{name} has ended, and is started again: {said}" for name, said in self.ended.items()
+        )
 
 
 class BoxFolder(Struct, frozen=True):

@@ -28,9 +28,14 @@ class Journal:
         log.warning(text)
         self._write(notes=[*self._state.notes, text])
 
+    def ended(self, name: str, said: str) -> None:
+        log.warning("%s has ended: %s", name, said)
+        self._write(ended={**self._state.ended, name: said})
+
     def restarted(self, name: str) -> None:
         restarts = self._state.restarts
-        self._write(restarts={**restarts, name: restarts.get(name, 0) + 1})
+        ended = {other: said for other, said in self._state.ended.items() if other != name}
+        self._write(restarts={**restarts, name: restarts.get(name, 0) + 1}, ended=ended)
 
     def ready(self) -> None:
         log.info("ready")

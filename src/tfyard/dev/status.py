@@ -35,7 +35,8 @@ class Report(Struct, frozen=True, kw_only=True):
     name: str
     running: bool
     phase: str
-    """Such as ready; not ready if the apiserver does not answer; stopped or failed if the box does not run."""
+    """Such as ready; not ready if the apiserver does not answer or a component has ended; stopped or failed if the
+    box does not run."""
     message: str = ""
     pid: int | None = None
     server: str = ""
@@ -86,6 +87,8 @@ def _awake(folder: BoxFolder, pid: int, state: State) -> Report:
     }
     if state.phase == "ready":
         fields |= cluster(folder)
+    if state.ended:
+        fields |= {"phase": "not ready", "message": state.trouble}
     return Report(**fields, running=True)
 
 

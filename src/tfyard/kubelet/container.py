@@ -50,12 +50,12 @@ class Home(Protocol):
 
 class PodContainer:
     """`is_init`: it must succeed before the next one starts; `is_sidecar`: it runs until it is stopped;
-    `keeps_streams`: its stdin, if it has one, and its output are for the first who attaches to it."""
+    `is_ephemeral`: it runs once, and its stdin, if it has one, and its output are for the first who attaches."""
 
     def __init__(
-        self, spec: Manifest, home: Home, waiting: str, *, is_init: bool = False, keeps_streams: bool = False
+        self, spec: Manifest, home: Home, waiting: str, *, is_init: bool = False, is_ephemeral: bool = False
     ) -> None:
-        self.spec, self.home, self.is_init = spec, home, is_init
+        self.spec, self.home, self.is_init, self.is_ephemeral = spec, home, is_init, is_ephemeral
         self.name = str(spec["name"])
         self.is_sidecar = is_init and spec.get("restartPolicy") == "Always"
         self.current: Waiting | Running | Exited = Waiting(waiting)
@@ -65,7 +65,6 @@ class PodContainer:
         self.started = asyncio.Event()
         """Set when it runs and its startup probe, if it has one, has succeeded."""
         self.process: Process | None = None
-        self.keeps_streams = keeps_streams and bool(spec.get("stdin"))
         self.terminal: AttachedProcess | None = None
         """Its streams, until somebody has attached to them."""
         self._asked_to_end: Process | None = None
@@ -176,9 +175,20 @@ class PodContainer:
             try:
                 return await self.home.command(self.spec, message)
             except (ContainerConfigError, KubeError, OSError) as error:
+                if self.is_ephemeral and isinstance(error, NoCommand):
+                    self._refuse(f"{error}; add one, such as `kubectl debug ... -- sh`")
+                    return None
                 self._wait_for(error)
             await self.pause(RETRY_CONFIG)
         return None
+
+    def _refuse(self, problem: str) -> None:
+        """Nobody can add a command later. It has ended, so that `kubectl debug` ends, too, and prints its log."""
+        self._new_log().write_text(f"{problem}\n")
+        now = datetime.now(UTC)
+        self.current = Exited(128, now, now, "StartError", problem)
+        self.home.changed()
+        self.home.tell("Failed", f"Error: {problem}", self.name, warning=True)
 
     def _wait_for(self, error: Exception) -> None:
         is_config = not isinstance(error, (NoCommand, OSError))
@@ -200,7 +210,7 @@ class PodContainer:
         finally:
             await _end(watching)
             if self.terminal is not None:
-                log.write_bytes(self.terminal.close())
+                self.terminal.close()
         self.is_ready = self.is_started = False
         self.current = self._exited(ended, started, log)
         self.home.changed()
@@ -208,9 +218,9 @@ class PodContainer:
 
     async def _start(self, id: str, command: Command, log: Path) -> Process:
         engine = self.home.engine
-        if not self.keeps_streams:
+        if not (self.is_ephemeral and self.spec.get("stdin")):
             return await engine.start(id, command, log, memory_limit(self.spec))
-        self.terminal = await engine.start_interactive(id, command, tty=bool(self.spec.get("tty")))
+        self.terminal = await engine.start_interactive(id, command, log, tty=bool(self.spec.get("tty")))
         return self.terminal.process
 
     def _new_log(self) -> Path:

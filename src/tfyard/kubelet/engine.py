@@ -95,10 +95,15 @@ class Engine:
             replace(process.command, argv=argv), start, _terminal() if tty else _pipes(stdin)
         )
 
-    async def start_interactive(self, id: str, command: Command, *, tty: bool) -> "AttachedProcess":
-        """As `start`, with descriptors in place of a log."""
+    async def start_interactive(
+        self, id: str, command: Command, log: Path, *, tty: bool
+    ) -> "AttachedProcess":
+        """As `start`, with descriptors; what is read from them goes into the log."""
         start = partial(self.start, id, log=Path(os.devnull))
-        return await self._start_attached(command, start, _terminal() if tty else _pipes(stdin=True))
+        ends = _terminal() if tty else _pipes(stdin=True)
+        attached = await self._start_attached(command, start, ends)
+        attached.log = log
+        return attached
 
     async def _start_attached(
         self, command: Command, start: Callable[..., Awaitable[Process]], ends: "Ends"
@@ -209,6 +214,16 @@ class AttachedProcess:
     def __init__(self, engine: Engine, process: Process, ends: Ends) -> None:
         self.stdin, self.stdout, self.stderr = ends.stdin, ends.stdout, ends.stderr
         self._engine, self.process, self._ends = engine, process, ends
+        self.log: Path | None = None
+
+    def keep(self, said: bytes) -> None:
+        """A full disk costs the log, and not the session."""
+        try:
+            if self.log is not None:
+                with self.log.open("ab") as log:
+                    log.write(said)
+        except OSError:
+            self.log = None
 
     async def wait(self) -> int:
         return (await asyncio.shield(self.process.ended)).code
@@ -217,13 +232,13 @@ class AttachedProcess:
         if self.stderr is None:
             fcntl.ioctl(self.stdout, termios.TIOCSWINSZ, struct.pack("HHHH", height, width, 0, 0))
 
-    def close(self) -> bytes:
-        """Nobody will talk with it: what it has said so far."""
+    def close(self) -> None:
+        """Nobody has talked with it: what it has said is kept."""
         os.set_blocking(self.stdout, False)
         try:
-            return os.read(self.stdout, MOST_SAID)
+            self.keep(os.read(self.stdout, MOST_SAID))
         except OSError:  # nothing; of a terminal, also that its process has ended
-            return b""
+            pass
         finally:
             self._ends.close_ours()
 

@@ -99,7 +99,7 @@ class ProcessPod:
         if spec["name"] in self.every or self.stopping.is_set():
             return
         once = {**spec, "restartPolicy": "Never"}
-        container = PodContainer(once, self, "ContainerCreating", keeps_streams=True)
+        container = PodContainer(once, self, "ContainerCreating", is_ephemeral=True)
         self.ephemeral[container.name] = container
         try:
             await container.run()

@@ -134,6 +134,7 @@ class _Session:
         with suppress(ConnectionResetError):  # `_receive` ends, too
             while data := await read_descriptor(descriptor):
                 self._sending += 1
+                self._attached.keep(data)
                 await self._socket.send_bytes(bytes([channel]) + data)
                 self._sending -= 1
                 self._sent += 1

@@ -168,6 +168,9 @@ class Attached(Protocol):
     async def wait(self) -> int:
         """Its exit code, or 128 + the signal that ended it."""
 
+    def keep(self, said: bytes) -> None:
+        """Into its log, if it has one: output that was read from its descriptors."""
+
     def resize(self, width: int, height: int) -> None:
         """Of the terminal, if there is one."""
 

@@ -76,7 +76,8 @@ class _Serving:
     async def run(self) -> int:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            loop.add_signal_handler(number, self._run.interrupt)
+            if signal.getsignal(number) is not signal.SIG_IGN:  # by nohup
+                loop.add_signal_handler(number, self._run.interrupt)
         watching = asyncio.create_task(self._end_with_program())
         try:
             record = await self._run.execute()
