@@ -145,7 +145,7 @@ async def test_an_evicted_pod_fails_with_the_reason_and_is_not_restarted(tmp_pat
 
 @pytest.mark.processes
 async def test_pods_of_one_name_are_told_apart_by_their_uid(tmp_path: Path) -> None:
-    """Of other namespaces, or one after the other: logs are counted on, scratch space is their own."""
+    """One runs after the other: logs are counted on, scratch space is their own."""
     box = Box(tmp_path)
     scratch = {"volumes": [{"name": "s", "emptyDir": {}}]}
     async with box.node:
@@ -153,10 +153,11 @@ async def test_pods_of_one_name_are_told_apart_by_their_uid(tmp_path: Path) -> N
             made = pod(f"ls /s; touch /s/{uid}", uid=uid, **scratch)
             made["spec"]["containers"][0]["volumeMounts"] = [{"name": "s", "mountPath": "/s"}]
             box.create(made)
-        await box.until(lambda states: all(state.phase == "Succeeded" for state in states))
+            await box.until(lambda states: all(not state.is_running for state in states))
+        assert [state.phase for state in box.node.states()] == ["Succeeded", "Succeeded"]
         box.node.delete("one")
         assert [state.uid for state in box.node.states()] == ["two"]
-    assert sorted(end.started.start for end in box.ends()) == [1, 2]
+    assert [end.started.start for end in box.ends()] == [1, 2]
     assert [end.started.log.read_text() for end in box.ends()] == ["", ""]
 
 

@@ -173,7 +173,7 @@ class Node:
 
     def _own_directory(self, pod: Manifest, container: Manifest) -> Path:
         """Of a container that does not say where it works. As in the file system of an image, what it writes there
-        is its own, and gone when it starts again."""
+        is its own, and gone when it starts again, or when a pod of the same name does: only one of them runs."""
         return self.directory / WORK / str(pod["metadata"]["name"]) / str(container["name"])
 
     def _next_log(self, uid: str, container: str, log_name: str) -> ContainerStarted:
