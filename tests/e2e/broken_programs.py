@@ -9,6 +9,10 @@ OUT: dict[str, Any] = {"volumes": {"out": {"claim": "results", "at": "/out"}}}
 READ_ONLY: dict[str, Any] = {"volumes": {"out": {"claim": "results", "at": "/out", "readOnly": True}}}
 
 
+LARGE = "import time; x = bytearray(400_000_000)"
+"""It stays for a while: where there are no control groups, memory is looked at four times a second."""
+
+
 class Broken(Struct, frozen=True):
     """A program, the words of its job file, and what is said of its end."""
 
@@ -30,7 +34,7 @@ PROGRAMS = (
     Broken(f"{AS_NOBODY}open('/proc/1/mem')", "permission", "may not write or read /proc/1/mem"),
     Broken(f"{AS_NOBODY}open('/out/x', 'w')", "volume-not-writable", "its volume at /out", OUT),
     Broken("open('/out/x', 'w')", "volume-not-writable", "/out: it is mounted read-only", READ_ONLY),
-    Broken("x = bytearray(400_000_000)", "out-of-memory", "limit of 150Mi", {"memory": "150Mi"}),
+    Broken(f"{LARGE}; time.sleep(60)", "out-of-memory", "limit of 150Mi", {"memory": "150Mi"}),
     Broken("", "command", "`pyhton` is not on this machine", {"run": "pyhton task.py"}),
     Broken("", "command", "`./task.py` may not be executed", {"run": ["./task.py"]}),
     Broken("import time; time.sleep(60)", "deadline", "longer than its deadline of 1s", {"deadline": "1s"}),

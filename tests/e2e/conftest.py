@@ -6,8 +6,9 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from threading import Timer
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ import pytest
 from tfyard import formats
 
 TIMEOUT = 90
+Event = dict[str, Any]
 
 
 class Yard:
@@ -57,9 +59,23 @@ class Yard:
 
     def run(self, *args: str, **env: str) -> "Outcome":
         """`tfyard run job.yaml -o json` and what it told."""
-        done = self.tfyard("run", "job.yaml", "-o", "json", *args, **env)
-        assert "Traceback" not in done.stderr, done.stderr
-        return Outcome(done.returncode, [json.loads(line) for line in done.stdout.splitlines()], self.folder)
+        return self.watch(lambda _event: None, *args, **env)
+
+    def watch(self, seen: Callable[[Event], None], *args: str, **env: str) -> "Outcome":
+        """The same; each event is seen when it is told."""
+        process, events = self.start("run", "job.yaml", "-o", "json", *args, **env), list[Event]()
+        assert process.stdout is not None
+        timer = Timer(TIMEOUT, process.kill)
+        timer.start()
+        try:
+            for line in process.stdout:
+                events.append(json.loads(line))
+                seen(events[-1])
+            _, errors = process.communicate()
+        finally:
+            timer.cancel()
+        assert "Traceback" not in errors, errors
+        return Outcome(process.returncode, events, self.folder)
 
     def close(self) -> None:
         for process in self.started:
@@ -120,6 +136,15 @@ def supervisor_of(pid: int) -> int:
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     (found,) = [int(c) for c in children if b"supervisor" in Path(f"/proc/{c}/cmdline").read_bytes()]
     return found
+
+
+def read_until(process: "subprocess.Popen[str]", text: str) -> str:
+    """The line of its output that has this text. A program that ends without it has failed."""
+    assert process.stdout is not None
+    for line in iter(process.stdout.readline, ""):
+        if text in line:
+            return line
+    raise AssertionError(f"it ended without {text!r}: {process.stderr.read() if process.stderr else ''}")
 
 
 def wait_until(condition: Any, what: str, seconds: float = 30) -> None:

@@ -3,12 +3,16 @@
 import json
 import os
 import re
+import shutil
 import signal
 import socket
+from collections.abc import Callable
+from contextlib import ExitStack
 
 import pytest
 
-from tests.e2e.conftest import Outcome, Yard, survivors
+from tests.e2e.conftest import Event, Outcome, Yard, read_until, survivors
+from tfyard.local.ports import FIRST, LAST
 
 pytestmark = pytest.mark.processes
 
@@ -200,16 +204,42 @@ def test_a_run_is_removed_once_its_time_to_live_is_over(yard: Yard) -> None:
     assert list(runs.iterdir()) == []
 
 
+UP = """
+import os, signal, sys, time
+me, attempt = os.path.basename(os.readlink("/proc/self/fd/1")).split(".")[:2]  # of the log
+if attempt == "2": sys.exit(0)
+{}
+print("up", flush=True)
+time.sleep(30)
+"""
+"""Says that it is up, and waits for its end; its second attempt succeeds."""
+
+
+def rehearsed(
+    yard: Yard, kill: str, tasks: int = 1, seen: Callable[[Event], None] = lambda _event: None
+) -> Outcome:
+    """A run with `--kill`, so many seconds after its start that this many tasks were up by then."""
+    for seconds in (1, 4, 16):
+        outcome = yard.watch(seen, "--kill", kill.format(f"{seconds}s"))
+        told = [event.get("text", "") for event in outcome.events]
+        sent = next((at for at, text in enumerate(told) if text.startswith("--kill: SIG")), 0)
+        if told[:sent].count("up") == tasks:
+            return outcome
+        shutil.rmtree(yard.folder / ".tfyard")  # the machine is busy
+        for made in ("gone", "shown"):
+            (yard.folder / made).unlink(missing_ok=True)
+    raise AssertionError("the tasks are not up")
+
+
 def test_a_rehearsed_preemption_replaces_the_task_and_costs_no_retry(yard: Yard) -> None:
-    script = f"{COUNT}\nif TRY == 0: time.sleep(1000)"
-    yard.job(script, retries=0, env=NAMED)
-    outcome = yard.run("--kill", "worker-0@1s")
+    yard.job(UP.format(""), retries=0)
+    outcome = rehearsed(yard, "worker-0@{}")
     assert outcome.code == 0
     assert outcome.starts("worker-0") == 2
     assert outcome.status["replicaStatuses"]["Worker"].get("restarts", 0) == 0
 
 
-STUBBORN = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN)"
+STUBBORN = "signal.signal(signal.SIGTERM, signal.SIG_IGN)"
 
 
 def kills(outcome: Outcome) -> list[str]:
@@ -221,55 +251,62 @@ def kills(outcome: Outcome) -> list[str]:
     ("when", "expected"),
     [
         (
-            "2s",
+            "{}",
             ["SIGTERM to worker-0, 1 s grace", "worker-0 did not end within 1 s of SIGTERM and was killed"],
         ),
-        ("2s:now", ["SIGKILL to worker-0"]),
+        ("{}:now", ["SIGKILL to worker-0"]),
     ],
 )
 def test_a_rehearsal_says_which_signal_it_sends_and_what_became_of_the_task(
     yard: Yard, when: str, expected: list[str]
 ) -> None:
     overlay = {"spec": {"terminationGracePeriodSeconds": 1}}
-    yard.job(f"{COUNT}\n{STUBBORN}\nif TRY == 0: time.sleep(1000)", overlay=overlay, env=NAMED)
-    outcome = yard.run("--kill", f"worker-0@{when}")
+    yard.job(UP.format(STUBBORN), overlay=overlay)
+    outcome = rehearsed(yard, f"worker-0@{when}")
     assert outcome.code == 0
     assert [event["code"] for event in outcome.of("ended")] == [137, 0]
     assert [text.removesuffix(" (SIGKILL)") for text in kills(outcome)] == expected
 
 
 def test_a_task_that_ends_in_its_grace_period_is_reported_with_its_code(yard: Yard) -> None:
-    yard.job(f"{COUNT}\nif TRY == 0: time.sleep(1000)", env=NAMED)
-    sent, ended = kills(yard.run("--kill", "worker-0@2s"))
+    yard.job(UP.format(""))
+    sent, ended = kills(rehearsed(yard, "worker-0@{}"))
     assert sent == "SIGTERM to worker-0, 30 s grace"
-    assert re.fullmatch(r"worker-0 ended with code 143, \d\.\d s after SIGTERM", ended)
+    assert re.fullmatch(r"worker-0 ended with code 143, \d+\.\d s after SIGTERM", ended)
 
 
 def test_a_rehearsal_that_fails_since_others_die_with_the_task_names_the_restart_policy(yard: Yard) -> None:
     """As the workers of MultiWorkerMirroredStrategy do; the wait for who does not stop is shown."""
-    script = """
-import os, sys, time, signal
-me = os.environ["TASK_NAME"]
-if me == "worker-2":
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-open(me + ".up", "w")
+    leaves = """
 def leave(*_):
     open("gone", "w")
     sys.exit(143)
-if me == "worker-1":
-    signal.signal(signal.SIGTERM, leave)
-while me != "worker-0" or not os.path.exists("gone"):
-    time.sleep(.05)
-sys.exit("connection reset by peer")
+signal.signal(signal.SIGTERM, signal.SIG_IGN if me == "worker-2" else leave)
+def wait_for(name):
+    for _ in range(600):
+        if os.path.exists(name): return
+        time.sleep(.05)
+if me == "worker-0":
+    print("up", flush=True)
+    wait_for("gone")
+    sys.exit("connection reset by peer")
+if me == "worker-2":
+    print("up", flush=True)
+    wait_for("shown")
+    sys.exit(0)
 """
-    overlay = {"spec": {"terminationGracePeriodSeconds": 3}}
-    yard.job(script, worker=3, success="all-workers", overlay=overlay, env=NAMED)
-    outcome = yard.run("--kill", "worker-1@2s")
+
+    def is_shown(event: Event) -> None:
+        if str(event.get("text")).startswith("waiting for"):
+            yard.write("shown", "")
+
+    yard.job(UP.format(leaves), worker=3, success="all-workers")
+    outcome = rehearsed(yard, "worker-1@{}", 3, is_shown)
     assert outcome.code == 1
     assert kills(outcome)[-1].startswith("worker-1 was evicted, and worker-0 failed after it: ")
     assert kills(outcome)[-1].endswith("the job needs `restart: on-failure`")
     (shown,) = [e["text"] for e in outcome.of("note") if e["text"].startswith("waiting for")]
-    assert re.fullmatch(r"waiting for worker-2 to stop: SIGTERM was sent, SIGKILL follows in [12] s", shown)
+    assert re.fullmatch(r"waiting for worker-2 to stop: SIGTERM was sent, SIGKILL follows in [12]\d s", shown)
 
 
 def test_a_job_ends_with_its_program_although_a_sidecar_never_would(yard: Yard) -> None:
@@ -326,9 +363,7 @@ def test_who_has_ended_before_ctrl_c_keeps_its_outcome(yard: Yard) -> None:
     script = "import os, sys, time\nif os.environ['I'] == '1': sys.exit(0)\ntime.sleep(1000)"
     yard.job(script, worker=2, env={"I": "$(TASK_INDEX)"})
     process = yard.start("run", "job.yaml")
-    assert process.stdout is not None
-    while "worker-1 ── ended with code 0" not in process.stdout.readline():
-        pass
+    read_until(process, "worker-1 ── ended with code 0")
     process.send_signal(signal.SIGINT)
     out, _ = process.communicate(timeout=30)
     assert [outcome_of(out, f"worker-{i}") for i in (0, 1)] == ["Stopped", "Succeeded"]
@@ -337,9 +372,7 @@ def test_who_has_ended_before_ctrl_c_keeps_its_outcome(yard: Yard) -> None:
 def test_ctrl_c_stops_the_tasks_and_exits_with_130(yard: Yard) -> None:
     yard.job("import time; print('up', flush=True); time.sleep(1000)", worker=2)
     process = yard.start("run", "job.yaml")
-    assert process.stdout is not None
-    while "up" not in process.stdout.readline():
-        pass
+    read_until(process, " │ up")
     process.send_signal(signal.SIGINT)
     out, _ = process.communicate(timeout=30)
     assert process.returncode == 130
@@ -353,9 +386,7 @@ def test_a_run_under_nohup_outlives_its_terminal(yard: Yard) -> None:
     yard.job("import os, time\nprint('up', flush=True)\nwhile not os.path.exists('go'): time.sleep(.02)")
     yard.through = ["nohup"]
     process = yard.start("run", "job.yaml")
-    assert process.stdout is not None
-    while "up" not in process.stdout.readline():
-        pass
+    read_until(process, " │ up")
     process.send_signal(signal.SIGHUP)
     yard.write("go", "")
     process.communicate(timeout=30)
@@ -365,9 +396,7 @@ def test_a_run_under_nohup_outlives_its_terminal(yard: Yard) -> None:
 def test_the_last_event_tells_how_a_run_ended_be_it_by_ctrl_c(yard: Yard) -> None:
     yard.job("import time; print('up', flush=True); time.sleep(1000)")
     process = yard.start("run", "job.yaml", "-o", "json")
-    assert process.stdout is not None
-    while '"up"' not in process.stdout.readline():
-        pass
+    read_until(process, '"up"')
     process.send_signal(signal.SIGINT)
     out, _ = process.communicate(timeout=30)
     last = json.loads(out.splitlines()[-1])
@@ -384,12 +413,9 @@ def test_a_second_ctrl_c_kills_tasks_that_ignore_the_first(yard: Yard) -> None:
     script += "\nwhile 1: time.sleep(1)"
     yard.job(script, run=["python", "task.py", mark])
     process = yard.start("run", "job.yaml")
-    assert process.stdout is not None
-    while "up" not in process.stdout.readline():
-        pass
+    read_until(process, " │ up")
     process.send_signal(signal.SIGINT)
-    while "stopping" not in process.stdout.readline():
-        pass
+    read_until(process, "stopping")
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=20)
     assert process.returncode == 130
@@ -397,29 +423,35 @@ def test_a_second_ctrl_c_kills_tasks_that_ignore_the_first(yard: Yard) -> None:
 
 
 def test_ports_that_others_listen_on_are_passed_over(yard: Yard) -> None:
-    with socket.socket() as one, socket.socket() as two:
-        for taken, port in ((one, 20_000), (two, 20_001)):
-            taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                taken.bind(("127.0.0.1", port))
-            except OSError:
-                continue  # another run holds it, which serves as well
-            taken.listen()
+    with ExitStack() as stack:
+        taken = {f"127.0.0.1:{stack.enter_context(listener()).getsockname()[1]}" for _ in range(2)}
         yard.job("import os; print(os.environ['TF_CONFIG'])", worker=2)
         config = json.loads(yard.run().lines("worker-0")[0])
-    assert not {"127.0.0.1:20000", "127.0.0.1:20001"} & set(config["cluster"]["worker"])
+    assert not taken & set(config["cluster"]["worker"])
+
+
+def listener() -> socket.socket:
+    """On the first port of those for tasks that nobody has."""
+    for port in range(FIRST, LAST):
+        found = socket.socket()
+        try:
+            found.bind(("127.0.0.1", port))
+        except OSError:
+            found.close()
+            continue
+        found.listen()
+        return found
+    raise AssertionError("no port is free")
 
 
 def test_two_runs_at_once_take_different_ports(yard: Yard) -> None:
-    script = "import os, time; print(os.environ['TF_CONFIG'], flush=True); time.sleep(1)"
-    yard.job(script, worker=2)
-    first, second = (yard.start("run", "job.yaml", "-o", "json") for _ in range(2))
-    ports = set()
-    for process in (first, second):
-        out, _ = process.communicate(timeout=60)
-        line = next(e for e in map(json.loads, out.splitlines()) if e["event"] == "log")
-        ports |= set(json.loads(line["text"])["cluster"]["worker"])
-    assert len(ports) == 4
+    script = "import os, time; print(os.environ['TF_CONFIG'], flush=True)\n"
+    yard.job(f"{script}while not os.path.exists('go'): time.sleep(.05)", worker=2)
+    runs = [yard.start("run", "job.yaml", "-o", "json") for _ in range(2)]
+    lines = [json.loads(read_until(run, '"event":"log"')) for run in runs]
+    yard.write("go", "")
+    assert [run.wait(60) for run in runs] == [0, 0]
+    assert len({host for line in lines for host in json.loads(line["text"])["cluster"]["worker"]}) == 4
 
 
 def test_64_tasks_all_run(yard: Yard) -> None:

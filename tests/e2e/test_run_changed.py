@@ -66,7 +66,7 @@ def test_a_run_is_stopped_with_its_grace_and_goes_on_without_what_had_finished(c
     stopped = yard.tfyard("stop", "t", "--local")
     assert (stopped.returncode, stopped.stdout.endswith(" stopped\n")) == (0, True), stopped.stderr
     assert "stays: its record" in stopped.stderr
-    assert (process.wait(10), process.stderr.read()) == (130, "")
+    assert (process.wait(60), process.stderr.read()) == (130, "")
     (record,) = records(yard)
     assert (record["phase"], (yard.folder / "saved-0").exists()) == ("Stopped", True)
     assert "somebody stopped it by `tfyard stop`" in yard.tfyard("why", "t", "--local").stdout

@@ -4,8 +4,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -27,23 +26,31 @@ stringData: {token: hunter2}
 def test_a_killed_run_says_so_and_how_long_it_was_alive(yard: Yard) -> None:
     yard.job("import time; time.sleep(600)", worker=2)
     process = yard.start("run", "job.yaml")
-    wait_until(lambda: "Running" in yard.tfyard("runs").stdout, "the run is listed")
-    shown = yard.tfyard("runs", "show", "t").stdout
-    assert "worker-1  Running" in shown
+    wait_until(lambda: "worker-1  Running" in yard.tfyard("runs", "show", "t").stdout, "the run is shown")
+    assert "Running" in yard.tfyard("runs").stdout
     refused = yard.tfyard("runs", "rm", "t")
     assert (refused.returncode, "is still running" in refused.stderr) == (2, True)
-    time.sleep(3)  # in which it writes nothing
+    (directory,) = (yard.folder / ".tfyard" / "runs").iterdir()
+    run = run_directory.RunDirectory(directory)
+    record = run.load()
+    assert record is not None
+    wait_until(lambda: age(directory / "run.json", record.started) > 2, "it says that it is alive")
     process.kill()
     process.wait()
     assert "Killed" in yard.tfyard("runs").stdout
     killed = yard.tfyard("runs", "show", "t").stdout
     assert "worker-1  Killed" in killed
-    (directory,) = (yard.folder / ".tfyard" / "runs").iterdir()
-    record = run_directory.RunDirectory(directory).load()
-    assert record is not None
-    assert record.ended is not None
-    assert record.ended - record.started > timedelta(seconds=2)
-    assert run_directory.RunDirectory(directory).load() == record, "it does not go on"
+    wait_until(lambda: not (directory / "scratch").exists(), "nothing is written any more")
+    found = run.load()
+    assert found is not None
+    assert found.ended is not None
+    assert found.ended - found.started > timedelta(seconds=2)
+    assert run.load() == found, "it does not go on"
+
+
+def age(path: Path, since: datetime) -> float:
+    """Seconds from then until it was last written."""
+    return path.stat().st_mtime - since.timestamp()
 
 
 def test_a_missing_config_map_is_named_before_there_is_a_run(yard: Yard) -> None:

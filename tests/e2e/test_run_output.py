@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.conftest import Yard
+from tests.e2e.conftest import Event, Yard
 
 pytestmark = pytest.mark.processes
 
@@ -75,13 +75,20 @@ def test_a_line_of_10_mb_is_cut_and_whole_in_the_log(yard: Yard) -> None:
 
 def test_a_progress_bar_is_one_line_and_its_metrics_are_told_before_it_ends(yard: Yard) -> None:
     script = """
-import sys, time
+import os, sys, time
 print('Epoch 1/2')
-for i in range(1, 4): sys.stdout.write(f'\\r{i}/5 1ms/step - loss: {i}'); sys.stdout.flush(); time.sleep(.5)
+for i in range(1, 4):
+    sys.stdout.write(f'\\r{i}/5 1ms/step - loss: {i}'); sys.stdout.flush()
+    while not os.path.exists(f'seen-{i}'): time.sleep(.02)
 print()
 """
+
+    def seen(event: Event) -> None:
+        if event["event"] == "metric" and event["step"]:
+            yard.write(f"seen-{event['step']}", "")
+
     yard.job(script)
-    outcome = yard.run()
+    outcome = yard.watch(seen)
     assert outcome.lines("worker-0") == ["Epoch 1/2", "3/5 1ms/step - loss: 3"]
     steps = [(event["epoch"], event["step"], event["unfinished"]) for event in outcome.of("metric")]
     assert [step for step in steps if step[1]] == [(1, 1, True), (1, 2, True), (1, 3, True), (1, 3, False)]
@@ -186,7 +193,7 @@ time.sleep(1); open('done', 'w'); os._exit({code})
         _, *told = yard.tfyard("runs").stdout.splitlines()[1].split()
         assert (told[0], told[-1]) == (phase, str(code))
     finally:
-        subprocess.run(["umount", str(disk)], check=True)
+        subprocess.run(["umount", "--lazy", str(disk)], check=True)  # a process that ends may still be in it
 
 
 def test_a_reader_that_goes_away_does_not_hang_or_fail_the_run(yard: Yard) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.conftest import Yard
+from tests.e2e.conftest import Yard, wait_until
 
 pytestmark = pytest.mark.processes
 
@@ -282,8 +282,7 @@ def test_an_attached_task_is_left_to_the_user(yard: Yard) -> None:
     while not any(e["event"] == "note" and "start worker-0 yourself" in e["text"] for e in events):
         events.append(json.loads(process.stdout.readline()))
     script = events[-1]["text"].partition("sh ")[2]
-    while not (yard.folder / script).exists():
-        events.append(json.loads(process.stdout.readline()))
+    wait_until((yard.folder / script).exists, "its script is there")
     told = subprocess.run(["sh", script], cwd=yard.folder, capture_output=True, text=True, check=True)
     assert told.stdout == "{'type': 'worker', 'index': 0}\n"
     process.communicate(timeout=30)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.conftest import Yard, supervisor_of, survivors, wait_until
+from tests.e2e.conftest import Yard, read_until, supervisor_of, survivors, wait_until
 
 pytestmark = pytest.mark.processes
 
@@ -98,9 +98,7 @@ def test_nobody_survives_a_killed_supervisor_while_a_large_task_takes_its_time_t
         FAMILY.replace("print", "large = b'x' * 500_000_000; print"), run=["python", "task.py", mark]
     )
     process = anywhere.start("run", "job.yaml")
-    assert process.stdout is not None
-    while "up" not in process.stdout.readline():
-        pass
+    read_until(process, " │ up")
     supervisor = supervisor_of(process.pid)
     os.kill(process.pid, signal.SIGSTOP)  # until the task is dying, and its children are still its own
     os.kill(supervisor, signal.SIGKILL)
@@ -146,9 +144,7 @@ def test_a_daemon_goes_with_its_task_while_another_task_keeps_its_own(anywhere: 
     run = ["python", "task.py", mark]
     anywhere.job(DAEMONS, worker=2, run=run, success="all-workers", env={"I": "$(TASK_INDEX)"})
     process = anywhere.start("run", "job.yaml", "-o", "json")
-    assert process.stdout is not None
-    while '"ended"' not in process.stdout.readline():
-        pass
+    read_until(process, '"ended"')
     wait_until(lambda: not survivors(f"{mark}-goes"), "the daemon of the task that is over is gone")
     wait_until(lambda: len(survivors(f"{mark}-stays")) == 1, "the daemon of the other one is alone")
     anywhere.write("end", "")

@@ -167,7 +167,7 @@ async def test_a_pod_that_is_gone_ends_even_if_a_late_list_still_tells_of_it() -
             world = World(client, "test", seen.show, PACE)
             world.note(pod(is_over=True))
             reading = Tail(world, pod(is_over=True), Start("worker-0"), Wanted(tasks=("worker-0",))).follow()
-            await asyncio.wait_for(reading, 10)
+            await asyncio.wait_for(reading, 30)
     finally:
         await runner.cleanup()
     assert world.pods == {}

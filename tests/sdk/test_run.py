@@ -23,6 +23,7 @@ TRAIN = """
 import os, sys, time
 for step in range(1, 4):
     print(f"Step: {step}, loss: {1 / step}", flush=True)
+while os.path.exists("hold"): time.sleep(.05)
 time.sleep(float(os.environ.get("SLEEP", "0")))
 sys.exit(os.environ.get("FAIL") and "no data in /nowhere")
 """
@@ -85,11 +86,13 @@ def test_a_failure_is_an_error_whose_text_is_why() -> None:
     assert run.wait(until="finished").status == "Failed"
 
 
-def test_a_wait_has_a_timeout_and_the_run_goes_on() -> None:
-    run = tfyard.run(tfyard.Job("train.py", env={"SLEEP": "1"}))
+def test_a_wait_has_a_timeout_and_the_run_goes_on(folder: Path) -> None:
+    (folder / "hold").touch()
+    run = tfyard.run("train.py")
     with pytest.raises(tfyard.WaitTimeout, match=r"is \w+, not succeeded"):
         run.wait(0.2)
     assert run.wait("1m", until="running") is run
+    (folder / "hold").unlink()
     assert run.wait("1m").status == "Succeeded"
 
 
@@ -156,14 +159,17 @@ def test_the_asynchronous_words_do_the_same_beside_the_synchronous_ones() -> Non
 
 
 @pytest.mark.long
-def test_a_cancelled_wait_ends_at_once_and_the_run_goes_on() -> None:
+def test_a_cancelled_wait_ends_at_once_and_the_run_goes_on(folder: Path) -> None:
+    (folder / "hold").touch()
+
     async def main() -> aio.Run:
-        run = await aio.run(tfyard.Job("train.py", env={"SLEEP": "1"}))
+        run = await aio.run("train.py")
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(run.wait(), 0.3)
         return run
 
     run = asyncio.run(main())
+    (folder / "hold").unlink()
     assert tfyard.find(run.name).wait("1m").status == "Succeeded"
 
 

@@ -13,7 +13,7 @@ from tfyard.model import Code
 from tfyard.node import orphans
 from tfyard.overview.record import INTERRUPT_CODE
 
-LONGEST_FETCH = 600
+LONGEST_FETCH, LONGEST_END = 600, 5
 
 
 class Interrupted(TfyardError):
@@ -80,6 +80,8 @@ def _git(command: list[str]) -> str:
             _, errors = git.communicate(timeout=LONGEST_FETCH)
         except BaseException:
             _end(git.pid)
+            with suppress(subprocess.TimeoutExpired):
+                git.communicate(timeout=LONGEST_END)  # its helpers have the other end of this pipe, too
             raise
         return (errors.strip() or f"git ended with code {git.returncode}") if git.returncode else ""
 

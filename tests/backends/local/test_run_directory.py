@@ -115,3 +115,12 @@ def test_without_locks_the_process_id_tells_whether_a_run_goes_on(tmp_path: Path
         "here": "Running",
         "gone": "Killed",
     }
+
+
+def test_a_killed_run_is_found_although_its_supervisor_still_removes_files(tmp_path: Path) -> None:
+    """A link that leads nowhere is listed and cannot be found, as a file that goes meanwhile."""
+    make_run(tmp_path, "gone", "t", ended=None, pid=2**22 + 1)
+    (run,) = run_directory.all_runs(tmp_path)
+    (run.path / "scratch").symlink_to("removed")
+    assert (record := run.load()) is not None
+    assert record.phase == "Killed"

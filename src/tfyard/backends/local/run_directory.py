@@ -123,7 +123,7 @@ class RunDirectory:
 
     def _killed(self, record: RunRecord) -> RunRecord:
         """Its tfyard was killed before it could record the end: that was when a file was last written."""
-        last = max(path.stat().st_mtime for path in (self.path, *self.path.iterdir(), *self.logs()))
+        last = max(map(_written, (self.path, *self.path.iterdir(), *self.logs())))
         tasks = (replace(t, outcome="Killed") if t.outcome == "Running" else t for t in record.tasks)
         return replace(record, phase="Killed", ended=datetime.fromtimestamp(last, UTC), tasks=tuple(tasks))
 
@@ -201,6 +201,14 @@ def _is_of_job(run: RunDirectory, name: str) -> bool:
 
 def _begins_with(run: RunDirectory, name: str) -> bool:
     return run.name.startswith(name)
+
+
+def _written(path: Path) -> float:
+    """When, or 0 if it is gone: the supervisor of a killed run removes what must not stay."""
+    try:
+        return path.stat().st_mtime
+    except FileNotFoundError:
+        return 0.0
 
 
 def _is_alive(pid: int) -> bool:
