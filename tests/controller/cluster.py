@@ -61,7 +61,7 @@ class Bench:
     async def jobs(self) -> set[str]:
         return await self.names(TFJOBS)
 
-    async def phase(self, wanted: str, name: str = "train", timeout: float = 30.0) -> Manifest:
+    async def phase(self, wanted: str, name: str = "train", timeout: float = 60.0) -> Manifest:
         """Wait until the job is in this phase; its status."""
 
         async def look() -> Manifest:
@@ -71,7 +71,7 @@ class Bench:
 
         return await eventually(look, timeout)
 
-    async def pods(self, wanted: set[str], timeout: float = 30.0) -> None:
+    async def pods(self, wanted: set[str], timeout: float = 60.0) -> None:
         async def look() -> None:
             assert await self.names() == wanted
 

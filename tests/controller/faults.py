@@ -18,7 +18,7 @@ from tfyard.kube import Access, Changed, Client, Kind, Request, Snapshot, reques
 from tfyard.kube.transport import ANYTHING
 from tfyard.kubelet.script import Scripts
 from tfyard.kubelet.scripted import UNTIL_TOLD
-from tfyard.testing import ControlPlane, Pod, ScriptedKubelet
+from tfyard.testing import ControlPlane, Pod, ScriptedKubelet, eventually
 
 When = Literal["before", "after"]
 ATTEMPT = "tfyard.dev/attempt"
@@ -95,6 +95,7 @@ class Chronicle:
 
     def __init__(self) -> None:
         self.pods: dict[str, tuple[str, int]] = {}
+        self.begun = asyncio.Event()
 
     def note(self, pod: Pod) -> None:
         self.pods[pod.metadata.uid] = (pod.metadata.name, int(pod.metadata.annotations.get(ATTEMPT, "0")))
@@ -113,6 +114,7 @@ async def _follow(client: Client, namespace: str, chronicle: Chronicle) -> None:
         if isinstance(news, Snapshot):
             for pod in news.items:
                 chronicle.note(pod)
+            chronicle.begun.set()
         elif isinstance(news, Changed):
             chronicle.note(news.object)
 
@@ -121,6 +123,16 @@ class Stage(Bench):
     """A namespace with a kubelet and a chronicler, and no operator yet."""
 
     chronicle: Chronicle
+
+    async def seen(self, wanted: int | set[tuple[str, int]]) -> None:
+        """There were so many pods, or these attempts, and no others: the chronicler hears of them a little later
+        than the operator."""
+
+        async def look() -> None:
+            found = self.chronicle.pods
+            assert (len(found) if isinstance(wanted, int) else set(found.values())) == wanted
+
+        await eventually(look)
 
 
 @asynccontextmanager
@@ -134,6 +146,7 @@ async def stage(
             made.chronicle = Chronicle()
             following = asyncio.create_task(_follow(other, namespace, made.chronicle))
             try:
+                await made.chronicle.begun.wait()
                 yield made
             finally:
                 await end(following)

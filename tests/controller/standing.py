@@ -21,10 +21,12 @@ class Standing:
         self.leadership = Leadership(access, candidate, terms, self.lost.append)
         self.running = asyncio.create_task(self.leadership.run())
 
-    async def leads(self, within: float) -> None:
+    async def leads(self, within: float = 60.0) -> None:
+        """A short lease may be lost before we look, where the machine is slow."""
         async with asyncio.timeout(within):
             await self.leadership.acquired()
-        assert self.leadership.is_current()
+            while not self.leadership.is_current():
+                await asyncio.sleep(0.01)
 
     async def die(self) -> None:
         """As a killed process: no farewell."""

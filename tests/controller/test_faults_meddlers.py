@@ -1,6 +1,7 @@
 """People who edit what is ours, delete while we work, and take the namespace away."""
 
 import asyncio
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from tests.controller.faults import Counting, Stage, operator_with, stage
 from tests.controller.test_faults_strangers import blocked, stop_retrying
 from tfyard.backends.kubernetes.resources import TFJOBS
 from tfyard.controller.operator import Operator
-from tfyard.kube import Request, requests
+from tfyard.kube import NotFound, Request, requests
 from tfyard.model.names import OPERATOR_NAME, REPLICA_INDEX
 from tfyard.testing import ControlPlane, Script, eventually
 
@@ -39,7 +40,7 @@ async def test_a_pod_whose_labels_are_taken_is_told_of_until_it_has_them_again(
         await blocked(scene, "Unblocked", "False")
         await scene.kubelet.finish("train-worker-0")
         await scene.phase("Succeeded")
-        assert len(scene.chronicle.pods) == 1
+        await scene.seen(1)
 
 
 async def test_a_pod_and_a_service_that_are_no_longer_the_jobs_are_told_of_until_they_are_gone(
@@ -60,7 +61,7 @@ async def test_a_pod_and_a_service_that_are_no_longer_the_jobs_are_told_of_until
         await stop_retrying(operator)
         for path in ours:
             await scene.client.send(requests.delete(path, grace=0))
-        await blocked(scene, "Unblocked", "False", timeout=10)
+        await blocked(scene, "Unblocked", "False")
         await scene.phase("Running")
         assert await scene.names(requests.SERVICES) == {"train"}
         assert await scene.names() == {"train-worker-0", "train-ps-0"}
@@ -111,14 +112,25 @@ async def test_nothing_is_remembered_of_jobs_that_are_gone(
             await scene.submit(tfjob("stuck", Worker=2))
             await scene.submit(tfjob("kept", {"ttlSecondsAfterFinished": 3600}, Worker=1))
             await scene.phase("Succeeded", "kept")
-            await asyncio.sleep(2)
+            await blocked(scene, "NameTaken", name="stuck")
+
+            async def others_are_gone() -> None:
+                assert await scene.jobs() == {"stuck", "kept"}
+
+            await eventually(others_are_gone)
             for name in ("stuck", "kept"):
                 await scene.client.send(requests.delete(TFJOBS.path(namespace, name)))
-            for name in await scene.names():
-                await scene.client.send(requests.delete(requests.PODS.path(namespace, name), grace=0))
-            for name in await scene.names(requests.SERVICES) - {"stuck"}:
-                await scene.client.send(requests.delete(requests.SERVICES.path(namespace, name)))
-            await eventually(lambda: empty(operator))
+
+            async def cleared() -> None:
+                for path in (requests.PODS.path(namespace), requests.SERVICES.path(namespace)):
+                    for item in (await scene.client.send(requests.get(path)))["items"]:
+                        if item["metadata"]["name"] != "stuck":
+                            with suppress(NotFound):
+                                name = item["metadata"]["name"]
+                                await scene.client.send(requests.delete(f"{path}/{name}", grace=0))
+                await empty(operator)
+
+            await eventually(cleared)
             await eventually(lambda: empty(standby))
         assert taken
 

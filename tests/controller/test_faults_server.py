@@ -6,7 +6,7 @@ import pytest
 
 from tests.controller.cluster import tfjob
 from tests.controller.faults import Counting, Stage, operator_with, stage
-from tfyard.testing import ControlPlane, Script
+from tfyard.testing import ControlPlane, Script, eventually
 
 pytestmark = pytest.mark.cluster
 
@@ -19,8 +19,12 @@ async def finish(scene: Stage) -> None:
     status = await scene.phase("Succeeded", timeout=60)
     assert "restarts" not in status["replicaStatuses"]["Worker"]
     assert scene.chronicle.twice == []
-    assert {("train-worker-0", 0), ("train-worker-1", 0)} <= set(scene.chronicle.attempts)
+    await eventually(lambda: both_were_seen(scene))
     assert all(attempt == 0 for _, attempt in scene.chronicle.attempts)
+
+
+async def both_were_seen(scene: Stage) -> None:
+    assert {("train-worker-0", 0), ("train-worker-1", 0)} <= set(scene.chronicle.attempts)
 
 
 async def stay_away(plane: ControlPlane, seconds: float) -> None:

@@ -20,9 +20,11 @@ ROLE_BINDINGS = Resource("rbac.authorization.k8s.io", "v1", "rolebindings")
 QUOTAS = Resource("", "v1", "resourcequotas")
 
 
-async def blocked(scene: Stage, reason: str, holds: str = "True", timeout: float = 30.0) -> dict[str, Any]:
+async def blocked(
+    scene: Stage, reason: str, holds: str = "True", timeout: float = 60.0, name: str = "train"
+) -> dict[str, Any]:
     async def look() -> dict[str, Any]:
-        status = await scene.status()
+        status = await scene.status(name)
         found = [c for c in status.get("conditions", []) if c["type"] == "Blocked"]
         assert [(c["status"], c["reason"]) for c in found] == [(holds, reason)], status
         return dict(found[0])
@@ -146,7 +148,7 @@ async def test_a_successor_is_woken_when_the_last_of_the_old_names_is_free(
         await scene.client.send(requests.delete(requests.SERVICES.path(namespace, "train")))
         for name in ("train-worker-0", "train-worker-1"):
             await scene.client.send(requests.delete(requests.PODS.path(namespace, name)))
-        await scene.phase("Running", timeout=10)
+        await scene.phase("Running")
         await check_owner(scene, successor["metadata"]["uid"])
 
 

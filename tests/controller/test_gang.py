@@ -92,6 +92,7 @@ async def test_volcanos_pods_are_made_when_it_has_room_and_its_group_follows_the
         made = await group(yard, VOLCANO)
         assert made["spec"] == {"minMember": 2, "queue": "research", "priorityClassName": "urgent"}
         await answer(yard, "Pending")
+        await yard.phase("Created")
         await asyncio.sleep(1)
         assert await yard.names() == set()
         before = writes(yard.operator)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.controller.cluster import Bench, bench, tfjob
-from tests.controller.test_writes import writes
+from tests.controller.test_writes import settled_writes, writes
 from tfyard import formats, planner
 from tfyard.controller import gang_schedulers
 from tfyard.kube import Resource, requests
@@ -100,7 +100,7 @@ async def test_all_pods_start_or_none_and_the_group_goes_with_the_end(
         assert await bound(yard) == {"train-worker-0", "train-worker-1"}
 
         assert yard.operator is not None
-        cost = writes(yard.operator)
+        cost = await settled_writes(yard.operator)
         assert cost["create podgroups"] == 1
         yard.operator.enqueue_all()
         await asyncio.sleep(1)

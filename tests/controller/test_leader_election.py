@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from datetime import datetime
 
 import msgspec
 import pytest
@@ -17,6 +18,8 @@ from tfyard.testing import ControlPlane, Relay, eventually
 
 pytestmark = pytest.mark.cluster
 
+STEADY = LeaseTiming(5, 4, 0.5)
+"""Where a lease is to run out, and not before its leader is gone."""
 PATIENT = LeaseTiming(60, 50, 0.5)
 """Where nothing may be lost, however slow the machine that runs the tests."""
 
@@ -48,31 +51,31 @@ async def test_a_killed_leader_is_followed_after_its_lease_and_not_before(
     control_plane: ControlPlane, namespace: str
 ) -> None:
     admin = control_plane.admin
-    async with candidate(admin, namespace, "ada") as ada:
-        await ada.leads(within=10)
-        async with candidate(admin, namespace, "bob") as bob:
-            await asyncio.sleep(TERMS.retry_period * 2)
+    async with candidate(admin, namespace, "ada", STEADY) as ada:
+        await ada.leads()
+        async with candidate(admin, namespace, "bob", STEADY) as bob:
+            await asyncio.sleep(STEADY.retry_period * 2)
             await ada.die()
-            died, renewed = time.monotonic(), (await stored(control_plane, namespace))["renewTime"]
-            await bob.leads(within=15)
-            waited, spec = time.monotonic() - died, await stored(control_plane, namespace)
+            renewed = (await stored(control_plane, namespace))["renewTime"]
+            await bob.leads()
+            spec = await stored(control_plane, namespace)
             assert bob.leadership.term == 1
     assert not ada.leadership.is_current()
-    assert waited > TERMS.lease_duration - 2 * TERMS.retry_period, "the old one might still have written"
+    waited = datetime.fromisoformat(spec["acquireTime"]) - datetime.fromisoformat(renewed)
+    assert waited.total_seconds() > STEADY.lease_duration - 0.1, "the old one might still have written"
     assert (spec["holderIdentity"], spec["leaseTransitions"]) == ("bob", 1)
-    assert spec["acquireTime"] > renewed
 
 
 async def test_a_lease_handed_back_is_taken_at_once(control_plane: ControlPlane, namespace: str) -> None:
     admin = control_plane.admin
     async with candidate(admin, namespace, "ada", PATIENT) as ada:
-        await ada.leads(within=10)
+        await ada.leads()
         async with candidate(admin, namespace, "bob", PATIENT) as bob:
             await asyncio.sleep(TERMS.retry_period)
             ada.leadership.release()
             assert not ada.leadership.is_current(), "from the first moment on"
             await ada.running
-            await bob.leads(within=3)
+            await bob.leads(within=PATIENT.lease_duration / 2)
             assert bob.leadership.term == 1
     assert ada.lost == [], "it was not lost, it was given"
 
@@ -81,10 +84,10 @@ async def test_a_standby_that_is_told_to_end_leaves_the_lease_alone(
     control_plane: ControlPlane, namespace: str
 ) -> None:
     admin = control_plane.admin
-    async with candidate(admin, namespace, "ada") as ada:
-        await ada.leads(within=10)
-        async with candidate(admin, namespace, "bob") as bob:
-            await asyncio.sleep(TERMS.retry_period)
+    async with candidate(admin, namespace, "ada", PATIENT) as ada:
+        await ada.leads()
+        async with candidate(admin, namespace, "bob", PATIENT) as bob:
+            await asyncio.sleep(PATIENT.retry_period)
             bob.leadership.release()
             await bob.running
         assert (await stored(control_plane, namespace))["holderIdentity"] == "ada"
@@ -124,13 +127,13 @@ async def test_a_leader_without_a_server_stops_believing_and_leads_again_when_it
         Relay(control_plane.server) as relay,
         candidate(through(relay, control_plane.admin), namespace, "ada") as ada,
     ):
-        await ada.leads(within=10)
+        await ada.leads()
         relay.freeze()
         await asyncio.sleep(TERMS.renew_deadline)
         assert not ada.leadership.is_current()
-        await eventually(lambda: _lost(ada.lost), timeout=5)
+        await eventually(lambda: _lost(ada.lost))
         relay.thaw()
-        await ada.leads(within=10)
+        await ada.leads()
         assert ada.leadership.term == 0, "nobody else led in between"
 
 
@@ -146,7 +149,7 @@ async def test_connections_cut_in_the_middle_cost_no_lease(
         Relay(control_plane.server) as relay,
         candidate(through(relay, control_plane.admin), namespace, "ada", PATIENT) as ada,
     ):
-        await ada.leads(within=10)
+        await ada.leads()
         for _ in range(10):
             relay.cut()
             await asyncio.sleep(0.2)
@@ -158,7 +161,7 @@ async def test_an_apiserver_that_is_back_in_time_costs_no_lease(
 ) -> None:
     admin = control_plane.admin
     async with candidate(admin, namespace, "ada", PATIENT) as ada:
-        await ada.leads(within=10)
+        await ada.leads()
         async with candidate(admin, namespace, "bob", PATIENT) as bob:
             control_plane.apiserver.kill()
             await asyncio.to_thread(control_plane.start, "kube-apiserver")
@@ -172,7 +175,7 @@ async def test_a_label_by_somebody_else_costs_no_lease(control_plane: ControlPla
         candidate(control_plane.admin, namespace, "ada", PATIENT) as ada,
         control_plane.client() as client,
     ):
-        await ada.leads(within=10)
+        await ada.leads()
         for number in range(3):
             labels = {"metadata": {"labels": {"touched": str(number)}}}
             await client.send(requests.patch(path, labels))
@@ -199,13 +202,13 @@ async def test_a_lease_deleted_under_its_leader_makes_no_second_one(
     control_plane: ControlPlane, namespace: str
 ) -> None:
     admin = control_plane.admin
-    async with candidate(admin, namespace, "ada") as ada, control_plane.client() as client:
-        await ada.leads(within=10)
-        async with candidate(admin, namespace, "bob") as bob:
-            await asyncio.sleep(TERMS.retry_period * 2)
+    async with candidate(admin, namespace, "ada", PATIENT) as ada, control_plane.client() as client:
+        await ada.leads()
+        async with candidate(admin, namespace, "bob", PATIENT) as bob:
+            await asyncio.sleep(PATIENT.retry_period * 2)
             await client.send(requests.delete(requests.LEASES.path(namespace, "tfyard-operator")))
-            await eventually(lambda: _stored_by(control_plane, namespace, "ada"), timeout=10)
-            await ada.leads(within=10)
+            await eventually(lambda: _stored_by(control_plane, namespace, "ada"))
+            await ada.leads()
             assert not bob.leadership.is_current()
 
 
@@ -218,13 +221,13 @@ async def test_missing_rights_are_told_with_the_rights_that_are_needed(
 ) -> None:
     async with candidate(control_plane.access("nobody"), namespace, "nobody") as standing:
         with pytest.raises(ElectionRefused, match=r"get, create, update leases\.coordination"):
-            await asyncio.wait_for(standing.running, 20)
+            await asyncio.wait_for(standing.running, 90)
 
 
 async def test_a_missing_namespace_is_told(control_plane: ControlPlane) -> None:
     async with candidate(control_plane.admin, "nowhere", "ada") as standing:
         with pytest.raises(ElectionRefused, match="the namespace nowhere, which must exist"):
-            await asyncio.wait_for(standing.running, 20)
+            await asyncio.wait_for(standing.running, 90)
 
 
 @pytest.mark.long
@@ -233,7 +236,7 @@ async def test_with_the_default_terms_a_killed_leader_is_followed_within_15_seco
 ) -> None:
     admin, terms = control_plane.admin, LeaseTiming()
     async with candidate(admin, namespace, "ada", terms) as ada:
-        await ada.leads(within=10)
+        await ada.leads()
         async with candidate(admin, namespace, "bob", terms) as bob:
             await asyncio.sleep(5)
             await ada.die()

@@ -23,8 +23,11 @@ GOLDEN = Path(__file__).parents[1] / "golden"
 
 
 async def test_a_job_goes_from_creation_to_success(control_plane: ControlPlane, namespace: str) -> None:
-    async with bench(control_plane, namespace, Script(run_for=0.3)) as yard:
+    async with bench(control_plane, namespace, Script()) as yard:
         await yard.submit(tfjob(Worker=2, PS=1))
+        await yard.phase("Running")
+        for name in ("train-ps-0", "train-worker-0", "train-worker-1"):
+            await yard.kubelet.finish(name)
         status = await yard.phase("Succeeded")
         assert [c["type"] for c in status["conditions"]] == ["Created", "Running", "Succeeded"]
         assert await yard.names() == {"train-worker-0", "train-worker-1", "train-ps-0"}

@@ -39,7 +39,8 @@ async def operator(
 
 
 def lines(log: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in log.read_text().splitlines()]
+    """Those that are whole: the last one may be being written."""
+    return [json.loads(line) for line in log.read_text().rpartition("\n")[0].splitlines()]
 
 
 def port_of(log: Path) -> int:
@@ -62,13 +63,17 @@ async def test_it_leads_answers_works_and_hands_its_lease_back(
                 assert (found.get("status") or {}).get("phase") == "Succeeded"
 
             await eventually(succeeded, 60)
-            async with aiohttp.ClientSession(f"http://127.0.0.1:{port_of(log)}") as session:
-                assert (await session.get("/readyz")).status == 200
-                metrics = await (await session.get("/metrics")).text()
             labels = f'{{framework="tensorflow",job_namespace="{namespace}"}}'
-            assert f"training_operator_jobs_successful_total{labels} 1" in metrics
+
+            async def told() -> None:
+                async with aiohttp.ClientSession(f"http://127.0.0.1:{port_of(log)}") as session:
+                    assert (await session.get("/readyz")).status == 200
+                    metrics = await (await session.get("/metrics")).text()
+                assert f"training_operator_jobs_successful_total{labels} 1" in metrics
+
+            await eventually(told)
             process.send_signal(signal.SIGTERM)
-            assert await asyncio.wait_for(process.wait(), 30) == 0
+            assert await asyncio.wait_for(process.wait(), 60) == 0
         lease = await client.send(requests.get(requests.LEASES.path(namespace, "tfyard-operator")))
         assert lease["spec"].get("holderIdentity", "") == ""
 
@@ -93,7 +98,7 @@ async def test_what_it_has_to_say_is_said_before_it_ends(
 
             await eventually(all_rest, 60)
             process.send_signal(signal.SIGTERM)
-            assert await asyncio.wait_for(process.wait(), 30) == 0
+            assert await asyncio.wait_for(process.wait(), 60) == 0
         events = await client.send(requests.get(f"/api/v1/namespaces/{namespace}/events"))
         told = [event for event in events["items"] if event["reason"] == "TFJobSuspended"]
         assert len(told) == MANY

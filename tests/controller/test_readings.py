@@ -7,6 +7,7 @@ import pytest
 
 from tests.controller.cluster import bench, tfjob
 from tfyard.kube import requests
+from tfyard.planner import waiting
 from tfyard.testing import ControlPlane, Pod, Script, builders, eventually
 
 pytestmark = pytest.mark.cluster
@@ -41,8 +42,9 @@ invalid   Failed      0
 
 
 async def test_tables_descriptions_and_explanations_read_well(
-    control_plane: ControlPlane, namespace: str
+    control_plane: ControlPlane, namespace: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(waiting, "PATIENCE", 600.0)  # no job is Waiting yet, however slow the machine
     async with bench(control_plane, namespace, script) as yard:
         for name in ("blocked-worker-0", "half-worker-1"):
             await yard.client.send(requests.create(requests.PODS.path(namespace), builders.pod(name)))
@@ -70,9 +72,11 @@ async def test_tables_descriptions_and_explanations_read_well(
         assert wide["broken"].endswith("worker-0 exited with code 3")
         assert "is invalid: metadata.annotations[tfyard.dev/dialect]: must be one of" in wide["invalid"]
 
-        assert "Created pod: half-worker-0" in await kubectl("describe", "tfjob", "half"), (
-            "what was done is told"
-        )
+        async def told() -> None:
+            said = await kubectl("describe", "tfjob", "half")
+            assert "Created pod: half-worker-0" in said, "what was done is told"
+
+        await eventually(told)
         told = await kubectl("describe", "tfjob", "done")
         assert "Cluster: Dialect: tf2 Services: shared" in " ".join(told.split())
         assert "TFJobSucceeded" in told

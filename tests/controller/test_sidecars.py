@@ -80,8 +80,12 @@ async def test_a_pod_that_went_over_its_own_limits_counts_as_failed(
         failure = (await yard.phase("Failed"))["failure"]
         assert failure["cause"] == "BackoffLimitExceeded"
         assert failure["message"].endswith(f"(Evicted): {TOO_MUCH}")
-        events = await yard.client.send(requests.get(f"/api/v1/namespaces/{namespace}/events"))
-        assert TOO_MUCH in "".join(e["message"] for e in events["items"] if e["reason"] == "Evicted")
+
+        async def told() -> None:
+            events = await yard.client.send(requests.get(f"/api/v1/namespaces/{namespace}/events"))
+            assert TOO_MUCH in "".join(e["message"] for e in events["items"] if e["reason"] == "Evicted")
+
+        await eventually(told)
 
 
 async def running(yard: Any, attempt: int) -> None:

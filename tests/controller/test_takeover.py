@@ -105,4 +105,4 @@ async def test_a_job_that_training_operator_began_keeps_its_pods_and_ends_under_
         assert status["startTime"] == BEGAN
         made = [write for write in client.writes if write.startswith("POST") and "/events" not in write]
         assert made == [f"POST {requests.PODS.path(namespace)}"], "one replacement, and nothing else"
-        assert len(scene.chronicle.pods) == len(TASKS) + 1
+        await scene.seen(len(TASKS) + 1)

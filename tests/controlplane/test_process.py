@@ -15,7 +15,7 @@ from tfyard.testing import ControlPlane, Process, ProcessFailed
 
 pytestmark = pytest.mark.processes
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 
 
 def until(holds: Callable[[], object], timeout: float = PATIENCE) -> bool:
@@ -101,7 +101,8 @@ def test_killing_the_supervisor_itself_kills_the_command(processes: SyncProcesse
 
 
 def test_a_daemon_does_not_survive_its_command(processes: SyncProcesses, tmp_path: Path) -> None:
-    script = f"setsid sh -c 'echo $$ > {tmp_path}/daemon; exec sleep 1000' & sleep 0.5"
+    daemon = f"setsid sh -c 'echo $$ > {tmp_path}/daemon; exec sleep 1000'"
+    script = f"{daemon} & while ! [ -s {tmp_path}/daemon ]; do sleep 0.05; done"
     process, other = (
         supervised(processes, script),
         Process("other", ["sleep", "1000"], tmp_path / "log", processes),

@@ -121,7 +121,7 @@ def test_two_commands_wait_for_each_other(folder: BoxFolder) -> None:
         assert other.stdout
         assert other.stdout.readline() == "waiting for another command that is starting or ending box\n"
         folder.remove(keep_data=False)
-    assert other.communicate(timeout=20)[0] == "mine\n"
+    assert other.communicate(timeout=120)[0] == "mine\n"
     assert said == []
     assert list(folder.path.parent.iterdir()) == []
 

@@ -19,11 +19,7 @@ pytestmark = pytest.mark.cluster
 
 def listening(pids: list[int]) -> list[tuple[str, int]]:
     """Addresses on which these processes listen in the machine's own network."""
-    inodes = set[str]()
-    for pid in pids:
-        for link in Path(f"/proc/{pid}/fd").iterdir():
-            target = str(link.readlink()) if link.is_symlink() else ""
-            inodes |= {target[8:-1]} if target.startswith("socket:[") else set()
+    inodes = {target[8:-1] for pid in pids for target in opened(pid) if target.startswith("socket:[")}
     rows = [
         line.split()
         for kind in ("tcp", "tcp6")
@@ -31,6 +27,16 @@ def listening(pids: list[int]) -> list[tuple[str, int]]:
     ]
     found = [row[1].split(":") for row in rows if len(row) > 9 and row[3] == "0A" and row[9] in inodes]
     return [(socket.inet_ntoa(bytes.fromhex(host)[::-1]), int(port, 16)) for host, port in found]
+
+
+def opened(pid: int) -> list[str]:
+    """What its descriptors lead to; they come and go while one looks, as do processes."""
+    found: list[str] = []
+    with suppress(FileNotFoundError, ProcessLookupError):
+        for link in Path(f"/proc/{pid}/fd").iterdir():
+            with suppress(FileNotFoundError):
+                found.append(str(link.readlink()))
+    return found
 
 
 def test_up_says_how_to_use_it_and_a_second_up_leaves_it_as_it_is(box: TestBox) -> None:

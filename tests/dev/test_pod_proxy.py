@@ -44,7 +44,10 @@ def server() -> Iterator[str]:
         thread.join()
 
 
-def test_a_pod_reaches_the_machine_through_the_proxy_and_hears_why_it_cannot(server: str) -> None:
+def test_a_pod_reaches_the_machine_through_the_proxy_and_hears_why_it_cannot(
+    server: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RES_OPTIONS", "timeout:1 attempts:1")  # where no name server answers
     user = boxes.USERS[-1]
     with reserve_port() as closed, boxes.folder_for(user) as folder:
         refused = f"127.0.0.1:{closed.getsockname()[1]}"

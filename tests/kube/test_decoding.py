@@ -105,7 +105,7 @@ class Server:
 async def watching(
     server: Server,
 ) -> AsyncIterator[AsyncIterator[kube.Snapshot[Thing] | Changed[Thing] | object]]:
-    async with answering(server) as cluster, Client(Access(cluster)) as client, asyncio.timeout(20):
+    async with answering(server) as cluster, Client(Access(cluster)) as client, asyncio.timeout(90):
         yield kube.watch(client, KIND, "/things", None, HASTY)
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import os
+from functools import partial
 from pathlib import Path
 
 import aiohttp
@@ -102,10 +103,7 @@ async def test_refusals_name_the_permission_and_the_pod(
             await run(box.client, Command(namespace=namespace, pod="gone", container="", argv=("true",)))
 
 
-connections: list[str] = []
-
-
-async def proxy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def proxy(connections: list[str], reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     """Of HTTP, by CONNECT."""
     head = await reader.readuntil(b"\r\n\r\n")
     connections.append(head.split()[0].decode())
@@ -125,7 +123,8 @@ async def copied(source: asyncio.StreamReader, to: asyncio.StreamWriter) -> None
 async def test_a_command_goes_through_the_proxy_of_the_kubeconfig(
     control_plane: ControlPlane, namespace: str, tmp_path: Path
 ) -> None:
-    through = await asyncio.start_server(proxy, "127.0.0.1", 0)
+    connections: list[str] = []
+    through = await asyncio.start_server(partial(proxy, connections), "127.0.0.1", 0)
     url = f"http://127.0.0.1:{through.sockets[0].getsockname()[1]}"
     access = control_plane.admin
     access = replace(access, cluster=replace(access.cluster, proxy_url=url))

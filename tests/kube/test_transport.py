@@ -271,7 +271,7 @@ async def test_a_read_waits_for_a_restarting_server_and_a_write_never_acts_twice
     control_plane: ControlPlane, namespace: str
 ) -> None:
     collection = requests.CONFIG_MAPS.path(namespace)
-    limits = Limits(answer_timeout=1.0, backoff=Backoff(first=1.0, longest=10.0, jitter=0.5), attempts=8)
+    limits = Limits(answer_timeout=1.0, backoff=Backoff(first=1.0, longest=2.0, jitter=0.5), attempts=60)
     async with control_plane.client(limits=limits) as client:
         await client.send(requests.get(collection))
         control_plane.apiserver.pause()
@@ -305,5 +305,5 @@ async def test_watches_take_no_connection_from_requests(control_plane: ControlPl
     async with control_plane.client(limits=Limits(connections=1)) as client, AsyncExitStack() as watches:
         for _ in range(3):
             request = requests.get(path, {"watch": "true"})
-            await asyncio.wait_for(watches.enter_async_context(client.stream(request, 60.0)), 5)
-        await asyncio.wait_for(client.send(requests.get(path)), 5)
+            await asyncio.wait_for(watches.enter_async_context(client.stream(request, 60.0)), 30)
+        await asyncio.wait_for(client.send(requests.get(path)), 30)

@@ -81,7 +81,7 @@ class Box:
 
     async def lines(self, id: str, count: int) -> list[str]:
         """The first lines of a log, as soon as there are so many."""
-        log, end = self.folder / f"{id}.log", time.monotonic() + 30
+        log, end = self.folder / f"{id}.log", time.monotonic() + 60
         while not log.exists() or log.read_text().count("\n") < count:
             assert time.monotonic() < end, log.read_text() if log.exists() else f"{id} wrote nothing"
             await asyncio.sleep(0.02)
@@ -169,7 +169,7 @@ def command(name: str, folder: Path, user: int, *words: str, module: str = __nam
 def run(name: str, folder: Path, user: int, *words: str, module: str = __name__) -> Any:
     """What the program returned, run by this user."""
     argv = command(name, folder, user, *words, module=module)
-    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=100, check=False)
+    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -188,7 +188,7 @@ def folder_for(user: int) -> Iterator[Path]:
 
 
 def until(holds: Callable[[], object]) -> None:
-    end = time.monotonic() + 30
+    end = time.monotonic() + 60
     while not holds():
         assert time.monotonic() < end
         time.sleep(0.02)

@@ -79,7 +79,7 @@ class Box:
     async def until(self, is_so: Any) -> list[PodState]:
         while not is_so(self.node.states()):
             self.node.change.clear()
-            await asyncio.wait_for(self.node.change.wait(), 30)
+            await asyncio.wait_for(self.node.change.wait(), 60)
         return self.node.states()
 
     def ends(self) -> list[ContainerEnded]:
@@ -166,14 +166,16 @@ async def test_pods_of_one_name_are_told_apart_by_their_uid(tmp_path: Path) -> N
 async def test_the_end_of_the_main_container_is_the_pods_and_the_others_are_stopped(
     tmp_path: Path, code: int, phase: str
 ) -> None:
-    box = Box(tmp_path)
-    made = pod(f"sleep 0.3; exit {code}", policy="Never")
+    box, go = Box(tmp_path), tmp_path / "go"
+    made = pod(f"while ! [ -e {go} ]; do sleep 0.05; done; exit {code}", policy="Never")
     others = {"proxy": "exec sleep 300", "broken": "exit 9"}
     made["spec"]["containers"] += [
         {"name": name, "command": ["/bin/sh", "-c", command]} for name, command in others.items()
     ]
     async with box.node:
         box.create(made, main="main")
+        await box.until(lambda _: [end.started.container for end in box.ends()] == ["broken"])
+        go.touch()
         (state,) = await box.until(lambda states: states[0].phase != "Running" and not states[0].is_running)
     assert state.phase == phase
     assert {end.started.container: end.is_stopped for end in box.ends()} == {

@@ -41,6 +41,6 @@ def test_without_helm_its_tests_fail_in_ci_and_say_what_to_do(tmp_path: Path) ->
     environment = {**os.environ, "CI": "true", "XDG_CACHE_HOME": str(tmp_path)}
     test = "tests/install/test_chart.py::test_lint_finds_nothing"
     command = [sys.executable, "-m", "pytest", "-rN", "-p", "no:cacheprovider", test]
-    done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=300)
     assert done.returncode == 1
     assert "no helm here: run `make helm`" in done.stdout
