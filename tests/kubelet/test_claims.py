@@ -85,8 +85,9 @@ async def test_a_claim_of_any_class_is_bound_filled_and_removed(
         assert (directory / "exercise-2" / "weights").read_text() == "trained\n"
 
         async def told() -> None:
-            described = controllers.kubectl("-n", namespace, "describe", "pvc")
-            assert described.count("Status:        Bound") == 3
+            bound = controllers.kubectl("-n", namespace, "get", "pvc")
+            assert bound.count(" Bound ") == 3
+            described = controllers.kubectl("-n", namespace, "describe", "pvc", "device")
             assert "no block devices" in described
 
         await eventually(told)
