@@ -114,6 +114,8 @@ async def test_readiness_may_come_later(control_plane: ControlPlane, namespace: 
         late = await cluster.until("ps-0", lambda pod: conditions(pod).get("Ready") == "True")
     assert not main_status(early)["ready"]
     assert main_status(late)["ready"]
+    reasons = {each["type"]: each.get("reason") for each in late["status"]["conditions"]}
+    assert reasons["Ready"] is reasons["ContainersReady"] is None, "ContainersNotReady holds no more"
 
 
 async def test_init_containers_are_done_first_or_fail_the_pod(
