@@ -92,3 +92,10 @@ async def test_requests_outside_of_the_block_are_not_checked() -> None:
         permission.holds = False
         await client.send(CREATE)
     assert (server.arrived, permission.asked) == (2, 1)
+
+
+async def test_nobody_at_an_address_is_told_in_the_words_of_the_system() -> None:
+    """And without the objects that aiohttp would print."""
+    async with Client(Access(Cluster("https://127.0.0.1:1")), Limits(attempts=1)) as client:
+        with pytest.raises(kube.Unreachable, match=r"^https://127.0.0.1:1: Connection refused$"):
+            await client.send(CREATE)

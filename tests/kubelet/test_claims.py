@@ -21,6 +21,9 @@ from tfyard.testing import ControlPlane, builders, eventually
 pytestmark = [pytest.mark.cluster, pytest.mark.processes]
 
 
+LONG = ".".join(["long"] * 50)
+
+
 def claim(name: str, **spec: Any) -> dict[str, Any]:
     storage = {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Gi"}}}
     return {"metadata": {"name": name}, "spec": {**storage, **spec}}
@@ -69,7 +72,8 @@ async def test_a_claim_of_any_class_is_bound_filled_and_removed(
         await client.send(
             requests.create(CLAIMS.path(namespace), claim("azure", storageClassName="azurefile"))
         )
-        await client.send(requests.create(CLAIMS.path(namespace), claim("plain")))
+        for each in (claim(LONG), claim("device", volumeMode="Block"), claim("plain")):
+            await client.send(requests.create(CLAIMS.path(namespace), each))
         await client.send(requests.create(requests.PODS.path(namespace), trainer(subPath="exercise-2")))
 
         async def look() -> None:
@@ -79,7 +83,14 @@ async def test_a_claim_of_any_class_is_bound_filled_and_removed(
         await eventually(look, 60)
         [directory] = claims.glob(f"{namespace}_azure_*")
         assert (directory / "exercise-2" / "weights").read_text() == "trained\n"
-        assert "tfyard-local" in controllers.kubectl("-n", namespace, "get", "pvc", "plain")
+
+        async def told() -> None:
+            bound = controllers.kubectl("-n", namespace, "get", "pvc")
+            assert bound.count(" Bound ") == 3
+            described = controllers.kubectl("-n", namespace, "describe", "pvc", "device")
+            assert "no block devices" in described
+
+        await eventually(told)
         node = controllers.kubectl("describe", "node", machine.name)
         assert "KubeletHasSufficientMemory" in node
         assert re.search(r"nvidia.com/gpu: +4", node)

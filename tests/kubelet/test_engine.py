@@ -46,9 +46,10 @@ async def test_what_runs_beside_a_container_ends_with_it(tmp_path: Path) -> None
 async def test_a_command_beside_a_container_is_killed_at_its_timeout(tmp_path: Path) -> None:
     async with Engine(tmp_path) as engine:
         main = await engine.start("main", shell("sleep 600"), tmp_path / "main.log")
-        assert await engine.run_beside(main, ["/bin/sh", "-c", "echo ill; exit 3"], 30) == (3, "ill")
+        assert await engine.run_beside(main, ["/bin/sh", "-c", "echo ill; exit 3"]) == (3, "ill")
         with pytest.raises(TimeoutError):
-            await engine.run_beside(main, ["/bin/sleep", "600"], 0.2)
+            async with asyncio.timeout(0.2):
+                await engine.run_beside(main, ["/bin/sleep", "600"])
         while main.beside:
             await asyncio.sleep(0.02)
     assert [*tmp_path.glob("beside-*")] == []

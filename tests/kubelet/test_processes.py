@@ -308,6 +308,21 @@ async def test_a_terminal_can_be_attached_to_a_container(
             await here.runtime.exec(namespace, "main", "other", ["true"], stdin=False, tty=False)
 
 
+@pytest.mark.long
+async def test_a_pod_with_the_longest_name_runs_and_goes(
+    control_plane: ControlPlane, namespace: str, tmp_path: Path
+) -> None:
+    """Its folder has the namespace and the uid in its name, too, and a file name ends at 255 bytes."""
+    name = ".".join(["a" * 62] * 4) + "a"
+    async with box(control_plane, namespace, tmp_path) as here:
+        await here.create(name, shell("hostname"))
+        await here.until(name, lambda pod: pod["status"]["phase"] == "Succeeded")
+        assert len(here.log(name)) > 1
+        await here.delete(name)
+        await here.until_gone(name)
+        await here.until_clean()
+
+
 async def test_a_container_that_is_added_by_kubectl_debug_runs_once_inside_the_pod(
     control_plane: ControlPlane, namespace: str, tmp_path: Path
 ) -> None:

@@ -112,6 +112,8 @@ async def test_readiness_may_come_later(control_plane: ControlPlane, namespace: 
     running = [pod for pod in early if pod["status"]["phase"] == "Running"]
     assert [main_status(pod)["ready"] for pod in running] == [False]
     assert main_status(late)["ready"]
+    reasons = {each["type"]: each.get("reason") for each in late["status"]["conditions"]}
+    assert reasons["Ready"] is reasons["ContainersReady"] is None, "ContainersNotReady holds no more"
 
 
 async def test_init_containers_are_done_first_or_fail_the_pod(

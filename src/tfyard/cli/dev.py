@@ -215,7 +215,7 @@ def lines(found: "Report") -> Iterator[str]:
             yield f"  Kubernetes   {found.kubernetes} at {where}"
         yield from (f"  node         {_node(node)}" for node in found.nodes)
         pods = ", ".join(f"{count} {phase}" for phase, count in found.pods.items())
-        yield f"  pods         {pods or 'none'}"
+        yield from [f"  pods         {pods or 'none'}"] if found.nodes else []
         yield from (f"  job          {job.namespace}/{job.name}: {job.phase}" for job in found.jobs)
         restarts = ", ".join(f"{name} {count}" for name, count in found.restarts.items())
         yield from [f"  restarts     {restarts}"] if restarts else []

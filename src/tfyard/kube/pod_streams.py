@@ -252,7 +252,8 @@ class Channels:
             while self._is_alive():
                 await asyncio.sleep(self._pace.ping)
                 with suppress(TimeoutError):  # the other side does not read
-                    await asyncio.wait_for(self._websocket.ping(), self._pace.ping)
+                    async with asyncio.timeout(self._pace.ping):
+                        await self._websocket.ping()
             self._why = f"no answer for {self._pace.silence:g} seconds"
         shut_down(self._websocket)
 

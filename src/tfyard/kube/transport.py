@@ -1,6 +1,7 @@
 """Sends a request and decodes the answer. The only file of this package that uses the network."""
 
 import asyncio
+import os
 import random
 import socket
 import weakref
@@ -246,6 +247,9 @@ class Client:
 
 def _unreachable(server: str, problem: Exception) -> Unreachable:
     what = str(problem) or type(problem).__name__
+    if isinstance(problem, aiohttp.ClientConnectorError) and not isinstance(problem, aiohttp.ClientSSLError):
+        code, said = problem.os_error.errno, problem.os_error.strerror  # without the address of an SSLContext
+        what = os.strerror(code) if code and code > 0 else said or what
     return Unreachable(f"{server}: {what}", sent=not isinstance(problem, NOT_SENT))
 
 

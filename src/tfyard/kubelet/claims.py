@@ -22,7 +22,8 @@ from tfyard.kube import (
     requests,
     watch,
 )
-from tfyard.kubelet.volumes import CLAIMS, VOLUMES
+from tfyard.kubelet.events import Events
+from tfyard.kubelet.volumes import CLAIMS, VOLUMES, folder_name
 from tfyard.node import volumes
 
 CLASSES = Resource("storage.k8s.io", "v1", "storageclasses", namespaced=False)
@@ -31,6 +32,7 @@ DEFAULT_CLASS = "tfyard-local"
 BETA_CLASS = "volume.beta.kubernetes.io/storage-class"
 PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
 RETRY = 1.0
+NO_DEVICES = "this node has no block devices: ask for volumeMode: Filesystem"
 
 log = logging.getLogger(__name__)
 
@@ -98,17 +100,22 @@ class Provisioner:
 
     def __init__(self, client: Client, folder: Path) -> None:
         self.client, self.folder = client, folder
+        self._events = Events(client, {"component": PROVISIONER})
 
     async def __aenter__(self) -> Self:
         self.folder.mkdir(parents=True, exist_ok=True)
         await self._send(requests.create(CLASSES.path(), storage_class()))
+        await self._events.__aenter__()
         self._tasks = [asyncio.create_task(each) for each in (self._provide(), self._clear())]
+        for task in self._tasks:
+            task.add_done_callback(_log_failure)
         return self
 
     async def __aexit__(self, *_: object) -> None:
         for task in self._tasks:
             task.cancel()
         results = await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._events.__aexit__()
         for problem in results:
             if isinstance(problem, Exception):
                 raise problem
@@ -126,14 +133,29 @@ class Provisioner:
                     await self._delete(volume)
 
     async def _create(self, claim: Claim) -> None:
-        directory = self.folder / f"{claim.metadata.namespace}_{claim.metadata.name}_{claim.metadata.uid}"
-        directory.mkdir(exist_ok=True)
+        meta = claim.metadata
+        directory = self.folder / folder_name(meta.namespace, meta.name, meta.uid)
+        if claim.spec.volume_mode == "Block":
+            self._tell(claim, NO_DEVICES)
+            return
+        while problem := _make(directory):
+            self._tell(claim, problem)
+            await asyncio.sleep(RETRY)
         await self._send(requests.create(VOLUMES.path(), volume_for(claim, directory)))
+
+    def _tell(self, claim: Claim, problem: str) -> None:
+        meta = {key: getattr(claim.metadata, key) for key in ("name", "namespace", "uid")}
+        about = {"kind": "PersistentVolumeClaim", "metadata": meta}
+        self._events.tell(about, "ProvisioningFailed", problem, warning=True)
 
     async def _delete(self, volume: Volume) -> None:
         directory = Path(volume.spec.host_path["path"])
         if directory.parent == self.folder and directory.exists():
-            await asyncio.to_thread(volumes.remove, directory)
+            try:
+                await asyncio.to_thread(volumes.remove, directory)
+            except OSError as problem:
+                log.warning("the directory of %s cannot be removed: %s", volume.metadata.name, problem)
+                return
         await self._send(requests.delete(VOLUMES.path(name=volume.metadata.name), uid=volume.metadata.uid))
 
     async def _send(self, request: Request) -> None:
@@ -150,6 +172,20 @@ class Provisioner:
             except KubeError as problem:
                 log.warning("%s %s was refused: %s", request.method, request.path, problem)
                 return
+
+
+def _make(directory: Path) -> str:
+    """What is in the way; empty: it is there. Whatever it is, such as a full disk, is so for all claims."""
+    try:
+        directory.mkdir(exist_ok=True)
+    except OSError as problem:
+        return f"cannot make {directory}: {problem.strerror}"
+    return ""
+
+
+def _log_failure(task: "asyncio.Task[None]") -> None:
+    if not task.cancelled() and task.exception():
+        log.error("claims are no longer served", exc_info=task.exception())
 
 
 def _objects(change: Any) -> list[Any]:

@@ -164,7 +164,8 @@ class PodContainer:
     async def pause(self, seconds: float) -> None:
         """Shorter if the pod is stopped."""
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self.home.stopping.wait(), seconds)
+            async with asyncio.timeout(seconds):
+                await self.home.stopping.wait()
 
     # One run.
 

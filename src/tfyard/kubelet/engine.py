@@ -76,13 +76,13 @@ class Engine:
         if not process.ended.done():
             self._processes.signal(process.id, number)
 
-    async def run_beside(self, process: Process, argv: list[str], timeout: float | None) -> tuple[int, str]:
-        """Run a command inside a container: its exit code and the end of its output. At the timeout it is killed,
-        and that is a TimeoutError."""
+    async def run_beside(self, process: Process, argv: list[str]) -> tuple[int, str]:
+        """Run a command inside a container: its exit code and the end of its output. It is killed if nobody waits
+        for it any more."""
         log = self._folder / f"beside-{next(self._numbers)}.log"
         started = await self.start_beside(process, replace(process.command, argv=argv), log)
         try:
-            ended = await asyncio.wait_for(asyncio.shield(started.ended), timeout)
+            ended = await asyncio.shield(started.ended)
             return ended.code, tail(log)
         finally:
             self.signal(started, signal.SIGKILL)

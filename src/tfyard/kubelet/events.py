@@ -1,4 +1,4 @@
-"""The kubelet's events, for `kubectl describe`: best effort, in order, and repetitions counted in one object."""
+"""Events for `kubectl describe`: best effort, in order, and repetitions counted in one object."""
 
 import asyncio
 import contextlib
@@ -15,8 +15,8 @@ from tfyard.model import Manifest
 class Events:
     """`async with`: what is told meanwhile is written in the background."""
 
-    def __init__(self, client: Client, node: str) -> None:
-        self._client, self._source = client, {"component": "kubelet", "host": node}
+    def __init__(self, client: Client, source: dict[str, str]) -> None:
+        self._client, self._source = client, source
         self._queue: asyncio.Queue[tuple[Any, ...]] = asyncio.Queue()
         self._known: dict[tuple[Any, ...], tuple[str, int]] = {}
         self._numbers = itertools.count(time.time_ns())
@@ -30,11 +30,12 @@ class Events:
         await asyncio.gather(self._writing, return_exceptions=True)
 
     def tell(
-        self, pod: Manifest, reason: str, message: str, container: str = "", *, warning: bool = False
+        self, about: Manifest, reason: str, message: str, container: str = "", *, warning: bool = False
     ) -> None:
+        """About a pod, unless it is of another kind."""
         place = {"fieldPath": f"spec.containers{{{container}}}"} if container else {}
-        names = {key: pod["metadata"][key] for key in ("name", "namespace", "uid")}
-        involved = {"apiVersion": "v1", "kind": "Pod", **names, **place}
+        names = {key: about["metadata"][key] for key in ("name", "namespace", "uid")}
+        involved = {"apiVersion": "v1", "kind": about.get("kind", "Pod"), **names, **place}
         self._queue.put_nowait((involved, "Warning" if warning else "Normal", reason, message))
 
     def forget(self, uid: str) -> None:

@@ -204,7 +204,10 @@ class ProcessPod:
         except* Exception as errors:  # noqa: BLE001 whatever it is
             await self._fail(errors.exceptions[0])
         finally:
-            self._release()
+            try:
+                self._release()
+            except OSError:
+                log.exception("the network or a volume of the pod %s/%s stays", self.namespace, self.name)
         self._settle()
 
     async def _run_all(self, tasks: asyncio.TaskGroup) -> None:

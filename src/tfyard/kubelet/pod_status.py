@@ -54,7 +54,8 @@ def timestamp(at: datetime) -> str:
 
 
 def _conditions(pod: Pod, state: PodState) -> list[JSON]:
-    """A finished pod is not ready because it is complete; kubectl and controllers read that reason."""
+    """A finished pod is not ready because it is complete; kubectl and controllers read that reason. None takes
+    away an earlier one: the patch is merged."""
     reason = {"Succeeded": "PodCompleted", "Failed": "PodFailed"}.get(state.phase, "ContainersNotReady")
     main = [state.containers.get(container.name, INITIALIZING) for container in pod.spec.containers]
     is_ready = all(container.is_ready for container in main)
@@ -69,7 +70,7 @@ def _conditions(pod: Pod, state: PodState) -> list[JSON]:
             "type": kind,
             "status": str(yes),
             "lastTransitionTime": _since(pod, kind, str(yes)) or timestamp(state.changed),
-            **({} if yes else {"reason": reason}),
+            "reason": None if yes else reason,
         }
         for kind, yes in known.items()
     ]

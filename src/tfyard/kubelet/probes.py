@@ -22,7 +22,8 @@ class Target:
     async def check(self, action: Manifest, timeout: float) -> str:
         """Do what a probe or a hook asks for: what went wrong, empty if nothing did."""
         try:
-            return await self._check(action, None if timeout == FOREVER else timeout)
+            async with asyncio.timeout(None if timeout == FOREVER else timeout):
+                return await self._check(action)
         except TimeoutError:
             return f"timed out after {timeout:g}s"
         except (
@@ -32,14 +33,14 @@ class Target:
         ) as error:  # ValueError: a header that cannot be sent
             return str(error) or type(error).__name__
 
-    async def _check(self, action: Manifest, timeout: float | None) -> str:
+    async def _check(self, action: Manifest) -> str:
         if command := action.get("exec"):
-            code, output = await self._engine.run_beside(self._process, command["command"], timeout)
+            code, output = await self._engine.run_beside(self._process, command["command"])
             return "" if code == 0 else (output or f"command ended with exit code {code}")
         if request := action.get("httpGet"):
-            return await asyncio.wait_for(self._get(request), timeout)
+            return await self._get(request)
         if socket := action.get("tcpSocket"):
-            return await asyncio.wait_for(self._connect(socket), timeout)
+            return await self._connect(socket)
         if pause := action.get("sleep"):
             await asyncio.sleep(float(pause["seconds"]))
         return ""

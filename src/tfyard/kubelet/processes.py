@@ -1,6 +1,7 @@
 """Pods as processes of this machine: the runtime of a real node."""
 
 import asyncio
+import logging
 import socket
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
@@ -25,8 +26,11 @@ from tfyard.kubelet.runtime import (
     Waiting,
 )
 from tfyard.kubelet.surroundings import LOOPBACK, Networks, Options, Surroundings
+from tfyard.kubelet.volumes import folder_name
 from tfyard.model import Manifest
 from tfyard.node import volumes
+
+log = logging.getLogger(__name__)
 
 RETRY = 1.0
 UNSEEN = "The container could not be located when the pod was terminated"
@@ -51,7 +55,7 @@ class ProcessRuntime:
         self._around = Surroundings(
             client=client,
             engine=Engine(folder),
-            events=Events(client, self._options.node),
+            events=Events(client, {"component": "kubelet", "host": self._options.node}),
             folder=folder,
             base_env=base_env,
             networks=networks,
@@ -83,7 +87,15 @@ class ProcessRuntime:
         known = {pod.metadata.uid for pod in listing.items}
         for folder in (self.folder / "pods").iterdir():
             if folder.name.rpartition("_")[2] not in known:
+                await self._remove(folder)
+
+    async def _remove(self, folder: Path) -> None:
+        """What cannot be removed stays, and is tried again at the next start: it must not cost the node."""
+        try:
+            if folder.exists():
                 await asyncio.to_thread(volumes.remove, folder)
+        except OSError as problem:
+            log.warning("%s cannot be removed: %s", folder, problem)
 
     # Runtime.
 
@@ -122,8 +134,7 @@ class ProcessRuntime:
             await known.stop(0)
         self._around.events.forget(meta.uid)
         folder = self._around.pod_folder(meta.namespace, meta.name, meta.uid)
-        if folder.exists():
-            await asyncio.to_thread(volumes.remove, folder)
+        await self._remove(folder)
 
     async def _manifest(self, pod: Pod) -> Manifest | None:
         """All of it; None if this very pod is gone."""
@@ -205,7 +216,7 @@ class ProcessRuntime:
         known = self._find(namespace, name)
         if known is not None:
             return known.folder
-        found = [*(self.folder / "pods").glob(f"{namespace}_{name}_*")]
+        found = [*(self.folder / "pods").glob(folder_name(namespace, name, "*"))]
         if not found:
             raise NoSuchContainer(f'pod "{name}" not found on this node')
         return max(found, key=lambda folder: folder.stat().st_mtime)

@@ -10,7 +10,7 @@ from msgspec import Struct
 from tfyard.kube import Client
 from tfyard.kubelet.engine import Engine
 from tfyard.kubelet.events import Events
-from tfyard.kubelet.volumes import Shares
+from tfyard.kubelet.volumes import Shares, folder_name
 from tfyard.model import Manifest
 from tfyard.node.hosts import HostsFiles
 
@@ -76,7 +76,7 @@ class Surroundings(Struct, frozen=True, kw_only=True):
         return Shares(self.folder / "shares", may_mount=self.networks is not None)
 
     def pod_folder(self, namespace: str, name: str, uid: str) -> Path:
-        return self.folder / "pods" / f"{namespace}_{name}_{uid}"
+        return self.folder / "pods" / folder_name(namespace, name, uid)
 
     def with_entrypoint(self, container: Manifest) -> Manifest:
         entrypoint = self.options.entrypoints.get(str(container.get("image")))

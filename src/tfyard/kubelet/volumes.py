@@ -30,6 +30,14 @@ CHECKS |= {"Socket": (stat.S_ISSOCK, "socket file"), "CharDevice": (stat.S_ISCHR
 CHECKS |= {"BlockDevice": (stat.S_ISBLK, "block device")}
 
 
+LONGEST_NAME = 150
+
+
+def folder_name(namespace: str, name: str, uid: str) -> str:
+    """Of a pod or a claim. Names may have 253 characters; a file may have 255, with the namespace and the uid."""
+    return f"{namespace}_{name[:LONGEST_NAME]}_{uid}"
+
+
 class VolumeError(TfyardError):
     """A volume cannot be mounted, now; the message is a kubelet's."""
 

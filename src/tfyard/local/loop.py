@@ -110,7 +110,8 @@ class Loop:
                 return
             self.node.processes.check()
             with suppress(TimeoutError):
-                await asyncio.wait_for(self.node.change.wait(), decision.wake_after)
+                async with asyncio.timeout(decision.wake_after):
+                    await self.node.change.wait()
 
     async def _is_evaluating(self) -> bool:
         observed = await self._runner.observe(self.job)

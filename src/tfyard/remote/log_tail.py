@@ -64,7 +64,8 @@ class World:
 
     async def change(self, timeout: float) -> None:
         try:
-            await asyncio.wait_for(self._changed.wait(), timeout)
+            async with asyncio.timeout(timeout):
+                await self._changed.wait()
         except TimeoutError:
             return
 
