@@ -22,7 +22,7 @@ from tfyard.kube import Access, requests
 from tfyard.kube.sync import SyncClient
 from tfyard.model import Job, Manifest
 from tfyard.model.names import CODE
-from tfyard.remote import code_claim, code_lookup, code_store, storage
+from tfyard.remote import code_claim, code_lookup, code_store
 from tfyard.remote.addresses import TFJOBS
 from tfyard.remote.code_store import Plan
 from tfyard.remote.jobs import Found
@@ -228,7 +228,7 @@ def test_the_claim_is_for_many_nodes_where_a_storage_class_offers_that(
     job = job_of(JOB.format(code="code"), namespace)
     with SyncClient(control_plane.admin) as client:
         alone = code_store.plan(client, job, tmp_path)
-        path = storage.CLASSES.path()
+        path = requests.STORAGE_CLASSES.path()
         provisioners = {f"{namespace}-disk": "disk.csi.azure.com", f"{namespace}-nfs": "nfs.csi.k8s.io"}
         for name, provisioner in provisioners.items():
             client.send(requests.create(path, {"metadata": {"name": name}, "provisioner": provisioner}))
@@ -236,7 +236,7 @@ def test_the_claim_is_for_many_nodes_where_a_storage_class_offers_that(
             shared = code_store.plan(client, job, tmp_path)
         finally:
             for name in provisioners:
-                client.send(requests.delete(storage.CLASSES.path(name=name)))
+                client.send(requests.delete(requests.STORAGE_CLASSES.path(name=name)))
     (made,) = shared.objects
     assert made["spec"]["accessModes"] == ["ReadWriteMany"]
     assert made["spec"]["storageClassName"] == f"{namespace}-nfs"

@@ -5,6 +5,7 @@ from typing import Any
 import click
 
 from tfyard import extras
+from tfyard.model.names import OPERATOR_PORT
 
 
 @click.command("operator")
@@ -41,7 +42,10 @@ from tfyard import extras
 @click.option("--leader-elect/--no-leader-elect", default=True, help="Let only one of several operators act.")
 @click.option("--lease-namespace", default="", help="Namespace of the lease; default: the operator's own.")
 @click.option(
-    "--bind", default="127.0.0.1:8080", show_default=True, help="Address of /metrics, /healthz and /readyz."
+    "--bind",
+    default=f"127.0.0.1:{OPERATOR_PORT}",
+    show_default=True,
+    help="Address of /metrics, /healthz and /readyz.",
 )
 @click.option(
     "--log",

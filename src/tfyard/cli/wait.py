@@ -26,7 +26,7 @@ from tfyard.overview.wording import harmless
 @click.option(
     "--fail-on",
     multiple=True,
-    type=click.Choice(waiting.OBSTACLES),
+    type=click.Choice([*waiting.OBSTACLES]),
     help="End with 1 when the server refuses its pods, or when a pod cannot start.",
 )
 @cluster.job_options

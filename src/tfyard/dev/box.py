@@ -39,11 +39,10 @@ from tfyard.install.roles import OPERATOR_RULES, RBAC, rules
 from tfyard.kube import Access, Client, Resource, kubeconfig, requests
 from tfyard.model import Manifest
 from tfyard.model.backoff import Backoff
-from tfyard.model.names import BOX_OPERATOR
+from tfyard.model.names import BOX_OPERATOR, OPERATOR_PORT
 
 log = logging.getLogger(__name__)
 
-OPERATOR_PORT = 8080
 READY_TIMEOUT, POLL, LOOK_EVERY, ROTATE_EVERY = 60.0, 0.1, 0.25, 10.0
 BACKOFF = Backoff(first=0.2, longest=30.0)
 STEADY = 60.0

@@ -16,17 +16,15 @@ from tfyard.kube import (
     NotFound,
     Removed,
     Request,
-    Resource,
     Snapshot,
     Transient,
     requests,
     watch,
 )
 from tfyard.kubelet.volumes import CLAIMS, VOLUMES
+from tfyard.model.names import PROVISIONER
 from tfyard.node import volumes
 
-CLASSES = Resource("storage.k8s.io", "v1", "storageclasses", namespaced=False)
-PROVISIONER = "tfyard.dev/local"
 DEFAULT_CLASS = "tfyard-local"
 BETA_CLASS = "volume.beta.kubernetes.io/storage-class"
 PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
@@ -101,7 +99,7 @@ class Provisioner:
 
     async def __aenter__(self) -> Self:
         self.folder.mkdir(parents=True, exist_ok=True)
-        await self._send(requests.create(CLASSES.path(), storage_class()))
+        await self._send(requests.create(requests.STORAGE_CLASSES.path(), storage_class()))
         self._tasks = [asyncio.create_task(each) for each in (self._provide(), self._clear())]
         return self
 

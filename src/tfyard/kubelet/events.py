@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any, Self
 
 from tfyard.kube import Client, KubeError, requests
-from tfyard.kubelet.pod_status import timestamp
+from tfyard.kube.times import timestamp
 from tfyard.model import Manifest
 
 

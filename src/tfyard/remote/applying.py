@@ -16,8 +16,7 @@ from .addresses import KINDS, TFJOBS
 from .refusals import missing_right
 
 STRICT = {"fieldManager": requests.FIELD_MANAGER, "fieldValidation": "Strict"}
-CLAIMS = Resource("", "v1", "persistentvolumeclaims")
-KNOWN = {**KINDS, "PersistentVolumeClaim": CLAIMS, "TFJob": TFJOBS}
+KNOWN = {**KINDS, "PersistentVolumeClaim": requests.CLAIMS, "TFJob": TFJOBS}
 """Kinds that jobs come with: the server need not be asked where they are."""
 
 Places = dict[tuple[str, str], Resource]

@@ -25,7 +25,7 @@ from tfyard.model.backoff import Backoff
 from tfyard.render import archive, scripts
 from tfyard.render.code import ON_CLAIM
 
-from . import code_claim, copying, helper_pods, storage
+from . import code_claim, copying, helper_pods
 from .code_lookup import Listed, Place
 from .code_plan import Plan, Progress
 from .helper_pods import Helper, Mount
@@ -64,7 +64,7 @@ async def send(access: Access, plan: Plan, say: Say, progress: Progress) -> Plan
 
 async def _without_used_again(client: Client, plan: Plan) -> Plan:
     """Old code may have been submitted again since the plan was made."""
-    claim = await client.send(requests.get(storage.CLAIMS.path(plan.job.namespace, plan.holder)))
+    claim = await client.send(requests.get(requests.CLAIMS.path(plan.job.namespace, plan.holder)))
     old = code_claim.old_of(code_claim.sent_to(claim))
     return replace(plan, outdated=tuple(each for each in plan.outdated if each in old))
 

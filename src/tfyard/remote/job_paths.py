@@ -9,7 +9,7 @@ from msgspec import Struct
 from tfyard import formats
 from tfyard.errors import Usage
 from tfyard.file_trees import CopyError
-from tfyard.kube import Client, Forbidden, Kind, NotFound, Resource, list_all, requests
+from tfyard.kube import Client, Forbidden, Kind, NotFound, list_all, requests
 from tfyard.model import Job, Manifest
 from tfyard.model.names import JOB_NAME
 from tfyard.overview import mounts
@@ -21,7 +21,6 @@ from .helper_pods import DEFAULT_IMAGE, Helper, Mount
 from .jobs import Found
 from .tasks import NotRunning
 
-CLAIMS = Resource("", "v1", "persistentvolumeclaims")
 SHARED = {"ReadWriteMany", "ReadOnlyMany"}
 LONGEST_COPY = 6 * 3600
 """Seconds; a copy that takes longer goes on in another pod."""
@@ -134,7 +133,7 @@ async def _node(client: Client, found: Found, needed: tuple[Mount, ...], pods: d
 async def _is_shared(client: Client, found: Found, name: str) -> bool:
     """A claim that may not be seen could be of any kind."""
     try:
-        claim = await client.send(requests.get(CLAIMS.path(found.namespace, name)), _CLAIM)
+        claim = await client.send(requests.get(requests.CLAIMS.path(found.namespace, name)), _CLAIM)
     except Forbidden:
         return False
     except NotFound:

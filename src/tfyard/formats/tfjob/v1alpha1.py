@@ -13,6 +13,7 @@ from tfyard.formats.declarations.reading import Notes, Path, read
 from tfyard.formats.pods import checks, images, templates, volumes
 from tfyard.model import (
     CHIEF,
+    DEFAULT_PORT,
     MASTER,
     PS,
     TENSORFLOW_CONTAINER,
@@ -24,7 +25,7 @@ from tfyard.model import (
     Task,
     TensorBoard,
 )
-from tfyard.model.names import DEFAULT_IMAGE, DEFAULT_PORT
+from tfyard.model.names import DEFAULT_IMAGE
 
 from .fields import Count, canonical, in_order
 from .versions import VERSIONS

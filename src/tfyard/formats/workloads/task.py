@@ -9,8 +9,7 @@ from msgspec.structs import replace
 from tfyard.formats.declarations.reading import Notes, Path
 from tfyard.formats.pods import checks, templates
 from tfyard.formats.yaml.source import Document, locate
-from tfyard.model import TENSORFLOW_CONTAINER, Code, Manifest, Problem
-from tfyard.model.names import DEFAULT_PORT
+from tfyard.model import DEFAULT_PORT, TENSORFLOW_CONTAINER, Code, Manifest, Problem
 
 from . import commands, identity, kinds, peers
 

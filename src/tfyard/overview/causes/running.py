@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from math import isnan
 
+from tfyard.model.exit_codes import SIGNALLED
 from tfyard.overview.cause import TASKS, Cause, Quote, S, cut, named
 from tfyard.overview.evidence import End, Evidence, LogTail, seen
 from tfyard.overview.objects import Pod, Policy
@@ -35,8 +36,6 @@ _NCCL = (
 )
 _WAITS_FOR_CLUSTER = r"Waiting for the cluster|CreateSession still waiting|Waiting for model to be ready"
 _SIDECAR = "istio-proxy"
-SIGNALS = 128
-"""Exit codes above it are 128 + the number of a signal."""
 LONGEST_SILENCE = timedelta(minutes=10)
 SERVERS = ("ps-",)
 """They are silent while all goes well."""
@@ -72,7 +71,7 @@ def _is_of_peers(evidence: Evidence, task: str, text: str) -> bool:
 
 def _decisive(end: End) -> str:
     """The exception that ended it: earlier lines may tell of what it survived. A signal has none."""
-    raised = last_exception(end.text) if (end.exit_code or 0) < SIGNALS else None
+    raised = last_exception(end.text) if (end.exit_code or 0) < SIGNALLED else None
     return raised.whole if raised else "\n".join(end.text.split("\n")[-20:])
 
 
