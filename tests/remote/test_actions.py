@@ -140,7 +140,7 @@ def test_a_new_job_of_the_same_name_is_left_alone(yard: Yard) -> None:
     actions.perform(yard.client, intents[1])
     again = yard.job("mnist")
     for intent in intents:
-        with pytest.raises(NotPossible, match="mnist was deleted meanwhile, or made anew"):
+        with pytest.raises(NotPossible, match="mnist was deleted or replaced in the meantime"):
             actions.perform(yard.client, intent)
     assert yard.now(again).manifest["spec"] == again.manifest["spec"]
 

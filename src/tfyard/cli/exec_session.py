@@ -37,7 +37,7 @@ def running(found: Found, pods: dict[str, Pod], meant: Sequence[str], container:
         except NotRunning as problem:
             target.say(str(problem))
     if not places:
-        raise TfyardError(f"no task of {found.name} that is meant is running")
+        raise TfyardError(f"none of the chosen tasks of {found.name} is running")
     return places
 
 
@@ -47,7 +47,7 @@ def running(found: Found, pods: dict[str, Pod], meant: Sequence[str], container:
 async def in_one(access: Access, place: Place, argv: tuple[str, ...], *, stdin: bool, tty: bool) -> int:
     stdin = stdin or _is_piped()
     if tty and not os.isatty(STDIN):
-        target.say("standard input is no terminal: the command gets none either")
+        target.say("standard input is not a terminal, so the command gets none")
         tty = False
     command = Command(
         namespace=place.namespace,

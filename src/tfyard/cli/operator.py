@@ -27,13 +27,13 @@ from tfyard.model.names import OPERATOR_PORT
     type=click.Choice(["none", "auto", "core", "volcano", "scheduler-plugins"]),
     default="none",
     show_default=True,
-    help="What starts all pods of a job or none; auto: what is installed, for jobs with a schedulingPolicy.",
+    help="Starts all pods of a job or none; auto: whichever is installed, for jobs with a schedulingPolicy.",
 )
 @click.option(
     "--gang-scheduler-name",
     default="",
     metavar="NAME",
-    help="Name of scheduler-plugins' scheduler; alone, training-operator's flag.",
+    help="Name of the scheduler of scheduler-plugins; also without --gang-scheduler, as for training-operator.",
 )
 @click.option(
     "--kueue-pod-groups", is_flag=True, help="Let Kueue queue the pods, where it does not manage TFJobs."

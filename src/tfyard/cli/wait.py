@@ -31,10 +31,10 @@ from tfyard.overview.wording import harmless
 )
 @cluster.job_options
 def command(name: str, goal: str, timeout: str, fail_on: tuple[str, ...], **options: Any) -> None:
-    """Wait until a job has succeeded, runs, or has ended in any way. Each change is told on standard error.
+    """Wait until a job has succeeded, runs, or has ended in any way. Each change is printed to standard error.
 
-    Exit codes: 0 it is so; 3 the job was deleted; 124 the time is over; if the job failed, the code of the task
-    that failed (with --for finished: 0).
+    Exit codes: 0 the state was reached; 3 the job was deleted; 124 timed out; if the job failed, the code of the
+    task that failed (with --for finished: 0).
 
     \b
     Examples:

@@ -39,7 +39,7 @@ def deleted(name: str) -> Verdict:
 
 
 def timed_out(name: str, goal: str, last: str) -> Verdict:
-    return Verdict(TIMEOUT_CODE, f"{name} is {last or 'Pending'}, not {goal}, and the time is over")
+    return Verdict(TIMEOUT_CODE, f"{name} is {last or 'Pending'}, not {goal}: timed out")
 
 
 def _failed(job: JobSummary) -> str:

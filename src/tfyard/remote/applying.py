@@ -111,7 +111,7 @@ def explained(resource: Resource, manifest: Manifest, refusal: Refused) -> Tfyar
         fix = "leave them out of the file, or take them over by --force-conflicts"
         return TfyardError(f"{name}: {owners}; {fix}")
     if isinstance(refusal, NotFound) and resource == TFJOBS and _is_unknown(refusal):
-        return TfyardError("this cluster knows no TFJobs; `tfyard install` installs the operator")
+        return TfyardError("this cluster does not serve TFJobs; `tfyard install` installs the operator")
     namespace = manifest["metadata"].get("namespace", "")
     if isinstance(refusal, Forbidden) and (right := missing_right(refusal, namespace, EDIT)):
         return Usage(right)

@@ -88,9 +88,9 @@ async def fetch_outputs(
     kept = kept_paths(job)
     paths = list(dict.fromkeys(posixpath.normpath(each.path) for each in kept if each.is_claim))
     for text in dict.fromkeys(f"{each.path} ({each.source})" for each in kept if not each.is_claim):
-        progress.say(f"{text} is not copied: it is on no claim")
+        progress.say(f"{text} is not copied: it is not on a claim")
     if not paths:
-        progress.say(f"{found.name} writes to no claim, so there is nothing to copy")
+        progress.say(f"{found.name} does not write to a claim, so there is nothing to copy")
     _make_folder(to)
     return [
         await fetch(client, found, path, to / _folder_name(path) if len(paths) > 1 else to, progress, options)
@@ -120,7 +120,7 @@ async def _persistently(client: Client, place: JobPath, copy: "CopyState") -> Co
             backoff = (BACKOFF if len(copy.done) > before else backoff).next()
             before = len(copy.done)
             if backoff.failures >= ATTEMPTS:
-                text = f"{problem} ({ATTEMPTS} attempts); the same command goes on (files so far: {before})"
+                text = f"{problem} ({ATTEMPTS} attempts); the same command continues (files so far: {before})"
                 raise CopyError(text) from problem
             copy.progress.say(f"{problem}; trying again (files so far: {before})")
             await asyncio.sleep(backoff.delay())

@@ -38,7 +38,7 @@ RIGHTS = {
 """What people who train do, and a permission that it needs."""
 
 REPLACE = "`tfyard install --replace-kubeflow`"
-NO_TFJOBS = Finding("wrong", "crd", "the cluster knows no TFJobs", "`tfyard install`")
+NO_TFJOBS = Finding("wrong", "crd", "the cluster does not serve TFJobs", "`tfyard install`")
 
 Look = Callable[[SyncClient], Iterator[Finding]]
 
@@ -75,7 +75,7 @@ def _definition(crd: Manifest, resource: Resource = TFJOBS) -> Finding:
 
     name, found = crd["metadata"]["name"], doctor.definition(crd)
     if "deletionTimestamp" in crd["metadata"]:
-        fix = "when it is gone, `tfyard install`; objects with finalizers hold it up"
+        fix = "when it is gone, `tfyard install`; objects with finalizers delay it"
         return Finding("wrong", "crd", f"{name} is being deleted, with all its jobs", fix)
     conditions = (crd.get("status") or {}).get("conditions") or []
     needed = [each for each in conditions if each["type"] in ("NamesAccepted", "Established")]
@@ -111,7 +111,7 @@ def operators(client: SyncClient) -> Iterator[Finding]:
         if _is_box(client):
             yield Finding("ok", "operator", "the one of `tfyard dev`")
         else:
-            yield Finding("wrong", "operator", "nobody works on TFJobs here", "`tfyard install`")
+            yield Finding("wrong", "operator", "no operator works on TFJobs here", "`tfyard install`")
     yield from map(_operator, ours)
     for each in others:
         text = f"{_named(each)} works on TFJobs{', too' if ours else ''}"

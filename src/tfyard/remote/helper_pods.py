@@ -226,7 +226,7 @@ async def _get(client: Client, path: str) -> Pod:
     try:
         return await client.send(requests.get(path), _POD)
     except NotFound:
-        raise HelperFailed("somebody deleted the helper pod before it ran") from None
+        raise HelperFailed("the helper pod was deleted before it ran") from None
 
 
 def _failure(pod: Pod, helper: Helper) -> str:

@@ -65,7 +65,7 @@ class CannotSubmit(TfyardError):
         self.findings = tuple(findings)
         wrong = [line for each in findings if each.level == "wrong" for line in lines(each)]
         text = "\n".join(f"  {line}" for line in wrong)
-        super().__init__(f"nothing was submitted; --force would submit it in spite of this:\n{text}")
+        super().__init__(f"nothing was submitted; --force submits it anyway:\n{text}")
 
 
 def lines(finding: Finding) -> list[str]:
@@ -94,7 +94,7 @@ def submit_prepared(
         say(text)
     made = _create(client, parcel, how, say, upload or _uploader(client, say))
     if existing and edits.is_suspended(made.manifest) and not _is_queued(made):
-        say(f"{made.name} is stopped and stays so; `tfyard resume {made.name}` goes on with it")
+        say(f"{made.name} is stopped and stays stopped; `tfyard resume {made.name}` starts it again")
     return made
 
 

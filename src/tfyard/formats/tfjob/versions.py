@@ -30,6 +30,8 @@ VERSIONS = {
 SERVED = (V1, "kubeflow.org/v1beta1")
 """What a cluster serves unless more is asked for. The API server decodes every change of a job once for each
 version that it serves."""
+DEFAULT_VERSIONS = ",".join(name.removeprefix("kubeflow.org/") for name in SERVED)
+"""The same as `--versions` takes it."""
 
 
 def why_not_served(api_version: str) -> str:

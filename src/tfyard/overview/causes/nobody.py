@@ -96,7 +96,7 @@ def _died(evidence: Evidence, now: datetime) -> Iterator[Cause]:
             f"Lease {lease.metadata.namespace}/{lease.name} is not renewed",
             lease.spec.renew_time,
         )
-        sentence = "the operator does not run any more: nobody restarts tasks or records their end"
+        sentence = "the operator no longer runs: tasks are not restarted, and their end is not recorded"
         fix = f"kubectl -n {lease.metadata.namespace} get pods; then `tfyard install`"
         yield Cause(kind="no-operator", sentence=sentence, fix=fix, evidence=(said,))
 

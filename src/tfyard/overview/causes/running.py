@@ -285,7 +285,7 @@ def _not_a_number(evidence: Evidence, up: set[str]) -> Iterator[Cause]:
         if log is not None and names:
             line = next(line for line in reversed(log.text.split("\n")) if "nan" in line.lower())
             fix = "stop it; then a smaller learning rate, gradient clipping, or check the data for NaN"
-            sentence = f"{', '.join(names)} of {TASKS} is not a number, and the training goes on"
+            sentence = f"{', '.join(names)} of {TASKS} is not a number, and the training continues"
             yield Cause(
                 kind="nan-loss",
                 sentence=sentence,

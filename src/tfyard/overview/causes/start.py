@@ -149,7 +149,7 @@ def of_config(namespace: str, task: str, message: str, quote: Quote) -> Cause:
     elif key := re.search(_VOLUME_KEY, message):
         kind, sentence = (
             "key-missing",
-            f"{TASKS} cannot start: a volume wants the key {key[1]}, which is not there",
+            f"{TASKS} cannot start: a volume wants the key {key[1]}, which does not exist",
         )
     elif "runAsNonRoot" in message:
         kind, sentence = (
