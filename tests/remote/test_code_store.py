@@ -115,7 +115,7 @@ async def check_fetched(node: CodeNode, found: Found, to: Path, files: dict[str,
     (to / "train.py").write_text("mine")
     with pytest.raises(Usage, match=r"train\.py: there already, with other content"):
         await code_store.fetch(node.access, found, to, Silent())
-    where = code_lookup.place(found)
+    where = code_lookup.location(found)
     lines = (await asyncio.to_thread(tfyard, "describe", "train", "--code", **env)).out.splitlines()
     assert lines[:3] == [
         f"Code:   in the ConfigMap tfyard-code-{where.hash[:12]}",
@@ -167,7 +167,7 @@ async def test_large_code_goes_to_a_claim_once_and_comes_back(
 async def listed(node: CodeNode, found: Found) -> list[code_lookup.Listed]:
     from tfyard.remote import code_transfer
 
-    return await code_transfer.listed(node.access, found, code_lookup.place(found), print)
+    return await code_transfer.listed(node.access, found, code_lookup.location(found), print)
 
 
 class Counted(Relay):

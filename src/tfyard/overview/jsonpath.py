@@ -50,7 +50,7 @@ Node = str | Path | Range
 
 
 def parse(template: str) -> tuple[Node, ...]:
-    """`Usage` with the place if it is not JSONPath."""
+    """`Usage` with the position if it is not JSONPath."""
     parts: list[tuple[str, str]] = []
     end = 0
     for found in _PARTS.finditer(template):

@@ -88,11 +88,11 @@ def note_sent(access: Access, plan: Plan) -> None:
 def used(client: SyncClient, namespace: str) -> set[str]:
     """Hashes and names of ConfigMaps that TFJobs refer to, by their annotation or, without it, by their pods."""
     found = jobs.manifests(client, jobs.Scope(namespace))
-    places = [code_lookup.place(each) for each in found]
+    locations = [code_lookup.location(each) for each in found]
     on_claims = code_lookup.kept_on_claims(
         each for job in found for each in code_lookup.templates(job.manifest)
     )
-    return {*on_claims, *(name for each in places for name in (each.hash, each.name))}
+    return {*on_claims, *(name for each in locations for name in (each.hash, each.name))}
 
 
 _ONE_NODE = (

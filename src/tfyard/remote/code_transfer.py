@@ -26,7 +26,7 @@ from tfyard.render import archive, scripts
 from tfyard.render.code import ON_CLAIM
 
 from . import code_claim, copying, helper_pods
-from .code_lookup import Listed, Place
+from .code_lookup import CodeLocation, Listed
 from .code_plan import Plan, Progress
 from .helper_pods import Helper, Mount
 from .jobs import Found
@@ -70,7 +70,7 @@ async def _without_used_again(client: Client, plan: Plan) -> Plan:
 
 
 async def fetch(
-    access: Access, found: Found, where: Place, to: tuple[Path, str], progress: FileProgress
+    access: Access, found: Found, where: CodeLocation, to: tuple[Path, str], progress: FileProgress
 ) -> Copied:
     """Code on a claim, as any other folder that tasks mount. `to`: the folder, and the helper's image."""
     folder, image = to
@@ -79,7 +79,9 @@ async def fetch(
         return await copying.fetch(client, found, where.at, folder, progress, options)
 
 
-async def listed(access: Access, found: Found, where: Place, say: Say, image: str = "") -> list[Listed]:
+async def listed(
+    access: Access, found: Found, where: CodeLocation, say: Say, image: str = ""
+) -> list[Listed]:
     """The files of code on a claim, with their sizes."""
     helper = Helper(
         namespace=found.namespace,

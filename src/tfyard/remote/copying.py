@@ -61,8 +61,8 @@ async def fetch(
     """A folder of the job becomes the folder `to`; a file becomes the file `to`, or one in the folder `to`."""
     path = mounts.normal(path, job_of(found))
     to = to / posixpath.basename(path) if options.into else to
-    place = JobPath(found=found, path=path, options=options)
-    return await _persistently(client, place, Fetching(path, to, progress))
+    wanted = JobPath(found=found, path=path, options=options)
+    return await _persistently(client, wanted, Fetching(path, to, progress))
 
 
 async def send(
@@ -76,8 +76,8 @@ async def send(
     """The other way, by the same rules."""
     path = mounts.normal(path, job_of(found))
     path = posixpath.join(path, source.resolve().name) if options.into else path
-    place = JobPath(found=found, path=path, options=options, writes=True)
-    return await _persistently(client, place, Sending(source, path, progress))
+    wanted = JobPath(found=found, path=path, options=options, writes=True)
+    return await _persistently(client, wanted, Sending(source, path, progress))
 
 
 async def fetch_outputs(
@@ -109,12 +109,12 @@ def _folder_name(path: str) -> str:
     return path.strip("/").replace("/", "-") or "root"
 
 
-async def _persistently(client: Client, place: JobPath, copy: "CopyState") -> Copied:
+async def _persistently(client: Client, wanted: JobPath, copy: "CopyState") -> Copied:
     """Again after a connection broke, or a pod went."""
     backoff, before = BACKOFF, 0
     while True:
         try:
-            async with opened(client, place, copy.progress.say) as files:
+            async with opened(client, wanted, copy.progress.say) as files:
                 return await copy.run(files)
         except RETRIED as problem:
             backoff = (BACKOFF if len(copy.done) > before else backoff).next()

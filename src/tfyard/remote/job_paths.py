@@ -60,24 +60,24 @@ def job_of(found: Found) -> Job:
 
 
 @asynccontextmanager
-async def opened(client: Client, place: JobPath, say: Say) -> AsyncIterator[ContainerFiles]:
-    job, found = job_of(place.found), place.found
-    role = mounts.role_of(job, place.options.task, place.path)
+async def opened(client: Client, wanted: JobPath, say: Say) -> AsyncIterator[ContainerFiles]:
+    job, found = job_of(wanted.found), wanted.found
+    role = mounts.role_of(job, wanted.options.task, wanted.path)
     pods = await _pods(client, found)
-    needed = claims(role.template, place.path, read_only=not place.writes)
+    needed = claims(role.template, wanted.path, read_only=not wanted.writes)
     if not needed:
-        yield ContainerFiles(client, _in_task(job, place, pods))
+        yield ContainerFiles(client, _in_task(job, wanted, pods))
         return
     helper = Helper(
         namespace=found.namespace,
         purpose="copy",
         mounts=needed,
-        image=place.options.image,
+        image=wanted.options.image,
         owner=found.manifest,
         node=await _node(client, found, needed, pods),
         deadline=LONGEST_COPY,
         like=role.template,
-        user=place.options.user,
+        user=wanted.options.user,
     )
     async with helper_pods.running(client, helper, say) as pod:
         try:
@@ -104,13 +104,13 @@ async def _pods(client: Client, found: Found) -> dict[str, Pod]:
     return {pod.task: pod for pod in items if pod_starts.belongs(pod, found)}
 
 
-def _in_task(job: Job, place: JobPath, pods: dict[str, Pod]) -> Where:
-    names = [place.options.task] if place.options.task else [each.name for each in job.tasks()]
+def _in_task(job: Job, wanted: JobPath, pods: dict[str, Pod]) -> Where:
+    names = [wanted.options.task] if wanted.options.task else [each.name for each in job.tasks()]
     running = [name for name in names if name in pods and tasks.is_running(pods[name])]
     try:
-        found = tasks.place(place.found, pods, (running or names)[0])
+        found = tasks.container_of(wanted.found, pods, (running or names)[0])
     except NotRunning as problem:
-        raise CopyError(f"{place.path} is on no claim, and {problem}{mounts.kept(job)}") from None
+        raise CopyError(f"{wanted.path} is on no claim, and {problem}{mounts.kept(job)}") from None
     return Where(found.namespace, found.pod, found.container)
 
 

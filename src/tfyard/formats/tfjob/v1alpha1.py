@@ -153,10 +153,10 @@ def _roles(spec: TfJobSpec, raw: Manifest, notes: Notes) -> tuple[Role, ...]:
     if given in (None, []):
         notes.error(("spec", "replicaSpecs"), "must be given", "add at least one role")
     roles: dict[str, Role] = {}
-    places = [
+    positions = [
         i for i, replica in enumerate(given if isinstance(given, list) else []) if isinstance(replica, dict)
     ]
-    for i, replica in zip(places, spec.replica_specs, strict=False):
+    for i, replica in zip(positions, spec.replica_specs, strict=False):
         path: Path = ("spec", "replicaSpecs", i)
         name = canonical(replica.tf_replica_type) or MASTER
         if name in roles:

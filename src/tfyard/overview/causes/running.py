@@ -118,8 +118,8 @@ def _not_connected(evidence: Evidence, now: datetime) -> Iterator[Cause]:
 
 def _stragglers(log: str) -> list[str]:
     """As the coordination service named them last; none if all have connected since."""
-    places = [found.end() for found in re.finditer(_CONNECTING, log)]
-    rest = log[places[-1] :] if places else ""
+    ends = [found.end() for found in re.finditer(_CONNECTING, log)]
+    rest = log[ends[-1] :] if ends else ""
     if re.search(_CONNECTED, rest):
         return []
     return [f"{role}-{index}" for role, index in re.findall(rf"(?m)^{_TASK}$", rest)]
