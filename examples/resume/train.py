@@ -48,7 +48,7 @@ def main() -> None:
     points, spiral = make_data()
     model.fit(points, spiral, BATCH, options.epochs, verbose=0, callbacks=[restore, report])
     if report.is_stopping:
-        print("Stopped; the next attempt goes on", flush=True)
+        print("Stopped; the next attempt continues", flush=True)
         sys.exit(STOPPED)
     model.save(options.out / "model.keras")
     shutil.rmtree(backup, ignore_errors=True)  # the next training begins with its first epoch

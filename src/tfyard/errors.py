@@ -34,16 +34,16 @@ class Invalid(TfyardError):
         super().__init__(self.problems, text, name)
 
     def __str__(self) -> str:
-        """A line for each: place, field, what is wrong, the fix."""
+        """A line for each: position, field, what is wrong, the fix."""
         return "\n".join(map(self._line, self.problems))
 
     def _line(self, problem: Problem) -> str:
         from tfyard.model.problem import format_path
 
         at = problem.position
-        place = f"{self.name}:{at.line}:{at.column}" if at else self.name
+        position = f"{self.name}:{at.line}:{at.column}" if at else self.name
         told = f"{problem.message}; {problem.fix}" if problem.fix else problem.message
-        return ": ".join(part for part in (place, format_path(problem.path), told) if part)
+        return ": ".join(part for part in (position, format_path(problem.path), told) if part)
 
 
 class Usage(TfyardError):

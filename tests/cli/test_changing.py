@@ -148,7 +148,7 @@ def test_a_person_at_a_terminal_is_asked(tmp_path: Path, answer: str, code: int,
     ("words", "line"),
     [
         (("restart", "first", "worker-0"), "first: this ends the wait only; its tasks start again"),
-        (("delete", "first", "--wait"), "first: this ends the wait only; the job and its pods go"),
+        (("delete", "first", "--wait"), "first: this ends the wait only; the job and its pods are deleted"),
     ],
     ids=["restart", "delete"],
 )

@@ -46,7 +46,7 @@ def test_a_run_that_has_ended_is_shown_until_nobody_looks(
         _, errors = process.communicate()
     assert (process.returncode, errors.decode()) == (
         0,
-        "tfyard: nobody has looked for 3s: this ends (--idle 0 never does)\n",
+        "tfyard: no request for 3s: stopping (--idle 0 never stops)\n",
     )
     monkeypatch.chdir(tmp_path)
     with find("t", local=True).tensorboard() as url, urlopen(f"{url}data/plugin/scalars/tags") as answer:

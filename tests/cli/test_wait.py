@@ -64,7 +64,7 @@ def test_a_wait_ends_as_the_job_does(control_plane: ControlPlane, crds: None, na
         "wait", "first", "-n", namespace, "--timeout", "1s", KUBECONFIG=str(control_plane.kubeconfig)
     )
     assert late.code == 124
-    assert late.err.endswith("first is Pending, not succeeded, and the time is over\n")
+    assert late.err.endswith("first is Pending, not succeeded: timed out\n")
 
 
 @pytest.mark.processes

@@ -56,7 +56,7 @@ def page(box: TestBox, *words: str) -> Iterator[tuple[list[str], str]]:
             raise AssertionError(process.communicate())
         yield said, said[-1].partition(": ")[2]
         _, errors = process.communicate()
-    assert (process.returncode, "nobody has looked for 3s" in errors.decode()) == (0, True), errors
+    assert (process.returncode, "no request for 3s" in errors.decode()) == (0, True), errors
 
 
 def helpers(box: TestBox) -> list[str]:

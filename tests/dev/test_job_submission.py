@@ -111,7 +111,7 @@ def test_an_interrupt_leaves_the_job_alone_and_says_what_to_do_next(box: TestBox
             process.kill()
     assert process.returncode == 130
     assert err.endswith(
-        "tfyard: the job goes on; next:\n  tfyard logs -f slow\n  tfyard stop slow\n  tfyard delete slow\n"
+        "tfyard: the job keeps running; next:\n  tfyard logs -f slow\n  tfyard stop slow\n  tfyard delete slow\n"
     )
     until(lambda: (box.get("tfjob", "slow").get("status") or {}).get("phase") == "Running")
     box.kubectl("delete", "tfjob", "slow")

@@ -69,7 +69,7 @@ def test_a_run_is_stopped_with_its_grace_and_goes_on_without_what_had_finished(c
     assert (process.wait(60), process.stderr.read()) == (130, "")
     (record,) = records(yard)
     assert (record["phase"], (yard.folder / "saved-0").exists()) == ("Stopped", True)
-    assert "somebody stopped it by `tfyard stop`" in yard.tfyard("why", "t", "--local").stdout
+    assert "it was stopped by `tfyard stop`" in yard.tfyard("why", "t", "--local").stdout
     (yard.folder / "task.py").write_text(COUNTS)  # the code is where it was
     goes_on = start(yard, "resume", "t", "--local")
     until_ready(yard, 0)
@@ -77,7 +77,7 @@ def test_a_run_is_stopped_with_its_grace_and_goes_on_without_what_had_finished(c
     assert (refused.returncode, "which is running" in refused.stderr) == (2, True)
     (yard.folder / "go").touch()
     out, _ = goes_on.communicate(timeout=30)
-    assert (goes_on.returncode, f"goes on from {record['name']}" in out) == (0, True), out
+    assert (goes_on.returncode, f"resumes {record['name']}" in out) == (0, True), out
     assert (starts(yard, 0), starts(yard, 1)) == (2, 1), "worker-1 had finished"
     assert [each["phase"] for each in records(yard)] == ["Stopped", "Succeeded"]
     assert records(yard)[1]["resumes"] == record["name"]

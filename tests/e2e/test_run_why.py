@@ -108,13 +108,13 @@ def test_a_run_is_fine_while_it_runs_and_interrupted_afterwards(yard: Yard) -> N
         assert line
     while (told := yard.tfyard("why", "--local", "t")).returncode:
         time.sleep(0.1)  # its record follows a moment later
-    assert "runs; nothing stands in its way" in told.stdout
+    assert "runs; nothing blocks it" in told.stdout
     running.send_signal(signal.SIGINT)
     running.communicate(timeout=60)
     told = yard.tfyard("why", "--local", "t")
     assert (told.returncode, told.stdout) == (
         1,
-        "somebody stopped it, by Ctrl-C or a signal, before it ended\n",
+        "it was interrupted by Ctrl-C or a signal before it ended\n",
     )
 
 
@@ -176,7 +176,7 @@ def test_a_run_whose_loss_is_not_a_number_and_one_that_is_silent(yard: Yard) -> 
     with running(yard, program):
         wait_until(lambda: why(yard).code == 3, "its record follows a moment later")
         found = why(yard)
-        assert found.sentence == "loss of worker-0 is not a number, and the training goes on"
+        assert found.sentence == "loss of worker-0 is not a number, and the training continues"
         age(yard, minutes=25)
         found = why(yard)
     assert [cause.kind for cause in found.causes] == ["nan-loss", "no-progress"]

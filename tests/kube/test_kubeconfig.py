@@ -118,7 +118,7 @@ def test_in_a_pod_without_kubeconfig_its_service_account_is_used(tmp_path: Path)
         ("a: [", "", "not a kubeconfig"),
         ("- just\n- a list", "", "not a kubeconfig"),
         ("clusters: [{name: a, cluster: {server: 3}}]", "", "not a kubeconfig"),
-        ("", "", "and we run in no Pod"),
+        ("", "", "and this process does not run in a Pod"),
     ],
 )
 def test_what_is_wrong_is_said(tmp_path: Path, text: str, context: str, message: str) -> None:

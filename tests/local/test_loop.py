@@ -61,7 +61,7 @@ def test_without_control_groups_memory_is_sampled_and_the_end_is_the_same(tmp_pa
         ("ModuleNotFoundError: No module named 'tensorflow.contrib'", TF1),
         ("AttributeError: module 'tensorflow' has no attribute 'app'", TF1),
         ("AttributeError: module 'tensorflow' has no attribute 'konstant'", ""),
-        (TWICE, "TensorFlow numbered two steps alike"),
+        (TWICE, "TensorFlow gave two steps the same id"),
         ("ValueError: bad rate", ""),
     ],
 )

@@ -89,7 +89,7 @@ def test_a_line_without_end_is_not_held_in_memory(tmp_path: Path, for_screen: bo
     assert len(follower._partial) <= 4 * longest
     (line,) = follower.close()
     assert isinstance(line, Lines)
-    assert line.text.endswith("(the line goes on)")
+    assert line.text.endswith("(the line is longer)")
     assert len(line.text) < longest + 50
 
 

@@ -75,7 +75,7 @@ def test_nothing_is_found_where_all_is_well() -> None:
 
 def test_a_cluster_without_an_operator_is_an_error_and_one_with_another_operator_is_not() -> None:
     (text,) = found(leases=())
-    assert text.startswith("wrong operator: nobody would work on the job: no tfyard operator is installed")
+    assert text.startswith("wrong operator: no operator would run the job: no tfyard operator is installed")
     assert text.endswith("| `tfyard install`")
     assert "does not run" in found(leases=(held(600),))[0]
     looked = Seen(evidence=Evidence(name="train", leases=()), has_other_operator=True)

@@ -12,7 +12,7 @@ from tfyard.model.names import JOB_NAME, QUEUE_NAME, REPLICA_INDEX, REPLICA_TYPE
 from tfyard.remote import action_waits, actions, jobs, reruns
 from tfyard.remote.actions import NotPossible
 from tfyard.remote.addresses import OLD_TFJOBS, TFJOBS
-from tfyard.remote.belongings import CLAIMS, JOB_UID, WORKLOADS
+from tfyard.remote.belongings import JOB_UID
 from tfyard.remote.jobs import Found
 from tfyard.testing import ControlPlane
 
@@ -140,7 +140,7 @@ def test_a_new_job_of_the_same_name_is_left_alone(yard: Yard) -> None:
     actions.perform(yard.client, intents[1])
     again = yard.job("mnist")
     for intent in intents:
-        with pytest.raises(NotPossible, match="mnist was deleted meanwhile, or made anew"):
+        with pytest.raises(NotPossible, match="mnist was deleted or replaced in the meantime"):
             actions.perform(yard.client, intent)
     assert yard.now(again).manifest["spec"] == again.manifest["spec"]
 
@@ -152,13 +152,13 @@ def test_delete_says_what_goes_and_that_claims_stay_unless_the_job_owns_them(yar
         "metadata": {"name": "data"},
         "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
     }
-    made = yard.client.send(requests.create(CLAIMS.path(yard.namespace), claim))
+    made = yard.client.send(requests.create(requests.CLAIMS.path(yard.namespace), claim))
     intent = actions.delete(yard.client, found)
     assert intent.goes == ("the job mnist", "1 pod (mnist-worker-0) and their logs")
     assert intent.stays == ("the claim data with its data",)
     owner = {"apiVersion": "kubeflow.org/v1", "kind": "TFJob", "name": "mnist", "uid": found.uid}
     made["metadata"]["ownerReferences"] = [owner]
-    yard.client.send(requests.replace(CLAIMS.path(yard.namespace, "data"), made))
+    yard.client.send(requests.replace(requests.CLAIMS.path(yard.namespace, "data"), made))
     owned = actions.delete(yard.client, found)
     assert ("the claim data with its data" in owned.goes, owned.stays) == (True, ())
     assert yard.now(found).uid == found.uid, "the dry run deletes nothing"
@@ -351,7 +351,7 @@ def test_a_job_that_kueue_has_is_stopped_and_resumed_by_its_workload(
         "metadata": {"name": "tfjob-mnist", "labels": {JOB_UID: found.uid}},
         "spec": {"active": True},
     }
-    path = WORKLOADS.path(yard.namespace)
+    path = requests.WORKLOADS.path(yard.namespace)
     yard.client.send(requests.create(path, workload))
     stop = actions.stop(yard.client, found)
     actions.perform(yard.client, stop)

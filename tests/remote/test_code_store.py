@@ -22,7 +22,7 @@ from tfyard.kube import Access, requests
 from tfyard.kube.sync import SyncClient
 from tfyard.model import Job, Manifest
 from tfyard.model.names import CODE
-from tfyard.remote import code_claim, code_lookup, code_store, storage
+from tfyard.remote import code_claim, code_lookup, code_store
 from tfyard.remote.addresses import TFJOBS
 from tfyard.remote.code_store import Plan
 from tfyard.remote.jobs import Found
@@ -115,7 +115,7 @@ async def check_fetched(node: CodeNode, found: Found, to: Path, files: dict[str,
     (to / "train.py").write_text("mine")
     with pytest.raises(Usage, match=r"train\.py: there already, with other content"):
         await code_store.fetch(node.access, found, to, Silent())
-    where = code_lookup.place(found)
+    where = code_lookup.location(found)
     lines = (await asyncio.to_thread(tfyard, "describe", "train", "--code", **env)).out.splitlines()
     assert lines[:3] == [
         f"Code:   in the ConfigMap tfyard-code-{where.hash[:12]}",
@@ -167,7 +167,7 @@ async def test_large_code_goes_to_a_claim_once_and_comes_back(
 async def listed(node: CodeNode, found: Found) -> list[code_lookup.Listed]:
     from tfyard.remote import code_transfer
 
-    return await code_transfer.listed(node.access, found, code_lookup.place(found), print)
+    return await code_transfer.listed(node.access, found, code_lookup.location(found), print)
 
 
 class Counted(Relay):
@@ -228,7 +228,7 @@ def test_the_claim_is_for_many_nodes_where_a_storage_class_offers_that(
     job = job_of(JOB.format(code="code"), namespace)
     with SyncClient(control_plane.admin) as client:
         alone = code_store.plan(client, job, tmp_path)
-        path = storage.CLASSES.path()
+        path = requests.STORAGE_CLASSES.path()
         provisioners = {f"{namespace}-disk": "disk.csi.azure.com", f"{namespace}-nfs": "nfs.csi.k8s.io"}
         for name, provisioner in provisioners.items():
             client.send(requests.create(path, {"metadata": {"name": name}, "provisioner": provisioner}))
@@ -236,7 +236,7 @@ def test_the_claim_is_for_many_nodes_where_a_storage_class_offers_that(
             shared = code_store.plan(client, job, tmp_path)
         finally:
             for name in provisioners:
-                client.send(requests.delete(storage.CLASSES.path(name=name)))
+                client.send(requests.delete(requests.STORAGE_CLASSES.path(name=name)))
     (made,) = shared.objects
     assert made["spec"]["accessModes"] == ["ReadWriteMany"]
     assert made["spec"]["storageClassName"] == f"{namespace}-nfs"

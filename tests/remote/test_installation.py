@@ -175,7 +175,7 @@ def test_a_cluster_with_training_operator_is_refused_until_it_is_replaced(
     assert names(client, "Deployment") == set()
 
     out = install(plane, "--replace-kubeflow")
-    assert "training-operator in the namespace kubeflow: told to leave TFJobs alone" in out
+    assert "training-operator in the namespace kubeflow: configured to ignore TFJobs" in out
     client.send(requests.create(TFJOBS.path("default"), JOB))  # no webhook stands in the way
     assert _deployment(client)["spec"]["replicas"] == 0, "no other kind of kubeflow.org exists here"
     assert "told to leave" not in install(plane, "--replace-kubeflow"), "once is enough"

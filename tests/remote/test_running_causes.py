@@ -181,7 +181,7 @@ async def test_a_loss_that_is_not_a_number_silence_and_a_crash_without_last_word
         assert found.sentence.startswith("worker-0 and worker-1 printed nothing for ")
         await box.containers.run("first-worker-1", NAN)
         found = await job.why("nan-loss")
-        assert found.sentence == "loss of worker-1 is not a number, and the training goes on"
+        assert found.sentence == "loss of worker-1 is not a number, and the training continues"
         await box.containers.run("first-worker-0", CRASH)
         await job.end(0)
         found = await job.why("program-error")

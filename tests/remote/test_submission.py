@@ -199,7 +199,7 @@ def test_what_scale_and_stop_changed_is_tfyards_own_and_submit_says_what_becomes
     assert place.said == ["worker: 4 -> 2 tasks", "tfjob.kubeflow.org/mnist serverside-applied"]
     change(actions.stop)
     assert place.submit(sets=("worker=3",))["spec"]["runPolicy"]["suspend"]
-    stays = "mnist is stopped and stays so; `tfyard resume mnist` goes on with it"
+    stays = "mnist is stopped and stays stopped; `tfyard resume mnist` starts it again"
     assert place.said == ["worker: 2 -> 3 tasks", "tfjob.kubeflow.org/mnist serverside-applied", stays]
 
 
@@ -353,7 +353,7 @@ def test_without_an_operator_nothing_is_submitted(place: Place) -> None:
         path = requests.LEASES.path(lease["metadata"]["namespace"], "tfyard-operator")
         place.client.send(requests.delete(path))
     assert place.refused() == [
-        "operator: nobody would work on the job: no tfyard operator is installed in this cluster"
+        "operator: no operator would run the job: no tfyard operator is installed in this cluster"
     ]
 
 

@@ -58,10 +58,12 @@ def test_jobs_whose_claims_are_in_use_on_different_nodes_do_not_share_one() -> N
 
 
 def test_what_no_other_pod_can_read_is_told() -> None:
-    with pytest.raises(NoSummaries, match="writes to no claim; say where they are: `tensorboard: /out/logs`"):
+    with pytest.raises(
+        NoSummaries, match="not write to a claim; say where they are: `tensorboard: /out/logs`"
+    ):
         summaries(job("mnist", emptyDir={}))
     with pytest.raises(
-        NoSummaries, match="/logs of mnist is on no claim, so no other pod can read it; /out is"
+        NoSummaries, match="/logs of mnist is not on a claim, so no other pod can read it; /out is"
     ):
         summaries(job("mnist"), "/logs")
     with pytest.raises(Usage, match="must be a path as the tasks see it"):

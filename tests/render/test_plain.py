@@ -13,8 +13,7 @@ from typing import Any
 
 import pytest
 
-from tfyard.model import RestartPolicy
-from tfyard.planner import exit_codes
+from tfyard.model import RestartPolicy, exit_codes
 from tfyard.planner.indexes import compress
 
 from . import kubelet

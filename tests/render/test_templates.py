@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tfyard.errors import Invalid
+from tfyard.model.names import DEFAULT_IMAGE
 from tfyard.render import templates
 
 from .calling import COMPAT, documents, named, of_kind, python, tfyard
@@ -323,3 +324,8 @@ def test_a_project_whose_job_name_gets_too_long_is_refused() -> None:
     assert "metadata.name: must be lower-case letters, digits and '-', at most 63" in done.err
     done = tfyard("template", "single", template, "p", "--set", "model_name=Model_1")
     assert "p-Model_1" in done.err
+
+
+def test_the_image_of_the_packaged_templates_is_the_one_of_every_other_command() -> None:
+    for name in ("tf_single_template.yaml.jinja", "tf_cluster_template.yaml.jinja"):
+        assert f'image | default("{DEFAULT_IMAGE}")' in (SHIPPED / name).read_text()

@@ -41,7 +41,7 @@ async def test_a_page_is_shown_until_nobody_looks_and_its_pod_goes(
         await node.until_no_helper()
     told = capsys.readouterr()
     assert told.out == f"Files: http://127.0.0.1:{here}/\n"
-    assert told.err.splitlines()[-1].startswith("tfyard: nobody has looked for 0s: this ends")
+    assert told.err.splitlines()[-1].startswith("tfyard: no request for 0s: stopping")
 
 
 async def test_a_pod_whose_program_ends_says_why(

@@ -208,7 +208,7 @@ def test_a_run_is_restarted_stopped_resumed_repeated_and_deleted(folder: Path) -
     assert int((again.get("/out/count", to=folder / "got")).read_text()) >= 4
     with pytest.raises(tfyard.Usage, match="whose tasks know each other from the start"):
         again.scale(worker=3)
-    with pytest.raises(tfyard.Usage, match="is on no volume that is kept"):
+    with pytest.raises(tfyard.Usage, match="is not on a volume that is kept"):
         again.get("/elsewhere", to=folder)
     again.delete()
     assert again.directory is not None

@@ -25,15 +25,15 @@ DONE = {
     "delete": "deleted",
 }
 GOES_ON = {
-    "stop": "its pods go after their grace period",
+    "stop": "its pods are deleted after their grace period",
     "restart": "its tasks start again",
-    "delete": "the job and its pods go",
+    "delete": "the job and its pods are deleted",
 }
 """Without us, after Ctrl-C."""
 
 yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask; only a terminal is asked.")
 timeout_option = click.option(
-    "--timeout", default="", metavar="TIME", help="Wait no longer than this, as in 10m; default: for ever."
+    "--timeout", default="", metavar="TIME", help="Wait no longer than this, as in 10m; default: no limit."
 )
 
 

@@ -56,7 +56,11 @@ def _access_options(command: F) -> F:
             ),
             click.option("--as", "as_user", default="", metavar="USER", help="Act as another user."),
             click.option(
-                "--as-group", "as_groups", multiple=True, metavar="GROUP", help="And as these groups."
+                "--as-group",
+                "as_groups",
+                multiple=True,
+                metavar="GROUP",
+                help="Act as a member of these groups.",
             ),
         )
     ):

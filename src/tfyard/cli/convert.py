@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @click.option(
     "--allow-missing",
     is_flag=True,
-    help="Go on if a cluster's workloads list tasks that are not in the files.",
+    help="Convert even if the workloads list tasks that are not in the files.",
 )
 def command(
     names: tuple[str, ...], to: formats.Version, output: str | None, force: bool, allow_missing: bool

@@ -52,7 +52,7 @@ class Ends(Struct, frozen=True):
     "--helper-image",
     default="",
     metavar="IMAGE",
-    help="Of the pod that reads a claim: any with sh, find, tar and sha256sum. Default: busybox.",
+    help="Image of the pod that reads a claim; any with sh, find, tar and sha256sum. Default: busybox.",
 )
 @cluster.helper_user_option
 @cluster.job_options
@@ -64,7 +64,7 @@ def command(
 
     What is on a claim can be copied at any time, also after the end of the job: a short-lived pod reads it. What
     is on none, while the task runs. Each file is compared by its checksum; what is there already is not copied
-    again, so a copy that was interrupted goes on where it was.
+    again, so a copy that was interrupted continues where it was.
 
     A folder becomes DESTINATION, whether that exists or not. With a / at its end, or as `.`, DESTINATION is a
     folder to put it into. With a / at the end of SOURCE, only what is in the folder is put there.

@@ -4,15 +4,13 @@ import click
 
 from tfyard import formats
 from tfyard.formats.crd.documents import crds
-from tfyard.formats.tfjob.versions import SERVED, chosen
-
-DEFAULT = ",".join(name.removeprefix("kubeflow.org/") for name in SERVED)
+from tfyard.formats.tfjob.versions import DEFAULT_VERSIONS, chosen
 
 
 @click.command("crds")
 @click.option(
     "--versions",
-    default=DEFAULT,
+    default=DEFAULT_VERSIONS,
     show_default=True,
     metavar="A,B",
     help="Which versions the cluster serves, such as v1,v1alpha2,tensorflow.org/v1alpha1; or all.",

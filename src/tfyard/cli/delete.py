@@ -12,8 +12,8 @@ from tfyard.errors import TfyardError, Usage
 
 @click.command("delete")
 @click.argument("names", metavar="[JOB]...", nargs=-1, shell_complete=offers.jobs)
-@click.option("-l", "--selector", default="", metavar="K=V", help="All TFJobs with these labels, instead.")
-@click.option("--wait", is_flag=True, help="Until they and their pods are gone.")
+@click.option("-l", "--selector", default="", metavar="K=V", help="Delete all TFJobs with these labels.")
+@click.option("--wait", is_flag=True, help="Wait until they and their pods are deleted.")
 @acting.timeout_option
 @acting.yes_option
 @cluster.job_options
@@ -25,10 +25,10 @@ def command(names: tuple[str, ...], selector: str, wait: bool, timeout: str, **o
     Nothing is deleted if one of the names is wrong.
 
     \b
-    stop     its pods go, the job stays and can be resumed
+    stop     its pods are deleted, the job stays and can be resumed
     restart  some of its tasks start again, the others run on
     rerun    a new job of the same spec starts, the old one stays
-    delete   the job and its pods go, its data stays
+    delete   the job and its pods are deleted, its data stays
 
     \b
     Examples:

@@ -15,7 +15,7 @@ from tfyard.overview.wording import harmless
 
 if TYPE_CHECKING:
     from tfyard.kube.sync import SyncClient
-    from tfyard.remote.code_lookup import Listed, Place
+    from tfyard.remote.code_lookup import CodeLocation, Listed
     from tfyard.remote.jobs import Found
 
 GIVEN = "kubectl.kubernetes.io/last-applied-configuration"
@@ -56,12 +56,12 @@ def _print_code(found: target.Target, helper_image: str) -> None:
     from tfyard.remote import code_lookup
 
     with found.client as client:
-        where = code_lookup.place(found.found)
+        where = code_lookup.location(found.found)
         for line in code_lookup.lines(where, _files(client, found.found, where, helper_image)):
             click.echo(harmless(line))
 
 
-def _files(client: SyncClient, found: Found, where: Place, helper_image: str) -> list[Listed]:
+def _files(client: SyncClient, found: Found, where: CodeLocation, helper_image: str) -> list[Listed]:
     from tfyard.remote import code_lookup
 
     if where.kind != "claim":

@@ -62,7 +62,7 @@ def command() -> None:
     "--operator-config",
     metavar="FILE",
     default="",
-    help="What `tfyard operator --config` takes: drivers, say.",
+    help="Config file of the operator, as for `tfyard operator --config`.",
 )
 @click.option(
     "--python", metavar="PATH", default="", help="The pods' Python; default: the active environment's."
@@ -239,7 +239,7 @@ def down(name: str, keep_data: bool) -> None:
 
     \b
     tfyard dev down
-    tfyard dev down --keep-data         the next `up` goes on with its objects and volumes
+    tfyard dev down --keep-data         the next `up` uses its objects and volumes again
     """
     with extras.needs("dev", "tfyard dev"):
         from tfyard.dev import lifecycle

@@ -99,10 +99,10 @@ def _run(found: target.Target, given: Given) -> int:
     access = found.client.access
     if given.every:
         meant = chosen(given.words, names)
-        places = exec_session.running(found.found, pods, meant, given.container)
-        return interrupts.run(exec_session.in_all(access, places, given.argv, names))
-    place = tasks.place(found.found, pods, tasks.only(given.words, names), given.container)
-    return interrupts.run(exec_session.in_one(access, place, given.argv, stdin=given.stdin, tty=given.tty))
+        containers = exec_session.running(found.found, pods, meant, given.container)
+        return interrupts.run(exec_session.in_all(access, containers, given.argv, names))
+    where = tasks.container_of(found.found, pods, tasks.only(given.words, names), given.container)
+    return interrupts.run(exec_session.in_one(access, where, given.argv, stdin=given.stdin, tty=given.tty))
 
 
 def _in_run(found: target.LocalRun, given: Given) -> int:

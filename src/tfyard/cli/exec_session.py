@@ -22,37 +22,39 @@ from tfyard.overview.wording import PROGRAM, TOOL
 from tfyard.remote import tasks
 from tfyard.remote.jobs import Found
 from tfyard.remote.log_bytes import Splitter
-from tfyard.remote.tasks import NotRunning, Place
+from tfyard.remote.tasks import NotRunning, TaskContainer
 
 CHUNK = 1 << 16
 STDIN = 0
 
 
-def running(found: Found, pods: dict[str, Pod], meant: Sequence[str], container: str) -> list[Place]:
+def running(found: Found, pods: dict[str, Pod], meant: Sequence[str], container: str) -> list[TaskContainer]:
     """Of those that are meant; the others are named on standard error."""
-    places = []
+    containers = []
     for task in meant:
         try:
-            places.append(tasks.place(found, pods, task, container))
+            containers.append(tasks.container_of(found, pods, task, container))
         except NotRunning as problem:
             target.say(str(problem))
-    if not places:
-        raise TfyardError(f"no task of {found.name} that is meant is running")
-    return places
+    if not containers:
+        raise TfyardError(f"none of the chosen tasks of {found.name} is running")
+    return containers
 
 
 # --- one task
 
 
-async def in_one(access: Access, place: Place, argv: tuple[str, ...], *, stdin: bool, tty: bool) -> int:
+async def in_one(
+    access: Access, where: TaskContainer, argv: tuple[str, ...], *, stdin: bool, tty: bool
+) -> int:
     stdin = stdin or _is_piped()
     if tty and not os.isatty(STDIN):
-        target.say("standard input is no terminal: the command gets none either")
+        target.say("standard input is not a terminal, so the command gets none")
         tty = False
     command = Command(
-        namespace=place.namespace,
-        pod=place.pod,
-        container=place.container,
+        namespace=where.namespace,
+        pod=where.pod,
+        container=where.container,
         argv=argv,
         stdin=stdin or tty,
         tty=tty,
@@ -145,11 +147,13 @@ def _plain() -> Iterator[None]:
 # --- all tasks
 
 
-async def in_all(access: Access, places: Sequence[Place], argv: tuple[str, ...], names: Sequence[str]) -> int:
+async def in_all(
+    access: Access, containers: Sequence[TaskContainer], argv: tuple[str, ...], names: Sequence[str]
+) -> int:
     """The first exit code that is not 0, in the order of the tasks."""
     labels = _Labels(names)
     async with Client(access) as client:
-        codes = await asyncio.gather(*(_in_each(client, place, argv, labels) for place in places))
+        codes = await asyncio.gather(*(_in_each(client, where, argv, labels) for where in containers))
     return next((code for code in codes if code), 0)
 
 
@@ -165,21 +169,21 @@ class _Labels:
         return (click.style(label, fg=self._colours[task]) if is_coloured else label).encode()
 
 
-async def _in_each(client: Client, place: Place, argv: tuple[str, ...], labels: _Labels) -> int:
-    command = Command(namespace=place.namespace, pod=place.pod, container=place.container, argv=argv)
+async def _in_each(client: Client, where: TaskContainer, argv: tuple[str, ...], labels: _Labels) -> int:
+    command = Command(namespace=where.namespace, pod=where.pod, container=where.container, argv=argv)
     lines = {1: Splitter(), 2: Splitter()}
     try:
         async with pod_streams.start(client, command) as process:
             async for stream, data in process.output():
-                _write(stream, labels.of(place.task, PROGRAM, stream), lines[stream].feed(data))
+                _write(stream, labels.of(where.task, PROGRAM, stream), lines[stream].feed(data))
             code = await process.wait()
     except KubeError as problem:
-        _write(2, labels.of(place.task, TOOL, 2), [str(problem).encode()])
+        _write(2, labels.of(where.task, TOOL, 2), [str(problem).encode()])
         code = 1
     for stream, splitter in lines.items():
-        _write(stream, labels.of(place.task, PROGRAM, stream), splitter.close())
+        _write(stream, labels.of(where.task, PROGRAM, stream), splitter.close())
     if code:
-        _write(2, labels.of(place.task, TOOL, 2), [b"exit code %d" % code])
+        _write(2, labels.of(where.task, TOOL, 2), [b"exit code %d" % code])
     return code
 
 

@@ -18,7 +18,7 @@ from tfyard.overview import job_table, table
 
 @click.command("get")
 @click.argument("names", metavar="[JOB]...", nargs=-1, shell_complete=offers.jobs)
-@click.option("-A", "--all-namespaces", is_flag=True, help="Of all namespaces.")
+@click.option("-A", "--all-namespaces", is_flag=True, help="List the jobs of all namespaces.")
 @click.option("-l", "--selector", default="", metavar="K=V", help="Only TFJobs with these labels.")
 @click.option("-w", "--watch", is_flag=True, help="Print each change, until Ctrl-C.")
 @click.option(
@@ -29,8 +29,8 @@ from tfyard.overview import job_table, table
     metavar="FORM",
     help="table, wide, name, json, yaml, jsonpath=TEMPLATE or custom-columns=HEADER:PATH,...",
 )
-@click.option("--no-headers", is_flag=True, help="Of a table: only its rows.")
-@click.option("--show-managed-fields", is_flag=True, help="In JSON and YAML.")
+@click.option("--no-headers", is_flag=True, help="Print tables without their header.")
+@click.option("--show-managed-fields", is_flag=True, help="Keep managedFields in JSON and YAML.")
 @cluster.job_options
 def command(names: tuple[str, ...], output: Output, watch: bool, **options: Any) -> None:
     """List the TFJobs of the current namespace and the runs of this folder, or show some of them.

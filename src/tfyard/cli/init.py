@@ -8,13 +8,14 @@ from tfyard.cli import editor, files
 from tfyard.errors import Usage
 from tfyard.formats.metadata import DNS_LABEL, RULE, as_name
 from tfyard.formats.writing import SCHEMA_LINE, to_yaml
+from tfyard.model.names import DEFAULT_IMAGE
 
 TEMPLATE = """\
 # A tfyard job. Run it here:      tfyard run {file}
 #               check it:         tfyard validate {file}
 #               what a word does: tfyard explain WORD
 {name}
-image: tensorflow/tensorflow:2.21.0   # for the cluster; not used on this machine
+image: {image}   # for the cluster; not used on this machine
 code: .                               # this folder, a git or http(s) URL; without it, the code is in the image
 run: python train.py --steps 1000     # text is run by a shell, a list is executed as it is
 worker: 2                             # the tasks that train; without a chief, worker 0 leads
@@ -49,6 +50,6 @@ def command(file: str, name: str | None, force: bool) -> None:
     if not DNS_LABEL.fullmatch(chosen):
         raise Usage(f"--name {chosen}: {RULE}")
     line = to_yaml({"name": chosen}).strip()  # quoted if needed: a folder may be called `on`
-    files.write_text(file, SCHEMA_LINE + TEMPLATE.format(file=file, name=line))
+    files.write_text(file, SCHEMA_LINE + TEMPLATE.format(file=file, name=line, image=DEFAULT_IMAGE))
     editor.write_schema(file)
     click.echo(f"wrote {file}; next: tfyard validate {file}, then tfyard run {file}")

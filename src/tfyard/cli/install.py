@@ -6,7 +6,7 @@ import click
 
 from tfyard import __version__
 from tfyard.cli import cluster
-from tfyard.formats.tfjob.versions import chosen
+from tfyard.formats.tfjob.versions import DEFAULT_VERSIONS, chosen
 from tfyard.install.clouds import CONFIGS
 from tfyard.install.settings import REPOSITORY, Settings
 
@@ -15,24 +15,36 @@ from tfyard.install.settings import REPOSITORY, Settings
 @cluster.cluster_options
 @click.option("-n", "--namespace", default="tfyard", show_default=True, help="Where the operator runs.")
 @click.option(
-    "--namespaces", default="", metavar="A,B", help="Run the TFJobs of these only; default: of all."
+    "--namespaces", default="", metavar="A,B", help="Namespaces whose TFJobs it runs; default: all."
 )
 @click.option(
     "--cloud", type=click.Choice(sorted(CONFIGS)), help="Mount GPU drivers as on this cloud in 2017."
 )
-@click.option("--image", default=f"{REPOSITORY}:{__version__}", show_default=True, help="Of the operator.")
 @click.option(
-    "--replicas", type=click.IntRange(1), default=1, show_default=True, help="2: a standby takes over."
+    "--image", default=f"{REPOSITORY}:{__version__}", show_default=True, help="Image of the operator."
 )
 @click.option(
-    "--versions", default="v1,v1beta1", show_default=True, metavar="A,B", help="As of `tfyard crds`."
+    "--replicas",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help="Number of operators; with 2, a standby takes over.",
+)
+@click.option(
+    "--versions",
+    default=DEFAULT_VERSIONS,
+    show_default=True,
+    metavar="A,B",
+    help="Versions of TFJob that are served, as for `tfyard crds`.",
 )
 @click.option("--replace-kubeflow", is_flag=True, help="Take TFJobs over from training-operator.")
 @click.option(
     "--dry-run", type=click.Choice(["client", "server"]), help="Print it, or let the server check it."
 )
 @click.option("--wait/--no-wait", default=True, help="Wait until the operator is the leader.")
-@click.option("--timeout", type=float, default=300.0, show_default=True, help="Of --wait, in seconds.")
+@click.option(
+    "--timeout", type=float, default=300.0, show_default=True, help="Timeout of --wait, in seconds."
+)
 def command(namespace: str, namespaces: str, image: str, **options: Any) -> None:
     """Install the operator, its permissions and the CRDs of TFJob on the cluster of the current context.
 

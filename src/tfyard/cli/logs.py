@@ -33,7 +33,9 @@ class _LogsCommand(click.Command):
 @click.command("logs", cls=_LogsCommand)
 @click.argument("name", metavar="JOB", shell_complete=offers.jobs)
 @click.argument("words", metavar="[TASK|ROLE]...", nargs=-1, shell_complete=offers.tasks)
-@click.option("-f", "--follow", is_flag=True, help="Go on until the job ends, and end with its exit code.")
+@click.option(
+    "-f", "--follow", is_flag=True, help="Follow the logs until the job ends; exit with its exit code."
+)
 @click.option("--tail", type=int, default=-1, metavar="N", help="Only the last N lines of each task.")
 @click.option("--since", default="", metavar="TIME|restart", help="10m, 2h, or since the last restart.")
 @click.option(
@@ -41,12 +43,16 @@ class _LogsCommand(click.Command):
     "--timestamps",
     default="",
     metavar="[relative]",
-    help="When each line was written; relative: since the job began.",
+    help="Print when each line was written; relative: since the job began.",
 )
 @click.option("--grep", default="", metavar="REGEX", help="Only lines that match; tracebacks stay whole.")
-@click.option("--attempt", default="", metavar="N", help="Of each task's N-th attempt, as describe counts.")
-@click.option("--all-attempts", is_flag=True, help="Of each attempt; of those without logs, how they ended.")
-@click.option("--prefix/--no-prefix", default=True, help="The task in front of each line.")
+@click.option(
+    "--attempt", default="", metavar="N", help="Logs of each task's N-th attempt, as counted by describe."
+)
+@click.option(
+    "--all-attempts", is_flag=True, help="Logs of every attempt; for those without logs, how they ended."
+)
+@click.option("--prefix/--no-prefix", default=True, help="Print the task in front of each line.")
 @click.option(
     "-o", "--output", type=click.Choice(["text", "json"]), default="text", help="Text or JSON lines."
 )

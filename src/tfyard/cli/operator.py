@@ -5,6 +5,7 @@ from typing import Any
 import click
 
 from tfyard import extras
+from tfyard.model.names import OPERATOR_PORT
 
 
 @click.command("operator")
@@ -26,13 +27,13 @@ from tfyard import extras
     type=click.Choice(["none", "auto", "core", "volcano", "scheduler-plugins"]),
     default="none",
     show_default=True,
-    help="What starts all pods of a job or none; auto: what is installed, for jobs with a schedulingPolicy.",
+    help="Starts all pods of a job or none; auto: whichever is installed, for jobs with a schedulingPolicy.",
 )
 @click.option(
     "--gang-scheduler-name",
     default="",
     metavar="NAME",
-    help="Name of scheduler-plugins' scheduler; alone, training-operator's flag.",
+    help="Name of the scheduler of scheduler-plugins; also without --gang-scheduler, as for training-operator.",
 )
 @click.option(
     "--kueue-pod-groups", is_flag=True, help="Let Kueue queue the pods, where it does not manage TFJobs."
@@ -41,7 +42,10 @@ from tfyard import extras
 @click.option("--leader-elect/--no-leader-elect", default=True, help="Let only one of several operators act.")
 @click.option("--lease-namespace", default="", help="Namespace of the lease; default: the operator's own.")
 @click.option(
-    "--bind", default="127.0.0.1:8080", show_default=True, help="Address of /metrics, /healthz and /readyz."
+    "--bind",
+    default=f"127.0.0.1:{OPERATOR_PORT}",
+    show_default=True,
+    help="Address of /metrics, /healthz and /readyz.",
 )
 @click.option(
     "--log",

@@ -12,8 +12,10 @@ from tfyard.cli import acting, cluster, offers, target
 @click.argument("name", metavar="JOB", shell_complete=offers.jobs)
 @click.option("--set", "sets", multiple=True, metavar="ROLE=N", help="Set how many tasks a role has.")
 @click.option("--env", multiple=True, metavar="K=V", help="Set a variable for every task.")
-@click.option("--name", "new_name", metavar="NAME", help="Of the new job; default: JOB-2, JOB-3, ...")
-@click.option("-q", "--quiet", is_flag=True, help="Of a run: no log lines, only problems and the summary.")
+@click.option("--name", "new_name", metavar="NAME", help="Name of the new job; default: JOB-2, JOB-3, ...")
+@click.option(
+    "-q", "--quiet", is_flag=True, help="Of a local run: no log lines, only problems and the summary."
+)
 @acting.yes_option
 @cluster.job_options
 def command(
@@ -21,15 +23,15 @@ def command(
 ) -> None:
     """Run a job again, from the beginning and under a new name: a new job of the same spec, without what
     happened to the old one. The old one stays as it is, also if it has not finished. Both use the same claims,
-    so a program that finds its checkpoints there goes on from them.
+    so a program that finds its checkpoints there continues from them.
 
     Of a run on this machine, its job runs again as it ran, in the foreground as with `tfyard run`.
 
     \b
-    stop     its pods go, the job stays and can be resumed
+    stop     its pods are deleted, the job stays and can be resumed
     restart  some of its tasks start again, the others run on
     rerun    a new job of the same spec starts, the old one stays
-    delete   the job and its pods go, its data stays
+    delete   the job and its pods are deleted, its data stays
 
     \b
     Examples:

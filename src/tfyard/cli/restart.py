@@ -26,10 +26,10 @@ def command(
     goes; they need `restart: on-failure`, or all of them are restarted by --all.
 
     \b
-    stop     its pods go, the job stays and can be resumed
+    stop     its pods are deleted, the job stays and can be resumed
     restart  some of its tasks start again, the others run on
     rerun    a new job of the same spec starts, the old one stays
-    delete   the job and its pods go, its data stays
+    delete   the job and its pods are deleted, its data stays
 
     \b
     Examples:

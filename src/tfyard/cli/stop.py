@@ -9,21 +9,23 @@ from tfyard.cli import acting, cluster, offers, target
 
 @click.command("stop")
 @click.argument("name", metavar="JOB", shell_complete=offers.jobs)
-@click.option("--wait", is_flag=True, help="Until its pods are gone; a run is always waited for.")
+@click.option(
+    "--wait", is_flag=True, help="Wait until its pods are deleted; a local run is always waited for."
+)
 @acting.timeout_option
 @acting.yes_option
 @cluster.job_options
 def command(name: str, wait: bool, timeout: str, yes: bool, **options: Any) -> None:
-    """Stop a job: its pods go after their grace period, the job stays, and `tfyard resume` goes on with it.
+    """Stop a job: its pods are deleted after their grace period, the job stays; `tfyard resume` continues it.
 
     On a cluster the job is suspended (of one that Kueue has admitted, its Workload is deactivated). A run on
     this machine ends, as after Ctrl-C, and is recorded as Stopped.
 
     \b
-    stop     its pods go, the job stays and can be resumed
+    stop     its pods are deleted, the job stays and can be resumed
     restart  some of its tasks start again, the others run on
     rerun    a new job of the same spec starts, the old one stays
-    delete   the job and its pods go, its data stays
+    delete   the job and its pods are deleted, its data stays
 
     \b
     Examples:

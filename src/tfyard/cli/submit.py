@@ -36,7 +36,9 @@ class After(Struct, frozen=True):
         if self.follow and self.wait:
             raise Usage("--follow waits, too: give one of --follow and --wait")
         if self.on_finish and not (self.follow or self.wait):
-            raise Usage("--on-finish needs --follow or --wait: nobody would be there when the job ends")
+            raise Usage(
+                "--on-finish needs --follow or --wait: without them tfyard does not wait for the end of the job"
+            )
         if self.on_finish and Path(self.on_finish).exists() and not Path(self.on_finish).is_dir():
             raise Usage(f"--on-finish {self.on_finish}: this is a file; give a folder")
         if self.follow or self.on_finish:
@@ -63,7 +65,9 @@ class After(Struct, frozen=True):
 )
 @click.option("--force", is_flag=True, help="Submit the job although it looks as if it could not run.")
 @click.option("--force-conflicts", is_flag=True, help="Take over fields that others own, as kubectl does.")
-@click.option("--helper-image", default="", metavar="IMAGE", help="Of the pods that carry code and outputs.")
+@click.option(
+    "--helper-image", default="", metavar="IMAGE", help="Image of the pods that copy code and outputs."
+)
 @cluster.namespace_options
 def command(dry_run: str, **options: Any) -> None:
     """Submit a job to a cluster. FILE is what `tfyard run` takes: a job file, a TFJob of any version, workloads
@@ -174,7 +178,7 @@ def _end_or_interrupt(job: target.ClusterJob, after: After, name: str) -> int | 
     try:
         return _end(job, after)
     except KeyboardInterrupt:
-        target.say("the job goes on; next:")
+        target.say("the job keeps running; next:")
         for words in ("logs -f", "stop", "delete"):
             click.echo(f"  tfyard {words} {name}", err=True)
         return None

@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 @click.option("--logdir", default="", metavar="DIR", help="Where the summaries are, as the tasks see it.")
 @web_session.options(TENSORBOARD_PORT)
 @click.option(
-    "--helper-image", default="", metavar="IMAGE", help="With TensorBoard, for a pod that reads the claim."
+    "--helper-image",
+    default="",
+    metavar="IMAGE",
+    help="Image with TensorBoard, for the pod that reads the claim.",
 )
 @cluster.helper_user_option
 @cluster.job_options

@@ -24,7 +24,7 @@ class Source(Protocol):
 
 @click.command("top")
 @click.argument("name", metavar="[JOB]", default="", shell_complete=offers.jobs)
-@click.option("-w", "--watch", is_flag=True, help="Again and again, until Ctrl-C or until nothing runs.")
+@click.option("-w", "--watch", is_flag=True, help="Refresh until Ctrl-C, or until nothing runs.")
 @click.option(
     "--interval", type=click.FloatRange(0.2), default=2.0, show_default=True, metavar="SECONDS", help="Of -w."
 )

@@ -26,15 +26,15 @@ from tfyard.overview.wording import harmless
 @click.option(
     "--fail-on",
     multiple=True,
-    type=click.Choice(waiting.OBSTACLES),
+    type=click.Choice([*waiting.OBSTACLES]),
     help="End with 1 when the server refuses its pods, or when a pod cannot start.",
 )
 @cluster.job_options
 def command(name: str, goal: str, timeout: str, fail_on: tuple[str, ...], **options: Any) -> None:
-    """Wait until a job has succeeded, runs, or has ended in any way. Each change is told on standard error.
+    """Wait until a job has succeeded, runs, or has ended in any way. Each change is printed to standard error.
 
-    Exit codes: 0 it is so; 3 the job was deleted; 124 the time is over; if the job failed, the code of the task
-    that failed (with --for finished: 0).
+    Exit codes: 0 the state was reached; 3 the job was deleted; 124 timed out; if the job failed, the code of the
+    task that failed (with --for finished: 0).
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""Waits for a job at the terminal: each change is told on standard error."""
+"""Waits for a job at the terminal: each change is printed to standard error."""
 
 import math
 from typing import TYPE_CHECKING

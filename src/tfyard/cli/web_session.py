@@ -46,7 +46,7 @@ def options(usual: int) -> Callable[[F], F]:
                     "--port",
                     type=click.IntRange(0, 65535),
                     default=0,
-                    help=f"Here; default: {usual}, or any that is free.",
+                    help=f"Local port; default: {usual}, or a free one.",
                 ),
                 click.option("--no-browser", is_flag=True, help="Only print the address."),
                 click.option(
@@ -54,7 +54,7 @@ def options(usual: int) -> Callable[[F], F]:
                     default="30m",
                     show_default=True,
                     metavar="TIME",
-                    help="End after so long without a look; 0: never.",
+                    help="Stop after this time without a request; 0: never.",
                 ),
             )
         ):
@@ -103,7 +103,7 @@ async def _until_over(pages: Sequence[Page], idle: float) -> None:
                 target.say(each.over.result())
                 return
         if idle and min(each.forwarding.idle for each in pages) > idle:
-            target.say(f"nobody has looked for {durations.write(int(idle))}: this ends (--idle 0 never does)")
+            target.say(f"no request for {durations.write(int(idle))}: stopping (--idle 0 never stops)")
             return
         await asyncio.sleep(LOOK_EVERY)
 

@@ -14,6 +14,7 @@ from tfyard import kube
 from tfyard.errors import Usage
 from tfyard.install.permissions import Permission
 from tfyard.kube.access_reviews import is_allowed, review
+from tfyard.model.names import OPERATOR_PORT
 
 from .metrics import CONTENT_TYPE
 
@@ -31,7 +32,7 @@ class Bind(Struct, frozen=True):
     """Where to listen: on this machine only, by default. A kubelet probes from outside: its pods say `:8080`."""
 
     host: str = "127.0.0.1"
-    port: int = 8080
+    port: int = OPERATOR_PORT
 
     @classmethod
     def parse(cls, text: str) -> "Bind":

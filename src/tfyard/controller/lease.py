@@ -12,6 +12,7 @@ from typing import Any
 from msgspec import Struct
 
 from tfyard.errors import Usage
+from tfyard.kube.times import micro_time
 from tfyard.model import Manifest
 from tfyard.model.names import LEASE_NAME
 
@@ -63,7 +64,7 @@ class Candidate(Struct, frozen=True):
         ours = {
             "holderIdentity": self.identity,
             "leaseDurationSeconds": math.ceil(timing.lease_duration),
-            "renewTime": _micro_time(now),
+            "renewTime": micro_time(now),
         }
         if not self.holds(lease):
             ours["acquireTime"] = ours["renewTime"]
@@ -73,7 +74,7 @@ class Candidate(Struct, frozen=True):
     def release(self, lease: Manifest, now: datetime) -> Manifest:
         """The lease without a holder: the next candidate that looks takes it at once."""
         spec = {**lease["spec"], "holderIdentity": "", "leaseDurationSeconds": 1}
-        return {**lease, "spec": {**spec, "renewTime": _micro_time(now)}}
+        return {**lease, "spec": {**spec, "renewTime": micro_time(now)}}
 
     def _new(self) -> Manifest:
         metadata = {"name": self.name, "namespace": self.namespace}
@@ -109,8 +110,3 @@ def holder(lease: Manifest) -> str:
 
 def transitions(lease: Manifest) -> int:
     return int((lease.get("spec") or {}).get("leaseTransitions") or 0)
-
-
-def _micro_time(now: datetime) -> str:
-    """Kubernetes' MicroTime refuses anything but six digits and a Z."""
-    return now.strftime("%Y-%m-%dT%H:%M:%S.%fZ")

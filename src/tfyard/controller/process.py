@@ -19,6 +19,7 @@ from tfyard.formats.controllerconfig import OperatorConfig
 from tfyard.install import permissions
 from tfyard.install.permissions import Permission
 from tfyard.kube import requests
+from tfyard.model.names import OPERATOR_PORT
 from tfyard.planner.gang import API_VERSIONS
 
 from . import crds, gang_schedulers
@@ -50,7 +51,7 @@ class Options(Struct, frozen=True, kw_only=True):
     install_crds: bool = False
     leader_elect: bool = True
     lease_namespace: str = ""
-    bind: str = ":8080"
+    bind: str = f":{OPERATOR_PORT}"
 
 
 class Apis(Struct, frozen=True):

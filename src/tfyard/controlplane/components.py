@@ -12,7 +12,7 @@ KUBELET_CLIENT = "kube-apiserver-kubelet-client"
 """The common name by which the apiserver is known to kubelets and to aggregated APIs."""
 
 
-class Place(msgspec.Struct, frozen=True):
+class Addresses(msgspec.Struct, frozen=True):
     """Where a control plane listens, and which addresses Services get."""
 
     address: str = LOOPBACK
@@ -30,7 +30,7 @@ class Place(msgspec.Struct, frozen=True):
         return ["localhost", *inside, *dict.fromkeys((LOOPBACK, self.address, str(service)))]
 
 
-ON_LOOPBACK = Place()
+ON_LOOPBACK = Addresses()
 
 
 class Layout(msgspec.Struct, frozen=True):
@@ -40,7 +40,7 @@ class Layout(msgspec.Struct, frozen=True):
     """Gone after the end: sockets, certificates, keys."""
     data: Path
     """What another control plane can go on with: etcd's data, the keys of service accounts."""
-    place: Place
+    addresses: Addresses
     ports: Mapping[str, int]
 
     def file(self, name: str) -> str:
@@ -50,7 +50,7 @@ class Layout(msgspec.Struct, frozen=True):
         return str(self.data / name)
 
     def url(self, component: str) -> str:
-        return f"https://{self.place.address}:{self.ports[component]}"
+        return f"https://{self.addresses.address}:{self.ports[component]}"
 
 
 def reserve_port() -> socket.socket:
@@ -87,7 +87,7 @@ def apiserver(layout: Layout) -> list[str]:
     """With RBAC and all default admission plugins."""
     return [
         *_serving(layout, "kube-apiserver"),
-        f"--advertise-address={layout.place.address}",
+        f"--advertise-address={layout.addresses.address}",
         f"--etcd-servers=unix://{layout.file('etcd.sock')}",
         f"--client-ca-file={layout.file('ca.crt')}",
         f"--kubelet-certificate-authority={layout.file('ca.crt')}",
@@ -104,14 +104,14 @@ def apiserver(layout: Layout) -> list[str]:
         "--requestheader-extra-headers-prefix=X-Remote-Extra-",
         "--authorization-mode=Node,RBAC",
         "--allow-privileged=true",
-        f"--service-cluster-ip-range={layout.place.services}",
+        f"--service-cluster-ip-range={layout.addresses.services}",
         "--service-account-issuer=https://kubernetes.default.svc",
         f"--service-account-key-file={layout.kept('service-accounts.pub')}",
         f"--service-account-signing-key-file={layout.kept('service-accounts.key')}",
         # By address: by a host name it would dial the name of the node, which nobody resolves.
         "--kubelet-preferred-address-types=InternalIP",
         # The "kubernetes" Endpoints object would name a loopback address, which its validation refuses.
-        *(["--endpoint-reconciler-type=none"] if layout.place.address == LOOPBACK else []),
+        *(["--endpoint-reconciler-type=none"] if layout.addresses.address == LOOPBACK else []),
     ]
 
 
@@ -147,7 +147,7 @@ def _controller(layout: Layout, name: str) -> list[str]:
 
 def _serving(layout: Layout, name: str) -> list[str]:
     return [
-        f"--bind-address={layout.place.address}",
+        f"--bind-address={layout.addresses.address}",
         f"--secure-port={layout.ports[name]}",
         "--permit-port-sharing=true",
         f"--tls-cert-file={layout.file('server.crt')}",

@@ -30,8 +30,8 @@ from tfyard.controlplane.components import (
     COMMAND_LINES,
     KUBELET_CLIENT,
     ON_LOOPBACK,
+    Addresses,
     Layout,
-    Place,
     reserve_port,
 )
 from tfyard.controlplane.process import Process, ProcessFailed, SyncProcesses
@@ -58,11 +58,11 @@ class ControlPlane:
         binaries: Path | None = None,
         controllers: Sequence[str] = (),
         flags: Mapping[str, Sequence[str]] = MappingProxyType({}),
-        place: Place = ON_LOOPBACK,
+        addresses: Addresses = ON_LOOPBACK,
         data: Path | None = None,
     ) -> None:
         self.binaries: Binaries = locate(binaries, version)
-        self._flags, self._place, self._data = flags, place, data
+        self._flags, self._addresses, self._data = flags, addresses, data
         self._wanted = (*API, *controllers)
         self._components: dict[str, Process] = {}
         self._reserved: list[socket.socket] = []
@@ -173,7 +173,7 @@ class ControlPlane:
     @property
     def endpoint(self) -> tuple[str, int]:
         """The apiserver's address and port."""
-        return self._place.address, self._layout.ports["kube-apiserver"]
+        return self._addresses.address, self._layout.ports["kube-apiserver"]
 
     def access(self, user: str = ADMIN[0], groups: Iterable[str] | None = None) -> Access:
         """The admin by default, else a user of that name with a new client certificate."""
@@ -217,7 +217,9 @@ class ControlPlane:
         data = self._data or self.folder
         self.logs = data / "logs" if self._data else data
         self.logs.mkdir(parents=True, exist_ok=True)
-        self._layout = Layout(self.folder, data, self._place, self._place.ports or self._reserve_ports())
+        self._layout = Layout(
+            self.folder, data, self._addresses, self._addresses.ports or self._reserve_ports()
+        )
         self._authority = CertificateAuthority()
         self._write_keys()
         self.admin = self.access()
@@ -233,7 +235,7 @@ class ControlPlane:
         return {name: held.getsockname()[1] for name, held in zip(names, self._reserved, strict=True)}
 
     def _write_keys(self) -> None:
-        serving = self._authority.server("kube-apiserver", self._place.names)
+        serving = self._authority.server("kube-apiserver", self._addresses.names)
         kubelet_client = self._authority.client(KUBELET_CLIENT)
         files = {
             "ca.crt": self._authority.pem,
@@ -269,7 +271,7 @@ class ControlPlane:
             connection: http.client.HTTPConnection = _UnixConnection(self._layout.file("etcd.sock"))
             path = "/health"
         else:
-            host, port = self._place.address, self._layout.ports[name]
+            host, port = self._addresses.address, self._layout.ports[name]
             connection = http.client.HTTPSConnection(host, port, timeout=5, context=self._tls)
             path = "/readyz" if name == "kube-apiserver" else "/healthz"
         try:

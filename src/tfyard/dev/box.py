@@ -39,11 +39,10 @@ from tfyard.install.roles import OPERATOR_RULES, RBAC, rules
 from tfyard.kube import Access, Client, Resource, kubeconfig, requests
 from tfyard.model import Manifest
 from tfyard.model.backoff import Backoff
-from tfyard.model.names import BOX_OPERATOR
+from tfyard.model.names import BOX_OPERATOR, OPERATOR_PORT
 
 log = logging.getLogger(__name__)
 
-OPERATOR_PORT = 8080
 READY_TIMEOUT, POLL, LOOK_EVERY, ROTATE_EVERY = 60.0, 0.1, 0.25, 10.0
 BACKOFF = Backoff(first=0.2, longest=30.0)
 STEADY = 60.0
@@ -55,7 +54,7 @@ _BINDINGS = Resource(RBAC, "v1", "clusterrolebindings", namespaced=False)
 class Box:
     def __init__(self, folder: BoxFolder, journal: Journal, surroundings: Surroundings) -> None:
         self.folder, self.settings, self.journal = folder, folder.settings(), journal
-        self.surroundings, self.place = surroundings, surroundings.place
+        self.surroundings, self.addresses = surroundings, surroundings.addresses
         self._tasks: set[asyncio.Task[None]] = set()
         self._over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._is_urgent = self._is_ready = False
@@ -101,7 +100,9 @@ class Box:
     # --- parts
 
     async def _control_plane(self, parts: AsyncExitStack) -> ControlPlane:
-        plane = ControlPlane(binaries=Path(self.settings.binaries), place=self.place, data=self.folder.data)
+        plane = ControlPlane(
+            binaries=Path(self.settings.binaries), addresses=self.addresses, data=self.folder.data
+        )
         self.folder.link(plane.folder)
         self.journal.describe(port=self.surroundings.port, kubernetes=plane.binaries.version)
         self.journal.starting("etcd and kube-apiserver")
@@ -129,7 +130,7 @@ class Box:
         await install_operator(client)
         access = plane.write_kubeconfig(plane.access(BOX_OPERATOR, ()), "operator")
         port = OPERATOR_PORT if self.surroundings.network else free_port()
-        bind = (self.place.address, port)
+        bind = (self.addresses.address, port)
         argv = operator_command_line(str(access), f"{bind[0]}:{bind[1]}", self.settings.operator_config)
         process = plane.process("operator", argv)
         start = partial(asyncio.to_thread, _start_operator, process, bind)

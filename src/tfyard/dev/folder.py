@@ -1,6 +1,6 @@
 """The folder of a box: what it was asked for, what it last said about itself, and whether it runs.
 
-Whether it runs is told by a lock that its process holds, never by a process id in a file: ids are used again, and
+A box runs if its process holds a lock, never because of a process id in a file: ids are used again, and
 files survive a crash and a reboot. A POSIX record lock belongs to one process and not to its children; the kernel
 releases it however that process ends, and names its holder.
 """

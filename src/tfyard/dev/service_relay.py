@@ -28,7 +28,7 @@ from tfyard.node.hosts import HostsFiles
 
 log = logging.getLogger(__name__)
 
-ENDPOINT_SLICES = Resource("discovery.k8s.io", "v1", "endpointslices")
+ENDPOINT_SLICES = requests.ENDPOINT_SLICES
 BURST = 0.05
 """Seconds in which changes are collected: a job of a thousand tasks must not rewrite each file a thousand times.
 Should the rewriting itself take long, it may take a tenth of the time."""

@@ -5,7 +5,7 @@ import socket
 
 from msgspec import Struct
 
-from tfyard.controlplane.components import LOOPBACK, ON_LOOPBACK, Place
+from tfyard.controlplane.components import LOOPBACK, ON_LOOPBACK, Addresses
 from tfyard.dev.journal import Journal
 from tfyard.dev.outside import Outside
 from tfyard.errors import Usage
@@ -48,10 +48,10 @@ class Surroundings(Struct, frozen=True):
         return int(self.listener.getsockname()[1])
 
     @property
-    def place(self) -> Place:
+    def addresses(self) -> Addresses:
         if self.network is None:
             return ON_LOOPBACK
-        return Place(self.network.address, PORTS, str(self.network.services))
+        return Addresses(self.network.address, PORTS, str(self.network.services))
 
 
 def listen(port: int) -> socket.socket:

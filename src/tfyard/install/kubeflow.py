@@ -10,14 +10,12 @@ from typing import Final
 import msgspec
 
 from tfyard.model import Manifest
+from tfyard.model.names import REPLACED_ARGS, REPLACED_REPLICAS, REPLACED_WEBHOOKS
 
 FLAG: Final = "--enable-scheme="
 TFJOB: Final = "tfjob"
 SCHEMES: Final = ("pytorchjob", "xgboostjob", "mpijob", "paddlejob", "jaxjob", "mxjob")
 """Kinds of all its releases; none of them knows them all."""
-OLD_ARGS: Final = "tfyard.dev/replaced-args"
-OLD_REPLICAS: Final = "tfyard.dev/replaced-replicas"
-OLD_WEBHOOKS: Final = "tfyard.dev/replaced-webhooks"
 
 
 def is_kubeflow_operator(deployment: Manifest) -> bool:
@@ -47,21 +45,21 @@ def without_tfjobs(deployment: Manifest, plurals: Iterable[str]) -> Manifest:
     kept = [each for each in before if each != TFJOB]
     if not kept:
         replicas = str(deployment["spec"].get("replicas", 1))
-        return _annotated(_scaled(deployment, 0), OLD_REPLICAS, replicas)
+        return _annotated(_scaled(deployment, 0), REPLACED_REPLICAS, replicas)
     args = _container(deployment).get("args") or []
     others = [arg for arg in args if not str(arg).startswith(FLAG)]
     changed = _with_args(deployment, [*others, *(FLAG + each for each in kept)])
-    return _annotated(changed, OLD_ARGS, msgspec.json.encode(args).decode())
+    return _annotated(changed, REPLACED_ARGS, msgspec.json.encode(args).decode())
 
 
 def with_tfjobs(deployment: Manifest) -> Manifest | None:
     """The Deployment as it was before; None: it was not changed by us."""
     annotations = deployment["metadata"].get("annotations") or {}
-    if OLD_REPLICAS in annotations:
-        return _annotated(_scaled(deployment, int(annotations[OLD_REPLICAS])), OLD_REPLICAS, None)
-    if OLD_ARGS in annotations:
-        args = msgspec.json.decode(annotations[OLD_ARGS])
-        return _annotated(_with_args(deployment, args), OLD_ARGS, None)
+    if REPLACED_REPLICAS in annotations:
+        return _annotated(_scaled(deployment, int(annotations[REPLACED_REPLICAS])), REPLACED_REPLICAS, None)
+    if REPLACED_ARGS in annotations:
+        args = msgspec.json.decode(annotations[REPLACED_ARGS])
+        return _annotated(_with_args(deployment, args), REPLACED_ARGS, None)
     return None
 
 
@@ -75,16 +73,16 @@ def without_webhooks(configuration: Manifest) -> Manifest:
     removed = [each for each in webhooks if _is_about_tfjobs(each)]
     kept = [each for each in webhooks if not _is_about_tfjobs(each)]
     return _annotated(
-        {**configuration, "webhooks": kept}, OLD_WEBHOOKS, msgspec.json.encode(removed).decode()
+        {**configuration, "webhooks": kept}, REPLACED_WEBHOOKS, msgspec.json.encode(removed).decode()
     )
 
 
 def with_webhooks(configuration: Manifest) -> Manifest | None:
     annotations = configuration["metadata"].get("annotations") or {}
-    if OLD_WEBHOOKS not in annotations:
+    if REPLACED_WEBHOOKS not in annotations:
         return None
-    webhooks = [*(configuration.get("webhooks") or []), *msgspec.json.decode(annotations[OLD_WEBHOOKS])]
-    return _annotated({**configuration, "webhooks": webhooks}, OLD_WEBHOOKS, None)
+    webhooks = [*(configuration.get("webhooks") or []), *msgspec.json.decode(annotations[REPLACED_WEBHOOKS])]
+    return _annotated({**configuration, "webhooks": webhooks}, REPLACED_WEBHOOKS, None)
 
 
 def _is_about_tfjobs(webhook: Manifest) -> bool:

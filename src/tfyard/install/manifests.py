@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from tfyard.formats.crd.documents import crds
 from tfyard.model import Manifest
+from tfyard.model.names import CONFIG_HASH, OPERATOR_PORT
 
 from . import roles
 from .clouds import CONFIGS
@@ -12,7 +13,6 @@ from .settings import CONFIG_KEY, CONFIG_NAME, LABELS, NAME, Settings
 
 USER: Final = 65532
 """As in distroless images: not root, and no user of a node."""
-PORT: Final = 8080
 CONFIG_FOLDER: Final = "/etc/config"
 TOKEN_FOLDER: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
 TOKEN_SECONDS: Final = 3607
@@ -63,7 +63,7 @@ def _config(settings: Settings) -> Manifest:
 
 
 def _metrics_service(settings: Settings) -> Manifest:
-    port = {"name": "metrics", "port": PORT, "targetPort": "metrics"}
+    port = {"name": "metrics", "port": OPERATOR_PORT, "targetPort": "metrics"}
     return {
         "apiVersion": "v1",
         "kind": "Service",
@@ -103,7 +103,7 @@ def _pod_metadata(settings: Settings) -> Manifest:
     metadata: Manifest = {"labels": {**LABELS, "name": NAME}}
     if settings.cloud:  # a changed config starts new pods
         digest = hashlib.sha256(CONFIGS[settings.cloud].encode()).hexdigest()
-        metadata["annotations"] = {"tfyard.dev/config-hash": digest}
+        metadata["annotations"] = {CONFIG_HASH: digest}
     return metadata
 
 
@@ -130,7 +130,7 @@ def _container(settings: Settings) -> Manifest:
         "image": settings.image,
         "args": _arguments(settings),
         "env": [{"name": "POD_NAMESPACE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}}],
-        "ports": [{"name": "metrics", "containerPort": PORT}],
+        "ports": [{"name": "metrics", "containerPort": OPERATOR_PORT}],
         "livenessProbe": _probe("/healthz", period=20, failures=3),
         "readinessProbe": _probe("/readyz", period=10, failures=3),
         "startupProbe": _probe("/healthz", period=2, failures=30),
@@ -147,7 +147,7 @@ def _container(settings: Settings) -> Manifest:
 
 def _arguments(settings: Settings) -> list[str]:
     """`--bind`: on all addresses of the pod, because the kubelet probes it from outside."""
-    arguments = ["operator", f"--bind=:{PORT}"]
+    arguments = ["operator", f"--bind=:{OPERATOR_PORT}"]
     if settings.namespaces:
         arguments.append(f"--namespaces={','.join(settings.namespaces)}")
     if settings.cloud:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from tfyard.model import Manifest
+from tfyard.planner.gang import API_VERSIONS
 
 from . import permissions
 from .permissions import Permission
@@ -18,10 +19,9 @@ OPERATOR_RULES = (
     permissions.EVENTS,
     permissions.POD_EVENTS,
 )
-GANG_SCHEDULERS = {
-    "core": permissions.of_pod_groups("scheduling.k8s.io", patch=False),
-    "volcano": permissions.of_pod_groups("scheduling.volcano.sh", patch=True),
-    "scheduler-plugins": permissions.of_pod_groups("scheduling.x-k8s.io", patch=True),
+GANG_SCHEDULERS: dict[str, list[Permission]] = {
+    name: permissions.of_pod_groups(version.partition("/")[0], patch=name != "core")
+    for name, version in API_VERSIONS.items()
 }
 """What the operator needs for `--gang-scheduler`; `auto` may find any of them."""
 GANG_SCHEDULERS["auto"] = [each for wanted in GANG_SCHEDULERS.values() for each in wanted]

@@ -127,7 +127,7 @@ def choose(config: Config, context: str = "") -> Access:
     if cluster is None or not cluster.server:
         raise BadKubeconfig(f"context {name!r} names cluster {chosen.cluster!r}, which has no server")
     if chosen.user and chosen.user not in config.users:
-        raise BadKubeconfig(f"context {name!r} names user {chosen.user!r}, which is not there")
+        raise BadKubeconfig(f"context {name!r} names user {chosen.user!r}, which does not exist")
     return Access(cluster, config.users.get(chosen.user, User()), chosen.namespace or "default")
 
 
@@ -153,7 +153,9 @@ def load(environ: Mapping[str, str], path: str = "", context: str = "") -> Acces
     if not config.contexts and not context and environ.get("KUBERNETES_SERVICE_HOST"):
         return in_cluster(environ)
     if not config.contexts:
-        raise BadKubeconfig(f"no kubeconfig in {', '.join(map(str, files))}, and we run in no Pod")
+        raise BadKubeconfig(
+            f"no kubeconfig in {', '.join(map(str, files))}, and this process does not run in a Pod"
+        )
     return choose(config, context)
 
 
@@ -177,7 +179,7 @@ def _merged(files: list[Path]) -> Config:
 def in_cluster(environ: Mapping[str, str], folder: Path = SERVICE_ACCOUNT) -> Access:
     """As the Pod's ServiceAccount. The token stays a file: the kubelet replaces it before it expires."""
     if not (folder / "token").is_file():
-        raise BadKubeconfig(f"{folder}/token is not there: does the Pod mount its ServiceAccount's token?")
+        raise BadKubeconfig(f"{folder}/token not found: does the Pod mount its ServiceAccount's token?")
     host, port = environ["KUBERNETES_SERVICE_HOST"], environ.get("KUBERNETES_SERVICE_PORT", "443")
     server = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
     cluster = Cluster(server=server, certificate_authority=str(folder / "ca.crt"))

@@ -38,8 +38,18 @@ EVENTS = Resource("", "v1", "events")
 SERVICE_ACCOUNTS = Resource("", "v1", "serviceaccounts")
 NODES = Resource("", "v1", "nodes", namespaced=False)
 NAMESPACES = Resource("", "v1", "namespaces", namespaced=False)
+SECRETS = Resource("", "v1", "secrets")
+CLAIMS = Resource("", "v1", "persistentvolumeclaims")
+QUOTAS = Resource("", "v1", "resourcequotas")
+STORAGE_CLASSES = Resource("storage.k8s.io", "v1", "storageclasses", namespaced=False)
+ENDPOINT_SLICES = Resource("discovery.k8s.io", "v1", "endpointslices")
+DEPLOYMENTS = Resource("apps", "v1", "deployments")
 LEASES = Resource("coordination.k8s.io", "v1", "leases")
 CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", namespaced=False)
+TFJOBS = Resource("kubeflow.org", "v1", "tfjobs")
+OLD_TFJOBS = Resource("tensorflow.org", "v1alpha1", "tfjobs")
+WORKLOADS = Resource("kueue.x-k8s.io", "v1beta1", "workloads")
+"""Of Kueue: one for each job that it queues."""
 
 
 class Patch(StrEnum):

@@ -16,7 +16,6 @@ from tfyard.kube import (
     NotFound,
     Removed,
     Request,
-    Resource,
     Snapshot,
     Transient,
     requests,
@@ -24,10 +23,9 @@ from tfyard.kube import (
 )
 from tfyard.kubelet.events import Events
 from tfyard.kubelet.volumes import CLAIMS, VOLUMES, folder_name
+from tfyard.model.names import PROVISIONER
 from tfyard.node import volumes
 
-CLASSES = Resource("storage.k8s.io", "v1", "storageclasses", namespaced=False)
-PROVISIONER = "tfyard.dev/local"
 DEFAULT_CLASS = "tfyard-local"
 BETA_CLASS = "volume.beta.kubernetes.io/storage-class"
 PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
@@ -104,7 +102,7 @@ class Provisioner:
 
     async def __aenter__(self) -> Self:
         self.folder.mkdir(parents=True, exist_ok=True)
-        await self._send(requests.create(CLASSES.path(), storage_class()))
+        await self._send(requests.create(requests.STORAGE_CLASSES.path(), storage_class()))
         await self._events.__aenter__()
         self._tasks = [asyncio.create_task(each) for each in (self._provide(), self._clear())]
         for task in self._tasks:

@@ -16,6 +16,7 @@ from tfyard.kubelet.engine import AttachedProcess, Ended, Engine, Process
 from tfyard.kubelet.log_times import LogTimes
 from tfyard.kubelet.runtime import ContainerState, Exited, Running, Waiting
 from tfyard.model import Manifest
+from tfyard.model.exit_codes import SIGKILLED
 from tfyard.node.containers import ContainerConfigError, MissingObject, NoCommand
 from tfyard.node.logs import tail
 from tfyard.node.memory import memory_limit
@@ -28,7 +29,7 @@ HEALTHY_AFTER = 600.0
 AFTER_HOOK = 2.0
 """Seconds that a container has to end when its preStop hook took the whole grace period."""
 MESSAGE_BYTES = 4096
-LOST = Ended(137)
+LOST = Ended(SIGKILLED)
 
 
 class Home(Protocol):

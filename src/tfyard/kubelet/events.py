@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any, Self
 
 from tfyard.kube import Client, KubeError, requests
-from tfyard.kubelet.pod_status import timestamp
+from tfyard.kube.times import timestamp
 from tfyard.model import Manifest
 
 
@@ -33,9 +33,9 @@ class Events:
         self, about: Manifest, reason: str, message: str, container: str = "", *, warning: bool = False
     ) -> None:
         """About a pod, unless it is of another kind."""
-        place = {"fieldPath": f"spec.containers{{{container}}}"} if container else {}
+        field = {"fieldPath": f"spec.containers{{{container}}}"} if container else {}
         names = {key: about["metadata"][key] for key in ("name", "namespace", "uid")}
-        involved = {"apiVersion": "v1", "kind": about.get("kind", "Pod"), **names, **place}
+        involved = {"apiVersion": "v1", "kind": about.get("kind", "Pod"), **names, **field}
         self._queue.put_nowait((involved, "Warning" if warning else "Normal", reason, message))
 
     def forget(self, uid: str) -> None:

@@ -14,9 +14,9 @@ from aiohttp import web
 
 from tfyard.install.roles import RBAC
 from tfyard.kube import Client, NotFound, Resource, requests
+from tfyard.kube.times import timestamp
 from tfyard.kubelet.engine import MACHINE, Engine
 from tfyard.kubelet.pod import ProcessPod
-from tfyard.kubelet.pod_status import timestamp
 from tfyard.model import Manifest
 from tfyard.node.memory import Use
 

@@ -13,7 +13,7 @@ from typing import Any
 from msgspec import Struct
 
 from tfyard.kube import AlreadyExists, Client, NotFound, Patch, Transient, requests
-from tfyard.kubelet.pod_status import timestamp
+from tfyard.kube.times import micro_time, timestamp
 
 CAPACITY = {"cpu": "1000", "memory": "4000Gi", "pods": "20000", "nvidia.com/gpu": "1000"}
 HEARTBEAT = 10.0
@@ -75,7 +75,7 @@ class Nodes:
             times = {
                 "holderIdentity": name,
                 "leaseDurationSeconds": LEASE_SECONDS,
-                "renewTime": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+                "renewTime": micro_time(datetime.now(UTC)),
             }
             path = requests.LEASES.path("kube-node-lease", name)
             lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": name}}

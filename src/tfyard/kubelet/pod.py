@@ -18,6 +18,7 @@ from tfyard.kubelet.runtime import Exited, PodState, Report, Running, Waiting
 from tfyard.kubelet.surroundings import PodNetwork, Surroundings
 from tfyard.kubelet.volumes import PodVolumes, VolumeError
 from tfyard.model import Manifest
+from tfyard.model.exit_codes import SIGKILLED
 from tfyard.node import containers
 from tfyard.node.containers import MissingObject
 from tfyard.node.hosts import hostname
@@ -156,7 +157,7 @@ class ProcessPod:
         container.last = ended or _exited((status.get("lastState") or {}).get("terminated"))
         if "running" in (status.get("state") or {}):
             now = datetime.now(UTC)
-            container.last = Exited(137, now, now, "ContainerStatusUnknown", RESTARTED)
+            container.last = Exited(SIGKILLED, now, now, "ContainerStatusUnknown", RESTARTED)
             return not container.is_init
         return False
 

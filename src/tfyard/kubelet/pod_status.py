@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
+from tfyard.kube.times import timestamp
 from tfyard.kubelet.runtime import Container, ContainerState, Exited, Pod, PodState, Running, Waiting
 
 JSON = dict[str, Any]
@@ -47,10 +48,6 @@ def disruption(reason: str, message: str, at: datetime) -> JSON:
     """The condition of a pod that is taken away: the end is not its own fault."""
     said = {"reason": reason, "message": message, "lastTransitionTime": timestamp(at)}
     return {"type": "DisruptionTarget", "status": "True", **said}
-
-
-def timestamp(at: datetime) -> str:
-    return at.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _conditions(pod: Pod, state: PodState) -> list[JSON]:

@@ -28,6 +28,7 @@ from tfyard.kubelet.runtime import (
 from tfyard.kubelet.surroundings import LOOPBACK, Networks, Options, Surroundings
 from tfyard.kubelet.volumes import folder_name
 from tfyard.model import Manifest
+from tfyard.model.exit_codes import SIGKILLED
 from tfyard.node import volumes
 
 log = logging.getLogger(__name__)
@@ -151,7 +152,7 @@ class ProcessRuntime:
 
     def _unseen(self, pod: Pod) -> PodState:
         now = datetime.now(UTC)
-        lost = ContainerState(Exited(137, now, now, "ContainerStatusUnknown", UNSEEN))
+        lost = ContainerState(Exited(SIGKILLED, now, now, "ContainerStatusUnknown", UNSEEN))
         names = [each.name for each in (*pod.spec.init_containers, *pod.spec.containers)]
         return PodState(
             phase="Failed",

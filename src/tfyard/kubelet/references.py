@@ -3,17 +3,16 @@
 from collections.abc import Iterator
 from typing import Any
 
-from tfyard.kube import Client, NotFound, Resource, requests
+from tfyard.kube import Client, NotFound, requests
 from tfyard.node.containers import Objects, collect
 
-SECRETS = Resource("", "v1", "secrets")
 _RESOURCES = {
     "configMapRef": requests.CONFIG_MAPS,
     "configMapKeyRef": requests.CONFIG_MAPS,
     "configMap": requests.CONFIG_MAPS,
-    "secretRef": SECRETS,
-    "secretKeyRef": SECRETS,
-    "secret": SECRETS,
+    "secretRef": requests.SECRETS,
+    "secretKeyRef": requests.SECRETS,
+    "secret": requests.SECRETS,
 }
 
 

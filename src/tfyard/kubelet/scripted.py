@@ -16,10 +16,10 @@ from tfyard.kubelet.nodes import Nodes
 from tfyard.kubelet.runtime import ContainerState, Exited, Pod, PodState, Report, Running, Waiting
 from tfyard.kubelet.script import Script, Scripts, Sidecar, will_restart
 from tfyard.model import TENSORFLOW_CONTAINER
+from tfyard.model.exit_codes import SIGKILLED
 
 START_TIMEOUT = 30.0
 UNTIL_TOLD = Script()
-SIGKILLED = 137
 States = Mapping[str, Waiting | Running | Exited]
 
 

@@ -21,7 +21,7 @@ from tfyard.node import linux_namespaces
 from tfyard.node.linux_namespaces import Mount
 from tfyard.node.volumes import LASTING, inside, lasting_name
 
-CLAIMS = Resource("", "v1", "persistentvolumeclaims")
+CLAIMS = requests.CLAIMS
 VOLUMES = Resource("", "v1", "persistentvolumes", namespaced=False)
 RENEW_AT = 0.8
 """Of a token's life."""

@@ -34,7 +34,7 @@ def stop(run: RunDirectory) -> RunRecord:
         pass
     ended = run.load()
     if ended is None:
-        raise TfyardError(f"{run.name} ended, and its time to live with it")
+        raise TfyardError(f"{run.name} has ended and was removed, because its time to live is over")
     if ended.ended is None:
         raise TfyardError(f"{run.name} does not answer any more; it is process {record.pid}")
     return ended
@@ -72,7 +72,7 @@ def resume(run: RunDirectory) -> Prepared:
         again = f"`tfyard rerun {run.name}` runs its job again"
         raise Usage(f"{run.name} has finished ({record.phase}), so there is nothing to resume; {again}")
     if busy := _continued_by(run):
-        raise Usage(f"{run.name} goes on in {busy}, which is running")
+        raise Usage(f"{run.name} was already resumed as {busy}, which is running")
     prepared = prepare(options_file.again(run))
     return replace(prepared, resumes=run.name, memory=_memory(runs.status_of(run)))
 
@@ -109,7 +109,7 @@ def _told(run: RunDirectory, record: RunRecord, order: Order) -> Iterator[Reply]
         return
     except OSError as problem:
         hint = f"press Ctrl-C where it runs (process {record.pid})"
-        raise TfyardError(f"{run.name} cannot be told anything ({problem.strerror}); {hint}") from None
+        raise TfyardError(f"{run.name} does not accept requests ({problem.strerror}); {hint}") from None
 
 
 def _require_running(run: RunDirectory, verb: str) -> RunRecord:
@@ -121,7 +121,7 @@ def _require_running(run: RunDirectory, verb: str) -> RunRecord:
 
 def _next(record: RunRecord) -> str:
     word = "resume" if record.phase in GOES_ON else "rerun"
-    return f"`tfyard {word} {record.name}` {'goes on' if word == 'resume' else 'runs its job again'}"
+    return f"`tfyard {word} {record.name}` {'continues it' if word == 'resume' else 'runs its job again'}"
 
 
 def _record(run: RunDirectory) -> RunRecord:

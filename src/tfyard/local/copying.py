@@ -25,7 +25,7 @@ def locate(run: RunDirectory, record: RunRecord, path: str, task: str = "") -> P
     path = mounts.normal(path, job)
     found = mounts.nearest(mounts.role_of(job, task, path).template, path)
     if found is None or not _is_kept(found, record):
-        raise Usage(f"{path} is on no volume that is kept{_instead(run, job)}")
+        raise Usage(f"{path} is not on a volume that is kept{_instead(run, job)}")
     given = {name: Path(directory) for name, directory in record.mounts.items()}
     directory = Volumes(run.path.resolve().parents[1] / "volumes", given, Objects()).directory(
         found.volume, run.path

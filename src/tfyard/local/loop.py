@@ -212,6 +212,6 @@ def hint(interpreter: Interpreter, log: str, *, tf1: bool) -> str:
         return f"python is {interpreter}, which does not find {missing[1]}; {way_out}"
     if _SAME_ID.search(log):
         # It numbers steps by random generators that have seeds of 32 bits, and compares the last 100,000.
-        text = "TensorFlow numbered two steps alike, which happens about once in 40,000"
+        text = "TensorFlow gave two steps the same id, which happens about once in 40,000"
         return f"{text}; with `restart: on-failure`, the task would have been restarted"
     return ""

@@ -46,7 +46,7 @@ def again(run: RunDirectory) -> Settings:
     except (FileNotFoundError, msgspec.DecodeError):
         asked = None
     if asked is None or not job.exists():
-        raise Usage(f"{run.name} did not get far enough to be repeated; `tfyard run FILE` starts its job")
+        raise Usage(f"{run.name} ended too early to be repeated; `tfyard run FILE` starts its job")
     if asked.is_config:
         raise Usage(f"{run.name} is of a config with resources; `tfyard run {asked.file}` starts it again")
     return replace(asked.settings, target=str(job), beside=asked.file)

@@ -8,11 +8,10 @@ from typing import NamedTuple
 from tfyard.backends.local.runner import PREEMPTED, LocalRunner
 from tfyard.local.settings import Rehearsal
 from tfyard.model import Failure, Job
+from tfyard.model.exit_codes import SIGKILLED, may_restart
 from tfyard.node.node import ContainerEnded
-from tfyard.planner.exit_codes import may_restart
 
 KILL, RESTART = "--kill", "restart"
-SIGKILLED = 137
 NEEDS_RESTART = (
     "where all tasks fail with one, as in MultiWorkerMirroredStrategy, the job needs `restart: on-failure`"
 )

@@ -53,7 +53,7 @@ def exec(record: RunRecord, words: Sequence[str], argv: Sequence[str], *, every:
             print(f"tfyard: {task}: {join(argv)}", file=sys.stderr)
         codes.append(_run(pid, argv))
     if not codes:
-        raise TfyardError(f"no task of {record.name} that is meant is running")
+        raise TfyardError(f"none of the chosen tasks of {record.name} is running")
     return next((code for code in codes if code), 0)
 
 

@@ -6,7 +6,9 @@ Pod templates stay plain data, so that a field Kubernetes adds next year passes 
 
 from .decision import Action, Amend, Create, Decision, Delete, DeleteJob, Event, Outcome, Urgency
 from .job import (
+    API_VERSION,
     CHIEF,
+    DEFAULT_PORT,
     EVALUATOR,
     MASTER,
     PS,
@@ -36,6 +38,7 @@ from .status import (
     LAST_WORDS,
     Cluster,
     Condition,
+    ConditionType,
     Ending,
     Failure,
     RoleMemory,
@@ -46,7 +49,9 @@ from .status import (
 from .world import END_AT_ONCE, Group, Observed, Obstacle, Phase, Pod, ProgramEnd, Wait, WaitReason
 
 __all__ = [
+    "API_VERSION",
     "CHIEF",
+    "DEFAULT_PORT",
     "ENDINGS_PER_JOB",
     "ENDINGS_PER_TASK",
     "END_AT_ONCE",
@@ -63,6 +68,7 @@ __all__ = [
     "Cluster",
     "Code",
     "Condition",
+    "ConditionType",
     "Create",
     "Decision",
     "Delete",

@@ -10,6 +10,10 @@ Manifest = dict[str, Any]
 
 CHIEF, MASTER, WORKER, PS, EVALUATOR = ROLES = ("Chief", "Master", "Worker", "PS", "Evaluator")
 
+API_VERSION = "kubeflow.org/v1"
+"""Of TFJobs that tfyard writes."""
+DEFAULT_PORT = 2222
+"""Of the TensorFlow server of a task."""
 TENSORFLOW_CONTAINER = "tensorflow"
 """The container that trains: this name tells it apart from sidecars."""
 
@@ -37,7 +41,7 @@ class Role(Struct, frozen=True, kw_only=True):
     replicas: int = 1
     restart: RestartPolicy = "Never"
     template: Manifest = {}
-    port: int = 2222
+    port: int = DEFAULT_PORT
     is_default_server: bool = False
     """The user gave no template: this is the parameter server that tfyard provides."""
 
@@ -101,7 +105,7 @@ class Job(Struct, frozen=True, kw_only=True):
     generation: int = 0
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
-    api_version: str = "kubeflow.org/v1"
+    api_version: str = API_VERSION
     kind: str = "TFJob"
     roles: tuple[Role, ...] = ()
     run_policy: RunPolicy = RunPolicy()

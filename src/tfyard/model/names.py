@@ -30,6 +30,18 @@ CODE_CLAIM: Final = "tfyard.dev/code-claim"
 """A label of pods that must all be on the node where their claim is."""
 RERUN_OF: Final = "tfyard.dev/rerun-of"
 """The job that a job is a rerun of."""
+# ... and on what commands create or change.
+HELPER: Final = "tfyard.dev/helper"
+"""A label of the short-lived pods that mount claims: what each is for."""
+CODE_SENT: Final = "code.tfyard.dev/"
+"""The prefix of the annotations of a claim that say which code is on it."""
+REPLACED_ARGS: Final = "tfyard.dev/replaced-args"
+REPLACED_REPLICAS: Final = "tfyard.dev/replaced-replicas"
+REPLACED_WEBHOOKS: Final = "tfyard.dev/replaced-webhooks"
+"""On training-operator's objects: what they had before tfyard took the TFJobs over."""
+CONFIG_HASH: Final = "tfyard.dev/config-hash"
+PROVISIONER: Final = "tfyard.dev/local"
+"""Of claims in the cluster of `tfyard dev`."""
 
 # What gang schedulers and queues know a pod's group by.
 QUEUE_NAME: Final = "kueue.x-k8s.io/queue-name"
@@ -48,12 +60,14 @@ LEASE_NAME: Final = "tfyard-operator"
 BOX_OPERATOR: Final = "tfyard-operator"
 """The operator of `tfyard dev` is this user, with a role of that name; it has neither lease nor Deployment."""
 PORT_NAME: Final = "tfjob-port"
-DEFAULT_PORT: Final = 2222
 DEFAULT_IMAGE: Final = "tensorflow/tensorflow:2.21.0"
-"""Of the parameter server that tfyard provides, where nobody chose an image."""
+"""Where nobody chose an image: of the parameter server that tfyard provides, and of jobs from a script."""
 TENSORBOARD_IMAGE: Final = "tensorflow/tensorflow:2.20.0"
 """The last of TensorFlow's images that has TensorBoard."""
 TENSORBOARD_PORT: Final = 6006
+HELPER_IMAGE: Final = "busybox:1.37"
+OPERATOR_PORT: Final = 8080
+"""Of the operator's metrics and health."""
 
 MAX_LABEL: Final = 63
 """A DNS label (RFC 1035): pod host names, Service names and label values all must fit."""

@@ -7,6 +7,10 @@ from msgspec import Struct
 
 from .job import Dialect, GangScheduler, ServiceMode
 
+ConditionType = Literal[
+    "Created", "Running", "Restarting", "Succeeded", "Failed", "Suspended", "Blocked", "Waiting"
+]
+
 
 class Condition(Struct, frozen=True, rename="camel", omit_defaults=True):
     type: str
@@ -104,9 +108,10 @@ class Status(Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=Tr
     observed_generation: int | None = None
 
     def condition(self, type: str) -> Condition | None:
+        """Of any type: other operators have some of their own."""
         return next((c for c in self.conditions if c.type == type), None)
 
-    def has(self, type: str) -> bool:
+    def has(self, type: ConditionType) -> bool:
         condition = self.condition(type)
         return condition is not None and condition.status == "True"
 

@@ -156,7 +156,7 @@ def clean(line: bytes, longest: int = SCREEN_LINE) -> str:
     """A line as a terminal may show it. A progress bar rewrites its line by `\\r`: the last state is shown."""
     text = _last_state(line)[: 4 * longest].decode("utf-8", "replace")
     text = text if text.isprintable() else re.sub(_CONTROL, "", text)
-    return text if len(text) <= longest else f"{text[:longest]}… (the line goes on)"
+    return text if len(text) <= longest else f"{text[:longest]}… (the line is longer)"
 
 
 def _last_state(line: bytes) -> bytes:

@@ -13,6 +13,7 @@ from msgspec import Struct
 from tfyard.model import Manifest
 from tfyard.model.names import JOB_NAME
 from tfyard.model.quantity import amount
+from tfyard.overview.causes.nobody import LEASE_SECONDS, MISSED_LEASES
 from tfyard.overview.objects import Definition
 from tfyard.overview.wording import age
 
@@ -23,7 +24,6 @@ DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 SERVICE_NAME = "kubernetes.io/service-name"
 NEARLY_USED = Decimal("0.9")
 MOST_HOLDERS = 5
-MISSED_RENEWALS = 3
 
 
 class Finding(Struct, frozen=True, omit_defaults=True):
@@ -68,14 +68,14 @@ def lease(found: Sequence[Manifest], now: datetime) -> Finding:
     renewed, where, spec = max((_time(spec["renewTime"]), where, spec) for where, spec in held)
     silent = (now - renewed).total_seconds()
     text = f"{spec['holderIdentity']} in the namespace {where}, renewed {age(silent)} ago"
-    if silent > MISSED_RENEWALS * float(spec.get("leaseDurationSeconds") or 10):
+    if silent > MISSED_LEASES * float(spec.get("leaseDurationSeconds") or LEASE_SECONDS):
         fix = f"`kubectl -n {where} get pods` shows whether the operator runs"
         return Finding("wrong", "leader", f"{text}: the operator does not run", fix)
     return Finding("ok", "leader", text)
 
 
 def _time(text: str) -> datetime:
-    return datetime.fromisoformat(text.replace("Z", "+00:00"))
+    return datetime.fromisoformat(text)
 
 
 def nodes(found: Sequence[Manifest]) -> Finding:

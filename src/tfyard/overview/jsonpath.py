@@ -50,7 +50,7 @@ Node = str | Path | Range
 
 
 def parse(template: str) -> tuple[Node, ...]:
-    """`Usage` with the place if it is not JSONPath."""
+    """`Usage` with the position if it is not JSONPath."""
     parts: list[tuple[str, str]] = []
     end = 0
     for found in _PARTS.finditer(template):
@@ -115,7 +115,7 @@ def _nodes(parts: list[tuple[str, str]], inside: bool = False) -> tuple[tuple[No
 def _path(code: str) -> Path:
     rest, steps = code[1:] if code[:1] in ("$", "@") else code, list[Step]()
     if not code or (rest and rest[0] not in ".["):
-        raise Usage(f"jsonpath: {code!r} is no path; for example {{.metadata.name}}")
+        raise Usage(f"jsonpath: {code!r} is not a path; for example {{.metadata.name}}")
     while rest:
         step, rest = _bracket_step(rest) if rest[0] == "[" else _dot_step(rest)
         if step is not None:
@@ -229,7 +229,7 @@ def _slice(inner: str) -> Step:
 def _filter(condition: str) -> Step:
     found = _COMPARISON.fullmatch(condition)
     if found is None:
-        raise Usage(f'jsonpath: {condition!r} is no condition; for example @.type=="Succeeded"')
+        raise Usage(f'jsonpath: {condition!r} is not a condition; for example @.type=="Succeeded"')
     left, sign, right = (part.strip() if part else "" for part in found.groups())
 
     def step(value: Any) -> Iterator[Any]:

@@ -71,7 +71,7 @@ def _operator(found: Seen, now: datetime) -> Iterator[Finding]:
         return
     if not any(nobody.is_held(lease, now) for lease in leases):
         words, fix = nobody.absence(found.evidence, now)
-        yield Finding("wrong", "operator", f"nobody would work on the job: {words}", f"`{fix}`")
+        yield Finding("wrong", "operator", f"no operator would run the job: {words}", f"`{fix}`")
 
 
 # --- what the server says of a pod

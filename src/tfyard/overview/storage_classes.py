@@ -3,11 +3,12 @@ provisioner tells."""
 
 from collections.abc import Sequence
 
+from tfyard.model.names import PROVISIONER
 from tfyard.overview.objects import StorageClass
 
 MANY, ONE = "ReadWriteMany", "ReadWriteOnce"
 _SHARED = ("nfs", "efs.csi", "filestore", "file.csi", "azure-file", "cephfs", "lustre", "fsx", "juicefs", "weka",
-           "beegfs", "glusterfs", "quobyte", "seaweedfs", "longhorn", "smb", "tfyard.dev/local")  # fmt: skip
+           "beegfs", "glusterfs", "quobyte", "seaweedfs", "longhorn", "smb", PROVISIONER)  # fmt: skip
 _SINGLE = ("ebs", "gce-pd", "pd.csi", "disk.csi", "azure-disk", "cinder", "rbd", "local-path", "topolvm", "lvm",
            "vsphere-volume", "no-provisioner")  # fmt: skip
 

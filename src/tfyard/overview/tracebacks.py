@@ -66,7 +66,7 @@ class Raised(Struct, frozen=True):
         return f"{self.name}: {self.text}" if self.text else self.name
 
     @property
-    def place(self) -> str:
+    def position(self) -> str:
         return f"{self.where.file}:{self.where.line}" if self.where else ""
 
 

@@ -5,13 +5,13 @@ from typing import Final
 
 from msgspec import Struct
 
-from tfyard.model import Status
+from tfyard.model import ConditionType, Status
 from tfyard.model.summary import JobSummary
 from tfyard.overview.job_table import state
 from tfyard.overview.record import exit_code
 
 GOALS: Final = ("succeeded", "running", "finished")
-OBSTACLES: Final = ("blocked", "waiting")
+OBSTACLES: Final[dict[str, ConditionType]] = {"blocked": "Blocked", "waiting": "Waiting"}
 """Conditions at which a wait may give up: Blocked is a refusal of the server, Waiting a pod that cannot start."""
 DELETED_CODE, TIMEOUT_CODE = 3, 124
 
@@ -30,7 +30,8 @@ def verdict(job: JobSummary, goal: str, fail_on: Collection[str] = ()) -> Verdic
         return Verdict(0 if goal == "finished" else exit_code(status, 0) or 1, _failed(job))
     if goal == "running" and state(job) == "Running":
         return Verdict(0, f"{job.name}: Running")
-    return next((Verdict(1, _obstacle(job, name)) for name in fail_on if status.has(name.title())), None)
+    found = (OBSTACLES[name] for name in fail_on)
+    return next((Verdict(1, _obstacle(job, type)) for type in found if status.has(type)), None)
 
 
 def deleted(name: str) -> Verdict:
@@ -38,7 +39,7 @@ def deleted(name: str) -> Verdict:
 
 
 def timed_out(name: str, goal: str, last: str) -> Verdict:
-    return Verdict(TIMEOUT_CODE, f"{name} is {last or 'Pending'}, not {goal}, and the time is over")
+    return Verdict(TIMEOUT_CODE, f"{name} is {last or 'Pending'}, not {goal}: timed out")
 
 
 def _failed(job: JobSummary) -> str:
@@ -53,6 +54,6 @@ def _why(status: Status) -> str:
     return text.split("\n")[0]
 
 
-def _obstacle(job: JobSummary, name: str) -> str:
-    found = job.status.condition(name.title())
-    return f"{job.name}: {name.title()}: {found.message if found else ''}"
+def _obstacle(job: JobSummary, type: ConditionType) -> str:
+    found = job.status.condition(type)
+    return f"{job.name}: {type}: {found.message if found else ''}"

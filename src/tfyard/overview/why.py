@@ -189,10 +189,10 @@ def _verdict(evidence: Evidence, present: list[Cause], now: datetime) -> tuple[i
 def _without_cause(evidence: Evidence, now: datetime) -> tuple[int, str]:
     size, (up, done) = sum(role.replicas for role in evidence.roles), evidence.counts
     if evidence.is_local:
-        return FINE, f"{evidence.name} runs; nothing stands in its way"
+        return FINE, f"{evidence.name} runs; nothing blocks it"
     if size and up + done >= size:
         since = f" since {_age(evidence, now)}" if evidence.status.start_time else ""
-        return FINE, f"{evidence.name} runs{since}, all {size} tasks of it; nothing stands in its way"
+        return FINE, f"{evidence.name} runs{since}, all {size} tasks of it; nothing blocks it"
     if _is_starting(evidence, now):
         return WAITING, f"{evidence.name} is starting: {up} of {size} tasks run"
     return UNKNOWN, f"{up} of {size} tasks of {evidence.name} run, and nothing tells what the others wait for"

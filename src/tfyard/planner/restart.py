@@ -12,10 +12,10 @@ from typing import Literal
 from msgspec import Struct
 
 from tfyard.model import WORKER, Failure, Job, Pod, Role, TaskBackoff
+from tfyard.model.exit_codes import may_restart
 
 from . import backoff, reasons
 from .census import Census, GivenUp
-from .exit_codes import may_restart
 from .leaders import leaders, leading_role
 from .situation import Situation
 

@@ -47,7 +47,7 @@ def count(job: Job, status: Status, census: Census) -> Status:
 
 
 def progress(situation: Situation, status: Status, verdict: Verdict, waits: waiting.Review) -> Status:
-    """The conditions of a job that goes on."""
+    """The conditions of a job that has not ended."""
     job, found, now = situation.job, status.conditions, situation.stamp
     is_recovering = status.has(reasons.RESTARTING) and _is_incomplete(situation.census)
     if verdict.restarted or verdict.replaced:

@@ -1,6 +1,6 @@
 """Pods that wait for long: what for, in the words of the scheduler or the kubelet.
 
-Most waits last a few seconds and are nobody's business. One that lasts is told in the job's status, where it
+Most waits last a few seconds and are nobody's business. One that lasts is reported in the job's status, where it
 outlives the events that would explain it, and where nobody needs permissions on pods to read it.
 """
 
@@ -16,8 +16,8 @@ from . import reasons
 from .situation import Situation
 
 PATIENCE = 30.0
-"""Seconds that a pod waits before that is told, and that a program which crashed again and again must run before
-it counts as running."""
+"""Seconds that a pod waits before that is reported, and that a program which crashed again and again must run
+before it counts as running."""
 MOUNT = "Mount"
 """Of pods that are being set up: the kubelet says more in events only, about which somebody must ask."""
 CRASHING = (
@@ -32,7 +32,7 @@ class Review(Struct, frozen=True, kw_only=True):
     """Of the first pod that has waited too long; empty: there is none."""
     message: str = ""
     crashing: frozenset[str] = frozenset()
-    """The uids of pods whose program crashes again and again, if that is told: they do not count as running."""
+    """The uids of pods whose program is reported to crash again and again: they do not count as running."""
     wake_after: float | None = None
 
 
@@ -40,7 +40,7 @@ class Waiting(NamedTuple):
     pod: Pod
     wait: Wait
     patience: float
-    """Seconds until this wait is told; 0 or less: it is."""
+    """Seconds until this wait is reported; 0 or less: it is."""
 
     @property
     def is_long(self) -> bool:

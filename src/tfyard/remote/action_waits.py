@@ -35,7 +35,7 @@ def until_done(client: SyncClient, intent: Intent, say: Say, timeout: float) -> 
             say(f"waiting: {waiting}")
             said = waiting
         if time.monotonic() > deadline:
-            raise TimeOver(f"{intent.found.name}: the time is over, still waiting: {said}")
+            raise TimeOver(f"{intent.found.name}: timed out, still waiting: {said}")
 
 
 def _repeated(look: Callable[[], str]) -> Iterator[str]:

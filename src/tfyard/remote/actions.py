@@ -63,7 +63,9 @@ def _of_another(found: Found, problem: Refused) -> TfyardError:
     """If the job is not the one that was looked at, in clearer words than the server's."""
     is_other = isinstance(problem, NotFound) or "uid" in problem.status.message.lower()
     return (
-        NotPossible(f"{found.name} was deleted meanwhile, or made anew: look again") if is_other else problem
+        NotPossible(f"{found.name} was deleted or replaced in the meantime; try again")
+        if is_other
+        else problem
     )
 
 
@@ -252,7 +254,7 @@ def _checked(client: SyncClient, intent: Intent) -> Intent:
     errors = formats.check(answer).errors if is_job and first.method != "DELETE" else ()
     if errors:
         text = "; ".join(problem.message for problem in errors)
-        raise NotPossible(f"{found.name} would not be a job any more: {text}")
+        raise NotPossible(f"{found.name} would no longer be a valid job: {text}")
     return intent
 
 

@@ -4,9 +4,9 @@ from tfyard.kube import Resource, requests
 from tfyard.model import Manifest
 
 RBAC = "rbac.authorization.k8s.io"
-TFJOBS = Resource("kubeflow.org", "v1", "tfjobs")
-OLD_TFJOBS = Resource("tensorflow.org", "v1alpha1", "tfjobs")
-DEPLOYMENTS = Resource("apps", "v1", "deployments")
+TFJOBS = requests.TFJOBS
+OLD_TFJOBS = requests.OLD_TFJOBS
+DEPLOYMENTS = requests.DEPLOYMENTS
 WEBHOOKS = Resource("admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations", namespaced=False)
 KINDS = {
     "Namespace": requests.NAMESPACES,

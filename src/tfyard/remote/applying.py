@@ -16,11 +16,10 @@ from .addresses import KINDS, TFJOBS
 from .refusals import missing_right
 
 STRICT = {"fieldManager": requests.FIELD_MANAGER, "fieldValidation": "Strict"}
-CLAIMS = Resource("", "v1", "persistentvolumeclaims")
-KNOWN = {**KINDS, "PersistentVolumeClaim": CLAIMS, "TFJob": TFJOBS}
+KNOWN = {**KINDS, "PersistentVolumeClaim": requests.CLAIMS, "TFJob": TFJOBS}
 """Kinds that jobs come with: the server need not be asked where they are."""
 
-Places = dict[tuple[str, str], Resource]
+Resources = dict[tuple[str, str], Resource]
 """(apiVersion, kind) -> where such objects are."""
 
 
@@ -38,14 +37,14 @@ class How(Struct, frozen=True):
 
 def find_resources(
     client: SyncClient, manifests: Iterable[Manifest], known: Mapping[str, Resource] = KNOWN
-) -> Places:
+) -> Resources:
     """One request for each version of which a kind is not known. TfyardError if the cluster has no such kind."""
-    found, asked = Places(), set[str]()
+    found, asked = Resources(), set[str]()
     for manifest in manifests:
         version, kind = str(manifest.get("apiVersion")), str(manifest["kind"])
-        place = known.get(kind)
-        if place is not None and version == "/".join(filter(None, (place.group, place.version))):
-            found[version, kind] = place
+        resource = known.get(kind)
+        if resource is not None and version == "/".join(filter(None, (resource.group, resource.version))):
+            found[version, kind] = resource
         elif version not in asked:
             asked.add(version)
             found |= _discover(client, version)
@@ -55,7 +54,7 @@ def find_resources(
     return found
 
 
-def _discover(client: SyncClient, version: str) -> Places:
+def _discover(client: SyncClient, version: str) -> Resources:
     group, _, number = version.rpartition("/")
     try:
         listed = client.send(requests.get(f"/apis/{version}" if group else f"/api/{version}"))["resources"]
@@ -112,7 +111,7 @@ def explained(resource: Resource, manifest: Manifest, refusal: Refused) -> Tfyar
         fix = "leave them out of the file, or take them over by --force-conflicts"
         return TfyardError(f"{name}: {owners}; {fix}")
     if isinstance(refusal, NotFound) and resource == TFJOBS and _is_unknown(refusal):
-        return TfyardError("this cluster knows no TFJobs; `tfyard install` installs the operator")
+        return TfyardError("this cluster does not serve TFJobs; `tfyard install` installs the operator")
     namespace = manifest["metadata"].get("namespace", "")
     if isinstance(refusal, Forbidden) and (right := missing_right(refusal, namespace, EDIT)):
         return Usage(right)

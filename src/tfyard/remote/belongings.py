@@ -6,7 +6,7 @@ from functools import cached_property
 from msgspec import Struct
 
 from tfyard import formats
-from tfyard.kube import Forbidden, NotFound, Request, Resource, requests
+from tfyard.kube import Forbidden, NotFound, Request, requests
 from tfyard.kube.requests import FIELD_MANAGER
 from tfyard.kube.sync import SyncClient
 from tfyard.model import Job
@@ -16,8 +16,6 @@ from tfyard.overview.objects import Pod
 from . import pod_starts, views
 from .jobs import Found
 
-CLAIMS = Resource("", "v1", "persistentvolumeclaims")
-WORKLOADS = Resource("kueue.x-k8s.io", "v1beta1", "workloads")
 JOB_UID = "kueue.x-k8s.io/job-uid"
 GRACE = 30
 """Seconds, where a pod does not say otherwise."""
@@ -74,7 +72,7 @@ class Belongings:
     def _owners(self, claim: str) -> set[str]:
         """By uid. Of a claim that is not there, or that we may not read, none is known."""
         try:
-            found = self._client.send(requests.get(CLAIMS.path(self._found.namespace, claim)))
+            found = self._client.send(requests.get(requests.CLAIMS.path(self._found.namespace, claim)))
         except (NotFound, Forbidden):
             return set()
         return {str(each.get("uid")) for each in found["metadata"].get("ownerReferences") or []}
@@ -136,11 +134,11 @@ def queue_of(client: SyncClient, found: Found) -> Queue:
         return Queue()
     of = requests.selecting(labels={JOB_UID: found.uid})
     try:
-        listed = client.send(requests.get(WORKLOADS.path(found.namespace), of))["items"]
+        listed = client.send(requests.get(requests.WORKLOADS.path(found.namespace), of))["items"]
     except (NotFound, Forbidden):  # no Kueue, or not for us to see
         return Queue(name)
     if not listed:
         return Queue(name)
-    path = WORKLOADS.path(found.namespace, listed[0]["metadata"]["name"])
+    path = requests.WORKLOADS.path(found.namespace, listed[0]["metadata"]["name"])
     is_active = (listed[0].get("spec") or {}).get("active") is not False
     return Queue(name, Workload(path, is_active))

@@ -63,8 +63,8 @@ class Change(Struct, frozen=True, kw_only=True):
 def diff(client: SyncClient, manifests: Iterable[Manifest]) -> list[Change]:
     """For each object; of those that stay as they are, `is_none` holds."""
     manifests = list(manifests)
-    places = find_resources(client, manifests, {})
-    return [_change(client, each, places[each["apiVersion"], each["kind"]]) for each in manifests]
+    resources = find_resources(client, manifests, {})
+    return [_change(client, each, resources[each["apiVersion"], each["kind"]]) for each in manifests]
 
 
 def lines(change: Change) -> Iterator[str]:

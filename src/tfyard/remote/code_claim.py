@@ -12,9 +12,11 @@ from tfyard.kube import Access, Forbidden, NotFound, requests
 from tfyard.kube.sync import SyncClient
 from tfyard.model import Code, Job, Manifest
 from tfyard.model import names as label
+from tfyard.overview.objects import StorageClass
+from tfyard.overview.storage_classes import MANY, choose
 from tfyard.render import code as rendering
 
-from . import code_lookup, jobs, storage
+from . import code_lookup, jobs
 from .code_lookup import KEPT_NAME
 from .code_plan import CodeOptions, Plan
 
@@ -22,10 +24,15 @@ CLAIM = "tfyard-code"
 """The claim of a namespace, where the job file names none."""
 KEPT = timedelta(days=1)
 """How long code stays that no job refers to."""
-SENT = "code.tfyard.dev/"
-"""Begins the annotations of a claim that say which code is on it."""
 
 _REQUIRED, _NODE = "requiredDuringSchedulingIgnoredDuringExecution", "kubernetes.io/hostname"
+
+
+class Classes(Struct, frozen=True):
+    items: tuple[StorageClass, ...] = ()
+
+
+_classes = msgspec.json.Decoder(Classes)
 
 
 class Sent(Struct, frozen=True, omit_defaults=True):
@@ -45,7 +52,7 @@ def plan(client: SyncClient, read: Plan, code: Code, options: CodeOptions) -> Pl
     if "ReadWriteOncePod" in (claim["spec"].get("accessModes") or []):
         raise Usage(f"code: only one pod can mount the claim {name} (ReadWriteOncePod); name another one")
     job = rendering.on_claim(read.job, code, (name, read.hash), _requirements(read, code))
-    sent, is_shared = sent_to(claim), storage.can_share(claim)
+    sent, is_shared = sent_to(claim), _can_share(claim)
     uses = code_lookup.kept_on_claims(role.template for role in job.roles)
     return replace(
         read,
@@ -70,7 +77,7 @@ def note_sent(access: Access, plan: Plan) -> None:
     annotations = {
         _key(name): msgspec.json.encode(each).decode() if each else None for name, each in sent.items()
     }
-    path = storage.CLAIMS.path(plan.job.namespace, plan.holder)
+    path = requests.CLAIMS.path(plan.job.namespace, plan.holder)
     with SyncClient(access) as client:
         try:
             client.send(requests.patch(path, {"metadata": {"annotations": annotations}}))
@@ -81,11 +88,11 @@ def note_sent(access: Access, plan: Plan) -> None:
 def used(client: SyncClient, namespace: str) -> set[str]:
     """Hashes and names of ConfigMaps that TFJobs refer to, by their annotation or, without it, by their pods."""
     found = jobs.manifests(client, jobs.Scope(namespace))
-    places = [code_lookup.place(each) for each in found]
+    locations = [code_lookup.location(each) for each in found]
     on_claims = code_lookup.kept_on_claims(
         each for job in found for each in code_lookup.templates(job.manifest)
     )
-    return {*on_claims, *(name for each in places for name in (each.hash, each.name))}
+    return {*on_claims, *(name for each in locations for name in (each.hash, each.name))}
 
 
 _ONE_NODE = (
@@ -104,7 +111,7 @@ def _told(claim: Manifest) -> str:
 
 def _find(client: SyncClient, namespace: str, name: str) -> Manifest | None:
     try:
-        found: Manifest = client.send(requests.get(storage.CLAIMS.path(namespace, name)))
+        found: Manifest = client.send(requests.get(requests.CLAIMS.path(namespace, name)))
     except NotFound:
         return None
     return found
@@ -113,12 +120,31 @@ def _find(client: SyncClient, namespace: str, name: str) -> Manifest | None:
 def _new(client: SyncClient, job: Job, code: Code, options: CodeOptions) -> Manifest:
     """One that is created with the job, or ours."""
     if not code.claim:
-        return storage.new_claim(client, job.namespace, CLAIM, options.claim_size)
+        return _ours(client, job.namespace, options.claim_size)
     with_job = [each for each in job.objects if each["metadata"]["name"] == code.claim]
     if not with_job:
         fix = "create it, or leave `claim` out: then tfyard creates one"
         raise Usage(f"code: there is no claim {code.claim} in the namespace {job.namespace}; {fix}")
     return with_job[0]
+
+
+def _ours(client: SyncClient, namespace: str, size: str) -> Manifest:
+    """For many nodes if a storage class offers that, else for one, of the cluster's default class. So it is where
+    the user may not see storage classes."""
+    try:
+        found = client.send(requests.get(requests.STORAGE_CLASSES.path()), _classes).items
+    except Forbidden:
+        found = ()
+    chosen, access = choose(found)
+    spec: Manifest = {"accessModes": [access], "resources": {"requests": {"storage": size}}}
+    spec |= {"storageClassName": chosen} if chosen else {}
+    metadata = {"name": CLAIM, "namespace": namespace}
+    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": spec}
+
+
+def _can_share(claim: Manifest) -> bool:
+    """Whether pods of several nodes can mount it."""
+    return bool({MANY, "ReadOnlyMany"} & {*(claim["spec"].get("accessModes") or [])})
 
 
 def _requirements(read: Plan, code: Code) -> bytes:
@@ -159,8 +185,8 @@ def sent_to(claim: Manifest) -> dict[str, Sent]:
     """By hash, or as `packages/NAME`. An annotation that we did not write says nothing."""
     found = {}
     for key, text in (claim["metadata"].get("annotations") or {}).items():
-        name = key.removeprefix(SENT).replace(".", "/")
-        if key.startswith(SENT) and KEPT_NAME.fullmatch(name):
+        name = key.removeprefix(label.CODE_SENT).replace(".", "/")
+        if key.startswith(label.CODE_SENT) and KEPT_NAME.fullmatch(name):
             try:
                 found[name] = msgspec.json.decode(text, type=Sent)
             except msgspec.MsgspecError:
@@ -170,7 +196,7 @@ def sent_to(claim: Manifest) -> dict[str, Sent]:
 
 def _key(name: str) -> str:
     """A key has one slash."""
-    return f"{SENT}{name.replace('/', '.')}"
+    return f"{label.CODE_SENT}{name.replace('/', '.')}"
 
 
 def _outdated(client: SyncClient, namespace: str, old: set[str]) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ from .jobs import Found
 KEPT_NAME = re.compile(rf"[0-9a-f]{{32}}|{LAYERS}/[0-9a-f]{{16}}")
 
 
-class Place(Struct, frozen=True, kw_only=True):
+class CodeLocation(Struct, frozen=True, kw_only=True):
     kind: Literal["config-map", "claim", "fetched", "image"]
     name: str = ""
     """Of the ConfigMap or the claim, or the address that each task fetches it from."""
@@ -50,7 +50,7 @@ class Listed(Struct, frozen=True):
     size: int
 
 
-def place(found: Found) -> Place:
+def location(found: Found) -> CodeLocation:
     """As the pods of its first role have it; also of a job that was rendered."""
     annotations = found.manifest["metadata"].get("annotations") or {}
     template: Manifest = next((each for each in templates(found.manifest) if _mount(each)), {})
@@ -59,13 +59,15 @@ def place(found: Found) -> Place:
     at, digest = str(mount.get("mountPath") or ""), str(annotations.get(label.CODE) or "")
     if claim := (volumes.get(VOLUME) or {}).get("persistentVolumeClaim"):
         sub_path = str(mount.get("subPath") or "")
-        return Place(kind="claim", name=claim["claimName"], hash=digest, at=at, sub_path=sub_path)
+        return CodeLocation(kind="claim", name=claim["claimName"], hash=digest, at=at, sub_path=sub_path)
     for volume in (volumes.get(f"{VOLUME}-source") or {}, volumes.get(VOLUME) or {}):
         if config_map := volume.get("configMap"):
             address = _address(template)
             kind: Literal["fetched", "config-map"] = "fetched" if address else "config-map"
-            return Place(kind=kind, name=address or config_map["name"], hash=digest, at=at)
-    return Place(kind="fetched", name=_address(template), at=at) if mount else Place(kind="image")
+            return CodeLocation(kind=kind, name=address or config_map["name"], hash=digest, at=at)
+    return (
+        CodeLocation(kind="fetched", name=_address(template), at=at) if mount else CodeLocation(kind="image")
+    )
 
 
 def kept_on_claims(templates: Iterable[Manifest]) -> set[str]:
@@ -91,7 +93,7 @@ def _kept_for(container: Manifest) -> set[str]:
     return {f"{LAYERS}/{words[-1]}" if each == LAYERS else each for each in inside}
 
 
-def files(client: SyncClient, found: Found, where: Place) -> list[CodeFile]:
+def files(client: SyncClient, found: Found, where: CodeLocation) -> list[CodeFile]:
     """Of code in a ConfigMap."""
     try:
         config_map = client.send(requests.get(requests.CONFIG_MAPS.path(found.namespace, where.name)))
@@ -100,14 +102,14 @@ def files(client: SyncClient, found: Found, where: Place) -> list[CodeFile]:
     return files_of(config_map)
 
 
-def listed(client: SyncClient, found: Found, where: Place) -> list[Listed]:
+def listed(client: SyncClient, found: Found, where: CodeLocation) -> list[Listed]:
     """Of code that is not on a claim, which only a pod can look into."""
     if where.kind != "config-map":
         return []
     return [Listed(file.path, len(file.data)) for file in files(client, found, where)]
 
 
-def lines(where: Place, found: Sequence[Listed]) -> list[str]:
+def lines(where: CodeLocation, found: Sequence[Listed]) -> list[str]:
     """For `describe --code`."""
     told = [f"Code:   in {where}"]
     told += [f"At:     {where.at} in each task"] if where.at else []
@@ -122,7 +124,7 @@ def lines(where: Place, found: Sequence[Listed]) -> list[str]:
 def copy(access: Access, found: Found, to: Path) -> Copied:
     """Code in a ConfigMap becomes the folder `to`."""
     with SyncClient(access) as client:
-        got = files(client, found, place(found))
+        got = files(client, found, location(found))
     write(got, to)
     return Copied(to=str(to), files=len(got), size=sum(len(file.data) for file in got))
 
@@ -141,7 +143,7 @@ def write(files: Sequence[CodeFile], to: Path) -> None:
         path.chmod(0o755 if file.executable else 0o644)
 
 
-def require(where: Place, job: str) -> None:
+def require(where: CodeLocation, job: str) -> None:
     """That somebody has kept the code."""
     if where.kind == "image":
         raise Usage(

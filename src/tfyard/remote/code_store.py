@@ -65,7 +65,7 @@ async def fetch(access: Access, found: Found, to: Path, progress: FileProgress, 
     """The code of a job becomes the folder `to`. `image`: of the pod that reads from a claim."""
     import asyncio
 
-    where = code_lookup.place(found)
+    where = code_lookup.location(found)
     code_lookup.require(where, found.name)
     if where.kind == "config-map":
         return await asyncio.to_thread(code_lookup.copy, access, found, to)

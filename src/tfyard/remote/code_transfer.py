@@ -25,8 +25,8 @@ from tfyard.model.backoff import Backoff
 from tfyard.render import archive, scripts
 from tfyard.render.code import ON_CLAIM
 
-from . import code_claim, copying, helper_pods, storage
-from .code_lookup import Listed, Place
+from . import code_claim, copying, helper_pods
+from .code_lookup import CodeLocation, Listed
 from .code_plan import Plan, Progress
 from .helper_pods import Helper, Mount
 from .jobs import Found
@@ -64,13 +64,13 @@ async def send(access: Access, plan: Plan, say: Say, progress: Progress) -> Plan
 
 async def _without_used_again(client: Client, plan: Plan) -> Plan:
     """Old code may have been submitted again since the plan was made."""
-    claim = await client.send(requests.get(storage.CLAIMS.path(plan.job.namespace, plan.holder)))
+    claim = await client.send(requests.get(requests.CLAIMS.path(plan.job.namespace, plan.holder)))
     old = code_claim.old_of(code_claim.sent_to(claim))
     return replace(plan, outdated=tuple(each for each in plan.outdated if each in old))
 
 
 async def fetch(
-    access: Access, found: Found, where: Place, to: tuple[Path, str], progress: FileProgress
+    access: Access, found: Found, where: CodeLocation, to: tuple[Path, str], progress: FileProgress
 ) -> Copied:
     """Code on a claim, as any other folder that tasks mount. `to`: the folder, and the helper's image."""
     folder, image = to
@@ -79,7 +79,9 @@ async def fetch(
         return await copying.fetch(client, found, where.at, folder, progress, options)
 
 
-async def listed(access: Access, found: Found, where: Place, say: Say, image: str = "") -> list[Listed]:
+async def listed(
+    access: Access, found: Found, where: CodeLocation, say: Say, image: str = ""
+) -> list[Listed]:
     """The files of code on a claim, with their sizes."""
     helper = Helper(
         namespace=found.namespace,

@@ -61,8 +61,8 @@ async def fetch(
     """A folder of the job becomes the folder `to`; a file becomes the file `to`, or one in the folder `to`."""
     path = mounts.normal(path, job_of(found))
     to = to / posixpath.basename(path) if options.into else to
-    place = JobPath(found=found, path=path, options=options)
-    return await _persistently(client, place, Fetching(path, to, progress))
+    wanted = JobPath(found=found, path=path, options=options)
+    return await _persistently(client, wanted, Fetching(path, to, progress))
 
 
 async def send(
@@ -76,8 +76,8 @@ async def send(
     """The other way, by the same rules."""
     path = mounts.normal(path, job_of(found))
     path = posixpath.join(path, source.resolve().name) if options.into else path
-    place = JobPath(found=found, path=path, options=options, writes=True)
-    return await _persistently(client, place, Sending(source, path, progress))
+    wanted = JobPath(found=found, path=path, options=options, writes=True)
+    return await _persistently(client, wanted, Sending(source, path, progress))
 
 
 async def fetch_outputs(
@@ -88,9 +88,9 @@ async def fetch_outputs(
     kept = kept_paths(job)
     paths = list(dict.fromkeys(posixpath.normpath(each.path) for each in kept if each.is_claim))
     for text in dict.fromkeys(f"{each.path} ({each.source})" for each in kept if not each.is_claim):
-        progress.say(f"{text} is not copied: it is on no claim")
+        progress.say(f"{text} is not copied: it is not on a claim")
     if not paths:
-        progress.say(f"{found.name} writes to no claim, so there is nothing to copy")
+        progress.say(f"{found.name} does not write to a claim, so there is nothing to copy")
     _make_folder(to)
     return [
         await fetch(client, found, path, to / _folder_name(path) if len(paths) > 1 else to, progress, options)
@@ -109,18 +109,18 @@ def _folder_name(path: str) -> str:
     return path.strip("/").replace("/", "-") or "root"
 
 
-async def _persistently(client: Client, place: JobPath, copy: "CopyState") -> Copied:
+async def _persistently(client: Client, wanted: JobPath, copy: "CopyState") -> Copied:
     """Again after a connection broke, or a pod went."""
     backoff, before = BACKOFF, 0
     while True:
         try:
-            async with opened(client, place, copy.progress.say) as files:
+            async with opened(client, wanted, copy.progress.say) as files:
                 return await copy.run(files)
         except RETRIED as problem:
             backoff = (BACKOFF if len(copy.done) > before else backoff).next()
             before = len(copy.done)
             if backoff.failures >= ATTEMPTS:
-                text = f"{problem} ({ATTEMPTS} attempts); the same command goes on (files so far: {before})"
+                text = f"{problem} ({ATTEMPTS} attempts); the same command continues (files so far: {before})"
                 raise CopyError(text) from problem
             copy.progress.say(f"{problem}; trying again (files so far: {before})")
             await asyncio.sleep(backoff.delay())

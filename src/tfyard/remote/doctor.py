@@ -17,9 +17,6 @@ from tfyard.overview.doctor import Finding
 
 from .addresses import DEPLOYMENTS, KINDS, OLD_TFJOBS, TFJOBS, WEBHOOKS
 
-CLASSES = Resource("storage.k8s.io", "v1", "storageclasses", namespaced=False)
-SLICES = Resource("discovery.k8s.io", "v1", "endpointslices")
-QUOTAS = Resource("", "v1", "resourcequotas")
 DNS_SERVICES = ("kube-dns", "dns-default", "rke2-coredns-rke2-coredns")
 """Of most clusters, of OpenShift, of RKE2."""
 WHO_AM_I = requests.create(
@@ -41,7 +38,7 @@ RIGHTS = {
 """What people who train do, and a permission that it needs."""
 
 REPLACE = "`tfyard install --replace-kubeflow`"
-NO_TFJOBS = Finding("wrong", "crd", "the cluster knows no TFJobs", "`tfyard install`")
+NO_TFJOBS = Finding("wrong", "crd", "the cluster does not serve TFJobs", "`tfyard install`")
 
 Look = Callable[[SyncClient], Iterator[Finding]]
 
@@ -78,7 +75,7 @@ def _definition(crd: Manifest, resource: Resource = TFJOBS) -> Finding:
 
     name, found = crd["metadata"]["name"], doctor.definition(crd)
     if "deletionTimestamp" in crd["metadata"]:
-        fix = "when it is gone, `tfyard install`; objects with finalizers hold it up"
+        fix = "when it is gone, `tfyard install`; objects with finalizers delay it"
         return Finding("wrong", "crd", f"{name} is being deleted, with all its jobs", fix)
     conditions = (crd.get("status") or {}).get("conditions") or []
     needed = [each for each in conditions if each["type"] in ("NamesAccepted", "Established")]
@@ -114,7 +111,7 @@ def operators(client: SyncClient) -> Iterator[Finding]:
         if _is_box(client):
             yield Finding("ok", "operator", "the one of `tfyard dev`")
         else:
-            yield Finding("wrong", "operator", "nobody works on TFJobs here", "`tfyard install`")
+            yield Finding("wrong", "operator", "no operator works on TFJobs here", "`tfyard install`")
     yield from map(_operator, ours)
     for each in others:
         text = f"{_named(each)} works on TFJobs{', too' if ours else ''}"
@@ -199,20 +196,20 @@ def _nodes(client: SyncClient) -> Iterator[Finding]:
 
 
 def _storage(client: SyncClient) -> Iterator[Finding]:
-    yield doctor.storage(_items(client, CLASSES))
+    yield doctor.storage(_items(client, requests.STORAGE_CLASSES))
 
 
 def _dns(client: SyncClient) -> Iterator[Finding]:
     of = {"labelSelector": f"{doctor.SERVICE_NAME} in ({','.join(DNS_SERVICES)})"}
     try:
-        found = client.send(requests.get(SLICES.path(), of))["items"]
+        found = client.send(requests.get(requests.ENDPOINT_SLICES.path(), of))["items"]
     except Forbidden:
-        found = client.send(requests.get(SLICES.path("kube-system"), of))["items"]
+        found = client.send(requests.get(requests.ENDPOINT_SLICES.path("kube-system"), of))["items"]
     yield doctor.dns(found)
 
 
 def _quotas(client: SyncClient) -> Iterator[Finding]:
-    found = client.send(requests.get(QUOTAS.path(client.access.namespace)))["items"]
+    found = client.send(requests.get(requests.QUOTAS.path(client.access.namespace)))["items"]
     yield from doctor.quotas(found)
     if not found:
         yield Finding("ok", "quota", f"the namespace {client.access.namespace} has no quota")

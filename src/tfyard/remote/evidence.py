@@ -39,14 +39,14 @@ ASSIGNED = {"fieldSelector": "spec.nodeName!=,status.phase!=Succeeded,status.pha
 PLACES: dict[str, tuple[Resource, bool, dict[str, str]]] = {
     "nodes": (requests.NODES, False, {}),
     "neighbours": (requests.PODS, False, ASSIGNED),
-    "claims": (Resource("", "v1", "persistentvolumeclaims"), True, {}),
-    "classes": (Resource("storage.k8s.io", "v1", "storageclasses", namespaced=False), False, {}),
+    "claims": (requests.CLAIMS, True, {}),
+    "classes": (requests.STORAGE_CLASSES, False, {}),
     "leases": (requests.LEASES, False, {"fieldSelector": f"metadata.name={LEASE_NAME}"}),
     "definitions": (requests.CRDS, False, {"fieldSelector": "metadata.name=tfjobs.kubeflow.org"}),
-    "quotas": (Resource("", "v1", "resourcequotas"), True, {}),
-    "slices": (Resource("discovery.k8s.io", "v1", "endpointslices"), True, {}),
+    "quotas": (requests.QUOTAS, True, {}),
+    "slices": (requests.ENDPOINT_SLICES, True, {}),
     "policies": (Resource("networking.k8s.io", "v1", "networkpolicies"), True, {}),
-    "workloads": (Resource("kueue.x-k8s.io", "v1beta1", "workloads"), True, {}),
+    "workloads": (requests.WORKLOADS, True, {}),
 }
 """Field of `Evidence` -> where it is listed, whether in the job's namespace only, and which of them."""
 VIEWS: dict[str, Any] = {

@@ -26,15 +26,15 @@ from tfyard.kube import (
     list_all,
     requests,
 )
-from tfyard.model import Manifest, tensorflow_container
+from tfyard.model import Manifest, names, tensorflow_container
 from tfyard.overview.objects import Event, Pod
 
 from . import pod_starts
 from .events import EVENTS
 
-DEFAULT_IMAGE = "busybox:1.37"
+DEFAULT_IMAGE = names.HELPER_IMAGE
 CONTAINER = "helper"
-LABEL = "tfyard.dev/helper"
+LABEL = names.HELPER
 USER = 65532
 """Nobody's, where the job does not say whose its files are."""
 LONGEST_START = 300.0
@@ -226,7 +226,7 @@ async def _get(client: Client, path: str) -> Pod:
     try:
         return await client.send(requests.get(path), _POD)
     except NotFound:
-        raise HelperFailed("somebody deleted the helper pod before it ran") from None
+        raise HelperFailed("the helper pod was deleted before it ran") from None
 
 
 def _failure(pod: Pod, helper: Helper) -> str:

@@ -242,7 +242,7 @@ def _take_over(client: SyncClient, say: Say) -> None:
     for each in client.send(requests.get(DEPLOYMENTS.path()))["items"]:
         if not is_ours(each) and works_on_tfjobs(each):
             _replace_deployment(client, kubeflow.without_tfjobs(each, plurals))
-            say(f"{_named(each)}: told to leave TFJobs alone")
+            say(f"{_named(each)}: configured to ignore TFJobs")
 
 
 def _give_back(client: SyncClient, say: Say) -> None:

@@ -9,7 +9,7 @@ from msgspec import Struct
 from tfyard import formats
 from tfyard.errors import Usage
 from tfyard.file_trees import CopyError
-from tfyard.kube import Client, Forbidden, Kind, NotFound, Resource, list_all, requests
+from tfyard.kube import Client, Forbidden, Kind, NotFound, list_all, requests
 from tfyard.model import Job, Manifest
 from tfyard.model.names import JOB_NAME
 from tfyard.overview import mounts
@@ -21,7 +21,6 @@ from .helper_pods import DEFAULT_IMAGE, Helper, Mount
 from .jobs import Found
 from .tasks import NotRunning
 
-CLAIMS = Resource("", "v1", "persistentvolumeclaims")
 SHARED = {"ReadWriteMany", "ReadOnlyMany"}
 LONGEST_COPY = 6 * 3600
 """Seconds; a copy that takes longer goes on in another pod."""
@@ -61,24 +60,24 @@ def job_of(found: Found) -> Job:
 
 
 @asynccontextmanager
-async def opened(client: Client, place: JobPath, say: Say) -> AsyncIterator[ContainerFiles]:
-    job, found = job_of(place.found), place.found
-    role = mounts.role_of(job, place.options.task, place.path)
+async def opened(client: Client, wanted: JobPath, say: Say) -> AsyncIterator[ContainerFiles]:
+    job, found = job_of(wanted.found), wanted.found
+    role = mounts.role_of(job, wanted.options.task, wanted.path)
     pods = await _pods(client, found)
-    needed = claims(role.template, place.path, read_only=not place.writes)
+    needed = claims(role.template, wanted.path, read_only=not wanted.writes)
     if not needed:
-        yield ContainerFiles(client, _in_task(job, place, pods))
+        yield ContainerFiles(client, _in_task(job, wanted, pods))
         return
     helper = Helper(
         namespace=found.namespace,
         purpose="copy",
         mounts=needed,
-        image=place.options.image,
+        image=wanted.options.image,
         owner=found.manifest,
         node=await _node(client, found, needed, pods),
         deadline=LONGEST_COPY,
         like=role.template,
-        user=place.options.user,
+        user=wanted.options.user,
     )
     async with helper_pods.running(client, helper, say) as pod:
         try:
@@ -105,13 +104,13 @@ async def _pods(client: Client, found: Found) -> dict[str, Pod]:
     return {pod.task: pod for pod in items if pod_starts.belongs(pod, found)}
 
 
-def _in_task(job: Job, place: JobPath, pods: dict[str, Pod]) -> Where:
-    names = [place.options.task] if place.options.task else [each.name for each in job.tasks()]
+def _in_task(job: Job, wanted: JobPath, pods: dict[str, Pod]) -> Where:
+    names = [wanted.options.task] if wanted.options.task else [each.name for each in job.tasks()]
     running = [name for name in names if name in pods and tasks.is_running(pods[name])]
     try:
-        found = tasks.place(place.found, pods, (running or names)[0])
+        found = tasks.container_of(wanted.found, pods, (running or names)[0])
     except NotRunning as problem:
-        raise CopyError(f"{place.path} is on no claim, and {problem}{mounts.kept(job)}") from None
+        raise CopyError(f"{wanted.path} is on no claim, and {problem}{mounts.kept(job)}") from None
     return Where(found.namespace, found.pod, found.container)
 
 
@@ -134,7 +133,7 @@ async def _node(client: Client, found: Found, needed: tuple[Mount, ...], pods: d
 async def _is_shared(client: Client, found: Found, name: str) -> bool:
     """A claim that may not be seen could be of any kind."""
     try:
-        claim = await client.send(requests.get(CLAIMS.path(found.namespace, name)), _CLAIM)
+        claim = await client.send(requests.get(requests.CLAIMS.path(found.namespace, name)), _CLAIM)
     except Forbidden:
         return False
     except NotFound:

@@ -29,7 +29,7 @@ BOTH = (TFJOBS, OLD_TFJOBS)
 
 
 class Missing(TfyardError):
-    """There is no such job, or the cluster knows no TFJobs."""
+    """There is no such job, or the cluster does not serve TFJobs."""
 
 
 class Scope(Struct, frozen=True):
@@ -180,7 +180,7 @@ def _pages(
             if resource is TFJOBS:
                 raise
     if not found:
-        raise refusal or Missing("this cluster knows no TFJobs; `tfyard install` installs the operator")
+        raise refusal or Missing("this cluster does not serve TFJobs; `tfyard install` installs the operator")
     return found
 
 

@@ -4,6 +4,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tfyard.kube import Request, requests
+from tfyard.kube.times import timestamp
 from tfyard.model import TENSORFLOW_CONTAINER, Ending
 from tfyard.model.names import ATTEMPT, REPLICA_INDEX
 from tfyard.overview.log_lines import Start, Wanted
@@ -96,7 +97,7 @@ class LogRequest(Struct, frozen=True, kw_only=True):
 
 
 def first_request(pod: Pod, start: Start, wanted: Wanted) -> LogRequest:
-    since = f"{wanted.since:%Y-%m-%dT%H:%M:%SZ}" if wanted.since else ""
+    since = timestamp(wanted.since) if wanted.since else ""
     previous = pod.program.restart_count > start.restart
     return LogRequest(
         pod=pod.metadata.name,

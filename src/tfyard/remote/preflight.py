@@ -26,11 +26,10 @@ from tfyard.planner.tf_config import roster
 
 from . import doctor, evidence
 
-SECRETS = Resource("", "v1", "secrets")
 TRIAL = {"dryRun": "All", "fieldValidation": "Strict"}
 PLACES = {
     CONFIG_MAP: requests.CONFIG_MAPS,
-    SECRET: SECRETS,
+    SECRET: requests.SECRETS,
     SERVICE_ACCOUNT: requests.SERVICE_ACCOUNTS,
     PRIORITY_CLASS: Resource("scheduling.k8s.io", "v1", "priorityclasses", namespaced=False),
 }

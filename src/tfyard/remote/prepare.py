@@ -134,7 +134,7 @@ def _without_kubectls(annotations: dict[str, str]) -> dict[str, str]:
 
 def _sorted(manifests: Iterable[Manifest]) -> list[Manifest]:
     """What others refer to comes first; else in the order of the file."""
-    order = {kind: place for place, kind in enumerate(KEPT)}
+    order = {kind: rank for rank, kind in enumerate(KEPT)}
     return sorted(manifests, key=lambda each: order.get(each["kind"], len(order)))
 
 

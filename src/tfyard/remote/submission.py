@@ -25,7 +25,7 @@ from tfyard.overview.wording import harmless
 
 from . import applying, changes, code_store, preflight
 from .addresses import TFJOBS
-from .applying import How, Places
+from .applying import How, Resources
 from .code_store import CodeOptions, Plan
 from .evidence import with_collections
 from .jobs import Found
@@ -65,7 +65,7 @@ class CannotSubmit(TfyardError):
         self.findings = tuple(findings)
         wrong = [line for each in findings if each.level == "wrong" for line in lines(each)]
         text = "\n".join(f"  {line}" for line in wrong)
-        super().__init__(f"nothing was submitted; --force would submit it in spite of this:\n{text}")
+        super().__init__(f"nothing was submitted; --force submits it anyway:\n{text}")
 
 
 def lines(finding: Finding) -> list[str]:
@@ -94,7 +94,7 @@ def submit_prepared(
         say(text)
     made = _create(client, parcel, how, say, upload or _uploader(client, say))
     if existing and edits.is_suspended(made.manifest) and not _is_queued(made):
-        say(f"{made.name} is stopped and stays so; `tfyard resume {made.name}` goes on with it")
+        say(f"{made.name} is stopped and stays stopped; `tfyard resume {made.name}` starts it again")
     return made
 
 
@@ -193,23 +193,23 @@ def _create(client: SyncClient, parcel: Parcel, how: How, say: Say, upload: Uplo
     if sends:
         with needs("kubernetes", "sending code to a claim"):  # before anything is created
             from tfyard.kube import transport  # noqa: F401
-    places = applying.find_resources(client, wanted)
+    resources = applying.find_resources(client, wanted)
     at = wanted.index(_job_of(wanted))
     for manifest in wanted[:at]:
-        _apply(client, places, manifest, how, say)
+        _apply(client, resources, manifest, how, say)
     if sends:
         client.close()
         upload(code)
-    stored = [_apply(client, places, manifest, how, say) for manifest in wanted[at:]]
+    stored = [_apply(client, resources, manifest, how, say) for manifest in wanted[at:]]
     if code.kind == "config-map" and not code.is_present and not how.dry_run:
         with suppress(Refused):  # who may not see other code leaves it there
             code_store.prune(client, code.job.namespace, {code.hash})
     return Found(TFJOBS, stored[0])
 
 
-def _apply(client: SyncClient, places: Places, manifest: Manifest, how: How, say: Say) -> Manifest:
+def _apply(client: SyncClient, resources: Resources, manifest: Manifest, how: How, say: Say) -> Manifest:
     """Claims and code are only created: a claim that exists has its data, and code is named by its content."""
-    resource = places[manifest["apiVersion"], manifest["kind"]]
+    resource = resources[manifest["apiVersion"], manifest["kind"]]
     manifest = manifest if resource.namespaced else _without_namespace(manifest)
     title, ending = applying.title(resource, manifest), " (server dry run)" if how.dry_run else ""
     if manifest["kind"] == CLAIM or CODE in (manifest["metadata"].get("labels") or {}):

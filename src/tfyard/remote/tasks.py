@@ -17,7 +17,7 @@ class NotRunning(TfyardError):
     """The task has no running container now."""
 
 
-class Place(Struct, frozen=True, kw_only=True):
+class TaskContainer(Struct, frozen=True, kw_only=True):
     task: str
     namespace: str
     pod: str
@@ -38,7 +38,7 @@ def pods(client: SyncClient, found: Found) -> dict[str, Pod]:
     return {pod.task: pod for pod in views.pods(client, found) if pod_starts.belongs(pod, found)}
 
 
-def place(found: Found, known: dict[str, Pod], task: str, container: str = "") -> Place:
+def container_of(found: Found, known: dict[str, Pod], task: str, container: str = "") -> TaskContainer:
     """`container`: default is the one that trains. NotRunning says why it is not there."""
     pod = known.get(task)
     if pod is None:
@@ -49,7 +49,9 @@ def place(found: Found, known: dict[str, Pod], task: str, container: str = "") -
         raise Usage(f"{task} has no container {chosen}; it has {', '.join(_containers(pod))}")
     if status is None or not status.state.running:
         raise NotRunning(f"{task} is not running{_why(pod, chosen)}")
-    return Place(task=task, namespace=found.namespace, pod=pod.name, container=chosen, uid=pod.metadata.uid)
+    return TaskContainer(
+        task=task, namespace=found.namespace, pod=pod.name, container=chosen, uid=pod.metadata.uid
+    )
 
 
 def is_running(pod: Pod) -> bool:

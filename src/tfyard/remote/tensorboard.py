@@ -62,14 +62,14 @@ def summaries(found: Found, log_dir: str = "") -> Summaries:
     if not asked:
         more = "say where they are: `tensorboard: /out/logs` in the job file, or --logdir"
         raise NoSummaries(
-            f"{found.name} does not say where its summaries are, and writes to no claim; {more}"
+            f"{found.name} does not say where its summaries are, and does not write to a claim; {more}"
         )
     asked = mounts.normal(asked, job)
     template = mounts.role_of(job, "", asked).template
     needed = claims(template, asked, read_only=True)
     if not needed:
         kept = mounts.kept(job)
-        raise NoSummaries(f"{asked} of {found.name} is on no claim, so no other pod can read it{kept}")
+        raise NoSummaries(f"{asked} of {found.name} is not on a claim, so no other pod can read it{kept}")
     image = (board.image if board else "") or str(tensorflow_container(template).get("image") or "")
     return Summaries(
         found=found, name=found.name, folder=asked, mounts=needed, template=template, image=image

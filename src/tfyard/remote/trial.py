@@ -10,6 +10,7 @@ from tfyard.errors import TfyardError
 from tfyard.kube import NotFound, kubeconfig, requests
 from tfyard.kube.sync import SyncClient
 from tfyard.model import Manifest
+from tfyard.model.names import HELPER_IMAGE
 
 from .addresses import TFJOBS
 
@@ -55,7 +56,7 @@ def run(client: SyncClient, namespace: str, image: str, timeout: float) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description="Run a TFJob of one task to its end.")
     parser.add_argument("--namespace", default="default")
-    parser.add_argument("--image", default="busybox:1.37")
+    parser.add_argument("--image", default=HELPER_IMAGE)
     parser.add_argument("--timeout", type=float, default=240.0)
     given = parser.parse_args()
     try:

@@ -109,14 +109,14 @@ def config_map_with(files: Sequence[CodeFile], head: Manifest, limit: int = MAX_
 
 def in_config_map(job: Job, code: Code, config_map: Manifest) -> Job:
     """The job whose pods have the code from a ConfigMap that `config_map_with` made."""
-    place: Callable[[Manifest, Code, str], Manifest] = _unpacked if "binaryData" in config_map else _mounted
+    mount: Callable[[Manifest, Code, str], Manifest] = _unpacked if "binaryData" in config_map else _mounted
     name = config_map["metadata"]["name"]
-    return with_packages(job, code, lambda template: place(template, code, name))
+    return with_packages(job, code, lambda template: mount(template, code, name))
 
 
-def on_claim(job: Job, code: Code, place: tuple[str, str], requirements: bytes) -> Job:
-    """The job whose pods mount code on a claim, read-only. `place`: the claim, and the hash of the code."""
-    claim, digest = place
+def on_claim(job: Job, code: Code, kept: tuple[str, str], requirements: bytes) -> Job:
+    """The job whose pods mount code on a claim, read-only. `kept`: the claim, and the hash of the code."""
+    claim, digest = kept
     volume: Manifest = {"name": VOLUME, "persistentVolumeClaim": {"claimName": claim}}
     where = f"{ON_CLAIM}/{digest}"
     mount: Manifest = {"name": VOLUME, "mountPath": code.at, "subPath": where, "readOnly": True}

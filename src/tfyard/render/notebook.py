@@ -10,13 +10,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tfyard import extras
-from tfyard.model import EVALUATOR, Job, Manifest, tensorflow_container
-from tfyard.model.names import DEFAULT_PORT, TENSORBOARD_IMAGE, TENSORBOARD_PORT
+from tfyard.model import DEFAULT_PORT, EVALUATOR, Job, Manifest, names, tensorflow_container
+from tfyard.model.names import TENSORBOARD_IMAGE, TENSORBOARD_PORT
 
 from . import podspec, scripts
 from .objects import RenderedObject
 
-DEFAULT_IMAGE = "tensorflow/tensorflow:2.21.0-jupyter"
+DEFAULT_IMAGE = f"{names.DEFAULT_IMAGE}-jupyter"
 PORT = 8888
 CONFIG_FILE = "jupyter_server_config.json"
 CLUSTER_CONFIG = "CLUSTER_CONFIG"

@@ -22,11 +22,11 @@ from tfyard.model import (
     Role,
     ServiceMode,
     Task,
+    exit_codes,
     tensorflow_container,
 )
 from tfyard.model.expansion import references
 from tfyard.model.names import REPLICA_TYPE
-from tfyard.planner import exit_codes
 from tfyard.planner.indexes import compress
 from tfyard.planner.job_setup import Setup, addresses
 from tfyard.planner.leaders import leaders, leading_role

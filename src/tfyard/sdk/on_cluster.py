@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tfyard.overview.metrics import Point
     from tfyard.remote.actions import Intent
     from tfyard.remote.jobs import Found
-    from tfyard.remote.tasks import Place as TaskPlace
+    from tfyard.remote.tasks import TaskContainer
     from tfyard.sdk.place import Changes, Executed
 
 LOG = logging.getLogger("tfyard")
@@ -182,7 +182,7 @@ class OnCluster:
         place = self._running(task)
         return threads.call(lambda: self._exec(place, argv))
 
-    async def _exec(self, place: TaskPlace, argv: tuple[str, ...]) -> Executed:
+    async def _exec(self, place: TaskContainer, argv: tuple[str, ...]) -> Executed:
         from tfyard.sdk.place import Executed
 
         with needs("kubernetes", "a command in a task of a cluster"):
@@ -197,12 +197,12 @@ class OnCluster:
             code = await process.wait()
         return Executed(code, *(text.decode(errors="replace") for text in written.values()))
 
-    def _running(self, task: str) -> TaskPlace:
+    def _running(self, task: str) -> TaskContainer:
         """NotRunning if it is not, with the reason."""
         from tfyard.remote import tasks
 
         with self._asking() as (client, found):
-            return tasks.place(found, tasks.pods(client, found), task)
+            return tasks.container_of(found, tasks.pods(client, found), task)
 
     @contextmanager
     def tensorboard(self, log_dir: str) -> Iterator[str]:

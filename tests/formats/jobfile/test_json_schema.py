@@ -37,7 +37,7 @@ def test_every_example_is_valid_and_stays_so_when_it_is_written_anew(path: Path)
 
 
 def test_what_init_writes_is_valid() -> None:
-    (found,) = formats.read(TEMPLATE.format(file="job.yaml", name="name: a"))
+    (found,) = formats.read(TEMPLATE.format(file="job.yaml", name="name: a", image="train:1"))
     VALIDATOR.validate(found.data)
 
 

@@ -24,7 +24,7 @@ def both(log: str, minutes: float = 1, **fields: Any) -> Evidence:
 def test_a_running_job_is_fine() -> None:
     found = why(both("Step: 10, loss: 0.5"))
     assert (found.code, found.state) == (0, "fine")
-    assert found.sentence == "train runs since 5m00s, all 2 tasks of it; nothing stands in its way"
+    assert found.sentence == "train runs since 5m00s, all 2 tasks of it; nothing blocks it"
 
 
 def test_a_peer_that_is_not_reached_is_named() -> None:
@@ -146,5 +146,5 @@ def test_a_parameter_server_may_be_silent() -> None:
 def test_a_loss_that_is_not_a_number() -> None:
     found = why(both("Step: 9, loss: 0.5\nStep: 10, loss: nan"))
     assert (found.code, found.causes[0].kind) == (3, "nan-loss")
-    assert found.sentence == "loss of worker-0 is not a number, and the training goes on"
+    assert found.sentence == "loss of worker-0 is not a number, and the training continues"
     assert why(both("Step: 9, loss: nan\nStep: 10, loss: 0.5")).code == 0

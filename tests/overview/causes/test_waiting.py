@@ -393,7 +393,9 @@ def test_a_job_in_a_queue_of_kueue() -> None:
         "4 more",
     )
     check(why(job(**suspended, workloads=())), "queue", "Kueue has not taken it up", "get localqueues")
-    check(why(job(**{**suspended, "labels": {}})), "suspended", "somebody resumes it", "tfyard resume")
+    check(
+        why(job(**{**suspended, "labels": {}})), "suspended", "suspended until it is resumed", "tfyard resume"
+    )
 
 
 def test_pods_that_kueue_holds_back_by_a_gate() -> None:

@@ -8,6 +8,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 
 from tfyard.kube import KubeError, requests
+from tfyard.kube.times import timestamp
 from tfyard.model import Event, Job, Manifest
 from tfyard.model.names import CONTROLLER
 
@@ -58,7 +59,7 @@ class EventRecorder:
 
 
 def build_event(job: Job, event: Event) -> Manifest:
-    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    now = timestamp(datetime.now(UTC))
     return {
         "apiVersion": "v1",
         "kind": "Event",

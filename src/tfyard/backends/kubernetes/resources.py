@@ -10,13 +10,13 @@ from tfyard.model.names import POD_GROUP
 
 from .views import Child, GroupView
 
-TFJOBS = Resource("kubeflow.org", "v1", "tfjobs")
-OLD_TFJOBS = Resource("tensorflow.org", "v1alpha1", "tfjobs")
+TFJOBS = requests.TFJOBS
+OLD_TFJOBS = requests.OLD_TFJOBS
 
 CHILDREN = {
     "Service": requests.SERVICES,
     "ConfigMap": requests.CONFIG_MAPS,
-    "Deployment": Resource("apps", "v1", "deployments"),
+    "Deployment": requests.DEPLOYMENTS,
 }
 """What a job has beside its pods, by kind. `install/permissions.py` has the permissions on them."""
 

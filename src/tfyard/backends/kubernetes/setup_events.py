@@ -1,4 +1,4 @@
-"""What keeps a kubelet from setting up a pod: a failed mount is told in events, and nowhere else.
+"""What keeps a kubelet from setting up a pod: a failed mount is reported in events, and nowhere else.
 
 Events are too many to be watched. Those of a pod that is set up for long are listed, ever more rarely.
 """

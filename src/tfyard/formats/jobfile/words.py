@@ -6,8 +6,9 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct
 
 from tfyard.formats.tfjob.fields import Count
-from tfyard.model import Dialect, ServiceMode, quantity
-from tfyard.model.names import DEFAULT_PORT
+from tfyard.model import DEFAULT_PORT, Dialect, ServiceMode, quantity
+from tfyard.model.exit_codes import RETRYABLE
+from tfyard.model.names import TENSORBOARD_IMAGE
 
 from .. import durations
 
@@ -96,7 +97,7 @@ class PodWords(Struct, frozen=True, rename="camel"):
         Literal["never", "on-failure", "always", "exit-code"] | None,
         Meta(
             description="When a task's program fails: never fails the job; on-failure and always restart it;"
-            " exit-code restarts it if it was killed (exit codes of 128 and more). Default never."
+            f" exit-code restarts it if it was killed ({RETRYABLE}). Default never."
         ),
     ] = None
     port: Annotated[
@@ -179,7 +180,7 @@ class BoardWords(Struct, frozen=True, rename="camel"):
     logs: Annotated[str, Meta(description="Directory of the summaries, as the tasks see it.")]
     image: Annotated[
         str,
-        Meta(description="Image of TensorBoard; default: tensorflow/tensorflow:2.20.0, the last with it."),
+        Meta(description=f"Image of TensorBoard; default: {TENSORBOARD_IMAGE}, the last with it."),
     ] = ""
     service: Annotated[
         Literal["ClusterIP", "NodePort", "LoadBalancer"],

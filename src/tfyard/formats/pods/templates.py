@@ -8,8 +8,8 @@ from typing import Any
 
 from tfyard.formats import quantities
 from tfyard.formats.declarations.reading import Notes, Path
-from tfyard.model import TENSORFLOW_CONTAINER, Manifest, Problem, Role
-from tfyard.model.names import DEFAULT_PORT, PORT_NAME
+from tfyard.model import DEFAULT_PORT, TENSORFLOW_CONTAINER, Manifest, Problem, Role
+from tfyard.model.names import PORT_NAME
 
 from . import checks, images, volumes
 
@@ -54,7 +54,7 @@ def _modern_gpus(spec: Manifest) -> Manifest:
 
 
 def port(template: Manifest) -> int:
-    """The port of the TensorFlow server: the one named tfjob-port, else 2222."""
+    """The port of the TensorFlow server: the one named tfjob-port, else the default."""
     for container in _containers(template):
         if container.get("name") == TENSORFLOW_CONTAINER:
             for entry in container.get("ports") or []:

@@ -49,7 +49,7 @@ def roles(manifest: Manifest) -> dict[str, StoredRole]:
 
 
 def is_suspended(manifest: Manifest) -> bool:
-    return any(place.get("suspend") for _, place in _policies(manifest))
+    return any(policy.get("suspend") for _, policy in _policies(manifest))
 
 
 def suspended(manifest: Manifest) -> list[Edit]:
@@ -60,8 +60,8 @@ def suspended(manifest: Manifest) -> list[Edit]:
 
 
 def resumed(manifest: Manifest) -> list[Edit]:
-    """`suspend` in either place suspends a job."""
-    return [Edit((*path, "suspend"), False) for path, place in _policies(manifest) if place.get("suspend")]
+    """`suspend` in either of them suspends a job."""
+    return [Edit((*path, "suspend"), False) for path, policy in _policies(manifest) if policy.get("suspend")]
 
 
 def scaled(manifest: Manifest, counts: Mapping[str, int]) -> list[Edit]:
@@ -85,10 +85,10 @@ def with_variables(manifest: Manifest, variables: Mapping[str, str]) -> list[Edi
 def edited(manifest: Manifest, edits: Iterable[Edit]) -> Manifest:
     copy = deepcopy(manifest)
     for edit in edits:
-        place: Any = copy
+        owner: Any = copy
         for step in edit.path[:-1]:
-            place = place[step]
-        place[edit.path[-1]] = edit.value
+            owner = owner[step]
+        owner[edit.path[-1]] = edit.value
     return copy
 
 

@@ -1,7 +1,7 @@
 """The fields of a TFJob with a map of roles (`tfReplicaSpecs`), which all versions from v1alpha2 on share.
 
 This is their one declaration: reading, `tfyard explain` and the CRD are made from it. What a version does with a
-field that is absent is in versions.py, how a field becomes part of a Job in load.py and back in dump.py.
+field that is absent is in versions.py, how a field becomes part of a Job and back in conversion.py.
 """
 
 from typing import Annotated, Any, Literal
@@ -10,6 +10,7 @@ from msgspec import Meta, Struct
 
 from tfyard.formats import durations
 from tfyard.model import ROLES, CleanPolicy, Dialect, RestartPolicy, Role, SuccessPolicy
+from tfyard.model.exit_codes import RETRYABLE
 
 MAX_REPLICAS = 100_000
 
@@ -25,7 +26,7 @@ class ReplicaSpec(Struct, frozen=True, rename="camel"):
         RestartPolicy,
         Meta(
             description="What happens when a task's program fails: Never fails the job, OnFailure and Always"
-            " restart it, ExitCode restarts it after exit codes of 128 and more (killed by a signal)."
+            f" restart it, ExitCode restarts it after {RETRYABLE} (killed by a signal)."
         ),
     ] = "Never"
     template: Annotated[

@@ -13,6 +13,7 @@ from tfyard.formats.declarations.reading import Notes, Path, read
 from tfyard.formats.pods import checks, images, templates, volumes
 from tfyard.model import (
     CHIEF,
+    DEFAULT_PORT,
     MASTER,
     PS,
     TENSORFLOW_CONTAINER,
@@ -24,7 +25,7 @@ from tfyard.model import (
     Task,
     TensorBoard,
 )
-from tfyard.model.names import DEFAULT_IMAGE, DEFAULT_PORT
+from tfyard.model.names import DEFAULT_IMAGE
 
 from .fields import Count, canonical, in_order
 from .versions import VERSIONS
@@ -152,10 +153,10 @@ def _roles(spec: TfJobSpec, raw: Manifest, notes: Notes) -> tuple[Role, ...]:
     if given in (None, []):
         notes.error(("spec", "replicaSpecs"), "must be given", "add at least one role")
     roles: dict[str, Role] = {}
-    places = [
+    positions = [
         i for i, replica in enumerate(given if isinstance(given, list) else []) if isinstance(replica, dict)
     ]
-    for i, replica in zip(places, spec.replica_specs, strict=False):
+    for i, replica in zip(positions, spec.replica_specs, strict=False):
         path: Path = ("spec", "replicaSpecs", i)
         name = canonical(replica.tf_replica_type) or MASTER
         if name in roles:

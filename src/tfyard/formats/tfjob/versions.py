@@ -3,7 +3,7 @@
 from msgspec import Struct
 
 from tfyard.errors import Usage
-from tfyard.model import CleanPolicy, Dialect
+from tfyard.model import API_VERSION, CleanPolicy, Dialect
 
 
 class Defaults(Struct, frozen=True, kw_only=True):
@@ -13,7 +13,7 @@ class Defaults(Struct, frozen=True, kw_only=True):
     dialect: Dialect
 
 
-V1 = "kubeflow.org/v1"
+V1 = API_VERSION
 """The version that we write, and the one that clusters store."""
 VERSIONS = {
     V1: Defaults(clean="None", dialect="tf2"),
@@ -30,6 +30,8 @@ VERSIONS = {
 SERVED = (V1, "kubeflow.org/v1beta1")
 """What a cluster serves unless more is asked for. The API server decodes every change of a job once for each
 version that it serves."""
+DEFAULT_VERSIONS = ",".join(name.removeprefix("kubeflow.org/") for name in SERVED)
+"""The same as `--versions` takes it."""
 
 
 def why_not_served(api_version: str) -> str:

@@ -8,12 +8,13 @@ from msgspec import Struct
 
 from tfyard.formats.tfjob.fields import canonical
 from tfyard.model import Manifest
+from tfyard.model.names import REPLICA_INDEX, REPLICA_TYPE
 
 _ROLE_LABELS = (
-    *("role", "job", "job_type", "tf-replica-type", "training.kubeflow.org/replica-type"),
+    *("role", "job", "job_type", "tf-replica-type", REPLICA_TYPE),
     *("component", "app.kubernetes.io/component"),
 )
-_INDEX_LABELS = ("task", "task_index", "tf-replica-index", "training.kubeflow.org/replica-index")
+_INDEX_LABELS = ("task", "task_index", "tf-replica-index", REPLICA_INDEX)
 IDENTITY_LABELS = frozenset((*_ROLE_LABELS, *_INDEX_LABELS))
 _JOB_NAME = re.compile(r"--job[-_]name[= ][\"']?(\w+)")
 _TASK_INDEX = re.compile(r"--task[-_](?:index|id)[= ][\"']?(\d{1,9})\b")

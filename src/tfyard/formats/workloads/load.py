@@ -24,7 +24,7 @@ from .task import SPEC, Workload, read
 _ROLE_FIX = (
     "add --job_name=ps (or worker), or the label role: ps; if it is no task of the cluster, leave it out"
 )
-_MISSING_FIX = "add them: `tfyard convert` takes several files; with --allow-missing it goes on without them"
+_MISSING_FIX = "add them: `tfyard convert` takes several files; with --allow-missing it converts without them"
 
 
 class Converted(Struct, kw_only=True):

@@ -9,8 +9,7 @@ from msgspec.structs import replace
 from tfyard.formats.declarations.reading import Notes, Path
 from tfyard.formats.pods import checks, templates
 from tfyard.formats.yaml.source import Document, locate
-from tfyard.model import TENSORFLOW_CONTAINER, Code, Manifest, Problem
-from tfyard.model.names import DEFAULT_PORT
+from tfyard.model import DEFAULT_PORT, TENSORFLOW_CONTAINER, Code, Manifest, Problem
 
 from . import commands, identity, kinds, peers
 
@@ -78,12 +77,12 @@ def _read(document: Document, maps: Mapping[str, dict[str, str]], notes: Notes) 
         return None
     spec, kind = data["spec"], data["kind"]
     kinds.check_claims(spec, notes)
-    place = _main(template["spec"]["containers"])
-    container = template["spec"]["containers"][place]
+    position = _main(template["spec"]["containers"])
+    container = template["spec"]["containers"][position]
     who = identity.identify(name, template, container, commands.words(container))
     said: list[str] = []
     program = commands.modern(_indexed(container, spec), said.append)
-    built = _with_container(template, place, program.container)
+    built = _with_container(template, position, program.container)
     _say_left_out(data, name, who, said)
     _say_ports(container, said)
     return Workload(
@@ -148,10 +147,10 @@ def _indexed(container: Manifest, spec: Manifest) -> Manifest:
     return {**container, "env": [*env, commands.COMPLETION_INDEX]}
 
 
-def _with_container(template: Manifest, place: int, container: Manifest) -> Manifest:
+def _with_container(template: Manifest, position: int, container: Manifest) -> Manifest:
     """The role decides about restarts, so the template's own policy is left out."""
     spec = {key: value for key, value in template["spec"].items() if key != "restartPolicy"}
-    containers = [*spec["containers"][:place], container, *spec["containers"][place + 1 :]]
+    containers = [*spec["containers"][:position], container, *spec["containers"][position + 1 :]]
     metadata = {
         key: template["metadata"][key]
         for key in ("labels", "annotations")

@@ -135,7 +135,7 @@ def of_signal(end: End, is_local: bool) -> Cause | None:
     kind, words, fix = SIGNALS[end.exit_code]
     died, line = fatal_error(end.text), _gave_up(end.text)
     if died is not None:
-        words += f" ({died.place})" if died.place else ""
+        words += f" ({died.position})" if died.position else ""
     elif line:
         words += f": {cut(line, 240)}"
     elif end.exit_code in _CRASHES:

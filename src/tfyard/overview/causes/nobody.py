@@ -11,6 +11,9 @@ from tfyard.overview.wording import duration
 PATIENCE = timedelta(seconds=10)
 """An operator that runs has seen a new job by then."""
 LEASE_SECONDS = 15
+"""Where a lease does not say how long it holds."""
+MISSED_LEASES = 2
+"""An operator that has not renewed its lease for so many of its lengths does not run."""
 
 
 def find(evidence: Evidence, now: datetime) -> Iterator[Cause]:
@@ -93,7 +96,7 @@ def _died(evidence: Evidence, now: datetime) -> Iterator[Cause]:
             f"Lease {lease.metadata.namespace}/{lease.name} is not renewed",
             lease.spec.renew_time,
         )
-        sentence = "the operator does not run any more: nobody restarts tasks or records their end"
+        sentence = "the operator no longer runs: tasks are not restarted, and their end is not recorded"
         fix = f"kubectl -n {lease.metadata.namespace} get pods; then `tfyard install`"
         yield Cause(kind="no-operator", sentence=sentence, fix=fix, evidence=(said,))
 
@@ -102,4 +105,6 @@ def is_held(lease: Lease, now: datetime) -> bool:
     spec = lease.spec
     if not spec.holder_identity or spec.renew_time is None:
         return False
-    return now - spec.renew_time <= 2 * timedelta(seconds=spec.lease_duration_seconds or LEASE_SECONDS)
+    return now - spec.renew_time <= MISSED_LEASES * timedelta(
+        seconds=spec.lease_duration_seconds or LEASE_SECONDS
+    )

@@ -94,11 +94,11 @@ class Death(Struct, frozen=True):
         return here if here and self.is_local else there
 
     def cause(self, kind: str, sentence: str, fix: str = "", line: str = "") -> Cause:
-        place = f" ({self.raised.place})" if self.raised and self.raised.place else ""
+        position = f" ({self.raised.position})" if self.raised and self.raised.position else ""
         said = line or (self.raised.sentence if self.raised else _last_line(self.end.text))
         return Cause(
             kind=kind,
-            sentence=f"{sentence}{place}",
+            sentence=f"{sentence}{position}",
             fix=fix,
             tasks=(self.end.task,),
             evidence=(self.end.quote(said),),
@@ -257,9 +257,9 @@ def _exception(death: Death) -> Cause | None:
         return None
     cause = death.cause("program-error", f"{TASKS} failed with {raised.sentence}")
     before = raised.before if raised.link else None
-    if before is None or before.place in ("", raised.place):
+    if before is None or before.position in ("", raised.position):
         return cause
-    return replace(cause, sentence=f"{cause.sentence}, {raised.link} {before.sentence} ({before.place})")
+    return replace(cause, sentence=f"{cause.sentence}, {raised.link} {before.sentence} ({before.position})")
 
 
 def _signal(death: Death) -> Cause | None:

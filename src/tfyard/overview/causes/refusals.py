@@ -163,7 +163,7 @@ def of_message(evidence: Evidence, message: str, quote: Quote) -> Cause:
             return Cause(
                 kind=refusal.kind, sentence=_filled(refusal.sentence, words), fix=fix, evidence=(quote,)
             )
-    return Cause(kind="refused", sentence=f"something stands in its way: {cut(message)}", evidence=(quote,))
+    return Cause(kind="refused", sentence=f"it is blocked: {cut(message)}", evidence=(quote,))
 
 
 def _account(evidence: Evidence) -> str:

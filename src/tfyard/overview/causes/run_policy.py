@@ -14,8 +14,8 @@ from tfyard.overview.wording import duration
 
 KUEUE_GATES = ("kueue.x-k8s.io/admission", "kueue.x-k8s.io/topology")
 _STOPPED = {
-    "Interrupted": "somebody stopped it, by Ctrl-C or a signal, before it ended",
-    "Stopped": "somebody stopped it by `tfyard stop`; `tfyard resume` goes on",
+    "Interrupted": "it was interrupted by Ctrl-C or a signal before it ended",
+    "Stopped": "it was stopped by `tfyard stop`; `tfyard resume` continues it",
     "Killed": "the tfyard that ran it was killed, and its tasks with it",
 }
 """Phase of a run on this machine -> what happened."""
@@ -61,7 +61,7 @@ def _suspended(evidence: Evidence) -> Cause:
     at = condition.last_transition_time if condition else None
     return Cause(
         kind="suspended",
-        sentence="it is suspended, and starts when somebody resumes it",
+        sentence="it is suspended until it is resumed",
         fix=f"tfyard resume {evidence.name} -n {evidence.namespace}",
         evidence=(Quote("apiserver", "suspend: true", at),),
     )

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from math import isnan
 
+from tfyard.model.exit_codes import SIGNALLED
 from tfyard.overview.cause import TASKS, Cause, Quote, S, cut, named
 from tfyard.overview.evidence import End, Evidence, LogTail, seen
 from tfyard.overview.objects import Pod, Policy
@@ -35,8 +36,6 @@ _NCCL = (
 )
 _WAITS_FOR_CLUSTER = r"Waiting for the cluster|CreateSession still waiting|Waiting for model to be ready"
 _SIDECAR = "istio-proxy"
-SIGNALS = 128
-"""Exit codes above it are 128 + the number of a signal."""
 LONGEST_SILENCE = timedelta(minutes=10)
 SERVERS = ("ps-",)
 """They are silent while all goes well."""
@@ -72,7 +71,7 @@ def _is_of_peers(evidence: Evidence, task: str, text: str) -> bool:
 
 def _decisive(end: End) -> str:
     """The exception that ended it: earlier lines may tell of what it survived. A signal has none."""
-    raised = last_exception(end.text) if (end.exit_code or 0) < SIGNALS else None
+    raised = last_exception(end.text) if (end.exit_code or 0) < SIGNALLED else None
     return raised.whole if raised else "\n".join(end.text.split("\n")[-20:])
 
 
@@ -119,8 +118,8 @@ def _not_connected(evidence: Evidence, now: datetime) -> Iterator[Cause]:
 
 def _stragglers(log: str) -> list[str]:
     """As the coordination service named them last; none if all have connected since."""
-    places = [found.end() for found in re.finditer(_CONNECTING, log)]
-    rest = log[places[-1] :] if places else ""
+    ends = [found.end() for found in re.finditer(_CONNECTING, log)]
+    rest = log[ends[-1] :] if ends else ""
     if re.search(_CONNECTED, rest):
         return []
     return [f"{role}-{index}" for role, index in re.findall(rf"(?m)^{_TASK}$", rest)]
@@ -286,7 +285,7 @@ def _not_a_number(evidence: Evidence, up: set[str]) -> Iterator[Cause]:
         if log is not None and names:
             line = next(line for line in reversed(log.text.split("\n")) if "nan" in line.lower())
             fix = "stop it; then a smaller learning rate, gradient clipping, or check the data for NaN"
-            sentence = f"{', '.join(names)} of {TASKS} is not a number, and the training goes on"
+            sentence = f"{', '.join(names)} of {TASKS} is not a number, and the training continues"
             yield Cause(
                 kind="nan-loss",
                 sentence=sentence,

@@ -149,7 +149,7 @@ def of_config(namespace: str, task: str, message: str, quote: Quote) -> Cause:
     elif key := re.search(_VOLUME_KEY, message):
         kind, sentence = (
             "key-missing",
-            f"{TASKS} cannot start: a volume wants the key {key[1]}, which is not there",
+            f"{TASKS} cannot start: a volume wants the key {key[1]}, which does not exist",
         )
     elif "runAsNonRoot" in message:
         kind, sentence = (
@@ -168,11 +168,11 @@ def _of_command(task: str, message: str, container: Container, quote: Quote, is_
     program = _program(message) or (container.command[0] if container.command else "")
     named = f"`{program}`" if program else "its command"
     image = f"the image {container.image}" if container.image else "the image"
-    place = "on this machine" if is_local else f"in {image}"
+    where = "on this machine" if is_local else f"in {image}"
     if "permission denied" in message.lower():
         words, fix = (
             f"{named} may not be executed",
-            f"make it executable {place}: `chmod +x`, or run it by `python` or `sh`",
+            f"make it executable {where}: `chmod +x`, or run it by `python` or `sh`",
         )
     elif "exec format error" in message.lower():
         words, fix = (
@@ -181,7 +181,7 @@ def _of_command(task: str, message: str, container: Container, quote: Quote, is_
         )
     else:
         fix = "job file: `run:`" + ("" if is_local else "; or an image that has it")
-        words = f"{named} is not {place}"
+        words = f"{named} is not {where}"
     return Cause(
         kind="command", sentence=f"{TASKS} cannot start: {words}", fix=fix, tasks=(task,), evidence=(quote,)
     )

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 from tfyard.formats.tfjob.fields import canonical
 from tfyard.model import TENSORFLOW_CONTAINER, Job, Manifest, Role, Task
+from tfyard.model.names import DEFAULT_IMAGE
 from tfyard.render import notebook, podspec, prerequisites, scripts
 from tfyard.render.objects import RenderedObject
 
@@ -13,7 +14,6 @@ from .load import Loaded, TemplateResource, jobs_of
 
 CONFIG = "tensorflow-cluster-config"
 KEY = "clusterconfig"
-DEFAULT_IMAGE = "tensorflow/tensorflow:2.21.0"
 CLOSED_REGISTRIES = ("gcr.io/oscon-tf-workshop/", "gcr.io/tensorflow/")
 """Their images can no longer be pulled; today's default image replaces them."""
 NFS_IMAGE = "registry.k8s.io/volume-nfs:0.8"

@@ -3,7 +3,7 @@
 import pytest
 
 from tfyard.model import RestartPolicy
-from tfyard.planner.exit_codes import permanent
+from tfyard.model.exit_codes import permanent
 
 
 @pytest.mark.parametrize(

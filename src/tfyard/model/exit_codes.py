@@ -1,13 +1,18 @@
-"""Which exit codes are worth another try.
+"""What exit codes say, and which are worth another try.
 
 The operator and local runs call `may_restart`. Rendered Jobs, and the scripts in their pods, get the list of
-permanent codes, which follows from the same rule.
+permanent codes, which follows from the same rule; what users read about the rule is here, too.
 """
 
-from tfyard.model import RestartPolicy
+from .job import RestartPolicy
 
-FIRST_RETRYABLE = 128
-"""Shells report death by signal N as 128 + N: the program was killed, so another try may succeed."""
+SIGNALLED = 128
+"""Shells and container runtimes report death by signal N as 128 + N."""
+SIGKILLED = SIGNALLED + 9
+FIRST_RETRYABLE = SIGNALLED
+"""The program was killed, so another try may succeed."""
+RETRYABLE = f"exit codes of {FIRST_RETRYABLE} and more"
+"""In the words of help texts, schemas and CRDs."""
 _LARGEST = 255
 
 
