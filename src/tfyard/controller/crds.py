@@ -64,7 +64,8 @@ async def ready(client: kube.Client, *, install: bool, wait: float = 0.0) -> lis
 async def _ready(client: kube.Client, install: bool) -> list[kube.Resource]:
     if install:
         installed = await _install(client)
-        await asyncio.wait_for(_published(client, installed), ESTABLISH_TIMEOUT)
+        async with asyncio.timeout(ESTABLISH_TIMEOUT):
+            await _published(client, installed)
     found = [resource for resource in JOBS if await _is_usable(client, resource)]
     if TFJOBS not in found:
         raise CrdNotPublished(f"this cluster has no TFJobs; run {REMEDY}")
@@ -78,7 +79,8 @@ async def _install(client: kube.Client) -> list[kube.Resource]:
     definitions = {definition["metadata"]["name"]: definition for definition in crds(served)}
     for name, definition in definitions.items():
         await client.send(requests.apply(requests.CRDS.path(name=name), definition))
-        await asyncio.wait_for(_established(client, name), ESTABLISH_TIMEOUT)
+        async with asyncio.timeout(ESTABLISH_TIMEOUT):
+            await _established(client, name)
         versions = ", ".join(version["name"] for version in definition["spec"]["versions"])
         log.info("installed the CRD %s: %s", name, versions)
     return [resources[name] for name in definitions]

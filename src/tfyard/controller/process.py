@@ -209,7 +209,8 @@ async def _drain(operator: Operator) -> None:
     for: all that jobs must remember is stored already."""
     log.info("stopping: sending the last events")
     try:
-        await asyncio.wait_for(operator.drain(), SHUTDOWN_TIMEOUT)
+        async with asyncio.timeout(SHUTDOWN_TIMEOUT):
+            await operator.drain()
     except TimeoutError:
         log.warning("stopped with events unsent: no answer from the server within %g s", SHUTDOWN_TIMEOUT)
 

@@ -171,7 +171,8 @@ def _take_its_place() -> None:
 async def _answer(channel: socket.socket, id: int, host: str, port: int) -> None:
     """The channel blocks while it is full: the box is behind, and has not gone."""
     try:
-        connection = await asyncio.wait_for(_connect(host, port), TIMEOUT)
+        async with asyncio.timeout(TIMEOUT):
+            connection = await _connect(host, port)
     except TimeoutError:
         channel.send(json.dumps([id, f"{host}:{port} does not answer"]).encode())
     except UnicodeError:

@@ -113,7 +113,7 @@ def cluster(folder: BoxFolder) -> dict[str, Any]:
     access = kubeconfig.load({}, str(folder.kubeconfig))
     about = {"server": access.cluster.server, "kubeconfig": str(folder.kubeconfig), "context": folder.name}
     try:
-        return {**about, **asyncio.run(asyncio.wait_for(_objects(Client(access)), ANSWER_TIMEOUT))}
+        return {**about, **asyncio.run(_objects(Client(access)))}
     except TimeoutError:
         silent = f"the apiserver does not answer within {ANSWER_TIMEOUT:.0f} s"
         return {**about, "phase": "not ready", "message": silent}
@@ -122,7 +122,7 @@ def cluster(folder: BoxFolder) -> dict[str, Any]:
 
 
 async def _objects(client: Client) -> dict[str, Any]:
-    async with client:
+    async with asyncio.timeout(ANSWER_TIMEOUT), client:
         nodes, pods, *jobs = [
             await _list(client, each) for each in (requests.NODES, requests.PODS, TFJOBS, OLD_TFJOBS)
         ]

@@ -113,7 +113,8 @@ async def _run(plugin: Exec, cluster: Cluster) -> ExecStatus:
     except OSError as problem:
         raise logins.plugin_missing(plugin, problem) from problem
     try:
-        output, _ = await asyncio.wait_for(process.communicate(), logins.EXEC_TIMEOUT)
+        async with asyncio.timeout(logins.EXEC_TIMEOUT):
+            output, _ = await process.communicate()
     except TimeoutError as problem:
         raise logins.plugin_too_slow(plugin) from problem
     finally:

@@ -115,7 +115,8 @@ async def _end(process: Process) -> None:
         return
     process.terminate()
     try:
-        await asyncio.wait_for(process.wait(), GRACE)
+        async with asyncio.timeout(GRACE):
+            await process.wait()
     except TimeoutError:
         process.kill()
         await process.wait()

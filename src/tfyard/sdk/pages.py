@@ -184,7 +184,8 @@ async def _answers(port: int) -> bool:
         return False
     try:
         writer.write(f"GET / HTTP/1.0\r\nHost: {HOST}:{port}\r\n\r\n".encode())
-        return (await asyncio.wait_for(reader.read(5), LONGEST_ANSWER)).startswith(b"HTTP/")
+        async with asyncio.timeout(LONGEST_ANSWER):
+            return (await reader.read(5)).startswith(b"HTTP/")
     except OSError:
         return False
     finally:
