@@ -119,6 +119,7 @@ def test_a_second_install_changes_nothing_and_other_settings_leave_nothing_behin
 
 def test_uninstall_keeps_jobs_and_definitions(plane: ControlPlane, client: SyncClient) -> None:
     install(plane, "--cloud=azure", "--replicas=2")
+    until_served(client, TFJOBS)
     client.send(requests.create(TFJOBS.path("default"), JOB))
     refused = run(plane, "uninstall", "--crds")
     assert refused.code == 1
@@ -178,6 +179,7 @@ def test_a_cluster_with_training_operator_is_refused_until_it_is_replaced(
 
     out = install(plane, "--replace-kubeflow")
     assert "training-operator in the namespace kubeflow: told to leave TFJobs alone" in out
+    until_served(client, TFJOBS)
     client.send(requests.create(TFJOBS.path("default"), JOB))  # no webhook stands in the way
     assert _deployment(client)["spec"]["replicas"] == 0, "no other kind of kubeflow.org exists here"
     assert "told to leave" not in install(plane, "--replace-kubeflow"), "once is enough"

@@ -79,6 +79,7 @@ def test_upgrade_rollback_and_uninstall_keep_jobs_and_definitions(
     described = plane.kubectl("-n", "tfyard", "describe", "configmaps", "tf-job-operator-config")
     assert DESCRIBED in described
     assert_permitted(plane, client)
+    until_served(client, TFJOBS)
     client.send(requests.create(TFJOBS.path("default"), JOB))
     before = generations(client)
 
