@@ -548,7 +548,7 @@ KUBELETS = (
         kind="deleted",
         words="worker-0: its pod was deleted",
         code=0,
-        script=Script(stop_after=1.0),  # long enough for the operator to see who ended it
+        script=Script(stop_after=2.0),  # long enough for the operator to see who ended it
         after=delete_pod,
     ),
     Situation(
