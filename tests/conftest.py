@@ -23,6 +23,8 @@ AROUND = (
 """What a shell, a terminal, a pod or a hook of git sets, and the programs that tests start would follow."""
 for variable in AROUND:
     os.environ.pop(variable, None)
+for variable in ("no_proxy", "NO_PROXY"):
+    os.environ[variable] = ",".join(filter(None, (os.environ.get(variable), "127.0.0.1,localhost")))
 
 # Hypothesis judges examples by the clock unless told not to; a busy machine is no bug.
 settings.register_profile("tfyard", deadline=None, suppress_health_check=[HealthCheck.too_slow])

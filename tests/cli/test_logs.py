@@ -119,6 +119,7 @@ def test_logs_of_a_run_are_read_and_followed_to_its_exit_code(tmp_path: Path) ->
                 assert logs.stdout is not None
                 assert logs.stdout.readline() == "line 0\n"
                 while indexes[0].stat().st_size < 2 * RECORD.size:  # the start, and the first lines
+                    assert run.poll() is None
                     time.sleep(0.02)
                 (tmp_path / "go").touch()
                 assert logs.stdout.read() == "line 1\nline 2\nlast\n"
