@@ -10,13 +10,21 @@ from hypothesis import HealthCheck, settings
 
 pytest_plugins = ["tfyard.testing.fixtures", "tests.helm"]
 
-LONGEST_ASYNC_TEST, LONGEST_LONG_ONE = 120, 600
+LONGEST_ASYNC_TEST, LONGEST_LONG_ONE = 300, 600
 OPERATOR = Path(__file__).parent / "controller"
 LATER = ("processes", "tensorflow", "cluster")
 """Markers in the order in which their tests run, after the pure ones: what is cheap fails first."""
 
-for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
-    os.environ.pop(variable, None)  # `tfyard run` would take its Python from there
+AROUND = (
+    *("VIRTUAL_ENV", "CONDA_PREFIX", "TF_CONFIG", "CUDA_VISIBLE_DEVICES", "TFYARD_HOME", "TFYARD_KEEP_RUNS"),
+    *("KUBECONFIG", "KUBERNETES_SERVICE_HOST", "COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR"),
+    *("GIT_DIR", "GIT_INDEX_FILE", "GIT_WORK_TREE"),
+)
+"""What a shell, a terminal, a pod or a hook of git sets, and the programs that tests start would follow."""
+for variable in AROUND:
+    os.environ.pop(variable, None)
+for variable in ("no_proxy", "NO_PROXY"):
+    os.environ[variable] = ",".join(filter(None, (os.environ.get(variable), "127.0.0.1,localhost")))
 
 # Hypothesis judges examples by the clock unless told not to; a busy machine is no bug.
 settings.register_profile("tfyard", deadline=None, suppress_health_check=[HealthCheck.too_slow])

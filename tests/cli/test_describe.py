@@ -1,6 +1,7 @@
 """`tfyard describe` and `events`: of a job with pods and events on the real apiserver, and of a run."""
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -8,12 +9,13 @@ import pytest
 
 from tests.cli.running import Result, tfyard
 from tests.cli.test_get import running, set_status, tfjob
-from tfyard.kube import requests
+from tfyard.kube import Resource, requests
 from tfyard.kube.sync import SyncClient
 from tfyard.model.names import ATTEMPT, JOB_NAME, REPLICA_INDEX, REPLICA_TYPE
 from tfyard.remote.addresses import TFJOBS
 from tfyard.testing import ControlPlane, builders
 
+REVIEWS = Resource("authorization.k8s.io", "v1", "subjectaccessreviews", namespaced=False)
 AT, LATER = "2026-11-16T03:00:00Z", "2026-11-16T03:10:00Z"
 
 
@@ -91,6 +93,11 @@ def test_a_job_is_described_with_its_pods_and_events(
 
 
 def allow(plane: ControlPlane, namespace: str, user: str, rules: list[dict[str, Any]]) -> None:
+    with SyncClient(plane.admin) as client:
+        permit(client, namespace, user, rules)
+
+
+def permit(client: SyncClient, namespace: str, user: str, rules: list[dict[str, Any]]) -> None:
     root = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}"
     role = {"metadata": {"name": user}, "rules": rules}
     binding = {
@@ -98,9 +105,20 @@ def allow(plane: ControlPlane, namespace: str, user: str, rules: list[dict[str, 
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": user},
         "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}],
     }
-    with SyncClient(plane.admin) as client:
-        client.send(requests.create(f"{root}/roles", role))
-        client.send(requests.create(f"{root}/rolebindings", binding))
+    client.send(requests.create(f"{root}/roles", role))
+    client.send(requests.create(f"{root}/rolebindings", binding))
+    until_permitted(client, namespace, user, rules[-1])
+
+
+def until_permitted(client: SyncClient, namespace: str, user: str, rule: dict[str, Any]) -> None:
+    """The server notices a new role a moment later. Without a namespace: in all of them."""
+    (group, *_), (resource, *_), (verb, *_) = (rule[name] for name in ("apiGroups", "resources", "verbs"))
+    attributes = {"namespace": namespace, "group": group, "resource": resource, "verb": verb}
+    review = {"spec": {"user": user, "resourceAttributes": attributes}}
+    end = time.monotonic() + 60
+    while not client.send(requests.create(REVIEWS.path(), review))["status"]["allowed"]:
+        assert time.monotonic() < end, review
+        time.sleep(0.02)
 
 
 FIRST_FAILS = """

@@ -11,6 +11,7 @@ import struct
 import subprocess
 import sys
 import termios
+import time
 from datetime import datetime
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from tests.kubelet.plain_containers import node
 from tests.remote.log_job import AT, LogJob, ended, failed
 from tfyard.cli.log_printer import LINES_PER_FLUSH, Look, Printer
 from tfyard.kube import Access, Cluster, kubeconfig
+from tfyard.node.log_times import RECORD
 from tfyard.overview.log_lines import Lines, Said, Start
 from tfyard.testing import ControlPlane
 
@@ -110,11 +112,15 @@ def test_logs_of_a_run_are_read_and_followed_to_its_exit_code(tmp_path: Path) ->
     with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL) as run:
         try:
             follow = [sys.executable, "-m", "tfyard", "logs", "-f", "train", "--local"]
-            while not list(tmp_path.glob(".tfyard/runs/*/logs/*.log")):
+            while not (indexes := list(tmp_path.glob(".tfyard/runs/*/logs/.*.times"))):
                 assert run.poll() is None
+                time.sleep(0.02)
             with subprocess.Popen(follow, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as logs:
                 assert logs.stdout is not None
                 assert logs.stdout.readline() == "line 0\n"
+                while indexes[0].stat().st_size < 2 * RECORD.size:  # the start, and the first lines
+                    assert run.poll() is None
+                    time.sleep(0.02)
                 (tmp_path / "go").touch()
                 assert logs.stdout.read() == "line 1\nline 2\nlast\n"
                 assert logs.wait(60) == 5

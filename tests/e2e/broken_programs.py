@@ -5,6 +5,7 @@ from typing import Any
 from msgspec import Struct
 
 AS_NOBODY = "import os\nif os.geteuid() == 0:\n    os.setgroups([]); os.setgid(65534); os.setuid(65534)\n"
+CLOSE = "import os; os.chmod('/out', 0o555)\n"
 OUT: dict[str, Any] = {"volumes": {"out": {"claim": "results", "at": "/out"}}}
 READ_ONLY: dict[str, Any] = {"volumes": {"out": {"claim": "results", "at": "/out", "readOnly": True}}}
 
@@ -32,7 +33,7 @@ PROGRAMS = (
     Broken("import os; os.kill(os.getpid(), 9)", "killed", "SIGKILL"),
     Broken("print('x' * 99999, file=open('/dev/full', 'w'))", "no-space", "ran out of disk space"),
     Broken(f"{AS_NOBODY}open('/proc/1/mem')", "permission", "may not write or read /proc/1/mem"),
-    Broken(f"{AS_NOBODY}open('/out/x', 'w')", "volume-not-writable", "its volume at /out", OUT),
+    Broken(f"{CLOSE}{AS_NOBODY}open('/out/x', 'w')", "volume-not-writable", "its volume at /out", OUT),
     Broken("open('/out/x', 'w')", "volume-not-writable", "/out: it is mounted read-only", READ_ONLY),
     Broken(f"{LARGE}; time.sleep(60)", "out-of-memory", "limit of 150Mi", {"memory": "150Mi"}),
     Broken("", "command", "`pyhton` is not on this machine", {"run": "pyhton task.py"}),

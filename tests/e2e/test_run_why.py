@@ -107,6 +107,7 @@ def test_a_run_is_fine_while_it_runs_and_interrupted_afterwards(yard: Yard) -> N
     while "Step: 1" not in (line := running.stdout.readline() if running.stdout else ""):
         assert line
     while (told := yard.tfyard("why", "--local", "t")).returncode:
+        assert running.poll() is None
         time.sleep(0.1)  # its record follows a moment later
     assert "runs; nothing blocks it" in told.stdout
     running.send_signal(signal.SIGINT)

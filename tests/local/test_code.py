@@ -73,6 +73,7 @@ def test_a_signal_while_code_is_fetched_ends_the_command_and_leaves_nothing(
             assert run.stdout is not None
             assert run.stdout.readline() == f"the code is fetched from {address}\n"
             while name == "a.git" and len(processes_about(address)) < 3:
+                assert run.poll() is None
                 time.sleep(0.01)
             run.send_signal(number)
             _, errors = run.communicate(timeout=30)

@@ -3,17 +3,16 @@
 import base64
 import ssl
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from aiohttp import web
 
 from tests.controller.cluster import Bench
-from tests.remote.situations import Manifest, Situation, Step, limits, selecting
+from tests.remote.situations import Manifest, Situation, Step, is_refused, limits, selecting
 from tfyard.controlplane.certificates import CertificateAuthority
-from tfyard.kube import Client, KubeError, Resource, requests
+from tfyard.kube import Client, NotFound, Resource, requests
 from tfyard.model.names import JOB_NAME, QUEUE_NAME
 from tfyard.remote.addresses import TFJOBS
 from tfyard.testing import builders, eventually
@@ -196,22 +195,14 @@ async def guards(client: Client, namespace: str, folder: Path) -> AsyncIterator[
             await client.send(requests.create(resource.path(), {"metadata": {"name": namespace}, **fields}))
         try:
             for name in (*DENIED, "hooked", "policed"):
-                await eventually(partial(_is_refused, client, namespace, name))
+                pod = builders.pod(f"try-{name}", {JOB_NAME: name})
+                pod["metadata"]["namespace"] = namespace
+                pod["spec"]["containers"][0]["image"] = "example/train:latest"
+                await eventually(partial(is_refused, client, pod))
             yield
         finally:
             for resource, _ in made:
                 await client.send(requests.delete(resource.path(name=namespace)))
-
-
-async def _is_refused(client: Client, namespace: str, of_job: str) -> None:
-    """The server notices its new guards a moment later."""
-    pod: dict[str, Any] = builders.pod(f"try-{of_job}", {JOB_NAME: of_job})
-    pod["spec"]["containers"][0]["image"] = "example/train:latest"
-    try:
-        await client.send(requests.create(requests.PODS.path(namespace), pod, {"dryRun": "All"}))
-    except KubeError:
-        return
-    raise AssertionError(f"pods of {of_job} are still accepted")
 
 
 # --- Kueue
@@ -243,4 +234,12 @@ async def workloads(client: Client) -> AsyncIterator[None]:
     try:
         yield
     finally:
-        await client.send(requests.delete(requests.CRDS.path(name=kueue()["metadata"]["name"])))
+        path = requests.CRDS.path(name=kueue()["metadata"]["name"])
+        await client.send(requests.delete(path))
+        await eventually(partial(_is_gone, client, path))
+
+
+async def _is_gone(client: Client, path: str) -> None:
+    with suppress(NotFound):
+        await client.send(requests.get(path))
+        raise AssertionError(f"{path} is still there")

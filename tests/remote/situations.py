@@ -11,7 +11,7 @@ from typing import Any
 from msgspec import Struct
 
 from tests.controller.cluster import Bench, tfjob
-from tfyard.kube import Patch, Resource, requests
+from tfyard.kube import Client, KubeError, Patch, Resource, requests
 from tfyard.kubelet.script import Scripts
 from tfyard.model.names import JOB_NAME, QUEUE_NAME
 from tfyard.remote.addresses import TFJOBS
@@ -103,14 +103,30 @@ async def _is_set_up(yard: Bench, pod: str) -> None:
 # --- what the API server refuses
 
 
-def quota(name: str, hard: Manifest, **spec: Any) -> Step:
-    """Its status is written by a controller that does not run here, so it is written by us."""
+async def is_refused(client: Client, pod: Manifest, why: str = "") -> None:
+    """The server notices its new guards a moment later."""
+    path = requests.PODS.path(pod["metadata"]["namespace"])
+    try:
+        await client.send(requests.create(path, pod, {"dryRun": "All"}))
+    except KubeError as problem:
+        if why in str(problem):
+            return
+        raise
+    raise AssertionError("this pod is still accepted")
+
+
+def quota(name: str, hard: Manifest, refused: Manifest, **spec: Any) -> Step:
+    """Its status is written by a controller that does not run here, so it is written by us. `refused`: arguments
+    of a job whose pods it refuses from then on."""
 
     async def make(yard: Bench) -> None:
         made = {"metadata": {"name": name}, "spec": {"hard": hard, **spec}}
         await yard.client.send(requests.create(QUOTAS.path(yard.namespace), made))
         counted = {"status": {"hard": hard, "used": dict.fromkeys(hard, "0")}}
         await yard.client.send(requests.patch(QUOTAS.path(yard.namespace, name, "status"), counted))
+        (worker,) = job("try", **refused)["spec"]["tfReplicaSpecs"].values()
+        tried = {"metadata": {"name": "try", "namespace": yard.namespace}, **worker["template"]}
+        await eventually(partial(is_refused, yard.client, tried, "quota"))
 
     return make
 
@@ -121,7 +137,10 @@ async def count_pods_of_a_priority(yard: Bench) -> None:
         requests.apply(PRIORITIES.path(name="counted"), {**CLASS, "metadata": {"name": "counted"}})
     )
     scope = {"scopeName": "PriorityClass", "operator": "In", "values": ["counted"]}
-    await quota("counted", {"limits.cpu": "4"}, scopeSelector={"matchExpressions": [scope]})(yard)
+    selector = {"matchExpressions": [scope]}
+    await quota("counted", {"limits.cpu": "4"}, {"priorityClassName": "counted"}, scopeSelector=selector)(
+        yard
+    )
 
 
 CLASS = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "value": 5}
@@ -152,7 +171,7 @@ REFUSED = (
         words="asks for 2 of requests.example.com/fpga, and 0 of 1 are in use",
         fix="describe quota team",
         job={"container": limits(example__fpga=2)},
-        before=quota("team", {"requests.example.com/fpga": "1"}),
+        before=quota("team", {"requests.example.com/fpga": "1"}, {"container": limits(example__fpga=2)}),
     ),
     Situation(
         name="unsaid",
@@ -549,7 +568,7 @@ KUBELETS = (
         kind="deleted",
         words="worker-0: its pod was deleted",
         code=0,
-        script=Script(stop_after=1.0),  # long enough for the operator to see who ended it
+        script=Script(stop_after=2.0),  # long enough for the operator to see who ended it
         after=delete_pod,
     ),
     Situation(

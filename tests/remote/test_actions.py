@@ -1,12 +1,15 @@
 """What people do to jobs, on a real apiserver: what is sent, what is said before, and what is refused."""
 
+import asyncio
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
+from tests.cli.test_describe import permit
+from tests.remote.admission import kueue
 from tfyard.errors import Usage
-from tfyard.kube import NotFound, Resource, requests
+from tfyard.kube import NotFound, requests
 from tfyard.kube.sync import SyncClient
 from tfyard.model.names import JOB_NAME, QUEUE_NAME, REPLICA_INDEX, REPLICA_TYPE, RERUN_OF
 from tfyard.remote import action_waits, actions, jobs, reruns
@@ -14,7 +17,7 @@ from tfyard.remote.actions import NotPossible
 from tfyard.remote.addresses import OLD_TFJOBS, TFJOBS
 from tfyard.remote.belongings import JOB_UID
 from tfyard.remote.jobs import Found
-from tfyard.testing import ControlPlane
+from tfyard.testing import ControlPlane, builders
 
 pytestmark = pytest.mark.cluster
 
@@ -96,19 +99,7 @@ class Yard:
             },
             {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list"]},
         ]
-        rbac = "rbac.authorization.k8s.io"
-        self.client.send(
-            requests.create(
-                Resource(rbac, "v1", "roles").path(self.namespace),
-                {"metadata": {"name": user}, "rules": rules},
-            )
-        )
-        binding = {
-            "metadata": {"name": user},
-            "roleRef": {"apiGroup": rbac, "kind": "Role", "name": user},
-            "subjects": [{"apiGroup": rbac, "kind": "User", "name": user}],
-        }
-        self.client.send(requests.create(Resource(rbac, "v1", "rolebindings").path(self.namespace), binding))
+        permit(self.client, self.namespace, user, rules)
 
 
 @pytest.fixture
@@ -366,19 +357,11 @@ def test_a_job_that_kueue_has_is_stopped_and_resumed_by_its_workload(
 
 
 def _serve_workloads(yard: Yard) -> Callable[[], object]:
-    """As Kueue's own definition does, as far as it matters here. Returns what ends it."""
-    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    version = {"name": "v1beta1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
-    names = {"kind": "Workload", "plural": "workloads", "singular": "workload"}
-    body = {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {
-            "name": "workloads.kueue.x-k8s.io",
-            "annotations": {"api-approved.kubernetes.io": "unapproved, for a test"},
-        },
-        "spec": {"group": "kueue.x-k8s.io", "names": names, "scope": "Namespaced", "versions": [version]},
-    }
-    yard.client.send(requests.apply(requests.CRDS.path(name=body["metadata"]["name"]), body))
-    yard.plane.kubectl("wait", "--for=condition=Established", "crd/workloads.kueue.x-k8s.io", "--timeout=30s")
+    """Returns what ends it."""
+
+    async def serve() -> None:
+        async with yard.plane.client() as client:
+            await builders.install_crds(client, kueue())
+
+    asyncio.run(serve())
     return lambda: yard.plane.kubectl("delete", "crd/workloads.kueue.x-k8s.io")

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -155,7 +156,8 @@ async def test_a_connection_that_is_cut_is_made_again_and_what_is_there_is_not_s
         done = await fetch(client, await node.job(), "/out", to, watcher)
         same(source, to)
         assert (done.files, done.size, done.same) == (3, 12_000_000, 0)
-        assert any("trying again (files so far: 1)" in text for text in watcher.said)
+        # Of the second, this side may have had all by then.
+        assert any(re.search(r"trying again \(files so far: [12]\)", text) for text in watcher.said)
 
         await node.until_no_helper()
 

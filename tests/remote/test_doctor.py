@@ -11,7 +11,6 @@ from tfyard.kube import requests
 from tfyard.kube.sync import SyncClient
 from tfyard.remote import doctor
 from tfyard.remote.addresses import DEPLOYMENTS
-from tfyard.testing import ControlPlane
 
 pytestmark = pytest.mark.cluster
 
@@ -40,10 +39,7 @@ def test_an_operator_that_is_scaled_to_zero_and_the_one_of_2017_are_told(client:
         client.send(requests.delete(DEPLOYMENTS.path(namespace, "tf-job-operator")))
 
 
-def test_a_definition_of_another_release_that_drops_memory_is_wrong(
-    plane: ControlPlane, client: SyncClient
-) -> None:
-    plane.kubectl("delete", "crd", "--all")
+def test_a_definition_of_another_release_that_drops_memory_is_wrong(client: SyncClient) -> None:
     (definition,) = deepcopy(crds())
     for version in definition["spec"]["versions"]:
         status = version["schema"]["openAPIV3Schema"]["properties"]["status"]
@@ -51,4 +47,3 @@ def test_a_definition_of_another_release_that_drops_memory_is_wrong(
     client.send(requests.create(requests.CRDS.path(), definition))
     (found,) = (each for each in doctor.examine(client) if each.subject == "crd")
     assert (found.level, "it would drop status.endings" in found.text) == ("wrong", True), found
-    plane.kubectl("delete", "crd", "--all")

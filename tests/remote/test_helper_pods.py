@@ -1,15 +1,17 @@
 """Helper pods: what they are, and that none stays."""
 
 import asyncio
+from functools import partial
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
 from tests.remote.copy_node import CopyNode, Helpers, copy_node
+from tests.remote.situations import is_refused
 from tfyard.kube import Client, requests
 from tfyard.remote.helper_pods import LABEL, USER, Helper, HelperFailed, Mount, manifest, running
-from tfyard.testing import ControlPlane
+from tfyard.testing import ControlPlane, eventually
 from tfyard.testing.acceptance import accept
 
 HELPER = Helper(
@@ -71,10 +73,12 @@ async def test_a_namespace_that_refuses_says_why(
 ) -> None:
     root = {"spec": {"containers": [{"securityContext": {"runAsUser": 0}}]}}
     async with control_plane.client() as client:
-        await accept(client, manifest(replace(HELPER, namespace=namespace, like=root), "root"), namespace)
+        pod = manifest(replace(HELPER, namespace=namespace, like=root), "root")
+        await accept(client, pod, namespace)
         labels = {"pod-security.kubernetes.io/enforce": "restricted"}
         path = requests.NAMESPACES.path(name=namespace)
         await client.send(requests.patch(path, {"metadata": {"labels": labels}}))
+        await eventually(partial(is_refused, client, pod))
         await accept(client, manifest(replace(HELPER, namespace=namespace), "any"), namespace)
         with pytest.raises(HelperFailed, match=r"the helper pod was refused: .*violates PodSecurity"):
             await fail_within(client, replace(HELPER, namespace=namespace, like=root))

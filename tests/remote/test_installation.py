@@ -7,7 +7,9 @@ import pytest
 from msgspec.structs import replace
 
 from tests.cli.running import ROOT, Result, tfyard
+from tests.cli.test_describe import until_permitted
 from tests.install.test_kubeflow import deployment, webhooks
+from tests.remote.conftest import until_served
 from tfyard.errors import TfyardError
 from tfyard.install import manifests
 from tfyard.install.settings import Settings
@@ -117,6 +119,7 @@ def test_a_second_install_changes_nothing_and_other_settings_leave_nothing_behin
 
 def test_uninstall_keeps_jobs_and_definitions(plane: ControlPlane, client: SyncClient) -> None:
     install(plane, "--cloud=azure", "--replicas=2")
+    until_served(client, TFJOBS)
     client.send(requests.create(TFJOBS.path("default"), JOB))
     refused = run(plane, "uninstall", "--crds")
     assert refused.code == 1
@@ -176,9 +179,10 @@ def test_a_cluster_with_training_operator_is_refused_until_it_is_replaced(
 
     out = install(plane, "--replace-kubeflow")
     assert "training-operator in the namespace kubeflow: configured to ignore TFJobs" in out
+    until_served(client, TFJOBS)
     client.send(requests.create(TFJOBS.path("default"), JOB))  # no webhook stands in the way
     assert _deployment(client)["spec"]["replicas"] == 0, "no other kind of kubeflow.org exists here"
-    assert "told to leave" not in install(plane, "--replace-kubeflow"), "once is enough"
+    assert "configured to ignore" not in install(plane, "--replace-kubeflow"), "once is enough"
 
     done = run(plane, "uninstall")
     assert "deployment training-operator in the namespace kubeflow: works on TFJobs again" in done.out
@@ -246,7 +250,6 @@ def everything(client: SyncClient) -> dict[str, set[str]]:
 def test_what_is_being_deleted_or_is_not_there_is_told_before_anything_is_made(
     plane: ControlPlane, client: SyncClient
 ) -> None:
-    plane.kubectl("delete", "crd", "--all")
     held = {**UPSTREAM, "metadata": {**UPSTREAM["metadata"], "finalizers": ["example.com/held"]}}
     client.send(requests.create(requests.CRDS.path(), held))
     path = requests.CRDS.path(name="tfjobs.kubeflow.org")
@@ -270,7 +273,6 @@ def test_what_is_being_deleted_or_is_not_there_is_told_before_anything_is_made(
 def test_a_definition_with_versions_that_nobody_knows_here_is_told_before_anything_is_made(
     plane: ControlPlane, client: SyncClient
 ) -> None:
-    plane.kubectl("delete", "crd", "--all")
     (version,) = UPSTREAM["spec"]["versions"]
     spec = {**UPSTREAM["spec"], "versions": [{**version, "name": "v3"}]}
     client.send(requests.create(requests.CRDS.path(), {**UPSTREAM, "spec": spec}))
@@ -281,12 +283,11 @@ def test_a_definition_with_versions_that_nobody_knows_here_is_told_before_anythi
     assert (told["crd"].level, "v1 is not served" in told["crd"].text) == ("wrong", True)
     with SyncClient(replace(client.access, user=replace(client.access.user, impersonate="bob"))) as bob:
         assert doctor.NO_TFJOBS in [*doctor.examine(bob)]  # who may not read definitions
-    plane.kubectl("wait", "--for=condition=Established", "crd/tfjobs.kubeflow.org")
-    path = "/apis/kubeflow.org/v3/namespaces/default/tfjobs"
-    client.send(requests.create(path, {**JOB, "apiVersion": "kubeflow.org/v3"}))
+    v3 = Resource("kubeflow.org", "v3", "tfjobs")
+    until_served(client, v3)
+    client.send(requests.create(v3.path("default"), {**JOB, "apiVersion": "kubeflow.org/v3"}))
     with pytest.raises(TfyardError, match="nothing was deleted: 1 TFJob exist"):
         installation.uninstall(client, crds=True, force=False, say=print)
-    plane.kubectl("delete", "crd", "--all")
 
 
 def test_who_may_apply_and_no_more_is_told_what_was_not_done(plane: ControlPlane, client: SyncClient) -> None:
@@ -306,6 +307,7 @@ def test_who_may_apply_and_no_more_is_told_what_was_not_done(plane: ControlPlane
     subject = {"apiGroup": of["apiGroup"], "kind": "User", "name": "ann"}
     client.send(requests.create(KINDS["ClusterRole"].path(), role))
     client.send(requests.create(KINDS["ClusterRoleBinding"].path(), {**binding, "subjects": [subject]}))
+    until_permitted(client, "", "ann", rules[-1])
     said: list[str] = []
     with SyncClient(replace(client.access, user=replace(client.access.user, impersonate="ann"))) as ann:
         assert [line.split()[5] for line in attempt(ann, replace_kubeflow=True)] == [

@@ -51,11 +51,11 @@ class Seen:
 
 
 @asynccontextmanager
-async def following(access: Access, found: Found, wanted: Wanted) -> AsyncIterator[Seen]:
+async def following(access: Access, found: Found, wanted: Wanted, pace: Pace = PACE) -> AsyncIterator[Seen]:
     seen = Seen()
 
     async def run() -> None:
-        async for verdict in log_follow.follow(access, found, wanted, seen.show, PACE):
+        async for verdict in log_follow.follow(access, found, wanted, seen.show, pace):
             seen.verdict = verdict
 
     task = asyncio.create_task(run())
@@ -118,8 +118,11 @@ async def test_restarts_in_place_and_new_pods_are_followed_and_told(
 ) -> None:
     async with node(control_plane, namespace, tmp_path) as box:
         job = LogJob(box)
-        found = await job.create(1)
-        async with following(control_plane.admin, found, Wanted(tasks=("worker-0",))) as seen:
+        found, slow = (
+            await job.create(1),
+            replace(PACE, settle=30.0),
+        )  # statuses follow when a machine has time
+        async with following(control_plane.admin, found, Wanted(tasks=("worker-0",)), slow) as seen:
             await job.create_pod(0)
             await (await job.start(0, "print('one')\nprint('two', end='')")).wait()
             await job.set_pod(0, running())
@@ -154,21 +157,20 @@ async def test_a_pending_job_is_waited_for_and_a_deleted_one_is_told(
         found = await job.create(1)
         async with following(control_plane.admin, found, Wanted(tasks=("worker-0",))) as seen:
 
-            async def told(count: int) -> None:
+            async def told(text: str) -> None:
                 async def look() -> None:
-                    assert len(seen.of("waiting")) == count
+                    assert seen.of("waiting")[-1:] == [("waiting", "", f"waiting: {text}")]
 
                 await eventually(look)
 
-            await told(1)
+            await told("no pods yet")
             await job.create_pod(0)
             await job.set_pod(0, {"waiting": {"reason": "ErrImagePull", "message": "no such image"}})
-            await told(2)
+            await told("worker-0: ErrImagePull: no such image")
             await box.client.send(requests.delete(found.path))
-        assert seen.of("waiting") == [
-            ("waiting", "", "waiting: no pods yet"),
-            ("waiting", "", "waiting: worker-0: ErrImagePull: no such image"),
-        ]
+        texts = [text for _, _, text in seen.of("waiting")]
+        assert texts[0] == "waiting: no pods yet"
+        assert len({*texts}) == len(texts), "each reason is told once"
         assert seen.verdict is not None
         assert seen.verdict.code == 3
 

@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from tests.helm import CHART, Helm, HelmFailed
+from tests.remote.conftest import until_served
 from tests.remote.test_installation import JOB, TFJOBS, UPSTREAM, names
 from tfyard.install import permissions, roles
 from tfyard.install.permissions import Permission
@@ -51,7 +52,6 @@ def release(plane: ControlPlane, helm: Helm) -> Iterator[Helm]:
     labels = {"pod-security.kubernetes.io/enforce": "restricted"}
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "tfyard", "labels": labels}}
     plane.kubectl("apply", "-f", "-", stdin=json.dumps(namespace))
-    plane.kubectl("delete", "crd", "--all")  # kept by other tests; waits until they are gone
     yield partial(helm, kubeconfig=plane.kubeconfig)
     helm("uninstall", "tf-job", *WHERE, "--ignore-not-found", kubeconfig=plane.kubeconfig)
 
@@ -79,6 +79,7 @@ def test_upgrade_rollback_and_uninstall_keep_jobs_and_definitions(
     described = plane.kubectl("-n", "tfyard", "describe", "configmaps", "tf-job-operator-config")
     assert DESCRIBED in described
     assert_permitted(plane, client)
+    until_served(client, TFJOBS)
     client.send(requests.create(TFJOBS.path("default"), JOB))
     before = generations(client)
 
@@ -121,6 +122,7 @@ def test_pod_security_restricted_accepts_every_pod_and_roles_in_two_namespaces_s
     del operator["securityContext"]["seccompProfile"]
     with pytest.raises(Forbidden, match="seccompProfile"):
         try_pod(client, operator)
+    client.send(requests.delete(requests.SERVICE_ACCOUNTS.path("tfyard", "tf-job-operator-test")))
 
 
 def try_pod(client: SyncClient, spec: Any) -> None:
@@ -159,7 +161,7 @@ def test_over_the_definition_of_training_operator_helm_must_take_ownership(
     plane: ControlPlane, client: SyncClient, release: Helm
 ) -> None:
     plane.kubectl("apply", "--server-side", "-f", "-", stdin=json.dumps(UPSTREAM))
-    plane.kubectl("wait", "--for=condition=Established", "crd/tfjobs.kubeflow.org")
+    until_served(client, TFJOBS)
     plane.kubectl("apply", "-n", "tfyard", "-f", "-", stdin=json.dumps(JOB))
     job = TFJOBS.path("tfyard", "kept")
     uid = client.send(requests.get(job))["metadata"]["uid"]

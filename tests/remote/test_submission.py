@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from tests.cli.test_describe import permit
 from tfyard.errors import TfyardError, Usage
 from tfyard.kube import NotFound, Request, Resource, requests
 from tfyard.kube.sync import SyncClient
@@ -71,15 +72,8 @@ class Place:
 
     def stranger(self) -> SyncClient:
         """Somebody who may create TFJobs here and nothing else."""
-        rbac = "rbac.authorization.k8s.io"
         rule = {"apiGroups": ["kubeflow.org"], "resources": ["tfjobs"], "verbs": ["create", "patch", "get"]}
-        self.create(Resource(rbac, "v1", "roles"), {"metadata": {"name": "jobs"}, "rules": [rule]})
-        binding = {
-            "metadata": {"name": "jobs"},
-            "roleRef": {"apiGroup": rbac, "kind": "Role", "name": "jobs"},
-            "subjects": [{"kind": "User", "apiGroup": rbac, "name": "jane"}],
-        }
-        self.create(Resource(rbac, "v1", "rolebindings"), binding)
+        permit(self.client, self.namespace, "jane", [rule])
         return self.of("jane")
 
     def of(self, user: str) -> SyncClient:
@@ -292,8 +286,10 @@ def test_a_quota_is_compared_with_the_whole_job(place: Place) -> None:
 def test_pod_security_is_told_by_the_server_itself_and_force_goes_on(place: Place) -> None:
     label = {"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "restricted"}}}
     place.client.send(requests.patch(requests.NAMESPACES.path("", place.namespace), label))
+    said = "worker: the namespace accepts only pods of PodSecurity restricted:latest"
+    assert refused_in_time(place, said)
     (text,) = place.refused()
-    assert text.startswith("worker: the namespace accepts only pods of PodSecurity restricted:latest")
+    assert text.startswith(said)
     place.submit(force=True)
     assert place.said[0].startswith("warning: worker: the namespace accepts only pods of PodSecurity")
     assert place.names(TFJOBS) == ["mnist"]
@@ -321,8 +317,8 @@ def test_a_webhook_that_does_not_answer_is_named(place: Place) -> None:
 
 
 def refused_in_time(place: Place, text: str) -> bool:
-    """The server learns of a new webhook or limit a moment later."""
-    for _ in range(100):
+    """The server learns of a new webhook, label or limit a moment later."""
+    for _ in range(300):
         try:
             place.submit(dry_run=True)
         except CannotSubmit as problem:

@@ -9,8 +9,8 @@ import pytest
 from tests.remote.copy_node import CopyNode, copy_node
 from tfyard.cli import target
 from tfyard.cli.web_session import Show, show
-from tfyard.dev.shared_network import free_port
 from tfyard.errors import TfyardError
+from tfyard.local.ports import Ports
 from tfyard.remote.forwarding import Port
 from tfyard.remote.helper_pods import Helper
 from tfyard.sdk.pages import Here, in_helper
@@ -30,7 +30,8 @@ async def test_a_page_is_shown_until_nobody_looks_and_its_pod_goes(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    port, here = free_port(), free_port()  # two: this pod has no network of its own
+    ports = Ports()
+    port, here = ports.one(), ports.one()  # two: this pod has no network of its own
     async with copy_node(control_plane, namespace, tmp_path) as node:
         server = helper(node, sys.executable, "-m", "http.server", str(port), "--bind", "127.0.0.1")
         async with in_helper(node.client, server, "Files", Here(Port(port, here), target.say)) as page:
@@ -39,6 +40,7 @@ async def test_a_page_is_shown_until_nobody_looks_and_its_pod_goes(
                 page.forwarding.bound[0].local != port
             )  # which is taken: this pod has no network of its own
         await node.until_no_helper()
+    ports.release()
     told = capsys.readouterr()
     assert told.out == f"Files: http://127.0.0.1:{here}/\n"
     assert told.err.splitlines()[-1].startswith("tfyard: no request for 0s: stopping")
@@ -48,8 +50,14 @@ async def test_a_pod_whose_program_ends_says_why(
     control_plane: ControlPlane, crds: None, namespace: str, tmp_path: Path
 ) -> None:
     async with copy_node(control_plane, namespace, tmp_path) as node:
-        broken = helper(node, "sh", "-c", "sleep 1; echo TensorBoard is not installed >&2; exit 1")
+        wait = f"while ! [ -e {tmp_path}/go ]; do sleep .05; done"
+        broken = helper(node, "sh", "-c", f"{wait}; echo TensorBoard is not installed >&2; exit 1")
         with pytest.raises(TfyardError, match="Page has ended: TensorBoard is not installed"):
-            async with in_helper(node.client, broken, "Page", Here(Port(9, free_port()), target.say)) as page:
-                await asyncio.wait_for(show([page], Show(browser=False)), 60)
+            await shown(node, broken, tmp_path / "go")
         await node.until_no_helper()
+
+
+async def shown(node: CopyNode, broken: Helper, go: Path) -> None:
+    async with in_helper(node.client, broken, "Page", Here(Port(9, 0), target.say)) as page:
+        go.touch()
+        await asyncio.wait_for(show([page], Show(browser=False)), 60)

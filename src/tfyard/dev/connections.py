@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import socket
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 CHUNK = 1 << 18
@@ -40,11 +41,12 @@ class Listener:
     def __init__(self, accept: Accept) -> None:
         self._accept = accept
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._is_closed = False
 
     async def start(self, host: str = "", port: int = 0, sock: socket.socket | None = None) -> None:
         """At an address, or on a socket that is bound already. OSError if the address is taken."""
         given: dict[str, Any] = {"host": host, "port": port} if sock is None else {"sock": sock}
-        self._server = await asyncio.start_server(self._serve, **given, limit=CHUNK)
+        self._server = await asyncio.start_server(self._connected, **given, limit=CHUNK)
 
     @property
     def port(self) -> int:
@@ -60,18 +62,25 @@ class Listener:
         self._server.close()
 
     async def close(self) -> None:
+        self._is_closed = True
         self.stop()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
+    def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """No coroutine: a connection that comes while we close must be known, though it is served by nobody."""
+        if self._is_closed:
+            writer.transport.abort()
+            return
+        task = asyncio.create_task(self._serve((reader, writer)))
         self._tasks.add(task)
-        try:
-            with contextlib.suppress(OSError, asyncio.CancelledError):  # it broke, or we are closing
-                await self._accept((reader, writer))
-        finally:
-            self._tasks.discard(task)
-            writer.close()
+        task.add_done_callback(partial(self._end, writer))
+
+    async def _serve(self, stream: Stream) -> None:
+        with contextlib.suppress(OSError):  # it broke
+            await self._accept(stream)
+
+    def _end(self, writer: asyncio.StreamWriter, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        writer.close()

@@ -79,6 +79,7 @@ class Forwarding:
         self._reach, self._say = reach, say
         self._servers: list[asyncio.Server] = []
         self._connections: set[asyncio.Task[None]] = set()
+        self._is_closed = False
         self._used = loop.time()
         self.trouble = ""
         """What was said last, if it still holds."""
@@ -96,6 +97,7 @@ class Forwarding:
         self.bound.append(Port(port.remote, server.sockets[0].getsockname()[1]))
 
     async def close(self) -> None:
+        self._is_closed = True
         for server in self._servers:
             server.close()
         for task in self._connections:
@@ -107,17 +109,20 @@ class Forwarding:
         """Seconds without any connection."""
         return 0.0 if self._connections else asyncio.get_running_loop().time() - self._used
 
-    async def _accept(self, port: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
+    def _accept(self, port: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """No coroutine: a connection that comes while we close must be known, though it is served by nobody."""
+        if self._is_closed:
+            writer.transport.abort()
+            return
+        task = asyncio.create_task(self._serve(port, reader, writer))
         self._connections.add(task)
-        try:
-            await self._serve(port, reader, writer)
-        except asyncio.CancelledError:
-            writer.transport.abort()  # we end; asyncio would log it as an error of ours
-        finally:
-            self._used = asyncio.get_running_loop().time()
-            self._connections.discard(task)
+        task.add_done_callback(partial(self._end, writer))
+
+    def _end(self, writer: asyncio.StreamWriter, task: "asyncio.Task[None]") -> None:
+        self._used = asyncio.get_running_loop().time()
+        self._connections.discard(task)
+        if task.cancelled() or task.exception():
+            writer.transport.abort()
 
     async def _serve(self, port: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:

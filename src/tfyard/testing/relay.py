@@ -3,10 +3,11 @@
 import asyncio
 import contextlib
 import socket
-from typing import Any, Self
+from typing import Self
 from urllib.parse import urlsplit
 
 from tfyard.controlplane.components import LOOPBACK
+from tfyard.dev.connections import Listener, Stream
 
 
 class Relay:
@@ -18,19 +19,16 @@ class Relay:
         self._flowing = asyncio.Event()
         self._flowing.set()
         self._open: dict[asyncio.StreamWriter, asyncio.StreamWriter] = {}
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self._listener = Listener(self._relay)
         self.connections = 0
 
     async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._accept, LOOPBACK, 0)
-        self.url = f"https://{LOOPBACK}:{self._server.sockets[0].getsockname()[1]}"
+        await self._listener.start(LOOPBACK)
+        self.url = f"https://{LOOPBACK}:{self._listener.port}"
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        self._server.close()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._listener.close()
 
     def freeze(self) -> None:
         """Forward nothing and close nothing, as when a cable is cut."""
@@ -50,10 +48,8 @@ class Relay:
             to_client.transport.abort()
             to_server.transport.abort()
 
-    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._tasks.add(task)
+    async def _relay(self, stream: Stream) -> None:
+        reader, writer = stream
         self.connections += 1
         try:
             from_server, to_server = await asyncio.open_connection(*self._target)
@@ -63,7 +59,6 @@ class Relay:
             writer.transport.abort()  # the server is away, a side was reset, or the relay is closing
         finally:
             await self._close(writer)
-            self._tasks.discard(task)
 
     async def _close(self, writer: asyncio.StreamWriter) -> None:
         for end in (writer, self._open.pop(writer, writer)):
