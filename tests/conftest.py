@@ -26,8 +26,10 @@ for variable in AROUND:
 for variable in ("no_proxy", "NO_PROXY"):
     os.environ[variable] = ",".join(filter(None, (os.environ.get(variable), "127.0.0.1,localhost")))
 
-# Hypothesis judges examples by the clock unless told not to; a busy machine is no bug.
-settings.register_profile("tfyard", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# Hypothesis judges examples by the clock unless told not to; a busy machine is no bug. The same examples each
+# time: `pytest --hypothesis-profile=search` looks for others, and not while somebody waits for CI.
+settings.register_profile("search", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("tfyard", settings.get_profile("search"), derandomize=True)
 settings.load_profile("tfyard")
 
 

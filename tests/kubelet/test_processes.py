@@ -4,14 +4,13 @@ import asyncio
 import json
 import os
 import socket
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.kubelet.process_node import box, eventually_logged, first, python, read_terminal, shell
+from tests.ports import reserved_port
 from tfyard import kube
 from tfyard.kube import requests
 from tfyard.kubelet.runtime import NoSuchContainer
@@ -192,15 +191,6 @@ async def test_failures_are_restarted_and_missing_objects_waited_for_in_a_kubele
         await here.until_phase("late", "Succeeded")
         await here.until_phase("mounts", "Succeeded")
         assert here.log("late") == "0.1\n"
-
-
-@contextmanager
-def reserved_port() -> Iterator[int]:
-    """Nobody else gets it meanwhile, and an HTTPServer, which sets SO_REUSEADDR, may listen on it."""
-    with socket.socket() as held:
-        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        held.bind(("127.0.0.1", 0))
-        yield int(held.getsockname()[1])
 
 
 def read_all(connection: socket.socket) -> bytes:

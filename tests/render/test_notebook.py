@@ -6,7 +6,6 @@ import json
 import os
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import time
@@ -19,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.running import without
+from tests.ports import reserved_port
 
 from .calling import HERE, JOBS, Manifest, named, of_kind, python, tfyard
 from .test_tfjob import TWO_NAMED_DATA
@@ -59,9 +59,6 @@ def jupyter(tmp_path: Path) -> Iterator[str]:
     (tmp_path / "config" / "jupyter_server_config.json").write_text(config(objects))
     script = tmp_path / "jupyter.sh"
     script.write_text(named(objects, "ConfigMap", "jupyter-start")["data"]["jupyter.sh"])
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port = found.getsockname()[1]
     env = {
         **os.environ,
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
@@ -69,10 +66,11 @@ def jupyter(tmp_path: Path) -> Iterator[str]:
         "NOTEBOOKS": str(tmp_path),
         "HOME": str(tmp_path),
     }
-    process = subprocess.Popen(["/bin/sh", script, f"--port={port}"], env=env, stderr=subprocess.DEVNULL)
-    yield f"http://127.0.0.1:{port}"
-    process.terminate()
-    process.wait()
+    with reserved_port() as port:
+        process = subprocess.Popen(["/bin/sh", script, f"--port={port}"], env=env, stderr=subprocess.DEVNULL)
+        yield f"http://127.0.0.1:{port}"
+        process.terminate()
+        process.wait()
 
 
 @pytest.mark.processes

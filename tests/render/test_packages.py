@@ -44,7 +44,7 @@ def test_tasks_that_start_together_install_into_one_layer_and_later_ones_find_it
     with ThreadPoolExecutor() as pool:
         first = list(pool.map(lambda _: run(file, layers, "one"), range(2)))
     assert [done.returncode for done in first] == [0, 0], first
-    assert "Successfully installed answers-1.0" in first[0].stdout
+    assert any("Successfully installed answers-1.0" in done.stdout for done in first)
     assert sorted(path.name for path in layers.iterdir()) == ["begun.part", "one"]
     again = run(file, layers, "one")
     assert (again.returncode, again.stdout) == (0, "")

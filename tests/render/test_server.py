@@ -5,7 +5,7 @@ import pytest
 from tests.render.everything import rendered
 from tfyard.controller import crds
 from tfyard.kube import AlreadyExists, Client, requests
-from tfyard.testing import ControlPlane, acceptance
+from tfyard.testing import ControlPlane, acceptance, eventually
 
 pytestmark = pytest.mark.cluster
 
@@ -16,6 +16,7 @@ async def test_every_object_of_every_example_is_accepted_by_a_strict_dry_run(
     objects = [(words, one) for words, found in rendered().items() for one in found]
     async with control_plane.client() as client:
         await crds.ready(client, install=True)
+        await eventually(lambda: acceptance.find_resource(client, "kubeflow.org/v1", "TFJob"))
         await _make_namespaces(
             client, {str(one["metadata"].get("namespace") or namespace) for _, one in objects}
         )

@@ -106,7 +106,7 @@ def test_a_program_that_is_told_to_stop_hears_it_and_its_last_lines_are_kept(
         assert task.stdout is not None
         assert task.stdout.readline() == b"ready\n"
         task.terminate()
-        out, err = task.communicate(timeout=30)
+        out, err = task.communicate(timeout=120)
     assert (task.returncode, out, err) == (7, b"the last line\n", b"a last warning\n")
     texts = [path.read_text() for path in sorted((tmp_path / "log" / "p").iterdir())]
     assert texts == ["a last warning\n", "ready\nthe last line\n"]

@@ -1,9 +1,10 @@
 # Runs the training, and then end.py, because parameter servers never end by themselves.
 #   last.sh COMMAND ...
+child= stopped=
+trap 'stopped=yes; [ -z "$child" ] || kill -s TERM "$child"' TERM INT
 "$@" &
 child=$!
-stopped=
-trap 'stopped=yes; kill -s TERM "$child"' TERM INT
+[ -z "$stopped" ] || kill -s TERM "$child"
 wait "$child"
 code=$?
 while kill -0 "$child" 2> /dev/null; do
