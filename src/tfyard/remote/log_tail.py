@@ -62,8 +62,8 @@ class World:
             self.endings[Start(each.task, each.attempt, each.restart)] = each
 
     def _attempt(self, pod: Pod) -> int:
-        """Each pod has its own: of one that was deleted and gone at once, the operator sees only that it is absent,
-        and gives the next one the same number; other operators give none."""
+        """Each pod has its own: if one is deleted and gone at once, the operator sees only that there is none, and
+        gives the next one the same number; other operators give none."""
         known, uid = self._attempts.setdefault(pod.task, {}), pod.metadata.uid
         if uid not in known:
             known[uid] = max(pod_starts.present(pod).attempt, 1 + max(known.values(), default=0))
