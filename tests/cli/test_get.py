@@ -93,7 +93,9 @@ def test_jobs_are_listed_as_kubectl_lists_them(
     assert "third" in everything
     assert without_age(everything)[:3] == without_age(kubectl("-o", "wide"))
     assert get("-l", "team=first", "--no-headers").out.split()[:4] == ["first", "Running", "2/2", "1"]
-    assert get("-o", "name", "-l", "team").out == kubectl("-o", "name")
+    names = get("-o", "name", "-l", "team").out
+    assert names == kubectl("-o", "name")
+    assert get("-o", "name", *names.split(), "tfjob/third").out == f"{names}tfjob.tensorflow.org/third\n"
     assert json.loads(get("-l", "team", "-o", "json").out) == json.loads(kubectl("-o", "json"))
     assert json.loads(get("first", "-o", "json").out) == json.loads(kubectl("first", "-o", "json"))
     columns = "-o=custom-columns=NAME:.metadata.name,S:.status.phase,C:.status.conditions[*].type,X:.x"
@@ -103,6 +105,11 @@ def test_jobs_are_listed_as_kubectl_lists_them(
     missing = get("first", "secnd")
     assert (missing.code, "first" in missing.out) == (1, True)
     assert missing.err == f"tfyard: TFJob 'secnd' not found in the namespace {jobs}; did you mean second?\n"
+    assert get("-w", "secnd").err == missing.err
+    assert get("first", "-l", "team").code == 2
+    assert get("-l", "team=x").err.startswith(
+        f"tfyard: no TFJobs with the labels team=x in the namespace {jobs}; "
+    )
 
 
 @pytest.mark.cluster

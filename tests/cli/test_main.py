@@ -1,6 +1,7 @@
 """The list of commands, and what each of them imports."""
 
 import ast
+import os
 import re
 import subprocess
 import sys
@@ -30,6 +31,20 @@ def imported(*args: str | Path) -> set[str]:
 
 def roots(modules: set[str]) -> set[str]:
     return {module.split(".")[0] for module in modules}
+
+
+@pytest.mark.parametrize(
+    ("args", "code"), [(("doctor", "--kubeconfig", "/nowhere"), 0), (("explain", "worker"), 1)]
+)
+def test_a_pipe_that_nobody_reads_any_more_is_no_error_for_who_only_looks(
+    args: tuple[str, ...], code: int
+) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "tfyard", *args]
+    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, check=False)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (code, b"")
 
 
 def test_help_lists_every_command() -> None:

@@ -53,6 +53,9 @@ def test_a_wait_ends_as_the_job_does(control_plane: ControlPlane, crds: None, na
             out, err = process.communicate(timeout=60)
         assert (process.returncode, out) == (7, "")
         assert err.endswith("first: Failed: worker-0 failed\n")
+        words = ("wait", "-n", namespace, "first", "--timeout", "0")
+        at_once = tfyard(*words, KUBECONFIG=str(control_plane.kubeconfig))
+        assert (at_once.code, at_once.err) == (7, "first: Failed: worker-0 failed\n")
         client.send(requests.delete(TFJOBS.path(namespace, "first")))
         client.send(requests.create(TFJOBS.path(namespace), tfjob("first")))
         with waiting(control_plane, namespace, "first", "--for", "finished") as process:

@@ -73,6 +73,7 @@ CASES = {
         Reading(step=9, total=100, epoch=2, epochs=5, values={"loss": 0.3, "acc": 0.9}),
     ),
     "a download with a bar of tqdm": ("x.bin:  45%|████▌     | 4.50M/10.0M [00:02<00:02, 2.0MB/s]", None),
+    "a step of so many": ("step 5/600 loss: 0.4", Reading(step=5, total=600, values={"loss": 0.4})),
     "a global step": ("global_step: 7, loss = 1e-3", Reading(step=7, values={"loss": 0.001})),
     "a plain sentence": ("Serving as worker 0", None),
     "a number that is no metric": ("listening on port: 2222", None),

@@ -81,7 +81,7 @@ def test_dns_without_endpoints_is_a_warning() -> None:
     for name in ("kube-dns", "dns-default"):
         metadata = {"labels": {"kubernetes.io/service-name": name}}
         found = doctor.dns([{"metadata": metadata, "endpoints": endpoints}])
-        assert found.text == f"{name} has 1 endpoints"
+        assert found.text == f"{name} has 1 endpoint"
     assert doctor.dns([]).level == "warning"
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from tfyard.model import Condition, Failure, Status
 from tfyard.model.summary import JobSummary
-from tfyard.overview.waiting import Verdict, verdict
+from tfyard.overview.waiting import Verdict, failure_line, verdict
 
 NOW = datetime(2026, 11, 16, tzinfo=UTC)
 RUNNING = Status(phase="Running", conditions=(Condition("Running", "True"),))
@@ -44,6 +44,24 @@ def test_a_wait_ends_with_the_jobs_own_code(status: Status, goal: str, code: int
 def test_a_refusal_ends_a_wait_that_is_told_to_give_up() -> None:
     job = JobSummary(name="a", job="a", created=NOW, status=BLOCKED)
     assert verdict(job, "succeeded", ["waiting", "blocked"]) == Verdict(1, "a: Blocked: exceeded quota: gpus")
+
+
+@pytest.mark.parametrize(
+    ("log", "told"),
+    [
+        ("", ""),
+        (": Killed", ": Killed"),
+        (
+            ': start\nTraceback (most recent call last):\n  File "/code/a.py", line 3, in f\n    g()\nKeyError: 1',
+            ": KeyError: 1",
+        ),
+        (": start\nhalf of it\n", ": half of it"),
+    ],
+)
+def test_of_the_log_in_a_failure_only_the_error_is_told(log: str, told: str) -> None:
+    message = "TFJob ml/a has failed because 1 Worker replica(s) failed: worker-0 exited with code 1 (Why)"
+    failure = Failure(cause="TaskFailed", task="worker-0", exit_code=1, message=message + log)
+    assert failure_line(failure) == message + told
 
 
 def test_only_the_first_line_of_the_failure_is_told() -> None:

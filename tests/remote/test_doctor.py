@@ -9,8 +9,9 @@ from tfyard.formats.crd.documents import crds
 from tfyard.install.settings import LABELS
 from tfyard.kube import requests
 from tfyard.kube.sync import SyncClient
+from tfyard.model.names import BOX_OPERATOR
 from tfyard.remote import doctor
-from tfyard.remote.addresses import DEPLOYMENTS
+from tfyard.remote.addresses import DEPLOYMENTS, KINDS
 
 pytestmark = pytest.mark.cluster
 
@@ -47,3 +48,12 @@ def test_a_definition_of_another_release_that_drops_memory_is_wrong(client: Sync
     client.send(requests.create(requests.CRDS.path(), definition))
     (found,) = (each for each in doctor.examine(client) if each.subject == "crd")
     assert (found.level, "it would drop status.endings" in found.text) == ("wrong", True), found
+
+
+def test_the_cluster_of_tfyard_dev_needs_neither_deployment_nor_lease_nor_dns(client: SyncClient) -> None:
+    role = KINDS["ClusterRole"]
+    client.send(requests.create(role.path(), {"metadata": {"name": BOX_OPERATOR}, "rules": []}))
+    found = {each.subject: each for each in doctor.examine(client)}
+    client.send(requests.delete(role.path(name=BOX_OPERATOR)))
+    assert [found[subject].level for subject in ("operator", "leader", "dns")] == ["ok", "ok", "ok"]
+    assert "hosts file" in found["dns"].text

@@ -137,15 +137,22 @@ async def test_restarts_in_place_and_new_pods_are_followed_and_told(
             await (await job.start(0, "print('four')")).wait()
             await job.set_pod(0, ended(0, "Completed"))
             await seen.has("worker-0#2", 1)
+            await job.delete_pod(0)  # so soon that the operator only sees that there is none
+            await job.create_pod(0, attempt=1)
+            await (await job.start(0, "print('five')")).wait()
+            await job.set_pod(0, ended(1))
+            await seen.has("worker-0#3", 1)
             await job.set_status(**failed("worker-0", 1))
         assert seen.lines == {
             "worker-0": [b"one", b"two"],
             "worker-0#1.1": [b"three"],
             "worker-0#2": [b"four"],
+            "worker-0#3": [b"five"],
         }
         assert seen.of("restarted", "gap") == [
             ("restarted", "worker-0#1.1", "restarted: OOMKilled, exit code 137"),
             ("restarted", "worker-0#2", "restarted: exit code 1"),
+            ("restarted", "worker-0#3", "restarted: exit code 0"),
         ]
 
 

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from tfyard.cli import cluster, offers, target
 from tfyard.cli.output import OUTPUT, Output, print_objects, without_managed_fields
-from tfyard.errors import TfyardError
+from tfyard.errors import TfyardError, Usage
 from tfyard.model import Manifest
 from tfyard.model.summary import JobSummary
 from tfyard.overview import job_table, table
@@ -47,6 +47,8 @@ def command(names: tuple[str, ...], output: Output, watch: bool, **options: Any)
       tfyard get -w                             # and each change
       tfyard get --local                        # only runs on this machine
     """
+    if names and options["selector"]:
+        raise Usage("-l chooses among all jobs, so no names can be given with it")
     if watch:
         from tfyard.cli.get_watch import follow
 
@@ -153,7 +155,8 @@ def _item(found: target.Target, output: Output) -> Item:
 def _nothing(options: Mapping[str, Any]) -> str:
     if options["local"] or not cluster.is_configured(options):
         return "no runs here; start one with `tfyard run FILE`"
+    what = f"no TFJobs with the labels {options['selector']}" if options["selector"] else "no TFJobs"
     if options["all_namespaces"]:
-        return "no TFJobs in any namespace"
+        return f"{what} in any namespace"
     namespace = cluster.connect(options).access.namespace
-    return f"no TFJobs in the namespace {namespace}; `tfyard get -A` looks in all of them"
+    return f"{what} in the namespace {namespace}; `tfyard get -A` looks in all of them"

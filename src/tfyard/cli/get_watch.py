@@ -24,7 +24,8 @@ FORMS = ("table", "wide", "name")
 
 
 class _News(Struct, frozen=True):
-    rows: list[JobSummary]
+    rows: list[tuple[str, JobSummary]]
+    """With what `-o name` prints of each."""
 
 
 News = _News | TfyardError
@@ -33,6 +34,7 @@ News = _News | TfyardError
 def follow(names: Sequence[str], output: Output, options: Mapping[str, Any]) -> None:
     if output.form not in FORMS:
         raise Usage(f"-w prints {', '.join(FORMS)}; for {output.form}, `tfyard wait` and then `tfyard get`")
+    names = [_known(name, options) for name in names]
     news: queue.SimpleQueue[News] = queue.SimpleQueue()
     sources = [*_cluster_sources(options), *_run_sources(options)]
     if not sources:
@@ -52,15 +54,29 @@ def _print(
     """The first answer of each source in one table, then what each of them says."""
     printer = _Printer(names, output, options)
     rows = [row for each in first for row in _rows(each)]
-    printer.show(sorted(rows, key=lambda row: (not row.namespace, row.namespace, row.name)), is_first=True)
+    printer.show(sorted(rows, key=_order), is_first=True)
     while True:
         printer.show(_rows(news.get()))
 
 
-def _rows(news: News) -> list[JobSummary]:
+def _known(name: str, options: Mapping[str, Any]) -> str:
+    """The name of a job or a run; a run's job is named as it is, because its next run is meant, too."""
+    found = target.find(name, options)
+    if isinstance(found, target.ClusterJob):
+        found.client.close()
+        return found.found.name
+    return name if name == found.record.job else found.record.name
+
+
+def _rows(news: News) -> list[tuple[str, JobSummary]]:
     if isinstance(news, TfyardError):
         raise news
     return news.rows
+
+
+def _order(row: tuple[str, JobSummary]) -> tuple[object, ...]:
+    _, job = row
+    return not job.namespace, job.namespace, job.name
 
 
 class _Printer:
@@ -75,21 +91,17 @@ class _Printer:
         )
         self._widths: list[int] = []
 
-    def show(self, jobs: Sequence[JobSummary], *, is_first: bool = False) -> None:
+    def show(self, jobs: Sequence[tuple[str, JobSummary]], *, is_first: bool = False) -> None:
         now = datetime.now(UTC)
-        chosen = [job for job in jobs if not self._names or {job.name, job.job} & self._names]
-        rows = [job_table.row(job, now, self._is_wide, self._namespaced) for job in chosen]
+        chosen = [(title, job) for title, job in jobs if not self._names or {job.name, job.job} & self._names]
+        rows = [job_table.row(job, now, self._is_wide, self._namespaced) for _, job in chosen]
         if self._output.form == "name":
-            rows = [(_title(job),) for job in chosen]
+            rows = [(title,) for title, _ in chosen]
         elif is_first and self._has_headers:
             rows.insert(0, job_table.columns(self._is_wide, self._namespaced))
         self._widths = table.widths(rows, self._widths)
         for row in rows:
             click.echo(table.line(row, self._widths))
-
-
-def _title(job: JobSummary) -> str:
-    return f"tfjob/{job.name}" if job.namespace else f"run/{job.name}"
 
 
 Source = Callable[[Callable[[News], None]], None]
@@ -122,7 +134,12 @@ def _watch(client: Any, resource: Resource, scope: Any, put: Callable[[News], No
     from tfyard.remote import jobs
 
     for changes in jobs.watch(client, resource, scope):
-        put(_News([_gone(each.listed.job) if each.is_deleted else each.listed.job for each in changes]))
+        put(_News([(each.listed.title, _changed(each)) for each in changes]))
+
+
+def _changed(change: Any) -> JobSummary:
+    job: JobSummary = change.listed.job
+    return _gone(job) if change.is_deleted else job
 
 
 def _gone(job: JobSummary) -> JobSummary:
@@ -143,6 +160,6 @@ def _watch_runs(put: Callable[[News], None]) -> None:
         changed = [job for job in found.values() if job != known.get(job.name)]
         changed += [_gone(job) for job in known.values() if job.name not in found]
         if changed or before is None:
-            put(_News(changed))
+            put(_News([(f"run/{job.name}", job) for job in changed]))
         before = found
         time.sleep(LOOK_EVERY)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -73,11 +72,7 @@ def command(name: str, **options: Any) -> None:
     """
     if options["timestamps"] not in ("", "utc", RELATIVE):
         raise Usage(f"--timestamps {options['timestamps']}: the only value is relative")
-    try:
-        sys.exit(_logs(target.find(name, options), options))
-    except BrokenPipeError:  # `head` has read enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
+    sys.exit(_logs(target.find(name, options), options))
 
 
 def _logs(found: target.Target, options: Mapping[str, Any]) -> int:

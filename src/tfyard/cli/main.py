@@ -57,6 +57,9 @@ COMMANDS = {
     "version": "Print the version.",
 }
 
+READING = ("get", "describe", "events", "logs", "top", "metrics", "doctor", "why")
+"""Commands that only print: whoever reads that may stop at any time, as `head` does."""
+
 
 class _Commands(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
@@ -70,6 +73,15 @@ class _Commands(click.Group):
         gc.set_threshold(COLLECT_AFTER)
         gc.enable()
         return command
+
+    def invoke(self, ctx: click.Context) -> object:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            if ctx.invoked_subcommand not in READING:
+                raise
+            _close_output()
+            ctx.exit(0)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

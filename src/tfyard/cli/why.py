@@ -39,6 +39,5 @@ def command(name: str, output: str, **options: Any) -> None:
     else:
         from tfyard.overview.why_text import lines
 
-        for line in lines(answer, now):
-            click.echo(line)
+        click.echo("\n".join(lines(answer, now)))
     sys.exit(answer.code)

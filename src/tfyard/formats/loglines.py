@@ -1,8 +1,9 @@
 """Metrics read from the log lines of programs, so that nobody has to call an API to see their loss.
 
-Understood: `Step: 2520, loss: 0.027, accuracy: 0.95, auc: 0.976`; `Step 480: Cross entropy = 0.142`,
-`Step 480: Validation accuracy = 85.0% (N=100)`, `Final test accuracy = 88.4% (N=353)`; Keras's own
-`Epoch 2/5` and `120/500 ━━━ 1s 2ms/step - accuracy: 0.91 - loss: 0.3`, also `120/Unknown`; tqdm's
+Understood: `Step: 2520, loss: 0.027, accuracy: 0.95, auc: 0.976`, also `step 2520/5000`;
+`Step 480: Cross entropy = 0.142`, `Step 480: Validation accuracy = 85.0% (N=100)`,
+`Final test accuracy = 88.4% (N=353)`; Keras's own `Epoch 2/5` and
+`120/500 ━━━ 1s 2ms/step - accuracy: 0.91 - loss: 0.3`, also `120/Unknown`; tqdm's
 `Epoch 2/5:  45%|████▌     | 45/100 [00:02<00:02, 20.00it/s, loss=0.3]`; and the user's own regex.
 """
 
@@ -16,7 +17,7 @@ from msgspec.structs import replace
 NUMBER = r"[-+]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|(?i:nan|inf(?:inity)?))"
 
 # Compiled on first use: many runs need none of them.
-_STEP = r"(?i)\b(?:global[_ ])?step[:= ]\s*(\d+)\b"
+_STEP = r"(?i)\b(?:global[_ ])?step[:= ]\s*(\d+)\b(?:/(\d+)\b)?"
 _PAIR = rf"([A-Za-z][\w ./-]*?)\s*[:=]\s*({NUMBER})(%?)(?=$|[\s,;)\]])"
 _EPOCH = r"\s*Epoch (\d+)/(\d+)"
 _KERAS = rf"\s*(\d+)/(?:(\d+)|Unknown)\s.*?\b\w+: (?:{NUMBER})"
@@ -98,7 +99,10 @@ def _from_text(line: str) -> Reading | None:
     if step is None and not re.search(_FINAL, line):
         return None
     values = _pairs(line[step.end() :] if step else line)
-    return Reading(values=values, step=int(step[1]) if step else None) if values else None
+    if not values:
+        return None
+    total = int(step[2]) if step and step[2] else None
+    return Reading(values=values, step=int(step[1]) if step else None, total=total)
 
 
 def without_colours(line: str) -> str:

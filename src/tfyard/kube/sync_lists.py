@@ -47,15 +47,17 @@ def pages(client: SyncClient, path: str, query: Query | None = None) -> list[byt
 def watch(
     client: SyncClient, kind: Kind[T], path: str, query: Query | None = None, deadline: float = math.inf
 ) -> Iterator[Snapshot[T] | Changed[T] | Removed[T]]:
-    """As watches.watch, until `deadline` on the monotonic clock. An object that cannot be read is an error here,
-    because these commands look at few of them."""
+    """As watches.watch, until `deadline` on the monotonic clock, but not before the first list. An object that
+    cannot be read is an error here, because these commands look at few of them."""
     backoff, version, is_listed = BACKOFF, "", False
-    while time.monotonic() < deadline:
+    while not is_listed or time.monotonic() < deadline:
         try:
             if not version:
                 version, items = _list(client, kind, path, query)
                 is_listed = True
                 yield Snapshot(items)
+            if time.monotonic() >= deadline:
+                return
             for event in _events(client, kind, path, _asked(query, version, deadline)):
                 backoff, version = BACKOFF, event.object.metadata.resource_version
                 if not isinstance(event, Bookmark):

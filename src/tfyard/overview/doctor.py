@@ -124,7 +124,7 @@ def dns(slices: Sequence[Manifest]) -> Finding:
     ready = [each for each in endpoints if (each.get("conditions") or {}).get("ready") is not False]
     if ready:
         name = slices[0]["metadata"]["labels"][SERVICE_NAME]
-        return Finding("ok", "dns", f"{name} has {len(ready)} endpoints")
+        return Finding("ok", "dns", f"{name} has {len(ready)} endpoint{'s' if len(ready) > 1 else ''}")
     fix = "`kubectl -n kube-system get pods -l k8s-app=kube-dns`"
     return Finding(
         "warning", "dns", "the Service kube-dns has no endpoints: tasks may not find each other", fix

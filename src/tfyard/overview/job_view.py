@@ -11,6 +11,7 @@ from tfyard.overview import attempts, table
 from tfyard.overview.attempts import Attempt
 from tfyard.overview.cause import named
 from tfyard.overview.job_table import state
+from tfyard.overview.waiting import failure_line
 from tfyard.overview.wording import age, duration
 
 ROLE_COLUMNS = ("ROLE", "READY", "RESTARTS", "RESTART", "GPU", "MEMORY", "IMAGE", "COMMAND")
@@ -129,7 +130,7 @@ def _heading(view: JobView, now: datetime) -> Iterator[str]:
             yield f"{name + ':':11} {condition.message}"
     failure = summary.status.failure
     if failure and failure.message:
-        yield f"Failure:    {failure.message.splitlines()[0]}"
+        yield f"Failure:    {failure_line(failure)}"
     hours = attempts.gpu_hours(view.job, view.attempts, now) if view.job and view.attempts else None
     if hours is not None:
         yield f"GPU-hours:  {hours:.2f} of the attempts below"

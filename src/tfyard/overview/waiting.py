@@ -5,10 +5,11 @@ from typing import Final
 
 from msgspec import Struct
 
-from tfyard.model import ConditionType, Status
+from tfyard.model import ConditionType, Failure, Status
 from tfyard.model.summary import JobSummary
 from tfyard.overview.job_table import state
 from tfyard.overview.record import exit_code
+from tfyard.overview.tracebacks import last_exception
 
 GOALS: Final = ("succeeded", "running", "finished")
 OBSTACLES: Final[dict[str, ConditionType]] = {"blocked": "Blocked", "waiting": "Waiting"}
@@ -48,10 +49,20 @@ def _failed(job: JobSummary) -> str:
 
 
 def _why(status: Status) -> str:
-    """The first line: the rest is the end of a log."""
+    if status.failure:
+        return failure_line(status.failure)
     failed = status.condition("Failed")
-    text = status.failure.message if status.failure else failed.message if failed else ""
-    return text.split("\n")[0]
+    return failed.message.split("\n")[0] if failed else ""
+
+
+def failure_line(failure: Failure) -> str:
+    """In one line: of the end of a log that its message has, only the error."""
+    before, task, rest = failure.message.partition(f"{failure.task} ")
+    ending, _, log = rest.partition(": ")
+    if not failure.task or "\n" not in log.strip():
+        return failure.message.split("\n")[0]
+    raised = last_exception(log)
+    return f"{before}{task}{ending}: {raised.sentence if raised else log.strip().splitlines()[-1]}"
 
 
 def _obstacle(job: JobSummary, type: ConditionType) -> str:

@@ -191,8 +191,9 @@ def _without_cause(evidence: Evidence, now: datetime) -> tuple[int, str]:
     if evidence.is_local:
         return FINE, f"{evidence.name} runs; nothing blocks it"
     if size and up + done >= size:
-        since = f" since {_age(evidence, now)}" if evidence.status.start_time else ""
-        return FINE, f"{evidence.name} runs{since}, all {size} tasks of it; nothing blocks it"
+        since = f" for {_age(evidence, now)}" if evidence.status.start_time else ""
+        tasks = "its task" if size == 1 else f"all {size} tasks"
+        return FINE, f"{evidence.name} has run{since} with {tasks}; nothing blocks it"
     if _is_starting(evidence, now):
         return WAITING, f"{evidence.name} is starting: {up} of {size} tasks run"
     return UNKNOWN, f"{up} of {size} tasks of {evidence.name} run, and nothing tells what the others wait for"

@@ -49,14 +49,25 @@ class World:
         self.pods: dict[str, Pod] = {}
         """By uid: a task's next pod has the same name."""
         self.endings: dict[Start, Ending] = {}
+        self._attempts: dict[str, dict[str, int]] = {}
+        """Of each task, by uid."""
         self.has_read = False
         self._troubled: set[Start] = set()
         self._changed = asyncio.Event()
 
     def note(self, pod: Pod) -> None:
+        pod = pod_starts.with_attempt(pod, self._attempt(pod))
         self.pods[pod.metadata.uid] = pod
         for each in pod_starts.endings(pod):
             self.endings[Start(each.task, each.attempt, each.restart)] = each
+
+    def _attempt(self, pod: Pod) -> int:
+        """Each pod has its own: if one is deleted and gone at once, the operator sees only that there is none, and
+        gives the next one the same number; other operators give none."""
+        known, uid = self._attempts.setdefault(pod.task, {}), pod.metadata.uid
+        if uid not in known:
+            known[uid] = max(pod_starts.present(pod).attempt, 1 + max(known.values(), default=0))
+        return known[uid]
 
     def notify(self) -> None:
         self._changed.set()

@@ -26,6 +26,12 @@ def present(pod: Pod) -> Start:
     return Start(pod.task, int(number) + 1 if number.isdigit() else 1, pod.program.restart_count)
 
 
+def with_attempt(pod: Pod, attempt: int) -> Pod:
+    """As if its annotation said so."""
+    annotations = {**pod.metadata.annotations, ATTEMPT: str(attempt - 1)}
+    return replace(pod, metadata=replace(pod.metadata, annotations=annotations))
+
+
 def has_begun(pod: Pod) -> bool:
     state = pod.program.state
     return bool(state.running or _end(pod, pod.program.restart_count))

@@ -1,7 +1,8 @@
 """Which job a name means: a TFJob of the cluster, or a run on this machine.
 
 A name is looked for in the cluster, if one is configured, and among the runs of this folder. The cluster's wins.
-`@latest` is the newest of both.
+`@latest` is the newest of both. `run/NAME` and `tfjob.kubeflow.org/NAME`, as `tfyard get -o name` prints them, say
+which is meant.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tfyard.errors import TfyardError, Usage
 from tfyard.model.names import LATEST
@@ -53,6 +55,11 @@ class Search(Struct, frozen=True, kw_only=True):
 
 
 def find(name: str, search: Search) -> Target:
+    kind, _, rest = name.rpartition("/")
+    if kind == "run":
+        return _local(rest, replace(search, is_local=True))
+    if kind.partition(".")[0] in ("tfjob", "tfjobs") and search.connect is not None:
+        return _job_called(rest, search.connect())
     if search.connect is None:
         return _local(name, search)
     if name == LATEST:

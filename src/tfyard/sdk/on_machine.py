@@ -52,11 +52,13 @@ class OnMachine:
     def states(self, deadline: float) -> Iterator[JobSummary | None]:
         from tfyard.local import runs
 
-        while time.monotonic() < deadline:
+        while True:
             record = self.directory.load()
             now = runs.summary(self.directory, record) if record else None
             if now is None or record is None or record.ended or not now.status.is_finished:
                 yield now  # else its tasks are stopping
+            if time.monotonic() >= deadline:
+                return
             time.sleep(max(0.0, min(LOOK_EVERY, deadline - time.monotonic())))
 
     def exit_code(self) -> int | None:
