@@ -64,6 +64,13 @@ def test_another_version_on_path_is_passed_over_and_a_named_one_refused(
         binaries.locate(old, "1.36")
     with pytest.raises(MissingBinaries, match="has no etcd and kube-apiserver"):
         binaries.locate(nowhere / "empty")
+    (old / "etcd").chmod(0o600)
+    monkeypatch.setenv("KUBEBUILDER_ASSETS", str(old))
+    with pytest.raises(MissingBinaries, match="bin, which KUBEBUILDER_ASSETS names, has no etcd that can be"):
+        binaries.locate()
+    (old / "kube-apiserver").write_text("exec format")
+    with pytest.raises(MissingBinaries, match="kube-apiserver does not run here"):
+        _ = binaries.Binaries(old).version
 
 
 def test_the_cache_key_follows_the_pins() -> None:

@@ -240,6 +240,9 @@ def test_what_cannot_be_asked_for_is_refused_before_anything_starts(tmp_path: Pa
     refused = box.dev("up", "--kubeconfig", str(tmp_path / "text"))
     assert refused.code == 1
     assert "text is not a kubeconfig" in refused.err
+    refused = box.dev("up", "--kubeconfig", str(tmp_path / "text" / "config"))
+    assert refused.code == 2
+    assert "config cannot be written: " in refused.err
     refused = box.dev("up", "--operator-config", str(tmp_path / "text"))
     assert refused.code == 1
     for options in (("--pretend", "gpu"), ("--pretend", "nvidia.com/gpu=many"), ("--python", "/nowhere")):

@@ -146,15 +146,18 @@ def _entrypoint(text: str) -> tuple[str, str]:
 def explanation(folder: "BoxFolder", state: "State") -> Iterator[str]:
     """How to use it."""
     of = "" if folder.name == DEFAULT_NAME else f" --name {folder.name}"
-    merged = folder.settings().kubeconfig
+    merged, has_operator = folder.settings().kubeconfig, folder.settings().operator
     yield f"{folder.name} is ready: Kubernetes {state.kubernetes} on 127.0.0.1:{state.port}"
     yield from (f"  note: {note}" for note in (*state.notes, state.trouble) if note)
     if merged:
         yield f"{folder.name} is the current context of {merged}"
     else:
         yield f"  export KUBECONFIG={folder.kubeconfig}"
-    yield "  tfyard submit FILE --follow; tfyard get"
-    yield f"  tfyard dev kubectl{of} get tfjobs,pods"
+    if has_operator:
+        yield "  tfyard submit FILE --follow; tfyard get"
+    else:
+        yield f"  tfyard render FILE --as plain | tfyard dev kubectl{of} apply -f -"
+    yield f"  tfyard dev kubectl{of} get {'tfjobs,pods' if has_operator else 'jobs,pods'}"
     yield f"  tfyard dev status{of}; tfyard dev down{of}"
 
 
@@ -202,6 +205,8 @@ def status(name: str, output: str) -> None:
     else:
         for line in lines(found):
             click.echo(line)
+        if others := other_names(name):
+            click.echo(f"  others       {', '.join(others)}")
     if found.phase != "ready":
         raise SystemExit(1)
 
@@ -220,6 +225,8 @@ def lines(found: "Report") -> Iterator[str]:
         restarts = ", ".join(f"{name} {count}" for name, count in found.restarts.items())
         yield from [f"  restarts     {restarts}"] if restarts else []
         yield f"  memory       {size(found.memory)} in {found.processes} processes"
+    if not found.disk:
+        return  # there is none
     left = f"; {size(found.free)} are free" if found.free or found.running else ""
     yield f"  disk         {size(found.disk)} in {found.folder}{left}"
     yield f"  logs         {found.logs}"
@@ -247,18 +254,18 @@ def down(name: str, keep_data: bool) -> None:
 
     folder = BoxFolder.of(name)
     if not lifecycle.down(folder, _say, keep_data=keep_data):
-        click.echo(f"there is no {name}{_others(name)}")
+        others = ", ".join(other_names(name))
+        click.echo(f"there is no {name}{f'; there is {others}' if others else ''}")
     elif keep_data:
         click.echo(f"{name} is down; its data is in {folder.data}, for the next `tfyard dev up`")
     else:
         click.echo(f"{name} is down; nothing is left of it")
 
 
-def _others(name: str) -> str:
+def other_names(name: str) -> list[str]:
     from tfyard.dev.folder import every_box
 
-    names = [folder.name for folder in every_box() if folder.name != name]
-    return f"; there is {', '.join(names)}" if names else ""
+    return [folder.name for folder in every_box() if folder.name != name]
 
 
 def _say(line: str) -> None:

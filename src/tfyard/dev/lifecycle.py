@@ -109,7 +109,10 @@ def down(folder: BoxFolder, say: Say, *, keep_data: bool) -> bool:
     with folder.exclusively(say):
         settings = folder.settings()
         _end(folder, say, keep_data)
-        _take_out_context(settings)
+        try:
+            _take_out_context(settings)
+        except (OSError, TfyardError) as problem:
+            say(f"the context {settings.name} stays in {settings.kubeconfig}: {problem}")
         folder.remove(keep_data=keep_data)
     return True
 
@@ -125,9 +128,20 @@ def _as_before(before: Settings, asked: Settings) -> Settings:
 def _check_files(settings: Settings) -> None:
     """What cannot be used is refused before anything starts."""
     if settings.kubeconfig:
-        read_kubeconfig(Path(settings.kubeconfig))
+        _check_kubeconfig(Path(settings.kubeconfig))
     if settings.operator_config:
         read_config(Path(settings.operator_config))
+
+
+def _check_kubeconfig(file: Path) -> None:
+    """Now, and not when the cluster has started."""
+    read_kubeconfig(file)
+    try:
+        with _locked_kubeconfig(file):
+            pass
+    except OSError as problem:
+        said = f"{problem.filename}: {problem.strerror}"
+        raise Usage(f"--kubeconfig {file} cannot be written: {said}; choose another file") from None
 
 
 def _check_process(pid: int | None) -> None:

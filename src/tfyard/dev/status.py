@@ -17,6 +17,8 @@ from tfyard.errors import Invalid
 from tfyard.kube import Client, KubeError, NotFound, Resource, kubeconfig, requests
 
 ANSWER_TIMEOUT = 10.0
+FULL = 1_000_000
+"""Bytes: with so few left, etcd cannot write."""
 
 
 class NodeReport(Struct, frozen=True, kw_only=True):
@@ -89,6 +91,8 @@ def _awake(folder: BoxFolder, pid: int, state: State) -> Report:
         fields |= cluster(folder)
     if state.ended:
         fields |= {"phase": "not ready", "message": state.trouble}
+    if fields["phase"] == "not ready" and fields["free"] < FULL:
+        fields["message"] = f"its disk is full; {fields['message']}"
     return Report(**fields, running=True)
 
 

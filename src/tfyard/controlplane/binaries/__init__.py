@@ -24,6 +24,7 @@ HOW_TO_GET_THEM = (
     "run `make control-plane`, or `python -m tfyard.controlplane.binaries` outside of a checkout"
     " (downloads them, or builds them with Go, once)"
 )
+NEEDED = ("etcd", "kube-apiserver")
 Say = Callable[[str], None]
 """Tells the user one line."""
 
@@ -50,7 +51,10 @@ class Binaries(msgspec.Struct, frozen=True):
     def version(self) -> str:
         """Such as `1.36.3`, from the apiserver itself."""
         command = [str(self.path("kube-apiserver")), "--version"]
-        said = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True).stdout
+        try:
+            said = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True).stdout
+        except (OSError, subprocess.SubprocessError) as problem:
+            raise MissingBinaries(f"{command[0]} does not run here: {problem}") from None
         match = re.search(r"v(\d+\.\d+\.\d+)", said)
         return match[1] if match else said.strip()
 
@@ -72,20 +76,23 @@ def locate(folder: Path | None = None, version: str | None = None) -> Binaries:
     """The first folder that has them. `version` (such as `1.36`) must match what is found."""
     wanted = version or pinned_version().rpartition(".")[0]
     assets = os.environ.get("KUBEBUILDER_ASSETS")
-    if explicit := folder or (Path(assets) if assets else None):
-        return _explicit(Binaries(explicit), version)
+    if folder:
+        return _explicit(Binaries(folder), version, "")
+    if assets:
+        return _explicit(Binaries(Path(assets)), version, ", which KUBEBUILDER_ASSETS names,")
     for candidate in (Binaries(cache_folder()), _on_path()):
         if _is_complete(candidate) and _matches(candidate, wanted):
             return candidate
     raise MissingBinaries(f"no etcd and kube-apiserver {wanted} here: {HOW_TO_GET_THEM}")
 
 
-def _explicit(binaries: Binaries, version: str | None) -> Binaries:
+def _explicit(binaries: Binaries, version: str | None, named_by: str) -> Binaries:
     """A folder that was named is used or refused, never replaced by another."""
-    if not _is_complete(binaries):
-        raise MissingBinaries(f"{binaries.folder} has no etcd and kube-apiserver")
+    folder = f"{binaries.folder}{named_by}"
+    if missing := [name for name in NEEDED if not binaries.has(name)]:
+        raise MissingBinaries(f"{folder} has no {' and '.join(missing)} that can be executed")
     if version and not _matches(binaries, version):
-        raise MissingBinaries(f"{binaries.folder} has Kubernetes {binaries.version}, {version} was asked for")
+        raise MissingBinaries(f"{folder} has Kubernetes {binaries.version}, {version} was asked for")
     return binaries
 
 
@@ -95,7 +102,7 @@ def _on_path() -> Binaries:
 
 
 def _is_complete(binaries: Binaries) -> bool:
-    return binaries.has("etcd", "kube-apiserver")
+    return binaries.has(*NEEDED)
 
 
 def _matches(binaries: Binaries, version: str) -> bool:
