@@ -59,9 +59,6 @@ class Yard:
         condition = {"type": word, "status": "True", "reason": word, "message": "", "lastUpdateTime": AT}
         return self.status(self.job(name), phase=word, conditions=[{**condition, "lastTransitionTime": AT}])
 
-    def of_gang(self, name: str) -> Found:
-        return self.status(self.job(name), cluster={"gang": "core"})
-
     def pod(self, found: Found, role: str, index: int) -> dict[str, Any]:
         metadata = {
             "name": f"{found.name}-{role}-{index}",

@@ -310,6 +310,7 @@ def test_a_program_that_is_killed_leaves_nothing(number: int) -> None:
 
 def test_ctrl_c_ends_the_wait_and_not_the_run() -> None:
     ending = """
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background processes ignore it
 try:
     print("waiting", flush=True)
     run.wait()
