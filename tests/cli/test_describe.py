@@ -16,7 +16,7 @@ from tfyard.remote.addresses import TFJOBS
 from tfyard.testing import ControlPlane, builders
 
 REVIEWS = Resource("authorization.k8s.io", "v1", "subjectaccessreviews", namespaced=False)
-AT, LATER = "2026-11-16T03:00:00Z", "2026-11-16T03:10:00Z"
+AT, LATER = "2024-11-16T03:00:00Z", "2024-11-16T03:10:00Z"
 
 
 def pod(index: int, attempt: int) -> dict[str, Any]:

@@ -41,7 +41,7 @@ def tfjob(name: str, **labels: str) -> dict[str, Any]:
 
 
 def running(message: str = "TFJob is running.") -> dict[str, Any]:
-    at = "2026-11-16T03:00:00Z"
+    at = "2024-11-16T03:00:00Z"
     condition = {"type": "Running", "status": "True", "reason": "TFJobRunning", "message": message}
     return {
         "phase": "Running",
@@ -60,7 +60,7 @@ def set_status(client: SyncClient, namespace: str, name: str, status: dict[str, 
 def without_age(text: str) -> list[list[str]]:
     """The cells of each row; ages, which change each second, are all the same."""
     cells = [re.split(r" {2,}", line.rstrip()) for line in text.splitlines()]
-    return [[re.sub(r"^(\d+[smhd])+$", "AGE", cell) for cell in row] for row in cells]
+    return [[re.sub(r"^(\d+[smhdy])+$", "AGE", cell) for cell in row] for row in cells]
 
 
 @pytest.fixture

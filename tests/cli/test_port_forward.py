@@ -16,7 +16,7 @@ from tfyard.errors import Usage
 from tfyard.remote.forwarding import Port, read_ports
 from tfyard.testing import ControlPlane
 
-AT = "2026-11-16T03:00:00Z"
+AT = "2024-11-16T03:00:00Z"
 
 
 async def forward(run: Terminal, *words: str) -> tuple[Process, int]:

@@ -19,8 +19,8 @@ from tfyard.kube import Access, Cluster, kubeconfig
 from tfyard.model.names import JOB_NAME, REPLICA_INDEX, REPLICA_TYPE
 from tfyard.testing import eventually
 
-AT = "2026-11-16T03:00:00Z"
-LOG = "".join(f"2026-11-16T03:00:0{i}.000000000Z Step: {i * 10}, loss: {1 / (i + 1)}\n" for i in range(5))
+AT = "2024-11-16T03:00:00Z"
+LOG = "".join(f"2024-11-16T03:00:0{i}.000000000Z Step: {i * 10}, loss: {1 / (i + 1)}\n" for i in range(5))
 ROOT = "/apis/kubeflow.org/v1/namespaces/default/tfjobs"
 
 

@@ -36,7 +36,7 @@ def waiting(plane: ControlPlane, namespace: str, *args: str) -> Iterator["subpro
 
 @pytest.mark.cluster
 def test_a_wait_ends_as_the_job_does(control_plane: ControlPlane, crds: None, namespace: str) -> None:
-    at = {"lastUpdateTime": "2026-11-16T03:00:00Z", "lastTransitionTime": "2026-11-16T03:00:00Z"}
+    at = {"lastUpdateTime": "2024-11-16T03:00:00Z", "lastTransitionTime": "2024-11-16T03:00:00Z"}
     failed = {
         **running(),
         "phase": "Failed",

@@ -256,6 +256,7 @@ def kills(outcome: Outcome) -> list[str]:
         ),
         ("{}:now", ["SIGKILL to worker-0"]),
     ],
+    ids=["SIGTERM", "SIGKILL"],
 )
 def test_a_rehearsal_says_which_signal_it_sends_and_what_became_of_the_task(
     yard: Yard, when: str, expected: list[str]

@@ -151,7 +151,7 @@ def test_old_runs_go_when_there_are_too_many_and_it_is_said(yard: Yard) -> None:
     for number in range(4):
         folder = yard.folder / ".tfyard" / "runs" / f"old-{number}"
         (folder / "logs").mkdir(parents=True)
-        at = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(days=number)
+        at = datetime(2024, 1, 1, tzinfo=UTC) + timedelta(days=number)
         record = {"name": folder.name, "job": "old", "started": at.isoformat(), "ended": at.isoformat()}
         (folder / "run.json").write_text(json.dumps(record))
     done = yard.tfyard("run", "train.py", TFYARD_KEEP_RUNS="2")
@@ -168,7 +168,7 @@ def test_a_run_that_goes_on_never_counts(tmp_path: Path) -> None:
     from tfyard.model import Job
     from tfyard.overview.record import RunRecord
 
-    now = datetime(2026, 1, 1, tzinfo=UTC)
+    now = datetime(2024, 1, 1, tzinfo=UTC)
     run = run_directory.RunDirectory.make(tmp_path, Job(name="t"), now, lambda _: None)
     run.record(RunRecord(name=run.name, job="t", started=now, pid=os.getpid()))
     assert run_directory.prune(0, tmp_path) == []

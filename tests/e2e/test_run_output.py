@@ -3,6 +3,7 @@
 import json
 import re
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,7 @@ sys.stdout.flush(); time.sleep(1)
             peak = max(peak, peak_memory(process.pid))
         except (FileNotFoundError, ProcessLookupError, AssertionError):
             break
+        time.sleep(0.005)
     process.communicate(timeout=60)
     assert process.returncode == 0
     assert log_of(yard).stat().st_size == BURST

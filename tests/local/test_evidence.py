@@ -10,7 +10,7 @@ from tfyard.local.evidence import gather
 from tfyard.overview.record import RunRecord
 from tfyard.overview.why import explain
 
-NOW = datetime(2026, 11, 16, 4, tzinfo=UTC)
+NOW = datetime(2024, 11, 16, 4, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(("phase", "code"), [("Succeeded", 0), ("Failed", 4), ("Stopped", 1)])

@@ -9,7 +9,7 @@ from tfyard.local.views import view
 from tfyard.node.log_times import RECORD, SECOND
 from tfyard.overview.record import RunRecord, TaskRecord
 
-BEGAN = datetime(2026, 11, 16, 4, tzinfo=UTC)
+BEGAN = datetime(2024, 11, 16, 4, tzinfo=UTC)
 
 
 def test_every_task_has_times_of_its_own_where_they_were_kept(tmp_path: Path) -> None:

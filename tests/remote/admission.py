@@ -46,7 +46,7 @@ async def wait_for_quota(yard: Bench) -> None:
     names = {"name": "tfjob-admission", "ownerReferences": [owner]}
     await yard.client.send(requests.create(path, {**made, "metadata": names}))
     said = {"type": "QuotaReserved", "status": "False", "reason": "Pending", "message": CAPACITY}
-    status = {"conditions": [{**said, "lastTransitionTime": "2026-11-16T03:00:00Z"}]}
+    status = {"conditions": [{**said, "lastTransitionTime": "2024-11-16T03:00:00Z"}]}
     await yard.client.send(requests.patch(f"{path}/tfjob-admission/status", {"status": status}))
 
 

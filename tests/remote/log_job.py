@@ -10,7 +10,7 @@ from tfyard.remote.addresses import TFJOBS
 from tfyard.remote.jobs import Found
 from tfyard.testing import builders
 
-AT = "2026-11-16T03:00:00Z"
+AT = "2024-11-16T03:00:00Z"
 COUNT = """
 import os, time
 n = 0

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.cluster
 
 VOLUMES = [{"name": "out", "persistentVolumeClaim": {"claimName": "data"}}]
 TEMPLATE = {"spec": {"containers": [{"name": "tensorflow", "image": "example/mnist:1"}], "volumes": VOLUMES}}
-AT = "2026-11-16T03:00:00Z"
+AT = "2024-11-16T03:00:00Z"
 
 
 class Yard:

@@ -86,7 +86,7 @@ def test_what_cannot_change_while_the_job_runs_is_marked(yard: Yard) -> None:
 
 def test_a_change_does_not_reach_a_job_that_has_finished(yard: Yard) -> None:
     apply(yard, file(yard))
-    at = {"lastUpdateTime": "2026-11-16T03:00:00Z", "lastTransitionTime": "2026-11-16T03:00:00Z"}
+    at = {"lastUpdateTime": "2024-11-16T03:00:00Z", "lastTransitionTime": "2024-11-16T03:00:00Z"}
     done = {"type": "Succeeded", "status": "True", "reason": "TFJobSucceeded", "message": "", **at}
     yard.status(changes.Found(TFJOBS, file(yard)), phase="Succeeded", conditions=[done])
     (mark,) = one(yard, file(yard, replicas=3)).marks

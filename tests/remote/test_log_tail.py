@@ -19,11 +19,11 @@ from tfyard.remote.log_tail import Tail, World
 from tfyard.remote.logs import read_log, since_restart
 from tfyard.remote.pod_starts import LogRequest
 
-NOW = datetime(2026, 11, 16, 4, tzinfo=UTC)
+NOW = datetime(2024, 11, 16, 4, tzinfo=UTC)
 
 
 def line(second: int, text: str) -> bytes:
-    return f"2026-11-16T04:00:{second:02}.000000001Z {text}\n".encode()
+    return f"2024-11-16T04:00:{second:02}.000000001Z {text}\n".encode()
 
 
 def pod(*, is_over: bool = False) -> Pod:
@@ -78,7 +78,7 @@ async def tail(script: Script, wanted: Wanted) -> Seen:
 
 async def test_a_rotation_is_told_as_a_gap_and_read_on_after() -> None:
     rotated = line(9, "nine") + line(10, "ten")
-    script = Script(line(1, "one") + line(2, "two"), rotated, rotated, rotated + b"2026-11-16T04:00:11Z end")
+    script = Script(line(1, "one") + line(2, "two"), rotated, rotated, rotated + b"2024-11-16T04:00:11Z end")
     seen = await tail(script, Wanted(tasks=("worker-0",)))
     assert seen.lines == {"worker-0": [b"one", b"two", b"nine", b"ten", b"end"]}
     assert [text for _, _, text in seen.of("gap")] == [
@@ -86,15 +86,15 @@ async def test_a_rotation_is_told_as_a_gap_and_read_on_after() -> None:
     ]
     assert [asked.get("sinceTime", "") for asked in script.asked] == [
         "",
-        "2026-11-16T04:00:01Z",
-        "2026-11-16T04:00:01Z",
-        "2026-11-16T04:00:09Z",
+        "2024-11-16T04:00:01Z",
+        "2024-11-16T04:00:01Z",
+        "2024-11-16T04:00:09Z",
     ]
 
 
 async def test_a_log_that_ends_early_is_asked_for_again_and_only_its_tail_once() -> None:
     log = [line(1, str(n)) for n in range(4)] + [line(2, "five"), line(3, "six")]
-    script = Script(b"".join(log[2:5]) + b"2026-11-16T04:00:03.0000", b"".join(log))
+    script = Script(b"".join(log[2:5]) + b"2024-11-16T04:00:03.0000", b"".join(log))
     seen = await tail(script, Wanted(tasks=("worker-0",), tail=3))
     assert seen.lines == {"worker-0": [b"2", b"3", b"five", b"six"]}
     assert not seen.said
@@ -116,7 +116,7 @@ def test_a_line_without_end_is_kept_in_part() -> None:
 
 
 def test_since_restart_is_since_the_last_task_that_was_started_again() -> None:
-    again = datetime(2026, 11, 16, 5, tzinfo=UTC)
+    again = datetime(2024, 11, 16, 5, tzinfo=UTC)
     program = ContainerStatus(name="tensorflow", restart_count=1, state=State(running=Running(again)))
     restarted = Pod(
         Meta(name="first-worker-1", creation_timestamp=NOW, uid="2"),
@@ -130,7 +130,7 @@ def test_since_restart_is_since_the_last_task_that_was_started_again() -> None:
 def test_a_log_whose_answer_breaks_off_is_read_on_from_there() -> None:
     log = [line(1, "one"), line(2, "two"), line(3, "three")]
     head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
-    cut = b"".join(log[:2]) + b"2026-11-16T04:00:03.0"
+    cut = b"".join(log[:2]) + b"2024-11-16T04:00:03.0"
     asked = list[bytes]()
     with socket.create_server(("127.0.0.1", 0)) as server:
 
@@ -153,7 +153,7 @@ def test_a_log_whose_answer_breaks_off_is_read_on_from_there() -> None:
         b"two",
         b"three",
     ]
-    assert b"sinceTime=2026-11-16T04%3A00%3A01Z" in asked[1]
+    assert b"sinceTime=2024-11-16T04%3A00%3A01Z" in asked[1]
 
 
 async def test_a_pod_that_is_gone_ends_even_if_a_late_list_still_tells_of_it() -> None:

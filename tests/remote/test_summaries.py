@@ -8,7 +8,7 @@ import pytest
 from tfyard.overview import job_table
 from tfyard.remote.summaries import summary
 
-META = {"name": "a", "namespace": "ml", "creationTimestamp": "2026-11-16T03:00:00Z"}
+META = {"name": "a", "namespace": "ml", "creationTimestamp": "2024-11-16T03:00:00Z"}
 
 
 def cells(status: Any, **spec: Any) -> tuple[str, str]:
