@@ -15,7 +15,7 @@ CANCER = ROOT / "examples" / "cancer" / "job.yaml"
 GOOD_AUC = 0.976
 
 
-def apply(box: TestBox, *render: str, steps: int = 600) -> None:
+def apply(box: TestBox, *render: str, steps: int = 900) -> None:
     rendered = tfyard("render", *render)
     assert rendered.code == 0, rendered.err
     box.kubectl("apply", "-f", "-", stdin=rendered.out.replace("--steps 3000", f"--steps {steps}"))
