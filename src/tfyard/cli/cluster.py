@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 import click
 from msgspec.structs import replace
 
+from tfyard.errors import Usage
 from tfyard.kube import Access, kubeconfig
 from tfyard.kube.sync import SyncClient
 
@@ -107,6 +108,8 @@ def is_configured(options: Mapping[str, Any]) -> bool:
 
 
 def access(kubeconfig_file: str, context: str, as_user: str, as_groups: tuple[str, ...]) -> Access:
+    if as_groups and not as_user:
+        raise Usage("--as-group needs --as: groups are those of another user")
     found = kubeconfig.load(os.environ, kubeconfig_file, context)
     if not as_user:
         return found
