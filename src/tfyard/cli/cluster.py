@@ -33,10 +33,20 @@ def cluster_options(command: F) -> F:
     return _access_options(_timeout(WRITING)(command))
 
 
+class _Seconds(click.FloatRange):
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """With a unit, too, as kubectl takes it: 5s, 1m."""
+        if isinstance(value, str) and value.endswith(("s", "m", "h")):
+            from tfyard.formats import durations
+
+            value = durations.parse(value) or value
+        return super().convert(value, param, ctx)
+
+
 def _timeout(default: float) -> Callable[[F], F]:
     return click.option(
         "--request-timeout",
-        type=click.FloatRange(min=0, min_open=True),
+        type=_Seconds(min=0, min_open=True),
         default=default,
         show_default=True,
         metavar="SECONDS",
