@@ -157,6 +157,13 @@ def test_a_cluster_that_is_not_there_is_one_line(tmp_path: Path) -> None:
     done = tfyard("get", cwd=tmp_path, KUBECONFIG=str(tmp_path / "config"))
     assert (done.code, done.out, done.err.count("\n")) == (1, "", 1)
     assert "127.0.0.1:1" in done.err
+    soon = tfyard("get", "--request-timeout", "5s", cwd=tmp_path, KUBECONFIG=str(tmp_path / "config"))
+    assert soon.err == done.err
+    groups = tfyard("get", "--as-group", "devs", cwd=tmp_path, KUBECONFIG=str(tmp_path / "config"))
+    assert (groups.code, groups.err) == (
+        2,
+        "tfyard: --as-group needs --as: groups are those of another user\n",
+    )
 
 
 def test_without_a_cluster_there_are_only_runs(tmp_path: Path) -> None:

@@ -1,18 +1,22 @@
 """Lines and metrics as events, from a log as a program writes it; and the logs of a run, with their times."""
 
+import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import msgspec
 import pytest
+from msgspec.structs import replace
 
 from tests.node.test_log_times import T, write
 from tfyard.backends.local.run_directory import RunDirectory
 from tfyard.local import logs
 from tfyard.local.logs import LogReader
+from tfyard.model import Ending, Status
 from tfyard.model.run_events import Log, Metric, RunEvent
 from tfyard.node.log_times import SECOND, TimeIndex, rfc3339
 from tfyard.node.node import ContainerStarted
-from tfyard.overview.log_lines import Lines, Said, Wanted
+from tfyard.overview.log_lines import Lines, Said, Start, Wanted
 from tfyard.overview.record import RunRecord, TaskRecord
 
 BEGAN = datetime.fromtimestamp(T // SECOND, UTC)
@@ -135,6 +139,25 @@ def test_lines_have_times_by_which_they_can_be_asked_for(
     assert read(run, wanted) == lines
     followed = [event for event in logs.follow(run, wanted) if isinstance(event, Lines)]
     assert [text.decode() for event in followed for text in event.texts] == [line[1] for line in lines]
+
+
+@pytest.mark.parametrize(("attempt", "why"), [(2, ": OOMKilled, exit code 137"), (1, "")])
+def test_a_restart_is_told_with_its_reason_while_a_run_is_followed(
+    run: RunDirectory, attempt: int, why: str
+) -> None:
+    """And without it, if the run remembers only an earlier one."""
+    over = run.load()
+    assert over is not None
+    run.record(replace(over, phase="Running", ended=None, pid=os.getpid()))
+    events = logs.follow(run, Wanted(tasks=("worker-0",)))
+    while next(events) is not None:
+        pass
+    end = Ending(task="worker-0", attempt=attempt, exit_code=137, reason="OOMKilled")
+    run.write("status.json", msgspec.json.encode(Status(endings=(end,))).decode())
+    log(run, "worker-0.3", (55, b"five\n"))
+    run.record(over)
+    said = [event for event in events if isinstance(event, Said)]
+    assert said == [Said(kind="restarted", text=f"restarted{why}", start=Start("worker-0", 3))]
 
 
 def test_a_log_without_times_is_shown_whole_if_it_was_written_to_since_then(run: RunDirectory) -> None:

@@ -231,7 +231,7 @@ SITUATIONS = {
         Situation(
             name="classless",
             kind="unschedulable",
-            words="request gpu: device class gpu.example.com does not exist",
+            words="no node takes worker-0: request gpu: device class gpu.example.com does not exist",
             job={"resourceClaims": [{"name": "gpu", "resourceClaimName": "classless"}]},
         ),
         Situation(

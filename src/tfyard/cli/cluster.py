@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 import click
 from msgspec.structs import replace
 
+from tfyard.errors import Usage
 from tfyard.kube import Access, kubeconfig
 from tfyard.kube.sync import SyncClient
 
@@ -32,10 +33,20 @@ def cluster_options(command: F) -> F:
     return _access_options(_timeout(WRITING)(command))
 
 
+class _Seconds(click.FloatRange):
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """With a unit, too, as kubectl takes it: 5s, 1m."""
+        if isinstance(value, str) and value.endswith(("s", "m", "h")):
+            from tfyard.formats import durations
+
+            value = durations.parse(value) or value
+        return super().convert(value, param, ctx)
+
+
 def _timeout(default: float) -> Callable[[F], F]:
     return click.option(
         "--request-timeout",
-        type=click.FloatRange(min=0, min_open=True),
+        type=_Seconds(min=0, min_open=True),
         default=default,
         show_default=True,
         metavar="SECONDS",
@@ -111,6 +122,8 @@ def is_configured(options: Mapping[str, Any]) -> bool:
 
 
 def access(kubeconfig_file: str, context: str, as_user: str, as_groups: tuple[str, ...]) -> Access:
+    if as_groups and not as_user:
+        raise Usage("--as-group needs --as: groups are those of another user")
     found = kubeconfig.load(os.environ, kubeconfig_file, context)
     if not as_user:
         return found

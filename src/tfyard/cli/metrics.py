@@ -42,6 +42,8 @@ def command(name: str, tasks: tuple[str, ...], output: str, plot: str | None, **
         raise Usage(
             f"{name}: no metrics in the logs; lines such as `Step: 10, loss: 0.3` and Keras's are understood"
         )
+    if plot and not plot.endswith(".svg"):
+        raise Usage(f"--plot {plot}: it writes SVG, so the name must end with .svg")
     if plot:
         _draw(points, plot, place.name)
         return

@@ -145,7 +145,8 @@ class SyncClient:
         server = self.access.cluster.server
         if isinstance(problem, TimeoutError):
             return Unreachable(f"{server}: no answer within {self._timeout:g} s", sent)
-        return Unreachable(f"{server}: {problem or type(problem).__name__}", sent)
+        words = problem.strerror if isinstance(problem, OSError) and problem.strerror else str(problem)
+        return Unreachable(f"{server}: {words or type(problem).__name__}", sent)
 
     def _connect(self) -> http.client.HTTPConnection:
         if self._connection is None:

@@ -7,18 +7,19 @@ from pathlib import Path
 from re import Pattern
 from typing import TYPE_CHECKING
 
+import msgspec
 from msgspec.structs import asdict, replace
 
 from tfyard.backends.local.run_directory import RunDirectory
 from tfyard.formats.loglines import COUNTS, Reading, read_line, read_lines, storable
-from tfyard.model import run_events
+from tfyard.model import Ending, Status, run_events
 from tfyard.node.log_times import PERIOD, SECOND, TimeIndex, rfc3339
 from tfyard.node.logs import Follower, Found, Skipped, line_start, start_of_last
 from tfyard.node.logs import Lines as FileLines
+from tfyard.overview import log_words
 from tfyard.overview.cause import named
 from tfyard.overview.epochs import Epochs
 from tfyard.overview.log_lines import Lines, LogEvent, Said, Start, Wanted
-from tfyard.overview.wording import starting_again
 
 if TYPE_CHECKING:
     from tfyard.node.node import ContainerStarted  # brings asyncio, which readers do not need
@@ -133,9 +134,19 @@ def _begin(
         if start in seen or any(each > start for each in earlier):
             continue
         if earlier:
-            yield Said(kind="restarted", text=starting_again(start.attempt), start=start)
+            yield log_words.restarted(start, _end_before(run, start))
         seen.add(start)
         open_[start] = _Log(start, path, replace(wanted, tail=None))
+
+
+def _end_before(run: RunDirectory, start: Start) -> Ending | None:
+    """How the start before it ended, as the run remembers."""
+    try:
+        status = msgspec.json.decode((run.path / "status.json").read_bytes(), type=Status)
+    except (FileNotFoundError, msgspec.DecodeError):
+        return None
+    of_task = (each for each in status.endings if each.task == start.task)
+    return next((each for each in of_task if each.attempt + each.restart == start.attempt - 1), None)
 
 
 def _progress(open_: dict[Start, _Log]) -> Iterator[LogEvent]:

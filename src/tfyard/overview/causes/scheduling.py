@@ -17,6 +17,8 @@ PATIENCE = timedelta(seconds=30)
 _INSUFFICIENT = r"Insufficient ([\w./-]*\w)"
 _NAMED_TAINT = r"untolerated taint \{([^:}]+):? ?([^}]*)\}"
 """As schedulers before 1.34.2 put it."""
+_AROUND = r"^0/\d+ nodes are available: |\.(?: no new claims to deallocate,)? preemption: .*$"
+"""What the scheduler says before and after its reasons."""
 NAMED_HOLDERS = 3
 _WORDS = {"cpu": "cpu", "memory": "memory", "nvidia.com/gpu": "gpu"}
 """Resource -> the word of the job file."""
@@ -83,7 +85,8 @@ def of_message(evidence: Evidence, pod: Pod, message: str, quote: Quote) -> Caus
     if re.search(volumes.CLAIM_PATTERN, message):
         return volumes.of_claim(evidence, pod, message, quote)
     found = _by_nodes(evidence, pod, message) or _by_words(evidence, pod, message)
-    kind, sentence, fix = found or ("unschedulable", f"no node takes {TASKS}: {cut(message)}", "")
+    said = re.sub(_AROUND, "", message)
+    kind, sentence, fix = found or ("unschedulable", f"no node takes {TASKS}: {cut(said)}", "")
     return Cause(kind=kind, sentence=sentence, fix=fix, tasks=(pod.task,), evidence=(quote,))
 
 
