@@ -96,6 +96,29 @@ def test_kubectl_run_talks_with_the_process_that_it_starts(bare: TestBox) -> Non
     bare.kubectl("delete", "pod", "shell", "--now")
 
 
+def test_a_node_that_is_deleted_comes_back(bare: TestBox) -> None:
+    def uids() -> list[str]:
+        return [node["metadata"]["uid"] for node in bare.get("nodes")["items"]]
+
+    before = uids()
+    bare.kubectl("delete", "node", bare.name)
+    until(lambda: uids() not in ([], before))
+    until(lambda: bare.status()["phase"] == "ready")
+    run = (
+        "run",
+        "after",
+        "--image=any",
+        "-i",
+        "--rm",
+        "--restart=Never",
+        "--quiet",
+        "--command",
+        "--",
+        "cat",
+    )
+    assert bare.kubectl(*run, stdin="still here\n") == "still here\n"
+
+
 def test_the_form_of_2016_trains_too(bare: TestBox) -> None:
     """Its ReplicationControllers start every task again, also after success."""
     apply(bare, str(CANCER), "--as", "legacy")
