@@ -70,6 +70,55 @@ def test_kubectl_debug_talks_with_a_process_inside_a_pod(bare: TestBox) -> None:
     bare.kubectl("delete", "pod", "asleep", "--now")
 
 
+def test_kubectl_run_talks_with_the_process_that_it_starts(bare: TestBox) -> None:
+    one = ("run", "one", "--image=any", "-i", "--rm", "--restart=Never", "--quiet", "--command", "--", "cat")
+    assert bare.kubectl(*one, stdin="hello\n") == "hello\n"
+    assert names(bare) == []
+    shell = {"name": "main", "image": "any", "command": ["sh"], "stdin": True, "tty": True}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "shell"}, "spec": {"containers": [shell]}}
+    bare.kubectl("apply", "-f", "-", stdin=yaml.safe_dump(pod))
+    bare.kubectl("wait", "--for=condition=Ready", "pod/shell")
+    attach = [
+        str(locate().path("kubectl")),
+        f"--kubeconfig={bare.folder.kubeconfig}",
+        "attach",
+        "-i",
+        "shell",
+    ]
+    for number in (1, 2):  # who leaves does not end it
+        with subprocess.Popen(attach, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as visit:
+            assert visit.stdin
+            visit.stdin.write(f"echo visit $(({number} + 40))\n".encode())
+            visit.stdin.flush()
+            until(lambda: f"visit {number + 40}" in bare.kubectl("logs", "shell"))  # noqa: B023
+            visit.kill()
+    assert bare.get("pod", "shell")["status"]["containerStatuses"][0]["restartCount"] == 0
+    bare.kubectl("delete", "pod", "shell", "--now")
+
+
+def test_a_node_that_is_deleted_comes_back(bare: TestBox) -> None:
+    def uids() -> list[str]:
+        return [node["metadata"]["uid"] for node in bare.get("nodes")["items"]]
+
+    before = uids()
+    bare.kubectl("delete", "node", bare.name)
+    until(lambda: uids() not in ([], before))
+    until(lambda: bare.status()["phase"] == "ready")
+    run = (
+        "run",
+        "after",
+        "--image=any",
+        "-i",
+        "--rm",
+        "--restart=Never",
+        "--quiet",
+        "--command",
+        "--",
+        "cat",
+    )
+    assert bare.kubectl(*run, stdin="still here\n") == "still here\n"
+
+
 def test_the_form_of_2016_trains_too(bare: TestBox) -> None:
     """Its ReplicationControllers start every task again, also after success."""
     apply(bare, str(CANCER), "--as", "legacy")

@@ -33,9 +33,6 @@ class PlainAttached:
         code = await self.process.wait()
         return code if code >= 0 else 128 - code
 
-    def keep(self, said: bytes) -> None:
-        """There is no log of an exec."""
-
     def resize(self, width: int, height: int) -> None:
         fcntl.ioctl(self.stdout, termios.TIOCSWINSZ, struct.pack("HHHH", height, width, 0, 0))
 
@@ -89,7 +86,7 @@ class PlainContainers:
             ends = (out, in_end, out_end, err_end, in_, err)
         return await self._start(argv, ends)
 
-    def terminal(self, namespace: str, pod: str, container: str) -> None:
+    def console(self, namespace: str, pod: str, container: str) -> None:
         return None
 
     async def connect(self, namespace: str, pod: str, port: int) -> socket.socket:

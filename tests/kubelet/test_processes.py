@@ -334,16 +334,13 @@ async def test_a_container_that_is_added_by_kubectl_debug_runs_once_inside_the_p
         await here.until(
             "main", lambda pod: "running" in state(pod, "shell") and "running" in state(pod, "idle")
         )
-        terminal = here.runtime.terminal(namespace, "main", "shell")
-        assert terminal is not None
-        assert terminal.stdin is not None
-        assert here.runtime.terminal(namespace, "main", "shell") is None, "somebody has it"
-        os.write(terminal.stdin, b"hello\n")
-        assert await terminal.wait() == 3
-        assert b"got hello" in await read_terminal(terminal.stdout)
-        for end in (terminal.stdin, terminal.stdout):
-            os.close(end)
+        console = here.runtime.console(namespace, "main", "shell")
+        assert console is not None
+        await console.write(b"hello\n")
         after = await here.until("main", lambda pod: "terminated" in state(pod, "shell"))
+        assert state(after, "shell")["terminated"]["exitCode"] == 3
+        assert "got hello" in here.log("main", "shell")
+        assert here.runtime.console(namespace, "main", "shell") is None, "it has ended"
         assert (first(after)["ready"], first(after)["restartCount"]) == (True, 0), "the pod goes on"
         idle_process = here.runtime.pods[after["metadata"]["uid"]].ephemeral["idle"].process
         await here.delete("main", grace=1)

@@ -210,7 +210,7 @@ async def test_attach_shows_what_is_written_from_now_on(
         assert await kubectl.wait() == 0
         code, _, errors = await box.kubectl("attach", "-i", "trainer")
         assert code == 1
-        assert "this node cannot attach to the stdin of a container: use `kubectl exec -it`" in errors
+        assert "the container has no stdin, or has ended: use `kubectl exec -it`" in errors
 
 
 async def forward(box: Node, port: int) -> tuple[Process, int]:

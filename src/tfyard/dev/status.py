@@ -117,7 +117,10 @@ def cluster(folder: BoxFolder) -> dict[str, Any]:
     access = kubeconfig.load({}, str(folder.kubeconfig))
     about = {"server": access.cluster.server, "kubeconfig": str(folder.kubeconfig), "context": folder.name}
     try:
-        return {**about, **asyncio.run(_objects(Client(access)))}
+        found = asyncio.run(_objects(Client(access)))
+        if not any(node.ready for node in found["nodes"]):
+            found |= {"phase": "not ready", "message": "its node is not ready"}
+        return {**about, **found}
     except TimeoutError:
         silent = f"the apiserver does not answer within {ANSWER_TIMEOUT:.0f} s"
         return {**about, "phase": "not ready", "message": silent}

@@ -12,8 +12,9 @@ from msgspec.structs import replace
 
 from tfyard.kube import KubeError
 from tfyard.kubelet import probes
-from tfyard.kubelet.engine import AttachedProcess, Ended, Engine, Process
+from tfyard.kubelet.engine import Ended, Engine, Process
 from tfyard.kubelet.log_times import LogTimes
+from tfyard.kubelet.remote_command import ContainerConsole
 from tfyard.kubelet.runtime import ContainerState, Exited, Running, Waiting
 from tfyard.model import Manifest
 from tfyard.model.exit_codes import SIGKILLED
@@ -51,7 +52,7 @@ class Home(Protocol):
 
 class PodContainer:
     """`is_init`: it must succeed before the next one starts; `is_sidecar`: it runs until it is stopped;
-    `is_ephemeral`: it runs once, and its stdin, if it has one, and its output are for the first who attaches."""
+    `is_ephemeral`: of `kubectl debug`; it runs once."""
 
     def __init__(
         self, spec: Manifest, home: Home, waiting: str, *, is_init: bool = False, is_ephemeral: bool = False
@@ -66,8 +67,8 @@ class PodContainer:
         self.started = asyncio.Event()
         """Set when it runs and its startup probe, if it has one, has succeeded."""
         self.process: Process | None = None
-        self.terminal: AttachedProcess | None = None
-        """Its streams, until somebody has attached to them."""
+        self.console: ContainerConsole | None = None
+        """While it runs, and if it has a stdin."""
         self._asked_to_end: Process | None = None
         self._failures = 0
 
@@ -211,8 +212,9 @@ class PodContainer:
             ended = await asyncio.shield(process.ended)
         finally:
             await _end(watching)
-            if self.terminal is not None:
-                self.terminal.close()
+            if self.console is not None:
+                await self.console.close()
+                self.console = None
         self.is_ready = self.is_started = False
         self.current = self._exited(ended, started, log)
         self.home.changed()
@@ -220,10 +222,13 @@ class PodContainer:
 
     async def _start(self, id: str, command: Command, log: Path) -> Process:
         engine = self.home.engine
-        if not (self.is_ephemeral and self.spec.get("stdin")):
-            return await engine.start(id, command, log, memory_limit(self.spec))
-        self.terminal = await engine.start_interactive(id, command, log, tty=bool(self.spec.get("tty")))
-        return self.terminal.process
+        limit = memory_limit(self.spec)
+        if not self.spec.get("stdin"):
+            return await engine.start(id, command, log, limit)
+        attached = await engine.start_interactive(id, command, limit, tty=bool(self.spec.get("tty")))
+        is_once = self.is_ephemeral or bool(self.spec.get("stdinOnce"))
+        self.console = ContainerConsole(attached, log, is_once=is_once)
+        return attached.process
 
     def _new_log(self) -> Path:
         """As a kubelet, it keeps the log of this run and of the one before."""

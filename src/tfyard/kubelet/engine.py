@@ -24,7 +24,6 @@ from tfyard.node.processes import Command, Exit, Processes, SupervisorLost
 
 WINDOW = 15.0
 """Seconds over which the use of CPU is told: as often as a metrics-server asks."""
-MOST_SAID = 1 << 16
 MACHINE = ""
 """Among the uses: that of the whole machine."""
 
@@ -96,14 +95,11 @@ class Engine:
         )
 
     async def start_interactive(
-        self, id: str, command: Command, log: Path, *, tty: bool
+        self, id: str, command: Command, limit: float | None, *, tty: bool
     ) -> "AttachedProcess":
-        """As `start`, with descriptors; what is read from them goes into the log."""
-        start = partial(self.start, id, log=Path(os.devnull))
-        ends = _terminal() if tty else _pipes(stdin=True)
-        attached = await self._start_attached(command, start, ends)
-        attached.log = log
-        return attached
+        """As `start`, with descriptors in place of a log."""
+        start = partial(self.start, id, log=Path(os.devnull), limit=limit)
+        return await self._start_attached(command, start, _terminal() if tty else _pipes(stdin=True))
 
     async def _start_attached(
         self, command: Command, start: Callable[..., Awaitable[Process]], ends: "Ends"
@@ -213,17 +209,7 @@ class AttachedProcess:
 
     def __init__(self, engine: Engine, process: Process, ends: Ends) -> None:
         self.stdin, self.stdout, self.stderr = ends.stdin, ends.stdout, ends.stderr
-        self._engine, self.process, self._ends = engine, process, ends
-        self.log: Path | None = None
-
-    def keep(self, said: bytes) -> None:
-        """A full disk costs the log, and not the session."""
-        try:
-            if self.log is not None:
-                with self.log.open("ab") as log:
-                    log.write(said)
-        except OSError:
-            self.log = None
+        self._engine, self.process = engine, process
 
     async def wait(self) -> int:
         return (await asyncio.shield(self.process.ended)).code
@@ -231,16 +217,6 @@ class AttachedProcess:
     def resize(self, width: int, height: int) -> None:
         if self.stderr is None:
             fcntl.ioctl(self.stdout, termios.TIOCSWINSZ, struct.pack("HHHH", height, width, 0, 0))
-
-    def close(self) -> None:
-        """Nobody has talked with it: what it has said is kept."""
-        os.set_blocking(self.stdout, False)
-        try:
-            self.keep(os.read(self.stdout, MOST_SAID))
-        except OSError:  # nothing; of a terminal, also that its process has ended
-            pass
-        finally:
-            self._ends.close_ours()
 
     def kill(self) -> None:
         self._engine.signal(self.process, signal.SIGKILL)

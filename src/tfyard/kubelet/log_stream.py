@@ -38,10 +38,10 @@ class LogOptions(Struct, frozen=True, rename="camel"):
         return None if self.since_time is None else int(self.since_time.timestamp()) * SECOND
 
 
-async def stream(source: LogSource, options: LogOptions) -> AsyncGenerator[bytes, None]:
+async def stream(source: LogSource, options: LogOptions, pause: float = PAUSE) -> AsyncGenerator[bytes, None]:
     """Without `follow`: what is there now. With it: until the container has ended. To be used with `aclosing`."""
     left = options.limit_bytes
-    async with aclosing(LogReader(source, options).read()) as parts:
+    async with aclosing(LogReader(source, options).read(pause)) as parts:
         async for data in parts:
             yield data[:left]
             left = None if left is None else left - len(data)
@@ -60,7 +60,7 @@ class LogReader:
         self._is_cut = False
         """What was returned last has no end of line."""
 
-    async def read(self) -> AsyncGenerator[bytes, None]:
+    async def read(self, pause: float = PAUSE) -> AsyncGenerator[bytes, None]:
         last = None if self._options.follow else self._times.notice()
         try:
             while True:
@@ -71,7 +71,7 @@ class LogReader:
                 elif is_over or last is not None:
                     break
                 else:
-                    await asyncio.sleep(PAUSE)
+                    await asyncio.sleep(pause)
             if is_over and self._line:
                 yield self._stamp(self._line)
         finally:

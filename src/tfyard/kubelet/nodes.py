@@ -60,7 +60,7 @@ class Nodes:
             await asyncio.sleep(HEARTBEAT)
             try:
                 await self._renew()
-            except Transient:
+            except (Transient, NotFound):  # NotFound: it was deleted while it was registered again
                 continue  # a lease lasts four heartbeats
 
     async def unregister(self) -> None:
@@ -130,6 +130,15 @@ class MachineNode(Nodes):
         except NotFound:
             self._gone = {}
         await super().register()
+
+    async def _renew(self) -> None:
+        """If somebody has deleted the node, it comes back: a cluster with one node would have none."""
+        try:
+            await self.client.send(requests.get(requests.NODES.path(name=self.machine.name)))
+        except NotFound:
+            await self.register()
+        else:
+            await super()._renew()
 
     def labels(self, name: str) -> dict[str, str]:
         arch = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())

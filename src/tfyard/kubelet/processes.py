@@ -16,6 +16,7 @@ from tfyard.kubelet.events import Events
 from tfyard.kubelet.pod import ProcessPod
 from tfyard.kubelet.runtime import (
     Attached,
+    Console,
     ContainerState,
     Exited,
     LogSource,
@@ -192,13 +193,10 @@ class ProcessRuntime:
             raise NoSuchContainer(f"container {container} of pod {pod} is not running")
         return await self._around.engine.attach(found.process, argv, stdin=stdin, tty=tty)
 
-    def terminal(self, namespace: str, pod: str, container: str) -> Attached | None:
+    def console(self, namespace: str, pod: str, container: str) -> Console | None:
         known = self._find(namespace, pod)
         found = known.every.get(container) if known else None
-        if found is None or found.terminal is None:
-            return None
-        taken, found.terminal = found.terminal, None
-        return taken
+        return found.console if found else None
 
     async def connect(self, namespace: str, pod: str, port: int) -> socket.socket:
         known = self._find(namespace, pod)
@@ -230,4 +228,4 @@ def _waiting_to_start(container: PodContainer | None, name: str, pod: str) -> st
 
 
 def _is_over(container: PodContainer, run: int) -> bool:
-    return container.restarts > run or not container.is_running
+    return container.restarts > run or not (container.is_running or container.console)

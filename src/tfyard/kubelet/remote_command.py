@@ -3,31 +3,95 @@
 import asyncio
 import errno
 import os
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, suppress
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol
 
 import msgspec
 from aiohttp import WSMsgType, web
 
 from tfyard.kubelet.log_stream import LogOptions, stream
-from tfyard.kubelet.runtime import Attached, Containers, NoSuchContainer
+from tfyard.kubelet.runtime import Attached, Console, Containers, LogSource, NoSuchContainer
 from tfyard.kubelet.websockets import upgrade
 
 PROTOCOLS = ("v5.channel.k8s.io", "v4.channel.k8s.io")
 """Only the fifth can close stdin."""
 CHUNK = 1 << 15
-STDIN, STDOUT, STDERR, ERROR, RESIZE, CLOSE = 0, 1, 2, 3, 4, 255
 IDLE = 0.1
 """Seconds without output after which a process that has ended has said everything: its children may keep its
 output open for ever, and a terminal passes it on a little later."""
+LAST_WORDS = 20
+"""Times IDLE at most: what a child goes on to say is not waited for."""
+STDIN, STDOUT, STDERR, ERROR, RESIZE, CLOSE = 0, 1, 2, 3, 4, 255
+PAUSE = 0.02
+"""Seconds between two looks at a log that somebody watches as he types."""
 SUCCESS = {"status": "Success"}
-NO_STDIN = "this node cannot attach to the stdin of a container: use `kubectl exec -it`, or attach without -i"
+NO_STDIN = "the container has no stdin, or has ended: use `kubectl exec -it`, or attach without -i"
 
 
 class Size(msgspec.Struct, frozen=True, rename="pascal"):
     width: int
     height: int
+
+
+class ContainerConsole:
+    """Of a container that runs: its stdin, for whoever attaches to it, and its output, which goes into its log.
+    `is_once`: it is for one visitor, and ends with that one."""
+
+    def __init__(self, attached: Attached, log: Path, *, is_once: bool) -> None:
+        self.attached, self._log, self._is_once = attached, log, is_once
+        self.has_visitors = False
+        """Or had some: the first one is shown all that was said before."""
+        outputs = [each for each in (attached.stdout, attached.stderr) if each is not None]
+        self._open = {*outputs} | ({attached.stdin} if attached.stdin is not None else set())
+        for descriptor in self._open:
+            os.set_blocking(descriptor, False)
+        self._said = 0
+        self._copies = {asyncio.create_task(self._copy(each)) for each in outputs}
+
+    async def write(self, data: bytes) -> None:
+        stdin = self.attached.stdin
+        if stdin is not None and stdin in self._open:
+            with suppress(BrokenPipeError):  # as `head` does; the rest is for nobody
+                await write_descriptor(stdin, data)
+
+    def resize(self, width: int, height: int) -> None:
+        self.attached.resize(width, height)
+
+    def close_stdin(self) -> None:
+        """The end of a pipe is an end of file; a terminal has none."""
+        stdin = self.attached.stdin
+        if self._is_once and self.attached.stderr is not None and stdin is not None and stdin in self._open:
+            self._open.remove(stdin)
+            os.close(stdin)
+
+    def leave(self) -> None:
+        """A visitor has gone."""
+        if self._is_once:
+            self.attached.kill()
+
+    async def close(self) -> None:
+        """The process has ended: when all that it has said is in the log."""
+        left, said = self._copies, -1
+        for _ in range(LAST_WORDS):
+            if not left or said == self._said:
+                break
+            said = self._said
+            _, left = await asyncio.wait(left, timeout=IDLE)
+        await _cancel(*self._copies)
+        for descriptor in self._open:
+            os.close(descriptor)
+        self._open.clear()
+
+    async def _copy(self, descriptor: int) -> None:
+        while data := await read_descriptor(descriptor):
+            self._said += len(data)
+            with (
+                suppress(OSError),
+                self._log.open("ab") as log,
+            ):  # a full disk costs the log, and not the process
+                log.write(data)
 
 
 async def exec_(
@@ -48,27 +112,75 @@ async def exec_(
 async def attach(
     request: web.Request, containers: Containers, where: tuple[str, str, str]
 ) -> web.StreamResponse:
-    """What the container writes from now on. Only that of `kubectl debug` has kept its stdin for somebody."""
+    """What the container writes from now on; the first visitor of one with a stdin sees all of it."""
     socket = await upgrade(request, PROTOCOLS)
-    if (attached := containers.terminal(*where)) is not None:
-        await _Session(socket, attached).run(lambda _: SUCCESS)  # how it ended is in the status of the pod
-        return socket
     try:
-        if request.query.get("input") == "1":
+        console = containers.console(*where)
+        if console is None and request.query.get("input") == "1":
             raise NoSuchContainer(NO_STDIN)
         source = containers.logs(*where, previous=False)
     except NoSuchContainer as error:
         await _finish(socket, _failure(str(error)))
         return socket
-    receiving = asyncio.create_task(_until_closed(socket))
+    output = _output(source, console)
+    showing = asyncio.create_task(_show(socket, output))
+    receiving = asyncio.create_task(_receive(socket, console or _Nobody()))
+    if console is not None:
+        console.has_visitors = True
     try:
-        async with aclosing(stream(source, LogOptions(follow=True, tail_lines=0))) as parts:
+        await asyncio.wait({showing, receiving}, return_when=asyncio.FIRST_COMPLETED)
+        if showing.done():
+            showing.result()
+            await _finish(socket, SUCCESS)  # how it ended is in the status of the pod
+    finally:
+        if console is not None and not showing.done():
+            console.leave()
+        await _cancel(showing, receiving)
+    return socket
+
+
+def _output(source: LogSource, console: Console | None) -> AsyncGenerator[bytes, None]:
+    if console is None:
+        return stream(source, LogOptions(follow=True, tail_lines=0))
+    options = LogOptions(follow=True, tail_lines=0 if console.has_visitors else None)
+    return stream(source, options, pause=PAUSE)
+
+
+class Input(Protocol):
+    """What a client may say to a process."""
+
+    async def write(self, data: bytes) -> None: ...
+    def resize(self, width: int, height: int) -> None: ...
+    def close_stdin(self) -> None: ...
+
+
+class _Nobody:
+    """Of a client that only looks."""
+
+    async def write(self, data: bytes) -> None: ...
+    def resize(self, width: int, height: int) -> None: ...
+    def close_stdin(self) -> None: ...
+
+
+async def _receive(socket: web.WebSocketResponse, into: Input) -> None:
+    async for message in socket:
+        if message.type is not WSMsgType.BINARY or not message.data:
+            continue
+        channel, data = message.data[0], message.data[1:]
+        if channel == STDIN:
+            await into.write(data)
+        elif channel == RESIZE:
+            size = msgspec.json.decode(data, type=Size)
+            into.resize(size.width, size.height)
+        elif channel == CLOSE and data == bytes([STDIN]):
+            into.close_stdin()
+
+
+async def _show(socket: web.WebSocketResponse, output: AsyncGenerator[bytes, None]) -> None:
+    with suppress(ConnectionResetError):  # `_receive` ends, too
+        async with aclosing(output) as parts:
             async for data in parts:
                 await socket.send_bytes(bytes([STDOUT]) + data)
-        await _finish(socket, SUCCESS)
-    finally:
-        receiving.cancel()
-    return socket
 
 
 class _Session:
@@ -83,7 +195,7 @@ class _Session:
         """`told`: what the client hears of an exit code."""
         for descriptor in self._open:
             os.set_blocking(descriptor, False)
-        receiving = asyncio.create_task(self._receive())
+        receiving = asyncio.create_task(_receive(self._socket, self))
         ending = asyncio.create_task(self._attached.wait())
         outputs = {STDOUT: self._attached.stdout, STDERR: self._attached.stderr}
         copies = {asyncio.create_task(self._copy(ch, fd)) for ch, fd in outputs.items() if fd is not None}
@@ -101,29 +213,19 @@ class _Session:
             for descriptor in self._open:
                 os.close(descriptor)
 
-    async def _receive(self) -> None:
-        async for message in self._socket:
-            if message.type is not WSMsgType.BINARY or not message.data:
-                continue
-            channel, data = message.data[0], message.data[1:]
-            if channel == STDIN:
-                await self._write(data)
-            elif channel == RESIZE:
-                size = msgspec.json.decode(data, type=Size)
-                self._attached.resize(size.width, size.height)
-            elif channel == CLOSE and data == bytes([STDIN]):
-                self._close_stdin()
-
-    async def _write(self, data: bytes) -> None:
+    async def write(self, data: bytes) -> None:
         stdin = self._attached.stdin
         if stdin in self._open:
             assert stdin is not None
             try:
                 await write_descriptor(stdin, data)
             except (BrokenPipeError, ConnectionResetError):
-                self._close_stdin()  # as `head` does; the rest is for nobody
+                self.close_stdin()  # as `head` does; the rest is for nobody
 
-    def _close_stdin(self) -> None:
+    def resize(self, width: int, height: int) -> None:
+        self._attached.resize(width, height)
+
+    def close_stdin(self) -> None:
         stdin = self._attached.stdin
         if stdin in self._open and stdin != self._attached.stdout:
             assert stdin is not None
@@ -134,7 +236,6 @@ class _Session:
         with suppress(ConnectionResetError):  # `_receive` ends, too
             while data := await read_descriptor(descriptor):
                 self._sending += 1
-                self._attached.keep(data)
                 await self._socket.send_bytes(bytes([channel]) + data)
                 self._sending -= 1
                 self._sent += 1
@@ -180,11 +281,6 @@ async def _ready(descriptor: int, add: Callable[..., None], remove: Callable[[in
         await ready.wait()
     finally:
         remove(descriptor)
-
-
-async def _until_closed(socket: web.WebSocketResponse) -> None:
-    async for _ in socket:
-        continue  # pings are answered meanwhile
 
 
 async def _finish(socket: web.WebSocketResponse, status: dict[str, Any]) -> None:

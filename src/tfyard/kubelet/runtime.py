@@ -168,13 +168,21 @@ class Attached(Protocol):
     async def wait(self) -> int:
         """Its exit code, or 128 + the signal that ended it."""
 
-    def keep(self, said: bytes) -> None:
-        """Into its log, if it has one: output that was read from its descriptors."""
-
     def resize(self, width: int, height: int) -> None:
         """Of the terminal, if there is one."""
 
     def kill(self) -> None: ...
+
+
+class Console(Protocol):
+    """The stdin of a container, for those who attach to it; its output is in its log."""
+
+    has_visitors: bool
+
+    async def write(self, data: bytes) -> None: ...
+    def resize(self, width: int, height: int) -> None: ...
+    def close_stdin(self) -> None: ...
+    def leave(self) -> None: ...
 
 
 class Containers(Protocol):
@@ -188,8 +196,8 @@ class Containers(Protocol):
     ) -> Attached:
         """Start a process beside the container's own; NoSuchContainer if that does not run."""
 
-    def terminal(self, namespace: str, pod: str, container: str) -> Attached | None:
-        """The streams of the container's own process, once, if they were kept for somebody."""
+    def console(self, namespace: str, pod: str, container: str) -> Console | None:
+        """Of the container's own process, while it runs and if it has a stdin."""
 
     async def connect(self, namespace: str, pod: str, port: int) -> socket.socket:
         """To localhost:port inside the pod; OSError if nobody listens there."""
