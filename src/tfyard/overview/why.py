@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from tfyard.overview.cause import TASKS, TRUST, Cause, Quote, S, cut, named, with_tasks
 from tfyard.overview.causes import (
     killed,
-    nobody,
+    no_operator,
     program,
     refusals,
     run_policy,
@@ -82,7 +82,7 @@ def explain(evidence: Evidence, now: datetime) -> Answer:
 
 
 def _found(evidence: Evidence, now: datetime) -> Iterator[Cause]:
-    for family in (refusals, nobody, run_policy, running):
+    for family in (refusals, no_operator, run_policy, running):
         yield from family.find(evidence, now)
     if not evidence.status.has("Succeeded"):
         for end in evidence.endings():

@@ -10,7 +10,7 @@ from tfyard.overview.waiting import TIMEOUT_CODE
 
 from . import pod_starts
 from .actions import Intent
-from .belongings import Belongings, counted
+from .job_objects import Belongings, counted
 from .jobs import Found
 
 LOOK_EVERY = 0.5
