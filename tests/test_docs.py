@@ -5,6 +5,7 @@ import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -56,6 +57,27 @@ def test_every_command_and_every_option_is_documented(name: str) -> None:
 def test_options_of_all_commands_are_documented() -> None:
     options = [option for param in tfyard.params for option in param.opts]
     assert [option for option in ("-h", "--help", *options) if f"`{option}`" not in CLI] == []
+
+
+def commands(command: click.Command) -> Iterator[click.Command]:
+    yield command
+    for each in command.commands.values() if isinstance(command, click.Group) else ():
+        yield from commands(each)
+
+
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name != "version"])
+def test_tfyard_understands_every_example_of_its_help(name: str) -> None:
+    found = tfyard.get_command(click.Context(tfyard), name)
+    assert found is not None
+    text = "\n".join(each.help or "" for each in commands(found)).replace("$$", "1")
+    lines = re.findall(rf"^ *(?:.* \| )?tfyard ({name}\b.*)$", text, re.MULTILINE)
+    assert lines, "its help has no example"
+    for line in lines:
+        command, (word, *args) = found, shlex.split(re.split(r" {2,}| #| [|&>]", line)[0])
+        while isinstance(command, click.Group) and args:
+            word, *args = args if args[0] in command.commands else ("open", *args)  # as `tfyard notebook JOB`
+            command = command.commands[word]
+        assert command.make_context(word, args).args == [], line
 
 
 def examples() -> list[tuple[str, str]]:

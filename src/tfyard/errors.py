@@ -2,7 +2,8 @@
 
 TfyardError         exit 1   anything that a user may see as one line instead of a traceback
 ├── Invalid         exit 1   what the user wrote is wrong; carries every Problem found
-└── Usage           exit 2   what the user asked for is wrong: options, arguments, missing files
+├── Usage           exit 2   what the user asked for is wrong: options, arguments, missing files
+└── Interrupted     exit 130 by Ctrl-C
 """
 
 from __future__ import annotations
@@ -50,3 +51,9 @@ class Usage(TfyardError):
     """The command line itself is wrong; shells and scripts expect 2 for that."""
 
     exit_code = 2
+
+
+class Interrupted(TfyardError):
+    """By Ctrl-C; its text says what was done, and what was not. Shells report 128 + SIGINT."""
+
+    exit_code = 130

@@ -15,7 +15,7 @@ from tfyard.model.names import JOB_NAME, QUEUE_NAME, REPLICA_INDEX, REPLICA_TYPE
 from tfyard.remote import action_waits, actions, jobs, reruns
 from tfyard.remote.actions import NotPossible
 from tfyard.remote.addresses import OLD_TFJOBS, TFJOBS
-from tfyard.remote.belongings import JOB_UID
+from tfyard.remote.job_objects import JOB_UID
 from tfyard.remote.jobs import Found
 from tfyard.testing import ControlPlane, builders
 

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tfyard.cli import target
-from tfyard.errors import TfyardError
-from tfyard.overview.record import INTERRUPT_CODE
+from tfyard.errors import Interrupted, TfyardError
 from tfyard.overview.wording import harmless
 
 if TYPE_CHECKING:
@@ -39,12 +38,6 @@ timeout_option = click.option(
 
 class Declined(TfyardError):
     """The user does not want it."""
-
-
-class Interrupted(TfyardError):
-    """By Ctrl-C."""
-
-    exit_code = INTERRUPT_CODE
 
 
 def carry_out(job: "ClusterJob", intent: "Intent", yes: bool) -> bool:

@@ -18,8 +18,13 @@ from tfyard.formats.tfjob.versions import DEFAULT_VERSIONS, chosen
 def command(versions: str) -> None:
     """Print the CustomResourceDefinitions of TFJob.
 
-    `tfyard crds | kubectl apply --server-side -f -` installs them; without --server-side, kubectl would keep
-    a copy in an annotation, for which they are too large. Each version more makes every change of a job more
+    With --server-side kubectl installs them; without it, kubectl would keep a copy in an annotation, for which
+    they are too large. Each version more makes every change of a job more
     expensive for the API server; v1 is always served.
+
+    \b
+    Examples:
+      tfyard crds | kubectl apply --server-side -f -
+      tfyard crds --versions all
     """
     click.echo(formats.to_yaml(*crds(chosen(versions))).encode(), nl=False)

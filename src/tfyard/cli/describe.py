@@ -28,7 +28,7 @@ GIVEN = "kubectl.kubernetes.io/last-applied-configuration"
 @click.option("--helper-image", default="", metavar="IMAGE", help="Image of the pod that looks into a claim.")
 @cluster.job_options
 def command(name: str, spec: bool, code: bool, helper_image: str, **options: Any) -> None:
-    """Say how a job is: its state in a sentence, every attempt at its tasks (how long each waited for a node, was
+    """Describe a job: its state in a sentence, every attempt at its tasks (how long each waited for a node, was
     prepared, and ran, and how it ended), its roles, where its output is, conditions, events, GPU-hours.
 
     \b

@@ -242,7 +242,7 @@ def _node(node: "NodeReport") -> str:
 @NAME
 @click.option("--keep-data", is_flag=True, help="Keep its objects, volumes and logs for the next `up`.")
 def down(name: str, keep_data: bool) -> None:
-    """End a cluster: all its processes, and unless told otherwise all its data.
+    """End a cluster: all its processes and, without --keep-data, all its data.
 
     \b
     tfyard dev down

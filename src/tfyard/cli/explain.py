@@ -12,6 +12,12 @@ def command(field: str) -> None:
 
     `tfyard explain` lists the words of the job file, `tfyard explain worker.gpu` explains one of them;
     `tfyard explain tfjob.spec.runPolicy` explains a field of TFJob, down into the pod.
+
+    \b
+    Examples:
+      tfyard explain
+      tfyard explain worker.gpu
+      tfyard explain tfjob.spec.runPolicy
     """
     for line in _lines(explain(field)):
         click.echo(line)

@@ -40,7 +40,13 @@ worker: 2                             # the tasks that train; without a chief, w
 @click.option("--name", help="Name of the job; default: the name of this folder.")
 @click.option("--force", is_flag=True, help="Overwrite the file if it exists.")
 def command(file: str, name: str | None, force: bool) -> None:
-    """Write a commented job file to start from."""
+    """Write a commented job file to start from.
+
+    \b
+    Examples:
+      tfyard init
+      tfyard init train/job.yaml --name mnist
+    """
     path = Path(file)
     if path.exists() and not force:
         raise Usage(f"{file} exists; --force overwrites it")

@@ -24,7 +24,6 @@ from tfyard.cli.screen.rows import columns, wrapped
 from tfyard.errors import Usage
 from tfyard.formats.loglines import without_colours
 from tfyard.node.logs import LONGEST_LINE, SCREEN_LINE, clean_lines
-from tfyard.overview.chatter import Fold
 from tfyard.overview.log_lines import (
     Grep,
     Lines,
@@ -37,6 +36,7 @@ from tfyard.overview.log_lines import (
     clock,
     relative,
 )
+from tfyard.overview.runtime_notices import Fold
 from tfyard.overview.wording import PROGRAM, TOOL, folded
 
 FLUSH_EVERY = 0.1

@@ -45,7 +45,7 @@ def command() -> None:
 @cluster.helper_user_option
 @cluster.job_options
 def open_(name: str, image: str, **options: Any) -> None:
-    """Open Jupyter for a job in the browser, until Ctrl-C or until nobody looks any more.
+    """Open Jupyter for a job in the browser, until Ctrl-C, or --idle passes without a request.
 
     A server that `tfyard notebook render` made for the job is reached through a port here. Otherwise a short-lived
     pod starts Jupyter with the claims of the job where its tasks have them, and with CLUSTER_CONFIG, the addresses
@@ -126,6 +126,10 @@ def render(file: str | None, output: str | None, explain: bool, **options: Any) 
     FILE is the job that the notebook uses: the server gets the job's volumes, CLUSTER_CONFIG and, if the job
     has no chief, a TF_CONFIG that makes the notebook the chief. The command asks for a password unless it comes
     from a file or a variable; only its hash is written.
+
+    \b
+    Examples:
+      tfyard notebook render job.yaml --password-file password.txt | kubectl apply -f -
     """
     files.refuse_input(output, [file] if file else [], "choose another name")
     notebook.import_argon2()  # before a password is asked for

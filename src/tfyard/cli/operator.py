@@ -59,6 +59,12 @@ def command(kubeconfig: str, context: str, namespaces: str, log: str, **options:
 
     Replaces Kubeflow's training-operator for TFJob. In a pod it finds the cluster by itself; elsewhere as
     kubectl does.
+
+    \b
+    Examples:
+      tfyard operator --install-crds                  # on this machine, with the context of kubectl
+      tfyard operator --namespaces team-a,team-b
+      tfyard operator --compat kubeflow --log text
     """
     import asyncio
     import os

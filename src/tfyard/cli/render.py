@@ -67,6 +67,12 @@ def command(name: str, output: str | None, explain: bool, **options: Any) -> Non
 
     FILE is a tfyard job file, a TFJob of any version, or a config with `resources` of the types
     tensorflow-cluster and jupyter-service.
+
+    \b
+    Examples:
+      tfyard render job.yaml | kubectl apply -f -
+      tfyard render job.yaml --as plain -o out.yaml    # for a cluster without an operator
+      tfyard render job.yaml --explain                 # with comments: where each object comes from
     """
     files.refuse_input(output, [name], "choose another name")
     arguments = _arguments(output=output, **options)

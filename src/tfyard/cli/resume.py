@@ -16,8 +16,8 @@ from tfyard.cli import acting, cluster, offers, target
 @acting.yes_option
 @cluster.job_options
 def command(name: str, quiet: bool, yes: bool, **options: Any) -> None:
-    """Resume a job that was stopped. Its tasks start again, except those that had finished; where they go
-    on is up to the program, which finds its checkpoints where it left them.
+    """Resume a job that was stopped. Its tasks start again, except those that had finished; where they
+    continue is up to the program, which finds its checkpoints where it left them.
 
     A run on this machine that was stopped, interrupted or killed continues in the foreground, as with `tfyard
     run`: as a new run, with the same job and the same volumes. The old one keeps its logs.

@@ -57,11 +57,13 @@ def command(dry_run: bool, quiet: bool, verbose: bool, output: str, **options: A
 
     FILE is a tfyard job file, a TFJob of any version, or a Python script. For a script or module, options set
     the roles, and what follows `--` goes to it. For a job it is the command of the tasks that have none, because
-    their image knows it:
+    their image knows it.
 
     \b
-        tfyard run train.py --worker 2 --ps 1 -- --steps 100
-        tfyard run tfjob.yaml -- python train.py --steps 100
+    Examples:
+      tfyard run job.yaml
+      tfyard run train.py --worker 2 --ps 1 -- --steps 100
+      tfyard run tfjob.yaml -- python train.py --steps 100
 
     Exits with 0 if the job succeeded, else with the failed task's code, 124 if it missed its deadline,
     130 after Ctrl-C.

@@ -25,6 +25,13 @@ def command(context: click.Context, output: str) -> None:
     """List past runs, show one, print its logs, or remove it.
 
     Of runs that have ended, the newest 100 are kept; TFYARD_KEEP_RUNS says how many, or all.
+
+    \b
+    Examples:
+      tfyard runs
+      tfyard runs show @latest
+      tfyard runs logs mnist worker-0
+      tfyard runs rm mnist
     """
     if context.invoked_subcommand is not None:
         return

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 @cluster.helper_user_option
 @cluster.job_options
 def command(names: tuple[str, ...], logdir: str, **options: Any) -> None:
-    """Show the summaries of running or finished jobs in the browser, until Ctrl-C or until nobody looks any more.
+    """Show the summaries of running or finished jobs in the browser, until Ctrl-C, or --idle passes without
+    a request.
 
     A TensorBoard that runs beside a job (`tensorboard: /out/logs` in the job file) is reached through a port here.
     Otherwise a short-lived pod with the job's image reads the claim that the summaries are on, and goes when this

@@ -26,6 +26,12 @@ def command(names: tuple[str, ...], output: str) -> None:
     The workloads of all files are checked together, as one cluster: `tfyard validate ps.yaml worker.yaml`.
 
     Exits with 0 if all are valid (warnings allowed) and with 1 if not.
+
+    \b
+    Examples:
+      tfyard validate job.yaml
+      kubectl get tfjobs -o yaml | tfyard validate -
+      tfyard validate ps.yaml worker.yaml -o json
     """
     found = list(_validate(names, quiet=output == "json"))
     if output == "json":

@@ -1,4 +1,4 @@
-"""Pages that are shown in the browser through a port here: until Ctrl-C, their end, or until nobody looks."""
+"""Pages that are shown in the browser through a port here: until Ctrl-C, their end, or a time without requests."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ from tfyard.controlplane.binaries.download import Mirrors
 from tfyard.controlplane.binaries.obtain import find_or_obtain
 from tfyard.dev.folder import BoxFolder, Settings, State
 from tfyard.dev.processes import Watched, family
-from tfyard.errors import TfyardError, Usage
+from tfyard.errors import Interrupted, TfyardError, Usage
 from tfyard.overview.wording import size
 
 Say = Callable[[str], None]
@@ -45,12 +45,6 @@ class BoxFailed(TfyardError):
 
 class KubeconfigBusy(TfyardError):
     """Another program is writing it, or was killed while it did."""
-
-
-class Interrupted(TfyardError):
-    """By Ctrl-C."""
-
-    exit_code = 130
 
 
 class Terminated(Interrupted):

@@ -14,8 +14,8 @@ from msgspec.structs import replace
 from tfyard.backends.local import run_directory
 from tfyard.backends.local.run_directory import RunDirectory
 from tfyard.errors import TfyardError, Usage
-from tfyard.local import orders, runs
-from tfyard.local.orders import Order, Reply
+from tfyard.local import run_control, runs
+from tfyard.local.run_control import Order, Reply
 from tfyard.model import RoleMemory, Status
 from tfyard.overview.log_lines import chosen
 from tfyard.overview.record import RunRecord
@@ -102,7 +102,7 @@ def _memory(status: Status) -> Status:
 
 def _told(run: RunDirectory, record: RunRecord, order: Order) -> Iterator[Reply]:
     try:
-        yield from orders.send(run.path, order)
+        yield from run_control.send(run.path, order)
     except PermissionError:
         raise TfyardError(f"{run.name} belongs to another user") from None
     except ConnectionResetError:  # it has ended

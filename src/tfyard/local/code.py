@@ -8,18 +8,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 
-from tfyard.errors import TfyardError, Usage
+from tfyard.errors import Interrupted, Usage
 from tfyard.model import Code
 from tfyard.node import orphans
-from tfyard.overview.record import INTERRUPT_CODE
 
 LONGEST_FETCH, LONGEST_END = 600, 5
-
-
-class Interrupted(TfyardError):
-    """By a signal, before anything was started."""
-
-    exit_code = INTERRUPT_CODE
 
 
 def folder(code: Code, base: Path, target: Path) -> Path:

@@ -19,15 +19,12 @@ from tfyard.local.ports import Ports
 from tfyard.local.prepared import Prepared
 from tfyard.local.settings import Settings
 from tfyard.model import Job, Manifest, Role, tensorflow_container
-from tfyard.model.backoff import Backoff
 from tfyard.model.expansion import escape
 from tfyard.node.containers import collect
+from tfyard.node.pod import RESTART_IN_PLACE
 
 if TYPE_CHECKING:
     from tfyard.local.cluster_config import ClusterConfig
-
-BACKOFF = Backoff(first=1.0, longest=60.0)
-"""Of tasks that fail again and again: a person at a terminal waits a tenth of what a cluster waits."""
 
 
 def prepare(asked: Settings) -> Prepared:
@@ -51,7 +48,7 @@ def prepare(asked: Settings) -> Prepared:
         rehearsals=[settings.rehearsal(text, job) for text in asked.kill],
         pattern=settings.pattern(asked.metric),
         ports=ports,
-        site=planner.Site(services="none", ports=ports.take(job.tasks()), backoff=BACKOFF),
+        site=planner.Site(services="none", ports=ports.take(job.tasks()), backoff=RESTART_IN_PLACE),
         ignored=tuple(shortfalls.ignored(loaded.job)),
         is_from_config=config is not None,
         changes=loaded.changes or (),

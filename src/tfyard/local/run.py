@@ -19,8 +19,8 @@ from tfyard.local import code, gpus, interpreter, options_file
 from tfyard.local.attach import script_path
 from tfyard.local.loop import Loop, Watch
 from tfyard.local.machine import machine, shims
-from tfyard.local.orders import SOCKET, Order, Reply, address
 from tfyard.local.prepared import Prepared
+from tfyard.local.run_control import SOCKET, Order, Reply, address
 from tfyard.local.shortfalls import excess, missing_packages, shortfalls, stand_ins, unreachable_files
 from tfyard.model.run_events import Note, Over, Phase, ResourceUsage, RunEvent, Started
 from tfyard.node.processes import Command
@@ -219,7 +219,7 @@ def _memory() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
-# --- orders of another tfyard: see orders.py
+# --- orders of another tfyard: see run_control.py
 
 
 class TakesOrders(Protocol):

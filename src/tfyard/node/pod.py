@@ -16,8 +16,8 @@ from tfyard.model.backoff import Backoff
 from .volumes import Volumes
 
 RESTART_IN_PLACE = Backoff(first=1.0, longest=60.0)
-"""The first restart in place is immediate. The kubelet waits ten times as long; a person at a terminal should not
-have to."""
+"""The first restart in place is immediate. Kubelets and operators wait ten times as long; a person at a terminal
+should not have to."""
 DEFAULT_GRACE = 30
 
 

@@ -4,10 +4,11 @@ from datetime import datetime, timedelta
 
 from msgspec import Struct
 
+from tfyard.errors import Interrupted
 from tfyard.model import Job, Status, Task
 from tfyard.model.run_events import Ended, RunEvent, Started
 
-DEADLINE_CODE, INTERRUPT_CODE = 124, 130
+DEADLINE_CODE, INTERRUPT_CODE = 124, Interrupted.exit_code
 """Exit codes, as of `timeout` and of a shell after Ctrl-C."""
 
 

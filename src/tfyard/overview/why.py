@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from tfyard.overview.cause import TASKS, TRUST, Cause, Quote, S, cut, named, with_tasks
 from tfyard.overview.causes import (
     killed,
-    nobody,
+    no_operator,
     program,
     refusals,
     run_policy,
@@ -87,7 +87,7 @@ def _found(evidence: Evidence, now: datetime) -> Iterator[Cause]:
         for end in evidence.failures():
             yield from _of_end(evidence, end)
         return
-    for family in (refusals, nobody, run_policy, running):
+    for family in (refusals, no_operator, run_policy, running):
         yield from family.find(evidence, now)
     for end in evidence.endings():
         yield from _of_end(evidence, end)

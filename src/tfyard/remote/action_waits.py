@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterator
 from tfyard.errors import TfyardError
 from tfyard.kube import NotFound, requests
 from tfyard.kube.sync import SyncClient
+from tfyard.overview.waiting import TIMEOUT_CODE
 
 from . import pod_starts
 from .actions import Intent
-from .belongings import Belongings, counted
+from .job_objects import Belongings, counted
 from .jobs import Found
 
 LOOK_EVERY = 0.5
@@ -21,7 +22,7 @@ Say = Callable[[str], None]
 class TimeOver(TfyardError):
     """As `timeout` and `tfyard wait` end."""
 
-    exit_code = 124
+    exit_code = TIMEOUT_CODE
 
 
 def until_done(client: SyncClient, intent: Intent, say: Say, timeout: float) -> None:

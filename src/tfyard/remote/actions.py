@@ -22,7 +22,7 @@ from tfyard.overview.log_lines import chosen
 from tfyard.overview.objects import Pod
 
 from . import jobs, reruns
-from .belongings import Belongings, counted, queue_of
+from .job_objects import Belongings, counted, queue_of
 from .jobs import Found, Scope
 
 WRITER = {"fieldManager": FIELD_MANAGER}

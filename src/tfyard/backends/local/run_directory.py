@@ -4,7 +4,7 @@ job.yaml         the job as it ran          decisions.jsonl  every decision that
 status.json      its status                 metrics.jsonl    metrics, read from the logs
 run.json         when, how it ended         logs/            one file per start of a container, and when it grew
 asked.json       with which options         work/            what containers without a working directory wrote
-control          a socket, while it runs: see local/orders.py
+control          a socket, while it runs: see local/run_control.py
 """
 
 import errno

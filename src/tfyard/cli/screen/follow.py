@@ -33,9 +33,9 @@ from tfyard.model.run_events import (
     Started,
     Unfinished,
 )
-from tfyard.overview.chatter import Fold
 from tfyard.overview.progress import Progress, total_steps
 from tfyard.overview.record import RunRecord
+from tfyard.overview.runtime_notices import Fold
 from tfyard.overview.wording import PROGRAM, TOOL, ending, folded, skipped, starting_again
 
 REFRESH_EVERY = 0.15
@@ -134,7 +134,7 @@ def _on_terminal(screen: Screen) -> Iterator[None]:
 
 class PlainScreen(Screen):
     """For pipes, CI logs and people who want no colour: `worker-0 │ …`. On a terminal, long lines are wrapped
-    below their task, and chatter is folded; a pipe gets everything."""
+    below their task, and notices of the runtime are folded; a pipe gets everything."""
 
     def __init__(self, tasks: list[str], *, quiet: bool, verbose: bool) -> None:
         self._width = max((len(task) for task in tasks), default=0)

@@ -26,8 +26,8 @@ from tfyard.model.run_events import (
     Started,
     Unfinished,
 )
-from tfyard.overview.chatter import Fold
 from tfyard.overview.progress import Progress
+from tfyard.overview.runtime_notices import Fold
 from tfyard.overview.wording import (
     PROGRAM,
     TOOL,

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tfyard.local import orders
-from tfyard.local.orders import Order, Reply
+from tfyard.local import run_control
 from tfyard.local.run import listening
+from tfyard.local.run_control import Order, Reply
 
 
 class FakeRun:
@@ -40,7 +40,7 @@ async def test_an_order_arrives_however_long_the_path_is(tmp_path: Path, depth: 
     async with listening(folder, run):
         await until_listening(folder)
         order = Order("restart", ("worker-0", "worker-1"))
-        replies = await asyncio.to_thread(lambda: list(orders.send(folder, order)))
+        replies = await asyncio.to_thread(lambda: list(run_control.send(folder, order)))
     assert replies == [Reply(refused=("worker-1",)), Reply(running="worker-0")]
     assert [*folder.glob("control")] == []
 
@@ -60,4 +60,4 @@ async def test_what_is_no_order_does_no_harm(tmp_path: Path) -> None:
 
 def test_nobody_listens_to_a_run_that_is_over(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
-        list(orders.send(tmp_path, Order("stop")))
+        list(run_control.send(tmp_path, Order("stop")))

@@ -27,7 +27,7 @@ _NOTICE = (
 
 
 def split(line: str) -> tuple[str, bool]:
-    """(what is not chatter, whether some was). A notice may follow a progress bar that was not finished."""
+    """(what is no notice, whether some was). A notice may follow a progress bar that was not finished."""
     if re.match(_NOTICE, line):
         return "", True
     found = re.search(_PREFIX, line)
@@ -42,7 +42,7 @@ def _is_notice(found: re.Match[str], line: str) -> bool:
 
 
 class Fold:
-    """Takes chatter out of what is shown, and counts it for each task. `active` False: takes out nothing."""
+    """Takes notices out of what is shown, and counts it for each task. `active` False: takes out nothing."""
 
     def __init__(self, *, active: bool) -> None:
         self._active = active

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tfyard.overview.chatter import Fold, split
+from tfyard.overview.runtime_notices import Fold, split
 
 NOTICES = [
     "2026-01-31 10:00:00.123456: I tensorflow/core/util/port.cc:153] oneDNN custom operations are on.",
@@ -28,7 +28,7 @@ OTHERS = [
 
 
 @pytest.mark.parametrize("line", NOTICES)
-def test_notices_of_the_runtime_are_chatter(line: str) -> None:
+def test_notices_of_the_runtime_are_recognized(line: str) -> None:
     assert split(line) == ("", True)
 
 
