@@ -86,7 +86,7 @@ def test_a_run_is_fine_while_it_runs_and_interrupted_afterwards(yard: Yard) -> N
         assert line
     while (told := yard.tfyard("why", "--local", "t")).returncode:
         time.sleep(0.1)  # its record follows a moment later
-    assert "runs; nothing blocks it" in told.stdout
+    assert "runs; nothing stands in its way" in told.stdout
     running.send_signal(signal.SIGINT)
     running.communicate(timeout=60)
     told = yard.tfyard("why", "--local", "t")

@@ -41,7 +41,7 @@ def test_what_ended_earlier_attempts_is_told_of_a_job_that_runs() -> None:
     memory = (Ending(task="worker-0", attempt=1, exit_code=1, message="KeyError: 1", finished=ago(hours=2)),)
     pods = (pod("worker-0", running()), pod("worker-1", running()))
     assert text(job(*pods, status=status(condition("Running"), endings=memory))) == [
-        "train runs since 5m00s, all 2 tasks of it; nothing blocks it",
+        "train runs since 5m00s, all 2 tasks of it; nothing stands in its way",
         "earlier, 2h00m ago: worker-0 failed with KeyError: 1",
     ]
 

@@ -27,6 +27,7 @@ from tfyard.node import volumes
 
 DEFAULT_CLASS = "tfyard-local"
 BETA_CLASS = "volume.beta.kubernetes.io/storage-class"
+CLASSES = requests.STORAGE_CLASSES
 PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
 RETRY = 1.0
 
@@ -99,7 +100,7 @@ class Provisioner:
 
     async def __aenter__(self) -> Self:
         self.folder.mkdir(parents=True, exist_ok=True)
-        await self._send(requests.create(requests.STORAGE_CLASSES.path(), storage_class()))
+        await self._send(requests.create(CLASSES.path(), storage_class()))
         self._tasks = [asyncio.create_task(each) for each in (self._provide(), self._clear())]
         return self
 

@@ -32,9 +32,9 @@ class Events:
     def tell(
         self, pod: Manifest, reason: str, message: str, container: str = "", *, warning: bool = False
     ) -> None:
-        field = {"fieldPath": f"spec.containers{{{container}}}"} if container else {}
+        place = {"fieldPath": f"spec.containers{{{container}}}"} if container else {}
         names = {key: pod["metadata"][key] for key in ("name", "namespace", "uid")}
-        involved = {"apiVersion": "v1", "kind": "Pod", **names, **field}
+        involved = {"apiVersion": "v1", "kind": "Pod", **names, **place}
         self._queue.put_nowait((involved, "Warning" if warning else "Normal", reason, message))
 
     def forget(self, uid: str) -> None:

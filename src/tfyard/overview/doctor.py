@@ -13,7 +13,7 @@ from msgspec import Struct
 from tfyard.model import Manifest
 from tfyard.model.names import JOB_NAME
 from tfyard.model.quantity import amount
-from tfyard.overview.causes.no_operator import LEASE_SECONDS, MISSED_LEASES
+from tfyard.overview.causes.nobody import LEASE_SECONDS, MISSED_LEASES
 from tfyard.overview.objects import Definition
 from tfyard.overview.wording import age
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from tfyard.model.quantity import amount
 from tfyard.overview.cause import Quote, cut, with_tasks
-from tfyard.overview.causes import no_operator, refusals, scheduling, volumes
+from tfyard.overview.causes import nobody, refusals, scheduling, volumes
 from tfyard.overview.doctor import Finding, Level
 from tfyard.overview.evidence import NOT_ASKED, Evidence, Unreadable, seen
 from tfyard.overview.objects import Claim, Pod, Quota
@@ -69,8 +69,8 @@ def _operator(found: Seen, now: datetime) -> Iterator[Finding]:
     leases = found.evidence.leases
     if found.has_other_operator or isinstance(leases, Unreadable):
         return
-    if not any(no_operator.is_held(lease, now) for lease in leases):
-        words, fix = no_operator.absence(found.evidence, now)
+    if not any(nobody.is_held(lease, now) for lease in leases):
+        words, fix = nobody.absence(found.evidence, now)
         yield Finding("wrong", "operator", f"no operator would run the job: {words}", f"`{fix}`")
 
 

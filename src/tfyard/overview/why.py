@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from tfyard.overview.cause import TASKS, TRUST, Cause, Quote, S, cut, named, with_tasks
 from tfyard.overview.causes import (
     killed,
-    no_operator,
+    nobody,
     program,
     refusals,
     run_policy,
@@ -82,7 +82,7 @@ def explain(evidence: Evidence, now: datetime) -> Answer:
 
 
 def _found(evidence: Evidence, now: datetime) -> Iterator[Cause]:
-    for family in (refusals, no_operator, run_policy, running):
+    for family in (refusals, nobody, run_policy, running):
         yield from family.find(evidence, now)
     if not evidence.status.has("Succeeded"):
         for end in evidence.endings():
@@ -184,10 +184,10 @@ def _verdict(evidence: Evidence, present: list[Cause], now: datetime) -> tuple[i
 def _without_cause(evidence: Evidence, now: datetime) -> tuple[int, str]:
     size, (up, done) = sum(role.replicas for role in evidence.roles), evidence.counts
     if evidence.is_local:
-        return FINE, f"{evidence.name} runs; nothing blocks it"
+        return FINE, f"{evidence.name} runs; nothing stands in its way"
     if size and up + done >= size:
         since = f" since {_age(evidence, now)}" if evidence.status.start_time else ""
-        return FINE, f"{evidence.name} runs{since}, all {size} tasks of it; nothing blocks it"
+        return FINE, f"{evidence.name} runs{since}, all {size} tasks of it; nothing stands in its way"
     if _is_starting(evidence, now):
         return WAITING, f"{evidence.name} is starting: {up} of {size} tasks run"
     return UNKNOWN, f"{up} of {size} tasks of {evidence.name} run, and nothing tells what the others wait for"

@@ -17,6 +17,9 @@ from tfyard.overview.doctor import Finding
 
 from .addresses import DEPLOYMENTS, KINDS, OLD_TFJOBS, TFJOBS, WEBHOOKS
 
+CLASSES = requests.STORAGE_CLASSES
+SLICES = requests.ENDPOINT_SLICES
+QUOTAS = requests.QUOTAS
 DNS_SERVICES = ("kube-dns", "dns-default", "rke2-coredns-rke2-coredns")
 """Of most clusters, of OpenShift, of RKE2."""
 WHO_AM_I = requests.create(
@@ -196,20 +199,20 @@ def _nodes(client: SyncClient) -> Iterator[Finding]:
 
 
 def _storage(client: SyncClient) -> Iterator[Finding]:
-    yield doctor.storage(_items(client, requests.STORAGE_CLASSES))
+    yield doctor.storage(_items(client, CLASSES))
 
 
 def _dns(client: SyncClient) -> Iterator[Finding]:
     of = {"labelSelector": f"{doctor.SERVICE_NAME} in ({','.join(DNS_SERVICES)})"}
     try:
-        found = client.send(requests.get(requests.ENDPOINT_SLICES.path(), of))["items"]
+        found = client.send(requests.get(SLICES.path(), of))["items"]
     except Forbidden:
-        found = client.send(requests.get(requests.ENDPOINT_SLICES.path("kube-system"), of))["items"]
+        found = client.send(requests.get(SLICES.path("kube-system"), of))["items"]
     yield doctor.dns(found)
 
 
 def _quotas(client: SyncClient) -> Iterator[Finding]:
-    found = client.send(requests.get(requests.QUOTAS.path(client.access.namespace)))["items"]
+    found = client.send(requests.get(QUOTAS.path(client.access.namespace)))["items"]
     yield from doctor.quotas(found)
     if not found:
         yield Finding("ok", "quota", f"the namespace {client.access.namespace} has no quota")

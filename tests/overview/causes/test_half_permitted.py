@@ -27,7 +27,7 @@ def unseen(*conditions: Any, active: int = 2, **fields: Any) -> Evidence:
 def test_a_job_whose_status_says_that_all_of_it_runs_is_fine() -> None:
     found = why(unseen(condition("Running")))
     assert (found.code, found.state) == (0, "fine")
-    assert found.sentence == "train runs since 5m00s, all 2 tasks of it; nothing blocks it"
+    assert found.sentence == "train runs since 5m00s, all 2 tasks of it; nothing stands in its way"
     assert found.unreadable == ("pods: you may not list pods", "events: you may not list events")
 
 

@@ -24,7 +24,7 @@ def both(log: str, minutes: float = 1, **fields: Any) -> Evidence:
 def test_a_running_job_is_fine() -> None:
     found = why(both("Step: 10, loss: 0.5"))
     assert (found.code, found.state) == (0, "fine")
-    assert found.sentence == "train runs since 5m00s, all 2 tasks of it; nothing blocks it"
+    assert found.sentence == "train runs since 5m00s, all 2 tasks of it; nothing stands in its way"
 
 
 def test_a_peer_that_is_not_reached_is_named() -> None:
