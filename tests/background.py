@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 U = TypeVar("U")
-TIMEOUT = 120.0
+TIMEOUT = 300.0
 
 
 class Background(Generic[T]):

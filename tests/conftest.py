@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, settings
 
 pytest_plugins = ["tfyard.testing.fixtures", "tests.helm"]
 
-LONGEST_ASYNC_TEST, LONGEST_LONG_ONE = 300, 600
+LONGEST_ASYNC_TEST, LONGEST_LONG_ONE = 240, 600
 OPERATOR = Path(__file__).parent / "controller"
 LATER = ("processes", "tensorflow", "cluster")
 """Markers in the order in which their tests run, after the pure ones: what is cheap fails first."""

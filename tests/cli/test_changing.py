@@ -138,7 +138,7 @@ def test_a_person_at_a_terminal_is_asked(tmp_path: Path, answer: str, code: int,
     os.close(theirs)
     os.write(ours, f"{answer}\n".encode())
     said = read_terminal(ours)
-    assert process.wait(30) == code
+    assert process.wait(60) == code
     assert ("Go on? [y/N]" in said, run.exists()) == (True, stays)
     assert ("nothing was changed" in said) == stays
 

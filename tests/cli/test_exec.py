@@ -176,7 +176,7 @@ def test_a_command_in_a_task_of_a_run_sees_what_the_task_sees(tmp_path: Path) ->
                 "-c",
                 "echo $TF_CONFIG; echo hi > /out/said; exit 6",
             )
-            end = time.monotonic() + 30
+            end = time.monotonic() + 60
             while (done := tfyard("exec", *words, cwd=tmp_path)).code != 6:
                 assert time.monotonic() < end, done.err
                 time.sleep(0.1)

@@ -171,7 +171,7 @@ def test_a_run_that_is_deleted_while_it_is_followed_is_told(tmp_path: Path) -> N
         assert logs.stdout is not None
         assert logs.stdout.readline() == "a line\n"
         shutil.rmtree(run)
-        _, errors = logs.communicate(timeout=30)
+        _, errors = logs.communicate(timeout=60)
     assert (logs.returncode, errors) == (3, "tfyard: x was deleted\n")
 
 

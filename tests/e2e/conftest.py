@@ -147,7 +147,7 @@ def read_until(process: "subprocess.Popen[str]", text: str) -> str:
     raise AssertionError(f"it ended without {text!r}: {process.stderr.read() if process.stderr else ''}")
 
 
-def wait_until(condition: Any, what: str, seconds: float = 30) -> None:
+def wait_until(condition: Any, what: str, seconds: float = 60) -> None:
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, f"waited {seconds} s in vain: {what}"

@@ -366,7 +366,7 @@ def test_who_has_ended_before_ctrl_c_keeps_its_outcome(yard: Yard) -> None:
     process = yard.start("run", "job.yaml")
     read_until(process, "worker-1 ── ended with code 0")
     process.send_signal(signal.SIGINT)
-    out, _ = process.communicate(timeout=30)
+    out, _ = process.communicate(timeout=60)
     assert [outcome_of(out, f"worker-{i}") for i in (0, 1)] == ["Stopped", "Succeeded"]
 
 
@@ -375,7 +375,7 @@ def test_ctrl_c_stops_the_tasks_and_exits_with_130(yard: Yard) -> None:
     process = yard.start("run", "job.yaml")
     read_until(process, " │ up")
     process.send_signal(signal.SIGINT)
-    out, _ = process.communicate(timeout=30)
+    out, _ = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "Interrupted" in out
     assert "worker-1 ── stopped: the run was interrupted\n" in out
@@ -390,7 +390,7 @@ def test_a_run_under_nohup_outlives_its_terminal(yard: Yard) -> None:
     read_until(process, " │ up")
     process.send_signal(signal.SIGHUP)
     yard.write("go", "")
-    process.communicate(timeout=30)
+    process.communicate(timeout=60)
     assert process.returncode == 0
 
 
@@ -399,7 +399,7 @@ def test_the_last_event_tells_how_a_run_ended_be_it_by_ctrl_c(yard: Yard) -> Non
     process = yard.start("run", "job.yaml", "-o", "json")
     read_until(process, '"up"')
     process.send_signal(signal.SIGINT)
-    out, _ = process.communicate(timeout=30)
+    out, _ = process.communicate(timeout=60)
     last = json.loads(out.splitlines()[-1])
     assert (last["event"], last["phase"], last["code"]) == ("over", "Interrupted", 130)
     yard.job("raise SystemExit(3)")
@@ -412,13 +412,14 @@ def test_a_second_ctrl_c_kills_tasks_that_ignore_the_first(yard: Yard) -> None:
     mark = f"stubborn-{os.getpid()}"
     script = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True)"
     script += "\nwhile 1: time.sleep(1)"
-    yard.job(script, run=["python", "task.py", mark])
+    overlay = {"spec": {"terminationGracePeriodSeconds": 600}}
+    yard.job(script, run=["python", "task.py", mark], overlay=overlay)
     process = yard.start("run", "job.yaml")
     read_until(process, " │ up")
     process.send_signal(signal.SIGINT)
     read_until(process, "stopping")
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=20)
+    process.communicate(timeout=60)
     assert process.returncode == 130
     assert not survivors(mark)
 

@@ -76,7 +76,7 @@ def test_a_run_is_stopped_with_its_grace_and_goes_on_without_what_had_finished(c
     refused = yard.tfyard("resume", record["name"], "--local")
     assert (refused.returncode, "which is running" in refused.stderr) == (2, True)
     (yard.folder / "go").touch()
-    out, _ = goes_on.communicate(timeout=30)
+    out, _ = goes_on.communicate(timeout=60)
     assert (goes_on.returncode, f"resumes {record['name']}" in out) == (0, True), out
     assert (starts(yard, 0), starts(yard, 1)) == (2, 1), "worker-1 had finished"
     assert [each["phase"] for each in records(yard)] == ["Stopped", "Succeeded"]
@@ -97,7 +97,7 @@ def test_a_task_is_restarted_without_using_a_retry(counting: Yard) -> None:
     until_ready(yard, 1)
     assert (yard.folder / "saved-1").exists()
     (yard.folder / "go").touch()
-    out, _ = process.communicate(timeout=30)
+    out, _ = process.communicate(timeout=60)
     assert process.returncode == 0, out
     assert "restart: SIGTERM to worker-1, 30 s grace" in out
     assert (starts(yard, 0), starts(yard, 1)) == (1, 2)
@@ -126,7 +126,7 @@ def test_a_killed_run_goes_on_and_a_reused_process_id_does_no_harm(counting: Yar
 def test_a_job_runs_again_as_it_ran_whatever_became_of_its_file(counting: Yard) -> None:
     yard = counting
     (yard.folder / "go").touch()
-    assert start(yard).wait(30) == 0
+    assert start(yard).wait(60) == 0
     (yard.folder / "job.yaml").write_text("name: other\n")
     done = yard.tfyard("rerun", "t", "--local", "-q", "--set", "worker=1")
     assert done.returncode == 0, done.stderr
@@ -182,7 +182,7 @@ def test_ctrl_c_can_be_resumed_too(counting: Yard) -> None:
     process = start(yard)
     until_ready(yard, 0, 1)
     process.send_signal(signal.SIGINT)
-    assert process.wait(30) == 130
+    assert process.wait(60) == 130
     assert records(yard)[0]["phase"] == "Interrupted"
     (yard.folder / "go").touch()
     assert yard.tfyard("resume", "t", "--local", "-q").returncode == 0

@@ -101,7 +101,7 @@ def test_secrets_go_even_if_the_run_is_killed(yard: Yard, killed: str) -> None:
         os.kill(supervisor, signal.SIGSTOP)
     for pid in {"tfyard": [process.pid], "supervisor": [supervisor]}.get(killed, [process.pid, supervisor]):
         os.kill(pid, signal.SIGKILL)
-    process.communicate(timeout=30)
+    process.communicate(timeout=60)
     if killed == "both":
         assert len(secrets(yard)) == 3
         yard.tfyard("runs", "logs", "t")

@@ -285,7 +285,7 @@ def test_an_attached_task_is_left_to_the_user(yard: Yard) -> None:
     wait_until((yard.folder / script).exists, "its script is there")
     told = subprocess.run(["sh", script], cwd=yard.folder, capture_output=True, text=True, check=True)
     assert told.stdout == "{'type': 'worker', 'index': 0}\n"
-    process.communicate(timeout=30)
+    process.communicate(timeout=60)
     assert process.returncode == 0
 
 
@@ -303,7 +303,7 @@ def test_an_attached_task_that_is_restarted_is_started_by_the_user_again(yard: Y
         script = told.partition("sh ")[2]
         done = subprocess.run(["sh", script, "sh", "-c", f"exit {2 - start}"], cwd=yard.folder, check=False)
         assert done.returncode == 2 - start
-    process.communicate(timeout=30)
+    process.communicate(timeout=60)
     assert process.returncode == 0
 
 

@@ -25,7 +25,7 @@ def test_the_epochs_go_on_after_a_stop_a_resume_and_a_restart(yard: Yard) -> Non
         lambda: any(len(epochs(log)) >= 2 for log in runs.glob("*/logs/worker-0.1.log")), "two epochs", 60
     )
     assert yard.tfyard("stop", "spirals", "--local").returncode == 0
-    assert first.wait(30) == 130
+    assert first.wait(60) == 130
     (one,) = runs.glob("*/logs/worker-0.1.log")
     second = yard.start("resume", "spirals", "--local", "-q")
     wait_until(lambda: len(list(runs.iterdir())) == 2, "a second run", 60)

@@ -76,7 +76,7 @@ def test_a_signal_while_code_is_fetched_ends_the_command_and_leaves_nothing(
                 assert run.poll() is None
                 time.sleep(0.01)
             run.send_signal(number)
-            _, errors = run.communicate(timeout=30)
+            _, errors = run.communicate(timeout=60)
         finally:
             run.kill()
     told = f"tfyard: {address} was not fetched: the run was interrupted; nothing was started\n"
