@@ -182,7 +182,10 @@ class _Quiet(http.server.SimpleHTTPRequestHandler):
 
 
 @pytest.mark.processes
-def test_an_archive_with_one_folder_in_it_arrives_without_that_folder(tmp_path: Path, site: str) -> None:
+def test_an_archive_with_one_folder_in_it_arrives_without_that_folder(
+    tmp_path: Path, site: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
     with zipfile.ZipFile(tmp_path / "master.zip", "w") as archive:
         archive.writestr("program-master/distributed/train.py", "print(1)")
     (tmp_path / "out").mkdir()

@@ -82,7 +82,8 @@ def test_a_real_jupyter_server_lets_in_who_knows_the_password_and_nobody_else(ju
 
 def login(server: str, password: str) -> int:
     """The status of a request that needs a login, after a try to log in."""
-    opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(http.cookiejar.CookieJar()))
+    cookies = urllib.request.HTTPCookieProcessor(http.cookiejar.CookieJar())
+    opener = urllib.request.build_opener(cookies, urllib.request.ProxyHandler({}))
     page = _open_patiently(opener, f"{server}/login")
     token = re.search(r'name="_xsrf" value="([^"]+)"', page)
     assert token is not None

@@ -241,6 +241,7 @@ def _environment(api: Api, tmp_path: Path, restart: RestartPolicy, index: int) -
     told = {"namespace": "ns", "jobs": jobs, "index": index, "permanent": permanent, "all": False}
     return {
         **os.environ,
+        "no_proxy": "127.0.0.1",
         "TASK_INDEX": "1",
         "TFYARD_END": json.dumps(told),
         "TFYARD_ACCOUNT": str(tmp_path),
