@@ -104,7 +104,7 @@ def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tm
 
 def check(command: Command, answer: Answer, said: str) -> None:
     lines = (answer.out + answer.err).splitlines()
-    code = 2 if command.name == "diff" else 1  # 1 says that something differs
+    code = 2 if command.name in ("diff", "why") else 1  # 1 says that something differs, or has failed
     assert (answer.code, said in "\n".join(lines)) == (code, True), answer
     if command.name == "doctor":
         assert lines[-1].startswith(f"{'':18} fix: "), answer

@@ -174,7 +174,7 @@ def test_its_exit_code_is_right_also_for_who_may_read_only_the_job(
 
 def test_without_the_right_to_read_jobs_it_is_one_line(scene: Background[Stage]) -> None:
     done = why(scene.value, "pull", "--as", "somebody", "--as-group", "readers")
-    assert (done.code, done.err.count("\n")) == (1, 1)
+    assert (done.code, done.err.count("\n")) == (2, 1)
     assert "cannot get resource" in done.err
 
 
@@ -192,7 +192,7 @@ def test_a_cluster_that_permits_half_of_it_gets_the_other_half_or_one_line(
 
 def test_a_job_that_does_not_exist_is_one_line(scene: Background[Stage]) -> None:
     done = why(scene.value, "nothing")
-    assert done.code == 1
+    assert done.code == 2
     assert "TFJob 'nothing' not found in the namespace" in done.err
 
 

@@ -7,12 +7,11 @@ from typing import Any
 import click
 
 from tfyard.cli import cluster, job_input
-from tfyard.errors import Invalid, TfyardError
 from tfyard.kube.sync import SyncClient
 from tfyard.model import Manifest
 from tfyard.overview.wording import harmless
 
-DIFFERS, TROUBLE = 1, 2
+DIFFERS = 1
 COLOURS = {"+": "green", "-": "red", "#": "yellow"}
 
 
@@ -26,7 +25,7 @@ def command(**options: Any) -> None:
 
     Lines with # say what cannot change while the job runs. A job that does not exist is all new.
 
-    Exit codes: 0 nothing differs; 1 something does; 2 it could not be told.
+    Exit codes: 0 nothing differs; 1 something does; 2 an error.
 
     \b
     Examples:
@@ -34,17 +33,7 @@ def command(**options: Any) -> None:
       tfyard diff job.yaml --set worker=4 -n ml || echo changed
       tfyard diff train.py --worker 2
     """
-    try:
-        sys.exit(_diff(options))
-    except Invalid as error:
-        from tfyard.cli import problems
-
-        problems.report(error.problems, error.text, error.name)
-    except TfyardError as error:
-        click.echo(f"tfyard: {error}", err=True)
-    except OSError as error:
-        click.echo(f"tfyard: {f'{error.filename}: ' if error.filename else ''}{error.strerror}", err=True)
-    sys.exit(TROUBLE)
+    sys.exit(_diff(options))
 
 
 def _diff(options: dict[str, Any]) -> int:

@@ -57,6 +57,8 @@ COMMANDS = {
     "version": "Print the version.",
 }
 
+ANSWERING, TROUBLE = ("diff", "why"), 2
+"""Commands whose exit code 1 is an answer: with an error they end with this one."""
 READING = ("get", "describe", "events", "logs", "top", "metrics", "doctor", "why")
 """Commands that only print: whoever reads that may stop at any time, as `head` does."""
 
@@ -136,18 +138,22 @@ def main(program: str = "tfyard") -> None:
     except OSError as error:  # a full disk, a folder that may not be read
         _close_output()
         click.echo(f"tfyard: {f'{error.filename}: ' if error.filename else ''}{error.strerror}", err=True)
-        sys.exit(1)
+        sys.exit(_error_code(1))
     except MemoryError:
         click.echo("tfyard: there is not enough memory for this", err=True)
-        sys.exit(1)
+        sys.exit(_error_code(1))
     except Invalid as error:
         from tfyard.cli.problems import report
 
         report(error.problems, error.text, error.name)
-        sys.exit(error.exit_code)
+        sys.exit(_error_code(error.exit_code))
     except TfyardError as error:
         click.echo(f"tfyard: {error}", err=True)
-        sys.exit(error.exit_code)
+        sys.exit(_error_code(error.exit_code))
+
+
+def _error_code(code: int) -> int:
+    return TROUBLE if code == 1 and sys.argv[1:2] and sys.argv[1] in ANSWERING else code
 
 
 def _open_streams() -> None:

@@ -19,7 +19,8 @@ def command(name: str, output: str, **options: Any) -> None:
     JOB is a TFJob of the cluster, or a run on this machine. Nothing is guessed: if the cause is not known, that is
     the answer, with what was looked at.
 
-    Exit codes: 0 nothing is wrong; 1 it has failed; 3 it waits; 4 the cause is not known.
+    Exit codes: 0 nothing is wrong; 1 it has failed; 2 an error, such as an unknown name; 3 it waits; 4 the
+    cause is not known.
 
     \b
     Examples:
