@@ -13,7 +13,7 @@ from tfyard.backends.kubernetes.resources import TFJOBS
 from tfyard.controller.operator import Operator
 from tfyard.kube import NotFound, Request, requests
 from tfyard.model.names import OPERATOR_NAME, REPLICA_INDEX
-from tfyard.testing import ControlPlane, Script, eventually
+from tfyard.testing import ControlPlane, Pod, Script, eventually
 
 pytestmark = pytest.mark.cluster
 
@@ -87,7 +87,11 @@ async def test_nothing_is_remembered_of_jobs_that_are_gone(
 ) -> None:
     """Finished and gone by itself, or deleted: with an hour to live, while it is blocked, and in the middle of a
     pass that then fails."""
-    async with stage(control_plane, namespace, Script(run_for=0.1)) as scene:
+
+    def script(pod: Pod) -> Script:
+        return Script(run_for=None if pod.metadata.name.startswith("stuck-") else 0.1)
+
+    async with stage(control_plane, namespace, script) as scene:
         taken = []
 
         class Overtaken(Counting):

@@ -79,8 +79,8 @@ class _Connection:
                     await self._send(data)
         finally:
             writing.cancel()
+            writer.close()  # before we wait: a client that goes cancels that
             await asyncio.gather(writing, return_exceptions=True)
-            writer.close()
 
     async def _write(self, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(ConnectionError):  # the reader sees it, too

@@ -61,8 +61,10 @@ class Relay:
             await self._close(writer)
 
     async def _close(self, writer: asyncio.StreamWriter) -> None:
-        for end in (writer, self._open.pop(writer, writer)):
+        ends = (writer, self._open.pop(writer, writer))
+        for end in ends:  # before we wait: the relay that closes cancels that
             end.close()
+        for end in ends:
             with contextlib.suppress(OSError):
                 await end.wait_closed()
 
