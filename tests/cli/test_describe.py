@@ -61,6 +61,47 @@ def fill(client: SyncClient, namespace: str) -> None:
         )
 
 
+APPLIED = """
+apiVersion: kubeflow.org/v1
+kind: TFJob
+metadata: {name: applied, labels: {team: vision}}
+spec:
+  runPolicy: {backoffLimit: 3}
+  tfReplicaSpecs:
+    Worker:
+      replicas: 2
+      template: {spec: {containers: [{name: tensorflow, image: "a:1", args: [--fast]}]}}
+"""
+
+
+@pytest.mark.cluster
+@pytest.mark.parametrize(
+    ("words", "by"),
+    [
+        (("--server-side", "--field-manager=tfyard"), "tfyard submit; without what was changed since"),
+        ((), "kubectl apply"),
+    ],
+    ids=["tfyard", "kubectl"],
+)
+def test_a_job_is_shown_as_given_and_as_applied(
+    words: tuple[str, ...], by: str, control_plane: ControlPlane, crds: None, namespace: str, tmp_path: Path
+) -> None:
+    def kubectl(*args: str, stdin: str = "") -> None:
+        control_plane.kubectl("-n", namespace, *args, stdin=stdin)
+
+    kubectl("apply", *words, "-f", "-", stdin=APPLIED)
+    kubectl("patch", "tfjob", "applied", "--type=merge", "-p", '{"spec": {"runPolicy": {"backoffLimit": 9}}}')
+    env = {"KUBECONFIG": str(control_plane.kubeconfig)}
+    given, applied = tfyard("describe", "applied", "--spec", "-n", namespace, cwd=tmp_path, **env).out.split(
+        "---\n"
+    )
+    assert given.startswith(f"# as given (by {by})\n")
+    assert "backoffLimit: 9" not in given
+    assert all(word in given for word in ("team: vision", "replicas: 2", "--fast"))
+    assert "status" not in given
+    assert "backoffLimit: 9" in applied
+
+
 @pytest.mark.cluster
 def test_a_job_is_described_with_its_pods_and_events(
     control_plane: ControlPlane, crds: None, namespace: str, tmp_path: Path

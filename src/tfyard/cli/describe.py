@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from tfyard.remote.code_lookup import CodeLocation, Listed
     from tfyard.remote.jobs import Found
 
-GIVEN = "kubectl.kubernetes.io/last-applied-configuration"
-
 
 @click.command("describe")
 @click.argument("name", metavar="JOB", shell_complete=offers.jobs)
@@ -79,14 +77,12 @@ def _print_spec(found: target.Target) -> None:
     if isinstance(found, target.LocalRun):
         click.echo((found.directory.path / "job.yaml").read_text(), nl=False)
         return
-    manifest = found.found.manifest
-    given = (manifest["metadata"].get("annotations") or {}).get(GIVEN)
-    if given:
-        import msgspec
+    from tfyard.remote import views
 
-        click.echo("# as given (by kubectl apply)")
-        click.echo(formats.to_yaml(msgspec.json.decode(given)), nl=False)
-        click.echo("---")
+    manifest = found.found.manifest
+    if given := views.given(manifest):
+        by, document = given
+        click.echo(f"# as given (by {by})\n{formats.to_yaml(document)}---")
     click.echo("# as applied: with the defaults of the server")
     wanted = ("apiVersion", "kind", "spec")
     click.echo(formats.to_yaml({key: value for key, value in manifest.items() if key in wanted}), nl=False)

@@ -1,5 +1,7 @@
 """A TFJob with its pods and events, as `describe` shows it."""
 
+from typing import Any
+
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
@@ -16,6 +18,8 @@ from tfyard.overview.objects import Condition, Pod, State
 
 from .events import events
 from .jobs import Found
+
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 def view(client: SyncClient, found: Found) -> JobView:
@@ -52,6 +56,49 @@ def remembered(manifest: Manifest) -> list[Attempt]:
         return msgspec.convert(endings, list[Attempt])
     except msgspec.ValidationError:  # written by somebody else
         return []
+
+
+# --- as it was given
+
+
+def given(manifest: Manifest) -> tuple[str, Manifest] | None:
+    """By whom, and what: as kubectl wrote it down, else the fields that the last apply owns, so without those that
+    others have changed since. None of a job that was created as it is."""
+    metadata = manifest["metadata"]
+    if text := (metadata.get("annotations") or {}).get(LAST_APPLIED):
+        return "kubectl apply", msgspec.json.decode(text)
+    applied = [each for each in metadata.get("managedFields") or [] if _is_apply(each)]
+    if not applied:
+        return None
+    last = max(applied, key=lambda each: str(each.get("time", "")))
+    by = "tfyard submit" if last["manager"] == requests.FIELD_MANAGER else last["manager"]
+    owned: Manifest = _owned(manifest, last["fieldsV1"])
+    names = {key: metadata[key] for key in ("name", "namespace")}
+    head = {key: manifest[key] for key in ("apiVersion", "kind")}
+    document = {**head, **owned, "metadata": names | owned.get("metadata", {})}
+    return f"{by}; without what was changed since", document
+
+
+def _is_apply(entry: dict[str, Any]) -> bool:
+    return entry["operation"] == "Apply" and not entry.get("subresource")
+
+
+def _owned(value: Any, fields: dict[str, Any]) -> Any:
+    """The part of a value that is named in a server's notation; a field with nothing below is owned as a whole."""
+    below = {key: each for key, each in fields.items() if key != "."}
+    if not below:
+        return value
+    if isinstance(value, dict):
+        names = {key[2:]: each for key, each in below.items()}
+        return {name: _owned(each, names[name]) for name, each in value.items() if name in names}
+    found = [(item, key) for item in value for key in below if _is_named(item, key)]
+    return [_owned(item, below[key]) for item, key in found]
+
+
+def _is_named(item: Any, key: str) -> bool:
+    """An item of a list: by its keys (`k:`) or its value (`v:`)."""
+    asked = msgspec.json.decode(key[2:])
+    return bool(item == asked if key.startswith("v:") else asked.items() <= item.items())
 
 
 # --- pods
