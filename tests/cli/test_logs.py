@@ -175,7 +175,10 @@ def test_a_run_that_is_deleted_while_it_is_followed_is_told(tmp_path: Path) -> N
     assert (logs.returncode, errors) == (3, "tfyard: x was deleted\n")
 
 
-@pytest.mark.parametrize("args", [("--since", "soon"), ("--grep", "("), ("--attempt", "0")])
+@pytest.mark.parametrize(
+    "args",
+    [("--since", "soon"), ("--grep", "("), ("--attempt", "0"), ("--attempt", "1", "--all-attempts")],
+)
 def test_options_that_mean_nothing_are_refused(tmp_path: Path, args: tuple[str, ...]) -> None:
     run = tmp_path / ".tfyard" / "runs" / "x"
     (run / "logs").mkdir(parents=True)

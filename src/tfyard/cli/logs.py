@@ -72,6 +72,8 @@ def command(name: str, **options: Any) -> None:
     """
     if options["timestamps"] not in ("", "utc", RELATIVE):
         raise Usage(f"--timestamps {options['timestamps']}: the only value is relative")
+    if options["attempt"] and options["all_attempts"]:
+        raise Usage("give --attempt or --all-attempts, not both")
     sys.exit(_logs(target.find(name, options), options))
 
 
