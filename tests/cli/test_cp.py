@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 from asyncio.subprocess import PIPE, Process
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -134,9 +135,10 @@ async def test_the_code_of_a_job_comes_back_from_a_config_map_and_from_a_claim(
 
 def peak(pid: int) -> int:
     """Bytes of memory that a process has had at most."""
-    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("VmHWM:"):
-            return int(line.split()[1]) << 10
+    with suppress(FileNotFoundError):  # it has just ended
+        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) << 10
     return 0
 
 

@@ -185,7 +185,10 @@ async def node(plane: ControlPlane, namespace: str, folder: Path) -> AsyncIterat
         async with KubeletServer(containers, tls, ADDRESS) as server, plane.client() as client:
             found = Node(plane, client, namespace, containers)
             await found.register(server)
-            yield found
+            try:
+                yield found
+            finally:
+                await client.send(requests.delete(requests.NODES.path(name=found.name)))
     finally:
         noticing.cancel()
         await containers.end()

@@ -88,12 +88,13 @@ async def code_node(plane: ControlPlane, namespace: str, folder: Path) -> AsyncI
                 version=f"v{plane.binaries.version}",
                 capacity=capacity(folder),
             )
-            async with Kubelet(client, runtime, MachineNode(client, machine), namespace, schedule=True):
-                made = CodeNode(plane, client, namespace, runtime)
-                made.folder = folder
-                yield made
-        # It says that it is ready, and others schedule pods in this cluster.
-        await client.send(requests.delete(requests.NODES.path(name=name)))
+            try:
+                async with Kubelet(client, runtime, MachineNode(client, machine), namespace, schedule=True):
+                    made = CodeNode(plane, client, namespace, runtime)
+                    made.folder = folder
+                    yield made
+            finally:  # it says that it is ready, and others schedule pods in this cluster
+                await client.send(requests.delete(requests.NODES.path(name=name)))
 
 
 def job_of(text: str, namespace: str) -> Job:

@@ -8,7 +8,7 @@ import pytest
 
 import tfyard
 from tests.cli.running import ROOT
-from tests.dev.conftest import box  # noqa: F401 - a fixture
+from tests.dev.conftest import _box, box  # noqa: F401 - fixtures
 from tests.dev.running_box import TestBox
 from tests.remote.test_submission import CLAIMS, Place, place  # noqa: F401 - a fixture
 from tests.sdk.test_docs import BLOCK
