@@ -1,4 +1,4 @@
-"""What a pod tells of the attempts at its task."""
+"""What a pod tells of the attempts at its task, and a TFJob of how it was given."""
 
 from datetime import UTC, datetime
 
@@ -16,7 +16,7 @@ from tfyard.overview.objects import (
     Waiting,
 )
 from tfyard.remote.pod_starts import endings
-from tfyard.remote.views import attempts_of
+from tfyard.remote.views import LAST_APPLIED, attempts_of, given
 
 AT = datetime(2026, 1, 31, tzinfo=UTC)
 ENDED = State(terminated=Terminated(exit_code=1, started_at=AT, finished_at=AT))
@@ -59,3 +59,7 @@ def test_a_pod_that_its_node_did_not_admit_has_failed() -> None:
     )
     (found,) = attempts_of(Pod(Meta(name="job-worker-0"), status=refused))
     assert (found.state, found.reason, found.message) == ("Failed", "OutOfcpu", refused.message)
+
+
+def test_a_note_of_kubectl_that_was_edited_is_not_taken_for_what_was_given() -> None:
+    assert given({"metadata": {"annotations": {LAST_APPLIED: "{"}}}) is None

@@ -1,5 +1,6 @@
 """A TFJob with its pods and events, as `describe` shows it."""
 
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -66,7 +67,8 @@ def given(manifest: Manifest) -> tuple[str, Manifest] | None:
     others have changed since. None of a job that was created as it is."""
     metadata = manifest["metadata"]
     if text := (metadata.get("annotations") or {}).get(LAST_APPLIED):
-        return "kubectl apply", msgspec.json.decode(text)
+        with suppress(msgspec.DecodeError):  # it was edited
+            return "kubectl apply", msgspec.json.decode(text)
     applied = [each for each in metadata.get("managedFields") or [] if _is_apply(each)]
     if not applied:
         return None
