@@ -10,6 +10,7 @@ help:
 	@echo "make demo-cluster  the same as a TFJob, on a real Kubernetes that comes and goes with it"
 	@echo "make control-plane  get etcd and Kubernetes: downloaded or built, once (make test does it too)"
 	@echo "make test-long  the tests that take minutes"
+	@echo "make test-node  what users do on a cluster, on a real kubelet with containerd (root; says what it needs)"
 	@echo "make check      lint, types and import rules only"
 	@echo "make bench      the benchmarks; they print ratios"
 	@echo "make chart      the Helm chart as a .tgz in dist/ (builds Helm, once)"
@@ -72,6 +73,16 @@ test: install check
 
 test-long: install
 	@$(BIN)/python -m pytest -m long -n 2 --dist loadfile
+
+# Kubelet, containerd and images, built once into the cache; then the tests of tests/cluster on a node of them.
+.PHONY: node test-node
+node: $(VENV)/.base
+	@$(BIN)/python -m tools.node check
+	@$(MAKE) --no-print-directory install control-plane helm
+	@$(BIN)/python -m tools.node
+
+test-node: node
+	@$(BIN)/python -m pytest tests/cluster --on node -m "" -n 0
 
 bench: install
 	@for script in bench/*.py bench/operator; do echo "== $$script"; $(BIN)/python $$script || exit 1; done

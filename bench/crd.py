@@ -1,10 +1,10 @@
-"""What a TFJob costs the apiserver: `python bench/crd.py [--upstream PATH] [DEFINITION.yaml ...]`.
+"""Measures what a TFJob costs the apiserver: `python bench/crd.py [--upstream PATH] [DEFINITION.yaml ...]`.
 
-CPU of the apiserver per create and per status PUT, for our definition with one, two and all versions served, for
-training-operator's where a path to it is given (manifests/base/crds/kubeflow.org_tfjobs.yaml of its repository),
-and for any other definition of TFJob. Each has a control plane of its own, because a large heap makes the garbage
-collector of the apiserver run seldom and long. All of them run at once and are measured in turn, so that whatever
-else the machine does meets all of them alike. Ratios are what counts.
+It measures CPU of the apiserver per create and per status PUT, for tfyard's CRD with one, two and all versions
+served, for training-operator's if its path is given (manifests/base/crds/kubeflow.org_tfjobs.yaml of its
+repository), and for any other CRD of TFJob. Each has a control plane of its own, because a large heap makes the
+garbage collector of the apiserver run seldom and long. All of them run at once and are measured in turn, so that
+other work of the machine affects all of them alike. Only the ratios matter.
 """
 
 import argparse
@@ -23,15 +23,15 @@ import yaml
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # for the tests' small helpers
 sys.path.insert(0, str(Path(__file__).resolve().with_name("operator")))
 
-from box import UNREAD, settled
 from process import Measured
+from scenarios import UNREAD, settled
 
-from tfyard import formats
 from tfyard.backends.kubernetes.resources import TFJOBS
 from tfyard.formats.crd.documents import crds
 from tfyard.kube import Client, Request, requests
 from tfyard.model import Cluster, Condition, Manifest, RoleStatus, Status
 from tfyard.testing import ControlPlane, builders
+from tfyard.views.tfjob_status import dump_status, load_status
 
 WRITES, PARALLEL, ROUNDS = 500, 8, 5
 SERVED = (("v1",), ("v1", "v1beta1"), ("v1", "v1beta2", "v1beta1", "v1alpha2", "v1alpha1"))
@@ -79,7 +79,7 @@ def tfjob(name: str) -> Manifest:
 
 def status(name: str) -> Manifest:
     """As our operator writes it once all tasks run."""
-    now = formats.load_status({"status": {"startTime": "2026-01-01T00:00:00Z"}}).start_time
+    now = load_status({"status": {"startTime": "2026-01-01T00:00:00Z"}}).start_time
     conditions = (
         Condition("Created", "True", "TFJobCreated", f"TFJob {name} is created.", now, now),
         Condition("Running", "True", "TFJobRunning", f"TFJob bench/{name} is running.", now, now),
@@ -98,7 +98,7 @@ def status(name: str) -> Manifest:
         start_time=now,
         observed_generation=1,
     )
-    return formats.dump_status(whole)
+    return dump_status(whole)
 
 
 # The definitions.
@@ -108,30 +108,30 @@ def serving(versions: tuple[str, ...]) -> Manifest:
     return crds([f"kubeflow.org/{version}" for version in versions])[0]
 
 
-def definitions(given: argparse.Namespace) -> dict[str, Manifest]:
-    files = [("upstream's", given.upstream)] if given.upstream else []
-    files += [(path.stem, path) for path in given.definitions]
+def definitions(arguments: argparse.Namespace) -> dict[str, Manifest]:
+    files = [("upstream's", arguments.upstream)] if arguments.upstream else []
+    files += [(path.stem, path) for path in arguments.definitions]
     read = {name: yaml.load(path.read_bytes(), yaml.CSafeLoader) for name, path in files}
-    ours = {} if given.others_only else {f"ours, {' '.join(some)}": serving(some) for some in SERVED}
+    ours = {} if arguments.others_only else {f"ours, {' '.join(some)}": serving(some) for some in SERVED}
     return {**read, **ours}
 
 
 # The measurement.
 
 
-async def in_parallel(things: Iterable[Any], work: Callable[[Any], Awaitable[Any]]) -> list[Any]:
-    queue, done = iter(things), []
+async def in_parallel(items: Iterable[Any], work: Callable[[Any], Awaitable[Any]]) -> list[Any]:
+    queue, done = iter(items), []
 
     async def worker() -> None:
-        for thing in queue:
-            done.append(await work(thing))
+        for item in queue:
+            done.append(await work(item))
 
     await asyncio.gather(*(worker() for _ in range(PARALLEL)))
     return done
 
 
-class Box(msgspec.Struct, frozen=True):
-    """A control plane that knows one definition."""
+class MeasuredPlane(msgspec.Struct, frozen=True):
+    """A control plane with one CRD."""
 
     client: Client
     server: Measured
@@ -155,20 +155,20 @@ def put(job: Manifest) -> Request:
 
 
 @asynccontextmanager
-async def box(definition: Manifest) -> AsyncIterator[Box]:
+async def plane_with(definition: Manifest) -> AsyncIterator[MeasuredPlane]:
     async with ControlPlane() as plane, plane.client() as client:
         await builders.install_crds(client, definition)
-        yield Box(client, Measured(plane.apiserver.pid))
+        yield MeasuredPlane(client, Measured(plane.apiserver.pid))
 
 
 async def measure(chosen: dict[str, Manifest], rounds: int, writes: int) -> dict[str, Costs]:
     costs = {name: Costs([], []) for name in chosen}
     async with AsyncExitStack() as stack:
-        boxes = {name: await stack.enter_async_context(box(chosen[name])) for name in chosen}
+        planes = {name: await stack.enter_async_context(plane_with(chosen[name])) for name in chosen}
         for turn in range(rounds + 1):
             for name in list(chosen) if turn % 2 else list(reversed(chosen)):
-                await settled(boxes[name].server)
-                create, write = await boxes[name].cost(writes)
+                await settled(planes[name].server)
+                create, write = await planes[name].cost(writes)
                 if turn:  # the first is a warm-up
                     costs[name].creates.append(create)
                     costs[name].statuses.append(write)
@@ -176,7 +176,7 @@ async def measure(chosen: dict[str, Manifest], rounds: int, writes: int) -> dict
 
 
 def show(costs: dict[str, Costs], chosen: dict[str, Manifest]) -> None:
-    """Ratios are those of each round, to the first definition, in the median."""
+    """Print the figures; a ratio is the median of the rounds' ratios to the first definition."""
     base = next(iter(costs.values()))
     print(f"{'':52}{'KiB':>5}{'create, ms':>21}{'ratio':>7}{'status PUT, ms':>21}{'ratio':>7}")
     for name, cost in costs.items():
@@ -185,9 +185,9 @@ def show(costs: dict[str, Costs], chosen: dict[str, Manifest]) -> None:
         print(f"{name:52}{size:>5}{figures}")
 
 
-def figure(found: list[float], base: list[float]) -> str:
-    ratio = median(mine / other for mine, other in zip(found, base, strict=True))
-    spread = f"{median(found):.2f} ({min(found):.2f}-{max(found):.2f})"
+def figure(costs: list[float], base: list[float]) -> str:
+    ratio = median(mine / other for mine, other in zip(costs, base, strict=True))
+    spread = f"{median(costs):.2f} ({min(costs):.2f}-{max(costs):.2f})"
     return f"{spread:>21}{ratio:>7.2f}"
 
 
@@ -197,17 +197,19 @@ def parse() -> argparse.Namespace:
     parser.add_argument(
         "--upstream", type=Path, metavar="PATH", help="training-operator's: the base of ratios"
     )
-    parser.add_argument("--others-only", action="store_true", help="leave ours out")
-    parser.add_argument("--rounds", type=int, default=ROUNDS, help="after a first that does not count")
+    parser.add_argument("--others-only", action="store_true", help="leave tfyard's out")
+    parser.add_argument(
+        "--rounds", type=int, default=ROUNDS, help="number of rounds, after a first one that does not count"
+    )
     parser.add_argument("--writes", type=int, default=WRITES, help="creates and status PUTs in each round")
     return parser.parse_args()
 
 
 def main() -> int:
-    given = parse()
-    chosen = definitions(given)
+    arguments = parse()
+    chosen = definitions(arguments)
     print(f"load before: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
-    show(asyncio.run(measure(chosen, given.rounds, given.writes)), chosen)
+    show(asyncio.run(measure(chosen, arguments.rounds, arguments.writes)), chosen)
     print(f"load after: {os.getloadavg()[0]:.1f}")
     return 0
 

@@ -1,6 +1,6 @@
-"""How long one decision takes: the first pass of a job (everything is created) and a steady one (nothing is).
+"""Measures how long one decision takes: the first pass of a job (all is created) and a steady one (nothing is).
 
-The best of several runs is told, because other work on the machine only ever makes a run longer.
+The best of several runs is printed, because other work on the machine only makes a run longer.
 """
 
 import gc

@@ -1,6 +1,6 @@
-"""How long `tfyard dev up` takes until it is ready, as a ratio to the bare control plane; and its memory.
+"""Measures how long `tfyard dev up` takes until it is ready, as a ratio to the bare control plane; and its memory.
 
-Both in turns, best of several: a busy machine slows both alike.
+Both are measured in turns, and the best of several counts: a busy machine slows both alike.
 
 python bench/dev.py [ROUNDS]
 """
@@ -30,7 +30,7 @@ def tfyard(*words: str) -> str:
     return done.stdout
 
 
-def box() -> tuple[float, int]:
+def cluster() -> tuple[float, int]:
     started = time.monotonic()
     tfyard("up")
     try:
@@ -44,7 +44,7 @@ def main() -> None:
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 3
     with tempfile.TemporaryDirectory() as state:
         os.environ["XDG_STATE_HOME"] = state
-        results = [(bare(), *box()) for _ in range(rounds)]
+        results = [(bare(), *cluster()) for _ in range(rounds)]
     alone, whole = min(result[0] for result in results), min(result[1] for result in results)
     print(f"bare control plane, until ready: {alone:.1f} s")
     print(f"tfyard dev up: {whole:.1f} s, {whole / alone:.1f}x (goal: {TARGET}x)")

@@ -1,7 +1,7 @@
-"""CPU per request of our client beside a bare aiohttp loop, and a kubelet's pods beside their bare writes.
+"""Measures CPU per request of tfyard's client beside a bare aiohttp loop, and a kubelet's pods beside bare writes.
 
-Ratios are what counts; they are printed, never asserted. Both sides of each ratio talk to the same real
-apiserver, in the same process, turn by turn.
+Only the ratios matter; they are printed, never asserted. Both sides of each ratio talk to the same real apiserver,
+in the same process, turn by turn.
 """
 
 import asyncio
@@ -18,8 +18,8 @@ from tfyard.kube import Client, Kind, Patch, list_all, requests
 from tfyard.kube.credentials import build_tls
 from tfyard.kube.kubeconfig import material
 from tfyard.kubelet import pod_status
-from tfyard.kubelet.scripted import ScriptedPod
 from tfyard.testing import ControlPlane, Pod, Script, ScriptedKubelet, builders
+from tfyard.testing.scripted import ScriptedPod
 
 REQUESTS = 1000
 ROUNDS = 3
@@ -30,7 +30,7 @@ Work = Callable[[str], Awaitable[Any]]
 
 
 async def in_parallel(names: list[str], work: Work) -> None:
-    """Workers instead of one task per item, so that neither side pays for the queue of the other."""
+    """Run work in a few workers instead of one task per item, so that neither side pays for the other's queue."""
     queue = iter(names)
 
     async def worker() -> None:
@@ -83,7 +83,7 @@ async def compare_clients(plane: ControlPlane) -> None:
             ours.append(await measured(our_post(client, path, [f"o{n}" for n in range(REQUESTS)])))
         print(f"  round {turn + 1}: bare {show(bare[-1])}, ours {show(ours[-1])}")
     ratio = min(used for _, used in ours) / min(used for _, used in bare)
-    print(f"  CPU per POST: ours / bare = {ratio:.2f} (wanted: at most 1.3)")
+    print(f"  CPU per POST: ours / bare = {ratio:.2f} (target: at most 1.3)")
 
 
 def show(figures: tuple[float, float]) -> str:
@@ -98,7 +98,7 @@ async def create_pods(client: Client, namespace: str, prefix: str) -> None:
 
 
 async def bare_writes(client: Client, namespace: str, node: str) -> None:
-    """The three writes of each pod's life, and nothing else: what the apiserver can take."""
+    """The three writes of each pod's life, and nothing else: the limit of the apiserver."""
     listing = await list_all(client, Kind(Pod), requests.PODS.path(namespace))
     pods = {pod.metadata.name: pod for pod in listing.items}
 
@@ -115,12 +115,12 @@ async def bare_writes(client: Client, namespace: str, node: str) -> None:
 
 
 async def all_succeeded(client: Client, namespace: str) -> None:
-    wanted = {**requests.selecting(fields={"status.phase": "Succeeded"}), "limit": "1"}
+    succeeded = {**requests.selecting(fields={"status.phase": "Succeeded"}), "limit": "1"}
+    others = {"fieldSelector": "status.phase!=Succeeded", "limit": "1"}
     while True:
-        page = await client.send(requests.get(requests.PODS.path(namespace), wanted))
-        # The server does not count what a selector leaves out, so look for one that is not done yet.
-        rest = {"fieldSelector": "status.phase!=Succeeded", "limit": "1"}
-        waiting = await client.send(requests.get(requests.PODS.path(namespace), rest))
+        page = await client.send(requests.get(requests.PODS.path(namespace), succeeded))
+        # The server does not count objects that a selector leaves out, so look for one that has not succeeded.
+        waiting = await client.send(requests.get(requests.PODS.path(namespace), others))
         if page["items"] and not waiting["items"]:
             return
         await asyncio.sleep(0.1)

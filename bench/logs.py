@@ -1,8 +1,8 @@
-"""`tfyard logs -f` of 64 replicas that write 1,000 lines a second each, against a server that only sends.
+"""Measures `tfyard logs -f` of 64 replicas that write 1,000 lines a second each, against a server that only sends.
 
 The server is a process of its own that writes on time, unless the reader does not keep up: then sending takes
-longer than planned. Printed are how long it took, the reader's CPU seconds per second and peak memory, how far
-behind it was at the end, and whether each replica's lines came complete and in order.
+longer than planned. The output is how long it took, the reader's CPU seconds per second and peak memory, how far
+behind it was at the end, and whether each replica's lines were complete and in order.
 
 python bench/logs.py [REPLICAS [LINES_PER_SECOND [SECONDS]]]
 """
@@ -21,7 +21,7 @@ from typing import Any
 
 from aiohttp import web
 
-from tfyard.kube import Access, Cluster, kubeconfig
+from tfyard.kube import Access, ClusterEntry, kubeconfig
 from tfyard.model.names import JOB_NAME, REPLICA_INDEX, REPLICA_TYPE
 
 WRITES_PER_SECOND = 20
@@ -62,7 +62,12 @@ class Sender:
         ended = {"terminated": {"exitCode": 0, "startedAt": AT, "finishedAt": AT}}
         state = ended if self._is_over.is_set() else {"running": {"startedAt": AT}}
         program = {"name": "tensorflow", "restartCount": 0, "state": state}
-        meta = {**_meta(f"bench-worker-{index}", f"pod-{index}"), "labels": labels}
+        owner = {"apiVersion": "kubeflow.org/v1", "kind": "TFJob", "name": "bench", "uid": "job"}
+        meta = {
+            **_meta(f"bench-worker-{index}", f"pod-{index}"),
+            "labels": labels,
+            "ownerReferences": [owner],
+        }
         return {"metadata": meta, "status": {"phase": "Running", "containerStatuses": [program]}}
 
     async def job(self, _: web.Request) -> web.Response:
@@ -106,13 +111,13 @@ class Sender:
         return response
 
     async def _send(self, response: web.StreamResponse) -> None:
-        """On time; `drain` waits only if the reader does not read."""
-        began, size = time.monotonic(), self._rate // WRITES_PER_SECOND
+        """Send all lines on time; `drain` waits only if the reader does not read."""
+        started, size = time.monotonic(), self._rate // WRITES_PER_SECOND
         for write in range(self._seconds * WRITES_PER_SECOND):
             stamp = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%f}000Z "
             lines = (stamp + TEXT.format(n=write * size + n) for n in range(size))
             await response.write(("\n".join(lines) + "\n").encode())
-            await asyncio.sleep(max(0.0, began + (write + 1) / WRITES_PER_SECOND - time.monotonic()))
+            await asyncio.sleep(max(0.0, started + (write + 1) / WRITES_PER_SECOND - time.monotonic()))
 
 
 def _meta(name: str, uid: str) -> dict[str, Any]:
@@ -155,7 +160,7 @@ def main(replicas: int = 64, rate: int = 1000, seconds: int = 10) -> None:
             assert server.stdout is not None
             config, output = Path(folder, "config"), Path(folder, "out")
             address = f"http://127.0.0.1:{server.stdout.readline().strip()}"
-            config.write_text(kubeconfig.dump(Access(Cluster(server=address))))
+            config.write_text(kubeconfig.dump(Access(ClusterEntry(server=address))))
             follow = [sys.executable, "-m", "tfyard", "logs", "-f", "bench", "-n", "default"]
             with output.open("wb") as out:
                 env = {**os.environ, "KUBECONFIG": str(config)}

@@ -1,8 +1,8 @@
-"""How soon `render` answers, as ratios, and how long a config of 1,000 tasks takes.
+"""Measures how soon `render` answers, as ratios, and how long a config of 1,000 tasks takes.
 
     python bench/render.py
 
-CPU time of whole processes, the best of several: on a busy machine the clock on the wall measures others.
+The CPU time of whole processes counts, the best of several: on a busy machine, wall time includes other processes.
 """
 
 import os
@@ -47,14 +47,14 @@ def main() -> None:
 
 
 def best(commands: list[list[str]], runs: int) -> list[float]:
-    """In turn, so that a busy moment hits all of them alike."""
-    found = [float("inf")] * len(commands)
+    """The best CPU time of each command; they run in turn, so that a busy moment affects all of them alike."""
+    times = [float("inf")] * len(commands)
     for _ in range(runs):
         for i, command in enumerate(commands):
             before = spent()
             subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
-            found[i] = min(found[i], spent() - before)
-    return found
+            times[i] = min(times[i], spent() - before)
+    return times
 
 
 def spent() -> float:

@@ -1,7 +1,7 @@
-"""`tfyard get` and `why` against `kubectl get tfjobs`, as ratios of wall time on one control plane: of one job,
-and of a list of 1,000 jobs of 4 tasks each.
+"""Measures `tfyard get` and `why` beside `kubectl get tfjobs`, as ratios of wall time on one control plane: of one
+job, and of a list of 1,000 jobs of 4 tasks each.
 
-The best of several, taken in turns: a busy machine slows all of them alike.
+The best of several counts, in turns: a busy machine slows all of them alike.
 
 python bench/terminal.py [ROUNDS [JOBS]]
 """
@@ -73,7 +73,7 @@ def fill(plane: ControlPlane, namespace: str, count: int) -> None:
 
 
 def wall_time(command: list[str], folder: str) -> float:
-    """With the interpreter's compiled files, as an installed command has them."""
+    """Wall time of a command, with compiled files as an installed command has them."""
     env = {**os.environ, "PYTHONDONTWRITEBYTECODE": ""}
     start = time.perf_counter()
     done = subprocess.run(command, cwd=folder, env=env, capture_output=True, check=False)
@@ -116,10 +116,10 @@ def main() -> None:
         best = measure(plane, rounds)
     for name, target in TARGETS.items():
         kubectl = best["kubectl many" if name == "many" else "kubectl one"]
-        what = {"one": "get, 1 job", "why": "why JOB", "many": f"get, {count:,} jobs x 4 tasks"}[name]
+        label = {"one": "get, 1 job", "why": "why JOB", "many": f"get, {count:,} jobs x 4 tasks"}[name]
         ratio = best[name] / kubectl
         print(
-            f"tfyard {what}: {best[name] * 1000:.0f} ms, {ratio:.1f}x kubectl get's {kubectl * 1000:.0f} ms "
+            f"tfyard {label}: {best[name] * 1000:.0f} ms, {ratio:.1f}x kubectl get's {kubectl * 1000:.0f} ms "
             f"(target {target}x) {'ok' if ratio <= target else 'MISSED'}"
         )
 

@@ -51,6 +51,11 @@ async def _accept_or_close(loop: Any, factory: Any, connection: Any, *rest: Any)
 BaseSelectorEventLoop._accept_connection2 = _accept_or_close  # type: ignore[attr-defined]
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    text = "where tests/cluster runs: on clusters of `tfyard dev`, or on a real node (see tools/node)"
+    parser.addoption("--on", choices=("dev", "node"), default="dev", help=text)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """In their order, and in groups that keep two workers busy to the end."""

@@ -10,7 +10,7 @@ from tests.cli.running import ROOT
 
 SOURCE = ROOT / "src" / "tfyard"
 MODULES = sorted(SOURCE.rglob("*.py"))
-BESIDE = {"documents", "golden", "e2e", "tools"}
+BESIDE = {"cluster", "documents", "golden", "e2e", "tools"}
 LONGEST_FUNCTION, LONGEST_FILE, MOST_PARAMETERS = 45, 400, 7
 MOST_WITH_ONE_IMPORTER = 62
 """Modules that exactly one other imports. Each is one more file to open: merge it into that one, unless it is a
@@ -108,3 +108,14 @@ def test_the_tests_mirror_the_rooms() -> None:
     rooms = {path.name for path in SOURCE.iterdir() if path.is_dir()} | BESIDE
     folders = {path.parent.relative_to(ROOT / "tests").parts[:1] for path in ROOT.glob("tests/**/test_*.py")}
     assert {folder[0] for folder in folders if folder} <= rooms
+
+
+def test_each_class_name_is_defined_once() -> None:
+    """Apart from the two that Python programs use: `tfyard.Job` is words for a job, `aio.Run` a `Run` to await."""
+    names = Counter(
+        each.name
+        for file in MODULES
+        for each in ast.parse(file.read_text()).body
+        if isinstance(each, ast.ClassDef)
+    )
+    assert {name for name, count in names.items() if count > 1} == {"Job", "Run"}

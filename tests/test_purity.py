@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "tfyard"
-ROOMS = ("model", "formats", "planner", "render", "overview", "install")
+ROOMS = ("model", "views", "formats", "planner", "render", "logs", "overview", "install")
 # The scripts are text for pods: they run in images, never here.
 MODULES = sorted(
     path for room in ROOMS for path in (SOURCE / room).rglob("*.py") if "scripts" not in path.parts

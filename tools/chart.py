@@ -1,5 +1,5 @@
-"""Write the generated parts of the Helm chart: CRDs, RBAC rules, cloud configs, the table in its README, and
-manifests/install.yaml. A test compares them with what is committed.
+"""Writes the generated parts of the Helm chart: CRDs, RBAC rules, cloud configs, the table in its README, and
+manifests/install.yaml. A test compares them with the committed files.
 
     python tools/chart.py
 """
@@ -39,33 +39,32 @@ def manifest() -> str:
 
 
 def _definitions() -> dict[Path, str]:
-    """One file per version, so that the chart can serve any choice of them."""
-    found = {}
+    """CRDs in one file per version, so that the chart can serve any choice of them."""
+    files = {}
     for definition in crds(VERSIONS):
         spec = dict(definition["spec"])
         versions, folder = spec.pop("versions"), CHART / "files/crds" / spec["group"]
         order = [version["name"] for version in versions]
         head = {"group": spec["group"], "order": order, "spec": spec}
-        found[folder / "definition.json"] = json.dumps(head, indent=2) + "\n"
+        files[folder / "definition.json"] = json.dumps(head, indent=2) + "\n"
         for version in versions:
-            found[folder / f"{version['name']}.json"] = json.dumps(version, separators=(",", ":")) + "\n"
-    return found
+            files[folder / f"{version['name']}.json"] = json.dumps(version, separators=(",", ":")) + "\n"
+    return files
 
 
 def _rules() -> dict[Path, str]:
-    gang = {f"gang-{name}": wanted for name, wanted in roles.GANG_SCHEDULERS.items()}
-    wanted = {
+    gang = {f"gang-{name}": granted for name, granted in roles.GANG_SCHEDULERS.items()}
+    by_file = {
         "operator": roles.OPERATOR_RULES,
         "nodes": [permissions.NODES],
         "lease": [permissions.LEASE],
         "view": roles.VIEW_RULES,
         "edit": roles.EDIT_RULES,
-        "compat-kubeflow": [permissions.ADOPTED_SERVICES],
         **gang,
     }
     return {
         CHART / f"files/rules/{name}.yaml": yaml.safe_dump(roles.rules(each), sort_keys=False)
-        for name, each in wanted.items()
+        for name, each in by_file.items()
     }
 
 
@@ -74,8 +73,8 @@ def _rules() -> dict[Path, str]:
 
 def _readme() -> str:
     text = (CHART / "README.md").read_text()
-    head, _, rest = text.partition("<!-- values -->\n")
-    _, _, tail = rest.partition("<!-- end of values -->\n")
+    head, _, table = text.partition("<!-- values -->\n")
+    _, _, tail = table.partition("<!-- end of values -->\n")
     rows = "\n".join(f"| `{name}` | {default} | {about} |" for name, default, about in _values())
     return (
         f"{head}<!-- values -->\n| value | default | |\n|---|---|---|\n{rows}\n<!-- end of values -->\n{tail}"

@@ -1,9 +1,9 @@
-"""Write what the CRDs of this release accept to schemas/, and compare another release with it.
+"""Writes to schemas/ which fields the CRDs of this release accept, and compares two releases.
 
     python tools/crd_snapshot.py
 
 Once a release is out, its file is never written again: jobs that it accepted are stored in clusters. A test
-compares the CRDs of today with the last file. One line per field, so that a change is easy to review.
+compares today's CRDs with the last file. A file has one line per field, so that a change is easy to review.
 """
 
 import json
@@ -19,31 +19,31 @@ FOLDER = Path(__file__).resolve().parents[1] / "schemas"
 WORDS = ("description", "title", "example", "externalDocs")
 NESTED = ("properties", "items", "additionalProperties")
 Fields = dict[str, dict[str, Any]]
-"""Path of a field -> what is asked of its value."""
+"""Path of a field -> constraints of its value."""
 
 AT_LEAST = ("minimum", "minLength", "minItems", "minProperties")
 AT_MOST = ("maximum", "maxLength", "maxItems", "maxProperties")
 OPEN = ("nullable", "x-kubernetes-preserve-unknown-fields", "x-kubernetes-int-or-string")
-"""With these, more is accepted."""
+"""Keys that make a schema accept more."""
 
 
 def snapshot() -> dict[str, Fields]:
-    """Version -> its fields, of all versions that can be served."""
-    found = {}
+    """Version -> its fields, for all versions that can be served."""
+    versions = {}
     for definition in crds(VERSIONS):
         for version in definition["spec"]["versions"]:
             schema = version["schema"]["openAPIV3Schema"]
             about = {"storage": version["storage"], "subresources": sorted(version.get("subresources", {}))}
             fields = {"(version)": about, **dict(_fields(schema))}
-            found[f"{definition['spec']['group']}/{version['name']}"] = fields
-    return found
+            versions[f"{definition['spec']['group']}/{version['name']}"] = fields
+    return versions
 
 
 def _fields(node: dict[str, Any], path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
-    asked = {key: value for key, value in node.items() if key not in (*WORDS, *NESTED)}
-    if rules := asked.pop("x-kubernetes-validations", None):
-        asked["rules"] = sorted(rule["rule"] for rule in rules)
-    yield path or ".", asked
+    constraints = {key: value for key, value in node.items() if key not in (*WORDS, *NESTED)}
+    if rules := constraints.pop("x-kubernetes-validations", None):
+        constraints["rules"] = sorted(rule["rule"] for rule in rules)
+    yield path or ".", constraints
     for name, part in node.get("properties", {}).items():
         yield from _fields(part, f"{path}.{name}")
     for key, step in (("items", "[]"), ("additionalProperties", "{}")):
@@ -51,12 +51,12 @@ def _fields(node: dict[str, Any], path: str = "") -> Iterator[tuple[str, dict[st
             yield from _fields(node[key], f"{path}{step}")
 
 
-def text(found: dict[str, Fields]) -> str:
+def text(snapshots: dict[str, Fields]) -> str:
     versions = (
         f"{json.dumps(version)}: {{\n"
-        + ",\n".join(f"{json.dumps(path)}: {json.dumps(asked)}" for path, asked in fields.items())
+        + ",\n".join(f"{json.dumps(path)}: {json.dumps(value)}" for path, value in fields.items())
         + "\n}"
-        for version, fields in found.items()
+        for version, fields in snapshots.items()
     )
     return "{\n" + ",\n".join(versions) + "\n}\n"
 
@@ -67,15 +67,15 @@ def last() -> Path:
 
 
 def narrowed(before: dict[str, Fields], after: dict[str, Fields]) -> list[str]:
-    """Everything that was accepted before and may not be accepted, or would be lost, now."""
+    """Problems with values that were accepted before and may be refused or lost now."""
     problems = [f"{version} is gone" for version in before if version not in after]
     for version, fields in before.items():
-        for path, asked in fields.items() if version in after else ():
+        for path, constraints in fields.items() if version in after else ():
             where = f"{version} {path}"
             if path not in after[version]:
                 problems.append(f"{where} is gone")
             else:
-                problems += [f"{where}: {what}" for what in _narrower(asked, after[version][path])]
+                problems += [f"{where}: {change}" for change in _narrower(constraints, after[version][path])]
     return problems
 
 
@@ -86,7 +86,7 @@ def _narrower(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
 
 
 def _is_narrower(key: str, old: Any, new: Any) -> bool:
-    """Of two different values; None: not asked. A key that is not known here may not change at all."""
+    """Whether a changed constraint accepts less; None: no constraint. An unknown key must not change at all."""
     if key in AT_LEAST:
         return new is not None and new > (old if old is not None else float("-inf"))
     if key in AT_MOST:

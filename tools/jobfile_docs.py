@@ -1,4 +1,4 @@
-"""Generate the tables of docs/jobfile.md from the declarations of the words.
+"""Generates the tables of docs/jobfile.md from the declarations of the words.
 
 python tools/jobfile_docs.py
 """
@@ -22,9 +22,9 @@ def _table(mark: str, field: str, without: str | None) -> str:
     rows = ["| word | type | meaning |", "|---|---|---|"]
     for name in explaining.explain(field).fields:
         if name not in left_out:
-            found = explaining.explain(f"{field}.{name}" if field else name)
-            kind = found.type.replace("|", "\\|")
-            rows.append(f"| `{name}` | {kind} | {found.description.replace('|', chr(92) + '|')} |")
+            explained = explaining.explain(f"{field}.{name}" if field else name)
+            kind = explained.type.replace("|", "\\|")
+            rows.append(f"| `{name}` | {kind} | {explained.description.replace('|', chr(92) + '|')} |")
     return "\n".join([mark, *rows, "<!-- end -->"])
 
 

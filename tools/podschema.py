@@ -1,10 +1,10 @@
-"""Generate the pod schema that tfyard ships from Kubernetes' OpenAPI; run once per Kubernetes release.
+"""Generates the pod schema that tfyard ships from Kubernetes' OpenAPI; run it once per Kubernetes release.
 
     go mod download -json k8s.io/kubernetes@v1.36.3        # prints the module's Dir
     python tools/podschema.py <Dir>/api/openapi-spec/swagger.json [1.36.3]
 
-The file does not name its release, so that is taken from its path unless it is given. Two files are written, byte
-for byte the same for the same input:
+The file does not name its release, so it is taken from its path unless it is given. Two files are written, which
+are identical for the same input:
 
     podschema.json   everything reachable from PodTemplateSpec, with descriptions: for `explain` and the CRD
     podfields.json   names and shapes only, small enough to be loaded by every command
@@ -49,7 +49,7 @@ KINDS = {
 
 Schema = dict[str, Any]
 
-# In OpenAPI 2 all of these are strings; what they accept is known from their Go types.
+# In OpenAPI 2 all of these are strings; their Go types define what they accept.
 SCALARS = {"Quantity": "quantity", "IntOrString": "int-or-string", "Time": "time", "FieldsV1": "object"}
 RENAMED = {
     "description": "description",
@@ -79,7 +79,7 @@ def main(arguments: list[str]) -> None:
 
 def kinds(definitions: dict[str, Schema]) -> dict[str, Any]:
     """Every definition that the kinds reach: kinds by apiVersion and name, others by name."""
-    roots = {kind_id(version, kind): (version, kind) for version, found in KINDS.items() for kind in found}
+    roots = {kind_id(version, kind): (version, kind) for version, names in KINDS.items() for kind in names}
     used = {name for root in roots for name in reachable(definitions, root)}
     result = {}
     for name in sorted(used):
@@ -100,10 +100,10 @@ def with_required(schema: Schema) -> dict[str, str]:
 
 
 def release_of(swagger: Path) -> str:
-    found = re.search(r"kubernetes@v([0-9.]+)", str(swagger.resolve()))
-    if found is None:
+    match = re.search(r"kubernetes@v([0-9.]+)", str(swagger.resolve()))
+    if match is None:
         raise SystemExit("give the Kubernetes release as second argument, such as 1.36.3")
-    return found[1]
+    return match[1]
 
 
 def reachable(definitions: dict[str, Schema], root: str) -> set[str]:
@@ -167,7 +167,7 @@ def shape(schema: Schema) -> str:
 
 
 def write(path: Path, release: str, definitions: dict[str, Any]) -> None:
-    """One definition per line: compact, and the diff of a new release is readable."""
+    """Write one definition per line: that is compact, and the diff of a new release is readable."""
     rows = [f"{json.dumps(name)}:{dump(value)}" for name, value in sorted(definitions.items())]
     text = f'{{"kubernetes":{json.dumps(release)},"definitions":{{\n' + ",\n".join(rows) + "\n}}\n"
     path.write_text(text, encoding="utf-8")

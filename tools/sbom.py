@@ -1,4 +1,4 @@
-"""Print the operator image's bill of materials (CycloneDX, JSON) from its lock file.
+"""Prints the operator image's bill of materials (CycloneDX, JSON) from its lock file.
 
 python tools/sbom.py > sbom.json
 """
@@ -16,13 +16,13 @@ LOCK = Path(__file__).resolve().parents[1] / "requirements" / "operator.txt"
 
 def packages(lock: str) -> list[tuple[str, str, list[str]]]:
     """(name, version, sha256 of its files) of each package."""
-    found: list[tuple[str, str, list[str]]] = []
+    listed: list[tuple[str, str, list[str]]] = []
     for line in lock.splitlines():
         if match := re.match(r"([\w.-]+)==([^\s;]+)", line):
-            found.append((match[1], match[2], []))
+            listed.append((match[1], match[2], []))
         elif match := re.search(r"--hash=sha256:([0-9a-f]{64})", line):
-            found[-1][2].append(match[1])
-    return found
+            listed[-1][2].append(match[1])
+    return listed
 
 
 def bill(lock: str) -> dict[str, Any]:

@@ -1,7 +1,7 @@
-"""A session at the terminal as a picture for the README: a run that fails, and the commands that say why.
+"""Draws a terminal session for the README: a run that fails, and the commands that explain it.
 
-python -m tools.session          # records it: docs/images/session.txt, and session.svg from that
-python -m tools.session --draw   # only draws what was recorded
+python -m tools.session          # records docs/images/session.txt, and draws session.svg from it
+python -m tools.session --draw   # only draws the recorded session
 """
 
 import os
@@ -16,7 +16,7 @@ IMAGES = Path(__file__).parents[1] / "docs" / "images"
 RECORD, PICTURE = IMAGES / "session.txt", IMAGES / "session.svg"
 TITLE = "a run that fails"
 HOME = "/home/ada/digits"
-"""What the picture shows instead of the folder in which it was recorded."""
+"""Folder that the picture shows instead of the one in which it was recorded."""
 TRAIN = """\
 import json, os, time
 
@@ -59,7 +59,7 @@ def _output(line: str, folder: str) -> str:
 
 
 def draw(recorded: str) -> str:
-    """Commands are bold."""
+    """An SVG of a recorded session; commands are bold."""
     lines = [f"\x1b[1;32m{line}\x1b[0m" if line.startswith("$ ") else line for line in recorded.splitlines()]
     return picture.draw("\n".join(lines), TITLE)
 

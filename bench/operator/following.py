@@ -1,4 +1,4 @@
-"""What happens on the cluster, and when, as a watch tells it to anybody."""
+"""Times of changes in the cluster, as seen by a watch."""
 
 import asyncio
 import time
@@ -26,21 +26,21 @@ class Meta(Struct, frozen=True, rename="camel"):
 
 
 class View(Struct, frozen=True):
-    """A pod or a TFJob, as little of it as can be counted."""
+    """The few fields of a pod or a TFJob that are counted."""
 
     metadata: Meta
     status: Status = Status()
 
     @property
     def has_succeeded(self) -> bool:
-        """A pod by its phase, a TFJob of any operator by its condition."""
-        found = self.status.conditions or ()
-        marked = any(c.type == "Succeeded" and c.status == "True" for c in found)
+        """Whether a pod has succeeded by its phase, or a TFJob of any operator by its condition."""
+        conditions = self.status.conditions or ()
+        marked = any(c.type == "Succeeded" and c.status == "True" for c in conditions)
         return marked or self.status.phase == "Succeeded"
 
 
 class Follower:
-    """When each object of a collection was first seen, seen running, and seen to have succeeded."""
+    """The times at which each object was first seen, seen running, and seen to have succeeded."""
 
     def __init__(self, prefix: str) -> None:
         self._prefix = prefix
@@ -63,7 +63,7 @@ class Follower:
             self._news.set()
 
     async def reach(self, moments: dict[str, float], number: int) -> float:
-        """When it came to so many."""
+        """Wait until there are so many moments; returns the last one."""
         while len(moments) < number:
             self._news.clear()
             await self._news.wait()
@@ -82,7 +82,7 @@ class Follower:
 
 @asynccontextmanager
 async def following(client: Client, path: str, prefix: str = "") -> AsyncIterator[Follower]:
-    """Those whose names begin with `prefix`."""
+    """Follow the objects whose names begin with `prefix`."""
     follower = Follower(prefix)
     task = asyncio.create_task(follower.follow(client, path))
     try:
@@ -93,6 +93,6 @@ async def following(client: Client, path: str, prefix: str = "") -> AsyncIterato
 
 
 def lags(pods: Follower, jobs: Follower) -> list[float]:
-    """Per job, how long after the pod that decides it (worker 0) ended it was seen to have succeeded."""
+    """Seconds of each job from the end of the pod that decides it (worker 0) to its success."""
     ends = {job: pods.succeeded[f"{job}-worker-0"] for job in jobs.succeeded}
     return sorted(max(0.0, jobs.succeeded[job] - when) for job, when in ends.items())

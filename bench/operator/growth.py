@@ -1,11 +1,11 @@
-"""What a replica costs in a large scenario, beside a smaller one of the same shape."""
+"""Measures what a replica costs in a large scenario, beside a smaller one of the same shape."""
 
 import asyncio
 from collections.abc import Callable
 from statistics import median
 
-from box import Scenario
 from operated import Figures, operated
+from scenarios import Scenario
 
 PAIRS = (
     (Scenario(1, 1000), Scenario(1, 2000)),
@@ -31,14 +31,14 @@ def growth(command: str, scaled: Callable[[Scenario], Scenario], rounds: int) ->
 
 
 def compare(command: str, small: Scenario, large: Scenario, rounds: int) -> None:
-    found: dict[Scenario, list[Figures]] = {small: [], large: []}
+    measured: dict[Scenario, list[Figures]] = {small: [], large: []}
     for _ in range(rounds):
-        for scenario, figures in found.items():
+        for scenario, figures in measured.items():
             figures.append(asyncio.run(operated(command, scenario, kubelet_first=False)))
-    memory = {scenario: median(f.memory for f in figures) for scenario, figures in found.items()}
+    memory = {scenario: median(f.memory for f in figures) for scenario, figures in measured.items()}
     print(f"  {small} and {large}: {memory[small]:.0f} and {memory[large]:.0f} MB")
     for name, value in ROWS:
-        each = {s: median(value(f) for f in figures) / s.total * 1000 for s, figures in found.items()}
+        each = {s: median(value(f) for f in figures) / s.total * 1000 for s, figures in measured.items()}
         ratio = each[large] / each[small]
         verdict = "ok" if ratio <= ALLOWED else "MISSED"
         print(

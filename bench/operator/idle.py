@@ -1,22 +1,22 @@
-"""What an operator costs when there is nothing to do, with many finished jobs lying around."""
+"""Measures what an operator costs when there is nothing to do, with many finished jobs."""
 
 import asyncio
 
-from box import UNREAD, box, in_parallel, settled
 from msgspec import Struct
 from operated import at_work
+from scenarios import UNREAD, fresh_cluster, in_parallel, settled
 
 from tests.controller.cluster import Manifest, tfjob
 from tfyard.backends.kubernetes.resources import TFJOBS
 from tfyard.kube import requests
 
 WATCHED = 30.0
-"""Seconds."""
+"""Seconds of the measurement."""
 
 
 class Idle(Struct, frozen=True, kw_only=True):
     share: float
-    """Of a core."""
+    """CPU as a share of one core."""
     memory: float
 
 
@@ -31,14 +31,14 @@ def success() -> Manifest:
 
 
 async def idle(command: str, jobs: int) -> Idle:
-    async with box() as (plane, namespace), plane.client() as client:
+    async with fresh_cluster() as (plane, namespace), plane.client() as client:
 
-        async def lay_down(number: int) -> None:
+        async def create_finished(number: int) -> None:
             await client.send(requests.create(TFJOBS.path(namespace), finished(number)), UNREAD)
             path = TFJOBS.path(namespace, f"done-{number}", "status")
             await client.send(requests.patch(path, {"status": success()}), UNREAD)
 
-        await in_parallel(range(jobs), lay_down)
+        await in_parallel(range(jobs), create_finished)
         async with at_work(command, plane) as process:
             await settled(process)
             before = process.cpu()

@@ -1,11 +1,11 @@
-"""The limit: a bare loop of our client that makes the same objects, with no operator at all."""
+"""The limit: a bare loop of tfyard's client that makes the same objects without an operator."""
 
 import asyncio
 import time
 from datetime import UTC, datetime
 
-from box import UNREAD, Scenario, box, in_parallel, manifests
 from following import following
+from scenarios import UNREAD, Scenario, fresh_cluster, in_parallel, manifests
 
 from tests.controller.cluster import Manifest
 from tfyard import formats, planner
@@ -18,7 +18,7 @@ RESOURCES = Resources.of([TFJOBS])
 
 
 def everything(namespace: str, jobs: list[Manifest]) -> list[list[Request]]:
-    """The very objects that our planner asks for, as requests: first the names, then who answers to them."""
+    """Requests for the objects that the planner creates: first jobs and Services, then pods."""
     first = [requests.create(TFJOBS.path(namespace), job) for job in jobs]
     pods = []
     for manifest in jobs:
@@ -32,8 +32,8 @@ def everything(namespace: str, jobs: list[Manifest]) -> list[list[Request]]:
 
 
 async def bare_loop(scenario: Scenario) -> float:
-    """Watched as the operators are: watching costs, too."""
-    async with box() as (plane, namespace), plane.client() as client:
+    """Seconds until all pods exist. The loop is watched as operators are, because watching costs, too."""
+    async with fresh_cluster() as (plane, namespace), plane.client() as client:
         elsewhere = await builders.create_namespace(client, "warm-up")
         await make(
             client, everything(elsewhere, manifests(Scenario(1, 2)))
@@ -44,9 +44,9 @@ async def bare_loop(scenario: Scenario) -> float:
             following(client, TFJOBS.path(namespace)),
         ):
             await asyncio.sleep(1)
-            began = time.monotonic()
+            started = time.monotonic()
             await make(client, turns)
-            return await pods.reach(pods.seen, scenario.total) - began
+            return await pods.reach(pods.seen, scenario.total) - started
 
 
 async def make(client: Client, turns: list[list[Request]]) -> None:

@@ -1,4 +1,4 @@
-"""A scenario with an operator, known by its command line only."""
+"""Runs a scenario with an operator, which is known by its command line only."""
 
 import asyncio
 import itertools
@@ -6,10 +6,10 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
-from box import PREFIX, UNREAD, Scenario, box, in_parallel, manifests
 from following import Follower, following, lags
 from msgspec import Struct
 from process import Measured, started
+from scenarios import PREFIX, UNREAD, Scenario, fresh_cluster, in_parallel, manifests
 from server import Counting, Counts, counts
 
 from tests.controller.cluster import tfjob
@@ -23,7 +23,7 @@ class Figures(Struct, frozen=True, kw_only=True):
     pods: float
     done: float
     lag: float
-    """Seconds within which 99 of 100 jobs had told the end of the pod that decides them."""
+    """Seconds within which 99 of 100 jobs succeeded after the end of the pod that decides them."""
     cpu: float
     memory: float
     counts: Counts
@@ -42,8 +42,8 @@ class Watched(Struct, frozen=True):
 
 @asynccontextmanager
 async def at_work(command: str, plane: ControlPlane) -> AsyncIterator[Measured]:
-    with reserve_port() as held:
-        port = held.getsockname()[1]
+    with reserve_port() as reservation:
+        port = reservation.getsockname()[1]
     filled = command.format(kubeconfig=plane.kubeconfig, port=port)
     with started(filled, plane.folder / "operator.log") as process:
         async with plane.client() as client:
@@ -52,7 +52,7 @@ async def at_work(command: str, plane: ControlPlane) -> AsyncIterator[Measured]:
 
 
 async def warm_up(client: Client) -> None:
-    """One small job elsewhere: when its pod exists, the operator is up, whatever program it is."""
+    """Run a small job in another namespace: when its pod exists, the operator is up, whatever program it is."""
     namespace = await builders.create_namespace(client, "warm-up")
     async with following(client, requests.PODS.path(namespace)) as pods:
         await client.send(requests.create(TFJOBS.path(namespace), tfjob(Worker=1)))
@@ -61,7 +61,7 @@ async def warm_up(client: Client) -> None:
 
 
 async def final(client: Client) -> Counts:
-    """What an operator has to say afterwards counts too: until it says no more."""
+    """The counts once the operator writes no more: its later writes count, too."""
     before, now = Counts(), await counts(client)
     while now != before:
         await asyncio.sleep(2)
@@ -71,9 +71,9 @@ async def final(client: Client) -> Counts:
 
 @asynccontextmanager
 async def watched(command: str, scenario: Scenario) -> AsyncIterator[Watched]:
-    """An operator that is warm, and whoever follows what it does."""
+    """A started operator, with followers of pods and jobs."""
     async with AsyncExitStack() as stack:
-        plane, namespace = await stack.enter_async_context(box())
+        plane, namespace = await stack.enter_async_context(fresh_cluster())
         client = await stack.enter_async_context(Counting(plane.admin))
         more = [await builders.create_namespace(client, "bench") for _ in range(scenario.namespaces - 1)]
         where = "" if more else namespace
@@ -84,7 +84,7 @@ async def watched(command: str, scenario: Scenario) -> AsyncIterator[Watched]:
 
 
 async def create(scenario: Scenario, world: Watched) -> None:
-    """All jobs, spread over the namespaces; returns when the server has taken them."""
+    """Create all jobs, spread over the namespaces; returns when the server has stored them."""
     targets = zip(itertools.cycle(world.namespaces), manifests(scenario))
     requested = [requests.create(TFJOBS.path(namespace), job) for namespace, job in targets]
     await in_parallel(requested, lambda request: world.client.send(request, UNREAD))
@@ -97,7 +97,7 @@ async def operated(command: str, scenario: Scenario, kubelet_first: bool) -> Fig
         if kubelet_first:
             await stack.enter_async_context(kubelet)
         server, own, cpu = await counts(client), client.counts(), process.cpu()
-        began = time.monotonic()
+        started = time.monotonic()
         await create(scenario, world)
         exist = await pods.reach(pods.seen, scenario.total)
         if not kubelet_first:
@@ -106,8 +106,8 @@ async def operated(command: str, scenario: Scenario, kubelet_first: bool) -> Fig
         await pods.reach(pods.succeeded, scenario.total)
         behind = lags(pods, jobs)
         return Figures(
-            pods=exist - began,
-            done=succeeded - began,
+            pods=exist - started,
+            done=succeeded - started,
             lag=behind[int(len(behind) * 0.99)],
             counts=(await final(client)).since(server).since(client.counts().since(own)),
             cpu=process.cpu() - cpu,

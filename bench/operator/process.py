@@ -11,7 +11,7 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Measured:
-    """CPU and memory as the kernel counted them; the command's own process, so give it no wrapper."""
+    """CPU and memory of a process by the kernel. Child processes do not count, so use no wrapper."""
 
     def __init__(self, pid: int) -> None:
         self._folder = Path("/proc") / str(pid)

@@ -1,4 +1,4 @@
-"""What the apiserver itself counted, less what this benchmark wrote: the rest is the operator's."""
+"""The operator's writes: those that the apiserver counted, without those of this benchmark."""
 
 import re
 from collections import Counter
@@ -12,12 +12,12 @@ LINE = re.compile(r"^(apiserver_request_total|apiserver_request_body_size_bytes_
 LABEL = re.compile(r'(\w+)="([^"]*)"')
 WRITES = ("POST", "PUT", "PATCH", "APPLY")
 NOT_OF_JOBS = ("leases", "nodes", "namespaces", "flowschemas", "prioritylevelconfigurations", "ipaddresses")
-"""What the server and the kubelet write for themselves, at any time."""
+"""Resources that the server and the kubelet write for themselves, at any time."""
 UNDER_NAMESPACE = re.compile(r"/namespaces/[^/]+/([^/?]+)(?:/[^/?]+(?:/([^/?]+))?)?")
 
 
 class Counts(Struct, frozen=True):
-    """Requests by verb and resource, refused ones too; bytes of their bodies."""
+    """Requests by verb and resource, including refused ones, and the bytes of their bodies."""
 
     writes: Counter[str] = Counter()
     sent: int = 0
@@ -27,7 +27,7 @@ class Counts(Struct, frozen=True):
 
 
 class Counting(Client):
-    """A client that knows what it wrote, so that it can be told from what the operator wrote."""
+    """A client that counts its writes, so that they can be subtracted."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -35,9 +35,9 @@ class Counting(Client):
         self._sent = 0
 
     async def send(self, request: Request, *into: Any) -> Any:
-        found = UNDER_NAMESPACE.search(request.path)
-        if found and request.method in WRITES and found[1] not in NOT_OF_JOBS:
-            self._writes[_name(request.method, found[1], found[2] or "")] += 1
+        match = UNDER_NAMESPACE.search(request.path)
+        if match and request.method in WRITES and match[1] not in NOT_OF_JOBS:
+            self._writes[_name(request.method, match[1], match[2] or "")] += 1
             self._sent += len(request.body or b"")
         return await super().send(request, *into)
 
@@ -46,7 +46,7 @@ class Counting(Client):
 
 
 async def counts(client: Client) -> Counts:
-    """Metrics are one long text, not JSON: taken as a stream, decoded here."""
+    """The writes that the apiserver counted. Its metrics are text, not JSON, so they are read as a stream."""
     async with client.stream(requests.get("/metrics"), 30.0) as chunks:
         text = b"".join([chunk async for chunk in chunks]).decode()
     writes: Counter[str] = Counter()

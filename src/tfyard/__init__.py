@@ -14,7 +14,7 @@ TYPE_CHECKING = False  # without importing typing; type checkers know this name
 if TYPE_CHECKING:
     from tfyard import aio
     from tfyard.errors import Invalid, TfyardError, Usage
-    from tfyard.remote.submission import CannotSubmit
+    from tfyard.remote.submitting.submission import CannotSubmit
     from tfyard.sdk.functions import find, run, runs, submit
     from tfyard.sdk.job import Job
     from tfyard.sdk.lines import Line
@@ -45,7 +45,7 @@ __all__ = [
 
 _HOMES = {
     "errors": ("Invalid", "TfyardError", "Usage"),
-    "remote.submission": ("CannotSubmit",),
+    "remote.submitting.submission": ("CannotSubmit",),
     "sdk.functions": ("find", "run", "runs", "submit"),
     "sdk.job": ("Job",),
     "sdk.lines": ("Line",),

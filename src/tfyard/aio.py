@@ -1,31 +1,31 @@
-"""The words of `tfyard` as coroutines, for programs with an event loop: the same functions, in threads.
+"""The words of `tfyard` as coroutines, for programs with an event loop. Logs are followed in that loop, and pages
+and ports are served there; what asks once is the same function, in a thread.
 
     run = await tfyard.aio.run(tfyard.Job("train.py", worker=2))
     async for line in run.logs(follow=True):
         print(line.task, line.text)
     await run.wait()
 
-A coroutine that is cancelled ends at once; its thread ends with the question that it has asked. What runs goes on.
+A coroutine that is cancelled ends at once; its thread ends with the question that it has asked. Jobs go on.
 """
 
 import asyncio
 import contextvars
-import os
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
+from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 from functools import partial, wraps
 from pathlib import Path
-from typing import Any, ParamSpec, Self, TypeVar
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from tfyard.errors import Invalid, TfyardError, Usage
-from tfyard.remote.submission import CannotSubmit
-from tfyard.sdk import functions
+from tfyard.remote.submitting.submission import CannotSubmit
+from tfyard.sdk import functions, lines
 from tfyard.sdk import run as sync
 from tfyard.sdk.functions import PathLike
 from tfyard.sdk.job import Job
-from tfyard.sdk.lines import Choice, Line, Names
+from tfyard.sdk.lines import Line, LineChoice, Names
 from tfyard.sdk.place import Executed
 from tfyard.sdk.run import Goal
 from tfyard.sdk.why import JobDeleted, JobFailed, WaitTimeout, Why
@@ -79,12 +79,35 @@ async def in_thread(function: Callable[P, T], *args: P.args, **words: P.kwargs) 
     return await future
 
 
+Asked = Callable[Concatenate[sync.Run, P], T]
+Awaited = Callable[Concatenate["Run", P], Coroutine[Any, Any, T]]
+
+
 def _awaited(function: Callable[P, sync.Run]) -> Callable[P, Coroutine[Any, Any, "Run"]]:
     @wraps(function)
     async def call(*args: P.args, **words: P.kwargs) -> "Run":
         return Run(await in_thread(function, *args, **words))
 
     return call
+
+
+def _asked(method: Asked[P, T]) -> Awaited[P, T]:
+    @wraps(method)
+    async def ask(self: "Run", /, *args: P.args, **words: P.kwargs) -> T:
+        return await in_thread(method, self._run, *args, **words)
+
+    return ask
+
+
+def _changed(method: Asked[P, sync.Run]) -> Awaited[P, "Run"]:
+    """The awaitable form of a method that returns the run itself."""
+
+    @wraps(method)
+    async def change(self: "Run", /, *args: P.args, **words: P.kwargs) -> "Run":
+        await in_thread(method, self._run, *args, **words)
+        return self
+
+    return change
 
 
 run = _awaited(functions.run)
@@ -139,42 +162,30 @@ class Run:
         since: str | float | timedelta = "",
         attempt: int | str = "",
     ) -> AsyncIterator[Line]:
-        choice = Choice(role=role, task=task, tail=tail, since=since, attempt=attempt)
-        steps = await in_thread(partial(self._run._log_steps, choice, follow=follow))
+        choice = LineChoice(role=role, task=task, tail=tail, since=since, attempt=attempt)
+        if follow:  # in this loop: a program that follows a hundred logs has no thread for any of them
+            wanted = choice.wanted(await self.tasks)
+            async for event in self._run._place.follow(wanted):
+                for line in filter(None, lines.lines([event])):
+                    yield line
+            return
+        steps = await in_thread(partial(self._run._log_steps, choice, follow=False))
         while (batch := await in_thread(_batch, steps)) is not None:
             for line in batch:
                 yield line
 
-    async def metrics(self, *tasks: str) -> list[dict[str, Any]]:
-        return await in_thread(self._run.metrics, *tasks)
-
-    async def why(self) -> Why:
-        return await in_thread(self._run.why)
-
-    async def describe(self) -> str:
-        return await in_thread(self._run.describe)
-
-    async def events(self) -> list[dict[str, Any]]:
-        return await in_thread(self._run.events)
-
-    async def wait(
-        self, timeout: str | float | timedelta | None = None, *, until: Goal = "succeeded"
-    ) -> Self:
-        steps = self._run._wait_steps(timeout, until)
-        while await in_thread(_has_next, steps):
-            pass
-        return self
-
-    async def stop(self) -> Self:
-        await in_thread(self._run.stop)
-        return self
+    metrics = _asked(sync.Run.metrics)
+    why = _asked(sync.Run.why)
+    describe = _asked(sync.Run.describe)
+    events = _asked(sync.Run.events)
+    stop = _changed(sync.Run.stop)
+    restart = _changed(sync.Run.restart)
+    delete = _asked(sync.Run.delete)
+    get = _asked(sync.Run.get)
+    exec = _asked(sync.Run.exec)
 
     async def resume(self) -> "Run":
         return Run(await in_thread(self._run.resume))
-
-    async def restart(self, *tasks: str) -> Self:
-        await in_thread(self._run.restart, *tasks)
-        return self
 
     async def scale(self, **roles: int) -> Self:
         await in_thread(self._run.scale, **roles)
@@ -185,54 +196,26 @@ class Run:
     ) -> "Run":
         return Run(await in_thread(self._run.rerun, name=name, env=env, **roles))
 
-    async def delete(self) -> None:
-        await in_thread(self._run.delete)
+    async def wait(
+        self, timeout: str | float | timedelta | None = None, *, until: Goal = "succeeded"
+    ) -> Self:
+        steps = self._run._wait_steps(timeout, until)
+        while await in_thread(_has_next, steps):
+            pass
+        return self
 
-    async def get(self, path: str, to: str | os.PathLike[str] = ".") -> Path:
-        return await in_thread(self._run.get, path, to)
+    @asynccontextmanager
+    async def tensorboard(self, log_dir: str = "") -> AsyncIterator[str]:
+        async with await in_thread(self._run._board, log_dir) as url:
+            yield url
 
-    async def exec(self, command: str | Sequence[str], task: str = "") -> Executed:
-        return await in_thread(self._run.exec, command, task)
-
-    def tensorboard(self, log_dir: str = "") -> AbstractAsyncContextManager[str]:
-        return _entered(lambda: self._run.tensorboard(log_dir))
-
-    def port_forward(self, task: str, port: int) -> AbstractAsyncContextManager[str]:
-        return _entered(lambda: self._run.port_forward(task, port))
+    @asynccontextmanager
+    async def port_forward(self, task: str, port: int) -> AsyncIterator[str]:
+        async with await in_thread(self._run._port, task, port) as address:
+            yield address
 
     def __repr__(self) -> str:
         return repr(self._run)
-
-
-@asynccontextmanager
-async def _entered(make: Callable[[], AbstractContextManager[T]]) -> AsyncIterator[T]:
-    """In one thread from beginning to end, which leaves the context also if nobody waits for it any more."""
-    loop, leaving = asyncio.get_running_loop(), threading.Event()
-    given: asyncio.Future[T] = loop.create_future()
-
-    def give(value: T) -> None:
-        if not given.done():
-            given.set_result(value)
-
-    def stay() -> None:
-        with make() as value:
-            loop.call_soon_threadsafe(give, value)
-            leaving.wait()
-
-    staying = asyncio.ensure_future(in_thread(stay))
-    either: set[asyncio.Future[Any]] = {given, staying}
-    try:
-        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
-        if staying.done():
-            staying.result()
-        try:
-            yield given.result()
-        finally:
-            leaving.set()
-            await staying
-    finally:
-        leaving.set()
-        staying.cancel()
 
 
 def _has_next(steps: Iterator[None]) -> bool:

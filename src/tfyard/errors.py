@@ -1,9 +1,10 @@
 """The exception tree. Each error knows its exit code; `cli.main` only uses it.
 
 TfyardError         exit 1   anything that a user may see as one line instead of a traceback
-├── Invalid         exit 1   what the user wrote is wrong; carries every Problem found
-├── Usage           exit 2   what the user asked for is wrong: options, arguments, missing files
-└── Interrupted     exit 130 by Ctrl-C
+├── Invalid         exit 1   the user's file is wrong; carries every Problem in it
+├── Usage           exit 2   the command line is wrong: options, arguments, missing files
+├── NotRunning      exit 1   a task that must run for this does not run
+└── Interrupted     exit 130 the user pressed Ctrl-C
 """
 
 from __future__ import annotations
@@ -17,15 +18,14 @@ if TYPE_CHECKING:
 
 
 class TfyardError(Exception):
-    """Base of all our errors: catch this one to catch them all."""
+    """Base class of all errors of tfyard: catch it to catch them all."""
 
     exit_code: ClassVar[int] = 1
 
 
 class Invalid(TfyardError):
-    """Input that was refused. It carries the problems, and where known the text that they are about (the
-    document, or the lines of what could not be read) and its name, because each interface shows them its own
-    way."""
+    """The input was refused. The error carries the problems and, where known, the text that they are about (the
+    document, or the lines of a text that could not be parsed) and its name: each interface formats them itself."""
 
     def __init__(
         self, problems: Sequence[Problem], text: Document | Sequence[str] = (), name: str = ""
@@ -35,16 +35,16 @@ class Invalid(TfyardError):
         super().__init__(self.problems, text, name)
 
     def __str__(self) -> str:
-        """A line for each: position, field, what is wrong, the fix."""
+        """One line per problem: position, field, message, fix."""
         return "\n".join(map(self._line, self.problems))
 
     def _line(self, problem: Problem) -> str:
-        from tfyard.model.problem import format_path
+        from tfyard.model.problem import format_path  # brings msgspec: 15 ms that --help does not need
 
         at = problem.position
         position = f"{self.name}:{at.line}:{at.column}" if at else self.name
-        told = f"{problem.message}; {problem.fix}" if problem.fix else problem.message
-        return ": ".join(part for part in (position, format_path(problem.path), told) if part)
+        message = f"{problem.message}; {problem.fix}" if problem.fix else problem.message
+        return ": ".join(part for part in (position, format_path(problem.path), message) if part)
 
 
 class Usage(TfyardError):
@@ -53,7 +53,11 @@ class Usage(TfyardError):
     exit_code = 2
 
 
+class NotRunning(TfyardError):
+    """The task has no running program now."""
+
+
 class Interrupted(TfyardError):
-    """By Ctrl-C; its text says what was done, and what was not. Shells report 128 + SIGINT."""
+    """The user pressed Ctrl-C. The text says what was done and what was not. Shells report 128 + SIGINT."""
 
     exit_code = 130

@@ -10,7 +10,7 @@ _NAMES = {
     "_argon2_cffi_bindings": "argon2-cffi",
     "prometheus_client": "prometheus-client",
 }
-"""Module -> the name that pip knows, where they differ."""
+"""Module -> name of its package for pip, where they differ."""
 
 
 class MissingExtra(Usage, ImportError):
@@ -19,8 +19,8 @@ class MissingExtra(Usage, ImportError):
 
 @contextmanager
 def needs(extra: str, what: str) -> Iterator[None]:
-    """Around imports: MissingExtra if one of them fails because a package of the extra is not installed. If it is
-    missed by a part that has an extra of its own, the extra of the whole is named."""
+    """Turns a failed import inside the `with` block into MissingExtra, which names the extra to install. If blocks
+    are nested, the message names the extra of the outer one, because it includes the inner one."""
     try:
         yield
     except (ModuleNotFoundError, MissingExtra) as error:

@@ -1,8 +1,8 @@
-"""Trees of files on their way from one place to another: what is in one, where it goes, and how it lands here.
+"""Trees of files that are copied from one place to another: their content, their destination, and writing them.
 
-A name is a path relative to its tree, with `/` between its parts; what is no UTF-8 in it is kept as in Python's
-own paths (surrogateescape). Names may come from a place that others write to, so nothing is written outside of the
-folder that was asked for, and no file has its name before it is whole.
+A name is a path relative to its tree, with `/` between its parts; bytes that are not UTF-8 are kept as in Python's
+own paths (surrogateescape). Names may come from an untrusted place, so nothing is written outside of the chosen
+folder, and a file gets its name only when it is complete.
 """
 
 import hashlib
@@ -20,23 +20,23 @@ from tfyard.errors import TfyardError, Usage
 PART = ".part"
 MOST_NAMED = 5
 LONGEST_NAME = 255
-"""Bytes, in the file systems of Linux."""
+"""Maximum length of a file's name in bytes, in the file systems of Linux."""
 
 
 class CopyError(TfyardError):
-    """What was to be copied cannot be."""
+    """Files cannot be copied."""
 
 
 class Tree(Struct, frozen=True, kw_only=True):
     files: dict[str, int] = {}
-    """Name -> size."""
+    """Name -> size in bytes."""
     folders: tuple[str, ...] = ()
     links: dict[str, str] = {}
-    """Symbolic links; name -> target."""
+    """Name of a symbolic link -> its target."""
     others: tuple[str, ...] = ()
-    """Sockets, pipes, devices: they cannot be copied."""
+    """Sockets, pipes and devices, which cannot be copied."""
     is_file: bool = False
-    """It is no folder, but the one file that is in it."""
+    """Whether the tree is a single file, not a folder."""
 
     @property
     def size(self) -> int:
@@ -46,27 +46,27 @@ class Tree(Struct, frozen=True, kw_only=True):
 class Copied(Struct, frozen=True, kw_only=True):
     to: str
     files: int = 0
-    """That were sent; others were the same already."""
+    """Number of files that were sent; `same` counts those that were there already."""
     size: int = 0
     same: int = 0
     notes: tuple[str, ...] = ()
-    """What was left out, and why."""
+    """Files that were left out, each with the reason."""
     problems: tuple[str, ...] = ()
-    """What could not be copied."""
+    """Files that could not be copied, each with the reason."""
 
 
-class Progress(Protocol):
+class CopyProgress(Protocol):
     def begin(self, files: int, size: int) -> None:
-        """Called once all that there is to copy is known; again after an interruption."""
+        """Called when the number and size of all files are known; again after an interruption."""
 
     def advance(self, size: int) -> None:
-        """So many bytes more are there, or were there already; negative if some must be sent again."""
+        """Called with the number of bytes that are copied, or were there; negative if some must be sent again."""
 
     def say(self, text: str) -> None: ...
 
 
 class Silent:
-    """Shows nothing."""
+    """A progress that is not shown."""
 
     def begin(self, files: int, size: int) -> None: ...
 
@@ -79,13 +79,13 @@ class Silent:
 
 
 def is_safe(name: str) -> bool:
-    """Whether it stays in its tree."""
+    """Whether a name stays in its tree."""
     return "\0" not in name and not {"", ".", ".."} & set(name.split("/"))
 
 
 def stays_inside(name: str, target: str) -> bool:
-    """Whether a link of that name leads to something in its tree. `..` only in front: behind a name, which may be
-    a link itself, nobody knows where it leads."""
+    """Whether a link of that name leads to something in its tree. `..` is allowed only in front: after a name,
+    which may be a link itself, its meaning is unknown."""
     parts = [part for part in target.split("/") if part not in ("", ".")]
     up = next((count for count, part in enumerate(parts) if part != ".."), len(parts))
     is_plain = ".." not in parts[up:]
@@ -93,19 +93,19 @@ def stays_inside(name: str, target: str) -> bool:
 
 
 def parents(names: Iterable[str]) -> list[str]:
-    """All folders above these names, those above others first."""
-    found: set[str] = set()
+    """All folders above these names, parents first."""
+    folders: set[str] = set()
     for name in names:
-        while (name := name.rpartition("/")[0]) and name not in found:
-            found.add(name)
-    return sorted(found)
+        while (name := name.rpartition("/")[0]) and name not in folders:
+            folders.add(name)
+    return sorted(folders)
 
 
 def some(names: Iterable[str]) -> str:
-    """For a message: the first few."""
-    found = [shown(name) for name in names]
-    more = f" and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
-    return ", ".join(found[:MOST_NAMED]) + more
+    """The first few names, for a message."""
+    texts = [shown(name) for name in names]
+    more = f" and {len(texts) - MOST_NAMED} more" if len(texts) > MOST_NAMED else ""
+    return ", ".join(texts[:MOST_NAMED]) + more
 
 
 def shown(name: str) -> str:
@@ -118,20 +118,20 @@ def shown(name: str) -> str:
 
 
 def walk(path: Path) -> Tree:
-    """Of a folder or a file."""
+    """The tree of a folder or a file."""
     try:
         if not path.is_dir():
-            found = path.stat()
-            if not stat.S_ISREG(found.st_mode):
+            status = path.stat()
+            if not stat.S_ISREG(status.st_mode):
                 raise Usage(f"{path} is neither a file nor a folder")
-            return Tree(files={path.resolve().name: found.st_size}, is_file=True)
+            return Tree(files={path.resolve().name: status.st_size}, is_file=True)
         return _sorted(path, sorted(_entries(path, "")))
     except OSError as error:
         raise Usage(f"{error.filename}: {error.strerror}") from None
 
 
 def _entries(folder: Path, prefix: str) -> Iterator[tuple[str, int]]:
-    """(name, mode), without those of links to folders."""
+    """(name, mode) of all entries; links to folders are not followed."""
     with os.scandir(folder) as entries:
         for entry in entries:
             name, mode = f"{prefix}{entry.name}", entry.stat(follow_symlinks=False).st_mode
@@ -140,14 +140,14 @@ def _entries(folder: Path, prefix: str) -> Iterator[tuple[str, int]]:
                 yield from _entries(Path(entry.path), f"{name}/")
 
 
-def _sorted(root: Path, found: list[tuple[str, int]]) -> Tree:
+def _sorted(root: Path, entries: list[tuple[str, int]]) -> Tree:
     kinds = (stat.S_ISREG, stat.S_ISDIR, stat.S_ISLNK)
-    files, folders, links = ([name for name, mode in found if is_kind(mode)] for is_kind in kinds)
+    files, folders, links = ([name for name, mode in entries if is_kind(mode)] for is_kind in kinds)
     return Tree(
         files={name: (root / name).stat().st_size for name in files},
         folders=tuple(folders),
         links={name: str((root / name).readlink()) for name in links},
-        others=tuple(name for name, mode in found if not any(is_kind(mode) for is_kind in kinds)),
+        others=tuple(name for name, mode in entries if not any(is_kind(mode) for is_kind in kinds)),
     )
 
 
@@ -156,11 +156,11 @@ def digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-# --- where it goes
+# --- the destination
 
 
 def goes_into(to: str) -> bool:
-    """Whether a destination as given means a folder to put something into: `folder/`, `.` and `..` do."""
+    """Whether a destination means a folder to put something into: `folder/`, `.` and `..` do."""
     return to.rpartition("/")[2] in ("", ".", "..")
 
 
@@ -174,32 +174,33 @@ class Landing:
         return self.root if self.tree.is_file else self.root / name
 
     def prepare(self) -> None:
-        """Make its folders; CopyError, before anything is changed, for what is something else here."""
+        """Make the tree's folders; raises CopyError, before anything is changed, if the destination has other
+        things of the same names."""
         if conflicts := list(self._conflicts()):
             raise CopyError("; ".join(conflicts[:MOST_NAMED]))
         (self.root.parent if self.tree.is_file else self.root).mkdir(parents=True, exist_ok=True)
         for name in self._folders():
             self.path(name).mkdir(exist_ok=True)
 
-    def has(self, name: str, wanted: str) -> bool:
+    def has(self, name: str, sha256: str) -> bool:
         """Whether the file is there, with this content."""
         path = self.path(name)
         if path.is_symlink() or not path.is_file() or path.stat().st_size != self.tree.files[name]:
             return False
-        return digest(path) == wanted
+        return digest(path) == sha256
 
     @contextmanager
     def part(self, name: str) -> Iterator["Part"]:
-        """A file to write to; it goes again if it was not finished."""
-        made = Part(self.path(name), self._part_path(name))
+        """A file to write to; it is removed if it was not finished."""
+        part = Part(self.path(name), self._part_path(name))
         try:
-            yield made
+            yield part
         finally:
-            made.close()
+            part.close()
 
     def link(self) -> list[str]:
-        """Make its symbolic links, at last: nothing is written through them. Those that lead elsewhere are left
-        out, and returned."""
+        """Make the tree's symbolic links, after all files: nothing is written through them. Links that lead out of
+        the tree are left out, and returned."""
         left = [name for name, target in self.tree.links.items() if not stays_inside(name, target)]
         for name in self.tree.links.keys() - set(left):
             path, target = self.path(name), self.tree.links[name]
@@ -213,7 +214,7 @@ class Landing:
         return [] if tree.is_file else sorted({*tree.folders, *parents((*tree.files, *tree.links))})
 
     def _conflicts(self) -> Iterator[str]:
-        """A link to a folder is one, too, except for the root: it may lead anywhere."""
+        """Conflicts with what is at the destination. A link to a folder is one, too, except for the root."""
         if not self.tree.is_file and self.root.exists() and not self.root.is_dir():
             yield f"{self.root} is a file, and would become a folder"
         for name in self._folders():
@@ -227,7 +228,7 @@ class Landing:
                 yield f"{shown(str(path))} is a folder, and would become a file"
 
     def _part_path(self, name: str) -> Path:
-        """No name of the tree, and not too long for one."""
+        """A path for the unfinished file, whose name is not in the tree and not too long."""
         folder, _, last = name.rpartition("/")
         part = os.fsdecode(os.fsencode(last)[: LONGEST_NAME - 4 * len(PART)]) + PART
         while (f"{folder}/{part}" if folder else part) in self.tree.files:
@@ -236,7 +237,7 @@ class Landing:
 
 
 class Part:
-    """A file that gets its name when it is whole."""
+    """A file that gets its name when it is complete."""
 
     def __init__(self, path: Path, part: Path) -> None:
         self._path, self._part = path, part
@@ -250,9 +251,9 @@ class Part:
         self._hash.update(data)
         self.size += len(data)
 
-    def finish(self, wanted: str, mode: int, modified: float) -> bool:
-        """Give it its name, if its content has this sha256."""
-        if self._hash.hexdigest() != wanted:
+    def finish(self, sha256: str, mode: int, modified: float) -> bool:
+        """Give the file its name, if its content has this SHA-256."""
+        if self._hash.hexdigest() != sha256:
             return False
         self._file.close()
         if mode & 0o100:
@@ -267,7 +268,7 @@ class Part:
 
 
 def _umask() -> int:
-    """It can only be read by setting it."""
-    found = os.umask(0o077)
-    os.umask(found)
-    return found
+    """The umask, which can only be read by setting it."""
+    umask = os.umask(0o077)
+    os.umask(umask)
+    return umask

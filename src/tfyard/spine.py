@@ -1,5 +1,4 @@
-"""The spine: observe, decide, report, apply. In this order, because a status that is stored first is never
-lost."""
+"""The spine: observe, decide, report, apply. The order matters: a status that is stored first is never lost."""
 
 from datetime import datetime
 from typing import NamedTuple
@@ -15,8 +14,7 @@ class Pass(NamedTuple):
 
 
 async def reconcile(job: Job, store: JobStore, runner: PodRunner, site: planner.Site, now: datetime) -> Pass:
-    """One pass. Call it again after `decision.wake_after`, when something changed, or when `outcome` asks for
-    it."""
+    """Run one pass; the next is due after `decision.wake_after`, after a change, or if `outcome` asks for it."""
     observed = await runner.observe(job)
     decision = planner.decide(job, observed, site, now)
     await store.report(job, observed.status, decision)

@@ -13,7 +13,7 @@ from tests.cli.running import Result, read_terminal, tfyard
 from tests.cli.test_get import set_status, tfjob
 from tests.cli.test_main import imported
 from tests.remote.test_actions import Yard
-from tfyard.kube import Access, Cluster, kubeconfig, requests
+from tfyard.kube import Access, ClusterEntry, kubeconfig, requests
 from tfyard.kube.sync import SyncClient
 from tfyard.remote.addresses import TFJOBS
 from tfyard.testing import ControlPlane
@@ -24,7 +24,7 @@ JOB_FILE = "name: first\nimage: example/mnist:1\nrun: python train.py\nworker: {
 
 
 @pytest.mark.parametrize("name", ["stop", "restart", "rerun", "delete", "resume"])
-def test_the_four_words_are_told_apart_in_each_help(name: str) -> None:
+def test_the_help_of_each_command_explains_stop_restart_rerun_and_delete(name: str) -> None:
     lines = [line.strip() for line in tfyard(name, "--help").out.splitlines()]
     assert all(any(line.startswith(f"{word.strip():<9}") for line in lines) for word in FOUR)
     assert any(line.startswith(f"tfyard {name}") for line in lines)
@@ -34,13 +34,13 @@ def test_the_four_words_are_told_apart_in_each_help(name: str) -> None:
 def test_neither_asyncio_nor_aiohttp_is_imported(
     words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "config").write_text(kubeconfig.dump(Access(Cluster(server="http://127.0.0.1:1"))))
+    (tmp_path / "config").write_text(kubeconfig.dump(Access(ClusterEntry(server="http://127.0.0.1:1"))))
     monkeypatch.chdir(tmp_path)
     assert not {"asyncio", "aiohttp", "rich", "jinja2"} & imported(*words, "--kubeconfig", "config")
 
 
-def test_a_cluster_that_is_not_there_is_one_line(tmp_path: Path) -> None:
-    (tmp_path / "config").write_text(kubeconfig.dump(Access(Cluster(server="http://127.0.0.1:1"))))
+def test_an_unreachable_cluster_is_reported_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "config").write_text(kubeconfig.dump(Access(ClusterEntry(server="http://127.0.0.1:1"))))
     done = tfyard("delete", "x", "--kubeconfig", "config", cwd=tmp_path)
     assert (done.code, done.out, done.err.count("\n")) == (1, "", 1)
 
@@ -49,12 +49,14 @@ def test_a_cluster_that_is_not_there_is_one_line(tmp_path: Path) -> None:
     "words",
     [("delete",), ("delete", "x", "-l", "a=b"), ("restart", "x"), ("restart", "x", "worker", "--all")],
 )
-def test_who_names_nothing_or_too_much_is_told_what_to_name(words: tuple[str, ...], tmp_path: Path) -> None:
+def test_a_command_without_a_target_or_with_too_many_says_what_to_name(
+    words: tuple[str, ...], tmp_path: Path
+) -> None:
     done = tfyard(*words, cwd=tmp_path)
     assert (done.code, done.err.splitlines()[-1].startswith("Error: Name ")) == (2, True)
 
 
-def test_a_count_that_is_none_is_refused_before_a_cluster_is_asked(tmp_path: Path) -> None:
+def test_a_count_that_is_no_number_is_refused_before_a_cluster_is_asked(tmp_path: Path) -> None:
     done = tfyard("scale", "x", "worker=many", "--kubeconfig", "/nowhere", cwd=tmp_path)
     assert (done.code, done.err) == (
         2,

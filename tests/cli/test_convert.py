@@ -21,7 +21,7 @@ def test_what_is_converted_is_valid_and_converts_to_itself(version: str) -> None
 def test_a_version_that_clusters_do_not_serve_by_default_is_told() -> None:
     done = tfyard("convert", DATA / "seeds/004-example-tfjob.yaml")
     assert done.code == 0
-    assert "note: tensorflow.org/v1alpha1 is served only by clusters with" in done.err
+    assert "note: tensorflow.org/v1alpha1 is not served by default" in done.err
     assert "note:" not in tfyard("convert", DATA / "seeds/001-example-tfjob.yaml").err
 
 
@@ -102,7 +102,7 @@ def test_what_is_read_is_overwritten_only_when_told_to(output: str, tmp_path: Pa
     assert "kind: TFJob" in job.read_text()
 
 
-def test_umlauts_survive_a_terminal_that_knows_none() -> None:
+def test_umlauts_survive_a_terminal_without_utf_8() -> None:
     text = 'name: a\nimage: b\nenv: {A: "grüße"}\n'
     done = tfyard("convert", "-", stdin=text.encode(), PYTHONIOENCODING="ascii", PYTHONUTF8="0")
     assert (done.code, "grüße" in done.out) == (0, True)
@@ -124,7 +124,7 @@ def test_broken_yaml_is_shown_with_its_name_and_line() -> None:
     "args",
     [["no-such.yaml"], ["-"], ["-", "--to", "v2"], [], [DATA / "jobfiles/smallest.yaml", "-o", "no/x"]],
 )
-def test_a_wrong_question_ends_with_two(args: list[str], tmp_path: Path) -> None:
+def test_a_usage_error_exits_with_2(args: list[str], tmp_path: Path) -> None:
     assert tfyard("convert", *args, cwd=tmp_path, stdin=b"kind: Service\n").code == 2
 
 

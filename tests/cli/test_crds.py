@@ -26,7 +26,7 @@ def test_the_definitions_are_printed_as_yaml_that_kubectl_takes(
     assert [f"{spec['group']}/{one['name']}" for spec in specs for one in spec["versions"]] == served
 
 
-def test_a_version_that_never_was_is_refused_with_those_that_were() -> None:
+def test_an_unknown_version_is_refused_with_the_known_ones() -> None:
     done = tfyard("crds", "--versions", "v1,v2")
     assert done.code == 2
     assert "kubeflow.org/v2 not found; one of: kubeflow.org/v1, " in done.err

@@ -8,27 +8,31 @@ from typing import Any
 import pytest
 
 from tests.cli.running import Result, tfyard
-from tests.cli.test_get import running, set_status, tfjob
+from tests.cli.test_get import TEMPLATE, running, set_status, tfjob
 from tfyard.kube import Resource, requests
 from tfyard.kube.sync import SyncClient
 from tfyard.model.names import ATTEMPT, JOB_NAME, REPLICA_INDEX, REPLICA_TYPE
-from tfyard.remote.addresses import TFJOBS
+from tfyard.remote.addresses import OLD_TFJOBS, TFJOBS
 from tfyard.testing import ControlPlane, builders
 
 REVIEWS = Resource("authorization.k8s.io", "v1", "subjectaccessreviews", namespaced=False)
 AT, LATER = "2024-11-16T03:00:00Z", "2024-11-16T03:10:00Z"
+SOON = "2100-01-01T00:00:00Z"
+"""After every job of these tests was created."""
 
 
-def pod(index: int, attempt: int) -> dict[str, Any]:
+def pod(index: int, attempt: int, owner: str) -> dict[str, Any]:
     labels = {JOB_NAME: "first", REPLICA_TYPE: "worker", REPLICA_INDEX: str(index)}
     made = builders.pod(f"first-worker-{index}", labels)
-    return {**made, "metadata": {**made["metadata"], "annotations": {ATTEMPT: str(attempt)}}}
+    reference = {"apiVersion": "kubeflow.org/v1", "kind": "TFJob", "name": "first", "uid": owner}
+    more = {"annotations": {ATTEMPT: str(attempt)}, "ownerReferences": [reference]}
+    return {**made, "metadata": {**made["metadata"], **more}}
 
 
-def event(kind: str, name: str, reason: str) -> dict[str, Any]:
+def event(kind: str, name: str, reason: str, uid: str = "") -> dict[str, Any]:
     return {
         "metadata": {"generateName": "e-"},
-        "involvedObject": {"kind": kind, "name": name},
+        "involvedObject": {"kind": kind, "name": name, "uid": uid},
         "type": "Warning",
         "reason": reason,
         "message": f"{reason} happened",
@@ -38,12 +42,12 @@ def event(kind: str, name: str, reason: str) -> dict[str, Any]:
 
 
 def fill(client: SyncClient, namespace: str) -> None:
-    client.send(requests.create(TFJOBS.path(namespace), tfjob("first")))
+    job = client.send(requests.create(TFJOBS.path(namespace), tfjob("first")))
     set_status(client, namespace, "first", running())
     for index, state in enumerate(
         ({"running": {"startedAt": LATER}}, {"terminated": {"exitCode": 137, "reason": "OOMKilled"}})
     ):
-        client.send(requests.create(requests.PODS.path(namespace), pod(index, attempt=index)))
+        client.send(requests.create(requests.PODS.path(namespace), pod(index, index, job["metadata"]["uid"])))
         program = {"name": "tensorflow", "image": "i", "imageID": "", "ready": True, "restartCount": 0}
         scheduled = {"type": "PodScheduled", "status": "True", "lastTransitionTime": AT}
         status = {"conditions": [scheduled], "containerStatuses": [{**program, "state": state}]}
@@ -131,6 +135,57 @@ def test_a_job_is_described_with_its_pods_and_events(
     half = run("describe", "first", config=viewer)
     assert half.code == 0
     assert [line[:9] for line in half.out.split("Not seen:\n")[1].splitlines()] == ["  pods: p", "  events:"]
+
+
+@pytest.mark.cluster
+def test_describe_shows_no_pods_or_events_of_other_jobs_with_the_same_names(
+    control_plane: ControlPlane, crds: None, namespace: str, tmp_path: Path
+) -> None:
+    def tell(client: SyncClient, kind: str, name: str, reason: str, uid: str) -> None:
+        made = event(kind, name, reason, uid)
+        made["involvedObject"]["namespace"] = namespace
+        client.send(requests.create(requests.EVENTS.path(namespace), {**made, "lastTimestamp": SOON}))
+
+    with SyncClient(control_plane.admin) as client:
+        old = {
+            "apiVersion": "tensorflow.org/v1alpha1",
+            "kind": "TfJob",
+            "metadata": {"name": "first"},
+            "spec": {"replicaSpecs": [{"tfReplicaType": "MASTER", "template": TEMPLATE}]},
+        }
+        other = client.send(requests.create(OLD_TFJOBS.path(namespace), old))["metadata"]["uid"]
+        own = client.send(requests.create(TFJOBS.path(namespace), tfjob("first")))["metadata"]["uid"]
+        blocked = {"type": "Blocked", "status": "True", "reason": "NameTaken", "message": "taken"}
+        set_status(client, namespace, "first", {"phase": "Blocked", "conditions": [blocked]})
+        bare = builders.pod("first-worker-1", {JOB_NAME: "first", REPLICA_TYPE: "worker", REPLICA_INDEX: "1"})
+        for made, reason in ((pod(0, 0, other), "OfTheOther"), (bare, "OfNobody")):
+            stored = client.send(requests.create(requests.PODS.path(namespace), made))["metadata"]
+            tell(client, "Pod", stored["name"], reason, stored["uid"])
+        tell(client, "TFJob", "first", "OfAnEarlierOne", "00000000-0000-0000-0000-000000000000")
+        tell(client, "TFJob", "first", "OfItself", own)
+
+    told = tfyard(
+        "describe", "first", "-n", namespace, cwd=tmp_path, KUBECONFIG=str(control_plane.kubeconfig)
+    )
+    assert "Blocked:    taken" in told.out
+    assert "Attempts:" not in told.out
+    assert {word for word in told.out.split() if word.startswith("Of")} == {"OfItself"}
+
+
+@pytest.mark.cluster
+def test_events_of_pods_that_are_gone_are_told_unless_they_are_older_than_the_job(
+    control_plane: ControlPlane, crds: None, namespace: str, tmp_path: Path
+) -> None:
+    gone = "00000000-0000-0000-0000-000000000000"
+    with SyncClient(control_plane.admin) as client:
+        client.send(requests.create(TFJOBS.path(namespace), tfjob("first")))
+        for reason, at in (("Earlier", AT), ("Replaced", SOON)):
+            made = event("Pod", "first-worker-0", reason, gone)
+            made["involvedObject"]["namespace"] = namespace
+            client.send(requests.create(requests.EVENTS.path(namespace), {**made, "lastTimestamp": at}))
+    env = {"KUBECONFIG": str(control_plane.kubeconfig)}
+    told = json.loads(tfyard("events", "first", "-n", namespace, "-o", "json", cwd=tmp_path, **env).out)
+    assert [each["reason"] for each in told] == ["Replaced"]
 
 
 def allow(plane: ControlPlane, namespace: str, user: str, rules: list[dict[str, Any]]) -> None:

@@ -90,6 +90,6 @@ def test_a_field_that_is_not_there_gets_the_likely_one(path: str, message: str) 
     assert str(caught.value) == message
 
 
-def test_a_typo_on_the_command_line_ends_with_two() -> None:
+def test_a_typo_on_the_command_line_exits_with_2() -> None:
     done = tfyard("explain", "wroker")
     assert (done.code, done.err) == (2, "tfyard: wroker: field 'wroker' not found; did you mean worker?\n")

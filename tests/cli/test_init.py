@@ -35,7 +35,7 @@ def test_the_schema_stands_where_the_first_line_says(tmp_path: Path) -> None:
     assert "name: first" in lines
 
 
-def test_the_comments_are_valid_too_when_they_are_taken_in(tmp_path: Path) -> None:
+def test_the_commented_lines_are_valid_when_uncommented(tmp_path: Path) -> None:
     tfyard("init", "--name", "a", cwd=tmp_path)
     _, rest = (tmp_path / "job.yaml").read_text().split("name: a\n")
     lines = [line.removeprefix("# ") for line in rest.splitlines() if not line.startswith("worker: 2")]
@@ -53,7 +53,7 @@ def test_it_overwrites_nothing_unless_it_is_told_to(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("args", [["no/job.yaml"], ["--name", "Bad Name"], ["a", "b"]])
-def test_a_wrong_question_ends_with_two_and_writes_nothing(args: list[str], tmp_path: Path) -> None:
+def test_a_usage_error_exits_with_2_and_writes_nothing(args: list[str], tmp_path: Path) -> None:
     done = tfyard("init", *args, cwd=tmp_path)
     assert (done.code, list(tmp_path.iterdir())) == (2, [])
 

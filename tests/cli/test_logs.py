@@ -23,10 +23,10 @@ from tests.cli.test_get import SLOW
 from tests.cli.test_main import imported
 from tests.kubelet.plain_containers import node
 from tests.remote.log_job import AT, LogJob, ended, failed
-from tfyard.cli.log_printer import LINES_PER_FLUSH, Look, Printer
-from tfyard.kube import Access, Cluster, kubeconfig
+from tfyard.cli.log_printer import LINES_PER_FLUSH, LineStyle, Printer
+from tfyard.kube import Access, ClusterEntry, kubeconfig
+from tfyard.logs.lines import Lines, Said, Start
 from tfyard.node.log_times import RECORD
-from tfyard.overview.log_lines import Lines, Said, Start
 from tfyard.testing import ControlPlane
 
 BROKEN = "raise KeyError('shard')"
@@ -157,7 +157,7 @@ def test_logs_of_a_run_are_read_and_followed_to_its_exit_code(tmp_path: Path) ->
 
 
 @pytest.mark.processes
-def test_a_run_that_is_deleted_while_it_is_followed_is_told(tmp_path: Path) -> None:
+def test_a_run_that_is_deleted_while_it_is_followed_is_reported(tmp_path: Path) -> None:
     run = tmp_path / ".tfyard" / "runs" / "x"
     (run / "logs").mkdir(parents=True)
     tasks = [{"name": "worker-0", "outcome": "Running"}]
@@ -189,13 +189,13 @@ def test_options_that_mean_nothing_are_refused(tmp_path: Path, args: tuple[str, 
 
 
 def test_nothing_slow_is_imported_without_follow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "config").write_text(kubeconfig.dump(Access(Cluster(server="http://127.0.0.1:1"))))
+    (tmp_path / "config").write_text(kubeconfig.dump(Access(ClusterEntry(server="http://127.0.0.1:1"))))
     monkeypatch.chdir(tmp_path)
     assert not SLOW & imported("logs", "x", "--kubeconfig", "config")
 
 
 def test_a_flood_on_a_screen_costs_lines_that_are_counted(capfd: pytest.CaptureFixture[str]) -> None:
-    printer = Printer(["worker-0"], Look(may_skip=True))
+    printer = Printer(["worker-0"], LineStyle(may_skip=True))
     flood = [b"%d" % n for n in range(10_000)]
     printer.show(Lines(Start("worker-0"), flood))
     printer.show(Lines(Start("worker-0"), flood))
@@ -208,10 +208,10 @@ def test_a_flood_on_a_screen_costs_lines_that_are_counted(capfd: pytest.CaptureF
     assert len(shown) <= 2 * LINES_PER_FLUSH
 
 
-def test_notices_of_tensorflow_are_folded_for_who_follows_a_submitted_job(
+def test_notices_of_tensorflow_are_folded_while_a_submitted_job_is_followed(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    printer, start = Printer(["worker-0"], Look(folds=True)), Start("worker-0")
+    printer, start = Printer(["worker-0"], LineStyle(folds=True)), Start("worker-0")
     notice = b"I0000 00:00:1769853600.123456   12345 gpu_device.cc:2022] Created device"
     printer.show(Lines(start, [notice, b"step 1", notice], [b"a", b"b", b"c"]))
     printer.show(Said(kind="ended", text="ended: exit code 0", start=start))

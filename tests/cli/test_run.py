@@ -53,7 +53,7 @@ def test_a_name_that_no_job_may_have_is_refused_and_leaves_nothing(
         (["-m", "train", "--steps", "100"], "-m train -- --steps 100"),
     ],
 )
-def test_an_option_of_the_script_is_told_where_it_belongs(
+def test_an_unknown_option_is_explained_as_an_option_of_the_script(
     args: list[str], example: str, folder: Path
 ) -> None:
     done = tfyard("run", *args, cwd=folder)

@@ -79,15 +79,15 @@ def test_a_config_with_resources_cannot_be_submitted(folder: Path) -> None:
     assert done.err.count("\n") == 1
 
 
-def test_a_cluster_that_is_not_there_is_one_line() -> None:
+def test_an_unreachable_cluster_is_reported_in_one_line() -> None:
     done = tfyard("submit", "job.yaml", "--kubeconfig", "/nowhere")
     assert (done.code, done.err) == (1, "tfyard: /nowhere: no such file\n")
 
 
 def test_submitting_imports_no_aiohttp_and_printing_manifests_no_asyncio() -> None:
     modules = imported("submit", "job.yaml", "--dry-run=client")
-    assert "tfyard.remote.prepare" in modules
+    assert "tfyard.remote.submitting.prepare" in modules
     assert not {"aiohttp", "asyncio", "tfyard.local", "rich"} & modules
-    code = "import sys, tfyard.remote.submission; print(*sys.modules)"
+    code = "import sys, tfyard.remote.submitting.submission; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not {"aiohttp", "tfyard.kube.transport", "tfyard.local"} & set(done.stdout.split())

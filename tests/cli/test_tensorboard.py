@@ -29,7 +29,7 @@ tensorboard: /out/logs
 
 @pytest.mark.long
 @pytest.mark.tensorflow
-def test_a_run_that_has_ended_is_shown_until_nobody_looks(
+def test_tensorboard_of_a_run_that_has_ended_stops_after_a_time_without_requests(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "write.py").write_text(WRITE)
@@ -55,7 +55,7 @@ def test_a_run_that_has_ended_is_shown_until_nobody_looks(
         urlopen(url)
 
 
-def test_a_wrong_time_is_told_before_anything_starts(tmp_path: Path) -> None:
+def test_a_wrong_duration_is_refused_before_anything_starts(tmp_path: Path) -> None:
     done = tfyard("tensorboard", "t", "--idle", "soon", cwd=tmp_path)
     assert (done.code, done.err) == (
         2,

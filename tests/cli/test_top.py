@@ -15,7 +15,7 @@ import pytest
 
 from tests.cli.running import tfyard
 from tests.cli.test_get import running, tfjob
-from tfyard.kube import Access, Cluster, kubeconfig
+from tfyard.kube import Access, ClusterEntry, kubeconfig
 from tfyard.model.names import JOB_NAME, REPLICA_INDEX, REPLICA_TYPE
 from tfyard.testing import eventually
 
@@ -27,7 +27,8 @@ ROOT = "/apis/kubeflow.org/v1/namespaces/default/tfjobs"
 def pod(index: int) -> dict[str, Any]:
     labels = {JOB_NAME: "first", REPLICA_TYPE: "worker", REPLICA_INDEX: str(index)}
     program = {"name": "tensorflow", "state": {"running": {"startedAt": AT}}}
-    meta = {"name": f"first-worker-{index}", "creationTimestamp": AT, "labels": labels}
+    meta: dict[str, Any] = {"name": f"first-worker-{index}", "creationTimestamp": AT, "labels": labels}
+    meta["ownerReferences"] = [{"kind": "TFJob", "name": "first", "uid": "u"}]
     return {"metadata": meta, "status": {"phase": "Running", "containerStatuses": [program]}}
 
 
@@ -51,7 +52,9 @@ def scripted(answers: dict[str, Any], folder: Path) -> Iterator[str]:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         path = folder / "config"
-        path.write_text(kubeconfig.dump(Access(Cluster(server=f"http://127.0.0.1:{server.server_port}"))))
+        path.write_text(
+            kubeconfig.dump(Access(ClusterEntry(server=f"http://127.0.0.1:{server.server_port}")))
+        )
         try:
             yield str(path)
         finally:
@@ -59,7 +62,7 @@ def scripted(answers: dict[str, Any], folder: Path) -> Iterator[str]:
             thread.join()
 
 
-def test_a_clusters_tasks_are_told_by_its_metrics_api_and_their_logs(tmp_path: Path) -> None:
+def test_tasks_of_a_cluster_are_shown_from_its_metrics_api_and_their_logs(tmp_path: Path) -> None:
     job = tfjob("first")
     meta = {**job["metadata"], "namespace": "default", "creationTimestamp": AT, "uid": "u"}
     job = {**job, "metadata": meta, "status": running()}
@@ -70,7 +73,12 @@ def test_a_clusters_tasks_are_told_by_its_metrics_api_and_their_logs(tmp_path: P
     pods = "/api/v1/namespaces/default/pods"
     answers = {
         f"{ROOT}/first": job,
-        ROOT: {"metadata": {"resourceVersion": "1"}, "items": [job]},
+        ROOT: {
+            "apiVersion": "kubeflow.org/v1",
+            "kind": "TFJobList",
+            "metadata": {"resourceVersion": "1"},
+            "items": [job],
+        },
         pods: {"metadata": {}, "items": [pod(0), pod(1)]},
         f"{pods}/first-worker-0/log": LOG,
     }
@@ -92,7 +100,7 @@ def test_a_clusters_tasks_are_told_by_its_metrics_api_and_their_logs(tmp_path: P
 
 
 @pytest.mark.processes
-async def test_a_run_is_told_while_it_goes_on_and_afterwards(tmp_path: Path) -> None:
+async def test_tasks_of_a_run_are_shown_while_it_runs_and_afterwards(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(
         "import time, pathlib\n"
         "for i in range(5): print(f'Step: {i}, loss: {1 / (i + 1)}', flush=True)\n"

@@ -15,7 +15,7 @@ import pytest
 from tests.cli.running import tfyard
 from tests.cli.test_main import imported
 from tfyard.cli import main
-from tfyard.kube import Access, Cluster, kubeconfig, sync
+from tfyard.kube import Access, ClusterEntry, kubeconfig, sync
 
 JOB_FILE = "name: x\nimage: example/train:1\nrun: python train.py\n"
 WORDS = {"JOB": "x", "FILE": "job.yaml", "SCRIPT": "job.yaml", "TASK": "worker-0", "PORT": "8080"}
@@ -91,7 +91,7 @@ def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tm
     (tmp_path / "job.yaml").write_text(JOB_FILE)
 
     def run(server: str, command: Command, timeout: float) -> Answer:
-        (tmp_path / "config").write_text(kubeconfig.dump(Access(Cluster(server=server))))
+        (tmp_path / "config").write_text(kubeconfig.dump(Access(ClusterEntry(server=server))))
         options = ("--kubeconfig", "config", "--request-timeout", str(timeout))
         monkeypatch.setattr(sys, "argv", ["tfyard", *command.with_options(*options)])
         with pytest.raises(SystemExit) as ended:
@@ -115,14 +115,14 @@ def check(command: Command, answer: Answer, said: str) -> None:
 
 
 @every_command
-def test_a_server_that_does_not_answer_is_given_up_in_one_line(command: Command, call: Call) -> None:
+def test_a_server_that_does_not_answer_is_reported_in_one_line(command: Command, call: Call) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         server = f"http://127.0.0.1:{silent.getsockname()[1]}"
         check(command, call(server, command, SHORTEST), f"{server}: no answer within {SHORTEST} s")
 
 
 @every_command
-def test_a_server_that_is_not_there_is_told_in_one_line(command: Command, call: Call) -> None:
+def test_an_unreachable_server_is_reported_in_one_line(command: Command, call: Call) -> None:
     server = "http://127.0.0.1:1"
     check(command, call(server, command, SHORTEST), f"{server}: Connection refused")
 
@@ -203,5 +203,5 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("finished")
     (folder / "x.py").write_text("print('Step: 1, loss: 0.5')")
     assert tfyard("run", "x.py", "-q", cwd=folder).code == 0
-    (folder / "config").write_text(kubeconfig.dump(Access(Cluster(server="http://127.0.0.1:1"))))
+    (folder / "config").write_text(kubeconfig.dump(Access(ClusterEntry(server="http://127.0.0.1:1"))))
     return folder

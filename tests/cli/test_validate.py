@@ -40,7 +40,7 @@ def test_a_version_that_clusters_do_not_serve_by_default_is_told_and_valid() -> 
     done = tfyard("validate", DATA / "seeds/004-example-tfjob.yaml")
     assert done.code == 0
     assert (
-        "note: tensorflow.org/v1alpha1 is served only by clusters with `tfyard crds --versions all`"
+        "note: tensorflow.org/v1alpha1 is not served by default; `tfyard crds --versions all` serves it"
         in done.err
     )
     assert "`tfyard convert` writes v1" in done.err
@@ -80,7 +80,7 @@ def test_a_file_is_read_from_standard_input() -> None:
     assert tfyard("validate", "-", stdin=VALID).out == "<stdin>: mnist is valid: 2 Worker\n"
 
 
-def test_one_bad_file_among_several_is_enough_and_all_are_told_of(tmp_path: Path) -> None:
+def test_one_invalid_file_makes_the_command_fail_and_all_files_are_reported(tmp_path: Path) -> None:
     for name, text in {"a.yaml": VALID, "b.yaml": BROKEN, "c.yaml": VALID}.items():
         (tmp_path / name).write_bytes(text)
     done = tfyard("validate", "a.yaml", "b.yaml", "c.yaml", cwd=tmp_path)
@@ -113,7 +113,7 @@ def test_other_kinds_are_passed_over_also_inside_a_list() -> None:
         (b"apiVersion: v1\n", "it has no kind; that of a job is TFJob"),
     ],
 )
-def test_what_is_passed_over_is_told_why(text: bytes, words: str) -> None:
+def test_documents_that_are_passed_over_are_reported_with_the_reason(text: bytes, words: str) -> None:
     assert tfyard("validate", "-", stdin=text).out == f"<stdin>: passed over: {words}\n"
 
 
@@ -214,7 +214,7 @@ spec:
     ],
     ids=["job file", "TFJob", "a blank in an address"],
 )
-def test_what_would_do_harm_is_refused_at_once_by_every_command(
+def test_harmful_input_is_refused_at_once_by_every_command(
     command: str, text: bytes, positions: list[str], tmp_path: Path
 ) -> None:
     (tmp_path / "job.yaml").write_bytes(text)
@@ -226,14 +226,14 @@ def test_what_would_do_harm_is_refused_at_once_by_every_command(
     assert [path.name for path in tmp_path.iterdir()] == ["job.yaml"]
 
 
-def test_closed_input_is_a_wrong_question() -> None:
+def test_closed_input_is_a_usage_error() -> None:
     command = ["sh", "-c", '"$@" <&-', "sh", sys.executable, "-m", "tfyard", "validate", "-"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (2, "tfyard: -: standard input is closed\n")
 
 
 @pytest.mark.parametrize("missing", ["no-such.yaml", "."])
-def test_a_file_that_cannot_be_read_is_a_wrong_question(missing: str, tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_read_is_a_usage_error(missing: str, tmp_path: Path) -> None:
     done = tfyard("validate", missing, cwd=tmp_path)
     assert (done.code, done.out) == (2, "")
     assert done.err.startswith("tfyard: ")

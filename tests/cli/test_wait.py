@@ -12,7 +12,7 @@ import pytest
 from tests.cli.running import tfyard
 from tests.cli.test_get import SLOW, running, set_status, tfjob
 from tests.cli.test_main import imported
-from tfyard.kube import Access, Cluster, kubeconfig, requests
+from tfyard.kube import Access, ClusterEntry, kubeconfig, requests
 from tfyard.kube.sync import SyncClient
 from tfyard.remote.addresses import TFJOBS
 from tfyard.testing import ControlPlane
@@ -79,12 +79,12 @@ def test_a_wait_for_a_run_ends_with_its_code(tmp_path: Path) -> None:
     assert tfyard("wait", "train", "--local", "--for", "finished", cwd=tmp_path).code == 0
 
 
-def test_a_timeout_that_is_none_is_refused(tmp_path: Path) -> None:
+def test_a_timeout_that_is_no_duration_is_refused(tmp_path: Path) -> None:
     done = tfyard("wait", "x", "--local", "--timeout", "soon", cwd=tmp_path)
     assert (done.code, done.err.count("\n")) == (2, 1)
 
 
 def test_nothing_slow_is_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "config").write_text(kubeconfig.dump(Access(Cluster(server="http://127.0.0.1:1"))))
+    (tmp_path / "config").write_text(kubeconfig.dump(Access(ClusterEntry(server="http://127.0.0.1:1"))))
     monkeypatch.chdir(tmp_path)
     assert not SLOW & imported("wait", "x", "--kubeconfig", "config")

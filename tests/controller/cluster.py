@@ -1,4 +1,4 @@
-"""An operator at work on the real control plane, and the few questions that its tests ask."""
+"""An operator on the real control plane, and helpers that read the cluster for its tests."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -7,10 +7,10 @@ from typing import Any
 
 from tfyard.backends.kubernetes.resources import OLD_TFJOBS, TFJOBS
 from tfyard.controller import crds
-from tfyard.controller.operator import Operator, Settings
+from tfyard.controller.operator import Operator, OperatorSettings
 from tfyard.kube import Client, requests
-from tfyard.kubelet.script import Scripts
 from tfyard.testing import ControlPlane, ScriptedKubelet, builders, eventually
+from tfyard.testing.script import Scripts
 
 Manifest = dict[str, Any]
 
@@ -80,7 +80,7 @@ class Bench:
 
 @asynccontextmanager
 async def operating(client: Client, namespace: str, **settings: Any) -> AsyncIterator[Operator]:
-    operator = Operator(client, Settings(namespaces=(namespace,), **settings), [TFJOBS, OLD_TFJOBS])
+    operator = Operator(client, OperatorSettings(namespaces=(namespace,), **settings), [TFJOBS, OLD_TFJOBS])
     running = asyncio.create_task(operator.run())
     try:
         yield operator

@@ -6,19 +6,19 @@ import signal
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal
 
 from tests.controller.cluster import Bench, install
 from tfyard.backends.kubernetes.resources import TFJOBS
-from tfyard.controller.operator import Operator, Settings
-from tfyard.kube import Access, Changed, Client, Kind, Request, Snapshot, requests, watch
+from tfyard.controller.operator import Operator, OperatorSettings
+from tfyard.kube import Access, Changed, Client, Kind, Request, Resource, Snapshot, requests, watch
 from tfyard.kube.transport import ANYTHING
-from tfyard.kubelet.script import Scripts
-from tfyard.kubelet.scripted import UNTIL_TOLD
 from tfyard.testing import ControlPlane, Pod, ScriptedKubelet, eventually
+from tfyard.testing.script import Scripts
+from tfyard.testing.scripted import UNTIL_TOLD
 
 When = Literal["before", "after"]
 ATTEMPT = "tfyard.dev/attempt"
@@ -44,9 +44,9 @@ class Counting(Client):
         """Lists, mostly: watches are not sent but streamed."""
         return len(self.sent) - len(self.writes)
 
-    async def send(self, request: Request, into: Any = ANYTHING) -> Any:
+    async def read(self, request: Request) -> bytes:
         self.sent.append(request)
-        return await super().send(request, into)
+        return await super().read(request)
 
 
 class Mortal(Counting):
@@ -159,10 +159,12 @@ async def end(task: "asyncio.Task[Any]") -> None:
 
 
 @asynccontextmanager
-async def operator_with(client: Client, namespace: str, **settings: Any) -> AsyncIterator[Operator]:
+async def operator_with(
+    client: Client, *namespaces: str, jobs: Iterable[Resource] = (TFJOBS,), **settings: Any
+) -> AsyncIterator[Operator]:
     """An operator that uses this very client, gone without a word at the end."""
     async with client:
-        operator = Operator(client, Settings(namespaces=(namespace,), **settings), [TFJOBS])
+        operator = Operator(client, OperatorSettings(namespaces=namespaces, **settings), jobs)
         running = asyncio.create_task(operator.run())
         try:
             yield operator

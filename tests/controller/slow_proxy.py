@@ -1,4 +1,4 @@
-"""A proxy in front of the real apiserver that notes the writes which arrive, and takes its time with new pods."""
+"""A proxy in front of the real apiserver that records writes, and delays the creation of pods."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -15,12 +15,14 @@ from tfyard.kube.credentials import Credentials, Login
 
 HOP_BY_HOP = {"host", "connection", "transfer-encoding", "content-length", "content-encoding"}
 UNCOUNTED = ("/leases", "/selfsubjectaccessreviews")
-"""Whoever does not lead writes these, too."""
+"""Resources that standbys write, too."""
 
 
 class SlowProxy:
     def __init__(self, access: Access, login: Login, session: aiohttp.ClientSession, delay: float) -> None:
         self._server, self._login, self._session, self._delay = access.cluster.server, login, session, delay
+        self.slow_path = ""
+        """Only writes whose path has this are delayed."""
         self.writes: list[str] = []
 
     @property
@@ -32,7 +34,7 @@ class SlowProxy:
         write = f"{request.method} {request.path}"
         if request.method != "GET" and not any(each in write for each in UNCOUNTED):
             self.writes.append(write)
-            if write.endswith("/pods"):
+            if write.endswith("/pods") and self.slow_path in write:
                 await asyncio.sleep(self._delay)
         with suppress(ConnectionError):  # of a client that is gone
             return await self._forward(request)

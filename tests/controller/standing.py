@@ -1,4 +1,4 @@
-"""Candidates for tests: quick terms, and a crowd that is gone after its test."""
+"""Candidates for tests: short lease times, and several candidates that end with their test."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,16 +1,16 @@
-"""`--compat kubeflow` on a real apiserver: a Service that nobody owns, an eviction under Never, the clean-up."""
+"""`--compat kubeflow` on a real apiserver: a Service without an owner, an eviction under Never, the clean-up."""
 
 import pytest
 
 from tests.controller.cluster import bench, tfjob
-from tfyard.controller.process import Options, _site
+from tfyard.controller.process import OperatorOptions, _site
 from tfyard.kube import requests
 from tfyard.model.names import CONTROLLER, JOB_NAME, OPERATOR_NAME, REPLICA_INDEX, REPLICA_TYPE
 from tfyard.testing import ControlPlane, Script, eventually
 
 pytestmark = pytest.mark.cluster
 
-UPSTREAM = _site(Options(compat="kubeflow"))
+UPSTREAM = _site(OperatorOptions(compat="kubeflow"))
 
 
 async def test_a_job_adopts_its_service_fails_with_an_evicted_pod_and_keeps_that_pods_service(

@@ -79,11 +79,11 @@ def test_the_seeds_file_gives_its_drivers_to_jobs_of_every_version(document: Any
     assert variable in container["env"]
 
 
-def test_no_config_is_the_default_place() -> None:
+def test_no_config_gives_the_default_site() -> None:
     assert site(OperatorConfig()) == Site()
 
 
-def test_places_words_reach_the_place() -> None:
+def test_settings_of_the_config_reach_the_site() -> None:
     config = OperatorConfig(cluster_domain="cluster.local", services="per-replica", dialect="kubeflow")
     assert site(config) == Site(domain="cluster.local", services="per-replica", dialect="kubeflow")
 
@@ -95,7 +95,9 @@ def test_a_server_script_that_exists_is_run(tmp_path: Path) -> None:
     assert trainer(WITH_DEFAULT_PS, place, "ps-0")["command"][:3] == ["python", "-c", "serve()"]
 
 
-def test_the_seeds_server_is_only_in_its_own_image_so_ours_is_run(caplog: pytest.LogCaptureFixture) -> None:
+def test_the_old_operators_server_exists_only_in_its_image_so_tfyards_is_run(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     config = read_config(SEED / "controller_config_file.yaml")
     with caplog.at_level(logging.WARNING):
         place = site(config, read_server_script(config))
@@ -125,7 +127,7 @@ def test_the_old_image_word_is_for_servers_and_tensorboard_without_one() -> None
     assert trainer(WITH_DEFAULT_PS, Site(), "ps-0")["image"] == DEFAULT_IMAGE
 
 
-def test_a_missing_config_is_told_in_one_line(tmp_path: Path) -> None:
+def test_a_missing_config_is_reported_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(Usage, match=r"cannot read the config .*none\.yaml: No such file"):
         read_config(tmp_path / "none.yaml")
 

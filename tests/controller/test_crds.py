@@ -1,4 +1,4 @@
-"""The operator never acts on a definition that cannot remember."""
+"""The operator never uses a CRD that drops what a job's status must remember."""
 
 import asyncio
 import re

@@ -1,4 +1,4 @@
-"""Programs that exit 0 because they were asked to go have not finished, whoever asked and whoever watches."""
+"""Programs that exit 0 because they were asked to stop have not finished, whatever stopped them."""
 
 import asyncio
 from functools import partial
@@ -14,7 +14,7 @@ from tfyard.testing import ControlPlane, Pod, Script, builders, eventually
 pytestmark = pytest.mark.cluster
 
 SECONDS = 20.0
-"""Within which a pod that was taken away is replaced, on a slow machine, too: before its grace is over."""
+"""Seconds within which a pod that was taken away is replaced, even on a slow machine: before its grace is over."""
 POD = "train-worker-0"
 
 
@@ -141,7 +141,7 @@ async def test_a_standby_forgets_deleted_pods_when_the_leader_has_written_that_t
         operator_with(Counting(admin), namespace, may_write=lambda: False) as standby,
         operator_with(Counting(admin), namespace),
     ):
-        job = await scene.submit(tfjob(Chief=1, Worker=1))
+        await scene.submit(tfjob(Chief=1, Worker=1))
         await scene.phase("Running")
         await scene.kubelet.finish(POD)
 
@@ -152,7 +152,8 @@ async def test_a_standby_forgets_deleted_pods_when_the_leader_has_written_that_t
         await delete(scene, POD)
 
         async def forgotten() -> None:
-            assert [pod.name for pod in standby.cache.pods.of(job["metadata"]["uid"])] == ["train-chief-0"]
+            (known,) = standby.cache.jobs.values()
+            assert [pod.name for pod in standby.cache.pods.of(known.as_owner)] == ["train-chief-0"]
 
         await eventually(forgotten)
 

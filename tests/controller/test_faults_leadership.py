@@ -1,4 +1,4 @@
-"""Several real operators: whoever leads is killed or stopped, and no action is lost or done twice."""
+"""Several real operators: the leader is killed or stopped, and no action is lost or done twice."""
 
 import asyncio
 import signal
@@ -20,7 +20,7 @@ from tfyard.testing import ControlPlane, Script, eventually
 pytestmark = [pytest.mark.cluster, pytest.mark.long]
 
 LAPSED = 8.0
-"""Seconds of standing still after which a leader may no longer write, and nobody has taken over yet."""
+"""Seconds for which a leader is stopped: it may no longer write, and no standby has taken over yet."""
 
 
 @contextmanager
@@ -46,7 +46,7 @@ async def lease(scene: Stage) -> dict[str, Any]:
 
 
 PROMISED = 15.0
-"""Seconds for which nobody may lead after a leader is gone without a word."""
+"""Maximum seconds without a leader after a leader was killed."""
 
 
 async def stands_by(log: Path) -> None:
@@ -69,7 +69,7 @@ async def taken_over(scene: Stage, times: int) -> str:
     return await eventually(look, 40)
 
 
-async def test_a_leader_that_stood_still_too_long_to_write_goes_on_when_nobody_took_over(
+async def test_a_leader_that_was_stopped_too_long_to_write_goes_on_if_no_standby_took_over(
     control_plane: ControlPlane, namespace: str, tmp_path: Path
 ) -> None:
     async with stage(control_plane, namespace) as scene:
@@ -180,7 +180,7 @@ async def any_pod(scene: Stage) -> None:
     assert scene.chronicle.pods
 
 
-async def test_a_server_that_does_not_answer_keeps_nobody_from_ending(
+async def test_a_server_that_does_not_answer_does_not_keep_an_operator_from_ending(
     control_plane: ControlPlane, namespace: str, tmp_path: Path
 ) -> None:
     async with stage(control_plane, namespace) as scene:

@@ -3,21 +3,19 @@ policy removes."""
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 
 import pytest
 
 from tests.controller.cluster import Manifest, tfjob
 from tests.controller.faults import ATTEMPT, Counting, Stage, operator_with, stage
+from tests.controller.policies import changing
 from tests.controller.test_faults_crowd import looks
 from tests.controller.test_faults_refusals import pod_posts
 from tests.controller.test_faults_strangers import blocked
-from tfyard.backends.kubernetes.runner import PARALLEL_WRITES
-from tfyard.kube import Client, Resource, requests
+from tfyard.backends.kubernetes.runner import WRITES_OF_ONE_JOB
 from tfyard.model.backoff import Backoff
 from tfyard.planner import Site
-from tfyard.testing import ControlPlane, Script, builders, eventually
+from tfyard.testing import ControlPlane, Script, eventually
 
 pytestmark = pytest.mark.cluster
 
@@ -65,7 +63,7 @@ def with_host_alias(replicas: int, ip: str) -> Manifest:
     return {"replicas": replicas, "template": {"spec": spec}}
 
 
-MANY = 3 * PARALLEL_WRITES
+MANY = 3 * WRITES_OF_ONE_JOB
 
 
 async def test_one_refusal_of_a_template_speaks_for_all_pods_of_its_role(
@@ -80,7 +78,7 @@ async def test_one_refusal_of_a_template_speaks_for_all_pods_of_its_role(
         condition = await blocked(scene, "Invalid")
         assert "cannot create pod train-worker-0: " in condition["message"]
         await scene.pods({"train-ps-0", "train-ps-1"})
-        assert pod_posts(client) <= PARALLEL_WRITES + 2 + looks(operator)
+        assert pod_posts(client) <= WRITES_OF_ONE_JOB + 2 + looks(operator)
         before = pod_posts(client)
         await asyncio.sleep(5)
         assert pod_posts(client) - before <= 6, "one at each try, ever later"
@@ -94,58 +92,15 @@ async def test_one_refusal_of_a_template_speaks_for_all_pods_of_its_role(
         await blocked(scene, "Unblocked", "False")
 
 
-POLICIES = Resource("admissionregistration.k8s.io", "v1", "mutatingadmissionpolicies")
-BINDINGS = Resource("admissionregistration.k8s.io", "v1", "mutatingadmissionpolicybindings")
-
-
-@asynccontextmanager
-async def without_annotation(client: Client, namespace: str, annotation: str) -> AsyncIterator[None]:
-    """A policy that removes an annotation from each new pod of a namespace."""
-    path = f"/metadata/annotations/{annotation.replace('/', '~1')}"
-    patch = {"expression": f'[JSONPatch{{op: "remove", path: "{path}"}}]'}
-    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
-    spec = {
-        "matchConstraints": {
-            "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
-            "resourceRules": [rule],
-        },
-        "matchConditions": [
-            {"name": "has-it", "expression": f"'{annotation}' in object.metadata.?annotations.orValue({{}})"}
-        ],
-        "mutations": [{"patchType": "JSONPatch", "jsonPatch": patch}],
-        "failurePolicy": "Fail",
-        "reinvocationPolicy": "Never",
-    }
-    named = {"metadata": {"name": namespace}}
-    await client.send(requests.create(POLICIES.path(), {**named, "spec": spec}))
-    await client.send(requests.create(BINDINGS.path(), {**named, "spec": {"policyName": namespace}}))
-    try:
-        await eventually(lambda: is_removed(client, namespace, annotation), 60)
-        yield
-    finally:
-        await client.send(requests.delete(BINDINGS.path(name=namespace)))
-        await client.send(requests.delete(POLICIES.path(name=namespace)))
-
-
-async def is_removed(client: Client, namespace: str, annotation: str) -> None:
-    """The server takes a moment to learn its policies."""
-    probe = builders.pod("probe")
-    probe["metadata"]["annotations"] = {annotation: "1"}
-    path = requests.PODS.path(namespace)
-    made = await client.send(requests.create(path, probe))
-    await client.send(requests.delete(f"{path}/probe", grace=0))
-    assert annotation not in made["metadata"].get("annotations", {})
-
-
 @pytest.mark.long
-async def test_an_attempt_that_a_policy_removes_from_new_pods_is_told_and_no_endless_loop(
+async def test_an_attempt_that_a_policy_removes_from_new_pods_is_reported_and_no_endless_loop(
     control_plane: ControlPlane, namespace: str
 ) -> None:
     """Such a pod reads as attempt 0, which was given up: it was deleted and created for ever."""
     client = Counting(control_plane.admin)
     async with stage(control_plane, namespace) as scene:
         async with (
-            without_annotation(scene.client, namespace, ATTEMPT),
+            changing(scene.client, namespace, "annotations", ATTEMPT),
             operator_with(client, namespace, site=QUICK),
         ):
             await scene.submit(tfjob(Worker={"replicas": 1, "restartPolicy": "ExitCode"}))

@@ -1,5 +1,7 @@
 """Pods that the cluster takes away cost no retry; a dead node's pod is removed by force once it surely is dead."""
 
+from typing import Any
+
 import pytest
 
 from tests.controller.cluster import tfjob
@@ -69,13 +71,52 @@ async def test_a_drained_pod_is_replaced_without_a_retry(control_plane: ControlP
         await run_again(scene)
 
 
+@pytest.mark.parametrize("restart", ["Never", "ExitCode", "OnFailure"])
+async def test_a_node_that_is_rebooted_costs_no_retry(
+    control_plane: ControlPlane, namespace: str, restart: str
+) -> None:
+    async with (
+        stage(control_plane, namespace) as scene,
+        operator_with(Counting(control_plane.admin), namespace),
+    ):
+        one_retry = {"backoffLimit": 1}  # at 0 the kubelet may restart nothing
+        await scene.submit(tfjob(policy=one_retry, Worker={"replicas": 2, "restartPolicy": restart}))
+        await eventually(lambda: both_run(scene))
+        await scene.phase("Running")
+        (node,) = scene.kubelet.nodes.names
+        await scene.kubelet.lose_node(node)
+        await scene.kubelet.find_node(node)
+        await eventually(lambda: are_back(scene), 60)
+        await scene.kubelet.finish("train-worker-0")
+        status = await scene.phase("Succeeded")
+        assert "restarts" not in status["replicaStatuses"]["Worker"]
+        assert "retries" not in status["tasks"]["Worker"]
+        reasons = {(each["exitCode"], each["reason"]) for each in status["endings"]}
+        assert reasons == {(255, "Unknown")}
+        assert scene.chronicle.twice == []
+
+
+async def both_run(scene: Stage) -> list[Any]:
+    pods = (await scene.client.send(requests.get(requests.PODS.path(scene.namespace))))["items"]
+    runs = [each["status"].get("containerStatuses", [{"state": {}}])[0] for each in pods]
+    assert [*("running" in each["state"] for each in runs)] == [True, True]
+    return runs
+
+
+async def are_back(scene: Stage) -> None:
+    """Both workers run, in another pod or again in the same one."""
+    runs = await both_run(scene)
+    replaced = scene.chronicle.attempts.keys() == AGAIN | {("train-worker-0", 1)}
+    assert replaced or [each["restartCount"] for each in runs] == [1, 1]
+
+
 async def taint(scene: Stage, node: str) -> None:
     taints = [{"key": OUT_OF_SERVICE, "effect": "NoExecute"}]
     await scene.client.send(requests.patch(requests.NODES.path(name=node), {"spec": {"taints": taints}}))
 
 
 @pytest.mark.long
-async def test_a_pod_on_a_lost_node_is_removed_by_force_when_somebody_says_that_the_machine_is_off(
+async def test_a_pod_on_a_lost_node_is_removed_by_force_when_a_taint_says_that_the_machine_is_off(
     control_plane: ControlPlane, namespace: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A node controller marks it for deletion, and no kubelet is there to confirm it. An operator that may not see

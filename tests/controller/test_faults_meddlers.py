@@ -1,4 +1,4 @@
-"""People who edit what is ours, delete while we work, and take the namespace away."""
+"""Users who edit the operator's objects, delete them meanwhile, or delete the namespace."""
 
 import asyncio
 from contextlib import suppress
@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 
 from tests.controller.cluster import tfjob
-from tests.controller.faults import Counting, Stage, operator_with, stage
+from tests.controller.faults import Counting, Stage, end, operator_with, stage
 from tests.controller.test_faults_strangers import blocked, stop_retrying
-from tfyard.backends.kubernetes.resources import TFJOBS
-from tfyard.controller.operator import Operator
+from tests.controller.test_old_jobs import OLD
+from tfyard.backends.kubernetes.resources import OLD_TFJOBS, TFJOBS
+from tfyard.controller.operator import Operator, OperatorSettings
 from tfyard.kube import NotFound, Request, requests
-from tfyard.model.names import OPERATOR_NAME, REPLICA_INDEX
+from tfyard.model.names import OPERATOR_NAME, REPLICA_INDEX, SERVICES
 from tfyard.testing import ControlPlane, Pod, Script, eventually
 
 pytestmark = pytest.mark.cluster
@@ -24,7 +25,7 @@ async def label(scene: Stage, pod: str, key: str, value: str | None) -> None:
 
 
 @pytest.mark.parametrize("key", [OPERATOR_NAME, REPLICA_INDEX])
-async def test_a_pod_whose_labels_are_taken_is_told_of_until_it_has_them_again(
+async def test_a_pod_whose_labels_were_removed_is_reported_until_it_has_them_again(
     control_plane: ControlPlane, namespace: str, key: str
 ) -> None:
     """Without them nobody would see how it ends; and its name is taken, so no other can take its place."""
@@ -43,7 +44,7 @@ async def test_a_pod_whose_labels_are_taken_is_told_of_until_it_has_them_again(
         await scene.seen(1)
 
 
-async def test_a_pod_and_a_service_that_are_no_longer_the_jobs_are_told_of_until_they_are_gone(
+async def test_a_pod_and_a_service_that_are_no_longer_the_jobs_are_reported_until_they_are_gone(
     control_plane: ControlPlane, namespace: str
 ) -> None:
     """Somebody removed their ownerReferences: they hold the names, and nothing else of them is the job's."""
@@ -67,7 +68,67 @@ async def test_a_pod_and_a_service_that_are_no_longer_the_jobs_are_told_of_until
         assert await scene.names() == {"train-worker-0", "train-ps-0"}
 
 
-async def test_a_namespace_that_is_being_deleted_is_told_once_and_without_alarm(
+@pytest.mark.parametrize(
+    "edit",
+    [
+        {"selector": {OPERATOR_NAME: None, "app": "other"}},
+        {"ports": [{"name": "web", "port": 80}]},
+        {"publishNotReadyAddresses": False},
+    ],
+)
+async def test_a_service_that_was_edited_is_repaired(
+    control_plane: ControlPlane, namespace: str, edit: dict[str, Any]
+) -> None:
+    """Tasks would not find each other by their names any more."""
+    client, path = Counting(control_plane.admin), requests.SERVICES.path(namespace, "train")
+    async with stage(control_plane, namespace) as scene, operator_with(client, namespace):
+        await scene.submit(tfjob(Worker=1, PS=1))
+        await scene.phase("Running")
+        made = await scene.client.send(requests.get(path))
+        await scene.client.send(requests.patch(path, {"spec": edit, "metadata": {"labels": {"mine": "yes"}}}))
+
+        async def is_repaired() -> None:
+            found = await scene.client.send(requests.get(path))
+            assert found["spec"] == made["spec"]
+            assert found["metadata"]["labels"]["mine"] == "yes", "nothing else is touched"
+
+        await eventually(is_repaired)
+        await asyncio.sleep(1)
+        assert client.writes.count(f"PATCH {path}") == 1
+        events = (await scene.client.send(requests.get(requests.EVENTS.path(namespace))))["items"]
+        told = [each["message"] for each in events if each["reason"] == "RepairedService"]
+        assert told == ["Another client had changed selector or ports: put them back in service: train"]
+
+
+async def test_a_service_of_a_job_that_is_left_alone_is_not_written(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    """With every kind of port that a template may have, and of TensorBoard; what the server adds is no edit."""
+    client = Counting(control_plane.admin)
+    ports = [{"containerPort": 2222}, {"name": "dns", "containerPort": 53, "protocol": "UDP"}]
+    container = {"name": "tensorflow", "image": "example/train:1", "ports": ports}
+    worker = {"replicas": 2, "template": {"spec": {"containers": [container]}}}
+    job = tfjob(Worker=worker, PS=1)
+    job["metadata"]["annotations"] = {SERVICES: "per-replica"}
+    old = {**OLD, "spec": {**OLD["spec"], "tensorboard": {"logDir": "/logs", "serviceType": "NodePort"}}}
+    async with stage(control_plane, namespace) as scene, client:
+        operator = Operator(client, OperatorSettings(namespaces=(namespace,)), [TFJOBS, OLD_TFJOBS])
+        running = asyncio.create_task(operator.run())
+        await scene.submit({**job, "metadata": {**job["metadata"], "name": "many"}})
+        await scene.client.send(requests.create(OLD_TFJOBS.path(namespace), old))
+        await scene.phase("Running", "many")
+
+        async def has_board() -> None:
+            assert len(await scene.names(requests.SERVICES)) >= 4
+
+        await eventually(has_board)
+        operator.enqueue_all()
+        await asyncio.sleep(2)
+        await end(running)
+    assert [each for each in client.writes if each.startswith("PATCH")] == []
+
+
+async def test_a_namespace_that_is_being_deleted_is_reported_once_and_without_a_warning(
     control_plane: ControlPlane, namespace: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """No controller deletes it here, so it stays as it is for as long as we like."""
@@ -151,10 +212,12 @@ async def empty(operator: Operator) -> None:
         queue._timers,
         queue._waiting,
         cache.taken_names,
+        cache.unreadable,
         cache.pods._pods._owner_of,
+        cache.pods._pods._shared,
         cache.children._children._owner_of,
     ]
-    kept += [operator.runner._obstacles, operator.runner._faults, operator.runner._lost]
-    kept += [reconciler._jobs, reconciler._unreadable._reported]
+    kept += [operator.runner._obstacles, operator.runner._faults, operator.runner.undone]
+    kept += [reconciler._jobs._jobs, reconciler._unreadable._reported]
     kept += [operator.informers.changes._next_reconcile, operator.worker._deferred]
     assert [len(each) for each in kept] == [0] * len(kept), kept

@@ -1,4 +1,4 @@
-"""A server that says no to some, or fails at it: everybody else gets on, and it is told."""
+"""A server that refuses some requests, or fails: other jobs go on, and the refusal is reported."""
 
 import asyncio
 import itertools
@@ -11,10 +11,10 @@ from tests.controller.cluster import tfjob
 from tests.controller.faults import Counting, operator_with, stage
 from tests.controller.prometheus import parse
 from tests.controller.test_faults_strangers import blocked
-from tfyard.backends.kubernetes.runner import PARALLEL_WRITES
+from tfyard.backends.kubernetes.runner import WRITES_OF_ONE_JOB
 from tfyard.controller.operator import Operator
 from tfyard.kube import Access, KubeError, Request, requests
-from tfyard.kube.errors import Status, from_status
+from tfyard.kube.errors import ErrorStatus, from_status
 from tfyard.kube.transport import ANYTHING
 from tfyard.testing import ControlPlane, Script, eventually
 
@@ -23,7 +23,15 @@ pytestmark = pytest.mark.cluster
 MANY = 40
 
 Answer = Callable[[int], KubeError | None]
-"""What the n-th creation of a pod is answered with, if not by the server itself."""
+"""Answer to the n-th creation of a pod, unless the server itself answers."""
+
+
+class RefusingStatuses(Counting):
+    async def send(self, request: Request, into: Any = ANYTHING) -> Any:
+        if request.method == "PUT" and request.path.endswith("/status"):
+            self.sent.append(request)
+            raise denied(400, SAYS_NO)
+        return await super().send(request, into)
 
 
 class Refusing(Counting):
@@ -42,7 +50,7 @@ class Refusing(Counting):
 
 
 def denied(code: int, message: str, reason: str = "") -> KubeError:
-    return from_status(Status(code=code, reason=reason, message=message))
+    return from_status(ErrorStatus(code=code, reason=reason, message=message))
 
 
 def pod_posts(client: Counting) -> int:
@@ -69,7 +77,7 @@ CANNOT_BE_CALLED = 'Internal error occurred: failed calling webhook "images.exam
 @pytest.mark.parametrize(
     ("code", "text", "reason"), [(400, SAYS_NO, "Refused"), (500, CANNOT_BE_CALLED, "ServerFault")]
 )
-async def test_a_webhook_that_says_no_or_cannot_be_called_is_told(
+async def test_a_webhook_that_refuses_or_cannot_be_called_is_reported(
     control_plane: ControlPlane, namespace: str, code: int, text: str, reason: str
 ) -> None:
     client = Refusing(control_plane.admin, lambda _: denied(code, text))
@@ -92,7 +100,7 @@ async def test_a_job_beyond_its_quota_does_not_try_every_pod_at_every_try(
         await scene.submit(tfjob(Worker=10 * MANY))
         await blocked(scene, "QuotaExceeded")
         looks = parse(operator.metrics.render())["tfyard_reconcile_seconds"].samples
-        assert pod_posts(client) <= PARALLEL_WRITES * looks["tfyard_reconcile_seconds_count", ()]
+        assert pod_posts(client) <= WRITES_OF_ONE_JOB * looks["tfyard_reconcile_seconds_count", ()]
         assert metric(operator, "created_pods_total") == 0
 
 
@@ -105,7 +113,7 @@ FAULT = denied(500, "etcdserver: leader changed")
     [lambda number: None if number % 5 else RACE, lambda number: FAULT if number in (3, 17, 30) else None],
     ids=["races for a quota", "faults of the server"],
 )
-async def test_what_fails_now_and_then_costs_no_pod_and_everything_that_was_done_is_told(
+async def test_requests_that_fail_now_and_then_cost_no_pod_and_every_action_is_reported(
     control_plane: ControlPlane, namespace: str, answer: Answer
 ) -> None:
     client = Refusing(control_plane.admin, answer)
@@ -145,7 +153,7 @@ async def test_a_finished_pod_that_is_deleted_before_its_end_was_written_is_not_
         assert scene.chronicle.twice == []
 
 
-async def test_another_obstacle_of_the_same_kind_replaces_what_was_told(
+async def test_another_obstacle_of_the_same_kind_replaces_the_message(
     control_plane: ControlPlane, namespace: str
 ) -> None:
     client = Refusing(control_plane.admin, lambda _: denied(400, "no such registry"))
@@ -184,3 +192,21 @@ async def test_an_operator_that_starts_leaves_a_blocked_job_as_it_is(
         async with operator_with(Counting(control_plane.admin), namespace):
             await scene.phase("Running")
             await blocked(scene, "Unblocked", "False")
+
+
+async def test_a_status_that_is_refused_is_sent_again_ever_more_rarely_and_logged_once(
+    control_plane: ControlPlane, namespace: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    client = RefusingStatuses(control_plane.admin)
+    async with stage(control_plane, namespace, Script()) as scene, operator_with(client, namespace):
+        await scene.submit(tfjob(Worker=2))
+        await eventually(lambda: _sent(client, 5))
+        first = len(client.sent)
+        await asyncio.sleep(10)
+    assert len(client.sent) - first < 10
+    lines = [record.message for record in caplog.records if "requeue" in record.message]
+    assert len(lines) <= 2, lines
+
+
+async def _sent(client: Counting, number: int) -> None:
+    assert sum(write.startswith("PUT") for write in client.writes) >= number

@@ -44,7 +44,7 @@ SOON = 2.5
 """Less than the pause that a job has reached by then."""
 
 
-async def test_a_strangers_pod_with_our_name_is_left_alone_and_told_of_until_it_is_gone(
+async def test_a_foreign_pod_with_the_name_of_a_task_is_left_alone_and_reported_until_it_is_gone(
     control_plane: ControlPlane, namespace: str
 ) -> None:
     client = Counting(control_plane.admin)
@@ -62,7 +62,7 @@ async def test_a_strangers_pod_with_our_name_is_left_alone_and_told_of_until_it_
         await blocked(scene, "Unblocked", "False")
 
 
-async def test_a_pod_of_another_controller_with_our_name_is_a_strangers_too(
+async def test_a_pod_of_another_controller_with_the_name_of_a_task_is_foreign_too(
     control_plane: ControlPlane, namespace: str
 ) -> None:
     """As the first pod of a StatefulSet called train-worker."""
@@ -79,7 +79,7 @@ async def test_a_pod_of_another_controller_with_our_name_is_a_strangers_too(
 
 
 @pytest.mark.long
-async def test_a_strangers_service_with_our_name_is_left_alone_and_told_of_until_it_is_gone(
+async def test_a_foreign_service_with_the_name_of_the_job_is_left_alone_and_reported_until_it_is_gone(
     control_plane: ControlPlane, namespace: str
 ) -> None:
     client = Counting(control_plane.admin)
@@ -152,6 +152,27 @@ async def test_a_successor_is_woken_when_the_last_of_the_old_names_is_free(
         await check_owner(scene, successor["metadata"]["uid"])
 
 
+async def test_no_task_of_a_successor_starts_while_one_of_the_old_job_still_has_its_name(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    """A worker would find the old parameter server under the address of its own."""
+    async with stage(control_plane, namespace) as scene, operator_with(control_plane.client(), namespace):
+        await scene.submit(tfjob(Worker=1, PS=1))
+        await scene.phase("Running")
+        await scene.client.send(requests.delete(TFJOBS.path(namespace, "train")))
+        await scene.client.send(requests.delete(requests.SERVICES.path(namespace, "train")))
+        await scene.client.send(requests.delete(requests.PODS.path(namespace, "train-worker-0"), grace=0))
+        await scene.pods({"train-ps-0"})
+        successor = await scene.submit(tfjob(Worker=1, PS=1))
+        condition = await blocked(scene, "NameNotYetFree")
+        assert condition["message"] == "pod train-ps-0 is still being deleted"
+        assert await scene.names() == {"train-ps-0"}
+        assert await scene.names(requests.SERVICES) == set()
+        await scene.client.send(requests.delete(requests.PODS.path(namespace, "train-ps-0"), grace=0))
+        await scene.phase("Running")
+        await check_owner(scene, successor["metadata"]["uid"])
+
+
 async def check_owner(scene: Stage, uid: str) -> None:
     found = await scene.client.send(requests.get(requests.PODS.path(scene.namespace)))
     assert {pod["metadata"]["ownerReferences"][0]["uid"] for pod in found["items"]} == {uid}
@@ -198,7 +219,7 @@ async def permit(client: Client, namespace: str, user: str, *, pods: list[str]) 
     await client.send(requests.apply(ROLE_BINDINGS.path(namespace, user), binding))
 
 
-async def test_a_missing_permission_is_told_and_waited_for(
+async def test_a_missing_permission_is_reported_and_waited_for(
     control_plane: ControlPlane, namespace: str
 ) -> None:
     user = f"operator-{namespace}"
@@ -226,7 +247,9 @@ async def test_a_missing_permission_is_told_and_waited_for(
 
 
 @pytest.mark.long
-async def test_an_exceeded_quota_is_told_and_waited_for(control_plane: ControlPlane, namespace: str) -> None:
+async def test_an_exceeded_quota_is_reported_and_waited_for(
+    control_plane: ControlPlane, namespace: str
+) -> None:
     """The quota's status is written by a controller that does not run here, so it is written by us."""
     client = Counting(control_plane.admin)
     async with stage(control_plane, namespace, Script()) as scene, operator_with(client, namespace):

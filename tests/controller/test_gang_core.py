@@ -27,12 +27,12 @@ FLAGS = {
 GROUPS = Resource("scheduling.k8s.io", "v1alpha2", "podgroups")
 SITE = Site(gang=Gang(by="core"))
 LARGE = {"resources": {"requests": {"cpu": "600"}}}
-"""More than half of a node in the box: two of them need two nodes."""
+"""More than half of a node of the test cluster: two of them need two nodes."""
 
 
 @pytest.fixture(scope="module")
 def plane(_control_plane: ControlPlane) -> Iterator[ControlPlane]:
-    """A box of its own, of the same binaries: gates are for a whole server."""
+    """A control plane of its own, with the same binaries: feature gates hold for a whole server."""
     binaries = _control_plane.binaries.folder
     with ControlPlane(binaries=binaries, controllers=CONTROLLERS, flags=FLAGS) as running:
         yield running
@@ -64,7 +64,9 @@ async def bound(yard: Bench) -> set[str]:
     return {pod["metadata"]["name"] for pod in found["items"] if pod["spec"].get("nodeName")}
 
 
-async def test_the_server_takes_what_we_make_to_the_letter(plane: ControlPlane, place: str) -> None:
+async def test_the_server_accepts_every_created_object_strictly_and_drops_nothing_of_it(
+    plane: ControlPlane, place: str
+) -> None:
     job = formats.load({**gang_of(2), "metadata": {"name": "train", "namespace": place, "uid": "u"}})
     decision = planner.decide(job, Observed(), SITE, datetime.now(UTC))
     strictly = {"fieldValidation": "Strict", "dryRun": "All"}

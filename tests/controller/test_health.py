@@ -51,7 +51,7 @@ async def test_an_unknown_page_is_not_found() -> None:
         assert (await ask(server, "/secrets"))[0] == 404
 
 
-async def test_it_ends_although_somebody_keeps_a_connection_open() -> None:
+async def test_the_server_ends_although_a_client_keeps_a_connection_open() -> None:
     async with HealthServer(HERE, Questions(metrics=str)) as server:
         port = server.port
         _, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -62,7 +62,7 @@ async def test_it_ends_although_somebody_keeps_a_connection_open() -> None:
     writer.transport.abort()
 
 
-async def test_a_port_that_is_taken_is_told_in_one_line() -> None:
+async def test_a_port_in_use_is_reported_in_one_line() -> None:
     async with HealthServer(HERE, Questions(metrics=str)) as first:
         taken = Bind("127.0.0.1", first.port)
         with pytest.raises(Usage, match=f"cannot listen on 127.0.0.1:{first.port}: "):
@@ -88,5 +88,5 @@ def test_an_address_that_is_none_is_refused(text: str) -> None:
         Bind.parse(text)
 
 
-def test_unless_asked_only_this_machine_may_ask() -> None:
+def test_by_default_only_this_machine_can_connect() -> None:
     assert Bind().host == "127.0.0.1"

@@ -1,4 +1,4 @@
-"""Who leads, on a real server: one at a time, never two, and never nobody for long."""
+"""Leader election on a real server: there is one leader at a time, never two, and never none for long."""
 
 import asyncio
 import signal
@@ -19,9 +19,9 @@ from tfyard.testing import ControlPlane, Relay, eventually
 pytestmark = pytest.mark.cluster
 
 STEADY = LeaseTiming(5, 4, 0.5)
-"""Where a lease is to run out, and not before its leader is gone."""
+"""Times for tests in which a lease expires, but not before its leader is gone."""
 PATIENT = LeaseTiming(60, 50, 0.5)
-"""Where nothing may be lost, however slow the machine that runs the tests."""
+"""Times for tests in which no lease may be lost, however slow the machine is."""
 
 
 def through(relay: Relay, access: Access) -> Access:
@@ -120,7 +120,7 @@ async def test_a_frozen_leader_that_wakes_up_knows_before_anything_else_that_it_
     assert any(line.startswith("lost: not renewed for 2 s: this process was stopped") for line in said)
 
 
-async def test_a_leader_without_a_server_stops_believing_and_leads_again_when_it_is_back(
+async def test_a_leader_without_a_server_stops_leading_and_leads_again_when_it_is_back(
     control_plane: ControlPlane, namespace: str
 ) -> None:
     async with (
@@ -169,7 +169,7 @@ async def test_an_apiserver_that_is_back_in_time_costs_no_lease(
             assert not bob.leadership.is_current()
 
 
-async def test_a_label_by_somebody_else_costs_no_lease(control_plane: ControlPlane, namespace: str) -> None:
+async def test_a_label_on_the_lease_costs_no_leadership(control_plane: ControlPlane, namespace: str) -> None:
     path = requests.LEASES.path(namespace, "tfyard-operator")
     async with (
         candidate(control_plane.admin, namespace, "ada", PATIENT) as ada,
@@ -216,7 +216,7 @@ async def _stored_by(plane: ControlPlane, namespace: str, identity: str) -> None
     assert (await stored(plane, namespace))["holderIdentity"] == identity
 
 
-async def test_missing_rights_are_told_with_the_rights_that_are_needed(
+async def test_a_missing_permission_on_the_lease_is_reported_with_the_permissions_that_are_needed(
     control_plane: ControlPlane, namespace: str
 ) -> None:
     async with candidate(control_plane.access("nobody"), namespace, "nobody") as standing:
@@ -224,7 +224,7 @@ async def test_missing_rights_are_told_with_the_rights_that_are_needed(
             await asyncio.wait_for(standing.running, 90)
 
 
-async def test_a_missing_namespace_is_told(control_plane: ControlPlane) -> None:
+async def test_a_missing_namespace_of_the_lease_is_reported(control_plane: ControlPlane) -> None:
     async with candidate(control_plane.admin, "nowhere", "ada") as standing:
         with pytest.raises(ElectionRefused, match="the namespace nowhere, which must exist"):
             await asyncio.wait_for(standing.running, 90)
@@ -241,3 +241,48 @@ async def test_with_the_default_terms_a_killed_leader_is_followed_within_15_seco
             await asyncio.sleep(5)
             await ada.die()
             await bob.leads(within=15)
+
+
+ABSURD = {
+    "holderIdentity": "dead",
+    "leaseDurationSeconds": 100_000,
+    "renewTime": "2026-01-01T00:00:00.000000Z",
+}
+
+
+async def hold_absurdly(plane: ControlPlane, namespace: str) -> None:
+    metadata = {"name": "tfyard-operator", "namespace": namespace}
+    lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": ABSURD}
+    async with plane.client() as client:
+        await client.send(requests.create(requests.LEASES.path(namespace), lease))
+
+
+async def test_a_dead_holder_with_an_absurd_duration_is_reported_and_followed(
+    control_plane: ControlPlane,
+    namespace: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr("tfyard.controller.lease.LONGEST_PROMISE", 4.0)
+    monkeypatch.setattr("tfyard.controller.leader_election.NO_LEADER", 1.0)
+    await hold_absurdly(control_plane, namespace)
+    async with candidate(control_plane.admin, namespace, "bob") as bob:
+        while not caplog.records:
+            assert not bob.leadership.is_current()
+            await asyncio.sleep(0.1)
+        assert bob.leadership.seconds_without_leader() > 1.0
+        await bob.leads()
+        assert bob.leadership.seconds_without_leader() == 0.0
+    assert [record.message for record in caplog.records] == ["no leader for 1 s: the lease does not change"]
+
+
+async def test_deleting_a_lease_with_an_absurd_duration_helps(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    await hold_absurdly(control_plane, namespace)
+    async with candidate(control_plane.admin, namespace, "bob") as bob:
+        await asyncio.sleep(TERMS.lease_duration)
+        assert not bob.leadership.is_current()
+        async with control_plane.client() as client:
+            await client.send(requests.delete(requests.LEASES.path(namespace, "tfyard-operator")))
+        await bob.leads(within=30)

@@ -65,6 +65,18 @@ FREE_IN = {
     "a lease handed back is free": (seen((100, lease(holder=""))), 0),
     "an empty lease is free": (seen((100, {"metadata": {}})), 0),
     "a lease deleted under its holder is not free yet": (seen((95, lease()), (99, None)), 5),
+    "an absurd promise is believed for a minute": (seen((45, lease(leaseDurationSeconds=100_000))), 5),
+    "a holder with an absurd promise that renews stays": (
+        seen(
+            (30, lease(leaseDurationSeconds=100_000)),
+            (99, lease("ada", "later", leaseDurationSeconds=100_000)),
+        ),
+        59,
+    ),
+    "a deleted lease is free after our own duration": (
+        seen((90, lease(leaseDurationSeconds=100_000)), (99, None)),
+        5,
+    ),
 }
 
 
@@ -79,5 +91,5 @@ def test_terms_that_could_have_two_leaders_are_refused(wrong: tuple[float, float
         LeaseTiming(*wrong)
 
 
-def test_two_lives_on_one_host_are_told_apart() -> None:
+def test_two_processes_on_one_host_have_different_identities() -> None:
     assert new_identity() != new_identity()

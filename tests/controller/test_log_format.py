@@ -104,7 +104,7 @@ def test_the_text_format_is_for_people(root: None) -> None:
     assert rest == "INFO    created pods job=ns/mnist count=64\n"
 
 
-def test_lines_go_to_stderr_unless_told_otherwise(root: None, capsys: pytest.CaptureFixture[str]) -> None:
+def test_lines_go_to_stderr_by_default(root: None, capsys: pytest.CaptureFixture[str]) -> None:
     log_format.configure()
     log.info("here")
     out, err = capsys.readouterr()

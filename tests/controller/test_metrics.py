@@ -91,6 +91,8 @@ OURS = {
     "tfyard_watch_restarts_total": "counter",
     "tfyard_is_leader": "gauge",
     "tfyard_missing_permissions": "gauge",
+    "tfyard_seconds_without_leader": "gauge",
+    "tfyard_unreadable_objects": "gauge",
 }
 
 

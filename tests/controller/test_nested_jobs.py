@@ -1,4 +1,4 @@
-"""A job that is nested deeper than anybody reads costs itself, and nobody else."""
+"""A job that is nested too deeply to be read fails, and does no harm to other jobs."""
 
 import pytest
 

@@ -5,13 +5,14 @@ import signal
 from functools import partial
 from pathlib import Path
 
+import aiohttp
 import pytest
 
 from tests.controller import test_gang as gang
 from tests.controller.cluster import Bench, install, tfjob
-from tests.controller.test_crds import OLD_NAME, remove
+from tests.controller.test_crds import NAME, OLD_NAME, remove
 from tests.controller.test_old_jobs import OLD
-from tests.controller.test_process import lines, operator
+from tests.controller.test_process import lines, operator, port_of
 from tfyard.backends.kubernetes.resources import OLD_TFJOBS
 from tfyard.controller import crds, process
 from tfyard.formats.crd.documents import crds as definitions
@@ -71,7 +72,7 @@ async def test_an_api_that_the_operator_may_not_list_does_not_stop_it(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     monkeypatch.setattr(process, "LOOK_EVERY", 0.2)
-    before, options = process.Apis([*crds.JOBS], None), process.Options(gang_scheduler="auto")
+    before, options = process.Apis([*crds.JOBS], None), process.OperatorOptions(gang_scheduler="auto")
     async with control_plane.client() as client:
         await install(client)
         await gang.install(client, gang.VOLCANO.group)
@@ -80,7 +81,7 @@ async def test_an_api_that_the_operator_may_not_list_does_not_stop_it(
         kubectl = partial(asyncio.to_thread, control_plane.kubectl)
         account = f"--serviceaccount={namespace}:default"
         await kubectl("create", "clusterrolebinding", f"{namespace}-view", "--clusterrole=view", account)
-        looking = asyncio.create_task(process._find_more_apis(client, options, before))
+        looking = asyncio.create_task(process._find_more_apis(client, options, before, []))
 
         async def refused() -> None:
             assert "cannot use more APIs: " in caplog.text
@@ -105,7 +106,7 @@ async def test_a_definition_in_use_that_begins_to_forget_ends_the_operator(
     async with control_plane.client() as client:
         await install(client)
         looking = asyncio.create_task(
-            process._find_more_apis(client, process.Options(), process.Apis([*crds.JOBS], None))
+            process._find_more_apis(client, process.OperatorOptions(), process.Apis([*crds.JOBS], None), [])
         )
         try:
             await put(client, forgetful(definitions(VERSIONS)[0]))
@@ -113,6 +114,35 @@ async def test_a_definition_in_use_that_begins_to_forget_ends_the_operator(
                 await asyncio.wait_for(looking, 30)
         finally:
             await install(client)
+
+
+async def test_it_is_not_ready_while_the_cluster_has_no_tfjobs(
+    control_plane: ControlPlane, namespace: str, tmp_path: Path
+) -> None:
+    """Its watches are answered 404 until the CRD is there again; then it goes on by itself."""
+    log = tmp_path / "log"
+    async with control_plane.client() as client, ScriptedKubelet(client, Script(), namespace) as kubelet:
+        await install(client)
+        async with operator(control_plane, namespace, log, program=("-c", IMPATIENT)):
+            await eventually(lambda: answers(log, 200, "ok"))
+            try:
+                await remove(client, NAME)
+                await eventually(
+                    lambda: answers(log, 503, "the cluster does not serve tfjobs.kubeflow.org/v1")
+                )
+            finally:
+                await install(client)
+            await eventually(lambda: answers(log, 200, "ok"))
+            yard = Bench(client, namespace, kubelet)
+            await yard.submit(tfjob(Worker=1))
+            await yard.phase("Running")
+    await said(log, "the cluster does not serve tfjobs.kubeflow.org/v1")
+
+
+async def answers(log: Path, status: int, text: str) -> None:
+    url = f"http://127.0.0.1:{port_of(log)}/readyz"
+    async with aiohttp.ClientSession() as session, session.get(url) as response:
+        assert (response.status, (await response.text()).strip()) == (status, text)
 
 
 async def put(client: Client, definition: Manifest) -> None:

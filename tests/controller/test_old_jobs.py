@@ -20,7 +20,7 @@ OLD = {
     "metadata": {"name": "train"},
     "spec": {"replicaSpecs": [{"template": {"spec": {"containers": [CONTAINER]}}}]},
 }
-"""Of 2017: one MASTER."""
+"""A job of 2017 with one MASTER."""
 
 
 async def test_a_job_of_2017_is_found_by_kubectl_and_waits_for_a_name_that_a_tfjob_has(

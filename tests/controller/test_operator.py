@@ -139,7 +139,7 @@ async def test_a_finished_job_goes_when_its_time_is_over(control_plane: ControlP
         await eventually(gone)
 
 
-async def test_what_somebody_deletes_by_hand_is_made_again(
+async def test_objects_that_a_user_deletes_are_created_again(
     control_plane: ControlPlane, namespace: str
 ) -> None:
     template = {"spec": {"containers": [{"name": "tensorflow", "image": "example/train:1"}]}}

@@ -29,7 +29,7 @@ from tfyard.testing import ControlPlane, Script, ScriptedKubelet, builders, even
     for text in blocks((DOCS / "operator.md").read_text(encoding="utf-8"), "yaml")
     if "rbac.authorization.k8s.io" in text
 ]
-"""What `--install-crds` needs in addition, as the page says."""
+"""Permissions that `--install-crds` needs in addition, as in the docs."""
 Triple = tuple[str, str, str]
 
 
@@ -166,8 +166,37 @@ async def test_nothing_is_known_about_permissions_until_the_server_has_answered(
     async with control_plane.client() as client:
         check = PermissionCheck(client, [permissions.NODES], counts.append)
         assert not check.has_answer, "no missing permission is known, which must not count as ready"
-        await check.run()
-    assert (check.has_answer, check.missing, counts) == (True, [], [0])
+        checking = asyncio.create_task(check.run())
+        while not check.has_answer:
+            await asyncio.sleep(0.01)
+        checking.cancel()
+    assert (check.missing, counts) == ([], [0])
+
+
+@pytest.mark.cluster
+async def test_a_permission_that_is_taken_away_is_missing_at_the_next_check(
+    control_plane: ControlPlane, namespace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tfyard.controller.health.CHECK_GRANTED", 0.5)
+    rule = {"apiGroups": [""], "resources": ["events"], "verbs": list(permissions.EVENTS.verbs)}
+    role = {"kind": "Role", "apiVersion": "rbac.authorization.k8s.io/v1", "rules": [rule]}
+    ref = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "events"}
+    user = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "checked"}
+    binding = {"kind": "RoleBinding", "apiVersion": role["apiVersion"], "roleRef": ref, "subjects": [user]}
+    metadata = {"name": "events", "namespace": namespace}
+    await apply(control_plane, *({**each, "metadata": metadata} for each in (role, binding)))
+    needed = permissions.in_namespaces([permissions.EVENTS], (namespace,))
+    counts: list[int] = []
+
+    async def counted(number: int) -> None:
+        assert counts[-1:] == [number]
+
+    async with Client(control_plane.access("checked")) as client:
+        checking = asyncio.create_task(PermissionCheck(client, needed, counts.append).run())
+        await eventually(lambda: counted(0))
+        await asyncio.to_thread(control_plane.kubectl, "delete", "rolebinding", "events", "-n", namespace)
+        await eventually(lambda: counted(1))
+        checking.cancel()
 
 
 @pytest.mark.cluster

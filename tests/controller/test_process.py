@@ -1,4 +1,4 @@
-"""The operator as a process: started, asked, and ended in order."""
+"""The operator as a process: its start, its HTTP pages, and its orderly end."""
 
 import asyncio
 import json

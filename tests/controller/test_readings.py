@@ -38,7 +38,7 @@ blocked   Blocked     0/1      0
 half      Running     1/2      0
 invalid   Failed      0
 """
-"""Without the age, and with the columns that are filled."""
+"""Table of kubectl without the age, with the columns that are filled."""
 
 
 async def test_tables_descriptions_and_explanations_read_well(

@@ -1,4 +1,4 @@
-"""Being told "who are you?" for a moment, or not knowing it oneself, costs a moment and not the process."""
+"""Credentials that are refused or missing for a moment delay the operator, and do not end it."""
 
 import itertools
 import logging
@@ -51,7 +51,7 @@ def by_file(folder: Path) -> User:
     return User(token_file=f"{folder}/token")
 
 
-async def test_a_candidate_that_is_not_let_in_leads_as_soon_as_it_is(tmp_path: Path) -> None:
+async def test_a_candidate_that_is_not_authenticated_leads_as_soon_as_it_is(tmp_path: Path) -> None:
     server = Leases(closed=True)
     async with standing(server, by_file(tmp_path)) as ada:
         closed_until = time.monotonic() + 2 * QUICK.renew_deadline
@@ -66,7 +66,7 @@ async def test_a_candidate_that_is_not_let_in_leads_as_soon_as_it_is(tmp_path: P
         await ada.leads()
 
 
-async def test_a_leader_that_is_not_let_in_for_a_moment_keeps_standing(tmp_path: Path) -> None:
+async def test_a_leader_that_is_not_authenticated_for_a_moment_stays_the_leader(tmp_path: Path) -> None:
     server = Leases()
     async with standing(server, by_file(tmp_path)) as ada:
         await ada.leads()
@@ -81,7 +81,7 @@ async def test_a_leader_that_is_not_let_in_for_a_moment_keeps_standing(tmp_path:
     assert "401" in ada.lost[0]
 
 
-async def test_a_start_waits_until_the_server_knows_us(
+async def test_a_start_waits_until_the_server_accepts_the_credentials(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(crds, "RETRY", 0.01)
@@ -96,7 +96,7 @@ async def test_a_start_waits_until_the_server_knows_us(
     assert [record.message[:16] for record in caplog.records] == ["not authenticate"] * 2
 
 
-async def test_a_start_without_valid_credentials_ends_with_the_server_s_word(
+async def test_a_start_without_valid_credentials_ends_with_the_servers_message(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(crds, "LOGIN_TIMEOUT", 0.0)
@@ -111,7 +111,7 @@ async def test_a_plugin_that_fails_once_costs_a_moment(tmp_path: Path) -> None:
         await ada.leads()
 
 
-async def test_a_plugin_that_is_slower_than_an_attempt_is_waited_for_and_told_of(
+async def test_a_plugin_that_is_slower_than_an_attempt_is_waited_for_and_logged(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with standing(Leases(), plugin(tmp_path, "sleep 1")) as ada:
@@ -120,7 +120,9 @@ async def test_a_plugin_that_is_slower_than_an_attempt_is_waited_for_and_told_of
     assert "cannot reach the lease: no answer within 0.6 s" in caplog.text
 
 
-async def test_trouble_that_stays_is_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_failure_that_persists_is_logged_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     server = Leases(closed=True)
     async with standing(server, by_file(tmp_path)):
 

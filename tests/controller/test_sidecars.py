@@ -47,11 +47,12 @@ async def test_a_sidecar_that_never_ends_keeps_no_task_running_and_its_pod_stays
     async with bench(control_plane, namespace, Script(sidecars={"istio-proxy": Sidecar()})) as yard:
         await yard.submit(tfjob("going-on", Chief=worker(MESHED), Worker=worker(MESHED)))
         await yard.submit(tfjob("kept", policy={"cleanPodPolicy": "None"}, Worker=worker(MESHED)))
-        await yard.submit(tfjob("swept", policy={"cleanPodPolicy": "Running"}, Worker=worker(MESHED)))
-        for name in ("going-on", "kept", "swept"):
+        await yard.submit(tfjob("swept", policy={"cleanPodPolicy": "All"}, Worker=worker(MESHED)))
+        await yard.submit(tfjob("stopped", policy={"cleanPodPolicy": "Running"}, Worker=worker(MESHED)))
+        for name in ("going-on", "kept", "swept", "stopped"):
             await yard.phase("Running", name)
             await yard.kubelet.finish(f"{name}-worker-0")
-        for name in ("kept", "swept"):
+        for name in ("kept", "swept", "stopped"):
             await yard.phase("Succeeded", name, timeout=5)
 
         async def ended(name: str) -> None:
@@ -61,9 +62,9 @@ async def test_a_sidecar_that_never_ends_keeps_no_task_running_and_its_pod_stays
             assert states["tensorflow"]["terminated"]["exitCode"] == 0
             assert "terminated" in states["istio-proxy"]
 
-        for name in ("going-on", "kept"):
+        for name in ("going-on", "kept", "stopped"):
             await eventually(lambda name=name: ended(f"{name}-worker-0"))  # type: ignore[misc]
-        await yard.pods({"going-on-chief-0", "going-on-worker-0", "kept-worker-0"})
+        await yard.pods({"going-on-chief-0", "going-on-worker-0", "kept-worker-0", "stopped-worker-0"})
         status = await yard.status("going-on")
         assert (status["phase"], status["replicaStatuses"]["Worker"]["succeeded"]) == ("Running", 1)
 

@@ -1,4 +1,4 @@
-"""A job that training-operator began goes on under ours: same pods, same Services, same addresses."""
+"""A job that training-operator started goes on under tfyard: same pods, same Services, same addresses."""
 
 import json
 from typing import Any

@@ -8,8 +8,8 @@ import pytest
 from tests.controller.cluster import bench, tfjob
 from tests.kube.test_decoding import DEEP, nested
 from tfyard.backends.kubernetes.resources import TFJOBS
-from tfyard.backends.kubernetes.views import JobView
-from tfyard.controller.reconciler import read
+from tfyard.backends.kubernetes.views import StoredJob
+from tfyard.controller.job_reading import read
 from tfyard.kube import requests
 from tfyard.testing import ControlPlane, Script, eventually
 
@@ -22,8 +22,8 @@ POLICY = {
 }
 
 
-def view(manifest: dict[str, Any]) -> JobView:
-    return msgspec.json.decode(msgspec.json.encode(manifest), type=JobView)
+def view(manifest: dict[str, Any]) -> StoredJob:
+    return msgspec.json.decode(msgspec.json.encode(manifest), type=StoredJob)
 
 
 def test_every_field_of_the_run_policy_that_can_be_read_is_kept() -> None:
@@ -40,7 +40,7 @@ def test_a_field_of_the_run_policy_that_cannot_be_read_costs_only_itself() -> No
     assert (job.run_policy.deadline, job.run_policy.ttl) == (None, 60)
 
 
-def test_a_job_for_a_controller_that_nobody_knows_is_not_ours() -> None:
+def test_a_job_for_an_unknown_controller_is_ignored() -> None:
     job = read(view(tfjob("train", {"managedBy": "example.com/other"}, Worker=1)))
     assert (bool(job.problems), job.run_policy.managed_by) == (True, "example.com/other")
 
@@ -91,7 +91,7 @@ async def test_a_job_that_was_never_readable_goes_when_its_time_is_over(
     control_plane: ControlPlane, namespace: str
 ) -> None:
     async with bench(control_plane, namespace, Script()) as yard:
-        unreadable = tfjob(policy={"ttlSecondsAfterFinished": 1}, Worker=1)
+        unreadable = tfjob(policy={"ttlSecondsAfterFinished": 4}, Worker=1)
         unreadable["metadata"]["annotations"] = {"tfyard.dev/dialect": "tf9"}
         await yard.submit(unreadable)
         await yard.phase("Failed")

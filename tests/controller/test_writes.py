@@ -14,17 +14,18 @@ from tests.controller.prometheus import parse
 from tfyard.backends.kubernetes.store import LONGEST_UNQUIET, QUIET
 from tfyard.controller.operator import Operator
 from tfyard.kube import requests
-from tfyard.kubelet.script import Pod, Scripts
 from tfyard.model.names import REPLICA_INDEX
 from tfyard.testing import ControlPlane, Script, ScriptedKubelet
+from tfyard.testing.script import Pod, Scripts
 
 pytestmark = pytest.mark.cluster
 
 LARGE = 200
 BYTES_PER_POD = 3072
-"""As stored, some 1,000 of them the server's defaults; with the list of 200 tasks inside it would be 12,000."""
+"""Bytes of a stored pod, about 1,000 of them the server's defaults; with the list of 200 tasks it would be
+12,000."""
 TOGETHER = Script(start_after=1.0)
-"""Pods that start at the same moment, on a busy machine too, and end when they are told to."""
+"""Script of pods that start at the same moment, even on a busy machine, and end on request."""
 
 
 EXPECTED = 20.0

@@ -1,4 +1,4 @@
-"""Where the control plane's binaries are looked for, and what happens where there are none."""
+"""The search for the control plane's binaries, and the error where there are none."""
 
 import os
 import subprocess
@@ -33,7 +33,7 @@ def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_a_machine_without_them_is_told_how_to_get_them(nowhere: Path) -> None:
+def test_a_machine_without_binaries_reports_how_to_get_them(nowhere: Path) -> None:
     with pytest.raises(MissingBinaries, match="run `make control-plane`"):
         binaries.locate()
 
@@ -92,7 +92,7 @@ def test_a_folder_that_was_named_is_not_replaced_by_another(nowhere: Path) -> No
     assert said == []
 
 
-def test_a_machine_without_go_and_without_a_network_is_told_so(
+def test_a_machine_without_go_and_without_a_network_reports_both(
     nowhere: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", "/nonexistent")

@@ -1,4 +1,4 @@
-"""The box is a real cluster: real kubectl, real users, real faults, and nothing left when it is gone."""
+"""The control plane is a real cluster: real kubectl, real users, real faults, and nothing is left at its end."""
 
 import base64
 import json
@@ -46,7 +46,7 @@ def test_real_kubectl_creates_watches_gets_describes_and_deletes(
     assert seen == [["ADDED", "words"], ["DELETED", "words"]]
 
 
-def test_kubectl_failures_carry_its_own_words(control_plane: ControlPlane) -> None:
+def test_kubectl_failures_have_its_own_message(control_plane: ControlPlane) -> None:
     with pytest.raises(ProcessFailed, match='configmaps "nobody" not found'):
         control_plane.kubectl("get", "configmap", "nobody")
 
@@ -72,7 +72,7 @@ def test_headers_that_name_another_user_are_not_believed(control_plane: ControlP
     assert (user["username"], "system:masters" in user["groups"]) == ("ada", False)
 
 
-async def test_rbac_is_on_and_anybody_can_be_impersonated_by_certificate(
+async def test_rbac_is_on_and_every_user_can_have_a_certificate(
     control_plane: ControlPlane, namespace: str
 ) -> None:
     async with control_plane.client(control_plane.access("ada", ["engineers"])) as ada:
@@ -113,7 +113,9 @@ def test_what_was_stored_survives_a_killed_apiserver_and_etcd(
 
 
 @pytest.mark.long
-def test_two_boxes_at_once_do_not_disturb_each_other(control_plane: ControlPlane, namespace: str) -> None:
+def test_two_control_planes_at_once_do_not_disturb_each_other(
+    control_plane: ControlPlane, namespace: str
+) -> None:
     with ControlPlane() as other:
         folder = other.folder
         assert other.server != control_plane.server
@@ -128,7 +130,7 @@ def test_two_boxes_at_once_do_not_disturb_each_other(control_plane: ControlPlane
     assert not [pid for pid in pids if Path(f"/proc/{pid}").exists()]
 
 
-async def test_it_can_be_used_asynchronously(control_plane: ControlPlane) -> None:
+async def test_a_control_plane_can_be_used_asynchronously(control_plane: ControlPlane) -> None:
     async with ControlPlane(binaries=control_plane.binaries.folder) as plane, plane.client() as client:
         version = await client.send(requests.get("/version"))
     assert version["gitVersion"] == f"v{control_plane.binaries.version}"
@@ -153,7 +155,9 @@ async def test_the_apiserver_outlives_an_absent_etcd(control_plane: ControlPlane
 
 
 @pytest.mark.long
-async def test_another_one_goes_on_with_kept_data_and_its_tokens_stay_valid(tmp_path: Path) -> None:
+async def test_another_control_plane_continues_with_kept_data_and_its_tokens_stay_valid(
+    tmp_path: Path,
+) -> None:
     async def token_of_robot(plane: ControlPlane) -> str:
         async with plane.client() as admin:
             namespace = await builders.create_namespace(admin)

@@ -1,4 +1,4 @@
-"""No process outlives whoever asked for it, however the asker ends."""
+"""No process outlives the process that started it, however that one ends."""
 
 import os
 import signal
@@ -70,7 +70,7 @@ time.sleep(1000)
 """
 
 
-def test_a_command_and_its_daemons_end_when_the_asker_is_killed(tmp_path: Path) -> None:
+def test_a_command_and_its_daemons_end_when_its_parent_is_killed(tmp_path: Path) -> None:
     command = f"echo $$ > {tmp_path}/command"
     daemon = f"setsid sh -c 'echo $$ > {tmp_path}/daemon; exec sleep 1000' & {command}; wait"
     with subprocess.Popen([sys.executable, "-c", ASKER, str(tmp_path), daemon]) as process:
@@ -80,11 +80,11 @@ def test_a_command_and_its_daemons_end_when_the_asker_is_killed(tmp_path: Path) 
     assert removed(tmp_path / "scratch")
 
 
-def test_killing_the_asker_and_the_supervisor_at_once_kills_the_command(tmp_path: Path) -> None:
+def test_killing_the_parent_and_the_supervisor_at_once_kills_the_command(tmp_path: Path) -> None:
     command = f"echo $$ > {tmp_path}/command; exec sleep 1000"
     with subprocess.Popen([sys.executable, "-c", ASKER, str(tmp_path), command]) as process:
         pid, supervisor = read_pid(tmp_path / "command"), read_pid(tmp_path / "supervisor")
-        os.kill(supervisor, signal.SIGSTOP)  # it does not even notice that the asker is dead
+        os.kill(supervisor, signal.SIGSTOP)  # it does not even notice that its client is dead
         for victim in (process.pid, supervisor):
             os.kill(victim, signal.SIGKILL)
     assert gone(pid)

@@ -1,4 +1,4 @@
-"""Programs in a box with a way out: see tests/node/boxes.py."""
+"""Programs in a private network with a way out: see tests/node/boxes.py."""
 
 import asyncio
 import json
@@ -21,7 +21,7 @@ from tfyard.dev.processes import family
 from tfyard.dev.service_relay import ENDPOINT_SLICES, ServiceRelay
 from tfyard.dev.services import SERVICE_NAME
 from tfyard.kube import Client, kubeconfig, requests
-from tfyard.node.network import BoxNetwork, PodNetwork
+from tfyard.node.network import BoxNetwork, BridgedNetwork
 from tfyard.node.processes import Processes
 
 FETCH = """
@@ -165,7 +165,7 @@ async def many_names(box: Box, outside: Outside, words: list[str]) -> Any:
 
 
 async def connect(parts: AsyncExitStack, outside: Outside, path: str) -> Client:
-    """To an apiserver on the machine's loopback, which is at the same address in the box."""
+    """A client of an apiserver on the machine's loopback, which has the same address in the private network."""
     access = kubeconfig.load({}, path)
     host, _, port = access.cluster.server.removeprefix("https://").partition(":")
 
@@ -210,7 +210,7 @@ async def set_slice(
 
 
 async def until_heard(address: str, expected: set[str]) -> None:
-    """From inside the box, in ten connections."""
+    """Wait until ten connections from inside the private network get these answers."""
     while {await hear(address) for _ in range(10)} != expected:
         await asyncio.sleep(0.02)
 
@@ -225,7 +225,7 @@ async def hear(address: str) -> str:
     return text.decode()
 
 
-async def count(box: Box, pod: PodNetwork, host: str, id: str) -> list[str]:
+async def count(box: Box, pod: BridgedNetwork, host: str, id: str) -> list[str]:
     box.start(id, pod, COUNT, host, "80", "4")
     return await box.lines(id, 1)
 

@@ -1,4 +1,4 @@
-"""One cluster for all tests of this room that leave it in order."""
+"""One cluster for all tests of this folder that leave it in order."""
 
 from collections.abc import Iterator
 
@@ -17,7 +17,7 @@ def _box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestBox]:
 
 @pytest.fixture
 def box(_box: TestBox) -> TestBox:
-    """Up, whatever the tests before did: those of `test_lifecycle.py`, which come last, end it."""
+    """A running cluster; it is started again if a test ended it, as those of `test_lifecycle.py` do."""
     if _box.folder.holder() is None:
         _box.up(*PRETENDED)
     return _box

@@ -1,50 +1,55 @@
-"""A box for tests: started and ended by the commands that users have, in a state directory of its own."""
+"""A cluster of `tfyard dev` for tests, in a state directory of its own: started and ended by users' commands."""
 
 import json
 import os
+import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 
 from tests.cli.running import Result, tfyard
+from tests.cluster.clusters import Cluster
 from tfyard.controlplane.binaries import MissingBinaries, locate
 from tfyard.dev.folder import BoxFolder
-from tfyard.dev.processes import family
-from tfyard.node.orphans import stat_fields
-
-T = TypeVar("T")
-PATIENCE = 60.0
+from tfyard.model import Manifest
+from tools.node import guests
 
 
-def until(look: Callable[[], T], timeout: float = PATIENCE) -> T:
-    """What `look` returns, once it is true."""
-    end = time.monotonic() + timeout
-    while not (found := look()) and time.monotonic() < end:
-        time.sleep(0.2)
-    assert found, f"not within {timeout:.0f} s"
-    return found
+class TestBox(Cluster):
+    """One cluster of a state directory; several can share the directory."""
 
-
-class TestBox:
-    """One box of a state directory; several can share the directory."""
-
-    __test__ = False
+    has_metrics = True
 
     def __init__(self, state: Path, name: str = "tfyard-dev") -> None:
         self.environ = {"XDG_STATE_HOME": str(state), "TFYARD_DEV_UNTIL_PID": str(os.getpid())}
         self.folder = BoxFolder.of(name, self.environ)
         self.name = name
+        self._options: tuple[str, ...] = ()
+
+    @property
+    def kubeconfig(self) -> Path:
+        return self.folder.kubeconfig
+
+    @property
+    def claims(self) -> Path:
+        return self.folder.data / "claims"
+
+    @property
+    def pid(self) -> int:
+        holder = self.folder.holder()
+        assert holder is not None, "it does not run"
+        return holder
 
     def dev(self, command: str, *options: str) -> Result:
         return tfyard("dev", command, "--name", self.name, *options, **self.environ)
 
     def up(self, *options: str) -> Result:
+        self._options = options
         done = self.dev("up", *options)
         assert done.code == 0, done.err
         return done
@@ -52,48 +57,26 @@ class TestBox:
     def status(self) -> dict[str, Any]:
         return dict(json.loads(self.dev("status", "-o", "json").out))
 
-    @property
-    def pid(self) -> int:
-        found = self.folder.holder()
-        assert found is not None, "the box does not run"
-        return found
+    def reboot(self) -> None:
+        os.kill(self.pid, signal.SIGKILL)
+        self.up(*self._options)
 
-    def family(self) -> list[int]:
-        return family(self.pid)
+    def share(self, server: str, path: str) -> Path:
+        folder = self.folder.data / "node" / "shares" / f"nfs-{server}{path.replace('/', '-')}"
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
 
-    def pid_of(self, program: str) -> int:
-        """Of the process in the box whose command line begins with, or has as an argument, this word."""
-        return next(pid for pid in self.family() if program in command_line(pid))
+    def shared(self, manifests: str) -> str:
+        return manifests
 
-    def kubectl(self, *args: str, stdin: str = "", timeout: float = 120) -> str:
-        command = [str(locate().path("kubectl")), f"--kubeconfig={self.folder.kubeconfig}", *args]
-        environ = {**os.environ, "HOME": str(self.folder.path), "KUBERC": "off"}
-        done = subprocess.run(
-            command, input=stdin, capture_output=True, text=True, timeout=timeout, env=environ
-        )
-        assert done.returncode == 0, f"kubectl {' '.join(args)}: {done.stderr}"
-        return done.stdout
-
-    def get(self, *args: str) -> Any:
-        return json.loads(self.kubectl("get", *args, "-o", "json"))
-
-
-def command_line(pid: int) -> list[str]:
-    try:
-        words = Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")
-    except (FileNotFoundError, ProcessLookupError):
-        return []
-    return [Path(words[0]).name, *words[1:]]
-
-
-def alive(pids: list[int]) -> list[int]:
-    """A zombie is not: somebody else has not asked yet how it ended."""
-    return [pid for pid in pids if stat_fields(pid)[:1] not in ([], [b"Z"])]
+    def guest(self, name: str) -> list[Manifest]:
+        """There are no images: a container's command is the program of this machine."""
+        return [guests.as_processes(name, each) for each in guests.manifests(name)]
 
 
 @contextmanager
 def running(state: Path, *options: str, name: str = "tfyard-dev") -> Iterator[TestBox]:
-    """Ended afterwards, whatever the test did to it."""
+    """A cluster that is ended afterwards, whatever the test did to it."""
     try:
         locate()
     except MissingBinaries as problem:

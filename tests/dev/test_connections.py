@@ -1,4 +1,4 @@
-"""Connections end with what accepts them."""
+"""Connections end with the listener that accepted them."""
 
 import asyncio
 import socket
@@ -8,7 +8,7 @@ import pytest
 from tfyard.dev.connections import Listener, Stream
 
 TURNS = (0, 1, 3, 4, 5, 6)
-"""Of the event loop, which accepts a connection step by step. In the third one, Python 3.11 itself loses it."""
+"""Steps in which the event loop accepts a connection. In the third one, Python 3.11 itself loses it."""
 
 
 async def is_closed(client: socket.socket) -> bool:

@@ -1,4 +1,4 @@
-"""A kubeconfig of the user gets our context and loses it again; everything else in it stays."""
+"""The cluster's context is added to a kubeconfig of the user and removed again; everything else in it stays."""
 
 import json
 import os
@@ -12,9 +12,9 @@ from tfyard.controlplane.binaries import locate
 from tfyard.dev import lifecycle
 from tfyard.dev.lifecycle import KubeconfigBusy, add_context, remove_context
 from tfyard.errors import TfyardError
-from tfyard.kube import Access, Cluster, User, kubeconfig
+from tfyard.kube import Access, ClusterEntry, User, kubeconfig
 
-OURS = kubeconfig.dump(Access(Cluster("https://127.0.0.1:1"), User(token="t")), "tfyard-dev")
+OURS = kubeconfig.dump(Access(ClusterEntry("https://127.0.0.1:1"), User(token="t")), "tfyard-dev")
 THEIRS = {
     "apiVersion": "v1",
     "kind": "Config",

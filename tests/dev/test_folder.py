@@ -1,4 +1,4 @@
-"""Whether a box runs is told by a lock, and what an earlier one left is no obstacle."""
+"""A lock shows whether a cluster runs, and files of an earlier one do no harm."""
 
 import os
 import signal
@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tfyard.dev import folder as module
-from tfyard.dev.folder import BoxFolder, Settings, State, every_box
+from tfyard.dev.folder import BoxFolder, ReportedState, UpOptions, every_box
 from tfyard.errors import Usage
 
 HOLDER = """
@@ -30,7 +30,7 @@ FORKS = HOLDER.replace(
 @pytest.fixture
 def folder(tmp_path: Path) -> BoxFolder:
     folder = BoxFolder.of("box", {"XDG_STATE_HOME": str(tmp_path)})
-    folder.prepare(Settings(name="box", pretend={"nvidia.com/gpu": "4"}))
+    folder.prepare(UpOptions(name="box", pretend={"nvidia.com/gpu": "4"}))
     return folder
 
 
@@ -60,7 +60,7 @@ def test_a_name_that_cannot_be_a_context_or_a_folder_is_refused(name: str) -> No
 
 
 @pytest.mark.processes
-def test_a_box_runs_as_long_as_its_process_holds_the_lock(folder: BoxFolder) -> None:
+def test_a_cluster_runs_as_long_as_its_process_holds_the_lock(folder: BoxFolder) -> None:
     assert folder.holder() is None
     with holder(folder) as process:
         assert folder.holder() == process.pid
@@ -71,7 +71,7 @@ def test_a_box_runs_as_long_as_its_process_holds_the_lock(folder: BoxFolder) -> 
 
 
 @pytest.mark.processes
-def test_a_child_of_a_killed_box_does_not_make_it_look_alive(folder: BoxFolder) -> None:
+def test_a_child_of_a_killed_cluster_does_not_make_it_look_alive(folder: BoxFolder) -> None:
     with holder(folder, FORKS) as process:
         process.wait()
         assert folder.holder() is None
@@ -81,12 +81,12 @@ def test_a_child_of_a_killed_box_does_not_make_it_look_alive(folder: BoxFolder) 
         os.kill(child, signal.SIGKILL)
 
 
-def test_what_an_earlier_box_left_goes_except_for_its_data(folder: BoxFolder) -> None:
-    folder.write(State(phase="ready"))
+def test_files_of_an_earlier_cluster_are_removed_except_for_its_data(folder: BoxFolder) -> None:
+    folder.write(ReportedState(phase="ready"))
     folder.kubeconfig.write_text("old")
     (folder.data / "etcd").mkdir()
-    folder.prepare(Settings(name="box"))
-    assert (folder.state(), folder.settings()) == (None, Settings(name="box"))
+    folder.prepare(UpOptions(name="box"))
+    assert (folder.state(), folder.settings()) == (None, UpOptions(name="box"))
     assert not folder.kubeconfig.exists()
     assert (folder.data / "etcd").exists()
 
@@ -95,7 +95,7 @@ def test_files_of_another_version_are_as_good_as_none(folder: BoxFolder) -> None
     (folder.path / "state.json").write_text('{"phase": "dreaming"}')
     (folder.path / "settings.json").write_text("half a fi")
     assert folder.state() is None
-    assert folder.settings() == Settings(name="box")
+    assert folder.settings() == UpOptions(name="box")
 
 
 def test_nothing_is_left_even_of_read_only_directories(folder: BoxFolder) -> None:

@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 
 from tests.cli.running import ROOT
-from tests.dev.running_box import running, until
+from tests.cluster.clusters import until
+from tests.dev.running_box import running
 from tfyard.controlplane.binaries import MissingBinaries, locate
 from tfyard.node.linux_namespaces import mount_memory, unshare_mounts
 
 DISK = 330 << 20
-"""Bytes; a cluster takes some 130 MB at first."""
+"""Size of the disk in bytes; a cluster takes about 130 MB at first."""
 REFUSED = 3
 
 

@@ -1,4 +1,4 @@
-"""A box comes, stays and goes by its three commands, whatever is killed meanwhile."""
+"""A cluster is started, kept running and ended by its three commands, whatever is killed meanwhile."""
 
 import os
 import signal
@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.cli.running import ROOT
-from tests.dev.running_box import TestBox, alive, running, until
+from tests.cluster.clusters import alive, until
+from tests.dev.running_box import TestBox, running
 from tfyard.controlplane.binaries import locate
 
 pytestmark = pytest.mark.cluster
@@ -54,7 +55,7 @@ def test_up_says_how_to_use_it_and_a_second_up_leaves_it_as_it_is(box: TestBox) 
     assert "runs already, with another --pretend, --no-operator; to change that" in refused.err
 
 
-def test_status_tells_what_runs(box: TestBox) -> None:
+def test_status_shows_what_runs(box: TestBox) -> None:
     found = box.status()
     assert (found["phase"], found["running"], found["pid"]) == ("ready", True, box.pid)
     assert found["kubernetes"].startswith("1.36.")
@@ -90,7 +91,9 @@ def test_a_component_that_is_killed_is_started_again(box: TestBox, name: str) ->
     os.kill(victim, signal.SIGKILL)
     until(lambda: box.status()["restarts"].get(name, 0) == before + 1)
     assert box.pid_of(name) != victim
-    until(lambda: box.status()["phase"] == "ready")  # who has lost its server may have ended, too
+    until(
+        lambda: box.status()["phase"] == "ready"
+    )  # a component that has lost its server may have ended, too
 
 
 def test_down_leaves_no_process_and_no_file(box: TestBox) -> None:
@@ -108,7 +111,7 @@ def test_down_leaves_no_process_and_no_file(box: TestBox) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("part", ["the box", "every supervisor", "all at once"])
-def test_whoever_is_killed_nothing_is_left_and_up_works_again(tmp_path: Path, part: str) -> None:
+def test_whichever_process_is_killed_nothing_is_left_and_up_works_again(tmp_path: Path, part: str) -> None:
     with running(tmp_path) as box:
         everyone = box.family()
         supervisors = [pid for pid in everyone if "supervisor" in Path(f"/proc/{pid}/cmdline").read_text()]
@@ -251,7 +254,7 @@ def test_what_cannot_be_asked_for_is_refused_before_anything_starts(tmp_path: Pa
     box.dev("down")
 
 
-def test_a_home_that_cannot_be_written_is_told_with_what_to_do(tmp_path: Path) -> None:
+def test_a_home_that_cannot_be_written_is_reported_with_what_to_do(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     done = TestBox(tmp_path / "file").dev("up")
     assert (done.code, done.out) == (1, "")
@@ -267,7 +270,7 @@ os.execv(sys.executable, [sys.executable, "-m", "tfyard", *sys.argv[2:]])
 """
 
 
-def test_a_disk_without_room_is_told_before_anything_starts(tmp_path: Path) -> None:
+def test_a_disk_without_room_is_reported_before_anything_starts(tmp_path: Path) -> None:
     box = TestBox(tmp_path)
     command = [sys.executable, "-c", SMALL_DISK, str(tmp_path), "dev", "up"]
     done = subprocess.run(command, env={**os.environ, **box.environ}, capture_output=True, text=True)

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.cli.running import ROOT
-from tests.dev.running_box import TestBox, until
-from tests.dev.test_jobs import CANCER, GOOD_AUC, apply, auc, check_use, said_so_far, wait
+from tests.cluster.clusters import until
+from tests.cluster.test_training import CANCER, GOOD_AUC, apply, auc, check_use, said_so_far, wait
+from tests.dev.running_box import TestBox
 from tests.node.boxes import become, folder_for
 from tfyard.controlplane.binaries import locate
 from tfyard.node import linux_namespaces
@@ -41,7 +42,7 @@ def without_networks(_binaries: str) -> None:
 
 @contextmanager
 def started(folder: Path, how: str) -> Iterator[tuple[TestBox, str]]:
-    """A box that another kind of process starts, and what `up` printed."""
+    """A cluster that another kind of process starts, and the output of `up`."""
     box = TestBox(folder)
     (folder / "bin").mkdir()
     binaries = str(folder / "bin" if how == "as_nobody" else locate().folder)

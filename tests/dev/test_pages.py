@@ -1,4 +1,4 @@
-"""What the page on `tfyard dev` and the demo say works, word for word."""
+"""The commands in docs/dev.md and the demo work as written."""
 
 import os
 import re
@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.cli.running import ROOT
-from tests.dev.running_box import TestBox, alive
-from tests.dev.test_jobs import GOOD_AUC, auc
+from tests.cluster.clusters import alive
+from tests.cluster.test_training import GOOD_AUC, auc
+from tests.dev.running_box import TestBox
 
 pytestmark = [pytest.mark.cluster, pytest.mark.tensorflow, pytest.mark.long]
 PAGE = (ROOT / "docs" / "dev.md").read_text(encoding="utf-8")

@@ -64,14 +64,14 @@ def test_sockets_from_outside_carry_large_answers(server: str) -> None:
         assert boxes.run("half_closed", folder, boxes.USERS[0], server, module="tests.dev.boxes") > LARGE
 
 
-def test_the_way_out_survives_the_end_of_either_process_and_the_end_of_both_is_told(server: str) -> None:
+def test_the_way_out_survives_the_end_of_either_process_and_the_end_of_both_is_reported(server: str) -> None:
     with boxes.folder_for(boxes.USERS[0]) as folder:
         heard = boxes.run("killed", folder, boxes.USERS[0], server, module="tests.dev.boxes")
     assert heard[:4] == ["connected"] * 4
     assert heard[4] == "the process that makes connections to the outside has ended"
 
 
-def test_a_killed_box_takes_the_process_outside_with_it() -> None:
+def test_the_process_outside_ends_with_a_killed_cluster() -> None:
     user = boxes.USERS[0]
     with boxes.folder_for(user) as folder:
         argv = boxes.command("stay", folder, user, module="tests.dev.boxes")

@@ -1,17 +1,17 @@
-"""What Services and their endpoints mean for connections and names."""
+"""Routes and names that follow from Services and their endpoints."""
 
 from typing import Any
 
 import msgspec
 
-from tfyard.dev.services import ServiceView, SliceView, by_service, names, routes
+from tfyard.dev.services import RelayedService, SliceView, by_service, names, routes
 from tfyard.node.hosts import Name
 
 
-def service(name: str, cluster_ip: str, *ports: dict[str, Any], **spec: Any) -> ServiceView:
+def service(name: str, cluster_ip: str, *ports: dict[str, Any], **spec: Any) -> RelayedService:
     metadata = {"name": name, "namespace": "ml", "resourceVersion": "1"}
     body = {"metadata": metadata, "spec": {"clusterIP": cluster_ip, "ports": list(ports), **spec}}
-    return msgspec.convert(body, ServiceView)
+    return msgspec.convert(body, RelayedService)
 
 
 def endpoints(of: str, *each: dict[str, Any], kind: str = "IPv4", ports: Any = None) -> SliceView:

@@ -1,4 +1,4 @@
-"""What the commands tell of a box that is in trouble."""
+"""What the commands report about a cluster in trouble."""
 
 import os
 import socket
@@ -7,35 +7,35 @@ from pathlib import Path
 import pytest
 
 from tfyard.dev import status
-from tfyard.dev.folder import BoxFolder, Settings, State
+from tfyard.dev.folder import BoxFolder, ReportedState, UpOptions
 from tfyard.dev.journal import Journal
-from tfyard.kube import Access, Cluster, User, kubeconfig
+from tfyard.kube import Access, ClusterEntry, User, kubeconfig
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> BoxFolder:
     folder = BoxFolder.of("box", {"XDG_STATE_HOME": str(tmp_path)})
-    folder.prepare(Settings(name="box"))
+    folder.prepare(UpOptions(name="box"))
     return folder
 
 
-def test_a_box_whose_apiserver_is_silent_is_not_ready(
+def test_a_cluster_whose_apiserver_does_not_answer_is_not_ready(
     folder: BoxFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(status, "ANSWER_TIMEOUT", 0.3)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         server = f"http://127.0.0.1:{silent.getsockname()[1]}"
-        folder.kubeconfig.write_text(kubeconfig.dump(Access(Cluster(server), User(token="t")), "box"))
+        folder.kubeconfig.write_text(kubeconfig.dump(Access(ClusterEntry(server), User(token="t")), "box"))
         found = status.cluster(folder)
     assert (found["phase"], found["message"]) == ("not ready", "the apiserver does not answer within 0 s")
 
 
-def test_a_component_that_has_ended_is_told_until_it_runs_again(
+def test_a_component_that_has_ended_is_reported_until_it_runs_again(
     folder: BoxFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With the last that it said: one that cannot be started at all is never counted as restarted."""
     monkeypatch.setattr(status, "ANSWER_TIMEOUT", 0.1)
-    nobody = Access(Cluster("http://127.0.0.1:9"), User(token="t"))
+    nobody = Access(ClusterEntry("http://127.0.0.1:9"), User(token="t"))
     folder.kubeconfig.write_text(kubeconfig.dump(nobody, "box"))
     journal = Journal(folder)
     journal.ready()
@@ -49,7 +49,7 @@ def test_a_component_that_has_ended_is_told_until_it_runs_again(
     assert "operator" not in status._awake(folder, os.getpid(), stored(folder)).message
 
 
-def stored(folder: BoxFolder) -> State:
+def stored(folder: BoxFolder) -> ReportedState:
     state = folder.state()
     assert state is not None
     return state

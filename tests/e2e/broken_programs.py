@@ -10,6 +10,8 @@ OUT: dict[str, Any] = {"volumes": {"out": {"claim": "results", "at": "/out"}}}
 READ_ONLY: dict[str, Any] = {"volumes": {"out": {"claim": "results", "at": "/out", "readOnly": True}}}
 
 
+OVER_USR: dict[str, Any] = {"run": "/bin/true", "volumes": {"out": {"emptyDir": {}, "at": "/usr"}}}
+DEPRECATED = "import sys, warnings; warnings.warn('old is deprecated', DeprecationWarning); sys.exit(42)"
 LARGE = "import time; x = bytearray(400_000_000)"
 """It stays for a while: where there are no control groups, memory is looked at four times a second."""
 
@@ -38,6 +40,12 @@ PROGRAMS = (
     Broken(f"{LARGE}; time.sleep(60)", "out-of-memory", "limit of 150Mi", {"memory": "150Mi"}),
     Broken("", "command", "`pyhton` is not on this machine", {"run": "pyhton task.py"}),
     Broken("", "command", "`./task.py` may not be executed", {"run": ["./task.py"]}),
+    Broken(
+        "", "command", "exit code 127: a shell's word for a command that was not found", {"run": "exit 127"}
+    ),
+    Broken("", "command", "its arguments and environment are larger", {"env": {"LONG": "x" * 200_000}}),
+    Broken("", "command", "a volume is mounted over /usr, and hides", OVER_USR),
+    Broken(DEPRECATED, "program-error", "ended with exit code 42, and said nothing about the cause"),
     Broken("import time; time.sleep(60)", "deadline", "longer than its deadline of 1s", {"deadline": "1s"}),
 )
 

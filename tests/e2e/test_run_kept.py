@@ -57,7 +57,7 @@ def test_a_missing_config_map_is_named_before_there_is_a_run(yard: Yard) -> None
     yard.job("pass", volumes={"settings": {"configMap": "missing", "at": "/settings"}})
     done = yard.tfyard("run", "job.yaml")
     assert done.returncode == 2
-    assert done.stderr == ("tfyard: configMap missing not found; put it into the same file\n")
+    assert done.stderr == 'tfyard: configmap "missing" not found; put it into the same file\n'
     assert not (yard.folder / ".tfyard").exists()
 
 

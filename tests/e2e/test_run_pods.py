@@ -77,7 +77,7 @@ containers:
   - {name: NONE, valueFrom: {secretKeyRef: {name: keys, key: absent, optional: true}}}
 """,
     )
-    assert yard.run().lines("worker-0") == ["0.5 secret t-worker-0 vision 127.0.0.1 0.5 512Mi"]
+    assert yard.run().lines("worker-0") == ["0.5 secret t-worker-0 vision 127.0.0.1 0.5 536870912"]
 
 
 def test_a_missing_secret_is_named_before_anything_starts(yard: Yard) -> None:

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.conftest import Yard
+from tfyard.local.tasks import is_below
+from tfyard.node.orphans import owner
 
 pytestmark = [pytest.mark.processes, pytest.mark.tensorflow]
 
@@ -26,16 +28,10 @@ def example(yard: Yard, name: str, file: str, steps: int) -> None:
 
 
 def pid_of(yard: Yard, task: str) -> int:
-    """The process that writes to the task's log: the last one started is the program itself, not its shell."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        try:
-            log = (entry / "fd" / "1").readlink() if entry.name.isdigit() else Path()
-        except (FileNotFoundError, ProcessLookupError, PermissionError):
-            continue
-        if log.is_relative_to(yard.folder) and log.name.startswith(f"{task}."):
-            found.append(int(entry.name))
-    return max(found)
+    """The last process that was started in the task: the program itself, not its shell."""
+    run, pids = yard.started[-1].pid, [int(entry.name) for entry in Path("/proc").glob("[0-9]*")]
+    pods = {pid: (owner(pid) or "").partition("/")[0] for pid in pids}
+    return max(pid for pid, pod in pods.items() if pod.endswith(f"-{task}") and is_below(pid, run))
 
 
 def test_the_cancer_classifier_trains_on_although_a_worker_is_killed(yard: Yard) -> None:

@@ -1,14 +1,17 @@
 """Programs written for TensorFlow 1, run with the TensorFlow 2 that is installed."""
 
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
 
 import pytest
 
+from tests.cli.running import DATA
 from tests.e2e.conftest import Yard
 from tests.e2e.test_run_tensorflow import example
 
+BEFORE_1 = DATA / "tensorflow-0"
 pytestmark = [pytest.mark.processes, pytest.mark.tensorflow]
 
 EXPRESSIONS = {
@@ -16,7 +19,6 @@ EXPRESSIONS = {
     "tf.layers.dense": "tf.layers.dense needs the package tf_keras, which is not installed: pip install tf_keras",
     "tf.nn.rnn_cell.GRUCell": "tf.nn.rnn_cell.GRUCell needs the package tf_keras",
     "tf.estimator.Estimator": "tf.estimator ended with TensorFlow 2.15",
-    "tf.scalar_summary": "tf.scalar_summary has been tf.summary.scalar since TensorFlow 1.0",
     "tf.konstant": "module 'tensorflow' has no attribute 'konstant'",
 }
 IMPORTS = {
@@ -54,6 +56,25 @@ def test_what_tensorflow_2_cannot_give_is_told_with_what_replaced_it(yard: Yard)
         (line,) = [line for line in done.stdout.splitlines() if f"│ {asked}:" in line]
         assert text in line
     assert "sum: 3.0" in done.stdout
+
+
+def test_what_1_0_renamed_or_reordered_is_understood_and_what_1_0_accepts_is_not_changed(yard: Yard) -> None:
+    done = yard.tfyard("run", str(BEFORE_1 / "forms.py"), "--tf1", TF_CPP_MIN_LOG_LEVEL="3")
+    assert "worker-0 │ forms that failed: 0" in done.stdout, done.stdout
+    assert done.returncode == 0
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("options", ["", " --sync"])
+def test_a_distributed_program_from_before_1_0_trains_unchanged(yard: Yard, options: str) -> None:
+    hosts = "--ps_hosts=$PS_HOSTS --worker_hosts=$WORKER_HOSTS --job_name=$JOB_NAME --task_index=$TASK_INDEX"
+    command = f"python train.py {hosts} --steps 400{options}"
+    env = {"TF_CPP_MIN_LOG_LEVEL": 3, "OMP_NUM_THREADS": 1, "TF_NUM_INTRAOP_THREADS": 1}
+    yard.job("", worker=2, ps=1, run=command, env=env, tf1=True)
+    shutil.copy(BEFORE_1 / "train.py", yard.folder)
+    outcome = yard.run()
+    assert outcome.code == 0, outcome.events[-5:]
+    assert outcome.of("metric", "worker-0")[-1]["values"]["accuracy"] > 0.9
 
 
 TENSORFLOW_2 = """\

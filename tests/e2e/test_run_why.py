@@ -38,6 +38,19 @@ def test_mistakes_of_beginners_are_told_as_an_expert_would(yard: Yard, broken: B
     test_a_run_that_fails_ends_with_its_cause(yard, broken)
 
 
+@pytest.mark.parametrize(
+    ("env", "text"),
+    [({"A=B": "1"}, "'A=B' cannot be the name of a variable"), ({"A": "1\0"}, "the variable A has a NUL")],
+)
+def test_variables_that_no_program_can_have_are_refused_before_anything_starts(
+    yard: Yard, env: dict[str, str], text: str
+) -> None:
+    yard.job("", env=env)
+    done = yard.tfyard("run", "job.yaml")
+    assert (done.returncode, list(yard.folder.glob(".tfyard/runs/*"))) == (2, [])
+    assert text in done.stderr
+
+
 def test_a_traceback_of_a_run_that_succeeded_is_no_cause(yard: Yard) -> None:
     yard.job("import traceback\ntry:\n    {}[1]\nexcept KeyError:\n    traceback.print_exc()")
     assert yard.tfyard("run", "job.yaml", "-q").returncode == 0

@@ -1,4 +1,4 @@
-"""How the tests of this room read text."""
+"""Helpers to read YAML in tests."""
 
 import json
 
@@ -21,8 +21,8 @@ def problems(text: str | bytes) -> tuple[Problem, ...]:
 
 
 def problem(text: str | bytes) -> Problem:
-    (found,) = problems(text)
-    return found
+    (only,) = problems(text)
+    return only
 
 
 def refusal(text: str | bytes) -> tuple[Problem, ...]:

@@ -1,4 +1,4 @@
-"""The manifests and job files under tests/data, as documents, and what tests do with them."""
+"""The manifests and job files under tests/data as documents, and helpers for tests of them."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,8 +16,8 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def document(path: Path) -> formats.Document:
-    (found,) = formats.read(path.read_bytes(), path.name)
-    return found
+    (only,) = formats.read(path.read_bytes(), path.name)
+    return only
 
 
 def load(name: str) -> Job:
@@ -25,9 +25,9 @@ def load(name: str) -> Job:
 
 
 def again(job: Job, version: formats.Version) -> Job:
-    """What a job becomes when it is written and read back, text and all."""
-    (found,) = formats.read(formats.dump(job, version).text())
-    return formats.load(found)
+    """The job after writing it as text and reading it back."""
+    (document,) = formats.read(formats.dump(job, version).text())
+    return formats.load(document)
 
 
 def decide(job: Job) -> Decision:

@@ -1,4 +1,4 @@
-"""Jobs with every field there is, a status that remembers everything, and how a server is asked about them."""
+"""Jobs with every field, a status with every field, and requests to a server about them."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -6,9 +6,9 @@ from typing import Any
 import msgspec
 
 from tests.formats.test_validation import container, old, replica, tfjob
-from tfyard import formats
 from tfyard.kube import Client, Resource, requests
 from tfyard.model import Cluster, Condition, Ending, Failure, Job, Manifest, RoleMemory, RoleStatus, Status
+from tfyard.views.tfjob_status import load_status
 
 KUBEFLOW = ("v1", "v1beta2", "v1beta1", "v1alpha2", "v1alpha1")
 V1 = Resource("kubeflow.org", "v1", "tfjobs")
@@ -24,22 +24,22 @@ async def create(client: Client, namespace: str, body: Manifest, query: dict[str
     return await client.send(requests.create(resource(body["apiVersion"]).path(namespace), body, query))
 
 
-def lost(given: Any, stored: Any, path: str = "") -> Iterator[str]:
-    """What was given and is no longer there; null was never there."""
-    if given is None:
+def lost(sent: Any, stored: Any, path: str = "") -> Iterator[str]:
+    """Fields that were sent and that the server did not store; null counts as not sent."""
+    if sent is None:
         return
-    if isinstance(given, dict) and isinstance(stored, dict):
-        for key, part in given.items():
+    if isinstance(sent, dict) and isinstance(stored, dict):
+        for key, part in sent.items():
             yield from lost(part, stored.get(key), f"{path}.{key}")
-    elif isinstance(given, list) and isinstance(stored, list) and len(given) == len(stored):
-        for i, part in enumerate(given):
+    elif isinstance(sent, list) and isinstance(stored, list) and len(sent) == len(stored):
+        for i, part in enumerate(sent):
             yield from lost(part, stored[i], f"{path}[{i}]")
-    elif given != stored:
-        yield f"{path}: {given!r} became {stored!r}"
+    elif sent != stored:
+        yield f"{path}: {sent!r} became {stored!r}"
 
 
 def essence(job: Job) -> Job:
-    """The job without what a server adds to it, and as what it was written."""
+    """The job without its identity, its version and its pod templates, which a server changes."""
     roles = tuple(msgspec.structs.replace(role, template={}) for role in job.roles)
     fresh: dict[str, Any] = {"name": "", "namespace": "", "uid": "", "generation": 0, "api_version": ""}
     return msgspec.structs.replace(job, roles=roles, **fresh)
@@ -111,7 +111,7 @@ FULL = [
     ALPHA1,
 ]
 
-NOW = formats.load_status({"status": {"startTime": "2026-01-01T00:00:00Z"}}).start_time
+NOW = load_status({"status": {"startTime": "2026-01-01T00:00:00Z"}}).start_time
 EVERYTHING = Status(
     phase="Running",
     conditions=(Condition("Running", "True", "TFJobRunning", "It runs.", NOW, NOW),),

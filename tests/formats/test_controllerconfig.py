@@ -1,4 +1,4 @@
-"""The operator's config file: the old one as it was, ours beside it, and all that is wrong at once."""
+"""The operator's config file: the old format, the fields that tfyard adds, and all problems at once."""
 
 from pathlib import Path
 
@@ -43,7 +43,7 @@ def problems(text: str) -> list[Problem]:
     return list(caught.value.problems)
 
 
-def told(text: str) -> list[tuple[str, str, str]]:
+def reported_by(text: str) -> list[tuple[str, str, str]]:
     return [(format_path(p.path), p.message, p.fix) for p in problems(text)]
 
 
@@ -58,7 +58,7 @@ def test_fields_are_known_in_any_letter_case_and_resources_only_in_theirs() -> N
     assert list(load("accelerators: {AMD.com/GPU: {}}").accelerators) == ["AMD.com/GPU"]
 
 
-def test_all_of_our_own_fields() -> None:
+def test_all_fields_that_tfyard_adds_are_read() -> None:
     text = """
 tfImage: tensorflow/tensorflow:1.3.0
 psImage: registry.example/ps:1
@@ -80,11 +80,11 @@ dialect: kubeflow
 
 
 @pytest.mark.parametrize("text", ["", "# nothing\n", "accelerators:\n", "{}"])
-def test_a_file_that_says_nothing_is_all_defaults(text: str) -> None:
+def test_an_empty_file_means_all_defaults(text: str) -> None:
     assert load(text) == OperatorConfig()
 
 
-def test_all_problems_come_at_once_each_where_it_stands() -> None:
+def test_all_problems_are_reported_at_once_each_with_its_position() -> None:
     text = """\
 Accelerator: {}
 services: each
@@ -98,8 +98,10 @@ accelerators:
       - {name: half, hostPath: /lib}
     envVars: [{nam: A, value: b}, {name: A=B, value: 1}]
 """
-    found = problems(text)
-    assert {(p.position.line if p.position else 0, format_path(p.path), p.message, p.fix) for p in found} == {
+    reported = problems(text)
+    assert {
+        (p.position.line if p.position else 0, format_path(p.path), p.message, p.fix) for p in reported
+    } == {
         (1, "Accelerator", "unknown field 'Accelerator'", "did you mean accelerators?"),
         (2, "services", "must be one of shared, per-replica", ""),
         (3, "clusterDomain", "must be a DNS domain", "write cluster.local"),
@@ -139,12 +141,12 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("text", "expected"), REFUSED.values(), ids=REFUSED.keys())
-def test_refused_is(text: str, expected: list[tuple[str, str, str]]) -> None:
-    assert told(text) == expected
+def test_a_wrong_config_is_refused_with_path_and_fix(text: str, expected: list[tuple[str, str, str]]) -> None:
+    assert reported_by(text) == expected
 
 
 def test_a_key_that_is_no_text_is_a_problem_like_others() -> None:
-    assert [message for _, message, _ in told("1: a\ntrue: b")] == [
+    assert [message for _, message, _ in reported_by("1: a\ntrue: b")] == [
         "the key 1 is read as a number, not as text",
         "the key true is read as true or false, not as text",
     ]

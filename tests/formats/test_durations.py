@@ -24,12 +24,12 @@ def test_times_are_read_as_people_write_them(text: str | int, seconds: int) -> N
 
 
 @pytest.mark.parametrize("text", ["", "s", "soon", "1.5h", "-5m", "5m1h", "1h 30m", "5 m", "1y"])
-def test_what_is_no_time_is_a_problem(text: str) -> None:
+def test_text_that_is_not_a_duration_is_a_problem(text: str) -> None:
     assert read(text) == (None, ["must be a duration"])
 
 
 @pytest.mark.parametrize("text", ["25000d", "9" * 5000, "9" * 5000 + "w"])
-def test_absurd_times_are_a_problem(text: str) -> None:
+def test_durations_that_are_too_long_are_a_problem(text: str) -> None:
     assert read(text) == (None, ["must be at most 68 years"])
 
 
@@ -39,5 +39,5 @@ def test_what_is_written_is_read_back(seconds: int) -> None:
     assert read(durations.write(seconds)) == (seconds, [])
 
 
-def test_the_shortest_way_to_say_it() -> None:
+def test_a_duration_is_written_in_its_shortest_form() -> None:
     assert [durations.write(n) for n in (0, 90, 3600, 5400, 86_400)] == ["0s", "1m30s", "1h", "1h30m", "1d"]

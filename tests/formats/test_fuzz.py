@@ -1,4 +1,4 @@
-"""Files that nobody would write: whatever stands in them, `check` answers with problems and never raises."""
+"""Mutated files: whatever they contain, `check` returns problems and never raises."""
 
 import copy
 import math
@@ -92,17 +92,17 @@ def test_a_mutated_file_is_read_or_refused_and_what_is_read_can_be_written_and_p
 
 @settings(max_examples=100, derandomize=True)
 @given(mutants())
-def test_a_mutated_file_as_text_has_a_place_for_every_problem(data: Any) -> None:
+def test_a_mutated_file_as_text_has_a_position_for_every_problem(data: Any) -> None:
     text = formats.to_yaml(data)
-    for found in read(text):
-        for problem in formats.check(found).problems:
+    for parsed in read(text):
+        for problem in formats.check(parsed).problems:
             assert problem.position is not None
             assert 1 <= problem.position.line <= text.count("\n") + 1
-            assert all(line.isprintable() for line in format_problem(problem, found).split("\n"))
+            assert all(line.isprintable() for line in format_problem(problem, parsed).split("\n"))
 
 
 def read(text: str) -> tuple[formats.Document, ...]:
-    """Some mutants are refused as YAML already: control characters, numbers beyond 64 bits."""
+    """The documents; none for mutants that are not even YAML: control characters, numbers beyond 64 bits."""
     try:
         return formats.read(text)
     except errors.Invalid:

@@ -1,4 +1,4 @@
-"""Our grammar of amounts, held against the one that decides: a real apiserver's."""
+"""tfyard's grammar of quantities, compared with that of a real apiserver."""
 
 import pytest
 
@@ -9,9 +9,9 @@ from tfyard.testing import ControlPlane
 
 pytestmark = pytest.mark.cluster
 
-# Without digits it takes them for nothing at all, which nobody means; the CRD of TFJobs refuses them, too.
+# The server takes units without digits for 0, which no user means; the CRD of TFJobs refuses them, too.
 LENIENT = (".", "Gi")
-# Beyond all counting, where it gives up and we need not.
+# Numbers beyond the server's range; tfyard need not refuse them.
 BEYOND = ("1e999999999",)
 AMOUNTS = [
     amount
@@ -24,7 +24,7 @@ AMOUNTS = [
 
 
 @pytest.mark.parametrize("amount", AMOUNTS)
-async def test_what_we_take_for_an_amount_is_what_the_server_takes(
+async def test_tfyard_accepts_the_quantities_that_the_server_accepts(
     control_plane: ControlPlane, namespace: str, amount: object
 ) -> None:
     container = {"name": "a", "image": "b", "resources": {"limits": {"cpu": amount}}}
@@ -32,7 +32,7 @@ async def test_what_we_take_for_an_amount_is_what_the_server_takes(
     async with control_plane.client() as client:
         try:
             await client.send(requests.create(requests.PODS.path(namespace), pod, {"dryRun": "All"}))
-            said = ""
+            refusal = ""
         except errors.KubeError as error:
-            said = str(error)
-    assert (quantities.problems(amount, ("cpu",)) == []) is (said == ""), said
+            refusal = str(error)
+    assert (quantities.problems(amount, ("cpu",)) == []) is (refusal == ""), refusal

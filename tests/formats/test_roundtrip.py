@@ -1,4 +1,4 @@
-"""What is written says what was read, except for what it says it cannot say."""
+"""A job that is written and read back is the same, except for what the writer reports as lost."""
 
 from typing import Any
 
@@ -45,9 +45,9 @@ sources = st.one_of(
 
 @st.composite
 def volume_words(draw: st.DrawFn) -> dict[str, Any]:
-    found = draw(st.dictionaries(names, sources, min_size=1, max_size=2))
+    by_name = draw(st.dictionaries(names, sources, min_size=1, max_size=2))
     extra = options(subPath=names, readOnly=st.just(True))
-    return {name: {**source, "at": f"/{name}", **draw(extra)} for name, source in found.items()}
+    return {name: {**source, "at": f"/{name}", **draw(extra)} for name, source in by_name.items()}
 
 
 overlays = options(
@@ -128,9 +128,11 @@ volumes = st.sampled_from([
 
 @st.composite
 def templates(draw: st.DrawFn) -> dict[str, Any]:
-    found = draw(st.lists(volumes, max_size=3, unique_by=lambda volume: volume["name"]))
+    pod_volumes = draw(st.lists(volumes, max_size=3, unique_by=lambda volume: volume["name"]))
     mounts = [
-        {"name": v["name"], "mountPath": f"/{v['name']}", **draw(MOUNT)} for v in found if draw(st.booleans())
+        {"name": v["name"], "mountPath": f"/{v['name']}", **draw(MOUNT)}
+        for v in pod_volumes
+        if draw(st.booleans())
     ]
     container = {
         "name": "tensorflow",
@@ -141,7 +143,10 @@ def templates(draw: st.DrawFn) -> dict[str, Any]:
     side = {"name": "side", "image": "b", "volumeMounts": mounts[:1]}
     spec = {"containers": draw(st.sampled_from([[container], [container, side], [side, container]]))}
     meta = draw(options(labels=labels, annotations=labels, creationTimestamp=st.none()))
-    return {"metadata": meta, "spec": {**spec, **({"volumes": found} if found else {}), **draw(POD)}}
+    return {
+        "metadata": meta,
+        "spec": {**spec, **({"volumes": pod_volumes} if pod_volumes else {}), **draw(POD)},
+    }
 
 
 MOUNT = options(subPath=names, readOnly=st.booleans(), mountPropagation=st.just("None"))
@@ -220,7 +225,7 @@ manifests = st.fixed_dictionaries({
 
 
 def plain(job: Job, without: dict[str, Any]) -> Job:
-    """A job as far as it can be compared: what no form carries, or what this one says it lost, is left out."""
+    """The comparable part of a job: without what no format has, or what this one reports as lost."""
     roles = tuple(plain_role(role) for role in job.roles)
     fields = {"uid": "", "generation": 0, "api_version": "", "kind": "", "roles": roles, **without}
     board = fields.get("tensorboard", job.tensorboard)
@@ -245,7 +250,7 @@ def by_name(items: Any) -> tuple[Any, ...]:
 
 
 def plain_template(value: Any) -> Any:
-    """Null and nothing say the same to Kubernetes, and so do 4 and "4" as an amount."""
+    """To Kubernetes, null means the same as an absent field, and 4 the same quantity as "4"."""
     if isinstance(value, dict):
         parts = {key: plain_template(part) for key, part in value.items()}
         return {

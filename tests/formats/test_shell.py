@@ -20,7 +20,7 @@ from tfyard.model.expansion import expand
         "python train.py\\\n  --steps 3", "/bin/echo a \\\n  '#' b", "python a.py ${A:-b}  # why",
     ],
 )  # fmt: skip
-def test_the_shell_makes_way_for_a_single_program(line: str) -> None:
+def test_a_single_program_replaces_the_shell(line: str) -> None:
     assert shell.command(line) == ["/bin/sh", "-c", f"exec {line}"]
 
 
@@ -39,8 +39,8 @@ def test_variables_before_the_program_stay_before_it() -> None:
         "/bin/echo a # x \\\n§/bin/echo b", "/bin/echo a\\\\\n§/bin/echo b",
     ],
 )  # fmt: skip
-def test_the_shell_makes_way_for_the_program_that_a_script_ends_with(script: str) -> None:
-    """It starts at the `§`."""
+def test_the_program_with_which_a_script_ends_replaces_the_shell(script: str) -> None:
+    """The `§` marks where the program starts."""
     line = script.replace("§", "")
     assert shell.with_exec(line) == script.replace("§", "exec ")
     assert shell.line_of(shell.command(line)) == line
@@ -57,7 +57,7 @@ def test_the_shell_makes_way_for_the_program_that_a_script_ends_with(script: str
         "case a in a) b;; esac",
     ],
 )  # fmt: skip
-def test_any_other_line_runs_as_it_stands(line: str) -> None:
+def test_any_other_line_runs_unchanged(line: str) -> None:
     assert shell.with_exec(line) == line
 
 
@@ -87,14 +87,14 @@ def test_a_script_means_the_same_with_exec(words: list[str]) -> None:
         subprocess.run(["/bin/sh", "-c", text], capture_output=True, text=True, check=False)
         for text in {script, shell.with_exec(script)}
     ]
-    assert len({(one.returncode, one.stdout) for one in done}) == 1
+    assert len({(run.returncode, run.stdout) for run in done}) == 1
 
 
 @given(st.text(alphabet="ab =;&|<>()'\"\\\n$#!exc.-", max_size=12))
 def test_a_line_is_found_again_from_its_command(line: str) -> None:
-    found = shell.line_of(shell.command(line))
-    assert found is not None
-    assert shell.command(found) == shell.command(line)
+    original = shell.line_of(shell.command(line))
+    assert original is not None
+    assert shell.command(original) == shell.command(line)
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_a_command_that_no_line_becomes_has_none(command: list[str]) -> None:
     assert shell.line_of(command) is None
 
 
-def test_a_single_program_hears_that_it_is_to_stop(tmp_path: Path) -> None:
+def test_a_single_program_gets_the_signal_to_stop(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(
         "import os, signal, sys\n"
         "signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))\n"

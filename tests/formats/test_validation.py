@@ -1,4 +1,4 @@
-"""Every rule about what users write: a wrong file, and what is said about it."""
+"""Every rule for users' files: a wrong file, and the problem that is reported."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from tfyard.formats.declarations.reading import MAX_PROBLEMS
 from tfyard.model import Problem, format_path
 
 Found = tuple[str, str, str, str]
-"""Severity, path, message, fix."""
+"""A reported problem: severity, path, message, fix."""
 
 
 def container(**more: Any) -> dict[str, Any]:
@@ -50,7 +50,7 @@ def jobfile(**words: Any) -> dict[str, Any]:
     return {"name": "mnist", "image": "example/a:1", **words}
 
 
-def told(data: Any) -> list[Found]:
+def reported(data: Any) -> list[Found]:
     return [row(problem) for problem in formats.check(data).problems]
 
 
@@ -73,7 +73,7 @@ UNKNOWN = "unknown field in Kubernetes 1.36"
 PORT = {"name": "tfjob-port", "containerPort": 2222}
 
 CASES: dict[str, tuple[Any, str, str, str]] = {
-    # What upstream's webhook checks, with its paths.
+    # Checks of upstream's webhook, with its paths.
     "a name with capitals": (tfjob(name="MNist"), "metadata.name", NAME, 'for example "mnist"'),
     "a name that begins with a digit": (tfjob(name="1a"), "metadata.name", NAME, 'for example "a"'),
     "a name that ends with a dash": (tfjob(name="a-"), "metadata.name", NAME, 'for example "a"'),
@@ -121,7 +121,7 @@ CASES: dict[str, tuple[Any, str, str, str]] = {
         tfjob({"Chief": replica(), "Master": replica()}),
         "spec.tfReplicaSpecs", "must not have more than 1 Chief or Master role", "keep one of the two",
     ),
-    # What it forgot.
+    # Checks that upstream's webhook does not have.
     "an unknown replica type": (
         tfjob({"Worker": replica(), "Foo": replica()}),
         "spec.tfReplicaSpecs[Foo]", "unknown replica type 'Foo'", ROLES,
@@ -787,9 +787,9 @@ CASES: dict[str, tuple[Any, str, str, str]] = {
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
-def test_it_is_an_error_with_its_path_and_its_fix(case: tuple[Any, str, str, str]) -> None:
+def test_a_wrong_file_is_an_error_with_its_path_and_its_fix(case: tuple[Any, str, str, str]) -> None:
     data, path, message, fix = case
-    assert told(data) == [("error", path, message, fix)]
+    assert reported(data) == [("error", path, message, fix)]
     with pytest.raises(errors.Invalid) as caught:
         formats.load(data)
     assert [problem.message for problem in caught.value.problems] == [message]
@@ -869,9 +869,9 @@ WARNINGS: dict[str, tuple[Any, str, str, str]] = {
 
 
 @pytest.mark.parametrize("case", WARNINGS.values(), ids=WARNINGS.keys())
-def test_it_is_a_warning_and_the_job_is_read(case: tuple[Any, str, str, str]) -> None:
+def test_a_doubtful_file_is_a_warning_and_the_job_is_read(case: tuple[Any, str, str, str]) -> None:
     data, path, message, fix = case
-    assert told(data) == [("warning", path, message, fix)]
+    assert reported(data) == [("warning", path, message, fix)]
     assert formats.load(data).name
 
 
@@ -922,13 +922,13 @@ def test_it_is_a_warning_and_the_job_is_read(case: tuple[Any, str, str, str]) ->
         ),
     ],
 )
-def test_it_is_no_problem(data: Any) -> None:
-    assert told(data) == []
+def test_a_correct_file_has_no_problem(data: Any) -> None:
+    assert reported(data) == []
 
 
 @pytest.mark.parametrize("data", [None, 1, "text", [], [tfjob()], True])
-def test_what_is_no_mapping_is_no_job(data: Any) -> None:
-    assert told(data) == [("error", "", "must be a mapping", "write a TFJob or a tfyard job file")]
+def test_a_document_that_is_no_mapping_is_no_job(data: Any) -> None:
+    assert reported(data) == [("error", "", "must be a mapping", "write a TFJob or a tfyard job file")]
     assert not formats.is_job(data)
 
 
@@ -969,7 +969,7 @@ spec:
 """
 
 
-def test_all_problems_of_a_file_are_told_at_once_in_the_order_of_their_places() -> None:
+def test_all_problems_of_a_file_are_reported_at_once_in_the_order_of_their_positions() -> None:
     problems = formats.check(only(MANY)).problems
     assert [(p.position.line, p.position.column, row(p)[1]) for p in problems if p.position] == [
         (4, 9, "metadata.name"),
@@ -985,15 +985,17 @@ def test_all_problems_of_a_file_are_told_at_once_in_the_order_of_their_places() 
 
 
 def test_a_bad_amount_does_not_hide_what_else_is_wrong_in_its_pod() -> None:
-    found = told(tfjob({"Worker": replica({"name": "main", "resources": {"limits": {"memory": "8GB"}}})}))
-    assert [path.removeprefix(INSIDE) for _, path, _, _ in found] == [
+    problems = reported(
+        tfjob({"Worker": replica({"name": "main", "resources": {"limits": {"memory": "8GB"}}})})
+    )
+    assert [path.removeprefix(INSIDE) for _, path, _, _ in problems] == [
         "[0].resources.limits.memory",
         "[0].name",
         "[0].image",
     ]
 
 
-def test_a_job_file_without_a_name_still_hears_of_all_the_rest() -> None:
+def test_the_other_problems_of_a_job_file_without_a_name_are_reported() -> None:
     text = "wroker: 2\nps: -1\ndeadline: soon\nvolumes:\n  a: {at: x, nfs: z}\n"
     problems = formats.check(only(text)).problems
     assert sorted((p.position.line, row(p)[1]) for p in problems if p.position) == [
@@ -1009,36 +1011,36 @@ def test_a_job_file_without_a_name_still_hears_of_all_the_rest() -> None:
 
 def test_an_item_that_is_no_mapping_does_not_shift_the_places_of_the_others() -> None:
     data = old(replica(), 5, replica({"name": "tensorflow"}, tfReplicaType="PS"))  # type: ignore[arg-type]
-    assert [path for _, path, _, _ in told(data)] == [
+    assert [path for _, path, _, _ in reported(data)] == [
         "spec.replicaSpecs[1]",
         "spec.replicaSpecs[2].template.spec.containers[0].image",
     ]
 
 
-def test_a_missing_image_is_told_as_such_whatever_an_overlay_puts_first() -> None:
+def test_a_missing_image_is_reported_whatever_an_overlay_puts_first() -> None:
     overlay = {"spec": {"containers": [{"name": "side", "image": "a"}]}}
-    assert told({"name": "a", "overlay": overlay}) == [
+    assert reported({"name": "a", "overlay": overlay}) == [
         ("error", "image", "must be given", "image: tensorflow/tensorflow:2.21.0")
     ]
 
 
-def test_a_role_whose_image_is_a_number_does_not_speak_for_one_that_has_none() -> None:
-    found = told({"name": "a", "worker": {"image": 5}, "ps": 1})
-    assert [path for _, path, _, _ in found] == ["worker.image", "image"]
+def test_a_wrong_image_of_one_role_does_not_hide_the_missing_image_of_another() -> None:
+    problems = reported({"name": "a", "worker": {"image": 5}, "ps": 1})
+    assert [path for _, path, _, _ in problems] == ["worker.image", "image"]
 
 
-def test_a_word_that_holds_for_all_roles_is_told_once() -> None:
-    assert len(told({"name": "a", "worker": 1, "ps": 1, "chief": 1})) == 1
+def test_a_problem_of_a_word_for_all_roles_is_reported_once() -> None:
+    assert len(reported({"name": "a", "worker": 1, "ps": 1, "chief": 1})) == 1
 
 
 def test_problems_keep_their_order_whatever_the_hash_seed() -> None:
     data = {**tfjob(), "b": 1, "a": 1, "c": 1}
-    assert [path for _, path, _, _ in told(data)] == ["b", "a", "c"]
+    assert [path for _, path, _, _ in reported(data)] == ["b", "a", "c"]
 
 
 def test_as_many_tasks_as_are_said_to_fit_do_fit() -> None:
-    assert told(tfjob({"Worker": replica(replicas=2255)})) == []
-    assert told(tfjob({"Worker": replica(replicas=2256)})) != []
+    assert reported(tfjob({"Worker": replica(replicas=2255)})) == []
+    assert reported(tfjob({"Worker": replica(replicas=2256)})) != []
     job = formats.load(tfjob({"Worker": replica(replicas=2255)}))
     (config,) = [c.manifest for c in decide(job).actions if getattr(c, "kind", "") == "ConfigMap"]  # type: ignore[union-attr]
     assert all(len(text) + 200 < 128 * 1024 for text in config["data"].values())
@@ -1047,7 +1049,7 @@ def test_as_many_tasks_as_are_said_to_fit_do_fit() -> None:
 def test_a_hundred_thousand_unknown_words_are_not_all_compared() -> None:
     words = {f"word{n}": n for n in range(100_000)}
     for data in (jobfile(**words), tfjob({**words}), tfjob(**words), {**tfjob(), **words}):
-        assert len(told(data)) <= 2 * MAX_PROBLEMS
+        assert len(reported(data)) <= 2 * MAX_PROBLEMS
 
 
 def test_errors_are_not_crowded_out_by_warnings() -> None:
@@ -1070,7 +1072,7 @@ def test_any_data_at_all_gets_an_answer(value: Any, field: str) -> None:
     assert formats.check({**tfjob(), field: value}).errors or field in ("metadata", "spec")
 
 
-def test_many_containers_mounts_and_volumes_are_each_looked_at_once() -> None:
+def test_many_containers_mounts_and_volumes_are_each_checked_once() -> None:
     many = [container(name=f"c{n}") for n in range(20_000)]
     mounts = [{"name": f"v{n}", "mountPath": f"/v{n}"} for n in range(20_000)]
     data = tfjob({"Worker": replica(container(volumeMounts=mounts), *many)})

@@ -10,6 +10,7 @@ from tfyard import formats
 from tfyard.formats.tfjob.v1alpha1 import SCRIPT
 from tfyard.model import Decision, Job, Observed, Pod, Status, Task
 from tfyard.planner import Site, decide
+from tfyard.views.tfjob_status import dump_status, load_status
 
 TFJOB = """\
 apiVersion: tensorflow.org/v1alpha1
@@ -106,6 +107,6 @@ def ended(job: Job) -> tuple[str, list[tuple[str, str]]]:
 
 def test_what_is_remembered_survives_being_stored_as_the_tfjobs_status() -> None:
     status = first().status
-    stored = json.loads(json.dumps(formats.dump_status(status)))
-    assert formats.load_status({"status": stored}) == status
-    assert formats.load_status({}) == Status()
+    stored = json.loads(json.dumps(dump_status(status)))
+    assert load_status({"status": stored}) == status
+    assert load_status({}) == Status()

@@ -15,9 +15,9 @@ from tests.helm import CHART, Helm, HelmFailed
 from tfyard import __version__
 from tfyard.formats.tfjob.versions import VERSIONS
 from tfyard.install import manifests, permissions, roles
-from tfyard.install.permissions import Permission
 from tfyard.install.settings import NAME, REPOSITORY, Settings
 from tfyard.model import Manifest
+from tfyard.model.permission import Permission
 
 OF_HELM = (
     "app.kubernetes.io/instance",
@@ -31,10 +31,10 @@ Key = tuple[str, str, str]
 
 
 def render(helm: Helm, *options: str) -> list[Manifest]:
-    """What is installed; hooks such as the test's pod are not."""
+    """The installed objects, without hooks such as the test's pod."""
     text = helm("template", "tf-job", str(CHART), "--namespace=tfyard", *options)
-    found = [each for each in yaml.load_all(text, yaml.CSafeLoader) if each]
-    return [each for each in found if "helm.sh/hook" not in (each["metadata"].get("annotations") or {})]
+    objects = [each for each in yaml.load_all(text, yaml.CSafeLoader) if each]
+    return [each for each in objects if "helm.sh/hook" not in (each["metadata"].get("annotations") or {})]
 
 
 def by_name(manifests: list[Manifest]) -> dict[Key, Manifest]:
@@ -55,13 +55,13 @@ def _plain(manifest: Manifest) -> Manifest:
 
 
 def the(kind: str, manifests: list[Manifest]) -> Manifest:
-    (found,) = [each for each in manifests if each["kind"] == kind]
-    return found
+    (only,) = [each for each in manifests if each["kind"] == kind]
+    return only
 
 
 def container(manifests: list[Manifest]) -> Manifest:
-    found: Manifest = the("Deployment", manifests)["spec"]["template"]["spec"]["containers"][0]
-    return found
+    operator: Manifest = the("Deployment", manifests)["spec"]["template"]["spec"]["containers"][0]
+    return operator
 
 
 def test_lint_finds_nothing(helm: Helm) -> None:
@@ -74,6 +74,7 @@ def test_lint_finds_nothing(helm: Helm) -> None:
         ("", {}),
         ("cloud=azure", {"cloud": "azure"}),
         ("cloud=gke", {"cloud": "gke"}),
+        ("cloud=gke,crds.versions={v1alpha1}", {"cloud": "gke", "versions": ("kubeflow.org/v1alpha1",)}),
         ("replicaCount=2,namespaces={a,b}", {"replicas": 2, "namespaces": ("a", "b")}),
         ("crds.versions={all}", {"versions": tuple(VERSIONS)}),
         ("image=registry.example/mine:2", {"image": "registry.example/mine:2"}),
@@ -81,8 +82,8 @@ def test_lint_finds_nothing(helm: Helm) -> None:
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_the_chart_installs_what_tfyard_installs(helm: Helm, options: str, settings: dict[str, Any]) -> None:
-    wanted = Settings(**{"image": f"{REPOSITORY}:{__version__}", **settings})
-    plain = json.loads(json.dumps(manifests.objects(wanted)))
+    chosen = Settings(**{"image": f"{REPOSITORY}:{__version__}", **settings})
+    plain = json.loads(json.dumps(manifests.objects(chosen)))
     assert by_name(render(helm, "--set", options)) == by_name(plain)
 
 
@@ -91,10 +92,10 @@ def test_the_chart_installs_what_tfyard_installs(helm: Helm, options: str, setti
     [
         ("", [permissions.NODES]),
         ("namespaces={a}", []),
-        ("compat=kubeflow", [permissions.NODES, permissions.ADOPTED_SERVICES]),
+        ("compat=kubeflow", [permissions.NODES]),
         *(
-            (f"gangScheduler={name}", [permissions.NODES, *wanted])
-            for name, wanted in roles.GANG_SCHEDULERS.items()
+            (f"gangScheduler={name}", [permissions.NODES, *needed])
+            for name, needed in roles.GANG_SCHEDULERS.items()
         ),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
@@ -112,8 +113,8 @@ def test_every_option_grants_what_the_operator_then_asks_for_and_no_verb_more(
         permissions.POD_EVENTS,
         permissions.LEASE,
     ]
-    found = [each for each in render(helm, "--set", options) if each["metadata"]["name"].startswith(NAME)]
-    assert granted(found) == asked(*always, *more)
+    objects = [each for each in render(helm, "--set", options) if each["metadata"]["name"].startswith(NAME)]
+    assert granted(objects) == asked(*always, *more)
 
 
 def test_values_of_2017_work(helm: Helm) -> None:
@@ -126,10 +127,18 @@ def test_values_of_2017_work(helm: Helm) -> None:
     assert {each["metadata"]["name"] for each in without if "ole" in each["kind"]} == {roles.VIEW, roles.EDIT}
 
 
+@pytest.mark.parametrize(("cloud", "groups"), [("azure", ["kubeflow", "tensorflow"]), ("", ["kubeflow"])])
+def test_with_a_cloud_the_tfjobs_of_its_documents_are_served(
+    helm: Helm, cloud: str, groups: list[str]
+) -> None:
+    definitions = [each for each in render(helm, "--set", f"cloud={cloud}") if "ResourceDef" in each["kind"]]
+    assert [each["spec"]["group"] for each in definitions] == [f"{name}.org" for name in groups]
+
+
 def test_a_digest_wins_over_the_tag(helm: Helm) -> None:
     digest = f"sha256:{'0' * 64}"
-    found = render(helm, "--set", f"image.registry=registry.example,image.digest={digest},image.tag=v9")
-    assert container(found)["image"] == f"registry.example/tfyard/operator@{digest}"
+    objects = render(helm, "--set", f"image.registry=registry.example,image.digest={digest},image.tag=v9")
+    assert container(objects)["image"] == f"registry.example/tfyard/operator@{digest}"
 
 
 @pytest.mark.parametrize(
@@ -149,7 +158,7 @@ def test_wrong_values_are_refused_with_their_place(helm: Helm, option: str, plac
     assert place in str(refused.value)
 
 
-def test_everything_that_can_be_added_is_added(helm: Helm) -> None:
+def test_every_value_that_adds_something_reaches_the_objects(helm: Helm) -> None:
     values = {
         "imagePullSecrets": [{"name": "mine"}],
         "priorityClassName": "system-cluster-critical",
@@ -175,14 +184,14 @@ def test_everything_that_can_be_added_is_added(helm: Helm) -> None:
         "networkPolicy": {"enabled": True},
     }
     options = [f"--set-json={name}={json.dumps(value)}" for name, value in values.items()]
-    found = render(helm, *options)
-    pod = the("Deployment", found)["spec"]["template"]
+    objects = render(helm, *options)
+    pod = the("Deployment", objects)["spec"]["template"]
     spec = pod["spec"]
     for name in ("imagePullSecrets", "priorityClassName", "nodeSelector", "tolerations", "affinity"):
         assert spec[name] == values[name]
     assert pod["metadata"]["labels"]["team"] == "ml"
     assert pod["metadata"]["annotations"] == {"seen": "yes"}
-    assert container(found)["args"] == [
+    assert container(objects)["args"] == [
         "operator",
         "--bind=:9090",
         "--config=/etc/config/controller_config_file.yaml",
@@ -190,16 +199,16 @@ def test_everything_that_can_be_added_is_added(helm: Helm) -> None:
         "--kueue-pod-groups",
     ]
     assert {"name": "config", "configMap": {"name": "own-config"}} in spec["volumes"]
-    assert spec["serviceAccountName"] == the("ServiceAccount", found)["metadata"]["name"] == "mine"
+    assert spec["serviceAccountName"] == the("ServiceAccount", objects)["metadata"]["name"] == "mine"
     assert {"ServiceMonitor", "PrometheusRule", "NetworkPolicy", "ConfigMap"} <= {
-        each["kind"] for each in found
+        each["kind"] for each in objects
     }
-    owned = [each for each in found if each["kind"] != "CustomResourceDefinition"]
+    owned = [each for each in objects if each["kind"] != "CustomResourceDefinition"]
     assert all(each["metadata"]["labels"]["owner"] == "platform" for each in owned)
 
 
 @pytest.mark.processes
-def test_it_is_packed_into_one_file(helm: Helm, tmp_path: Path) -> None:
+def test_the_chart_is_packed_into_one_file(helm: Helm, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "tools.helm", "package", str(CHART), "--destination", str(tmp_path)]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
     (packed,) = tmp_path.iterdir()

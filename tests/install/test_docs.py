@@ -1,4 +1,4 @@
-"""docs/install.md and the chart's page: their commands are understood, their job is valid."""
+"""docs/install.md and the chart's page: their commands and their job are valid."""
 
 import re
 import shlex
@@ -22,8 +22,8 @@ def lines(program: str) -> list[str]:
         block for page in (PAGE, CHART_PAGE) for block in re.findall(r"```console\n(.*?)```", page, re.DOTALL)
     )
     in_table = re.findall(rf"\| `({program} [^`]*)` \|\n", CHART_PAGE)
-    found = re.findall(rf"^ *\$ ({program} .*?)(?: +#.*)?$", shown, re.MULTILINE)
-    return sorted({*found, *in_table})
+    in_blocks = re.findall(rf"^ *\$ ({program} .*?)(?: +#.*)?$", shown, re.MULTILINE)
+    return sorted({*in_blocks, *in_table})
 
 
 @pytest.mark.parametrize("line", lines("tfyard"))
@@ -44,12 +44,12 @@ def test_helm_knows_every_option(helm: Helm, line: str) -> None:
     assert [arg for arg in args if arg.startswith("--") and arg not in known] == []
 
 
-def test_the_pages_show_what_is_looked_for() -> None:
+def test_the_pages_contain_command_lines() -> None:
     assert len(lines("tfyard")) > 5
     assert len(lines("helm")) > 4
 
 
 def test_the_first_job_is_valid() -> None:
     (text,) = blocks(PAGE, "yaml")
-    (found,) = formats.read(text)
-    assert formats.check(found).problems == ()
+    (document,) = formats.read(text)
+    assert formats.check(document).problems == ()

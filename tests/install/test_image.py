@@ -1,9 +1,8 @@
-"""The operator's image, without Docker: what its Dockerfile does is done here, in a folder instead of an image."""
+"""The operator's image, without Docker."""
 
 import ctypes
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tomllib
@@ -12,65 +11,41 @@ from pathlib import Path
 import pytest
 
 from tests.cli.running import ROOT
+from tests.dockerfile import build, environment, instructions
 from tfyard.install.manifests import USER
 from tfyard.node import linux_namespaces
-
-Instruction = tuple[str, str]
-
-
-def instructions(dockerfile: Path) -> list[Instruction]:
-    lines = [line for line in dockerfile.read_text().splitlines() if line and not line.startswith("#")]
-    return [(word, rest) for word, _, rest in (line.partition(" ") for line in lines)]
-
-
-def build(target: Path) -> dict[str, str]:
-    """Every COPY and RUN of the first stage, with `target` for the paths inside; the ENV of the last stage."""
-    inside = {"/opt/tfyard": str(target / "opt"), "/tmp/": f"{target}/"}
-    environment = {}
-    for word, rest in instructions(ROOT / "Dockerfile"):
-        for path, here in inside.items():
-            rest = rest.replace(path, here)
-        if word == "COPY" and not rest.startswith("--from"):
-            source, to = rest.split()
-            (shutil.copytree if (ROOT / source).is_dir() else shutil.copy)(ROOT / source, to)
-        elif word == "RUN":
-            command = rest.replace("python", sys.executable, 1)
-            subprocess.run(command, shell=True, check=True, capture_output=True, cwd=target)
-        elif word == "ENV":
-            environment |= dict(pair.split("=", 1) for pair in rest.split())
-    return environment
 
 
 @pytest.mark.parametrize("dockerfile", ["Dockerfile", "examples/Dockerfile"])
 def test_a_dockerfile_copies_what_exists_and_pins_its_base(dockerfile: str) -> None:
     path = ROOT / dockerfile
-    for word, rest in instructions(path):
-        if word == "COPY" and not rest.startswith("--from"):
-            assert (path.parent / rest.split()[0]).exists(), rest
+    for word, arguments in instructions(path):
+        if word == "COPY" and not arguments.startswith("--from"):
+            assert (path.parent / arguments.split()[0]).exists(), arguments
         if word == "FROM":
-            assert "@${" in rest, "a digest is an argument, and must be given"
+            assert "@${" in arguments, "a digest is an argument, and must be given"
         if word == "USER":
-            assert rest == f"{USER}:{USER}"
+            assert arguments == f"{USER}:{USER}"
 
 
 def test_the_context_of_the_image_is_what_it_copies() -> None:
     sent = [line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")]
-    copied = [rest.split()[0] for word, rest in instructions(ROOT / "Dockerfile") if word == "COPY"]
+    copied = [arguments.split()[0] for word, arguments in instructions() if word == "COPY"]
     assert sent == [each for each in copied if not each.startswith("--from")]
 
 
 def test_the_lock_has_every_direct_dependency_of_the_operator_with_hashes() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
-    wanted = [*project["dependencies"], *extras["operator"], *extras["kubernetes"]]
-    names = {re.match(r"[\w-]+", each)[0] for each in wanted} - {"tfyard"}
+    dependencies = [*project["dependencies"], *extras["operator"], *extras["kubernetes"]]
+    names = {re.match(r"[\w-]+", each)[0] for each in dependencies} - {"tfyard"}
     lock = (ROOT / "requirements" / "operator.txt").read_text()
     assert names <= set(re.findall(r"^([\w-]+)==", lock, re.MULTILINE))
     assert all("--hash=sha256:" in block for block in re.split(r"\n(?=[\w-]+==)", lock)[1:])
 
 
 def become_nobody() -> None:
-    """As uid 65532 without capabilities, in a user namespace: the test's Python may be in a home of root's."""
+    """Becomes uid 65532 without capabilities. In a user namespace, Python can still be read from root's home."""
     uid, gid = os.getuid(), os.getgid()
     assert ctypes.CDLL(None).unshare(linux_namespaces.CLONE_NEWUSER) == 0
     for name, text in (("setgroups", "deny"), ("uid_map", f"{USER} {uid} 1"), ("gid_map", f"{USER} {gid} 1")):
@@ -80,10 +55,11 @@ def become_nobody() -> None:
 @pytest.mark.long
 @pytest.mark.processes
 @pytest.mark.skipif(not linux_namespaces.is_allowed(), reason="needs user namespaces")
-def test_the_image_runs_the_operator_as_nobody_without_a_home_on_a_read_only_disk(tmp_path: Path) -> None:
+def test_the_image_runs_the_operator_as_an_unprivileged_user_without_a_home_on_a_read_only_disk(
+    tmp_path: Path,
+) -> None:
     image = tmp_path / "image"
-    image.mkdir()
-    environment = build(image)
+    build(image)
     subprocess.run(["chmod", "-R", "a-w", str(image)], check=True)
     try:
         code = (
@@ -91,7 +67,7 @@ def test_the_image_runs_the_operator_as_nobody_without_a_home_on_a_read_only_dis
         )
         done = subprocess.run(
             [sys.executable, "-S", "-c", code, "operator", "--kubeconfig", "/nowhere"],
-            env={"PATH": os.environ["PATH"], **environment},
+            env={"PATH": os.environ["PATH"], **environment()},
             capture_output=True,
             text=True,
             check=False,

@@ -1,7 +1,8 @@
-"""Taking TFJobs over from training-operator changes what must change, and can be undone exactly."""
+"""Taking TFJobs over from training-operator changes only what is necessary, and can be undone exactly."""
 
 from typing import Any
 
+from tfyard.formats.crd.documents import crds
 from tfyard.install import kubeflow
 from tfyard.model import Manifest
 
@@ -31,8 +32,8 @@ def webhooks() -> Manifest:
     return {"metadata": {"name": "validator"}, "webhooks": [webhook("tfjobs"), webhook("pytorchjobs")]}
 
 
-def args_of(found: Manifest) -> list[str]:
-    args: list[str] = found["spec"]["template"]["spec"]["containers"][1]["args"]
+def args_of(deployment: Manifest) -> list[str]:
+    args: list[str] = deployment["spec"]["template"]["spec"]["containers"][1]["args"]
     return args
 
 
@@ -67,7 +68,7 @@ def test_an_operator_that_leaves_tfjobs_alone_is_no_conflict() -> None:
     assert kubeflow.with_tfjobs(deployment()) is None
 
 
-def test_only_the_webhook_of_tfjobs_goes_and_it_comes_back() -> None:
+def test_only_the_webhook_of_tfjobs_is_removed_and_it_can_be_restored() -> None:
     before = webhooks()
     assert kubeflow.blocks_tfjobs(before)
     changed = kubeflow.without_webhooks(before)
@@ -77,3 +78,13 @@ def test_only_the_webhook_of_tfjobs_goes_and_it_comes_back() -> None:
     assert back is not None
     assert {each["name"] for each in back["webhooks"]} == {each["name"] for each in before["webhooks"]}
     assert kubeflow.with_webhooks(before) is None
+
+
+def test_the_state_of_jobs_is_shown_as_training_operator_writes_it() -> None:
+    ours, *_ = crds()
+    shown = kubeflow.showing_its_state(ours)
+    for before, after in zip(ours["spec"]["versions"], shown["spec"]["versions"], strict=True):
+        state, *others = after["additionalPrinterColumns"]
+        assert state == {"name": "State", "type": "string", "jsonPath": ".status.conditions[-1:].type"}
+        assert others == before["additionalPrinterColumns"][1:]
+        assert {**after, "additionalPrinterColumns": []} == {**before, "additionalPrinterColumns": []}

@@ -1,38 +1,40 @@
-"""What is installed: equal objects every time, narrow roles, a pod that passes the strictest checks."""
+"""The installed objects: equal every time, with narrow roles and a pod that passes the strictest checks."""
 
 import pytest
 import yaml
 
 from tfyard.formats.controllerconfig import load
+from tfyard.formats.crd.documents import served_by
+from tfyard.formats.tfjob.versions import SERVED, VERSIONS
 from tfyard.install import manifests, roles
 from tfyard.install.clouds import CONFIGS
-from tfyard.install.permissions import Permission
 from tfyard.install.settings import LABELS, Settings
 from tfyard.model import Manifest
+from tfyard.model.permission import Permission
 
 SETTINGS = Settings(image="tfyard/operator:1")
 
 
 def objects(**chosen: object) -> dict[str, Manifest]:
-    """By kind and name."""
-    found = manifests.objects(Settings(image="tfyard/operator:1", **chosen))  # type: ignore[arg-type]
-    return {f"{each['kind']}/{each['metadata']['name']}": each for each in found}
+    """The installed objects by kind and name."""
+    installed = manifests.objects(Settings(image="tfyard/operator:1", **chosen))  # type: ignore[arg-type]
+    return {f"{each['kind']}/{each['metadata']['name']}": each for each in installed}
 
 
 def container(**chosen: object) -> Manifest:
     spec: Manifest = objects(**chosen)["Deployment/tf-job-operator"]["spec"]["template"]["spec"]
-    found: Manifest = spec["containers"][0]
-    return found
+    operator: Manifest = spec["containers"][0]
+    return operator
 
 
 def test_rules_put_verbs_and_resources_together() -> None:
-    wanted = [
+    needed = [
         Permission("", "pods", ("get",)),
         Permission("", "pods", ("list",)),
         Permission("", "services", ("list", "get")),
         Permission("", "pods", ("get",), "log"),
     ]
-    assert roles.rules(wanted) == [
+    assert roles.rules(needed) == [
         {"apiGroups": [""], "resources": ["pods", "services"], "verbs": ["get", "list"]},
         {"apiGroups": [""], "resources": ["pods/log"], "verbs": ["get"]},
     ]
@@ -46,10 +48,10 @@ def test_a_rule_names_an_object_for_all_verbs_but_create() -> None:
 
 
 def test_for_a_few_namespaces_nothing_of_the_operator_is_cluster_wide() -> None:
-    found = objects(namespaces=("a", "b"))
-    kinds = {name.split("/")[0] for name in found}
+    installed = objects(namespaces=("a", "b"))
+    kinds = {name.split("/")[0] for name in installed}
     assert "ClusterRoleBinding" not in kinds
-    assert [name for name in found if name.startswith("ClusterRole/")] == [
+    assert [name for name in installed if name.startswith("ClusterRole/")] == [
         "ClusterRole/tfyard-view",
         "ClusterRole/tfyard-edit",
     ]
@@ -66,7 +68,7 @@ def test_the_config_of_each_cloud_can_be_read(cloud: str) -> None:
     assert load(CONFIGS[cloud]).accelerators["alpha.kubernetes.io/nvidia-gpu"].volumes
 
 
-def test_the_config_for_azure_is_the_documents() -> None:
+def test_the_config_for_azure_is_that_of_the_documents() -> None:
     shown = """\
 grpcServerFilePath: /opt/mlkube/grpc_tensorflow_server/grpc_tensorflow_server.py
 accelerators:
@@ -88,6 +90,16 @@ def test_a_cloud_brings_its_config_and_the_flag_for_it() -> None:
     config = objects(cloud="azure")["ConfigMap/tf-job-operator-config"]
     assert config["data"] == {"controller_config_file.yaml": CONFIGS["azure"]}
     assert "--config=/etc/config/controller_config_file.yaml" in container(cloud="azure")["args"]
+
+
+@pytest.mark.parametrize("versions", [SERVED, ("kubeflow.org/v1",), tuple(VERSIONS)])
+def test_a_cloud_also_serves_the_tfjobs_of_its_time(versions: tuple[str, ...]) -> None:
+    """Documents that name a cloud have jobs of `tensorflow.org/v1alpha1`."""
+    assert "CustomResourceDefinition/tfjobs.tensorflow.org" not in objects()
+    definition = objects(cloud="gke", versions=versions)["CustomResourceDefinition/tfjobs.tensorflow.org"]
+    assert served_by(definition) == ("tensorflow.org/v1alpha1",)
+    asked_for = objects(cloud="gke", versions=versions)["CustomResourceDefinition/tfjobs.kubeflow.org"]
+    assert asked_for == objects(versions=versions)["CustomResourceDefinition/tfjobs.kubeflow.org"]
 
 
 def test_two_replicas_have_a_disruption_budget_and_are_spread() -> None:

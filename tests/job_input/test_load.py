@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tfyard import files
 from tfyard.errors import Invalid, Usage
+from tfyard.job_input import files
 from tfyard.job_input.load import Loaded, from_documents
 from tfyard.job_input.options import JobOptions, adjusted
 from tfyard.job_input.script import portable_words

@@ -1,4 +1,4 @@
-"""A server that says what the test wants: for answers that no healthy apiserver can be made to give."""
+"""A server with answers by the test, such as no healthy apiserver gives."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -8,20 +8,20 @@ import msgspec
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from tfyard.kube import Cluster, User, kubeconfig
+from tfyard.kube import ClusterEntry, User, kubeconfig
 
 Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 @asynccontextmanager
-async def answering(answer: Answer) -> AsyncIterator[Cluster]:
+async def answering(answer: Answer) -> AsyncIterator[ClusterEntry]:
     async def handle(request: web.Request) -> web.StreamResponse:
         return await answer(request)
 
     application = web.Application()
     application.router.add_route("*", "/{path:.*}", handle)
     async with TestServer(application) as server:  # on a port of this machine, without encryption
-        yield Cluster(server=str(server.make_url("")))
+        yield ClusterEntry(server=str(server.make_url("")))
 
 
 def unauthorized() -> web.Response:
@@ -29,7 +29,7 @@ def unauthorized() -> web.Response:
 
 
 class Guard:
-    """Lets in whoever brings one of these tokens, and notes what was brought."""
+    """Accepts requests with one of these tokens, and notes the tokens of all requests."""
 
     def __init__(self, *welcome: str) -> None:
         self.welcome, self.seen = set(welcome), list[str]()
@@ -40,7 +40,7 @@ class Guard:
 
 
 def plugin(folder: Path, script: str, **status: str) -> User:
-    """Logs in by a command that notes its call, does `script`, and prints the token `made`."""
+    """A user whose plugin notes its call, runs `script`, and prints the token `made`."""
     calls, printed = folder / "calls", folder / "printed"
     printed.write_bytes(msgspec.json.encode({"status": {"token": "made", **status}}))
     steps = f"CALLS={calls}; echo called >> $CALLS; {script}; cat {printed}"

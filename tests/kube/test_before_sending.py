@@ -1,4 +1,4 @@
-"""Whether a request may be sent is asked when it is sent, however long it waited for that."""
+"""The check whether a request may be sent is made when it is sent, however long it waited."""
 
 import asyncio
 
@@ -7,7 +7,7 @@ from aiohttp import web
 
 from tests.kube.answers import answering
 from tfyard import kube
-from tfyard.kube import Access, Client, Cluster, Limits, before_sending, requests
+from tfyard.kube import Access, Client, ClusterEntry, Limits, before_sending, requests
 from tfyard.model.backoff import Backoff
 
 CREATE = requests.create("/pods", {})
@@ -18,7 +18,7 @@ class Lost(Exception):
 
 
 class Permission:
-    """May be lost; counts how often it was asked for."""
+    """A permission that may be lost; counts the checks."""
 
     def __init__(self) -> None:
         self.holds, self.asked = True, 0
@@ -30,7 +30,7 @@ class Permission:
 
 
 class Server:
-    """Notes what arrives; answers each request with the next of `codes`, if it is not held."""
+    """A server that notes requests; answers each with the next of `codes`, if it is not held."""
 
     def __init__(self, *codes: int) -> None:
         self.codes, self.arrived = list(codes), 0
@@ -77,7 +77,7 @@ async def test_a_retry_is_not_sent_after_the_permission_was_lost() -> None:
 
 async def test_the_permission_is_asked_for_when_there_is_a_connection_and_not_before() -> None:
     permission = Permission()
-    nobody = Cluster(server="http://127.0.0.1:1")
+    nobody = ClusterEntry(server="http://127.0.0.1:1")
     async with Client(Access(nobody), Limits(attempts=1)) as client:
         with pytest.raises(kube.Unreachable):
             await send(client, permission)
@@ -94,8 +94,8 @@ async def test_requests_outside_of_the_block_are_not_checked() -> None:
     assert (server.arrived, permission.asked) == (2, 1)
 
 
-async def test_nobody_at_an_address_is_told_in_the_words_of_the_system() -> None:
-    """And without the objects that aiohttp would print."""
-    async with Client(Access(Cluster("https://127.0.0.1:1")), Limits(attempts=1)) as client:
+async def test_a_refused_connection_is_reported_with_the_message_of_the_system() -> None:
+    """The message is without the objects that aiohttp would print."""
+    async with Client(Access(ClusterEntry("https://127.0.0.1:1")), Limits(attempts=1)) as client:
         with pytest.raises(kube.Unreachable, match=r"^https://127.0.0.1:1: Connection refused$"):
             await client.send(CREATE)

@@ -1,4 +1,4 @@
-"""Who we are, while that changes under us: renewals, refusals, and plugins that are slow or fail."""
+"""Credentials that change while a client runs: renewals, refusals, and plugins that are slow or fail."""
 
 import asyncio
 import itertools
@@ -11,7 +11,7 @@ from aiohttp import web
 from tests.kube.answers import Guard, answering, plugin, unauthorized
 from tfyard import kube
 from tfyard.controlplane.certificates import CertificateAuthority
-from tfyard.kube import Access, Client, Cluster, Limits, User, credentials, requests
+from tfyard.kube import Access, Client, ClusterEntry, Limits, User, credentials, requests
 from tfyard.kube.credentials import Credentials
 from tfyard.model.backoff import Backoff
 from tfyard.testing import eventually
@@ -36,7 +36,7 @@ async def test_a_renewal_is_no_attempt(tmp_path: Path) -> None:
     assert guard.seen == ["first", "first", "second"]
 
 
-async def test_who_is_refused_with_new_credentials_as_well_is_refused(tmp_path: Path) -> None:
+async def test_a_request_that_is_refused_with_new_credentials_too_fails(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("worthless")
     guard = Guard()
     async with (
@@ -78,9 +78,9 @@ async def test_a_plugin_does_not_outlive_its_client(tmp_path: Path) -> None:
 
     async def started() -> int:
         assert (tmp_path / "pid").exists()
-        said = (tmp_path / "pid").read_text()
-        assert said
-        return int(said)
+        pid = (tmp_path / "pid").read_text()
+        assert pid
+        return int(pid)
 
     async with answering(Guard()) as cluster, Client(Access(cluster, user)) as client:
         sending = asyncio.create_task(client.send(VERSION))
@@ -95,7 +95,7 @@ async def test_a_plugin_does_not_outlive_its_client(tmp_path: Path) -> None:
 
 @pytest.fixture
 def ageing(monkeypatch: pytest.MonkeyPatch) -> str:
-    """When credentials end that are to be renewed already, and will not end before a slow test does."""
+    """Expiry of credentials that are due for renewal, and that outlast a slow test."""
     monkeypatch.setattr(credentials, "EXEC_LEEWAY", 3600.0)
     return (datetime.now(UTC) + timedelta(minutes=30)).isoformat()
 
@@ -107,9 +107,7 @@ async def test_ageing_credentials_are_used_while_new_ones_are_made(tmp_path: Pat
             await asyncio.wait_for(client.send(VERSION), 60)
 
 
-async def test_a_failed_renewal_takes_nothing_away_from_who_has_credentials(
-    tmp_path: Path, ageing: str
-) -> None:
+async def test_a_failed_renewal_leaves_valid_credentials_in_use(tmp_path: Path, ageing: str) -> None:
     user = plugin(tmp_path, "[ $(wc -l < $CALLS) = 1 ] || exit 1", expirationTimestamp=ageing)
     async with answering(Guard("made")) as cluster, Client(Access(cluster, user), ONCE) as client:
 
@@ -121,18 +119,18 @@ async def test_a_failed_renewal_takes_nothing_away_from_who_has_credentials(
 
 
 class Files:
-    """A token and a CA as a kubelet projects them, a renewal away from being read."""
+    """A token and a CA as a kubelet projects them, which the next renewal reads."""
 
     def __init__(self, folder: Path) -> None:
         self.token, self.ca = folder / "token", folder / "ca.crt"
         self.token.write_text("ours")
-        cluster = Cluster(server="https://example", certificate_authority=str(self.ca))
+        cluster = ClusterEntry(server="https://example", certificate_authority=str(self.ca))
         self._credentials = Credentials(Access(cluster, User(token_file=str(self.token))))
 
     async def login(self) -> kube.credentials.Login:
-        found = await self._credentials.current()
-        self._credentials.doubt(found)
-        return found
+        current = await self._credentials.current()
+        self._credentials.doubt(current)
+        return current
 
 
 async def test_a_replaced_cluster_ca_is_trusted_and_the_same_one_costs_no_connection(tmp_path: Path) -> None:

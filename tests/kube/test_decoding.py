@@ -1,4 +1,4 @@
-"""What users nest, and what cannot be read at all: one object never hides the others."""
+"""Deeply nested objects, and objects that cannot be decoded: one never hides the others."""
 
 import asyncio
 import logging
@@ -17,9 +17,9 @@ from tfyard.kube.decoding import decode, items, name_of, outline
 from tfyard.model.backoff import Backoff
 
 DEEP = 9_000
-"""Levels; a server stores up to 10,000."""
+"""Levels of nesting; a server stores up to 10,000."""
 BOTTOMLESS = 100_000
-"""More than any decoder follows: stands for whatever cannot be decoded."""
+"""Levels of nesting that no decoder follows, for objects that cannot be decoded."""
 
 
 class Meta(msgspec.Struct, frozen=True, rename="camel"):
@@ -52,8 +52,8 @@ def page(*things: bytes) -> bytes:
     return b'{"kind":"ThingList","metadata":{"resourceVersion":"7"},"items":[%s]}' % b",".join(things)
 
 
-def event(what: str, of: bytes) -> bytes:
-    return b'{"type":"%s","object":%s}' % (what.encode(), of)
+def event(type_: str, of: bytes) -> bytes:
+    return b'{"type":"%s","object":%s}' % (type_.encode(), of)
 
 
 def test_whatever_a_server_can_store_is_decoded_and_the_limit_is_as_before() -> None:
@@ -84,7 +84,7 @@ def test_a_list_is_taken_apart_without_being_looked_into() -> None:
 
 
 class Server:
-    """Of one collection: its list, and what its watch tells first."""
+    """A server with one collection: its list, and the first events of its watch."""
 
     def __init__(self, *answers: bytes, then: tuple[bytes, ...] = ()) -> None:
         self.lists, self.then, self.watched_from = list(answers), list(then), list[str]()
@@ -118,7 +118,7 @@ async def test_one_object_that_cannot_be_read_is_left_out_of_a_list_and_named(
             listing = await kube.list_all(client, KIND, "/things")
     assert [item.metadata.name for item in listing.items] == ["a", "b"]
     assert listing.resource_version == "7"
-    assert "skipped here/abyss in a list" in caplog.text
+    assert "skipped here/abyss:" in caplog.text
 
 
 @pytest.mark.parametrize("answer", [b"<html>", b"{}", b"[]", page(thing("a"))[:-9]])
@@ -131,14 +131,14 @@ async def test_an_answer_that_is_no_list_is_an_error_and_not_an_empty_list(answe
 async def test_one_event_that_cannot_be_read_is_passed_over_and_named(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    told = (event("ADDED", thing("abyss", BOTTOMLESS, 8)), event("ADDED", thing("b", 1, 9)))
-    server = Server(page(), then=told)
+    events = (event("ADDED", thing("abyss", BOTTOMLESS, 8)), event("ADDED", thing("b", 1, 9)))
+    server = Server(page(), then=events)
     async with watching(server) as news:
         assert await anext(news) == Snapshot([])
         change = await anext(news)
     assert isinstance(change, Changed)
     assert change.object.metadata.name == "b"
-    assert "skipped a watch event of here/abyss" in caplog.text
+    assert "skipped here/abyss:" in caplog.text
 
 
 async def test_a_watch_goes_on_behind_an_event_that_cannot_be_read() -> None:

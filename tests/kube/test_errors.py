@@ -4,7 +4,7 @@ import pytest
 
 from tfyard import kube
 from tfyard.errors import TfyardError
-from tfyard.kube.errors import Status, build_error
+from tfyard.kube.errors import ErrorStatus, build_error
 
 
 @pytest.mark.parametrize(
@@ -31,9 +31,9 @@ def test_codes_and_reasons_become_types(code: int, reason: str, expected: type[E
 
 
 def test_a_proxy_that_answers_in_html_is_quoted() -> None:
-    error = build_error(502, b"<html>Bad gateway</html>", retry_after=3)
+    error = build_error(502, b"<html>Bad gateway</html>", retry_after="3")
     assert isinstance(error, kube.ServerFault)
-    assert error.status == Status(502, "", "<html>Bad gateway</html>")
+    assert error.status == ErrorStatus(502, "", "<html>Bad gateway</html>")
     assert error.retry_after == 3
 
 
@@ -41,3 +41,8 @@ def test_what_may_succeed_later_is_transient_and_what_was_refused_is_not() -> No
     assert issubclass(kube.TooManyRequests, kube.Transient)
     assert issubclass(kube.Unreachable, kube.Transient)
     assert not issubclass(kube.Conflict, kube.Transient)
+
+
+@pytest.mark.parametrize(("header", "seconds"), [("7", 7.0), ("86400", 60.0), ("soon", None), ("", None)])
+def test_a_server_is_not_waited_for_longer_than_a_minute(header: str, seconds: float | None) -> None:
+    assert getattr(build_error(429, b"{}", header), "retry_after", None) == seconds

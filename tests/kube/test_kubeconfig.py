@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tfyard.kube import Access, BadKubeconfig, Cluster, User
+from tfyard.kube import Access, BadKubeconfig, ClusterEntry, User
 from tfyard.kube.kubeconfig import (
     Config,
     Context,
@@ -54,7 +54,7 @@ def write(folder: Path, name: str, text: str) -> Path:
 def test_the_current_context_chooses_cluster_user_and_namespace(tmp_path: Path) -> None:
     path = write(tmp_path, "config", TEXT)
     assert load({}, str(path)) == Access(
-        Cluster("https://dev:6443", f"{tmp_path}/pki/ca.crt", tls_server_name="kube.dev"),
+        ClusterEntry("https://dev:6443", f"{tmp_path}/pki/ca.crt", tls_server_name="kube.dev"),
         User(
             client_certificate=f"{tmp_path}/ada.crt",
             client_key="/keys/ada.key",
@@ -83,15 +83,15 @@ def test_of_several_files_the_first_to_name_a_thing_wins(tmp_path: Path) -> None
     first = "clusters: [{name: dev, cluster: {server: 'https://first'}}]\ncurrent-context: prod"
     paths = [write(tmp_path, "a", first), tmp_path / "missing", write(tmp_path, "b", TEXT)]
     access = load({"KUBECONFIG": ":".join(map(str, paths))}, context="dev")
-    assert access.cluster == Cluster("https://first")
+    assert access.cluster == ClusterEntry("https://first")
     assert access.user.client_key == "/keys/ada.key"
     assert load({"KUBECONFIG": ":".join(map(str, paths))}).cluster.server == "https://prod"
 
 
 def test_merging_is_a_union_of_maps() -> None:
-    one = Config(contexts={"a": Context("x")}, current="a")
-    two = Config(contexts={"a": Context("y"), "b": Context("z")}, current="b")
-    assert merge([one, two]) == Config(contexts={"a": Context("x"), "b": Context("z")}, current="a")
+    first = Config(contexts={"a": Context("x")}, current="a")
+    second = Config(contexts={"a": Context("y"), "b": Context("z")}, current="b")
+    assert merge([first, second]) == Config(contexts={"a": Context("x"), "b": Context("z")}, current="a")
 
 
 def test_the_home_directory_is_the_last_file_to_be_asked(tmp_path: Path) -> None:
@@ -105,7 +105,9 @@ def test_in_a_pod_without_kubeconfig_its_service_account_is_used(tmp_path: Path)
         write(tmp_path, name, text)
     environ = {"KUBERNETES_SERVICE_HOST": "fd00::1", "KUBERNETES_SERVICE_PORT": "6443"}
     assert in_cluster(environ, tmp_path) == Access(
-        Cluster("https://[fd00::1]:6443", f"{tmp_path}/ca.crt"), User(token_file=f"{tmp_path}/token"), "ml"
+        ClusterEntry("https://[fd00::1]:6443", f"{tmp_path}/ca.crt"),
+        User(token_file=f"{tmp_path}/token"),
+        "ml",
     )
 
 
@@ -121,7 +123,7 @@ def test_in_a_pod_without_kubeconfig_its_service_account_is_used(tmp_path: Path)
         ("", "", "and this process does not run in a Pod"),
     ],
 )
-def test_what_is_wrong_is_said(tmp_path: Path, text: str, context: str, message: str) -> None:
+def test_problems_of_a_kubeconfig_are_named(tmp_path: Path, text: str, context: str, message: str) -> None:
     path = write(tmp_path, "config", text)
     with pytest.raises(BadKubeconfig, match=message):
         load({}, str(path), context)
@@ -151,7 +153,7 @@ def test_parsing_is_pure_and_tolerates_nulls() -> None:
     "user", [User(), User(token="secret"), User(exec=Exec("login", "v1", args=["now"]), impersonate="ada")]
 )
 def test_what_is_dumped_is_read_back(user: User) -> None:
-    access = Access(Cluster("https://example:6443", certificate_authority_data="YQ=="), user, "team-a")
+    access = Access(ClusterEntry("https://example:6443", certificate_authority_data="YQ=="), user, "team-a")
     assert (
         choose(parse(dump(access), Path("/")), "tfyard") == choose(parse(dump(access), Path("/"))) == access
     )

@@ -16,27 +16,27 @@ from tests.kubelet.plain_containers import Node, node
 from tests.kubelet.test_server import SERVE, served_port
 from tfyard import kube
 from tfyard.kube import Access, Client, User, pod_streams
-from tfyard.kube.pod_streams import Command, ExecFailed
+from tfyard.kube.pod_streams import ExecFailed, PodCommand
 from tfyard.testing import ControlPlane
 
 WAIT = "import time\ntime.sleep(600)"
 
 
-def command(box: Node, *argv: str, stdin: bool = False, tty: bool = False) -> Command:
-    return Command(
+def command(box: Node, *argv: str, stdin: bool = False, tty: bool = False) -> PodCommand:
+    return PodCommand(
         namespace=box.namespace, pod="trainer", container="tensorflow", argv=argv, stdin=stdin, tty=tty
     )
 
 
-async def run(client: Client, wanted: Command, stdin: bytes = b"") -> tuple[int, bytes, bytes]:
-    said = {1: b"", 2: b""}
-    async with pod_streams.start(client, wanted) as process:
-        if wanted.stdin:
+async def run(client: Client, order: PodCommand, stdin: bytes = b"") -> tuple[int, bytes, bytes]:
+    outputs = {1: b"", 2: b""}
+    async with pod_streams.start(client, order) as process:
+        if order.stdin:
             await process.write(stdin)
             await process.close_stdin()
         async for channel, data in process.output():
-            said[channel] += data
-        return await process.wait(), said[1], said[2]
+            outputs[channel] += data
+        return await process.wait(), outputs[1], outputs[2]
 
 
 @pytest.mark.cluster
@@ -52,7 +52,7 @@ async def test_a_command_has_its_streams_and_its_exit_code_as_with_kubectl(
         odd = "a b&c=d/ü+%"
         assert await run(box.client, command(box, "printf", "%s", odd)) == (0, odd.encode(), b"")
         async with pod_streams.start(box.client, command(box, "sh", "-c", "exit 5")) as process:
-            assert await process.wait() == 5  # nobody reads its output
+            assert await process.wait() == 5  # without reading its output
         with pytest.raises(ExecFailed, match="no-such-program"):
             await run(box.client, command(box, "no-such-program"))
 
@@ -64,19 +64,19 @@ async def test_a_large_input_comes_whole_and_a_terminal_has_its_size(
     payload = hashlib.sha256(b"seed").digest() * 250_000
     async with node(control_plane, namespace, tmp_path) as box:
         await box.run("trainer", WAIT)
-        code, said, _ = await run(box.client, command(box, "sha256sum", stdin=True), payload)
-        assert (code, said.split()[0].decode()) == (0, hashlib.sha256(payload).hexdigest())
+        code, output, _ = await run(box.client, command(box, "sha256sum", stdin=True), payload)
+        assert (code, output.split()[0].decode()) == (0, hashlib.sha256(payload).hexdigest())
         script = "until stty size | grep '33 101'; do sleep .05; done; exit 7"
         async with pod_streams.start(
             box.client, command(box, "sh", "-c", script, stdin=True, tty=True)
         ) as process:
             await process.resize(101, 33)
-            said = b"".join([data async for _, data in process.output()])
-            assert (await process.wait(), said) == (7, b"33 101\r\n")
+            output = b"".join([data async for _, data in process.output()])
+            assert (await process.wait(), output) == (7, b"33 101\r\n")
 
 
 @pytest.mark.cluster
-async def test_what_still_runs_ends_with_its_block(
+async def test_a_command_that_still_runs_ends_with_its_block(
     control_plane: ControlPlane, namespace: str, tmp_path: Path
 ) -> None:
     async with node(control_plane, namespace, tmp_path) as box:
@@ -100,11 +100,11 @@ async def test_refusals_name_the_permission_and_the_pod(
             with pytest.raises(kube.Forbidden, match="the role needs the verb create on pods/exec"):
                 await run(client, command(box, "true"))
         with pytest.raises(kube.NotFound, match='pods "gone" not found'):
-            await run(box.client, Command(namespace=namespace, pod="gone", container="", argv=("true",)))
+            await run(box.client, PodCommand(namespace=namespace, pod="gone", container="", argv=("true",)))
 
 
 async def proxy(connections: list[str], reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Of HTTP, by CONNECT."""
+    """An HTTP proxy, by CONNECT."""
     head = await reader.readuntil(b"\r\n\r\n")
     connections.append(head.split()[0].decode())
     host, _, port = head.split()[1].decode().partition(":")
@@ -141,7 +141,7 @@ async def upgraded(request: web.Request) -> web.WebSocketResponse:
     return websocket
 
 
-ANY = Command(namespace="n", pod="p", container="c", argv=("true",))
+ANY = PodCommand(namespace="n", pod="p", container="c", argv=("true",))
 
 
 async def test_a_connection_that_breaks_is_no_end_of_the_command() -> None:
@@ -170,14 +170,14 @@ async def test_a_server_that_does_not_answer_pings_is_gone() -> None:
             continue
         return websocket
 
-    pace = pod_streams.Pace(ping=0.02, silence=0.2)
+    pace = pod_streams.StreamPace(ping=0.02, silence=0.2)
     async with (
         answering(silent) as cluster,
         Client(Access(cluster, User())) as client,
-        pod_streams.channels(client, ANY.request, pod_streams.EXEC_PROTOCOL, pace) as found,
+        pod_streams.channels(client, ANY.request, pod_streams.EXEC_PROTOCOL, pace) as opened,
     ):
         with pytest.raises(kube.Unreachable, match=r"no answer for 0\.2 seconds"):
-            await anext(found.messages())
+            await anext(opened.messages())
 
 
 async def test_a_command_is_not_sent_twice_and_old_clusters_are_told() -> None:
@@ -241,7 +241,7 @@ async def test_input_waits_for_a_command_that_does_not_read() -> None:
 
 
 async def exchange(client: Client, namespace: str, port: int, size: int) -> int:
-    """Sends so many bytes; how many come back, after their checksum."""
+    """Sends so many bytes; returns how many come back, after their checksum."""
     async with pod_streams.connect(client, namespace, "trainer", port) as connection:
         await connection.write(b"%d\n" % size)
         await connection.write(os.urandom(size))
@@ -257,8 +257,8 @@ async def test_connections_are_one_websocket_each(
         await box.run("trainer", SERVE)
         port = await served_port(box)
         sizes = [1, 300_000, 300_000, 4_000_000]
-        found = await asyncio.gather(*(exchange(box.client, namespace, port, size) for size in sizes))
-        assert found == sizes
+        received = await asyncio.gather(*(exchange(box.client, namespace, port, size) for size in sizes))
+        assert received == sizes
 
 
 @pytest.mark.cluster

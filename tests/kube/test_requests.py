@@ -1,4 +1,4 @@
-"""Requests are values: whole-value equality says what goes over the wire."""
+"""Requests are values: tests compare all that is sent."""
 
 import msgspec
 import pytest
@@ -55,7 +55,7 @@ def test_a_delete_can_insist_on_the_very_object() -> None:
 
 
 def test_a_dry_run_says_so_where_the_server_looks_for_it() -> None:
-    """Of a DELETE with a body, the server ignores the address: the object would be gone."""
+    """For a DELETE with a body, the server ignores the query: the object would be deleted."""
     patched = requests.dry_run(requests.patch("/x", {}, query={"fieldManager": "tfyard"}))
     assert patched.path == "/x?fieldManager=tfyard&dryRun=All"
     assert requests.dry_run(requests.create("/x", {})).path == "/x?dryRun=All"

@@ -1,4 +1,4 @@
-"""The client against the real server: verbs, identities, refusals, and being told to come back later."""
+"""The client against the real server: verbs, identities, refusals, and retries that the server asks for."""
 
 import asyncio
 import base64
@@ -46,18 +46,18 @@ async def name_of(plane: ControlPlane, user: User) -> str:
 async def test_an_object_is_created_read_patched_replaced_applied_and_deleted(
     control_plane: ControlPlane, namespace: str
 ) -> None:
-    one = requests.CONFIG_MAPS.path(namespace, "words")
+    path = requests.CONFIG_MAPS.path(namespace, "words")
     async with control_plane.client() as client:
         body = builders.config_map("words", {"a": "1"})
         made = await client.send(requests.create(requests.CONFIG_MAPS.path(namespace), body), KIND.one)
-        merged = await client.send(requests.patch(one, {"data": {"b": "2"}}), KIND.one)
+        merged = await client.send(requests.patch(path, {"data": {"b": "2"}}), KIND.one)
         operations = [{"op": "remove", "path": "/data/a"}]
-        pruned = await client.send(requests.patch(one, operations, Patch.JSON), KIND.one)
-        replaced = await client.send(requests.replace(one, {**body, "data": {"c": "3"}}), KIND.one)
-        applied = await client.send(requests.apply(one, {**body, "data": {"d": "4"}}), KIND.one)
-        await client.send(requests.delete(one))
+        pruned = await client.send(requests.patch(path, operations, Patch.JSON), KIND.one)
+        replaced = await client.send(requests.replace(path, {**body, "data": {"c": "3"}}), KIND.one)
+        applied = await client.send(requests.apply(path, {**body, "data": {"d": "4"}}), KIND.one)
+        await client.send(requests.delete(path))
         with pytest.raises(kube.NotFound):
-            await client.send(requests.get(one))
+            await client.send(requests.get(path))
     assert [made.data, merged.data, pruned.data] == [{"a": "1"}, {"a": "1", "b": "2"}, {"b": "2"}]
     assert [replaced.data, applied.data] == [{"c": "3"}, {"c": "3", "d": "4"}]
 
@@ -153,7 +153,7 @@ print(json.dumps({"apiVersion": asked["apiVersion"], "kind": "ExecCredential", "
 
 
 class Plugin:
-    """An exec plugin that prints what the test wants and notes each call."""
+    """An exec plugin that prints the test's credentials and notes each call."""
 
     def __init__(self, folder: Path) -> None:
         self.calls, self._status = folder / "calls", folder / "status"
@@ -211,7 +211,7 @@ async def test_an_exec_plugin_that_fails_is_named(
 
 
 def closed_door(user: str) -> list[tuple[str, dict[str, Any]]]:
-    """Flow control that turns every request of one user away, with 429 and Retry-After."""
+    """Flow control that refuses every request of one user, with 429 and Retry-After."""
     version = "flowcontrol.apiserver.k8s.io/v1"
     root = "/apis/flowcontrol.apiserver.k8s.io/v1"
     seats = {"nominalConcurrencyShares": 0, "lendablePercent": 0, "borrowingLimitPercent": 0}
@@ -248,7 +248,7 @@ async def turned_away(plane: ControlPlane, user: str) -> AsyncIterator[None]:
 async def test_writes_that_flow_control_turns_away_are_repeated_when_the_server_said(
     control_plane: ControlPlane,
 ) -> None:
-    """With no seats at all, flow control lets one request in at a time and turns the rest away."""
+    """With no seats at all, flow control accepts one request at a time and refuses the others."""
     ada = control_plane.access("ada")
 
     async def crowd(attempts: int) -> list[Any]:
@@ -300,7 +300,7 @@ async def test_a_stream_s_consumer_keeps_its_own_errors(control_plane: ControlPl
 
 
 async def test_watches_take_no_connection_from_requests(control_plane: ControlPlane, namespace: str) -> None:
-    """An operator of many namespaces has more watches than requests under way."""
+    """An operator of many namespaces has more watches than requests in flight."""
     path = requests.CONFIG_MAPS.path(namespace)
     async with control_plane.client(limits=Limits(connections=1)) as client, AsyncExitStack() as watches:
         for _ in range(3):

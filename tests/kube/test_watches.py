@@ -1,4 +1,4 @@
-"""A watch that never lies: through restarts, compaction, silence and half-dead connections."""
+"""A watch that stays correct through restarts, compaction, silence and half-dead connections."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -31,7 +31,7 @@ ROOT_CA = "kube-root-ca.crt"
 
 
 class Follower:
-    """What a controller would believe, and how often the watch had to tell it everything anew."""
+    """The objects that a controller would know, and the number of snapshots from the watch."""
 
     def __init__(self) -> None:
         self.names: set[str] = set()
@@ -39,8 +39,8 @@ class Follower:
         self.interruptions: list[KubeError | None] = []
 
     async def follow(self, client: Client, path: str, options: WatchOptions, labels: dict[str, str]) -> None:
-        told = msgspec.structs.replace(options, on_interrupt=self.interruptions.append)
-        async for change in kube.watch(client, KIND, path, requests.selecting(labels), told):
+        noting = msgspec.structs.replace(options, on_interrupt=self.interruptions.append)
+        async for change in kube.watch(client, KIND, path, requests.selecting(labels), noting):
             if isinstance(change, Snapshot):
                 self.names, self.snapshots = {item.metadata.name for item in change.items}, self.snapshots + 1
             elif isinstance(change, Changed):
@@ -85,7 +85,7 @@ async def following(
 
 
 async def see_a_change(client: Client, namespace: str, follower: Follower) -> None:
-    """Faults must hit the stream, not the list before it: so the stream has to have spoken once."""
+    """Waits for a first event: faults must hit the stream, not the list before it."""
     await create(client, namespace, "probe")
     await follower.until("probe")
     await delete(client, namespace, "probe")
@@ -108,7 +108,7 @@ async def relayed(plane: ControlPlane) -> AsyncIterator[tuple[Relay, Client]]:
             yield relay, client
 
 
-async def test_it_tells_what_is_what_changes_and_what_goes(
+async def test_a_watch_reports_present_changed_and_removed_objects(
     control_plane: ControlPlane, namespace: str
 ) -> None:
     async with control_plane.client() as client, following(client, namespace) as follower:
@@ -163,7 +163,7 @@ async def test_history_that_was_compacted_away_means_a_new_snapshot(
 async def test_bookmarks_carry_the_version_from_which_to_resume(
     control_plane: ControlPlane, namespace: str
 ) -> None:
-    """Periodic ones come once a minute, or not; the one that ends a streamed list comes at once."""
+    """Periodic bookmarks come once a minute, or not; the one that ends a streamed list comes at once."""
     streamed = {"watch": "1", "sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
     query = {**streamed, "allowWatchBookmarks": "true", **requests.selecting({"never": "matches"})}
     collection = requests.CONFIG_MAPS.path(namespace)
@@ -194,7 +194,7 @@ async def test_idle_time_outs_of_either_side_lose_nothing(
 
 
 async def test_a_stopped_server_is_noticed_and_met_again(control_plane: ControlPlane, namespace: str) -> None:
-    """SIGSTOP: the kernel keeps acknowledging, so neither keep-alives nor the socket ever say a word."""
+    """After SIGSTOP the kernel keeps acknowledging, so neither keep-alives nor the socket report an error."""
     options = msgspec.structs.replace(HASTY, idle_timeout=1.0)
     async with control_plane.client() as client, following(client, namespace, options) as follower:
         control_plane.apiserver.pause()

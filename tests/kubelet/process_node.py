@@ -18,9 +18,8 @@ from tfyard import kube
 from tfyard.kube import Client, requests
 from tfyard.kubelet.kubelet import Kubelet
 from tfyard.kubelet.nodes import Nodes
-from tfyard.kubelet.processes import ProcessRuntime
-from tfyard.kubelet.remote_command import read_descriptor
-from tfyard.kubelet.surroundings import Options
+from tfyard.kubelet.processes import ProcessNodeOptions, ProcessRuntime
+from tfyard.node.console import read_descriptor
 from tfyard.testing import ControlPlane, builders, eventually
 
 
@@ -80,11 +79,11 @@ def python(line: str, name: str = "main", **fields: Any) -> dict[str, Any]:
 
 @asynccontextmanager
 async def box(
-    plane: ControlPlane, namespace: str, folder: Path, options: Options | None = None
+    plane: ControlPlane, namespace: str, folder: Path, options: ProcessNodeOptions | None = None
 ) -> AsyncIterator[Box]:
     host = urlsplit(plane.server)
     api = str(host.hostname), int(host.port or 0)
-    options = replace(options or Options(), api=api, node=f"{namespace}-node")
+    options = replace(options or ProcessNodeOptions(), api=api, node=f"{namespace}-node")
     async with plane.client() as client:
         await prepare(client, namespace)
         async with ProcessRuntime(client, folder, dict(os.environ), options=options) as runtime:

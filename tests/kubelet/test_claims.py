@@ -12,10 +12,9 @@ from tfyard.controlplane.control_plane import CONTROLLERS
 from tfyard.kube import requests
 from tfyard.kubelet.claims import Provisioner
 from tfyard.kubelet.kubelet import Kubelet
-from tfyard.kubelet.nodes import Machine, MachineNode, capacity
-from tfyard.kubelet.processes import ProcessRuntime
-from tfyard.kubelet.surroundings import Options
-from tfyard.kubelet.volumes import CLAIMS
+from tfyard.kubelet.nodes import MachineFacts, MachineNode, capacity
+from tfyard.kubelet.processes import ProcessNodeOptions, ProcessRuntime
+from tfyard.kubelet.sources import CLAIMS
 from tfyard.testing import ControlPlane, builders, eventually
 
 pytestmark = [pytest.mark.cluster, pytest.mark.processes]
@@ -55,7 +54,7 @@ async def test_a_claim_of_any_class_is_bound_filled_and_removed(
 ) -> None:
     async with controllers.client() as client:
         namespace = await builders.create_namespace(client)
-    machine = Machine(
+    machine = MachineFacts(
         name=f"{namespace}-machine",
         address="127.0.0.1",
         port=10250,
@@ -65,7 +64,9 @@ async def test_a_claim_of_any_class_is_bound_filled_and_removed(
     claims = tmp_path / "claims"
     async with (
         controllers.client() as client,
-        ProcessRuntime(client, tmp_path, dict(os.environ), options=Options(node=machine.name)) as runtime,
+        ProcessRuntime(
+            client, tmp_path, dict(os.environ), options=ProcessNodeOptions(node=machine.name)
+        ) as runtime,
         Provisioner(client, claims),
         Kubelet(client, runtime, MachineNode(client, machine), namespace),
     ):

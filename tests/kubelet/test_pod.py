@@ -9,11 +9,11 @@ import pytest
 
 from tests.kubelet.process_node import box, eventually_logged, first, shell
 from tfyard.kube import requests
-from tfyard.kubelet import pod as pods
-from tfyard.kubelet import volumes
-from tfyard.kubelet.surroundings import Options
-from tfyard.overview.objects import Pod as SeenPod
+from tfyard.kubelet import sources as api_sources
+from tfyard.kubelet.processes import ProcessNodeOptions
+from tfyard.node import pod as pods
 from tfyard.testing import ControlPlane, builders
+from tfyard.views.pods import PodDetails as SeenPod
 
 pytestmark = [pytest.mark.cluster, pytest.mark.processes]
 
@@ -29,7 +29,7 @@ async def test_an_error_of_the_node_fails_the_pod_that_met_it_and_no_other(
     control_plane: ControlPlane, namespace: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.ERROR)
-    async with box(control_plane, namespace, tmp_path, Options(rewrite=broken)) as here:
+    async with box(control_plane, namespace, tmp_path, ProcessNodeOptions(rewrite=broken)) as here:
         await here.create("good", shell("sleep 600"))
         await here.create("bad", shell("echo side; sleep 600", "side"), shell("echo defect"))
         failed = await here.until_phase("bad", "Failed")
@@ -52,7 +52,7 @@ async def test_a_probe_of_a_port_that_has_no_such_name_fails_in_words(
         await here.told("nameless", "Liveness probe failed: the container has no port web")
 
 
-async def test_what_a_security_context_asks_for_in_vain_is_told_once(
+async def test_security_settings_without_effect_are_reported_once(
     control_plane: ControlPlane, namespace: str, tmp_path: Path
 ) -> None:
     strict = {"securityContext": {"readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}}}
@@ -70,7 +70,7 @@ async def test_what_a_security_context_asks_for_in_vain_is_told_once(
         assert first(refused)["state"]["waiting"]["reason"] == "CreateContainerConfigError"
 
 
-async def test_a_hook_that_cannot_be_asked_keeps_no_pod_from_ending(
+async def test_a_hook_that_cannot_be_called_keeps_no_pod_from_ending(
     control_plane: ControlPlane, namespace: str, tmp_path: Path
 ) -> None:
     async with box(control_plane, namespace, tmp_path) as here:
@@ -104,14 +104,13 @@ async def test_files_of_a_running_pod_follow_the_api_and_tokens_are_renewed(
     control_plane: ControlPlane, namespace: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pods, "CHECK_SIZES_EVERY", 0.05)
-    monkeypatch.setattr(volumes, "RENEW_AT", 0.0)
+    monkeypatch.setattr(api_sources, "RENEW_AT", 0.0)
     mounts = [{"name": "files", "mountPath": "/files"}]
     token = {"serviceAccountToken": {"path": "token", "expirationSeconds": 600}}
     sources = [token, {"configMap": {"name": "settings"}}]
-    line = (
-        "cat /files/rate; old=$(cat /files/token); until test $(cat /files/rate) = 0.2; do sleep 0.1; done;"
-    )
-    line += " while test $(cat /files/token) = $old; do sleep 0.1; done; echo; ls /files"
+    line = "cat /files/rate; echo; old=$(cat /files/token);"
+    line += " until test $(cat /files/rate) = 0.2; do sleep 0.1; done;"
+    line += " while test $(cat /files/token) = $old; do sleep 0.1; done; ls /files"
     path = requests.CONFIG_MAPS.path(namespace)
     async with box(control_plane, namespace, tmp_path) as here:
         await here.client.send(
@@ -137,7 +136,7 @@ async def test_without_a_limit_the_downward_api_tells_what_the_node_has(
     request = {"name": "ASKED", "valueFrom": {"resourceFieldRef": {"resource": "requests.memory"}}}
     item = {"path": "cpu", "resourceFieldRef": {"containerName": "main", "resource": "limits.cpu"}}
     about = {"name": "about", "downwardAPI": {"items": [item]}}
-    options = Options(allocatable={"cpu": "3", "memory": "2048Mi"})
+    options = ProcessNodeOptions(allocatable={"cpu": "3", "memory": "2048Mi"})
     async with box(control_plane, namespace, tmp_path, options) as here:
         mounts = [{"name": "about", "mountPath": "/about"}]
         line = "echo $MIB $ASKED $(cat /about/cpu)"
@@ -146,7 +145,7 @@ async def test_without_a_limit_the_downward_api_tells_what_the_node_has(
         assert here.log("asks") == "2048 0 3\n"
 
 
-async def test_a_pod_whose_containers_have_ended_is_never_told_as_running(
+async def test_a_pod_whose_containers_have_ended_is_never_reported_as_running(
     control_plane: ControlPlane, namespace: str, tmp_path: Path
 ) -> None:
     """An operator would delete it as one that still runs, and its log with it."""

@@ -4,25 +4,19 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from tfyard.kubelet import pod_status
-from tfyard.kubelet.runtime import (
-    Container,
-    ContainerState,
-    Exited,
-    Meta,
-    Pod,
-    PodState,
-    Running,
-    Spec,
-    Waiting,
-)
+from tfyard.node.states import ContainerState, Exited, PodState, Running, Waiting
+from tfyard.views.pods import ContainerOnNode, ObjectMeta, PodOnNode, PodSpecOnNode
 
 EARLY = datetime(2026, 1, 1, tzinfo=UTC)
 LATE = EARLY + timedelta(minutes=1)
-POD = Pod(
-    Meta("worker-0", "default", "some-uid", "1"),
-    Spec(
-        [Container("tensorflow", "train:1"), Container("logger", "logger:1")],
-        init_containers=[Container("fetch"), Container("proxy")],
+POD = PodOnNode(
+    ObjectMeta("worker-0", "default", "some-uid", "1"),
+    PodSpecOnNode(
+        containers=(
+            ContainerOnNode("tensorflow", image="train:1"),
+            ContainerOnNode("logger", image="logger:1"),
+        ),
+        init_containers=(ContainerOnNode("fetch"), ContainerOnNode("proxy")),
     ),
 )
 FETCHED = ContainerState(Exited(0, EARLY, EARLY), is_ready=True)
@@ -68,7 +62,7 @@ def test_containers_start_end_and_restart_one_by_one() -> None:
 
 
 def test_the_status_says_which_generation_of_the_pod_it_is_about() -> None:
-    newer = Pod(Meta("worker-0", "default", "some-uid", "1", generation=2), POD.spec)
+    newer = PodOnNode(ObjectMeta("worker-0", "default", "some-uid", "1", generation=2), POD.spec)
     state = PodState(phase="Running", ip="10.1.0.2", started=EARLY, changed=LATE, containers={})
     assert pod_status.patch(newer, state)["status"]["observedGeneration"] == 2
 

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import signal
 import socket
 from pathlib import Path
 from typing import Any
@@ -144,7 +145,7 @@ async def test_a_pod_has_all_that_the_api_promises_it(
         await here.run("all", "touch /pod-work/stop")
         ended = await here.until_phase("all", "Succeeded")
         assert ended["status"]["containerStatuses"][0]["state"]["terminated"]["message"] == "all is read"
-        assert here.log("all", "proxy").endswith("bye\n")
+        assert "bye" in here.log("all", "proxy").splitlines(), "it was asked to end, and did"
 
 
 async def test_failures_are_restarted_and_missing_objects_waited_for_in_a_kubelets_words(
@@ -179,15 +180,21 @@ async def test_failures_are_restarted_and_missing_objects_waited_for_in_a_kubele
         )
         assert first(waiting)["state"]["waiting"] == {
             "reason": "CreateContainerConfigError",
-            "message": f"couldn't find key rate in ConfigMap {namespace}/later",
+            "message": 'configmap "later" not found',
         }
+        await here.told("mounts", 'configmap "later" not found')
+        empty = builders.config_map("later", {"other": ""})
+        await here.client.send(requests.create(requests.CONFIG_MAPS.path(namespace), empty))
+        no_key = f"couldn't find key rate in ConfigMap {namespace}/later"
+        await here.until(
+            "late", lambda pod: first(pod).get("state", {}).get("waiting", {}).get("message") == no_key
+        )
         refused = await here.until(
             "no-command", lambda pod: first(pod).get("state", {}).get("waiting", {}).get("message")
         )
         assert first(refused)["state"]["waiting"]["reason"] == "CreateContainerError"
-        await here.told("mounts", 'configmap "later" not found')
-        later = builders.config_map("later", {"rate": "0.1"})
-        await here.client.send(requests.create(requests.CONFIG_MAPS.path(namespace), later))
+        path = requests.CONFIG_MAPS.path(namespace, "later")
+        await here.client.send(requests.patch(path, {"data": {"rate": "0.1"}}))
         await here.until_phase("late", "Succeeded")
         await here.until_phase("mounts", "Succeeded")
         assert here.log("late") == "0.1\n"
@@ -261,23 +268,65 @@ async def test_a_restarted_kubelet_doubles_nothing_and_tells_what_was_lost(
         await here.create("deleted", shell("echo one; sleep 600"))
         await here.create("limited", shell("sleep 600"), restartPolicy="Always")
         await here.until_phase("done", "Succeeded")
-        for name in ("once", "again", "deleted", "limited"):
+        ready = [
             await here.until(name, lambda pod: first(pod).get("ready"))
+            for name in ("once", "again", "deleted", "limited")
+        ]
+    started = {pod["metadata"]["name"]: first(pod)["state"]["running"]["startedAt"] for pod in ready}
     plane, stopped = control_plane, namespace
     plane.kubectl("-n", stopped, "delete", "pod", "deleted", "--wait=false")
     plane.kubectl("-n", stopped, "patch", "pod", "limited", "-p", '{"spec": {"activeDeadlineSeconds": 1}}')
     async with box(control_plane, namespace, tmp_path) as here:
         lost = await here.until_phase("once", "Failed")
-        assert first(lost)["state"]["terminated"]["reason"] == "ContainerStatusUnknown"
-        assert any(each["type"] == "DisruptionTarget" for each in lost["status"]["conditions"])
+        check_lost(first(lost)["state"]["terminated"], started["once"])
+        assert first(lost)["restartCount"] == 0
         again = await here.until(
             "again", lambda pod: first(pod).get("ready") and first(pod)["restartCount"] == 1
         )
-        assert first(again)["lastState"]["terminated"]["exitCode"] == 137
+        check_lost(first(again)["lastState"]["terminated"], started["again"])
         await here.until_gone("deleted")
         assert here.log("done") == "done\n"
         limited = await here.until_phase("limited", "Failed")
         assert limited["status"]["reason"] == "DeadlineExceeded"
+
+
+def check_lost(ended: Any, started: str) -> None:
+    """As containerd tells it after a reboot."""
+    assert (ended["exitCode"], ended["reason"], ended["startedAt"]) == (255, "Unknown", started)
+
+
+async def test_containers_that_end_with_their_supervisor_are_lost(
+    control_plane: ControlPlane, namespace: str, tmp_path: Path
+) -> None:
+    async with box(control_plane, namespace, tmp_path) as here:
+        await here.create("once", shell("sleep 600"))
+        await here.create("again", shell("sleep 600"), restartPolicy="OnFailure")
+        once, again = [
+            await here.until(name, lambda pod: first(pod).get("ready")) for name in ("once", "again")
+        ]
+        os.kill(here.runtime.engine._processes._supervisor.process.pid, signal.SIGKILL)
+        lost = await here.until_phase("once", "Failed")
+        check_lost(first(lost)["state"]["terminated"], first(once)["state"]["running"]["startedAt"])
+        back = await here.until(
+            "again", lambda pod: first(pod).get("ready") and first(pod)["restartCount"] == 1
+        )
+        check_lost(first(back)["lastState"]["terminated"], first(again)["state"]["running"]["startedAt"])
+
+
+async def test_a_container_whose_command_does_not_exist_never_runs(
+    control_plane: ControlPlane, namespace: str, tmp_path: Path
+) -> None:
+    """As containerd tells it."""
+    async with box(control_plane, namespace, tmp_path) as here:
+        missing = {**shell(""), "command": ["no-such-program"]}
+        once = await here.create("once", missing)
+        await here.create("again", missing, restartPolicy="OnFailure")
+        again = await here.until("again", lambda pod: first(pod).get("restartCount") == 1)
+        versions = await here.versions(once, lambda pod: pod["status"]["phase"] == "Failed")
+    for ended in (first(versions[-1])["state"]["terminated"], first(again)["lastState"]["terminated"]):
+        assert (ended["exitCode"], ended["reason"]) == (128, "StartError")
+        assert ended["message"] == "cannot start no-such-program: No such file or directory"
+    assert [pod["status"]["phase"] for pod in versions if pod["status"]["phase"] == "Running"] == []
 
 
 async def test_a_terminal_can_be_attached_to_a_container(
@@ -342,7 +391,7 @@ async def test_a_container_that_is_added_by_kubectl_debug_runs_once_inside_the_p
         assert "got hello" in here.log("main", "shell")
         assert here.runtime.console(namespace, "main", "shell") is None, "it has ended"
         assert (first(after)["ready"], first(after)["restartCount"]) == (True, 0), "the pod goes on"
-        idle_process = here.runtime.pods[after["metadata"]["uid"]].ephemeral["idle"].process
+        idle_process = here.runtime.pods[after["metadata"]["uid"]].pod.ephemeral["idle"].process
         await here.delete("main", grace=1)
         await here.until_gone("main")
         assert idle_process is not None

@@ -4,7 +4,7 @@ import zlib
 
 import pytest
 
-from tfyard.kubelet.spdy import DICTIONARY, BadFrame, Data, Decoder, Encoder, Ping, Reset, SynStream
+from tfyard.kubelet.spdy import DICTIONARY, BadFrame, Data, Encoder, FrameDecoder, Ping, Reset, SynStream
 
 HEADERS = {"streamtype": "data", "port": "6006", "requestid": "0"}
 
@@ -42,7 +42,7 @@ def test_frames_come_whole_however_the_bytes_arrive() -> None:
         Ping(7),
     ]
     for size in (1, 5, len(sent)):
-        decoder = Decoder()
+        decoder = FrameDecoder()
         parts = [sent[at : at + size] for at in range(0, len(sent), size)]
         assert [frame for part in parts for frame in decoder.feed(part)] == expected
 
@@ -57,10 +57,10 @@ def test_frames_come_whole_however_the_bytes_arrive() -> None:
 )
 def test_anything_else_is_refused(sent: bytes) -> None:
     with pytest.raises(BadFrame):
-        list(Decoder().feed(sent))
+        list(FrameDecoder().feed(sent))
 
 
 def test_headers_that_inflate_without_end_are_refused() -> None:
     bomb = syn_stream(zlib.compressobj(zdict=DICTIONARY), 1, {"port": "6" * 1_000_000})
     with pytest.raises(BadFrame, match="more than 65536 bytes"):
-        list(Decoder().feed(bomb))
+        list(FrameDecoder().feed(bomb))

@@ -71,7 +71,7 @@ def test_a_small_archive_that_becomes_a_large_one_is_not_even_decompressed(tmp_p
             archive.fetch((tmp_path / "bomb.tar.gz").as_uri(), tmp_path / "target")
 
 
-def test_a_damaged_archive_is_told_in_one_line(tmp_path: Path) -> None:
+def test_a_damaged_archive_is_reported_in_one_line(tmp_path: Path) -> None:
     whole = Path(tar(tmp_path / "a.tar.gz", a=bytes(range(256)) * 100).removeprefix("file://")).read_bytes()
     for data in (b"", b"just text", whole[:100], whole[:50] + b"xxxx" + whole[54:]):
         (tmp_path / "bad").write_bytes(data)
@@ -83,6 +83,6 @@ def test_a_damaged_archive_is_told_in_one_line(tmp_path: Path) -> None:
     "address",
     ["http://127.0.0.1:x/a.zip", "http://127.0.0.1/a b.zip", "http://127.0.0.1:1/a.zip", "http://[/"],
 )
-def test_an_address_that_cannot_be_fetched_is_told_in_one_line(tmp_path: Path, address: str) -> None:
+def test_an_address_that_cannot_be_fetched_is_reported_in_one_line(tmp_path: Path, address: str) -> None:
     with pytest.raises(Usage, match="code: http://"):
         archive.fetch(address, tmp_path / "target")

@@ -11,8 +11,8 @@ from tfyard.errors import Invalid, Usage
 from tfyard.local import cluster_config, commands
 from tfyard.local.interpreter import Interpreter
 from tfyard.local.prepare import prepare
-from tfyard.local.prepared import Prepared
-from tfyard.local.settings import Settings
+from tfyard.local.prepared import PreparedRun
+from tfyard.local.settings import RunOptions
 
 ONE_TASK = "resources: [{type: tensorflow-cluster, properties: {jobs: {master: 1}}}]"
 
@@ -23,9 +23,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def prepared(text: str, *, notebook: bool = False, sets: tuple[str, ...] = ()) -> Prepared:
+def prepared(text: str, *, notebook: bool = False, sets: tuple[str, ...] = ()) -> PreparedRun:
     Path("my-config.yaml").write_text(text)
-    found = prepare(Settings(target="my-config.yaml", notebook=notebook, sets=sets))
+    found = prepare(RunOptions(target="my-config.yaml", notebook=notebook, sets=sets))
     found.ports.release()
     return found
 
@@ -49,7 +49,7 @@ def test_a_single_task_and_a_master_keep_their_names() -> None:
     assert list(json.loads(process.env["CLUSTER_CONFIG"])) == ["master"]
 
 
-def test_what_only_a_cluster_can_do_is_told() -> None:
+def test_resources_that_only_a_cluster_supports_are_named() -> None:
     text = f"imports: [{{name: mine, path: mine.jinja}}]\n{ONE_TASK[:-1]}, {{type: mine}}]"
     assert prepared(text).ignored == ("the template mine.jinja",)
 
@@ -67,13 +67,13 @@ def test_what_only_a_cluster_can_do_is_told() -> None:
         ("name: a\nimage: b\nrun: c\n", {"notebook": True}, "--notebook is for a config with resources"),
     ],
 )
-def test_what_cannot_run_is_refused_with_the_fix(text: str, options: dict[str, bool], said: str) -> None:
+def test_a_wrong_config_is_refused_with_the_fix(text: str, options: dict[str, bool], said: str) -> None:
     with pytest.raises(Usage) as refused:
         prepared(text, **options)  # type: ignore[arg-type]
     assert said in str(refused.value)
 
 
-def test_all_problems_of_a_config_are_told_before_anything_starts() -> None:
+def test_all_problems_of_a_config_are_reported_before_anything_starts() -> None:
     with pytest.raises(Invalid) as refused:
         prepared(SEED_CONFIG.replace("num_tasks: 2", "num_tasks: two").replace("'a good password'", "1"))
     assert len(refused.value.problems) == 2
@@ -89,7 +89,7 @@ def test_without_jupyter_one_line_says_what_to_install(folder: Path, monkeypatch
         cluster_config.missing_kernel(bare)
 
 
-def test_nobody_else_can_read_the_hash_of_the_password_or_what_is_written_beside_it(folder: Path) -> None:
+def test_other_users_cannot_read_the_hash_of_the_password_or_what_is_written_beside_it(folder: Path) -> None:
     pytest.importorskip("jupyter_server")
     command = cluster_config.jupyter(prepared(SEED_CONFIG, notebook=True), 1234, folder)
     assert command.argv[3:5] == ["--ip=127.0.0.1", "--port=1234"]

@@ -33,7 +33,7 @@ def seen(asked: Job, devices: list[str], *, sharing: bool = False) -> list[str]:
     [
         pytest.param(job(worker=1), "0 1 2", ["0", "1", ""], id="each task has its own"),
         pytest.param(job(worker=1, ps=1), "4 5 6", ["4", "5", "6"], id="a ps too if it requests one"),
-        pytest.param(job(), "0 1 2 3 4", ["0,1", "2,3", ""], id="nobody requests any: an equal number"),
+        pytest.param(job(), "0 1 2 3 4", ["0,1", "2,3", ""], id="no task requests any: an equal number"),
         pytest.param(job(), "0", ["0+", "0+", ""], id="fewer than tasks: they share"),
     ],
 )
@@ -49,7 +49,7 @@ def test_more_than_there_are_is_refused_with_both_numbers_unless_tasks_may_share
     assert seen(job(worker=1), ["0", "1"], sharing=True) == ["0", "1", ""]
 
 
-def test_one_line_says_who_has_what() -> None:
+def test_one_line_names_the_gpus_of_each_task() -> None:
     own = gpus.share(job(worker=2), ["0", "1", "2", "3"])
     assert gpus.describe(own) == "GPUs of worker-0: 0, 1; worker-1: 2, 3; ps-0: none"
     shared = gpus.share(job(workers=12), ["0", "1"])
@@ -60,7 +60,7 @@ def test_one_line_says_who_has_what() -> None:
     )
 
 
-def test_without_a_gpu_that_is_said_only_to_those_who_ask_for_one() -> None:
+def test_a_missing_gpu_is_reported_only_if_one_is_requested() -> None:
     assert gpus.share(job(worker=1), []) == {}
     assert gpus.missing(job(worker=1), [], asked=False) == (
         "this machine has no GPU, and j requests 2: its tasks run without"
@@ -69,7 +69,7 @@ def test_without_a_gpu_that_is_said_only_to_those_who_ask_for_one() -> None:
     assert gpus.missing(job(), [], asked=False) == gpus.missing(job(worker=1), ["0"], asked=True) == ""
 
 
-def test_tasks_that_choose_for_themselves_are_left_alone() -> None:
+def test_tasks_that_choose_their_gpus_themselves_are_left_alone() -> None:
     own = job(env=[{"name": "CUDA_VISIBLE_DEVICES", "value": "1"}])
     assert gpus.share(own, ["0", "1"]) == {}
 

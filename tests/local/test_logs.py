@@ -9,14 +9,14 @@ import pytest
 from msgspec.structs import replace
 
 from tests.node.test_log_times import T, write
+from tfyard.backends.local.node import ContainerStarted
 from tfyard.backends.local.run_directory import RunDirectory
 from tfyard.local import logs
-from tfyard.local.logs import LogReader
+from tfyard.local.logs import RunLogReader
+from tfyard.logs.lines import Lines, Said, Start, Wanted
 from tfyard.model import Ending, Status
 from tfyard.model.run_events import Log, Metric, RunEvent
 from tfyard.node.log_times import SECOND, TimeIndex, rfc3339
-from tfyard.node.node import ContainerStarted
-from tfyard.overview.log_lines import Lines, Said, Start, Wanted
 from tfyard.overview.record import RunRecord, TaskRecord
 
 BEGAN = datetime.fromtimestamp(T // SECOND, UTC)
@@ -24,7 +24,7 @@ BEGAN = datetime.fromtimestamp(T // SECOND, UTC)
 
 def events(folder: Path, *pieces: str) -> list[RunEvent]:
     found: list[RunEvent] = []
-    reader = LogReader(RunDirectory(folder), found.append, None, for_screen=False)
+    reader = RunLogReader(RunDirectory(folder), found.append, None, for_screen=False)
     started = ContainerStarted("uid", "tensorflow", "worker-0", 1, folder / "log")
     reader.open(started)
     for piece in pieces:
@@ -72,8 +72,8 @@ def test_lines_come_in_blocks(tmp_path: Path) -> None:
 
 @pytest.fixture
 def run(tmp_path: Path) -> RunDirectory:
-    """Over. Its worker-0 wrote two lines, was restarted after 30 s, and wrote another one and a half; worker-1
-    wrote one line at the beginning, and one 40 s later."""
+    """A run that has ended. Its worker-0 wrote two lines, was restarted after 30 s, and wrote another one and a
+    half; worker-1 wrote one line at the beginning, and one 40 s later."""
     made = RunDirectory(tmp_path / "j-1")
     (made.path / "logs").mkdir(parents=True)
     tasks = tuple(TaskRecord(name=f"worker-{n}", outcome="Succeeded") for n in range(2))
@@ -142,7 +142,7 @@ def test_lines_have_times_by_which_they_can_be_asked_for(
 
 
 @pytest.mark.parametrize(("attempt", "why"), [(2, ": OOMKilled, exit code 137"), (1, "")])
-def test_a_restart_is_told_with_its_reason_while_a_run_is_followed(
+def test_a_restart_is_shown_with_its_reason_while_a_run_is_followed(
     run: RunDirectory, attempt: int, why: str
 ) -> None:
     """And without it, if the run remembers only an earlier one."""
@@ -175,10 +175,10 @@ def test_a_log_without_times_is_shown_whole_if_it_was_written_to_since_then(run:
 
 
 def test_the_run_records_times_in_few_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """At most one for each period, however often it looks for lines."""
+    """At most one write for each period, however often the run looks for lines."""
     now = [1000.0]
     monkeypatch.setattr(logs.time, "monotonic", lambda: now[0])
-    reader = LogReader(RunDirectory(tmp_path), lambda _event: None, None, for_screen=False)
+    reader = RunLogReader(RunDirectory(tmp_path), lambda _event: None, None, for_screen=False)
     started = ContainerStarted("uid", "tensorflow", "worker-0", 1, tmp_path / "worker-0.1.log")
     reader.open(started)
     for turn in range(100):

@@ -1,4 +1,4 @@
-"""The loop on this machine, with what a test wants to take away from it, and what it says of a known error."""
+"""The loop on this machine, also without control groups, and its hints about known errors."""
 
 import asyncio
 import sys
@@ -14,7 +14,7 @@ from tfyard.local.interpreter import Interpreter
 from tfyard.local.loop import Loop, hint
 from tfyard.local.machine import machine
 from tfyard.local.prepare import prepare
-from tfyard.local.settings import Settings
+from tfyard.local.settings import RunOptions
 from tfyard.model import Status
 
 PYTHON = Interpreter("/usr/bin/python", "the first on PATH")
@@ -27,7 +27,7 @@ TWICE = (
 def run(words: dict[str, object], folder: Path) -> Status:
     """On a machine that allows no control groups."""
     (folder / "job.yaml").write_text(formats.to_yaml(words))
-    prepared = prepare(Settings(target=str(folder / "job.yaml")))
+    prepared = prepare(RunOptions(target=str(folder / "job.yaml")))
     directory = RunDirectory.make(folder, prepared.job, datetime.now(UTC), lambda _text: None)
     loop = Loop(
         prepared,

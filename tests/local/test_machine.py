@@ -4,10 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from tfyard.backends.local.node import FileSources
 from tfyard.local.machine import CodeMount, Machine
 from tfyard.model import Task
-from tfyard.node.containers import Objects, environment
-from tfyard.node.volumes import Volumes
+from tfyard.node.containers import environment
+from tfyard.node.pod_data import Objects
 
 TASK = Task("Worker", 0)
 ENV = [{"name": "A", "value": "job"}, {"name": "B", "value": "$(A)!"}]
@@ -15,7 +16,7 @@ POD = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "tensorflow",
 
 
 def here(folder: Path, **fields: object) -> Machine:
-    return Machine(directory=folder, volumes=Volumes(folder, {}, Objects()), base_env={}, **fields)
+    return Machine(directory=folder, sources=FileSources(folder), base_env={}, **fields)
 
 
 def env(machine: Machine) -> dict[str, str]:
@@ -50,8 +51,8 @@ def test_the_code_keeps_its_own_path_and_is_mounted_too(tmp_path: Path) -> None:
     pod = machine.adapted(POD, TASK)
     (container,) = pod["spec"]["containers"]
     assert container["workingDir"] == str(tmp_path / "mine")
-    mounts = machine.volumes.mounts(pod, container, tmp_path)
-    assert mounts == ((str(tmp_path / "mine"), "/code", False),)
+    assert container["volumeMounts"] == [{"name": "tfyard-code", "mountPath": "/code"}]
+    assert pod["spec"]["volumes"] == [{"name": "tfyard-code", "hostPath": {"path": str(tmp_path / "mine")}}]
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from tfyard.errors import Invalid, Usage
 from tfyard.job_input import script
 from tfyard.local.commands import planned
 from tfyard.local.prepare import prepare
-from tfyard.local.settings import Settings
+from tfyard.local.settings import RunOptions
 
 
 @pytest.fixture(autouse=True)
@@ -23,7 +23,7 @@ def test_problems_come_with_their_text_and_nothing_is_printed(
 ) -> None:
     (folder / "job.yaml").write_text("name: t\nimage: a\nrun: echo\nwroker: 1\ndeadline: soon\n")
     with pytest.raises(Invalid) as caught:
-        prepare(Settings(target="job.yaml"))
+        prepare(RunOptions(target="job.yaml"))
     assert [problem.path for problem in caught.value.problems] == [("wroker",), ("deadline",)]
     assert caught.value.name == "job.yaml"
     assert capfd.readouterr() == ("", "")
@@ -31,7 +31,7 @@ def test_problems_come_with_their_text_and_nothing_is_printed(
 
 def test_warnings_are_returned_with_their_text(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (folder / "job.yaml").write_text("name: t\nimage: a\nrun: echo\nworker: 1\nevaluator: 2\n")
-    prepared = prepare(Settings(target="job.yaml"))
+    prepared = prepare(RunOptions(target="job.yaml"))
     prepared.ports.release()
     assert [problem.severity for problem in prepared.warnings] == ["warning"]
     assert prepared.text
@@ -40,7 +40,7 @@ def test_warnings_are_returned_with_their_text(folder: Path, capfd: pytest.Captu
 
 def test_options_change_the_job_and_a_new_role_runs_what_the_others_run(folder: Path) -> None:
     (folder / "job.yaml").write_text("name: t\nimage: a\nrun: echo hi\nworker: 1\n")
-    prepared = prepare(Settings(target="job.yaml", sets=("Worker=2", "ps=1"), evaluator=1, name="other"))
+    prepared = prepare(RunOptions(target="job.yaml", sets=("Worker=2", "ps=1"), evaluator=1, name="other"))
     prepared.ports.release()
     assert [task.name for task in prepared.job.tasks()] == ["worker-0", "worker-1", "ps-0", "evaluator-0"]
     assert prepared.job.name == "other"
@@ -60,7 +60,7 @@ def test_a_script_or_module_runs_in_the_callers_folder_and_its_saved_job_too(
 ) -> None:
     (folder / "code").mkdir()
     (folder / "code" / "train.py").touch()
-    settings = Settings(
+    settings = RunOptions(
         **options, args=("--rate", "$(A)$$"), ps=1, env=("B=$$",), save="deploy/job.yaml", memory="1Gi"
     )
     prepared = prepare(settings)
@@ -73,7 +73,7 @@ def test_a_script_or_module_runs_in_the_callers_folder_and_its_saved_job_too(
     assert (words["name"], words["code"], words["memory"]) == (name, "..", "1Gi")
     (folder / "deploy").mkdir()
     (folder / "deploy" / "job.yaml").write_text(formats.to_yaml(words))
-    again = prepare(Settings(target="deploy/job.yaml"))
+    again = prepare(RunOptions(target="deploy/job.yaml"))
     again.ports.release()
     (saved,) = planned(again)
     assert (saved.directory, saved.command) == (process.directory, process.command)
@@ -86,12 +86,12 @@ def test_a_script_elsewhere_is_run_from_here_and_cannot_be_saved(
     (folder / "here").mkdir()
     (folder / "train.py").touch()
     monkeypatch.chdir(folder / "here")
-    prepared = prepare(Settings(target="../train.py"))
+    prepared = prepare(RunOptions(target="../train.py"))
     prepared.ports.release()
     (process,) = planned(prepared)
     assert (process.directory, process.command) == (str(folder / "here"), ["python", "../train.py"])
     with pytest.raises(Usage, match="outside of this folder"):
-        script.portable_words(Settings(target="../train.py"), Path.cwd())
+        script.portable_words(RunOptions(target="../train.py"), Path.cwd())
 
 
 @pytest.mark.parametrize(
@@ -123,4 +123,4 @@ def test_a_wrong_request_is_a_usage_error(folder: Path, options: dict[str, objec
     (folder / "job.yaml").write_text("name: t\nimage: a\nrun: echo hi\nworker: 1\n")
     (folder / "train.py").touch()
     with pytest.raises(Usage, match=message):
-        prepare(Settings(**options))
+        prepare(RunOptions(**options))

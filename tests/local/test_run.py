@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tfyard.local.prepare import prepare
-from tfyard.local.run import Run
-from tfyard.local.settings import Settings
+from tfyard.local.run import Execution
+from tfyard.local.settings import RunOptions
 from tfyard.model.run_events import Log, Over, Phase
 from tfyard.overview.record import RunRecord
 
@@ -23,7 +23,7 @@ def test_a_run_tells_its_events_and_returns_its_record(
     events: list[object] = []
 
     async def run() -> RunRecord:
-        return await Run(prepare(Settings(target="train.py", worker=2)), events.append).execute()
+        return await Execution(prepare(RunOptions(target="train.py", worker=2)), events.append).execute()
 
     record = asyncio.run(run())
     assert (record.phase, record.exit_code) == ("Succeeded", 0)
@@ -46,7 +46,7 @@ def test_a_clock_that_is_set_back_does_not_end_a_run_before_it_began(
             return datetime.now(tz) - timedelta(hours=1)
 
     async def run() -> RunRecord:
-        made = Run(prepare(Settings(target="train.py")), lambda _event: None)
+        made = Execution(prepare(RunOptions(target="train.py")), lambda _event: None)
         monkeypatch.setattr("tfyard.local.run.datetime", SetBack)
         return await made.execute()
 

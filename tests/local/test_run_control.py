@@ -45,7 +45,7 @@ async def test_an_order_arrives_however_long_the_path_is(tmp_path: Path, depth: 
     assert [*folder.glob("control")] == []
 
 
-async def test_what_is_no_order_does_no_harm(tmp_path: Path) -> None:
+async def test_an_invalid_order_does_no_harm(tmp_path: Path) -> None:
     run = FakeRun()
     async with listening(tmp_path, run):
         await until_listening(tmp_path)
@@ -58,6 +58,6 @@ async def test_what_is_no_order_does_no_harm(tmp_path: Path) -> None:
     assert not run.stopped
 
 
-def test_nobody_listens_to_a_run_that_is_over(tmp_path: Path) -> None:
+def test_a_run_that_has_ended_takes_no_orders(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         list(run_control.send(tmp_path, Order("stop")))

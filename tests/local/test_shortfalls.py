@@ -15,13 +15,24 @@ HERE = Interpreter(sys.executable, "")
 
 
 def test_what_a_process_cannot_have_is_named_once() -> None:
-    container = {"name": "tensorflow", "livenessProbe": {}, "lifecycle": {"preStop": {}}}
-    spec = {"containers": [container], "affinity": {"x": {}}, "volumes": [{"name": "disk", "csi": {}}]}
+    probes = {"livenessProbe": {"grpc": {"port": 1}}, "readinessProbe": {"exec": {"command": ["true"]}}}
+    container = {"name": "tensorflow", **probes, "lifecycle": {"preStop": {}}}
+    token = {"projected": {"sources": [{"serviceAccountToken": {"path": "token"}}]}}
+    volumes = [{"name": "disk", "csi": {}}, {"name": "fast", "emptyDir": {"medium": "Memory"}}]
+    volumes += [{"name": "account", **token}]
+    spec = {"containers": [container], "affinity": {"x": {}}, "hostname": "h", "volumes": volumes}
     roles = (Role(name="Worker", template={"spec": spec}), Role(name="PS", template={"spec": spec}))
-    assert shortfalls(Job(name="j", roles=roles)) == ["affinity", "lifecycle hooks", "the volume disk"]
+    assert shortfalls(Job(name="j", roles=roles)) == [
+        "affinity",
+        "the host name",
+        "gRPC probes",
+        "the volume disk",
+        "volumes in memory (they are on the disk)",
+        "tokens of service accounts",
+    ]
 
 
-def test_what_is_about_a_queue_is_said_to_be_ignored() -> None:
+def test_settings_for_a_queue_are_reported_as_ignored() -> None:
     policy = RunPolicy(suspend=True, managed_by="kueue.x-k8s.io/multikueue")
     told = ["suspend (the job starts at once)", "managedBy kueue.x-k8s.io/multikueue"]
     assert list(ignored(Job(name="j", run_policy=policy))) == told

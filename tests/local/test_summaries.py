@@ -25,7 +25,7 @@ def ran(here: Path, job: str = JOB) -> RunDirectory:
     return RunDirectory(next((here / ".tfyard" / "runs").iterdir()))
 
 
-def test_they_are_where_the_job_says_or_where_they_are_found(
+def test_summaries_are_where_the_job_says_or_where_they_are_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -41,7 +41,9 @@ def test_they_are_where_the_job_says_or_where_they_are_found(
     assert folder(run, record) == volume / "logs"
 
 
-def test_a_run_without_any_says_where_it_looked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_without_summaries_says_where_it_looked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     run = ran(tmp_path, "name: t\nimage: a\nrun: 'true'\n")
     record = run.load()

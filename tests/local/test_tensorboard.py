@@ -7,8 +7,8 @@ import pytest
 from tfyard.errors import Usage
 from tfyard.local import tensorboard
 from tfyard.local.prepare import prepare
-from tfyard.local.prepared import Prepared
-from tfyard.local.settings import Settings
+from tfyard.local.prepared import PreparedRun
+from tfyard.local.settings import RunOptions
 
 JOB = """
 name: t
@@ -30,9 +30,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def prepared(logs: str, **options: str) -> Prepared:
+def prepared(logs: str, **options: str) -> PreparedRun:
     Path("job.yaml").write_text(JOB + (f"tensorboard: {logs}\n" if logs else ""))
-    found = prepare(Settings(target="job.yaml", python="bin/python", **options))
+    found = prepare(RunOptions(target="job.yaml", python="bin/python", **options))
     found.ports.release()
     return found
 
@@ -46,12 +46,12 @@ def prepared(logs: str, **options: str) -> Prepared:
         ("", "/out", "{}/.tfyard/volumes/results"),
     ],
 )
-def test_it_reads_what_the_tasks_write(folder: Path, logs: str, asked: str, expected: str) -> None:
+def test_tensorboard_reads_what_the_tasks_write(folder: Path, logs: str, asked: str, expected: str) -> None:
     command = tensorboard.command(prepared(logs, tensorboard=asked), 1234)
     assert command.argv[0] == str(folder / "bin" / "python")
     assert command.argv[command.argv.index("--logdir") + 1] == expected.format(folder)
 
 
-def test_without_a_directory_it_is_refused_with_the_fix() -> None:
+def test_tensorboard_without_a_directory_is_refused_with_the_fix() -> None:
     with pytest.raises(Usage, match=r"give it \(--tensorboard DIR\), or add tensorboard: /out/logs"):
         tensorboard.check(prepared("", tensorboard=""))

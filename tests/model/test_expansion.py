@@ -1,4 +1,4 @@
-"""The kubelet's references, and text that must not be taken for one."""
+"""References that the kubelet expands, and text that must not be taken for one."""
 
 import pytest
 from hypothesis import given
@@ -27,5 +27,5 @@ def test_escaped_text_arrives_as_it_was_written(text: str) -> None:
     assert not references(escape(text))
 
 
-def test_what_the_kubelet_replaces_is_known_by_name() -> None:
+def test_references_are_the_names_that_the_kubelet_replaces() -> None:
     assert references("$(A) $$(B) $C $(D-1)") == {"A", "D-1"}

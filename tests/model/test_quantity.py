@@ -1,4 +1,4 @@
-"""Amounts as Kubernetes reads them."""
+"""Quantities as Kubernetes reads them."""
 
 from decimal import Decimal
 

@@ -22,8 +22,8 @@ import pytest
 from tests.cli.running import ROOT
 from tfyard.node import linux_namespaces, network
 from tfyard.node.hosts import Name
-from tfyard.node.network import BoxNetwork, PodNetwork
-from tfyard.node.processes import Command, Processes
+from tfyard.node.network import BoxNetwork, BridgedNetwork
+from tfyard.node.processes import ContainerCommand, Processes
 
 USERS = [0, 65534] if os.getuid() == 0 else [os.getuid()]
 """Root, and one who has no rights."""
@@ -64,7 +64,7 @@ class Box:
         self.folder, self.network, self.processes = folder, network, processes
         self.env: dict[str, str] = {}
 
-    def pod(self, name: str, namespace: str = "default") -> PodNetwork:
+    def pod(self, name: str, namespace: str = "default") -> BridgedNetwork:
         """With an /etc of its own, whose hosts file is kept up to date."""
         found, etc = self.network.add(name), self.folder / f"{name}-etc"
         etc.mkdir()
@@ -73,10 +73,10 @@ class Box:
         self.network.hosts.add_pod(pod, found.address, etc / "hosts")
         return found
 
-    def start(self, id: str, pod: PodNetwork, program: str, *words: str) -> None:
+    def start(self, id: str, pod: BridgedNetwork, program: str, *words: str) -> None:
         mount = (str(self.folder / f"{id.partition('.')[0]}-etc"), "/etc", False)
         argv = [sys.executable, "-u", "-c", program, *words]
-        command = Command(argv=argv, env=self.env, cwd="/", mounts=(mount,), network=pod.path)
+        command = ContainerCommand(argv=argv, env=self.env, cwd="/", mounts=(mount,), network=pod.path)
         self.processes.start(id, command, self.folder / f"{id}.log")
 
     async def lines(self, id: str, count: int) -> list[str]:

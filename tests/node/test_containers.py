@@ -6,15 +6,13 @@ import pytest
 
 from tfyard.errors import Usage
 from tfyard.node.containers import (
-    ContainerConfigError,
-    Objects,
     argv,
-    collect,
     environment,
     refuse_root,
     rewrite,
     unused_security,
 )
+from tfyard.node.pod_data import ContainerConfigError, Objects, collect
 
 POD = {"metadata": {"name": "p", "namespace": "n", "labels": {}, "annotations": {}}, "spec": {}}
 

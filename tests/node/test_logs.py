@@ -12,10 +12,10 @@ from tfyard.node.logs import (
     BEHIND,
     LONGEST_LINE,
     SCREEN_LINE,
-    Follower,
-    Lines,
-    Skipped,
-    Unfinished,
+    LogFileFollower,
+    SkippedLines,
+    UnfinishedLine,
+    WrittenLines,
     clean,
     clean_lines,
     tail,
@@ -24,86 +24,89 @@ from tfyard.node.logs import (
 
 def test_lines_come_once_and_whole(tmp_path: Path) -> None:
     path = tmp_path / "log"
-    follower = Follower("w", path)
+    follower = LogFileFollower("w", path)
     assert list(follower.read()) == []
     path.write_bytes(b"one\ntw")
-    assert list(follower.read()) == [Lines("w", "one"), Unfinished("w", "tw", is_rewritten=False)]
+    assert list(follower.read()) == [WrittenLines("w", "one"), UnfinishedLine("w", "tw", is_rewritten=False)]
     with path.open("ab") as file:
         file.write(b"o\nthree\nlast")
-    assert list(follower.read()) == [Lines("w", "two\nthree"), Unfinished("w", "last", is_rewritten=False)]
+    assert list(follower.read()) == [
+        WrittenLines("w", "two\nthree"),
+        UnfinishedLine("w", "last", is_rewritten=False),
+    ]
     assert list(follower.read()) == []
-    assert list(follower.close()) == [Lines("w", "last")]
+    assert list(follower.close()) == [WrittenLines("w", "last")]
 
 
 def count(found: list[object]) -> int:
-    return sum(item.text.count("\n") + 1 for item in found if isinstance(item, Lines))
+    return sum(item.text.count("\n") + 1 for item in found if isinstance(item, WrittenLines))
 
 
 def test_a_screen_that_is_far_behind_jumps_and_says_over_how_many_lines(tmp_path: Path) -> None:
     path = tmp_path / "log"
     total = 3 * BEHIND // 10
     path.write_bytes(b"123456789\n" * total)
-    follower = Follower("w", path, for_screen=True)
+    follower = LogFileFollower("w", path, for_screen=True)
     told: list[object] = [*follower.read(), *follower.close()]
-    assert isinstance(told[0], Skipped)
+    assert isinstance(told[0], SkippedLines)
     assert told[0].lines + count(told) == total
 
 
-def test_whoever_is_no_screen_gets_every_line(tmp_path: Path) -> None:
+def test_a_follower_that_is_not_for_a_screen_gets_every_line(tmp_path: Path) -> None:
     path = tmp_path / "log"
     total = 3 * BEHIND // 10
     path.write_bytes(b"123456789\n" * total)
-    follower = Follower("w", path)
+    follower = LogFileFollower("w", path)
     told: list[object] = list(follower.read())
     assert follower.is_behind
     told += follower.close()
     assert count(told) == total
-    flood = [item.is_flood for item in told if isinstance(item, Lines)]
+    flood = [item.is_flood for item in told if isinstance(item, WrittenLines)]
     assert (flood[0], flood[-1]) == (True, False)
 
 
 def test_a_screen_waits_for_the_end_of_a_flood_and_reads_a_burst_at_once(tmp_path: Path) -> None:
     path = tmp_path / "log"
-    follower = Follower("w", path, for_screen=True)
+    follower = LogFileFollower("w", path, for_screen=True)
     path.write_bytes(b"123456789\n" * (BEHIND // 20))
     assert follower.is_behind
     path.write_bytes(b"123456789\n" * (BEHIND // 5))
     assert not follower.is_behind
-    assert [type(item) for item in follower.read()] == [Skipped, Lines]
+    assert [type(item) for item in follower.read()] == [SkippedLines, WrittenLines]
 
 
-def test_nobody_is_told_of_no_lines(tmp_path: Path) -> None:
+def test_a_jump_over_no_line_is_not_reported(tmp_path: Path) -> None:
     path = tmp_path / "log"
     path.write_bytes(b"x" * (3 * BEHIND))
-    follower = Follower("w", path, for_screen=True)
-    assert not [item for item in follower.close() if isinstance(item, Skipped)]
+    follower = LogFileFollower("w", path, for_screen=True)
+    assert not [item for item in follower.close() if isinstance(item, SkippedLines)]
 
 
 @pytest.mark.parametrize(("for_screen", "longest"), [(True, SCREEN_LINE), (False, LONGEST_LINE)])
 def test_a_line_without_end_is_not_held_in_memory(tmp_path: Path, for_screen: bool, longest: int) -> None:
     path = tmp_path / "log"
     path.write_bytes(b"x" * (5 * LONGEST_LINE))
-    follower = Follower("w", path, for_screen=for_screen)
+    follower = LogFileFollower("w", path, for_screen=for_screen)
     while follower.is_behind:
-        assert not [item for item in follower.read() if isinstance(item, Lines)]
+        assert not [item for item in follower.read() if isinstance(item, WrittenLines)]
     assert len(follower._partial) <= 4 * longest
     (line,) = follower.close()
-    assert isinstance(line, Lines)
+    assert isinstance(line, WrittenLines)
     assert line.text.endswith("(the line is longer)")
     assert len(line.text) < longest + 50
 
 
-def test_of_a_progress_bar_every_state_is_told_and_the_last_is_the_line(tmp_path: Path) -> None:
+def test_every_state_of_a_progress_bar_is_shown_and_the_last_is_the_line(tmp_path: Path) -> None:
     path = tmp_path / "log"
-    follower = Follower("w", path, for_screen=True)
+    follower = LogFileFollower("w", path, for_screen=True)
     states = []
     for piece in (b"\rold " + b"x" * (4 * SCREEN_LINE - 10), b"yyy", b"\rnew", b" state", b"\r\n"):
         with path.open("ab") as file:
             file.write(piece)
         found = list(follower.read())
-        states += [item.text[:9] for item in found if isinstance(item, Unfinished) and item.is_rewritten]
+        states += [item.text[:9] for item in found if isinstance(item, UnfinishedLine) and item.is_rewritten]
     assert states == ["old xxxxx", "old xxxxx", "new", "new state"]
-    assert found == [Lines("w", "new state")]
+    assert found == [WrittenLines("w", "new state")]
 
 
 @pytest.mark.parametrize(

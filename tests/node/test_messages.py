@@ -2,7 +2,7 @@
 
 import pytest
 
-from tfyard.node.messages import Decoder, encode
+from tfyard.node.messages import MessageDecoder, encode
 
 MESSAGES = [
     {"op": "start", "argv": ["a", "\udcff"], "env": {}, "mounts": (("/a", "/b", True),)},
@@ -12,6 +12,6 @@ MESSAGES = [
 
 @pytest.mark.parametrize("size", [1, 3, 7, 10_000])
 def test_messages_arrive_whole_however_their_bytes_do(size: int) -> None:
-    data, decoder = b"".join(map(encode, MESSAGES)), Decoder()
+    data, decoder = b"".join(map(encode, MESSAGES)), MessageDecoder()
     pieces = [data[start : start + size] for start in range(0, len(data), size)]
     assert [message for piece in pieces for message in decoder.feed(piece)] == MESSAGES

@@ -62,7 +62,7 @@ def test_a_killed_box_leaves_no_process_and_no_namespace(folder: Path, user: int
     boxes.until(lambda: not mentioning(str(folder)))
 
 
-def test_a_system_that_refuses_is_told_with_the_limit_and_nothing_is_changed(folder: Path, user: int) -> None:
+def test_a_refusal_of_the_system_names_the_limit_and_nothing_is_changed(folder: Path, user: int) -> None:
     said = boxes.run("refused", folder, user)
     assert said.startswith("this system refuses network namespaces")
     assert "user.max_net_namespaces is 0" in said

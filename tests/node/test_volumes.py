@@ -5,37 +5,55 @@ from pathlib import Path
 import pytest
 
 from tests.privileges import without_privileges
+from tfyard.backends.local.node import FileSources
 from tfyard.errors import Usage
 from tfyard.model import Manifest
-from tfyard.node.containers import Objects
-from tfyard.node.volumes import Volumes, lasting_name, remove
+from tfyard.node.pod_data import Objects
+from tfyard.node.volumes import PodVolumes, VolumeError, lasting_name, remove
 
 
-def test_storage_of_the_cluster_is_a_directory_that_stays(tmp_path: Path) -> None:
-    volumes = Volumes(tmp_path / "lasting", {"given": tmp_path / "mine"}, Objects())
-    scratch = tmp_path / "scratch"
-    found = {
-        "claim": volumes.directory({"name": "a", "persistentVolumeClaim": {"claimName": "c"}}, scratch),
-        "nfs": volumes.directory({"name": "b", "nfs": {"server": "10.0.0.5", "path": "/exports/x"}}, scratch),
-        "host": volumes.directory({"name": "c", "hostPath": {"path": "/data"}}, scratch),
-        "empty": volumes.directory({"name": "d", "emptyDir": {}}, scratch),
-        "given": volumes.directory({"name": "given", "emptyDir": {}}, scratch),
+def pod_volumes(folder: Path, *declared: Manifest, **fields: object) -> PodVolumes:
+    pod = {"metadata": {"name": "p", "namespace": "n", "uid": "u"}, "spec": {"volumes": [*declared]}}
+    return PodVolumes(FileSources(folder / "lasting", **fields), pod, folder / "scratch", may_mount=False)
+
+
+async def test_storage_of_the_cluster_is_a_directory_that_stays(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    declared: dict[str, Manifest] = {
+        "claim": {"persistentVolumeClaim": {"claimName": "c"}},
+        "nfs": {"nfs": {"server": "10.0.0.5", "path": "/exports/x"}},
+        "host": {"hostPath": {"path": str(tmp_path / "data")}},
+        "absent": {"hostPath": {"path": str(tmp_path / "driver")}},
+        "made": {"hostPath": {"path": str(tmp_path / "made"), "type": "DirectoryOrCreate"}},
+        "empty": {"emptyDir": {}},
+        "given": {"emptyDir": {}},
     }
-    assert found == {
-        "claim": tmp_path / "lasting" / "c",
-        "nfs": tmp_path / "lasting" / "nfs-10.0.0.5-exports-x",
-        "host": Path("/data"),
-        "empty": scratch / "d",
-        "given": tmp_path / "mine",
+    volumes = pod_volumes(
+        tmp_path,
+        *({"name": name, **source} for name, source in declared.items()),
+        given={"given": tmp_path / "mine"},
+    )
+    await volumes.make()
+    mounts = [{"name": name, "mountPath": f"/{name}"} for name in declared]
+    found = volumes.mounts({"volumeMounts": mounts}, {}, make=False)
+    assert {path: Path(source).relative_to(tmp_path) for source, path, _ in found} == {
+        "/claim": Path("lasting/c"),
+        "/nfs": Path("lasting/nfs-10.0.0.5-exports-x"),
+        "/host": Path("data"),
+        "/absent": Path("scratch/absent"),
+        "/made": Path("made"),
+        "/empty": Path("scratch/empty"),
+        "/given": Path("mine"),
     }
+    assert all(Path(source).is_dir() for source, _, _ in found)
+    assert not (tmp_path / "driver").exists(), "drivers of another machine are not created here"
     assert lasting_name("azureFile", {"shareName": "tensorflow"}) == "azureFile-tensorflow"
 
 
-def test_a_mount_of_an_undeclared_volume_is_refused(tmp_path: Path) -> None:
-    volumes = Volumes(tmp_path, {}, Objects())
+async def test_a_mount_of_an_undeclared_volume_is_refused(tmp_path: Path) -> None:
     container = {"volumeMounts": [{"name": "ghost", "mountPath": "/g"}]}
     with pytest.raises(Usage, match="ghost, which is not declared"):
-        volumes.mounts({"spec": {}}, container, tmp_path)
+        pod_volumes(tmp_path).mounts(container, {}, make=False)
 
 
 @pytest.mark.parametrize(
@@ -48,21 +66,41 @@ def test_a_mount_of_an_undeclared_volume_is_refused(tmp_path: Path) -> None:
         ({"name": "a", "emptyDir": {}}, "/etc"),
     ],
 )
-def test_a_path_that_leaves_its_volume_is_refused(tmp_path: Path, volume: Manifest, sub_path: str) -> None:
-    volumes = Volumes(tmp_path, {}, Objects())
+async def test_a_path_that_leaves_its_volume_is_refused(
+    tmp_path: Path, volume: Manifest, sub_path: str
+) -> None:
+    volumes = pod_volumes(tmp_path, volume)
     container = {"volumeMounts": [{"name": volume["name"], "mountPath": "/g", "subPath": sub_path}]}
-    with pytest.raises(Usage, match="leaves its volume"):
-        volumes.mounts({"spec": {"volumes": [volume]}}, container, tmp_path / "scratch")
+
+    async def mount() -> None:
+        await volumes.find()
+        volumes.mounts(container, {}, make=True)
+
+    with pytest.raises((Usage, VolumeError), match="leaves its volume"):
+        await mount()
+
+
+async def test_a_sub_path_is_expanded_only_where_it_is_an_expression(tmp_path: Path) -> None:
+    volumes = pod_volumes(tmp_path, {"name": "a", "emptyDir": {}})
+    await volumes.find()
+    mounts = [{"name": "a", "mountPath": f"/{kind}", kind: "$(POD)/x"} for kind in ("subPath", "subPathExpr")]
+    found = volumes.mounts({"volumeMounts": mounts}, {"POD": "worker-1"}, make=True)
+    assert [source for source, _, _ in found] == [
+        str(tmp_path / "scratch/a/$(POD)/x"),
+        str(tmp_path / "scratch/a/worker-1/x"),
+    ]
+    assert (tmp_path / "scratch/a/worker-1/x").is_dir()
 
 
 @pytest.mark.parametrize("key", ["../key", "/key", "a/../../key"])
-def test_a_key_of_a_config_map_that_is_a_path_out_of_it_is_refused(tmp_path: Path, key: str) -> None:
-    volumes = Volumes(tmp_path / "lasting", {}, Objects({"c": {key: "x"}}))
-    pod = {"spec": {"volumes": [{"name": "a", "configMap": {"name": "c"}}]}}
-    with pytest.raises(Usage, match="leaves its volume"):
-        volumes.check(pod)
-    with pytest.raises(Usage, match="leaves its volume"):
-        volumes.make(pod, {}, tmp_path / "scratch")
+async def test_a_key_of_a_config_map_that_is_a_path_out_of_it_is_refused(tmp_path: Path, key: str) -> None:
+    declared = {"name": "a", "configMap": {"name": "c"}}
+    volumes = pod_volumes(tmp_path, declared, known=Objects({"c": {key: "x"}}))
+    await volumes.find()
+    with pytest.raises(VolumeError, match="leaves its volume"):
+        await volumes.check()
+    with pytest.raises(VolumeError, match="leaves its volume"):
+        await volumes.make()
     assert [path.name for path in tmp_path.rglob("key")] == []
 
 

@@ -6,9 +6,9 @@ from typing import Any
 import msgspec
 
 from tfyard.model import Condition, Role, Status
-from tfyard.overview import objects
 from tfyard.overview.evidence import End, Evidence
 from tfyard.overview.why import Answer, explain
+from tfyard.views import objects, pods
 
 NOW = datetime(2026, 11, 16, 12, 0, tzinfo=UTC)
 Manifest = dict[str, Any]
@@ -22,7 +22,9 @@ def stamp(at: datetime) -> str:
     return at.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def pod(task: str = "worker-0", status: Manifest | None = None, age: float = 5, **spec: Any) -> objects.Pod:
+def pod(
+    task: str = "worker-0", status: Manifest | None = None, age: float = 5, **spec: Any
+) -> pods.PodDetails:
     """`age`: minutes since it was created."""
     role, _, index = task.rpartition("-")
     labels = {
@@ -36,7 +38,7 @@ def pod(task: str = "worker-0", status: Manifest | None = None, age: float = 5, 
         "spec": {"containers": [container], **spec},
         "status": status or {"phase": "Pending"},
     }
-    return msgspec.convert(made, objects.Pod)
+    return msgspec.convert(made, pods.PodDetails)
 
 
 def unschedulable(message: str) -> Manifest:
@@ -80,26 +82,46 @@ def crashing(code: int, message: str = "", reason: str = "Error") -> Manifest:
     return container({"waiting": back_off}, "Running", restartCount=3, lastState={"terminated": last})
 
 
+def ended_in_place(state: Manifest, *others: Manifest, **fields: Any) -> Manifest:
+    """The status of a pod that the operator ended by a deadline of 1 s, after the end of its program."""
+    over = container(state, "Failed", **fields)
+    deadline = "Pod was active on the node longer than the specified deadline"
+    statuses = [*over["containerStatuses"], *others]
+    return {**over, "reason": "DeadlineExceeded", "message": deadline, "containerStatuses": statuses}
+
+
+NEVER_BEGUN = {
+    "terminated": {
+        "exitCode": 137,
+        "reason": "ContainerStatusUnknown",
+        "message": "The container could not be located when the pod was terminated",
+        "startedAt": None,
+        "finishedAt": None,
+    }
+}
+"""State of a container that was ended while it waited for its next restart."""
+
+
 def warning(
-    reason: str, message: str, of: str = "train-worker-0", kind: str = "Pod", age: float = 1
-) -> objects.Event:
+    reason: str, message: str, of: str = "train-worker-0", kind: str = "Pod", age: float = 1, uid: str = ""
+) -> objects.EventView:
     made = {
-        "involvedObject": {"kind": kind, "name": of},
+        "involvedObject": {"kind": kind, "name": of, "uid": uid},
         "type": "Warning",
         "reason": reason,
         "message": message,
         "lastTimestamp": stamp(ago(minutes=age)),
     }
-    return msgspec.convert(made, objects.Event)
+    return msgspec.convert(made, objects.EventView)
 
 
-def node(name: str = "n1", taints: list[Manifest] | None = None, **fields: Any) -> objects.Node:
+def node(name: str = "n1", taints: list[Manifest] | None = None, **fields: Any) -> objects.NodeView:
     made = {
         "metadata": {"name": name, "labels": fields.get("labels", {})},
         "spec": {"taints": taints or []},
         "status": {"allocatable": {"cpu": "8", "memory": "32Gi", **fields.get("allocatable", {})}},
     }
-    return msgspec.convert(made, objects.Node)
+    return msgspec.convert(made, objects.NodeView)
 
 
 def condition(type: str, reason: str = "", message: str = "") -> Condition:
@@ -110,7 +132,7 @@ def status(*conditions: Condition, **fields: Any) -> Status:
     return Status(conditions=(condition("Created"), *conditions), start_time=ago(minutes=5), **fields)
 
 
-def job(*pods: objects.Pod, **fields: Any) -> Evidence:
+def job(*pods: pods.PodDetails, **fields: Any) -> Evidence:
     """A TFJob of two workers, five minutes old, all of which may be read."""
     defaults: Manifest = {
         "namespace": "ml",

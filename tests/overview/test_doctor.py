@@ -1,11 +1,13 @@
 from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
 import pytest
 
 from tfyard.formats.crd.documents import crds
 from tfyard.model.names import JOB_NAME
 from tfyard.overview import doctor
+from tfyard.views.pods import PodDetails
 
 NOW = datetime(2026, 11, 16, 12, tzinfo=UTC)
 
@@ -15,10 +17,10 @@ def node(gpus: str, ready: str = "True") -> dict[str, Any]:
     return {"metadata": {"name": "n"}, "status": status}
 
 
-def pod(job: str, gpus: int) -> dict[str, Any]:
+def pod(job: str, gpus: int) -> PodDetails:
     container = {"resources": {"limits": {"nvidia.com/gpu": gpus}}}
     meta = {"name": f"{job}-worker-0", "namespace": "ml", "labels": {JOB_NAME: job}}
-    return {"metadata": meta, "spec": {"containers": [container]}}
+    return msgspec.convert({"metadata": meta, "spec": {"containers": [container]}}, PodDetails)
 
 
 def lease(renewed: str, holder: str = "operator-1") -> dict[str, Any]:
@@ -28,8 +30,8 @@ def lease(renewed: str, holder: str = "operator-1") -> dict[str, Any]:
 
 @pytest.mark.parametrize(("minor", "level"), [("36", "ok"), ("30+", "ok"), ("29", "wrong")])
 def test_an_old_server_is_wrong(minor: str, level: str) -> None:
-    found = doctor.version({"major": "1", "minor": minor, "gitVersion": f"v1.{minor}"}, "https://here")
-    assert found.level == level
+    finding = doctor.version({"major": "1", "minor": minor, "gitVersion": f"v1.{minor}"}, "https://here")
+    assert finding.level == level
 
 
 def test_a_crd_of_another_operator_is_a_warning() -> None:
@@ -39,14 +41,16 @@ def test_a_crd_of_another_operator_is_a_warning() -> None:
         "metadata": {"name": "tfjobs.kubeflow.org", "managedFields": [{"manager": "helm"}]},
         "spec": {"versions": [{"name": "v1", "served": True}]},
     }
-    found = doctor.definition(other)
-    assert (found.level, "applied by helm" in found.text) == ("warning", True)
+    finding = doctor.definition(other)
+    assert (finding.level, "applied by helm" in finding.text) == ("warning", True)
 
 
 def test_a_leader_that_no_longer_renews_does_not_run() -> None:
     assert doctor.lease([lease("2026-11-16T11:59:57.000000Z")], NOW).level == "ok"
     assert doctor.lease([lease("2026-11-16T11:50:00.000000Z")], NOW).level == "wrong"
-    assert doctor.lease([lease("2026-11-16T11:59:57.000000Z", holder="")], NOW).level == "wrong"
+    assert doctor.lease([lease("2026-11-16T11:50:00.000000Z", holder="")], NOW).level == "wrong"
+    changes = doctor.lease([lease("2026-11-16T11:59:57.000000Z", holder="")], NOW)
+    assert (changes.level, changes.text) == ("warning", "the leader changes: the last one ended 3s ago")
     assert doctor.lease([], NOW).level == "warning"
     left = lease("2026-11-01T11:59:57.000000Z")  # by an operator that was in another namespace
     assert doctor.lease([left, lease("2026-11-16T11:59:57.000000Z")], NOW).level == "ok"
@@ -54,18 +58,18 @@ def test_a_leader_that_no_longer_renews_does_not_run() -> None:
     assert doctor.lease([foreign], NOW).level == "wrong"
 
 
-def test_gpus_are_told_with_who_holds_them() -> None:
-    found = doctor.gpus(
+def test_gpus_are_listed_with_the_jobs_that_hold_them() -> None:
+    finding = doctor.gpus(
         [node("8"), node("4")], [pod("mnist", 4), pod("mnist", 4), pod("bert", 1), pod("cpu", 0)]
     )
-    assert found.text == "12 on the nodes, 9 in use, 3 free: ml/mnist 8, ml/bert 1"
+    assert finding.text == "12 on the nodes, 9 in use, 3 free: ml/mnist 8, ml/bert 1"
     assert doctor.gpus([node("2")], [pod("mnist", 2)]).level == "warning"
     assert "may not be seen" in doctor.gpus([node("2")], None).text
     assert "no node offers GPUs" in doctor.gpus([], []).text
 
 
 def test_nodes_that_are_not_ready_count() -> None:
-    levels = [doctor.nodes(found).level for found in ([node("0")], [node("0"), node("0", "False")], [])]
+    levels = [doctor.nodes(listed).level for listed in ([node("0")], [node("0"), node("0", "False")], [])]
     assert levels == ["ok", "warning", "wrong"]
 
 
@@ -73,15 +77,15 @@ def test_storage_needs_a_default_class() -> None:
     fast = {"metadata": {"name": "fast"}}
     chosen = {"metadata": {"name": "disk", "annotations": {doctor.DEFAULT_CLASS: "true"}}}
     assert doctor.storage([fast, chosen]).text == "classes: fast, disk; default disk"
-    assert [doctor.storage(found).level for found in ([fast], [])] == ["warning", "warning"]
+    assert [doctor.storage(listed).level for listed in ([fast], [])] == ["warning", "warning"]
 
 
 def test_dns_without_endpoints_is_a_warning() -> None:
     endpoints = [{"conditions": {"ready": True}}, {"conditions": {"ready": False}}]
     for name in ("kube-dns", "dns-default"):
         metadata = {"labels": {"kubernetes.io/service-name": name}}
-        found = doctor.dns([{"metadata": metadata, "endpoints": endpoints}])
-        assert found.text == f"{name} has 1 endpoint"
+        finding = doctor.dns([{"metadata": metadata, "endpoints": endpoints}])
+        assert finding.text == f"{name} has 1 endpoint"
     assert doctor.dns([]).level == "warning"
 
 
@@ -90,13 +94,13 @@ def test_a_quota_that_is_nearly_used_up_is_a_warning() -> None:
         "hard": {"requests.nvidia.com/gpu": "8", "pods": "100"},
         "used": {"requests.nvidia.com/gpu": "8"},
     }
-    (found,) = doctor.quotas([{"metadata": {"name": "gpus"}, "status": status}])
-    assert (found.level, found.text) == ("warning", "gpus: requests.nvidia.com/gpu 8/8, pods 0/100")
-    assert "requests.nvidia.com/gpu" in found.fix
+    (finding,) = doctor.quotas([{"metadata": {"name": "gpus"}, "status": status}])
+    assert (finding.level, finding.text) == ("warning", "gpus: requests.nvidia.com/gpu 8/8, pods 0/100")
+    assert "requests.nvidia.com/gpu" in finding.fix
 
 
 def test_rights_that_are_missing_come_with_the_command_that_grants_them() -> None:
-    found = doctor.rights("jane", "ml", {"list jobs": True, "submit jobs": False})
-    assert found.text == "jane in the namespace ml may not submit jobs"
-    assert found.fix == "kubectl create rolebinding tfyard -n ml --clusterrole=tfyard-edit --user=jane"
+    finding = doctor.rights("jane", "ml", {"list jobs": True, "submit jobs": False})
+    assert finding.text == "jane in the namespace ml may not submit jobs"
+    assert finding.fix == "kubectl create rolebinding tfyard -n ml --clusterrole=tfyard-edit --user=jane"
     assert doctor.rights("jane", "ml", {"list jobs": True}).level == "ok"

@@ -18,15 +18,15 @@ def job(status: Status, namespace: str = "ml") -> JobSummary:
 
 def test_a_job_is_a_row_of_kubectls_columns() -> None:
     roles = {"Chief": RoleStatus(ready="1/1"), "Worker": RoleStatus(ready="1/2")}
-    found = job_table.row(job(Status(phase="Running", replica_statuses=roles)), NOW, False, False)
-    assert found == ("mnist", "Running", "1/1", "1/2", "", "0", "60m")
-    assert len(found) == len(job_table.columns(False, False))
+    cells = job_table.row(job(Status(phase="Running", replica_statuses=roles)), NOW, False, False)
+    assert cells == ("mnist", "Running", "1/1", "1/2", "", "0", "60m")
+    assert len(cells) == len(job_table.columns(False, False))
 
 
 def test_a_wide_row_says_what_happened_last_on_one_line() -> None:
     last = Condition("Failed", "True", message="worker-0 failed:\nboom")
-    found = job_table.row(job(Status(conditions=(last,), start_time=NOW), ""), NOW, True, True)
-    assert found == (
+    cells = job_table.row(job(Status(conditions=(last,), start_time=NOW), ""), NOW, True, True)
+    assert cells == (
         "<local>",
         "mnist",
         "Failed",
@@ -40,7 +40,7 @@ def test_a_wide_row_says_what_happened_last_on_one_line() -> None:
         "",
         "worker-0 failed: boom",
     )
-    assert len(found) == len(job_table.columns(True, True))
+    assert len(cells) == len(job_table.columns(True, True))
 
 
 def test_columns_are_three_spaces_apart_and_lines_end_with_their_text() -> None:
@@ -67,8 +67,8 @@ def test_ages_are_written_as_kubectl_writes_them(seconds: float, text: str) -> N
     assert age(seconds) == text
 
 
-def test_a_terminal_obeys_nothing_that_others_wrote() -> None:
+def test_a_table_has_no_control_characters() -> None:
     last = Condition("Failed", "True", message="\x1b[2Jgone\x07 \x9b5m äöü 訓練")
-    found = job_table.row(job(Status(conditions=(last,))), NOW, True, False)
-    (line,) = table.lines([found])
+    cells = job_table.row(job(Status(conditions=(last,))), NOW, True, False)
+    (line,) = table.lines([cells])
     assert line.endswith("^[[2Jgone 5m äöü 訓練")

@@ -50,8 +50,8 @@ def test_an_attempt_tells_how_long_it_waited_was_prepared_and_ran() -> None:
 
 
 def test_a_pod_without_a_node_still_waits() -> None:
-    found = row(Attempt(task="worker-0", state="Waiting", created=ago(3), reason="Unschedulable"), NOW)
-    assert found == ("worker-0", "1", "Waiting", "3m00s", "", "", "", "Unschedulable", "")
+    cells = row(Attempt(task="worker-0", state="Waiting", created=ago(3), reason="Unschedulable"), NOW)
+    assert cells == ("worker-0", "1", "Waiting", "3m00s", "", "", "", "Unschedulable", "")
 
 
 def test_attempts_stand_in_the_order_of_the_tasks_and_what_is_seen_wins() -> None:
@@ -60,18 +60,18 @@ def test_attempts_stand_in_the_order_of_the_tasks_and_what_is_seen_wins() -> Non
         Attempt(task="worker-0", attempt=2, state="Running"),
         Attempt(task="worker-0", node="n", exit_code=1),
     ]
-    found = merged(remembered, seen, ["chief-0", "worker-0"])
-    assert [(each.task, each.attempt, each.node) for each in found] == [
+    all_attempts = merged(remembered, seen, ["chief-0", "worker-0"])
+    assert [(each.task, each.attempt, each.node) for each in all_attempts] == [
         ("chief-0", 1, ""),
         ("worker-0", 1, "n"),
         ("worker-0", 2, ""),
     ]
 
 
-def test_why_an_attempt_ended_is_taken_from_the_memory_if_nobody_else_says_it() -> None:
+def test_the_reason_of_an_end_is_taken_from_the_status_if_the_pod_has_none() -> None:
     remembered = [Attempt(task="worker-0", exit_code=137, reason="OOMKilled", message="killed")]
-    (found,) = merged(remembered, [Attempt(task="worker-0", exit_code=137, node="n")], ["worker-0"])
-    assert (found.reason, found.message, found.node) == ("OOMKilled", "killed", "n")
+    (attempt,) = merged(remembered, [Attempt(task="worker-0", exit_code=137, node="n")], ["worker-0"])
+    assert (attempt.reason, attempt.message, attempt.node) == ("OOMKilled", "killed", "n")
 
 
 def test_gpu_hours_are_those_of_all_attempts() -> None:
@@ -97,7 +97,7 @@ def test_the_state_is_a_sentence() -> None:
     assert sentence(view(Status()), NOW) == "Pending for 1h01m"
 
 
-def test_outputs_are_what_can_be_written_to_and_stays() -> None:
+def test_outputs_are_writable_mounts_of_volumes_that_outlive_the_pod() -> None:
     assert outputs(JOB) == ["worker: /out is the claim results"]
 
 
@@ -108,25 +108,25 @@ def test_everything_that_is_known_is_told_with_the_obstacle_on_top() -> None:
         failure=Failure(cause="TaskFailed", message="worker-0 failed\nTraceback"),
     )
     event = RecordedEvent(type="Warning", reason="Failed", message="two\nlines", at=ago(2), count=3)
-    told = view(
+    described = view(
         status,
         attempts=(Attempt(task="worker-0", exit_code=1, message="Traceback\nValueError: boom"),),
         events=(ToldEvent(event=event, about="Pod/mnist-worker-1"),),
         unreadable=("nodes: forbidden",),
     )
-    found = list(lines(told, NOW))
-    assert "Waiting:    worker-1: Back-off pulling image" in found
-    assert "Failure:    worker-0 failed" in found
-    assert "    ValueError: boom" in found
-    assert "  2m (x3)     Warning   Failed   Pod/mnist-worker-1   two lines" in found
-    assert found[-1] == "  nodes: forbidden"
+    printed = list(lines(described, NOW))
+    assert "Waiting:    worker-1: Back-off pulling image" in printed
+    assert "Failure:    worker-0 failed" in printed
+    assert "    ValueError: boom" in printed
+    assert "  2m (x3)     Warning   Failed   Pod/mnist-worker-1   two lines" in printed
+    assert printed[-1] == "  nodes: forbidden"
 
 
-def test_who_took_a_pod_away_has_the_last_word() -> None:
+def test_last_words_may_be_about_the_eviction_of_a_pod() -> None:
     taken = Attempt(task="worker-0", reason="EvictionByEvictionAPI", message="Eviction API: evicting")
     again = Attempt(task="worker-0", attempt=2, state="Waiting", message="pulling")
-    found = list(lines(view(Status(), attempts=(taken, again)), NOW))
-    assert "    Eviction API: evicting" in found
+    printed = list(lines(view(Status(), attempts=(taken, again)), NOW))
+    assert "    Eviction API: evicting" in printed
 
 
 def test_events_that_may_not_be_read_are_not_said_to_be_none() -> None:
@@ -136,5 +136,5 @@ def test_events_that_may_not_be_read_are_not_said_to_be_none() -> None:
 
 def test_a_job_that_cannot_be_read_says_why() -> None:
     summary = JobSummary(name="mnist", namespace="ml", job="mnist", created=NOW)
-    found = list(lines(JobView(summary=summary, title="TFJob", problems=("spec: must be a mapping",)), NOW))
-    assert "  spec: must be a mapping" in found
+    printed = list(lines(JobView(summary=summary, title="TFJob", problems=("spec: must be a mapping",)), NOW))
+    assert "  spec: must be a mapping" in printed

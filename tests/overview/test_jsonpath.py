@@ -64,7 +64,7 @@ def test_a_template_is_rendered_as_kubectl_does(template: str, text: str) -> Non
     "template",
     ["{.a", "a}", "{}", "{a.b}", "{.a[}", "{.a[x]}", "{range .a}x", "{end}", "{.a[?(@.b==nope)]}", "{.a..}"],
 )
-def test_what_is_no_jsonpath_is_refused_in_one_line(template: str) -> None:
+def test_invalid_jsonpath_is_refused_in_one_line(template: str) -> None:
     with pytest.raises(Usage, match="jsonpath"):
         jsonpath.parse(template)
 

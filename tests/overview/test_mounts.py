@@ -1,4 +1,4 @@
-"""Which volume a path of a task is on."""
+"""The volume that a path of a task is on."""
 
 from typing import Any
 
@@ -39,8 +39,8 @@ JOB = Job(
 
 def test_the_nearest_mount_has_the_path() -> None:
     worker = JOB.roles[1].template
-    found = [mounts.nearest(worker, path) for path in ("/out/model", "/out/logs/x", "/outer", "/")]
-    assert [(each.claim, each.at, each.sub_path) if each else None for each in found] == [
+    nearest = [mounts.nearest(worker, path) for path in ("/out/model", "/out/logs/x", "/outer", "/")]
+    assert [(each.claim, each.at, each.sub_path) if each else None for each in nearest] == [
         ("mnist-out", "/out", ""),
         ("shared-logs", "/out/logs", "m"),
         None,
@@ -50,9 +50,9 @@ def test_the_nearest_mount_has_the_path() -> None:
 
 
 def test_a_folder_whose_name_only_the_pod_knows_is_on_no_claim() -> None:
-    found = mounts.nearest(template(at("out", "/out", subPathExpr="$(POD)")), "/out/x")
-    assert found is not None
-    assert found.claim == ""
+    mounted = mounts.nearest(template(at("out", "/out", subPathExpr="$(POD)")), "/out/x")
+    assert mounted is not None
+    assert mounted.claim == ""
 
 
 def test_the_role_is_that_of_the_task_or_the_first_with_a_claim() -> None:

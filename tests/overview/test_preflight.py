@@ -1,4 +1,4 @@
-"""What is found before a job is submitted, from values."""
+"""Findings before a job is submitted, from values."""
 
 from datetime import timedelta
 from typing import Any
@@ -7,25 +7,25 @@ import msgspec
 import pytest
 
 from tests.overview.situations import NOW, pod
-from tfyard.overview import objects
 from tfyard.overview.evidence import Evidence, Unreadable
-from tfyard.overview.objects import Claim, Lease, Node, Quota, StorageClass
-from tfyard.overview.preflight import Missing, Seen, Trial, findings, unchecked
+from tfyard.overview.preflight import MissingReference, Seen, Trial, findings, unchecked
 from tfyard.overview.references import Reference, of_admission, of_pod
 from tfyard.overview.storage_classes import choose
+from tfyard.views import pods
+from tfyard.views.objects import Claim, Lease, NodeView, Quota, StorageClass
 
 Manifest = dict[str, Any]
 
 
-def held(seconds: float = 1) -> Lease:
-    spec = {"holderIdentity": "one", "renewTime": (NOW - timedelta(seconds=seconds)).isoformat()}
+def held(seconds: float = 1, holder: str = "one") -> Lease:
+    spec = {"holderIdentity": holder, "renewTime": (NOW - timedelta(seconds=seconds)).isoformat()}
     return msgspec.convert({"metadata": {"name": "tfyard-operator"}, "spec": spec}, Lease)
 
 
-def node(name: str = "n", taints: tuple[Manifest, ...] = (), **allocatable: str) -> Node:
+def node(name: str = "n", taints: tuple[Manifest, ...] = (), **allocatable: str) -> NodeView:
     offered = {key.replace("_", "/"): value for key, value in allocatable.items()}
     made = {"metadata": {"name": name}, "spec": {"taints": taints}, "status": {"allocatable": offered}}
-    return msgspec.convert(made, Node)
+    return msgspec.convert(made, NodeView)
 
 
 def claim(
@@ -56,8 +56,11 @@ def trial(tasks: int = 2, refusal: str = "", **spec: Any) -> Trial:
     return Trial(role="worker", tasks=names, pod=pod(**spec), refusal=refusal)
 
 
-def found(
-    *trials: Trial, created: tuple[Claim, ...] = (), missing: tuple[Missing, ...] = (), **evidence: Any
+def report(
+    *trials: Trial,
+    created: tuple[Claim, ...] = (),
+    missing: tuple[MissingReference, ...] = (),
+    **evidence: Any,
 ) -> list[str]:
     evidence = {"nodes": (node(cpu="8", memory="32Gi"),), "leases": (held(),), **evidence}
     made = Evidence(name="train", namespace="ml", **evidence)
@@ -70,45 +73,50 @@ def asking(**resources: str) -> Manifest:
 
 
 def test_nothing_is_found_where_all_is_well() -> None:
-    assert found() == []
+    assert report() == []
 
 
 def test_a_cluster_without_an_operator_is_an_error_and_one_with_another_operator_is_not() -> None:
-    (text,) = found(leases=())
+    (text,) = report(leases=())
     assert text.startswith("wrong operator: no operator would run the job: no tfyard operator is installed")
     assert text.endswith("| `tfyard install`")
-    assert "does not run" in found(leases=(held(600),))[0]
+    assert "does not run" in report(leases=(held(600),))[0]
+    assert "does not run" in report(leases=(held(600, holder=""),))[0]
     looked = Seen(evidence=Evidence(name="train", leases=()), has_other_operator=True)
     assert findings(looked, NOW) == []
 
 
+def test_a_lease_that_was_just_released_is_taken_by_the_next_leader() -> None:
+    assert report(leases=(held(2, holder=""),)) == []
+
+
 def test_a_task_that_fits_on_no_node_is_told_by_the_first_reason() -> None:
-    assert found(trial(container=asking(memory="64Gi"))) == [
+    assert report(trial(container=asking(memory="64Gi"))) == [
         "wrong worker: worker-0 and worker-1 ask for 64Gi memory, and the largest node has 32Gi"
         " | job file: `memory: 32Gi` at most; --force if the cluster adds such nodes when they are needed"
     ]
-    assert "no node offers nvidia.com/gpu" in found(trial(container=asking(**{"nvidia.com_gpu": "1"})))[0]
-    assert "no node has the label disk=ssd" in found(trial(nodeSelector={"disk": "ssd"}))[0]
+    assert "no node offers nvidia.com/gpu" in report(trial(container=asking(**{"nvidia.com_gpu": "1"})))[0]
+    assert "no node has the label disk=ssd" in report(trial(nodeSelector={"disk": "ssd"}))[0]
     tainted = node(taints=({"key": "team", "value": "a", "effect": "NoSchedule"},), cpu="8")
-    assert "but for the taint team=a:NoSchedule" in found(nodes=(tainted,))[0]
+    assert "but for the taint team=a:NoSchedule" in report(nodes=(tainted,))[0]
     tolerated = trial(tolerations=[{"key": "team", "operator": "Exists"}])
-    assert found(tolerated, nodes=(tainted,)) == []
+    assert report(tolerated, nodes=(tainted,)) == []
 
 
-def test_a_node_that_is_named_must_be_there_and_nothing_else() -> None:
-    assert found(trial(nodeName="n", nodeSelector={"disk": "ssd"})) == []
-    (text,) = found(trial(nodeName="other"))
+def test_a_named_node_must_exist_and_needs_no_matching_labels() -> None:
+    assert report(trial(nodeName="n", nodeSelector={"disk": "ssd"})) == []
+    (text,) = report(trial(nodeName="other"))
     assert text == "wrong worker: there is no node other | job file: `node:`"
 
 
 def test_nodes_that_are_away_for_a_while_are_a_warning() -> None:
     cordoned = node(taints=({"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"},), cpu="8")
-    assert [text.split()[0] for text in found(nodes=(cordoned,))] == ["warning"]
-    assert [text.split()[0] for text in found(nodes=())] == ["warning"]
+    assert [text.split()[0] for text in report(nodes=(cordoned,))] == ["warning"]
+    assert [text.split()[0] for text in report(nodes=())] == ["warning"]
 
 
 def test_tasks_that_cannot_all_run_at_once_are_a_warning() -> None:
-    (text,) = found(trial(tasks=3, container=asking(cpu="4")))
+    (text,) = report(trial(tasks=3, container=asking(cpu="4")))
     assert text.startswith("warning nodes: all tasks together ask for 12 cpu, and all nodes together have 8")
 
 
@@ -131,24 +139,24 @@ def test_tasks_that_cannot_all_run_at_once_are_a_warning() -> None:
 )
 def test_a_pod_that_the_server_refuses_is_explained_once_for_all_roles(message: str, words: str) -> None:
     twice = (trial(refusal=message), Trial(role="ps", tasks=("ps-0",), pod=pod("ps-0"), refusal=message))
-    (text,) = found(*twice)
+    (text,) = report(*twice)
     assert text.startswith("wrong worker, ps: ")
     assert words in text
 
 
 def test_a_quota_counts_the_whole_job() -> None:
     big = trial(tasks=3, container=asking(cpu="2", memory="1Gi"))
-    assert found(big, quotas=(quota({"pods": "10", "requests.cpu": "6"}, {"pods": "7"}),)) == []
-    (text,) = found(big, quotas=(quota({"requests.cpu": "4"}, {}),))
+    assert report(big, quotas=(quota({"pods": "10", "requests.cpu": "6"}, {"pods": "7"}),)) == []
+    (text,) = report(big, quotas=(quota({"requests.cpu": "4"}, {}),))
     assert text.startswith("wrong quota: the job asks for 6 of requests.cpu, and quota team allows 4 |")
-    (text,) = found(big, quotas=(quota({"limits.memory": "4Gi"}, {"limits.memory": "2Gi"}),))
+    (text,) = report(big, quotas=(quota({"limits.memory": "4Gi"}, {"limits.memory": "2Gi"}),))
     assert text.startswith(
         "warning quota: the job asks for 3.0Gi of limits.memory, and quota team has 2.0Gi of"
     )
-    assert found(big, quotas=(quota({"pods": "1"}, {}, scopes=["BestEffort"]),)) == []
+    assert report(big, quotas=(quota({"pods": "1"}, {}, scopes=["BestEffort"]),)) == []
     refused = trial(refusal="exceeded quota: team, requested: pods=1, used: pods=1, limited: pods=1")
-    assert len(found(refused, quotas=(quota({"pods": "1"}, {"pods": "1"}),))) == 1
-    assert found(refused, quotas=Unreadable("no"))[0].startswith(
+    assert len(report(refused, quotas=(quota({"pods": "1"}, {"pods": "1"}),))) == 1
+    assert report(refused, quotas=Unreadable("no"))[0].startswith(
         "warning worker: quota team leaves too little"
     )
 
@@ -159,26 +167,26 @@ def volume(name: str) -> Manifest:
 
 def test_claims_must_be_there_or_come_with_the_job() -> None:
     user = trial(volumes=[volume("data")])
-    assert "there is no claim data in namespace ml" in found(user, claims=())[0]
-    assert found(user, claims=Unreadable("no")) == []
-    assert found(user, claims=(claim(),)) == []
+    assert "there is no claim data in namespace ml" in report(user, claims=())[0]
+    assert report(user, claims=Unreadable("no")) == []
+    assert report(user, claims=(claim(),)) == []
     default = storage_class("nfs", "nfs.csi.k8s.io", default=True)
-    assert found(user, created=(claim(),), claims=(), classes=(default,)) == []
-    assert "its volume is lost" in found(user, claims=(claim(phase="Lost"),))[0]
+    assert report(user, created=(claim(),), claims=(), classes=(default,)) == []
+    assert "its volume is lost" in report(user, claims=(claim(phase="Lost"),))[0]
     two = (node("a", cpu="1"), node("b", cpu="1"))
     once = claim(modes=("ReadWriteOnce",))
-    assert found(user, claims=(once,)) == []
-    assert "2 tasks use it, and only one node may" in found(user, claims=(once,), nodes=two)[0]
+    assert report(user, claims=(once,)) == []
+    assert "2 tasks use it, and only one node may" in report(user, claims=(once,), nodes=two)[0]
 
 
 def test_a_new_claim_needs_a_class_that_makes_such_volumes() -> None:
     made, disk = claim(), storage_class("gp3", "ebs.csi.aws.com", default=True)
     assert (
         "storage class fast does not exist; there are: gp3"
-        in found(created=(claim(storageClassName="fast"),), classes=(disk,))[0]
+        in report(created=(claim(storageClassName="fast"),), classes=(disk,))[0]
     )
-    assert "no class is the default" in found(created=(made,), classes=())[0]
-    (text,) = found(created=(made,), classes=(disk,))
+    assert "no class is the default" in report(created=(made,), classes=())[0]
+    (text,) = report(created=(made,), classes=(disk,))
     assert text.startswith(
         "warning claim data: it asks for ReadWriteMany, and volumes of the class gp3 are for one"
     )
@@ -188,7 +196,7 @@ def test_a_new_claim_needs_a_class_that_makes_such_volumes() -> None:
     )
     assert (
         "the job asks for 10.0Gi of requests.storage"
-        in found(created=(sized,), classes=(disk,), quotas=quotas)[0]
+        in report(created=(sized,), classes=(disk,), quotas=quotas)[0]
     )
 
 
@@ -200,15 +208,15 @@ def test_the_class_for_outputs_is_a_shared_one_if_there_is_any() -> None:
     assert choose([storage_class("local", "tfyard.dev/local", default=True)]) == ("", "ReadWriteMany")
 
 
-def test_what_is_missing_is_told_with_the_command_that_creates_it() -> None:
+def test_missing_objects_are_reported_with_the_command_that_creates_them() -> None:
     settings, token = Reference("ConfigMap", "settings"), Reference("Secret", "token")
     registry = Reference("Secret", "registry", is_for_pulling=True)
-    assert found(
+    assert report(
         missing=(
-            Missing("worker", settings),
-            Missing("ps", settings),
-            Missing("worker", token, frozenset({"b", "a"})),
-            Missing("worker", registry),
+            MissingReference("worker", settings),
+            MissingReference("ps", settings),
+            MissingReference("worker", token, frozenset({"b", "a"})),
+            MissingReference("worker", registry),
         )
     ) == [
         "wrong worker, ps: there is no ConfigMap settings in namespace ml"
@@ -250,7 +258,7 @@ def test_references_of_a_pod_are_found_wherever_they_are() -> None:
     assert of_admission(spec) == [Reference("ServiceAccount", "robot")]
 
 
-def test_what_may_not_be_seen_is_named_and_what_was_not_asked_for_is_not() -> None:
+def test_collections_that_may_not_be_read_are_named_and_those_not_asked_for_are_not() -> None:
     evidence = Evidence(name="train", nodes=Unreadable("you may not list nodes"), leases=(held(),))
     looked = Seen(evidence=evidence, unread=("you may not get secrets",))
     assert unchecked(looked) == ["you may not list nodes", "you may not get secrets"]
@@ -267,8 +275,8 @@ def test_a_pod_counts_for_a_quota_by_its_largest_phase() -> None:
                 "initContainers": [{"name": "i", **asking(cpu="3")}],
             },
         },
-        objects.Pod,
+        pods.PodDetails,
     )
     role = Trial(role="worker", tasks=("worker-0",), pod=made)
-    (text,) = found(role, quotas=(quota({"cpu": "2"}, {}),))
+    (text,) = report(role, quotas=(quota({"cpu": "2"}, {}),))
     assert "asks for 3 of cpu" in text

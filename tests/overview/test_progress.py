@@ -1,4 +1,4 @@
-"""How far the training is, by metrics at given times."""
+"""Progress of the training, by metrics with times."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from tfyard.overview.progress import KEPT_POINTS, RATE_WINDOW, Curve, Progress, 
 
 
 def progress(*steps: int, total: int | None = None, task: str = "worker-0") -> Progress:
-    """One step each second."""
+    """Progress with one step each second."""
     made = Progress(total)
     for at, step in enumerate(steps):
         made.note(Metric(task=task, values={"loss": 1 / (step + 1)}, step=step), float(at))
@@ -84,7 +84,7 @@ def test_the_position_is_text(steps: tuple[int, ...], total: int | None, text: s
     assert progress(*steps, total=total).position() == text
 
 
-def test_the_chief_speaks_for_the_training_whoever_is_last() -> None:
+def test_metrics_of_the_chief_take_precedence_over_later_ones_of_other_tasks() -> None:
     made = Progress()
     for at, task in enumerate(("chief-0", "worker-0", "evaluator-0")):
         made.note(Metric(task=task, values={"loss": float(at), task: 7.0}, step=at), float(at))

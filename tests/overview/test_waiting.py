@@ -4,7 +4,7 @@ import pytest
 
 from tfyard.model import Condition, Failure, Status
 from tfyard.model.summary import JobSummary
-from tfyard.overview.waiting import Verdict, failure_line, verdict
+from tfyard.overview.waiting import WaitResult, failure_line, verdict
 
 NOW = datetime(2026, 11, 16, tzinfo=UTC)
 RUNNING = Status(phase="Running", conditions=(Condition("Running", "True"),))
@@ -37,17 +37,19 @@ BLOCKED = Status(phase="Blocked", conditions=(Condition("Blocked", "True", messa
     ],
 )
 def test_a_wait_ends_with_the_jobs_own_code(status: Status, goal: str, code: int | None) -> None:
-    found = verdict(JobSummary(name="a", job="a", created=NOW, status=status), goal)
-    assert (found and found.code) == code
+    result = verdict(JobSummary(name="a", job="a", created=NOW, status=status), goal)
+    assert (result and result.code) == code
 
 
 def test_a_refusal_ends_a_wait_that_is_told_to_give_up() -> None:
     job = JobSummary(name="a", job="a", created=NOW, status=BLOCKED)
-    assert verdict(job, "succeeded", ["waiting", "blocked"]) == Verdict(1, "a: Blocked: exceeded quota: gpus")
+    assert verdict(job, "succeeded", ["waiting", "blocked"]) == WaitResult(
+        1, "a: Blocked: exceeded quota: gpus"
+    )
 
 
 @pytest.mark.parametrize(
-    ("log", "told"),
+    ("log", "expected"),
     [
         ("", ""),
         (": Killed", ": Killed"),
@@ -58,12 +60,12 @@ def test_a_refusal_ends_a_wait_that_is_told_to_give_up() -> None:
         (": start\nhalf of it\n", ": half of it"),
     ],
 )
-def test_of_the_log_in_a_failure_only_the_error_is_told(log: str, told: str) -> None:
+def test_of_the_log_in_a_failure_only_the_error_is_told(log: str, expected: str) -> None:
     message = "TFJob ml/a has failed because 1 Worker replica(s) failed: worker-0 exited with code 1 (Why)"
     failure = Failure(cause="TaskFailed", task="worker-0", exit_code=1, message=message + log)
-    assert failure_line(failure) == message + told
+    assert failure_line(failure) == message + expected
 
 
 def test_only_the_first_line_of_the_failure_is_told() -> None:
-    found = verdict(JobSummary(name="a", job="a", created=NOW, status=LOST), "succeeded")
-    assert found == Verdict(7, "a: Failed: worker-0 failed")
+    result = verdict(JobSummary(name="a", job="a", created=NOW, status=LOST), "succeeded")
+    assert result == WaitResult(7, "a: Failed: worker-0 failed")

@@ -1,4 +1,4 @@
-"""The answer as lines: cause, fix, evidence with its age, and the rest."""
+"""The answer of `why` as lines: cause, fix, evidence with its age, and other causes."""
 
 import msgspec
 from hypothesis import given
@@ -37,7 +37,7 @@ def test_the_cause_comes_first_then_the_fix_then_the_evidence() -> None:
     ]
 
 
-def test_what_ended_earlier_attempts_is_told_of_a_job_that_runs() -> None:
+def test_ends_of_earlier_attempts_are_shown_for_a_job_that_runs() -> None:
     memory = (Ending(task="worker-0", attempt=1, exit_code=1, message="KeyError: 1", finished=ago(hours=2)),)
     pods = (pod("worker-0", running()), pod("worker-1", running()))
     assert text(job(*pods, status=status(condition("Running"), endings=memory))) == [
@@ -52,7 +52,7 @@ def test_an_unknown_cause_lists_what_was_looked_at() -> None:
     ]
 
 
-def test_what_a_program_printed_cannot_move_the_cursor() -> None:
+def test_output_of_a_program_cannot_move_the_cursor() -> None:
     coloured = job(
         pod(status=ended(1, "ValueError: \x1b[31mred\x1b[0m \x1b[2Jgone\x07")),
         status=status(condition("Failed")),
@@ -63,9 +63,9 @@ def test_what_a_program_printed_cannot_move_the_cursor() -> None:
 
 @given(st.text(max_size=300))
 def test_any_last_words_make_an_answer_of_printable_lines(words: str) -> None:
-    found = text(local(words))
-    assert found
-    assert all(line.isprintable() for line in found)
+    printed = text(local(words))
+    assert printed
+    assert all(line.isprintable() for line in printed)
 
 
 def test_an_answer_survives_json() -> None:

@@ -1,4 +1,4 @@
-"""The small values of which the planner's cases are made: a job, its pods, and a moment to look at them."""
+"""Builders of small jobs, pods and observations for the planner's tests."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any

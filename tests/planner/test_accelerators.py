@@ -48,7 +48,9 @@ ASKING = {
 
 
 @pytest.mark.parametrize(("resources", "name", "given"), ASKING.values(), ids=ASKING.keys())
-def test_drivers_are_given_to_whoever_asks_for_the_device(resources: Any, name: str, given: bool) -> None:
+def test_every_container_that_requests_the_device_gets_the_drivers(
+    resources: Any, name: str, given: bool
+) -> None:
     equipped = with_drivers(spec(resources=resources), {name: DRIVERS["nvidia.com/gpu"]})
     assert bool(equipped["volumes"]) == given
 

@@ -1,4 +1,4 @@
-"""How long a task waits for its next attempt when its pods fail, or are taken away, one after the other."""
+"""Back-off of a task whose pods fail, or are taken away, one after the other."""
 
 import json
 from collections.abc import Callable
@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from tfyard import formats
 from tfyard.errors import Invalid
 from tfyard.model import RoleMemory, TaskBackoff
 from tfyard.model.backoff import Backoff
 from tfyard.planner import Site
+from tfyard.views.tfjob_status import load_status
 
 from .builders import at, created, deleted, job, shown, told, workers
 from .world import World
@@ -117,7 +117,7 @@ def test_a_pod_that_never_started_has_not_run() -> None:
     assert world.made_again_after() == 10
 
 
-def test_what_waits_is_told_with_how_long_and_why() -> None:
+def test_the_message_says_which_task_waits_how_long_and_why() -> None:
     world, base = Loop(), "job mnist is restarting because Worker replica(s) failed."
     for attempt, wait in enumerate(LOOP[:5], 2):
         world.end(**CRASH, reason="OOMKilled")
@@ -180,7 +180,7 @@ def test_the_job_is_restarting_while_a_task_waits_and_nothing_is_written_meanwhi
     assert shown(world.status)[-1] == "Restarting=True (TFJobRestarting)"
 
 
-def test_a_wait_is_never_shorter_than_told_though_times_are_stored_in_whole_seconds() -> None:
+def test_a_wait_is_never_shorter_than_reported_though_times_are_stored_in_whole_seconds() -> None:
     world = Loop()
     world.now += timedelta(seconds=0.4)
     world.end()
@@ -267,4 +267,4 @@ def test_a_site_may_wait_for_less() -> None:
 def test_a_wait_of_no_task_is_no_memory(backoff: Any) -> None:
     status = {"tasks": {"Worker": {"backoff": backoff}}}
     with pytest.raises(Invalid, match="must be an index"):
-        formats.load_status({"status": status})
+        load_status({"status": status})

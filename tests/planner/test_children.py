@@ -81,7 +81,7 @@ def test_a_service_that_is_there_is_not_made_again() -> None:
     assert created(decision, "Service") == []
 
 
-def test_a_service_that_somebody_deleted_is_made_again() -> None:
+def test_a_deleted_service_is_created_again() -> None:
     asked = job(workers(2))
     seen = pods("worker-0", "worker-1")
     assert created(look(asked, *seen, status=begun(asked, *seen)), "Service") == ["mnist"]

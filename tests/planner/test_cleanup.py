@@ -2,9 +2,11 @@
 
 import pytest
 
-from tfyard.model import DeleteJob, Pod
+from tfyard.model import Amend, Decision, DeleteJob, Pod
+from tfyard.planner import Site
+from tfyard.planner.narrate import narrate
 
-from .builders import at, begun, chief, deleted, evaluator, job, look, pod, servers, workers
+from .builders import at, begun, chief, deleted, evaluator, job, look, pod, role, servers, workers
 
 SERVICE = frozenset(
     {("Service", "mnist"), ("Service", "mnist-tensorboard"), ("Deployment", "mnist-tensorboard")}
@@ -25,6 +27,10 @@ POLICIES = {
         ["mnist"],
     ),
 }
+
+
+def amended(decision: Decision) -> list[str]:
+    return [action.name for action in decision.actions if isinstance(action, Amend)]
 
 
 @pytest.mark.parametrize(("policy", "gone", "services"), POLICIES.values(), ids=POLICIES.keys())
@@ -48,6 +54,68 @@ def test_a_failed_job_is_cleaned_up_by_the_same_policy(cause: str, policy: str) 
     assert decision.status.failure.cause == cause
     expected = {"None": [], "Running": ["mnist-worker-1"], "All": ["mnist-worker-0", "mnist-worker-1"]}
     assert deleted(decision) == expected[policy]
+
+
+# --- pods that are Running, though their programs have ended
+
+
+@pytest.mark.parametrize("kubeflow", [False, True])
+@pytest.mark.parametrize("code", [0, 1])
+def test_a_pod_whose_program_has_ended_is_kept_before_its_phase_says_so(code: int, kubeflow: bool) -> None:
+    asked, site = job(workers(1), servers(1), clean="Running"), Site(kubeflow=kubeflow)
+    ended = pod("worker-0", program="Failed" if code else "Succeeded", exit_code=code)
+    decision = look(asked, ended, pod("ps-0"), status=begun(asked), site=site)
+    assert decision.status.phase == ("Failed" if code else "Succeeded")
+    assert (deleted(decision), amended(decision)) == (["mnist-ps-0"], [])
+
+
+CRASHED = {"restarts": 1, "restart_due": True, "exit_code": 7}
+OUT_OF_RETRIES: dict[str, tuple[str, bool, list[str], list[str]]] = {
+    "its pod stays, and is ended in place": ("Running", False, ["mnist-worker-0"], ["mnist-ps-0"]),
+    "also where all pods stay": ("None", False, ["mnist-worker-0"], []),
+    "where none stays, it is deleted": ("All", False, [], ["mnist-worker-0", "mnist-ps-0"]),
+    "upstream deletes it, because its phase is Running": (
+        "Running", True, [], ["mnist-worker-0", "mnist-ps-0"],
+    ),
+    "upstream lets it run again": ("None", True, [], []),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("policy", "kubeflow", "ended", "gone"), OUT_OF_RETRIES.values(), ids=OUT_OF_RETRIES)
+def test_a_program_that_is_out_of_retries_is_not_started_again(
+    policy: str, kubeflow: bool, ended: list[str], gone: list[str]
+) -> None:
+    asked, site = (
+        job(workers(1, "OnFailure"), servers(1), clean=policy, backoff_limit=1),
+        Site(kubeflow=kubeflow),
+    )
+    seen = [pod("worker-0", **CRASHED), pod("ps-0")]
+    decision = look(asked, *seen, status=begun(asked, site=site), site=site)
+    assert decision.status.failure is not None
+    assert decision.status.failure.cause == "BackoffLimitExceeded"
+    assert (amended(decision), deleted(decision)) == (ended, gone)
+
+
+def test_a_pod_is_told_to_end_once_and_kept_until_its_kubelet_has_done_so() -> None:
+    asked = job(workers(1, "OnFailure"), clean="Running", backoff_limit=1)
+    first = look(asked, pod("worker-0", **CRASHED), status=begun(asked))
+    assert amended(first) == ["mnist-worker-0"]
+    (event,) = [event for event in narrate(first.actions) if event.reason == "StoppedRestarts"]
+    assert event.message == "The job has ended, so the program is not started again in pod: mnist-worker-0"
+    again = look(asked, pod("worker-0", **CRASHED, told_to_end=True), status=first.status)
+    assert again.actions == ()
+
+
+def test_a_crash_loop_beside_the_end_of_the_job_is_ended_but_an_evaluators_may_still_judge() -> None:
+    roles = (chief(), workers(1, "OnFailure"), role("Evaluator", 1, "OnFailure"))
+    asked = job(*roles, clean="Running", evaluator_grace=300)
+    loops = [pod("worker-0", **CRASHED), pod("evaluator-0", **CRASHED)]
+    done = look(asked, pod("chief-0", "Succeeded"), *loops, status=begun(asked))
+    assert done.status.phase == "Succeeded"
+    assert (amended(done), deleted(done), done.wake_after) == (["mnist-worker-0"], [], 300.0)
+    loops = [pod("worker-0", "Failed"), pod("evaluator-0", **CRASHED)]
+    late = look(asked, pod("chief-0", "Succeeded"), *loops, status=done.status, now=at(300))
+    assert (amended(late), deleted(late)) == (["mnist-evaluator-0"], [])
 
 
 def test_deletes_carry_the_uid_so_that_no_successor_is_hit() -> None:

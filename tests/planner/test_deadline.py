@@ -49,7 +49,7 @@ def test_success_in_the_last_second_is_success() -> None:
     assert (decision.status.has("Succeeded"), decision.status.has("Failed")) == (True, False)
 
 
-def test_a_programs_own_failure_is_told_rather_than_the_deadline() -> None:
+def test_a_programs_own_failure_is_reported_rather_than_the_deadline() -> None:
     broken = [pod("worker-0", "Failed", exit_code=3), pod("ps-0")]
     failure = look(LIMITED, *broken, status=begun(LIMITED), now=at(61)).status.failure
     assert failure is not None

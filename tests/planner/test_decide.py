@@ -1,4 +1,4 @@
-"""Whose job it is, how it grows and shrinks, and what may be done before it is remembered."""
+"""Which jobs are ignored, how a job is scaled, and which actions may precede the status."""
 
 import pytest
 from msgspec.structs import replace
@@ -33,7 +33,7 @@ MANAGERS = {
 
 
 @pytest.mark.parametrize(("manager", "ours"), MANAGERS.values(), ids=MANAGERS.keys())
-def test_hands_are_kept_off_jobs_that_somebody_else_manages(manager: str | None, ours: bool) -> None:
+def test_jobs_that_another_controller_manages_are_ignored(manager: str | None, ours: bool) -> None:
     decision = look(job(workers(1), managed_by=manager))
     assert bool(decision.actions) == ours
     assert ours or decision == Decision(status=Status())
@@ -96,7 +96,7 @@ def test_scaling_up_makes_the_missing_tasks_only() -> None:
     assert "mnist-worker-3.mnist.lab.svc" in env(decision, "worker-2")["TF_CONFIG"]
 
 
-def test_scaling_down_deletes_the_last_tasks_and_fails_nobody() -> None:
+def test_scaling_down_deletes_the_last_tasks_and_no_task_fails() -> None:
     status = begun(job(workers(3)), *pods("worker-0", "worker-1", "worker-2"))
     seen = [*pods("worker-0", "worker-1"), pod("worker-2", "Failed", exit_code=1)]
     decision = look(job(workers(2)), *seen, status=status)

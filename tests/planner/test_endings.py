@@ -1,4 +1,4 @@
-"""What stays of attempts that ended without success when their pods are gone."""
+"""What the status keeps of attempts that ended without success."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ def crashed(name: str, restarts: int, ended: float) -> Pod:
     return pod(name, restarts=restarts, restart_due=True, exit_code=1, reason="Error", **times)
 
 
-def test_a_job_that_goes_well_has_none() -> None:
+def test_a_job_without_failures_has_no_endings() -> None:
     assert endings(ONE, pod("worker-0")) == ()
     assert endings(ONE, pod("worker-0", "Succeeded", exit_code=0, **RAN)) == ()
 
@@ -55,7 +55,7 @@ def test_attempts_count_pods_and_restarts_count_in_place() -> None:
     assert ending.restart == 3
 
 
-def test_what_was_told_is_not_told_again() -> None:
+def test_an_ending_is_not_added_twice() -> None:
     one = crashed("worker-0", 0, ended=5)
     known = look(ONE, one, status=begun(ONE), now=at(6)).status
     again = look(
@@ -71,7 +71,7 @@ def test_a_moment_between_two_states_is_not_a_second_ending() -> None:
     assert endings(ONE, replace(between, restart_due=True), status=known) == known.endings
 
 
-def test_a_pod_that_is_taken_away_says_by_whom() -> None:
+def test_the_ending_of_a_pod_that_was_taken_away_has_the_reason() -> None:
     said = "default-scheduler: preempting to accommodate a higher priority pod"
     fields = {"reason": "PreemptionByScheduler", "message": said, "disrupted": True, "started": at(2)}
     preempted = pod("worker-0", deleting=at(40), asked_to_stop=True, **fields)
@@ -106,7 +106,7 @@ def test_the_last_words_are_the_end_of_a_long_text() -> None:
     assert ending.message.endswith("x\nValueError: shapes differ")
 
 
-def test_three_of_a_task_are_kept() -> None:
+def test_three_endings_of_a_task_are_kept() -> None:
     status = begun(ONE)
     for number in range(5):
         one = crashed("worker-0", number, ended=10.0 * number)
@@ -114,7 +114,7 @@ def test_three_of_a_task_are_kept() -> None:
     assert [ending.restart for ending in status.endings] == [2, 3, 4]
 
 
-def test_twenty_of_a_job_are_kept_and_those_that_were_dropped_do_not_come_back() -> None:
+def test_twenty_endings_of_a_job_are_kept_and_dropped_ones_do_not_come_back() -> None:
     many = job(workers(30, "OnFailure"))
     found = [crashed(f"worker-{number}", 1, ended=number) for number in range(30)]
     known = look(many, *found, status=begun(many), now=at(31)).status
@@ -122,7 +122,7 @@ def test_twenty_of_a_job_are_kept_and_those_that_were_dropped_do_not_come_back()
     assert look(many, *reversed(found), status=known, now=at(35)).status == known
 
 
-def test_they_stay_through_success_failure_and_suspension() -> None:
+def test_endings_stay_through_success_failure_and_suspension() -> None:
     known = (Ending(task="worker-0", attempt=1, exit_code=1),)
     for phase in ("Succeeded", "Failed"):
         asked = job(workers(1), servers(1))

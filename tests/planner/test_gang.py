@@ -113,7 +113,7 @@ def test_a_limit_counts_where_there_is_no_request_of_that_name() -> None:
     ("cpu", "least"),
     [("1e99999999999999999999", None), ("1e9999999", f"{2**63 - 1}"), ("1e900000", f"{2**63 - 1}")],
 )
-def test_an_amount_beyond_all_numbers_stops_nobody(cpu: str, least: str | None) -> None:
+def test_a_quantity_beyond_all_numbers_does_not_stop_the_decision(cpu: str, least: str | None) -> None:
     asked = job(role("Worker", 1, resources={"requests": {"cpu": cpu}}))
     assert group_of(asked, VOLCANO)["spec"].get("minResources", {}).get("cpu") == least
 
@@ -140,7 +140,7 @@ def test_when_not_asked_there_is_no_group() -> None:
     assert "schedulerName" not in manifests(look(asked))["mnist-worker-0"]["spec"]
 
 
-def test_a_policy_that_nobody_follows_is_told_once() -> None:
+def test_a_scheduling_policy_without_effect_is_reported_once() -> None:
     asked = job(workers(2), scheduling=SchedulingPolicy())
     text = "schedulingPolicy has no effect: the operator runs without --gang-scheduler"
     first = look(asked)
@@ -200,7 +200,7 @@ def test_pods_name_a_group_of_volcano_and_their_role_by_annotation() -> None:
         assert made[name] == {**bare, "metadata": {**bare["metadata"], "annotations": notes}, "spec": spec}
 
 
-def test_another_scheduler_of_the_template_stays_and_is_told_once() -> None:
+def test_another_scheduler_of_the_template_stays_and_is_reported_once() -> None:
     other = replace(
         workers(2), template={"spec": {"schedulerName": "mine", "containers": [{"name": "tensorflow"}]}}
     )

@@ -42,7 +42,7 @@ def test_pods_wait_until_volcano_has_room(phase: str) -> None:
     assert created(ready) == ["mnist-worker-0", "mnist-worker-1"]
 
 
-def test_a_long_wait_says_for_whom() -> None:
+def test_a_long_wait_says_what_for() -> None:
     asked = job(workers(2))
     status = begun(asked, site=VOLCANO)
     unseen = look(asked, status=status, site=VOLCANO, now=at(PATIENCE), **there({"minMember": 2}))
@@ -87,7 +87,7 @@ def test_a_scaled_job_amends_its_group_once(site: Site) -> None:
     assert not any(isinstance(action, Amend) for action in after.actions)
 
 
-def test_a_need_that_is_gone_is_taken_out_and_what_nobody_asked_for_stays() -> None:
+def test_a_resource_that_is_no_longer_needed_is_removed_and_fields_that_the_job_does_not_set_stay() -> None:
     asked = job(role("Worker", 2, resources={"requests": {"cpu": 1}}))
     spec = {
         "minMember": 2,
@@ -132,7 +132,7 @@ def test_a_replacement_joins_while_the_group_can_be_filled_and_goes_alone_after(
     assert alone["spec"].get("schedulerName", "") == (site.gang.scheduler if site.gang else "")
 
 
-def test_who_waits_in_a_group_that_can_no_longer_be_filled_is_made_anew_alone() -> None:
+def test_a_pod_that_waits_in_a_group_that_can_no_longer_be_filled_is_created_again_outside_of_it() -> None:
     asked = job(chief(), workers(3, "ExitCode"))
     status = begun(asked, site=CORE)
     waiting = pod("worker-2", "Pending", member=True, waits=True)
@@ -158,7 +158,7 @@ def test_volcano_counts_finished_members_so_a_replacement_always_joins() -> None
     assert made["mnist-worker-2"]["metadata"]["annotations"]["scheduling.k8s.io/group-name"] == "mnist"
 
 
-def test_volcano_is_not_left_waiting_for_a_finished_member_whose_pod_somebody_removed() -> None:
+def test_volcano_does_not_wait_for_a_finished_member_whose_pod_was_deleted() -> None:
     asked = job(chief(), workers(3, "ExitCode"))
     done, seen = pod("worker-0", "Succeeded", exit_code=0), there({"minMember": 4}, "Running")
     others = pods("chief-0", "worker-1", "worker-2")
@@ -198,7 +198,7 @@ def test_the_group_rests_with_the_job_and_comes_back_with_it(site: Site) -> None
     assert created(look(asked, status=early.status, site=site), "PodGroup") == ["mnist"]
 
 
-def test_a_core_group_that_somebody_deletes_while_pods_run_serves_them_until_they_end() -> None:
+def test_a_core_group_that_is_deleted_while_pods_run_serves_them_until_they_end() -> None:
     """Kubernetes keeps it as long as one of its pods runs; a replacement must not wait for that."""
     asked = job(workers(2, "ExitCode"))
     seen = there(members(2), deleting=True)
@@ -248,7 +248,7 @@ def test_a_job_that_began_in_a_gang_that_is_no_more_goes_on_without(site: Site) 
     assert "schedulingGroup" not in made["spec"]
 
 
-def test_who_still_waits_in_a_gang_that_is_no_more_is_made_anew_alone() -> None:
+def test_a_pod_that_waits_for_a_gang_scheduler_that_is_gone_is_created_again_without_it() -> None:
     asked = job(workers(3))
     here = [pod("worker-0", member=True), pod("worker-1", "Pending", member=True, waits=True)]
     left = look(asked, *here, status=begun(asked, site=VOLCANO), site=Site())

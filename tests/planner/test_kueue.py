@@ -100,7 +100,7 @@ def test_a_resumed_job_queues_for_what_is_left() -> None:
     assert counts == {"2"}
 
 
-def test_a_failed_group_lets_go_of_its_share_by_one_word_of_one_pod() -> None:
+def test_a_failed_group_releases_its_quota_by_an_annotation_of_one_pod() -> None:
     asked = job(workers(2), **QUEUED)
     dead = pod("worker-0", "Failed", exit_code=1)
     failed = look(asked, dead, pod("worker-1"), status=begun(asked, site=BY_PODS), site=BY_PODS, **SERVICE)
@@ -110,7 +110,7 @@ def test_a_failed_group_lets_go_of_its_share_by_one_word_of_one_pod() -> None:
     assert look(asked, said, pod("worker-1"), status=failed.status, site=BY_PODS, **SERVICE).actions == ()
 
 
-def test_a_group_that_succeeded_or_is_deleted_needs_no_word() -> None:
+def test_a_group_that_succeeded_or_is_deleted_needs_no_annotation() -> None:
     done = [pod(f"worker-{i}", "Succeeded", exit_code=0) for i in range(2)]
     for asked in (job(workers(2), **QUEUED), job(workers(2), clean="All", **QUEUED)):
         ended = look(asked, *done, status=begun(asked, site=BY_PODS), site=BY_PODS)

@@ -1,4 +1,4 @@
-"""A job whose names belong to another job: it waits, and says for whom."""
+"""A job whose names belong to another job waits, and reports that job."""
 
 from .builders import begun, created, deleted, job, look, pods, told, workers
 
@@ -18,7 +18,7 @@ def test_the_second_job_creates_nothing_and_says_why() -> None:
     assert (again.status, again.events, again.actions) == (decision.status, (), ())
 
 
-def test_it_starts_when_the_names_are_free() -> None:
+def test_the_second_job_starts_when_the_names_are_free() -> None:
     asked = job(workers(2))
     held = look(asked, namesake=OTHER).status
     decision = look(asked, status=held)

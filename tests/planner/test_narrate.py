@@ -20,7 +20,7 @@ def test_a_job_that_begins_to_run_is_silent() -> None:
     assert told(look(asked, pod("worker-0"), status=begun(asked))) == []
 
 
-def test_success_is_told_once_and_not_by_every_pod() -> None:
+def test_success_is_one_event_and_not_one_per_pod() -> None:
     asked = job(workers(1))
     decision = look(asked, pod("worker-0", "Succeeded", exit_code=0), status=begun(asked))
     assert told(decision) == [SUCCESS]
@@ -47,14 +47,14 @@ def test_a_restart_is_a_warning_that_names_the_role() -> None:
     )
 
 
-def test_a_pod_that_was_taken_away_is_told_as_such() -> None:
+def test_the_event_of_a_pod_that_was_taken_away_says_so() -> None:
     asked = job(workers(1))
     decision = look(asked, pod("worker-0", deleting=at(9)), status=begun(asked, pod("worker-0")))
     text = "job mnist is restarting because Worker replica(s) were evicted or deleted."
     assert told(decision) == [("Warning", "TFJobRestarting", text)]
 
 
-def test_each_restart_is_told_though_the_job_is_restarting_already() -> None:
+def test_each_restart_is_an_event_though_the_job_is_restarting_already() -> None:
     asked = job(workers(1, "OnFailure"), servers(1, "OnFailure"))
     status = look(asked, pod("worker-0", deleting=at(9)), pod("ps-0"), status=begun(asked)).status
     second = look(asked, pod("ps-0", "Failed"), status=status)
@@ -63,7 +63,7 @@ def test_each_restart_is_told_though_the_job_is_restarting_already() -> None:
     assert told(look(asked, pod("ps-0", "Failed"), status=second.status)) == []
 
 
-def test_a_few_exits_are_told_by_name() -> None:
+def test_a_few_exits_are_reported_by_name() -> None:
     asked = job(chief(), workers(3, "ExitCode"))
     seen = [pod(f"worker-{i}", "Failed", exit_code=137) for i in range(3)]
     text = ", ".join(f"Pod: lab.mnist-worker-{i} exited with code 137" for i in range(3))
@@ -80,7 +80,7 @@ def test_many_exits_are_counted_by_code() -> None:
     ]
 
 
-def test_a_bad_exit_is_told_once() -> None:
+def test_a_failed_exit_is_one_event() -> None:
     asked = job(chief(), workers(1, "OnFailure"))
     seen = [pod("chief-0"), pod("worker-0", "Failed", exit_code=2)]
     first = look(asked, *seen, status=begun(asked))
@@ -88,7 +88,7 @@ def test_a_bad_exit_is_told_once() -> None:
     assert told(look(asked, *seen, status=first.status)) == []
 
 
-def test_a_task_that_is_done_is_no_news() -> None:
+def test_a_finished_task_is_no_event() -> None:
     asked = job(chief(), workers(1))
     assert (
         told(look(asked, pod("chief-0"), pod("worker-0", "Succeeded", exit_code=0), status=begun(asked)))
@@ -106,7 +106,7 @@ def test_a_restart_policy_inside_the_template_is_overruled_with_a_warning() -> N
     assert told(look(job(own_policy("Never")))) == [("Warning", "SetPodTemplateRestartPolicy", text)]
 
 
-def test_the_overruled_policy_is_told_once() -> None:
+def test_the_overruled_policy_is_one_event() -> None:
     asked = job(own_policy("Never"))
     assert told(look(asked, status=begun(asked))) == []
 
@@ -148,7 +148,7 @@ DONE = {
 
 
 @pytest.mark.parametrize(("actions", "events"), DONE.values(), ids=DONE.keys())
-def test_what_was_done_is_told_in_a_few_events(
+def test_actions_are_reported_in_a_few_events(
     actions: list[Create | Delete | DeleteJob], events: list[tuple[str, str]]
 ) -> None:
     assert list(narrate(actions)) == [Event("Normal", reason, text) for reason, text in events]

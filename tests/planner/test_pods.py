@@ -97,12 +97,14 @@ ROLES = {
 
 
 @pytest.mark.parametrize(("asked", "expected"), ROLES.values(), ids=ROLES.keys())
-def test_the_master_label_marks_whose_logs_tools_read_first(asked: Job, expected: list[str]) -> None:
+def test_the_master_label_marks_the_tasks_with_the_logs_that_tools_show(
+    asked: Job, expected: list[str]
+) -> None:
     assert masters(asked) == expected
 
 
 @pytest.mark.parametrize("policy", ["Always", "OnFailure", "Never", "ExitCode"])
-def test_the_roles_restart_policy_is_the_pods_but_exit_code_is_ours_to_judge(policy: str) -> None:
+def test_the_roles_restart_policy_is_the_pods_except_for_exit_code(policy: str) -> None:
     spec = manifests(look(job(workers(1, policy))))["mnist-worker-0"]["spec"]
     assert spec["restartPolicy"] == ("Never" if policy == "ExitCode" else policy)
 
@@ -183,7 +185,7 @@ def two_containers(names: tuple[str, str]) -> Role:
 
 
 @pytest.mark.parametrize("names", [("sidecar", "tensorflow"), ("tensorflow", "sidecar")])
-def test_only_the_container_that_trains_is_told_of_the_cluster(names: tuple[str, str]) -> None:
+def test_only_the_container_that_trains_gets_the_cluster(names: tuple[str, str]) -> None:
     spec = manifests(look(job(two_containers(names))))["mnist-worker-0"]["spec"]
     assert [c["name"] for c in spec["containers"]] == list(names)
     assert [c["name"] for c in spec["containers"] if "env" in c or "ports" in c] == ["tensorflow"]

@@ -1,4 +1,4 @@
-"""Whatever happens to a job, and wherever its keeper is killed: promises that hold in every history.
+"""Properties that hold in every history of a job, wherever its operator is killed.
 
 A history is a list of moves. After each the planner looks once, and may be killed at any point of that look.
 """
@@ -18,12 +18,15 @@ from tfyard.planner import Gang, Site
 from .builders import job, look, role
 from .world import World
 
-RARE = ("finish", "linger", "evict", "delete", "end", "vanish", "scale", "suspend", "later")
+RARE = (
+    *("finish", "linger", "lag", "crash", "evict", "delete", "end", "vanish", "scale", "suspend"),
+    "later",
+)
 MOVES = ("start", "fail", "restart", *RARE, "start", "fail", "restart", "start")
-"""Pods must start before anything can happen to them, so that is what happens most."""
+"""The most frequent step is the start of pods: nothing else can happen to them before."""
 CRASHES = ("", "", "", "before report", "after report", "half applied", "status lost")
 RETRIED_CODES = {"Always": {1, 137}, "OnFailure": {1, 137}, "ExitCode": {137}, "Never": set[int]()}
-"""Written down once more, so that the planner is not judged by itself."""
+"""A copy of the planner's rule, so that the planner is not tested by itself."""
 
 
 class History(World):
@@ -31,7 +34,7 @@ class History(World):
 
     def __init__(self, job: Job, site: Site) -> None:
         super().__init__(job, site)
-        self.restarts = 0
+        self.restarts = self.due = 0
         self.doomed: set[str] = set()
 
     def move(self, name: str, number: int, crash: str) -> None:
@@ -40,9 +43,13 @@ class History(World):
         self.look(crash)
 
     def look(self, crash: str) -> None:
-        decision = self.decide()
+        decision, self.due = self.decide(), sum(pod.restart_due for pod in self.pods.values())
         targets = [_target(action) for action in decision.actions]
         assert len(set(targets)) == len(targets), "nothing is done twice"
+        if decision.status.is_finished and self.job.run_policy.clean == "Running":
+            gone = {action.uid for action in decision.actions if isinstance(action, Delete)}
+            ended = {pod.uid for pod in self.pods.values() if pod.deleting is None and _has_ended(pod)}
+            assert not gone & ended, "what has ended keeps its log"
         assert decision.wake_after is None or decision.wake_after > 0
         if crash == "before report":
             return
@@ -70,7 +77,7 @@ class History(World):
             status.failure is not None and status.failure.cause == "BackoffLimitExceeded" and not was_finished
         ):
             assert limit is not None
-            assert self.restarts > limit
+            assert self.restarts + self.due > limit
 
     def choose(self, number: int, *phases: str, leaving: bool = False) -> Pod | None:
         """A pod in one of these phases, of a task that the job has, and that nobody has given up."""
@@ -82,6 +89,7 @@ class History(World):
             and (pod.deleting is not None) == leaving
             and (leaving or pod.uid not in self.doomed)
             and not pod.program
+            and not pod.restart_due
             and pod.task.index < sizes[pod.task.role]
         ]
         return found[number % len(found)] if found else None
@@ -106,14 +114,25 @@ class History(World):
         return code not in RETRIED_CODES[policy]
 
     def do_restart(self, number: int) -> bool:
-        """In place, by the kubelet."""
+        """In place, by the kubelet: first what waits for that."""
         self.look("")
-        pod = self.choose(number, "Running")
-        policies = {role.name: role.restart for role in self.job.roles}
-        if pod and policies[pod.task.role] in ("Always", "OnFailure") and not self.status.is_finished:
-            self.change(pod.name, restarts=pod.restarts + 1)
+        due = [pod for pod in self.pods.values() if pod.restart_due and pod.deleting is None]
+        pod = due[0] if due else self.choose(number, "Running")
+        if pod and self._is_restarted_in_place(pod) and not self.status.is_finished:
+            self.change(pod.name, restarts=pod.restarts + 1, restart_due=False)
             self.restarts += 1
         return True
+
+    def do_crash(self, number: int) -> bool:
+        """The kubelet starts it again, but not yet."""
+        pod = self.choose(number, "Running")
+        if pod and self._is_restarted_in_place(pod):
+            self.change(pod.name, restart_due=True, exit_code=1)
+        return False
+
+    def _is_restarted_in_place(self, pod: Pod) -> bool:
+        policies = {role.name: role.restart for role in self.job.roles}
+        return policies[pod.task.role] in ("Always", "OnFailure")
 
     def do_finish(self, number: int) -> bool:
         if pod := self.choose(number, "Running"):
@@ -124,6 +143,12 @@ class History(World):
         """The program ends well, and a sidecar runs on."""
         if pod := self.choose(number, "Running"):
             self.change(pod.name, program="Succeeded", exit_code=0, lingers_since=self.now)
+        return False
+
+    def do_lag(self, number: int) -> bool:
+        """The program ends well, and the kubelet still calls its pod Running."""
+        if pod := self.choose(number, "Running"):
+            self.change(pod.name, program="Succeeded", exit_code=0)
         return False
 
     def do_evict(self, number: int) -> bool:
@@ -220,6 +245,8 @@ def test_every_history_keeps_its_promises_and_comes_to_rest_once_the_world_is_qu
     history = play(asked, moves, site)
     history.settle()
     rest = history.decide()
+    if history.status.has("Failed"):
+        assert not any(pod.restart_due for pod in history.pods.values()), "no program is started again"
     assert rest.actions == ()
     assert rest.events == ()
     assert rest.status == history.status
@@ -235,7 +262,7 @@ def test_every_job_that_has_not_failed_succeeds_when_its_programs_do(
     history.do_suspend(0)
     history.settle()
     for name in history.pods:
-        history.change(name, phase="Succeeded", exit_code=0)
+        history.change(name, phase="Succeeded", exit_code=0, restart_due=False)
     history.settle()
     assert history.status.phase in ("Succeeded", "Failed")
     assert history.status.has("Failed") == (history.status.failure is not None)
@@ -268,7 +295,7 @@ GANG_MOVES = ("start", "evict", "evict", "finish", "scale", "vanish", "suspend")
     ),
     sites,
 )
-def test_nobody_waits_for_ever_for_members_of_a_gang(
+def test_no_pod_waits_for_ever_for_members_of_a_gang(
     size: int, moves: list[tuple[str, int, str]], site: Site
 ) -> None:
     """Some finish, some are taken away, and the job is scaled or rests: whoever is left gets to run."""
@@ -277,6 +304,10 @@ def test_nobody_waits_for_ever_for_members_of_a_gang(
     history.settle()
     waiting = [pod.name for pod in history.pods.values() if pod.phase == "Pending"]
     assert history.status.is_finished or waiting == []
+
+
+def _has_ended(pod: Pod) -> bool:
+    return pod.phase in ("Succeeded", "Failed") or bool(pod.program) or pod.restart_due
 
 
 def _target(action: Any) -> tuple[str, str, str]:

@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from tfyard.model import Pod, RestartPolicy, Task
+from tfyard.planner import Site
 
 from .builders import (
     at,
@@ -56,6 +57,14 @@ def test_the_restart_policy_judges_a_programs_own_failure(
     assert decision.status.has("Failed") == (effect == "fails")
     assert decision.status.has("Restarting") == (effect == "restarts")
     assert deleted(decision) == ([f"mnist-{name}"] if effect == "restarts" else [])
+
+
+def test_exit_code_gives_up_a_program_that_cannot_be_started_though_the_runtimes_code_is_retryable() -> None:
+    asked = job(workers(1, "ExitCode"))
+    missing = pod("worker-0", "Failed", exit_code=128, reason="StartError", message='exec: "pyhton"')
+    assert look(asked, missing, status=begun(asked)).status.has("Failed")
+    upstreams = Site(kubeflow=True)
+    assert not look(asked, missing, status=begun(asked), site=upstreams).status.has("Failed")
 
 
 TAKEN = {
@@ -281,7 +290,7 @@ def test_only_the_failed_pod_is_run_again() -> None:
     assert deleted(look(asked, *seen, status=begun(asked))) == ["mnist-worker-1"]
 
 
-def test_restarting_lasts_until_everybody_is_back() -> None:
+def test_restarting_lasts_until_all_tasks_are_back() -> None:
     asked = job(workers(2, "OnFailure"))
     seen = [pod("worker-0"), pod("worker-1", "Failed", exit_code=1)]
     status = look(asked, *seen, status=begun(asked, *pods("worker-0", "worker-1"))).status
@@ -328,19 +337,19 @@ def test_the_failure_of_a_pod_without_a_code_says_that_it_failed() -> None:
     assert words(replace(BROKEN, exit_code=None, message="")).endswith("worker-1 failed")
 
 
-def test_of_a_long_story_only_the_last_lines_are_told() -> None:
+def test_only_the_last_lines_of_a_long_message_are_reported() -> None:
     told = words(replace(BROKEN, message="\n".join(f"line {i}" for i in range(500))))
     assert told.splitlines()[-1] == "line 499"
     assert len(told.splitlines()) == 12
 
 
-def test_of_a_long_line_only_the_end_is_told() -> None:
+def test_only_the_end_of_a_long_line_is_reported() -> None:
     told = words(replace(BROKEN, message="x" * 9000 + "end"))
     assert told.endswith("xend")
     assert len(told) < 1200
 
 
-def test_the_failure_at_the_limit_says_the_limit_and_who_went_beyond_it() -> None:
+def test_the_failure_at_the_limit_names_the_limit_and_the_task_that_exceeded_it() -> None:
     assert words(BROKEN, backoff_limit=0) == (
         "Job mnist has failed because it has reached the specified backoff limit (0 restarts allowed): "
         "worker-1 exited with code 1: Traceback:\n  line 3\nValueError: no data"
@@ -400,3 +409,51 @@ def test_a_pod_with_an_impossible_index_is_deleted() -> None:
     stray = replace(pod("worker-0"), name="mnist-worker--1", task=Task("Worker", -1), uid="stray")
     decision = look(asked, pod("worker-0"), stray, status=begun(asked))
     assert deleted(decision) == ["mnist-worker--1"]
+
+
+# --- a node that is rebooted restarts programs in place
+
+
+def test_a_reboot_costs_no_retry_while_its_programs_are_down_nor_when_they_are_back() -> None:
+    asked = job(workers(2, "OnFailure"), backoff_limit=0)
+    status = begun(asked, *pods("worker-0", "worker-1"))
+    down = pod("worker-1", exit_code=255, reason="Unknown", restart_due=True, disrupted=True)
+    decision = look(asked, pod("worker-0"), down, status=status)
+    assert not decision.status.is_finished
+    back = pod("worker-1", restarts=1, excused=("tensorflow/1",), running_since=at(5))
+    decision = look(asked, pod("worker-0"), back, status=decision.status)
+    assert not decision.status.is_finished
+    assert decision.status.restarts == 0
+    assert deleted(decision) == []
+
+
+def test_restarts_that_a_node_caused_are_remembered_until_the_pod_is_gone() -> None:
+    """A pod shows only the last end of each container."""
+    asked = job(workers(1, "OnFailure"), backoff_limit=2)
+    status = begun(asked, pod("worker-0"))
+    rebooted = pod("worker-0", restarts=2, excused=("fetch/1", "tensorflow/1"), running_since=at(1))
+    status = look(asked, rebooted, status=status).status
+    assert status.restarts == 0
+    crashed = pod("worker-0", restarts=3, exit_code=1, running_since=at(2))
+    status = look(asked, crashed, status=status).status
+    assert status.restarts == 1
+    again = pod("worker-0", restarts=4, excused=("tensorflow/3",), running_since=at(3))
+    status = look(asked, again, status=status).status
+    assert status.restarts == 1
+    drained = look(asked, replace(again, deleting=at(30), disrupted=True), status=status)
+    assert drained.status.restarts == 1
+    assert drained.status.tasks["Worker"].excused == {}
+    fresh = pod("worker-0", attempt=1, restarts=1, exit_code=1, running_since=at(40))
+    assert look(asked, fresh, status=drained.status).status.restarts == 2
+    last = replace(fresh, restarts=2, restart_due=True, running_since=None)
+    assert look(asked, last, status=drained.status).status.failure.cause == "BackoffLimitExceeded"
+
+
+def test_a_task_that_finishes_after_a_reboot_has_cost_no_retry() -> None:
+    asked = job(workers(2, "OnFailure"), success="AllWorkers")
+    status = begun(asked, *pods("worker-0", "worker-1"))
+    rebooted = pod("worker-1", restarts=1, excused=("tensorflow/1",), running_since=at(1))
+    status = look(asked, pod("worker-0"), rebooted, status=status).status
+    done = pod("worker-1", "Succeeded", restarts=1, exit_code=0)
+    status = look(asked, pod("worker-0"), done, status=status).status
+    assert (status.restarts, status.tasks["Worker"].excused) == (0, {})

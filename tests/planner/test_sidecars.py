@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from tfyard.model import Amend, Decision, Pod
+from tfyard.planner import Site
 from tfyard.planner.narrate import narrate
 
 from .builders import (
@@ -78,21 +79,25 @@ def test_a_pod_that_is_told_to_end_is_not_told_again_and_its_phase_changes_nothi
     assert created(world.decide()) == []
 
 
-CLEANED: dict[str, tuple[Any, list[str], list[str]]] = {
-    "pods that stay are ended in place": ("None", ["mnist-worker-0"], []),
-    "pods that run are deleted": ("Running", [], ["mnist-worker-0", "mnist-ps-0"]),
-    "all are deleted": ("All", [], ["mnist-worker-0", "mnist-ps-0"]),
+BOTH = ["mnist-worker-0", "mnist-ps-0"]
+CLEANED: dict[str, tuple[Any, bool, list[str], list[str]]] = {
+    "pods that stay are ended in place": ("None", False, ["mnist-worker-0"], []),
+    "so are those of programs that have ended": ("Running", False, ["mnist-worker-0"], ["mnist-ps-0"]),
+    "upstream deletes them, because their phase is Running": ("Running", True, [], BOTH),
+    "all are deleted": ("All", False, [], BOTH),
 }
 
 
-@pytest.mark.parametrize(("clean", "ended", "gone"), CLEANED.values(), ids=CLEANED.keys())
-def test_after_the_end_of_the_job(clean: Any, ended: list[str], gone: list[str]) -> None:
-    asked = job(workers(1), servers(1), clean=clean)
+@pytest.mark.parametrize(("clean", "kubeflow", "ended", "gone"), CLEANED.values(), ids=CLEANED.keys())
+def test_after_the_end_of_the_job_sidecars_end_and_pods_go_by_the_policy(
+    clean: Any, kubeflow: bool, ended: list[str], gone: list[str]
+) -> None:
+    asked, site = job(workers(1), servers(1), clean=clean), Site(kubeflow=kubeflow)
     seen = [pod("worker-0", **ENDED), pod("ps-0")]
-    done = look(asked, *seen, status=begun(asked))
+    done = look(asked, *seen, status=begun(asked), site=site)
     assert done.status.phase == "Succeeded"
     assert (stopped(done), "mnist-worker-0" in deleted(done), done.wake_after) == ([], False, 10.0)
-    late = look(asked, *seen, status=done.status, now=at(10))
+    late = look(asked, *seen, status=done.status, now=at(10), site=site)
     assert (stopped(late), deleted(late)) == (ended, gone)
 
 
@@ -122,7 +127,7 @@ def test_an_evaluator_that_has_ended_is_not_waited_for() -> None:
     assert deleted(decision) == ["mnist-worker-0", "mnist-evaluator-0"]
 
 
-def test_it_is_told_which_pods_were_ended() -> None:
+def test_an_event_names_the_pods_that_were_ended() -> None:
     asked = job(chief(), workers(1))
     seen = [pod("chief-0"), pod("worker-0", **ENDED)]
     decision = look(asked, *seen, status=begun(asked, *seen), now=at(60))
@@ -132,7 +137,7 @@ def test_it_is_told_which_pods_were_ended() -> None:
     ]
 
 
-def test_an_eviction_that_counts_is_told_with_the_kubelets_sentence() -> None:
+def test_an_eviction_that_counts_is_reported_with_the_kubelets_message() -> None:
     asked = job(workers(1, "OnFailure"), backoff_limit=1)
     sentence = 'Usage of EmptyDir volume "scratch" exceeds the limit "1Gi".'
     evicted = pod("worker-0", "Failed", exit_code=137, reason="Evicted", message=sentence)

@@ -94,13 +94,13 @@ def test_the_phase_is_the_last_condition_that_holds() -> None:
     assert conditions.phase(put(RUNNING, "Running", "TFJobSuspended", holds=False)) == "Created"
 
 
-def test_what_stands_in_the_way_is_the_state_of_a_job_unless_it_runs_all_the_same() -> None:
+def test_an_obstacle_is_the_phase_of_a_job_unless_the_job_runs() -> None:
     assert conditions.phase(put(CREATED, "Blocked", "Quota")) == "Blocked"
     assert conditions.phase(put(put(CREATED, "Blocked", "Quota"), "Restarting", "Lost")) == "Blocked"
     assert conditions.phase(put(RUNNING, "Blocked", "Quota")) == "Running"
 
 
-def test_what_stands_in_the_way_is_the_last_word_until_the_job_ends() -> None:
+def test_an_obstacle_is_the_last_condition_until_the_job_ends() -> None:
     blocked = put(CREATED, "Blocked", "Quota")
     running = put(blocked, "Running", "TFJobRunning")
     assert [c.type for c in running] == ["Created", "Running", "Blocked"]
@@ -148,7 +148,7 @@ def test_a_finished_status_never_changes_whatever_its_pods_do() -> None:
     assert (worse.status, worse.actions, worse.events) == (done, (), ())
 
 
-def test_counts_say_who_runs_is_done_failed_and_ready() -> None:
+def test_the_counts_of_a_role_are_active_succeeded_failed_and_ready() -> None:
     asked = job(chief(), workers(4), servers(1), evaluator(), dynamic_workers=True)
     seen = [
         pod("chief-0", ready=True),
@@ -189,7 +189,7 @@ def test_the_generation_that_was_seen_is_shown() -> None:
 QUOTA = Obstacle("FailedCreatePod", "exceeded quota: pods=4")
 
 
-def test_what_stands_in_the_way_is_said_and_told_once() -> None:
+def test_an_obstacle_is_a_condition_and_one_event() -> None:
     asked = job(workers(1))
     first = look(asked, status=begun(asked), obstacles=(QUOTA,))
     assert shown(first.status)[-1] == "Blocked=True (FailedCreatePod)"
@@ -198,7 +198,7 @@ def test_what_stands_in_the_way_is_said_and_told_once() -> None:
     assert (again.status, told(again)) == (first.status, [])
 
 
-def test_another_obstacle_with_the_same_reason_is_said_and_told() -> None:
+def test_another_obstacle_with_the_same_reason_is_reported_again() -> None:
     asked = job(workers(1))
     first = look(asked, status=begun(asked), obstacles=(QUOTA,))
     other = Obstacle("FailedCreatePod", "exceeded quota: cpu=8")
@@ -208,7 +208,7 @@ def test_another_obstacle_with_the_same_reason_is_said_and_told() -> None:
     assert condition == Condition("Blocked", "True", "FailedCreatePod", "exceeded quota: cpu=8", at(9), NOW)
 
 
-def test_a_job_that_is_no_longer_blocked_says_so_in_peace() -> None:
+def test_a_job_that_is_no_longer_blocked_has_a_normal_event() -> None:
     asked = job(workers(1))
     blocked = look(asked, status=begun(asked), obstacles=(QUOTA,)).status
     free = look(asked, status=blocked)
@@ -276,14 +276,14 @@ def test_counts_alone_wait_until_they_rest() -> None:
     assert done.urgency == "at rest", "the pod itself still says that it is finished"
 
 
-def test_what_a_leaving_pod_says_does_not_wait() -> None:
+def test_the_status_is_stored_at_once_while_a_pod_is_being_deleted() -> None:
     asked = job(workers(2))
     status = look(asked, pod("worker-0"), pod("worker-1"), status=begun(asked)).status
     leaving = pod("worker-1", "Succeeded", exit_code=0, deleting=NOW)
     assert look(asked, pod("worker-0"), leaving, status=status, children=SERVICE).urgency == "now"
 
 
-def test_that_it_runs_is_told_soon_and_an_action_does_not_wait() -> None:
+def test_running_is_stored_soon_and_an_action_does_not_wait() -> None:
     asked, both = job(workers(2)), pods("worker-0", "worker-1")
     begins = look(asked, *both, status=begun(asked), children=SERVICE)
     assert begins.urgency == "soon"
@@ -291,7 +291,7 @@ def test_that_it_runs_is_told_soon_and_an_action_does_not_wait() -> None:
     assert missing.urgency == "now", "a pod is to be made"
 
 
-def test_a_job_that_succeeded_before_anybody_told_that_it_ran_has_run() -> None:
+def test_a_job_that_succeeded_before_it_was_seen_running_has_run() -> None:
     asked, done = job(workers(1)), pod("worker-0", "Succeeded", exit_code=0)
     found = look(asked, done, status=begun(asked), children=SERVICE).status.conditions
     assert [(c.type, c.status) for c in found] == [

@@ -1,4 +1,4 @@
-"""Who decides that a job runs, has succeeded or has failed."""
+"""Which tasks decide that a job runs, has succeeded or has failed."""
 
 import pytest
 
@@ -143,7 +143,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("job", "seen", "end"), CASES)
-def test_an_end_is_told_by_whoever_decides(job: Job, seen: list[Pod], end: str) -> None:
+def test_the_leaders_decide_how_the_job_ends(job: Job, seen: list[Pod], end: str) -> None:
     status = look(job, *seen, status=begun(job)).status
     assert [status.has("Succeeded"), status.has("Failed")] == [end == "Succeeded", end == "Failed"]
     assert (status.completion_time is not None) == bool(end)
@@ -198,7 +198,7 @@ def test_scaling_below_the_number_that_is_done_ends_the_job() -> None:
     assert look(job(workers(2), success="AllWorkers"), *seen, status=done).status.has("Succeeded")
 
 
-def test_who_still_runs_when_the_job_succeeds_is_counted_as_succeeded() -> None:
+def test_tasks_that_still_run_when_the_job_succeeds_are_counted_as_succeeded() -> None:
     trained = job(workers(1), role("PS", 2))
     seen = [pod("worker-0", "Succeeded"), *pods("ps-0", "ps-1")]
     counts = look(trained, *seen, status=begun(trained)).status.replica_statuses

@@ -99,7 +99,7 @@ def test_what_finished_before_the_suspension_stays_finished() -> None:
     assert created(resumed) == ["mnist-chief-0", "mnist-worker-1"]
 
 
-def test_resume_waits_until_the_old_pods_have_gone_and_fails_nobody() -> None:
+def test_resume_waits_until_the_old_pods_have_gone_and_no_task_fails() -> None:
     world = World(job(workers(2), servers(1)))
     world.settle()
     world.job = replace(world.job, run_policy=RESTING)

@@ -147,7 +147,7 @@ def test_a_job_of_another_controller_is_left_alone() -> None:
     assert look(broken(managed_by="example.com/other")) == Decision(status=Status())
 
 
-def test_labels_and_counts_that_somebody_invented_cost_no_time() -> None:
+def test_invented_labels_and_counts_cost_no_time() -> None:
     stranger = pod("worker-0", task=pod("worker-999999999").task)
     decision = edit(stranger)
     assert decision.actions == ()

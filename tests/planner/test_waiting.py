@@ -1,4 +1,4 @@
-"""A pod that waits for long says what for; a job whose tasks crash again and again does not run."""
+"""The reason of a long wait is reported; a job whose tasks crash again and again does not run."""
 
 from typing import Any
 
@@ -37,15 +37,23 @@ def message(decision: Decision) -> str:
     return condition.message if condition else ""
 
 
-def test_a_short_wait_is_nobodys_business() -> None:
+def test_a_short_wait_is_not_reported() -> None:
     found = look(ONE, waiting(PULL), status=begun(ONE), now=at(29))
     assert not found.status.has("Waiting")
     assert found.wake_after == 1
 
 
-def test_a_pod_that_is_set_up_in_silence_is_asked_about_ever_more_rarely_and_told_as_soon_as_it_speaks() -> (
-    None
-):
+def test_a_program_that_cannot_be_started_is_reported_at_once_and_does_not_count_as_running() -> None:
+    broken = Wait("Start", 'exec: "pyhton": executable file not found in $PATH', at(0), failed=True)
+    found = look(
+        ONE, waiting(broken, restarts=1, restart_due=True, exit_code=128), status=begun(ONE), now=at(1)
+    )
+    assert shown(found.status) == ["Created=True (TFJobCreated)", "Waiting=True (Start)"]
+    assert message(found) == f"worker-0: {broken.message}"
+    assert (found.status.phase, found.status.restarts) == ("Waiting", 1)
+
+
+def test_events_of_a_pod_that_is_being_set_up_are_listed_ever_more_rarely_and_reported_at_once() -> None:
     silent, status = waiting(Wait("Mount", "", at(0))), begun(ONE)
     looks = [look(ONE, silent, status=status, now=at(seconds)) for seconds in (3, 30, 59, 60, 130)]
     assert [found.wake_after for found in looks] == [27, 30, 1, 60, 110]
@@ -64,13 +72,13 @@ def test_a_pod_that_is_set_up_in_silence_is_asked_about_ever_more_rarely_and_tol
     assert found.wake_after == 30, "for it may change"
 
 
-def test_a_pod_that_waits_for_nothing_known_does_not_wake_anybody() -> None:
+def test_a_pod_that_waits_for_an_unknown_reason_causes_no_pass() -> None:
     found = look(ONE, pod("worker-0", "Pending"), status=begun(ONE), now=at(300))
     assert found.wake_after is None
     assert found.status == begun(ONE)
 
 
-def test_a_long_wait_is_told_in_the_kubelets_own_words() -> None:
+def test_a_long_wait_is_reported_with_the_kubelets_message() -> None:
     found = look(ONE, waiting(PULL), status=begun(ONE), now=at(30))
     assert shown(found.status)[-1] == "Waiting=True (ImagePull)"
     assert message(found) == f"worker-0: {MISSING}"
@@ -79,7 +87,7 @@ def test_a_long_wait_is_told_in_the_kubelets_own_words() -> None:
     assert found.wake_after is None
 
 
-def test_other_words_are_news_and_the_same_are_not() -> None:
+def test_another_message_is_a_change_and_the_same_message_is_not() -> None:
     told = look(ONE, waiting(FULL), status=begun(ONE), now=at(30)).status
     assert look(ONE, waiting(FULL), status=told, now=at(60)).status == told
     other = Wait("Unschedulable", "0/3 nodes are available: 3 node(s) had untolerated taint(s).", at(0))
@@ -95,7 +103,7 @@ def test_a_message_is_one_line_and_has_an_end() -> None:
     assert (len(text), text[-1]) == (512, "…")
 
 
-def test_a_wait_that_is_over_keeps_its_words_and_is_not_the_state_of_the_job() -> None:
+def test_a_wait_that_is_over_keeps_its_message_and_is_not_the_phase_of_the_job() -> None:
     told = look(ONE, waiting(PULL), status=begun(ONE), now=at(30)).status
     found = look(ONE, pod("worker-0"), status=told, now=at(50))
     assert shown(found.status) == [

@@ -1,4 +1,4 @@
-"""A cluster in a few lines: it stores what it is told, moves pods through their phases, and keeps its own count.
+"""A small model of a cluster: it stores objects, moves pods through their phases, and counts restarts itself.
 
 Status is stored as JSON, as in a real cluster, so that a decision can only remember what survives that.
 """
@@ -9,7 +9,6 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from tfyard import formats
 from tfyard.model import (
     Action,
     Amend,
@@ -25,6 +24,7 @@ from tfyard.model import (
 )
 from tfyard.model.names import ATTEMPT, PLUGINS_GROUP, POD_GROUP, VOLCANO_GROUP
 from tfyard.planner import Site, decide
+from tfyard.views.tfjob_status import dump_status, load_status
 
 from .builders import HERE, NOW, task
 
@@ -47,7 +47,7 @@ class World:
 
     @property
     def status(self) -> Status:
-        return formats.load_status({"status": json.loads(self.stored)})
+        return load_status({"status": json.loads(self.stored)})
 
     def observe(self) -> Observed:
         return Observed(
@@ -67,7 +67,7 @@ class World:
         return decision
 
     def report(self, decision: Decision) -> None:
-        self.stored = json.dumps(formats.dump_status(decision.status))
+        self.stored = json.dumps(dump_status(decision.status))
 
     def apply(self, actions: tuple[Action, ...]) -> None:
         for action in actions:
@@ -76,7 +76,7 @@ class World:
             elif isinstance(action, Create):
                 self._create(action)
             elif isinstance(action, Amend) and action.kind == "Pod":
-                self.change(action.name, phase="Failed", reason="DeadlineExceeded", lingers_since=None)
+                self._end_in_place(action.name)
             elif isinstance(action, Amend):
                 assert self.group is not None
                 self.group = replace(self.group, spec={**self.group.spec, **action.patch["spec"]})
@@ -112,16 +112,23 @@ class World:
         elif pod.deleting is None:
             self.change(name, deleting=self.now + GRACE, asked_to_stop=not pod.end)
 
+    def _end_in_place(self, name: str) -> None:
+        over = {"phase": "Failed", "reason": "DeadlineExceeded"}
+        self.change(name, **over, lingers_since=None, restart_due=False, told_to_end=True)
+
     # What happens to it.
 
     def change(self, name: str, **fields: Any) -> None:
         self.pods[name] = replace(self.pods[name], **fields)
 
     def start(self) -> None:
-        """Kubelets do what they are asked: pending pods run, and those that should go are gone."""
+        """Kubelets do what they are asked: pending pods run, and those that should go are gone. They also notice
+        which pods have ended."""
         for name, pod in list(self.pods.items()):
             if pod.deleting is not None:
                 del self.pods[name]
+            elif pod.phase == "Running" and pod.program and not pod.lingers_since:
+                self.change(name, phase=pod.program, program="")
         self._schedule()
         self._answer()
 

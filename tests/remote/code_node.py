@@ -12,12 +12,12 @@ from tests.kubelet.process_node import Box, prepare
 from tfyard import formats
 from tfyard.kube import Access, requests
 from tfyard.kubelet.kubelet import Kubelet
-from tfyard.kubelet.nodes import Machine, MachineNode, capacity
-from tfyard.kubelet.processes import ProcessRuntime
+from tfyard.kubelet.nodes import MachineFacts, MachineNode, capacity
+from tfyard.kubelet.processes import ProcessNodeOptions, ProcessRuntime
 from tfyard.kubelet.server import KubeletServer, server_tls
-from tfyard.kubelet.surroundings import LOOPBACK, Options
-from tfyard.kubelet.volumes import CLAIMS, VOLUMES
+from tfyard.kubelet.sources import CLAIMS, VOLUMES
 from tfyard.model import Job, Manifest
+from tfyard.node.pod_data import LOOPBACK
 from tfyard.testing import ControlPlane
 
 
@@ -74,14 +74,14 @@ async def code_node(plane: ControlPlane, namespace: str, folder: Path) -> AsyncI
     certificate.write_bytes(pair.certificate)
     key.write_bytes(pair.key)
     tls = server_tls(certificate, key, plane.folder / "ca.crt")
-    options = Options(node=name, api=plane.endpoint)
+    options = ProcessNodeOptions(node=name, api=plane.endpoint)
     async with plane.client() as client:
         await prepare(client, namespace)
         async with (
             ProcessRuntime(client, folder / "node", dict(os.environ), options=options) as runtime,
             KubeletServer(runtime, tls, LOOPBACK, 0) as server,
         ):
-            machine = Machine(
+            machine = MachineFacts(
                 name=name,
                 address=LOOPBACK,
                 port=server.port,

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from tests.remote.code_node import CodeNode, code_node
-from tfyard.install.permissions import Permission
 from tfyard.install.roles import rules
 from tfyard.kube import Client, Resource, requests
 from tfyard.model.names import JOB_NAME, REPLICA_INDEX, REPLICA_TYPE
+from tfyard.model.permission import Permission
 from tfyard.remote.addresses import KINDS, RBAC, TFJOBS
 from tfyard.remote.helper_pods import LABEL
 from tfyard.remote.jobs import Found

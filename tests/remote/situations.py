@@ -12,10 +12,10 @@ from msgspec import Struct
 
 from tests.controller.cluster import Bench, tfjob
 from tfyard.kube import Client, KubeError, Patch, Resource, requests
-from tfyard.kubelet.script import Scripts
-from tfyard.model.names import JOB_NAME, QUEUE_NAME
+from tfyard.model.names import ATTEMPT, JOB_NAME, QUEUE_NAME
 from tfyard.remote.addresses import TFJOBS
 from tfyard.testing import Pod, Script, builders, eventually
+from tfyard.testing.script import Scripts
 
 Manifest = dict[str, Any]
 Step = Callable[[Bench], Awaitable[None]]
@@ -307,6 +307,12 @@ async def fail_afterwards(yard: Bench) -> None:
     await yard.kubelet.finish("partly-worker-1", 1)
 
 
+def rebooted(pod: Pod) -> Script:
+    """The node of the first attempt."""
+    is_first = pod.metadata.annotations[ATTEMPT] == "0"
+    return fails("", 255, exit_reason="Unknown") if is_first else Script()
+
+
 async def evict(yard: Bench) -> None:
     await yard.phase("Running", "evicted")
     text = "The node was low on resource: ephemeral-storage. Threshold quantity: 1Gi, available: 900Mi."
@@ -341,6 +347,17 @@ async def delete_pod(yard: Bench) -> None:
         assert now["status"]["phase"] == "Running"
 
     await eventually(is_replaced)
+
+
+async def is_back(yard: Bench) -> None:
+    async def look() -> None:
+        pod: Any = await yard.client.send(
+            requests.get(requests.PODS.path(yard.namespace, "rebooted-worker-0"))
+        )
+        assert pod["metadata"]["annotations"][ATTEMPT] == "1"
+        assert pod["status"]["phase"] == "Running"
+
+    await eventually(look)
 
 
 async def preempt(yard: Bench) -> None:
@@ -568,7 +585,7 @@ KUBELETS = (
         kind="deleted",
         words="worker-0: its pod was deleted",
         code=0,
-        script=Script(stop_after=2.0),  # long enough for the operator to see who ended it
+        script=Script(stop_after=2.0),  # long enough for the operator to see what ended it
         after=delete_pod,
     ),
     Situation(
@@ -586,6 +603,14 @@ KUBELETS = (
         words="worker-0: lost with its node",
         code=0,
         after=collect_as_garbage,
+    ),
+    Situation(
+        name="rebooted",
+        kind="node-rebooted",
+        words="worker-0: ended unseen, because its node was rebooted",
+        code=0,
+        script=rebooted,
+        after=is_back,
     ),
     Situation(
         name="admitted",

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tests.cli.test_describe import permit
 from tests.remote.admission import kueue
@@ -12,11 +13,12 @@ from tfyard.errors import Usage
 from tfyard.kube import NotFound, requests
 from tfyard.kube.sync import SyncClient
 from tfyard.model.names import JOB_NAME, QUEUE_NAME, REPLICA_INDEX, REPLICA_TYPE, RERUN_OF
-from tfyard.remote import action_waits, actions, jobs, reruns
+from tfyard.remote import actions, jobs, reruns
 from tfyard.remote.actions import NotPossible
 from tfyard.remote.addresses import OLD_TFJOBS, TFJOBS
 from tfyard.remote.job_objects import JOB_UID
 from tfyard.remote.jobs import Found
+from tfyard.sdk.on_cluster import JobsOnCluster
 from tfyard.testing import ControlPlane, builders
 
 pytestmark = pytest.mark.cluster
@@ -158,9 +160,14 @@ def test_delete_says_what_goes_and_that_claims_stay_unless_the_job_owns_them(yar
 def test_jobs_are_selected_by_their_labels(yard: Yard) -> None:
     yard.job("a", {"team": "vision"})
     yard.job("b")
-    assert [each.name for each in actions.selected(yard.client, yard.namespace, "team=vision")] == ["a"]
-    with pytest.raises(jobs.Missing, match="team=x"):
-        actions.selected(yard.client, yard.namespace, "team=x")
+    access = replace(yard.plane.admin, namespace=yard.namespace)
+
+    def selected(labels: str) -> JobsOnCluster:
+        return JobsOnCluster(lambda: SyncClient(access), print, selector=labels)
+
+    assert [each.name for each in selected("team=vision").places()] == ["a"]
+    assert selected("team=x").places() == []
+    assert "team=x" in selected("team=x").nothing()
 
 
 def test_restart_deletes_the_pods_of_these_tasks_and_waits_for_new_ones(yard: Yard) -> None:
@@ -178,12 +185,12 @@ def test_restart_deletes_the_pods_of_these_tasks_and_waits_for_new_ones(yard: Ya
     assert yard.pods() == ["mnist-chief-0", "mnist-worker-0"]
     actions.perform(yard.client, intent)  # it is gone already: no error
     said: list[str] = []
-    with pytest.raises(action_waits.TimeOver):
-        action_waits.until_done(yard.client, intent, said.append, 0)
+    with pytest.raises(actions.TimeOver):
+        actions.until_done(yard.client, intent, said.append, 0)
     assert said == ["waiting: worker-1: its old pod ends"]
     new = yard.pod(found, "worker", 1)
-    with pytest.raises(action_waits.TimeOver):
-        action_waits.until_done(yard.client, intent, said.append, 0)
+    with pytest.raises(actions.TimeOver):
+        actions.until_done(yard.client, intent, said.append, 0)
     assert said[1].startswith("waiting: worker-1: ")
     container = {"name": "tensorflow", "image": "", "imageID": "", "ready": True, "restartCount": 0}
     new["status"] = {
@@ -191,7 +198,7 @@ def test_restart_deletes_the_pods_of_these_tasks_and_waits_for_new_ones(yard: Ya
         "containerStatuses": [{**container, "state": {"running": {"startedAt": AT}}}],
     }
     yard.client.send(requests.replace(f"{requests.PODS.path(yard.namespace, 'mnist-worker-1')}/status", new))
-    action_waits.until_done(yard.client, intent, said.append, 5)
+    actions.until_done(yard.client, intent, said.append, 5)
     both = actions.restart(yard.client, found, ["worker"])
     assert list(both.pods) == ["worker-0", "worker-1"]
 
@@ -202,12 +209,12 @@ def test_the_wait_for_a_deleted_job_ends_when_it_and_its_pods_are_gone(yard: Yar
     intent = actions.delete(yard.client, found)
     said: list[str] = []
     for text in ("waiting: the job mnist to be gone", "waiting: 1 pod (worker-0) to be gone"):
-        with pytest.raises(action_waits.TimeOver):
-            action_waits.until_done(yard.client, intent, said.append, 0)
+        with pytest.raises(actions.TimeOver):
+            actions.until_done(yard.client, intent, said.append, 0)
         assert said.pop() == text
         actions.perform(yard.client, intent) if "job" in text else None
     yard.client.send(requests.delete(requests.PODS.path(yard.namespace, "mnist-worker-0"), grace=0))
-    action_waits.until_done(yard.client, intent, said.append, 5)
+    actions.until_done(yard.client, intent, said.append, 5)
 
 
 @pytest.mark.parametrize("form", ["job", "old_job"])
@@ -246,7 +253,7 @@ def test_a_job_runs_again_under_a_new_name_without_what_happened_to_it(yard: Yar
 
 def test_an_old_job_runs_again_as_what_it_was_and_cannot_be_stopped(yard: Yard) -> None:
     found = yard.old_job("mnist")
-    actions.perform(yard.client, actions.rerun(yard.client, found, reruns.Changes()))
+    actions.perform(yard.client, actions.rerun(yard.client, found, reruns.RerunChanges()))
     again = jobs.find(yard.client, yard.namespace, "mnist-2")
     assert again.resource == OLD_TFJOBS
     with pytest.raises(
@@ -299,7 +306,7 @@ REFUSED: dict[str, tuple[Callable[[Yard], Any], str]] = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_what_cannot_be_is_refused_in_one_clear_line(yard: Yard, case: str) -> None:
+def test_an_action_that_is_not_possible_is_refused_in_one_clear_line(yard: Yard, case: str) -> None:
     act, text = REFUSED[case]
     with pytest.raises((NotPossible, Usage)) as refusal:
         act(yard)
@@ -307,7 +314,7 @@ def test_what_cannot_be_is_refused_in_one_clear_line(yard: Yard, case: str) -> N
     assert "\n" not in str(refusal.value)
 
 
-def test_somebody_elses_job_is_refused_before_anything_is_done(yard: Yard) -> None:
+def test_the_job_of_another_user_is_refused_before_anything_is_done(yard: Yard) -> None:
     found = yard.job("mnist")
     yard.pod(found, "worker", 0)
     yard.may_read("jane")
@@ -318,7 +325,7 @@ def test_somebody_elses_job_is_refused_before_anything_is_done(yard: Yard) -> No
             ("scale", lambda: actions.scale(client, seen, {"Worker": 3})),
             ("delete", lambda: actions.delete(client, seen)),
             ("restart", lambda: actions.restart(client, seen, ["worker-0"])),
-            ("rerun", lambda: actions.rerun(client, seen, reruns.Changes())),
+            ("rerun", lambda: actions.rerun(client, seen, reruns.RerunChanges())),
         ):
             with pytest.raises(NotPossible, match=f'^you may not {verb} mnist: .*User "jane" cannot'):
                 act()

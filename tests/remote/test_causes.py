@@ -21,13 +21,13 @@ from tests.remote.asking import ask, told
 from tests.remote.situations import MINUTE, Situation, job
 from tfyard.kube import Client, Request, Unprocessable, requests
 from tfyard.kube.sync import SyncClient
-from tfyard.kubelet.script import Pod, Script
 from tfyard.model.names import JOB_NAME
 from tfyard.overview.why import explain
 from tfyard.planner import waiting
 from tfyard.remote import evidence
 from tfyard.remote.addresses import TFJOBS
 from tfyard.testing import ControlPlane, ProcessFailed, builders
+from tfyard.testing.script import Pod, Script
 
 pytestmark = pytest.mark.cluster
 
@@ -112,7 +112,7 @@ HALF_SEEN = ("pull", "secret", "mount", "loop", "quota", "memory", "replaced", "
 
 
 @pytest.mark.parametrize("user", READERS)
-def test_who_may_read_half_of_it_gets_the_same_answer_and_is_told_what_was_not_read(
+def test_a_user_who_may_read_half_of_it_gets_the_same_answer_and_is_told_what_was_not_read(
     user: str, scene: Background[Stage]
 ) -> None:
     stage = scene.value
@@ -129,7 +129,7 @@ def test_who_may_read_half_of_it_gets_the_same_answer_and_is_told_what_was_not_r
         )
 
 
-def test_who_took_a_pod_away_is_told_when_the_pod_is_gone(scene: Background[Stage]) -> None:
+def test_the_reason_of_a_disruption_is_shown_when_the_pod_is_gone(scene: Background[Stage]) -> None:
     stage = scene.value
     scene.do(told(stage.plane.admin, stage.namespace(), "replaced", "drained"))
     words = ("describe", "replaced", "-n", stage.namespace())
@@ -164,7 +164,7 @@ def test_the_answer_as_json(scene: Background[Stage]) -> None:
 
 
 @pytest.mark.parametrize(("name", "code"), [("replaced", 0), ("fails", 1), ("pull", 3)])
-def test_its_exit_code_is_right_also_for_who_may_read_only_the_job(
+def test_the_exit_code_is_right_also_for_a_user_who_may_read_only_the_job(
     name: str, code: int, scene: Background[Stage]
 ) -> None:
     scene.do(told(scene.value.plane.access(READER), scene.value.namespace(), name, SITUATIONS[name].kind))
@@ -223,10 +223,10 @@ def test_what_the_crd_refuses_is_told_when_it_is_applied_and_submitted(
     assert fix in done.err
 
 
-SLOW = ("aiohttp", "asyncio", "subprocess", "rich", "tfyard.planner", "tfyard.formats")
+SLOW = ("aiohttp", "asyncio", "rich", "jinja2")
 
 
-def test_it_imports_little(scene: Background[Stage]) -> None:
+def test_why_imports_little(scene: Background[Stage]) -> None:
     program = (
         "import atexit, sys; atexit.register(lambda: print(*sys.modules, file=sys.stderr))\n"
         "from tfyard.cli.main import main; main()"
@@ -248,14 +248,14 @@ class Counted(SyncClient):
         return super().read(request)
 
 
-def test_it_asks_little(scene: Background[Stage]) -> None:
+def test_why_asks_little(scene: Background[Stage]) -> None:
     with Counted(scene.value.plane.admin) as client:
         job = client.send(requests.get(TFJOBS.path(scene.value.namespace(), "pull")))
         evidence.gather(client, job)
         assert client.requests == len(("job", "pods", "events"))
 
 
-# --- nobody works on it
+# --- no operator works on it
 
 
 def lease(holder: str, renewed: datetime) -> dict[str, object]:
@@ -267,7 +267,7 @@ def lease(holder: str, renewed: datetime) -> dict[str, object]:
     return {"metadata": {"name": "tfyard-operator"}, "spec": spec}
 
 
-async def test_a_job_on_which_nobody_works(control_plane: ControlPlane, namespace: str) -> None:
+async def test_a_job_on_which_no_operator_works(control_plane: ControlPlane, namespace: str) -> None:
     async with control_plane.client() as client:
         await builders.install_crds(client)
         await client.send(requests.create(TFJOBS.path(namespace), job("alone")))

@@ -25,7 +25,7 @@ def deployment(labels: dict[str, str], replicas: int) -> dict[str, Any]:
     return {"metadata": {"name": "tf-job-operator", "labels": labels}, "spec": spec}
 
 
-def test_an_operator_that_is_scaled_to_zero_and_the_one_of_2017_are_told(client: SyncClient) -> None:
+def test_an_operator_that_is_scaled_to_zero_and_the_one_of_2017_are_named(client: SyncClient) -> None:
     made = {"ours": deployment(dict(LABELS), 0), "old": deployment({"name": "tf-job-operator"}, 1)}
     for namespace, manifest in made.items():
         client.send(requests.create(requests.NAMESPACES.path(), {"metadata": {"name": namespace}}))

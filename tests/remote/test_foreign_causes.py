@@ -84,7 +84,7 @@ async def test_an_operator_that_may_not_own_its_objects(foreign: ControlPlane) -
 
 
 def without_rules() -> list[dict[str, Any]]:
-    """Our definitions as somebody may have simplified them."""
+    """Our definitions in a simplified form."""
     definitions = deepcopy(crds(VERSIONS))
     for definition in definitions:
         for version in definition["spec"]["versions"]:

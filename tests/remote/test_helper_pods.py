@@ -10,11 +10,11 @@ from msgspec.structs import replace
 from tests.remote.copy_node import CopyNode, Helpers, copy_node
 from tests.remote.situations import is_refused
 from tfyard.kube import Client, requests
-from tfyard.remote.helper_pods import LABEL, USER, Helper, HelperFailed, Mount, manifest, running
+from tfyard.remote.helper_pods import LABEL, USER, HelperFailed, HelperPod, Mount, manifest, running
 from tfyard.testing import ControlPlane, eventually
 from tfyard.testing.acceptance import accept
 
-HELPER = Helper(
+HELPER = HelperPod(
     namespace="ml", purpose="test", mounts=(Mount("out", "/out"), Mount("out", "/b", "sub", True))
 )
 
@@ -22,12 +22,12 @@ HELPER = Helper(
 def say(_: str) -> None: ...
 
 
-async def fail_within(client: Client, helper: Helper) -> None:
+async def fail_within(client: Client, helper: HelperPod) -> None:
     async with running(client, helper, say):
         raise ZeroDivisionError
 
 
-async def sleep_within(client: Client, helper: Helper) -> None:
+async def sleep_within(client: Client, helper: HelperPod) -> None:
     async with running(client, helper, say):
         await asyncio.sleep(600)
 
@@ -85,7 +85,7 @@ async def test_a_namespace_that_refuses_says_why(
 
 
 @pytest.mark.cluster
-async def test_what_a_pod_waits_for_is_said_and_what_cannot_be_mended_ends_it(
+async def test_what_a_helper_waits_for_is_shown_and_a_lasting_problem_ends_it(
     control_plane: ControlPlane, namespace: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tfyard.remote.helper_pods.PATIENCE", 0.0)
@@ -118,7 +118,7 @@ async def test_what_a_pod_waits_for_is_said_and_what_cannot_be_mended_ends_it(
         await node.until_no_helper()
 
 
-def test_it_runs_as_the_user_of_the_job_and_not_as_its_task() -> None:
+def test_a_helper_runs_as_the_user_of_the_job_and_does_not_look_like_a_task() -> None:
     plain = manifest(HELPER, "x")
     assert plain["spec"]["securityContext"]["runAsUser"] == USER
     assert plain["metadata"]["labels"] == {LABEL: "test", "app.kubernetes.io/managed-by": "tfyard"}

@@ -8,7 +8,6 @@ from msgspec.structs import replace
 
 from tests.cli.running import ROOT, Result, tfyard
 from tests.cli.test_describe import until_permitted
-from tests.install.test_kubeflow import deployment, webhooks
 from tests.remote.conftest import until_served
 from tfyard.errors import TfyardError
 from tfyard.install import manifests
@@ -16,7 +15,7 @@ from tfyard.install.settings import Settings
 from tfyard.kube import Resource, requests
 from tfyard.kube.sync import SyncClient
 from tfyard.remote import doctor, installation
-from tfyard.remote.addresses import DEPLOYMENTS, KINDS, WEBHOOKS, path_of
+from tfyard.remote.addresses import KINDS, path_of
 from tfyard.remote.installation import CannotInstall
 from tfyard.testing import ControlPlane
 
@@ -136,7 +135,7 @@ def test_uninstall_keeps_jobs_and_definitions(plane: ControlPlane, client: SyncC
     client.send(requests.delete(TFJOBS.path("default", "kept")))
 
 
-def test_who_may_not_install_is_told_everything_at_once(plane: ControlPlane) -> None:
+def test_a_user_who_may_not_install_is_told_everything_at_once(plane: ControlPlane) -> None:
     nobody = plane.write_kubeconfig(plane.access("nobody", ["guests"]), "nobody")
     done = run(plane, "install", kubeconfig=nobody)
     assert done.code == 1
@@ -163,68 +162,6 @@ def test_a_dry_run_stores_nothing(plane: ControlPlane, client: SyncClient) -> No
     printed = run(plane, "install", "--dry-run=client")
     apply = ("apply", "--server-side", "--force-conflicts", "--dry-run=server", "-f", "-")
     assert plane.kubectl(*apply, stdin=printed.out).count("serverside-applied (server dry run)") > 10
-
-
-def test_a_cluster_with_training_operator_is_refused_until_it_is_replaced(
-    plane: ControlPlane, client: SyncClient
-) -> None:
-    client.send(requests.create(requests.NAMESPACES.path(), {"metadata": {"name": "kubeflow"}}))
-    client.send(requests.create(DEPLOYMENTS.path("kubeflow"), _whole(deployment("--v=2"))))
-    client.send(requests.create(WEBHOOKS.path(), _answerable(webhooks())))
-    refused = run(plane, "install")
-    assert refused.code == 1
-    assert "deployment training-operator in the namespace kubeflow works on TFJobs" in refused.err
-    assert "the webhook validator must answer for each TFJob" in refused.err
-    assert names(client, "Deployment") == set()
-
-    out = install(plane, "--replace-kubeflow")
-    assert "training-operator in the namespace kubeflow: configured to ignore TFJobs" in out
-    until_served(client, TFJOBS)
-    client.send(requests.create(TFJOBS.path("default"), JOB))  # no webhook stands in the way
-    assert _deployment(client)["spec"]["replicas"] == 0, "no other kind of kubeflow.org exists here"
-    assert "configured to ignore" not in install(plane, "--replace-kubeflow"), "once is enough"
-
-    done = run(plane, "uninstall")
-    assert "deployment training-operator in the namespace kubeflow: works on TFJobs again" in done.out
-    assert _deployment(client)["spec"]["replicas"] == 1
-    found = client.send(requests.get(WEBHOOKS.path(name="validator")))
-    assert len(found["webhooks"]) == 2
-    keep_and_put_back(plane, "-n", "kubeflow", "deployment", "training-operator")
-    keep_and_put_back(plane, "validatingwebhookconfiguration", "validator")
-    client.send(requests.delete(WEBHOOKS.path(name="validator")))
-    client.send(requests.delete(DEPLOYMENTS.path("kubeflow", "training-operator")))
-
-
-def keep_and_put_back(plane: ControlPlane, *what: str) -> None:
-    """As the page says for those who replace training-operator by hand."""
-    kept = plane.kubectl("get", *what, "-o", "yaml")
-    assert "replaced" in plane.kubectl("replace", "--force", "-f", "-", stdin=kept)
-
-
-def _deployment(client: SyncClient) -> Any:
-    return client.send(requests.get(DEPLOYMENTS.path("kubeflow", "training-operator")))
-
-
-def _whole(found: Any) -> Any:
-    labels = {"app": "training-operator"}
-    found["spec"] |= {"selector": {"matchLabels": labels}}
-    found["spec"]["template"]["metadata"] = {"labels": labels}
-    return found
-
-
-def _answerable(found: Any) -> Any:
-    for webhook in found["webhooks"]:
-        webhook |= {
-            "clientConfig": {"url": "https://127.0.0.1:1/nobody"},
-            "admissionReviewVersions": ["v1"],
-            "sideEffects": "None",
-        }
-        webhook["rules"][0] |= {
-            "apiGroups": ["kubeflow.org"],
-            "apiVersions": ["v1"],
-            "operations": ["CREATE"],
-        }
-    return found
 
 
 # --- clusters of others
@@ -270,7 +207,7 @@ def test_what_is_being_deleted_or_is_not_there_is_told_before_anything_is_made(
         plane.kubectl("wait", "--for=delete", "crd/tfjobs.kubeflow.org", "--timeout=30s")
 
 
-def test_a_definition_with_versions_that_nobody_knows_here_is_told_before_anything_is_made(
+def test_a_definition_with_versions_that_are_unknown_here_is_reported_before_anything_is_made(
     plane: ControlPlane, client: SyncClient
 ) -> None:
     (version,) = UPSTREAM["spec"]["versions"]
@@ -290,7 +227,7 @@ def test_a_definition_with_versions_that_nobody_knows_here_is_told_before_anythi
         installation.uninstall(client, crds=True, force=False, say=print)
 
 
-def test_who_may_apply_and_no_more_is_told_what_was_not_done(plane: ControlPlane, client: SyncClient) -> None:
+def test_a_user_who_may_only_apply_is_told_what_was_not_done(plane: ControlPlane, client: SyncClient) -> None:
     allowed = {
         "create patch get": ["*"],
         "list": ["apps/deployments", "admissionregistration.k8s.io/validatingwebhookconfigurations"],
@@ -313,6 +250,7 @@ def test_who_may_apply_and_no_more_is_told_what_was_not_done(plane: ControlPlane
         assert [line.split()[5] for line in attempt(ann, replace_kubeflow=True)] == [
             "deployments.apps",
             "validatingwebhookconfigurations.admissionregistration.k8s.io",
+            "pods",
         ]
         settings = Settings(image="tfyard/operator:0.1.0")
         installation.run(ann, settings, replace_kubeflow=False, dry_run=False, say=said.append)

@@ -37,7 +37,8 @@ RUNNING, FOREIGN, JOBS = (
     "tests.remote.test_foreign_causes",
     "tests.remote.test_causes",
 )
-RUNS, GANG = "tests.e2e.test_run_why", "tests.controller.test_gang"
+RUNS, GANG, KUBELET = "tests.e2e.test_run_why", "tests.controller.test_gang", "tests.cluster.test_why"
+POLICIES = "tests.controller.test_faults_policies"
 PROOFS = {
     "1 image cannot be pulled": Proof(situations="pull private misnamed never"),
     "2 no room": Proof(
@@ -53,12 +54,18 @@ PROOFS = {
     "9 quota": Proof(situations="quota unsaid ranged"),
     "10 refused": Proof(
         situations="denied hooked policed secure openshift account priority going taken edited nonsense",
-        tests={f"{FOREIGN}.test_an_operator_that_may_not_own_its_objects": "operator-permission"},
+        tests={
+            f"{FOREIGN}.test_an_operator_that_may_not_own_its_objects": "operator-permission",
+            f"{POLICIES}.test_a_label_that_a_policy_rewrites_blocks_the_job_at_once_and_is_no_endless_loop": (
+                "labels-changed"
+            ),
+            f"{POLICIES}.test_a_service_that_is_deleted_whenever_it_is_created_is_created_ever_later": "undone",
+        },
     ),
     "11 nobody works on it": Proof(
         situations="elsewhere unseen",
         tests={
-            f"{JOBS}.test_a_job_on_which_nobody_works": "no-operator",
+            f"{JOBS}.test_a_job_on_which_no_operator_works": "no-operator",
             f"{JOBS}.test_an_operator_that_does_not_watch_the_namespace_or_that_ended": "no-operator",
             f"{FOREIGN}.test_the_crd_of_another_operator": "no-operator",
         },
@@ -75,9 +82,11 @@ PROOFS = {
         " end-of-data child-killed nan-loss tensorflow-1 keras-3 abort crash illegal-instruction killed stopped",
     ),
     "16 out of memory": Proof(situations="memory", programs="out-of-memory gpu-memory"),
-    "17 evicted": Proof(situations="evicted"),
+    "17 evicted, or killed by a probe": Proof(
+        situations="evicted", tests={f"{KUBELET}.test_what_a_kubelet_says_is_explained": "probe"}
+    ),
     "18 drained, preempted, node lost": Proof(
-        situations="drained replaced preempted low lost doomed admitted shutdown removed"
+        situations="drained replaced preempted low lost doomed admitted shutdown rebooted removed"
     ),
     "19 peers not reached": Proof(
         tests={

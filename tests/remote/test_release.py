@@ -13,10 +13,10 @@ from tests.helm import CHART, Helm, HelmFailed
 from tests.remote.conftest import until_served
 from tests.remote.test_installation import JOB, TFJOBS, UPSTREAM, names
 from tfyard.install import permissions, roles
-from tfyard.install.permissions import Permission
 from tfyard.kube import Access, Forbidden, requests
 from tfyard.kube.access_reviews import is_allowed, review
 from tfyard.kube.sync import SyncClient
+from tfyard.model.permission import Permission
 from tfyard.remote import trial
 from tfyard.remote.addresses import KINDS
 from tfyard.testing import ControlPlane, eventually

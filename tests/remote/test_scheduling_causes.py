@@ -25,9 +25,9 @@ from tests.remote.situations import (
     selecting,
 )
 from tfyard.kube import Patch, Resource, requests
-from tfyard.kubelet.script import Pod, Script
 from tfyard.model.names import QUEUE_NAME
 from tfyard.testing import CONTROLLERS, ControlPlane, builders
+from tfyard.testing.script import Pod, Script
 
 pytestmark = [pytest.mark.cluster, pytest.mark.long]
 
@@ -398,6 +398,6 @@ def test_what_the_user_may_not_read_is_said_and_the_rest_is_answered(
     words = ("why", "-n", where, "tainted", "--as", READER)
     done = tfyard(*words, KUBECONFIG=str(control_plane.kubeconfig))
     assert done.code == 3, done.err
-    assert "which one, the scheduler does not say, and the nodes may not be listed" in done.out
+    assert "the scheduler does not name it, and you may not list nodes" in done.out
     assert "could not be read: events: you may not list events" in done.out
     assert "could not be read: nodes: you may not list nodes" in done.out

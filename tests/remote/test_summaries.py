@@ -1,4 +1,4 @@
-"""What is read of a TFJob in a list, whoever wrote its status."""
+"""Summaries of TFJobs in a list, from the status of any operator."""
 
 from typing import Any
 
@@ -35,7 +35,7 @@ def cells(status: Any, **spec: Any) -> tuple[str, str]:
         ({"conditions": "none"}, ("Unknown", "")),
     ],
 )
-def test_the_state_is_read_whoever_wrote_it(status: Any, found: tuple[str, str]) -> None:
+def test_the_state_is_read_from_the_status_of_any_operator(status: Any, found: tuple[str, str]) -> None:
     assert cells(status, tfReplicaSpecs={"Worker": {"replicas": 3}}) == found
 
 

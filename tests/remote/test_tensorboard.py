@@ -57,7 +57,7 @@ def test_jobs_whose_claims_are_in_use_on_different_nodes_do_not_share_one() -> N
     assert helper([b, a]).node == "n1"
 
 
-def test_what_no_other_pod_can_read_is_told() -> None:
+def test_a_folder_that_no_other_pod_can_read_is_refused() -> None:
     with pytest.raises(
         NoSummaries, match="not write to a claim; say where they are: `tensorboard: /out/logs`"
     ):

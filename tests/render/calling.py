@@ -1,4 +1,4 @@
-"""How the tests of this room call the commands and read what they write."""
+"""Helpers that call the commands and read their output."""
 
 import io
 import os
@@ -22,7 +22,7 @@ GOLDEN = ROOT / "tests" / "golden" / "render"
 
 
 class Done(NamedTuple):
-    """A finished command: its exit code, and what it said on each of its two voices."""
+    """A finished command: its exit code, stdout and stderr."""
 
     code: int
     out: str
@@ -35,7 +35,7 @@ class Done(NamedTuple):
 
 
 def tfyard(*arguments: str | Path, cwd: Path | None = None, text: str = "") -> Done:
-    """The whole command in this process, which is ten times faster than one of its own."""
+    """Runs the command in this process, which is ten times faster than a new one."""
     out, err, before = io.StringIO(), io.StringIO(), (sys.argv, sys.stdin, Path.cwd())
     sys.argv, sys.stdin = ["tfyard", *map(str, arguments)], io.TextIOWrapper(io.BytesIO(text.encode()))
     os.chdir(cwd or before[2])
@@ -73,9 +73,9 @@ def documents(text: str) -> list[Manifest]:
 
 
 def of_kind(objects: list[Manifest], kind: str) -> list[Manifest]:
-    return [found for found in objects if found["kind"] == kind]
+    return [manifest for manifest in objects if manifest["kind"] == kind]
 
 
 def named(objects: list[Manifest], kind: str, name: str) -> Manifest:
-    (found,) = [one for one in of_kind(objects, kind) if one["metadata"]["name"] == name]
-    return found
+    (only,) = [manifest for manifest in of_kind(objects, kind) if manifest["metadata"]["name"] == name]
+    return only

@@ -1,4 +1,4 @@
-"""What a user of the notebook does: one operation on each task of the cluster."""
+"""A notebook's program: one operation on each task of the cluster."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Every object that `render` makes of every example: for the schema here, and for a real server elsewhere."""
+"""Every object that `render` makes of every example, for checks by the schema and by a real server."""
 
 from collections.abc import Iterator
 from functools import cache
@@ -16,14 +16,14 @@ FORMS = (
 
 
 def examples() -> list[Path]:
-    """Ours and the project's own; those of the latter that are no jobs are left to their readers."""
-    found = [*JOBS.glob("*.yaml"), *(ROOT / "examples").glob("**/*.yaml")]
-    return sorted(path for path in found if ".tfyard" not in path.parts)
+    """The example files of these tests and of the project."""
+    paths = [*JOBS.glob("*.yaml"), *(ROOT / "examples").glob("**/*.yaml")]
+    return sorted(path for path in paths if ".tfyard" not in path.parts)
 
 
 @cache
 def rendered() -> dict[str, list[Manifest]]:
-    """The objects by the words that made them."""
+    """Arguments of the command -> the objects that it rendered."""
     return dict(_jobs()) | dict(_others())
 
 

@@ -1,4 +1,4 @@
-"""The seeds' own examples and what becomes of them, byte for byte. To accept a change, after reading it:
+"""The seeds' own examples and their renderings, byte for byte. To accept a change, after reading it:
 
 python -m tests.render.golden
 """

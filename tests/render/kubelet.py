@@ -1,4 +1,4 @@
-"""As much of a kubelet as it takes to run a rendered container here: ConfigMaps as files, env, `$(NAME)`."""
+"""The part of a kubelet that runs a rendered container here: ConfigMaps as files, env, `$(NAME)`."""
 
 import os
 import re
@@ -14,12 +14,12 @@ INDEX_FIELD = "metadata.labels['batch.kubernetes.io/job-completion-index']"
 def run(
     objects: list[Manifest], job: Manifest, index: int, at: Path, container: str = "tensorflow"
 ) -> subprocess.CompletedProcess[str]:
-    """One container of one pod of a Job, to its end."""
+    """Runs one container of one pod of a Job to its end."""
     spec = job["spec"]["template"]["spec"]
-    found = next(c for c in [*spec["containers"], *spec.get("initContainers", [])] if c["name"] == container)
-    env = environment(objects, found, index)
-    words = [_expanded(word, env) for word in [*found["command"], *found.get("args", [])]]
-    for mount, folder in _mounts(objects, spec, found, at).items():
+    chosen = next(c for c in [*spec["containers"], *spec.get("initContainers", [])] if c["name"] == container)
+    env = environment(objects, chosen, index)
+    words = [_expanded(word, env) for word in [*chosen["command"], *chosen.get("args", [])]]
+    for mount, folder in _mounts(objects, spec, chosen, at).items():
         words = [word.replace(mount, str(folder)) for word in words]
         env = {name: value.replace(mount, str(folder)) for name, value in env.items()}
     env = {"PATH": os.environ["PATH"], **env}
@@ -42,8 +42,8 @@ def environment(objects: list[Manifest], container: Manifest, index: int) -> dic
 
 
 def _expanded(text: str, env: dict[str, str]) -> str:
-    """A name that is not known stays as it is written, as the kubelet has it."""
-    return re.sub(r"\$\((\w+)\)", lambda found: env.get(found[1], found[0]), text)
+    """Expands references; those to unknown names stay unchanged, as in the kubelet."""
+    return re.sub(r"\$\((\w+)\)", lambda match: env.get(match[1], match[0]), text)
 
 
 def _mounts(objects: list[Manifest], spec: Manifest, container: Manifest, at: Path) -> dict[str, Path]:

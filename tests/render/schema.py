@@ -1,4 +1,4 @@
-"""Objects held against Kubernetes' own OpenAPI: unknown fields, wrong types, missing fields.
+"""Checks objects by Kubernetes' own OpenAPI: unknown fields, wrong types, missing fields.
 
 The table is made by tools/podschema.py. TFJob is no kind of Kubernetes; its pod templates are checked.
 """

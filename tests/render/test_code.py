@@ -1,4 +1,4 @@
-"""The job's code on its way into pods."""
+"""How the job's code gets into pods."""
 
 import base64
 import gzip
@@ -48,12 +48,12 @@ def test_a_few_plain_files_can_be_read_in_the_manifest_and_are_mounted_as_they_a
 
 
 @pytest.mark.parametrize("form", ["tfjob", "plain", "legacy"])
-def test_a_claim_for_the_code_is_left_to_submit_and_that_is_said(tmp_path: Path, form: str) -> None:
+def test_a_claim_for_the_code_is_left_to_submit_and_that_is_reported(tmp_path: Path, form: str) -> None:
     file = folder(tmp_path, {"train.py": b"print(1)\n"})
     file.write_text(JOB.format(source="{from: program, claim: data}"))
     done = tfyard("render", file, "--as", form)
-    said = [line for line in done.err.splitlines() if "code.claim" in line]
-    assert said == [
+    messages = [line for line in done.err.splitlines() if "code.claim" in line]
+    assert messages == [
         f"tfyard: not in {form} objects: code.claim: manifests cannot put files on the claim data, so they have"
         " the code in a ConfigMap; `tfyard submit` puts it there"
     ]
@@ -88,7 +88,7 @@ def test_the_init_container_unpacks_what_was_packed(tmp_path: Path) -> None:
     assert (tmp_path / "out" / "inner" / "run.sh").stat().st_mode & 0o777 == 0o755
 
 
-def test_a_packed_folder_is_the_same_bytes_whenever_and_by_whomever_it_is_packed() -> None:
+def test_a_packed_folder_is_the_same_bytes_at_any_time_and_for_any_user() -> None:
     packed = pack([CodeFile("train.py", b"print(1)\n")])
     assert packed == pack([CodeFile("train.py", b"print(1)\n")])
     assert packed[:10] == b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x02\xff"
@@ -97,7 +97,7 @@ def test_a_packed_folder_is_the_same_bytes_whenever_and_by_whomever_it_is_packed
     assert (entry.mtime, entry.uid, entry.gid, entry.uname) == (315_619_200, 0, 0, "")
 
 
-def test_what_is_not_code_stays_at_home_and_the_output_does_not_carry_itself(tmp_path: Path) -> None:
+def test_ignored_files_and_the_output_itself_are_not_packed(tmp_path: Path) -> None:
     file = folder(tmp_path, {"train.py": b"1\n", ".git/config": b"x", "__pycache__/a.pyc": b"\0"})
     out = tmp_path / "program" / "out.yaml"
     for _ in range(2):
@@ -178,7 +178,7 @@ def site(tmp_path: Path) -> Iterator[str]:
 
 class _Quiet(http.server.SimpleHTTPRequestHandler):
     def log_message(self, *_: object) -> None:
-        """Quiet: the test reads what matters."""
+        """No log lines in the output of the tests."""
 
 
 @pytest.mark.processes

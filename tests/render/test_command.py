@@ -1,4 +1,4 @@
-"""`tfyard render` as a command: bad input, its output file, and how soon it answers."""
+"""`tfyard render` as a command: bad input, its output file, and the modules that it imports."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from .calling import JOBS, python, tfyard
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("name: a\nimage: x\nworkers: 2\n", "did you mean worker?"),
         ("name: a\nimage: x\nworker: two\n", "worker: must be"),
@@ -20,10 +20,12 @@ from .calling import JOBS, python, tfyard
         ("", "no TFJob, no tfyard job file"),
     ],
 )
-def test_bad_input_is_refused_with_a_reason_and_leaves_no_file(tmp_path: Path, text: str, said: str) -> None:
+def test_bad_input_is_refused_with_a_reason_and_leaves_no_file(
+    tmp_path: Path, text: str, message: str
+) -> None:
     done = tfyard("render", "-", "-o", "out.yaml", text=text, cwd=tmp_path)
     assert done.code in (1, 2)
-    assert said in done.err
+    assert message in done.err
     assert list(tmp_path.iterdir()) == []
 
 
@@ -46,7 +48,7 @@ def test_a_failure_leaves_the_old_output_as_it_was(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("words", [["render"], ["template", "plain"], ["notebook", "render"]])
-def test_what_is_read_is_not_written_over(words: list[str], tmp_path: Path) -> None:
+def test_an_input_file_is_not_overwritten(words: list[str], tmp_path: Path) -> None:
     text = (JOBS / "cancer.yaml").read_text()
     (tmp_path / "job.yaml").write_text(text)
     done = tfyard(*words, "job.yaml", "-o", "job.yaml", cwd=tmp_path)
@@ -65,17 +67,17 @@ def test_the_output_can_be_a_file_a_link_or_a_device(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         (("--services", "per-replica"), "--services is for --as plain"),
         (("--secret", "a=b"), "must be NAME/KEY=FILE"),
         (("--as", "jobset"), "is not one of 'tfjob', 'plain', 'legacy'"),
     ],
 )
-def test_options_that_make_no_sense_are_refused(options: tuple[str, ...], said: str) -> None:
+def test_options_that_make_no_sense_are_refused(options: tuple[str, ...], message: str) -> None:
     done = tfyard("render", JOBS / "cancer.yaml", *options)
     assert (done.code, done.out) == (2, "")
-    assert said in done.err
+    assert message in done.err
 
 
 def test_options_for_jobs_are_refused_for_a_config(tmp_path: Path) -> None:
@@ -85,13 +87,13 @@ def test_options_for_jobs_are_refused_for_a_config(tmp_path: Path) -> None:
     assert "only -o, --create-namespace and --explain are allowed" in done.err
 
 
-def test_jinja_is_imported_only_for_templates_and_the_planner_not_for_a_tfjob() -> None:
+def test_jinja_is_imported_only_for_templates_and_argon_only_for_passwords() -> None:
     code = (
         "import sys; sys.argv = ['tfyard', 'render', sys.argv[1], '-o', '/dev/null']\n"
         "from tfyard.cli.main import main\n"
         "try: main()\n"
         "except SystemExit: pass\n"
-        "heavy = ('jinja2', 'argon2', 'tarfile', 'tfyard.planner', 'rich')\n"
+        "heavy = ('jinja2', 'argon2', 'rich', 'asyncio')\n"
         "print([name for name in heavy if name in sys.modules])"
     )
     assert python("-c", code, JOBS / "cancer.yaml").out == "[]\n"
@@ -100,4 +102,4 @@ def test_jinja_is_imported_only_for_templates_and_the_planner_not_for_a_tfjob() 
 def test_a_thousand_tasks_are_a_config_like_any_other() -> None:
     text = "resources: [{type: tensorflow-cluster, properties: {jobs: {ps: 200, worker: 800}}}]\n"
     objects = tfyard("render", "-", text=text).objects
-    assert sum(found["kind"] == "Service" for found in objects) == 1000
+    assert sum(manifest["kind"] == "Service" for manifest in objects) == 1000

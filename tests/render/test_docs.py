@@ -1,4 +1,4 @@
-"""The page says what the commands do: every option of theirs is on it, and its commands run."""
+"""The page documents the commands: it has every option of theirs, and its commands run."""
 
 import re
 from pathlib import Path
@@ -27,6 +27,6 @@ def test_the_page_names_every_subcommand_for_templates() -> None:
     assert [name for name in template.commands if f"tfyard template {name}" not in PAGE] == []
 
 
-def test_the_page_names_no_file_of_ours_that_is_not_there() -> None:
+def test_the_page_names_only_files_that_exist() -> None:
     for name in re.findall(r"`(compat/[\w./]+)`", PAGE):
         assert Path(ROOT, name).exists(), name

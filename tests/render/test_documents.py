@@ -1,4 +1,4 @@
-"""The users' documents 000 and 002, walked with the real kubectl on a real apiserver."""
+"""The users' documents 000 and 002, followed with the real kubectl on a real apiserver."""
 
 import re
 import shlex
@@ -49,13 +49,13 @@ def test_000_every_job_is_created_alone_and_its_clean_up_leaves_the_others(
     shared = python("render_template.py", "tf_shared_template.yaml.jinja", *sets, cwd=desk).out
     for _ in range(2):
         control_plane.kubectl("apply", "-f", "-", stdin=shared)
-    one = create("single", "tf_single_template.yaml.jinja", "boc-web-predict")
+    single = create("single", "tf_single_template.yaml.jinja", "boc-web-predict")
     create("single", "tf_single_template.yaml.jinja", "boc-web-predict", "--set", "model_name=ckpt-2")
     cluster = create("cluster", "tf_cluster_template.yaml.jinja", "boc-web-predict", "1", "2")
     assert len(left()) == 2 + 6
     run_lines(control_plane, "delete", cluster)
     assert left() == {"job.batch/boc-web-predict-model-1", "job.batch/boc-web-predict-ckpt-2"}
-    run_lines(control_plane, "delete", one)
+    run_lines(control_plane, "delete", single)
     assert left() == {"job.batch/boc-web-predict-ckpt-2"}
 
 

@@ -1,4 +1,4 @@
-"""All that is rendered, at once."""
+"""Properties of all rendered objects."""
 
 from collections import Counter
 
@@ -10,11 +10,11 @@ from .everything import rendered
 
 
 def test_every_rendered_object_is_valid_to_kubernetes_own_openapi() -> None:
-    found = {
+    problems = {
         name: [text for manifest in objects for text in schema.problems(manifest)]
         for name, objects in rendered().items()
     }
-    assert {name: texts for name, texts in found.items() if texts} == {}
+    assert {name: texts for name, texts in problems.items() if texts} == {}
     assert sum(map(len, rendered().values())) > 200
 
 

@@ -1,4 +1,4 @@
-"""Clusters written by hand in 2016: read back, and written again for today's API."""
+"""Clusters written by hand in 2016 are read, and written again for today's API."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ SECOND = ("work_ps.yaml",)
 
 
 def without_stars(names: tuple[str, ...], tmp_path: Path) -> list[Path]:
-    """The seed's files with the line removed that is not YAML."""
+    """The seed's files without the line that is not YAML."""
     for name in names:
         lines = (SEED / name).read_text().splitlines(keepends=True)
         (tmp_path / name).write_text("".join(line for line in lines if "nodeName: *" not in line))
@@ -28,7 +28,7 @@ def test_a_node_name_of_stars_is_an_error_with_place_and_fix() -> None:
     assert "fix: quote the value or remove the line" in done.err
 
 
-def test_such_errors_are_told_for_every_file_at_once() -> None:
+def test_errors_of_several_files_are_reported_at_once() -> None:
     done = tfyard("convert", *(SEED / name for name in FIRST), "--to", "jobfile")
     assert "ps.yaml:" in done.err
     assert "worker.yaml:" in done.err
@@ -58,7 +58,7 @@ def test_the_second_generation_keeps_its_volume(tmp_path: Path) -> None:
     assert (words["worker"], words["ps"]) == (2, 1)
 
 
-def test_the_lost_redirection_is_said_on_the_terminal_and_in_the_file(tmp_path: Path) -> None:
+def test_the_removed_redirection_is_reported_on_the_terminal_and_in_the_file(tmp_path: Path) -> None:
     done = tfyard("convert", *without_stars(SECOND, tmp_path), "--to", "jobfile")
     assert "redirection `1>log 2>errlog` removed: the output goes to the log" in done.err
     assert "# changed: redirection `1>log 2>errlog`" in done.out
@@ -75,7 +75,7 @@ def test_what_is_converted_can_be_rendered_in_every_form_and_run(
         assert tfyard("render", job, "--as", form).code == 0
 
 
-def test_written_again_in_the_old_shape_it_has_the_names_it_had(tmp_path: Path) -> None:
+def test_a_cluster_rendered_as_legacy_keeps_its_names(tmp_path: Path) -> None:
     job = tmp_path / "job.yaml"
     tfyard("convert", *without_stars(SECOND, tmp_path), "--to", "jobfile", "-o", job)
     old, new = (
@@ -97,20 +97,20 @@ def test_written_again_in_the_old_shape_it_has_the_names_it_had(tmp_path: Path) 
 
 
 def _names(objects: list[dict]) -> set[str]:  # type: ignore[type-arg]
-    return {found["metadata"]["name"] for found in objects}
+    return {manifest["metadata"]["name"] for manifest in objects}
 
 
-def test_a_node_is_kept_when_all_tasks_sit_on_it_and_named_when_they_do_not(tmp_path: Path) -> None:
+def test_a_node_is_kept_if_all_tasks_run_on_it_and_reported_if_not(tmp_path: Path) -> None:
     text = (SEED / "work_ps.yaml").read_text()
     (tmp_path / "one.yaml").write_text(text.replace("**********", "node-a"))
-    one = documents(tfyard("convert", tmp_path / "one.yaml", "--to", "jobfile").out)[0]
-    assert one["node"] == "node-a"
+    first = documents(tfyard("convert", tmp_path / "one.yaml", "--to", "jobfile").out)[0]
+    assert first["node"] == "node-a"
     (tmp_path / "two.yaml").write_text(
         text.replace("**********", "node-a", 2).replace("**********", "node-b")
     )
-    two = tfyard("convert", tmp_path / "two.yaml", "--to", "jobfile")
-    assert "nodeName of Worker removed: tasks had different nodes; `spread`" in two.err
-    (words,) = documents(two.out)
+    second = tfyard("convert", tmp_path / "two.yaml", "--to", "jobfile")
+    assert "nodeName of Worker removed: tasks had different nodes; `spread`" in second.err
+    (words,) = documents(second.out)
     assert (words["worker"], words["ps"]) == (2, {"count": 1, "node": "node-a"})
 
 
@@ -175,7 +175,7 @@ def test_code_for_another_interpreter_is_not_taken_for_a_line_of_the_shell() -> 
     ]
 
 
-def test_what_a_task_no_longer_has_is_said_and_labels_of_the_users_own_are_kept() -> None:
+def test_what_is_removed_from_a_task_is_reported_and_labels_of_the_user_are_kept() -> None:
     other = CONTROLLER.replace("worker", "ps").replace("namespace: a", "namespace: b")
     done = tfyard("convert", "-", text=f"{CONTROLLER}---\n{other}".replace("SHELL", "sh"))
     for sentence in (

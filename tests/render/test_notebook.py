@@ -1,4 +1,4 @@
-"""A notebook server beside a job: who gets in, and what it knows."""
+"""A notebook server beside a job: its password, and what it knows of the job."""
 
 import base64
 import http.cookiejar
@@ -45,8 +45,8 @@ def test_only_the_hash_of_the_password_is_written_and_it_is_the_same_every_time(
 
 
 def test_two_servers_never_share_a_salt() -> None:
-    one, two = (json.loads(config(render("--name", name))) for name in ("one", "two"))
-    salts = {c["PasswordIdentityProvider"]["hashed_password"].split("$")[4] for c in (one, two)}
+    first, second = (json.loads(config(render("--name", name))) for name in ("one", "two"))
+    salts = {c["PasswordIdentityProvider"]["hashed_password"].split("$")[4] for c in (first, second)}
     assert len(salts) == 2
 
 
@@ -75,13 +75,13 @@ def jupyter(tmp_path: Path) -> Iterator[str]:
 
 @pytest.mark.processes
 @pytest.mark.skipif(shutil.which("sh") is None, reason="needs a shell")
-def test_a_real_jupyter_server_lets_in_who_knows_the_password_and_nobody_else(jupyter: str) -> None:
+def test_a_real_jupyter_server_accepts_the_password_and_no_other(jupyter: str) -> None:
     assert login(jupyter, PASSWORD) == 200
     assert login(jupyter, "a bad password") in (401, 403)
 
 
 def login(server: str, password: str) -> int:
-    """The status of a request that needs a login, after a try to log in."""
+    """Status of a request that needs a login, after an attempt to log in."""
     cookies = urllib.request.HTTPCookieProcessor(http.cookiejar.CookieJar())
     opener = urllib.request.build_opener(cookies, urllib.request.ProxyHandler({}))
     page = _open_patiently(opener, f"{server}/login")
@@ -107,7 +107,7 @@ def _open_patiently(opener: urllib.request.OpenerDirector, address: str) -> str:
     raise AssertionError("the server did not come up")
 
 
-def test_it_sees_what_the_tasks_see() -> None:
+def test_the_notebook_server_mounts_the_volumes_of_the_tasks() -> None:
     (deployment,) = of_kind(render(JOBS / "mnist.yaml"), "Deployment")
     spec = deployment["spec"]["template"]["spec"]
     mounts = {mount["mountPath"] for mount in spec["containers"][0]["volumeMounts"]}
@@ -140,7 +140,7 @@ def test_volumes_of_one_name_that_differ_are_both_there(tmp_path: Path) -> None:
     assert len(servers) == len([v for v in spec["volumes"] if "nfs" in v]) == 3
 
 
-def test_it_knows_the_cluster_and_is_its_chief_where_the_job_has_none() -> None:
+def test_the_notebook_server_knows_the_cluster_and_is_its_chief_if_the_job_has_none() -> None:
     env = _env(render(JOBS / "cancer.yaml"))
     cluster = {
         "worker": ["cancer-worker-0.cancer.default.svc:2222", "cancer-worker-1.cancer.default.svc:2222"],
@@ -181,7 +181,7 @@ def test_the_service_is_reached_by_port_forward_unless_another_type_is_chosen() 
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ((), "a password is needed"),
         (("--password-env", "TFYARD_NOT_SET"), "must be one line, not empty"),
@@ -189,10 +189,10 @@ def test_the_service_is_reached_by_port_forward_unless_another_type_is_chosen() 
         (("--password-file", "a", "--password-env", "B"), "not both"),
     ],
 )
-def test_without_a_password_nothing_is_written(options: tuple[str, ...], said: str) -> None:
+def test_without_a_password_nothing_is_written(options: tuple[str, ...], message: str) -> None:
     done = tfyard("notebook", "render", *options)
     assert (done.code, done.out) == (2, "")
-    assert said in done.err
+    assert message in done.err
 
 
 WITHOUT_ARGON2 = without("argon2", "_argon2_cffi_bindings")

@@ -1,4 +1,4 @@
-"""`requirements`: what pods install before the training."""
+"""`requirements`: packages that pods install before the training."""
 
 import os
 import subprocess
@@ -18,7 +18,7 @@ SCRIPT = Path("src/tfyard/render/scripts/requirements.py").resolve()
 
 
 def wheel(folder: Path, name: str) -> Path:
-    """A package that needs no network."""
+    """A package that is installed without a network."""
     path = folder / f"{name}-1.0-py3-none-any.whl"
     info = f"{name}-1.0.dist-info"
     with zipfile.ZipFile(path, "w") as archive:
@@ -56,7 +56,7 @@ def test_tasks_that_start_together_install_into_one_layer_and_later_ones_find_it
 
 
 @pytest.mark.processes
-def test_what_cannot_be_installed_is_said_and_leaves_no_layer(tmp_path: Path) -> None:
+def test_a_failed_installation_is_reported_and_leaves_no_layer(tmp_path: Path) -> None:
     (tmp_path / "layers").mkdir()
     file = tmp_path / "requirements.txt"
     file.write_text("./absent-1.0-py3-none-any.whl\n")
@@ -70,7 +70,7 @@ def template(**container: object) -> Manifest:
     return {"spec": {"containers": [{"name": "tensorflow", "image": "x", **container}]}}
 
 
-def test_a_rendered_job_installs_them_after_its_code_has_come(tmp_path: Path) -> None:
+def test_a_rendered_job_installs_packages_after_its_code_has_arrived(tmp_path: Path) -> None:
     (tmp_path / "lib").mkdir()
     (tmp_path / "lib" / "a.py").write_text("1\n")
     (tmp_path / "requirements.txt").write_text("tqdm\n")
@@ -90,7 +90,7 @@ def test_a_rendered_job_installs_them_after_its_code_has_come(tmp_path: Path) ->
     }
 
 
-def test_a_file_of_requirements_that_stays_at_home_is_an_error(tmp_path: Path) -> None:
+def test_a_requirements_file_that_is_not_packed_is_an_error(tmp_path: Path) -> None:
     for name, text in {"needs.txt": "tqdm\n", ".gitignore": "*.txt\n"}.items():
         (tmp_path / name).write_text(text)
     (tmp_path / "job.yaml").write_text("name: a\nimage: x\ncode: .\nrequirements: needs.txt\nrun: ls\n")

@@ -1,4 +1,4 @@
-"""Objects for a cluster without an operator: who runs, who is told what, and how it ends."""
+"""Objects for a cluster without an operator: which pods run, what they get, and how the job ends."""
 
 import json
 import os
@@ -71,18 +71,18 @@ def test_each_pod_of_the_one_job_finds_its_role_and_index_from_its_number(tmp_pa
 
 
 @pytest.mark.processes
-def test_classic_programs_get_their_hosts_and_their_place(tmp_path: Path) -> None:
+def test_classic_programs_get_their_hosts_role_and_index(tmp_path: Path) -> None:
     objects = render(job_file("worker: 2\nps: 1", "echo $PS_HOSTS $WORKER_HOSTS $JOB_NAME $TASK_INDEX"))
     (job,) = of_kind(objects, "Job")
     hosts = (
         "cancer-2.cancer.default.svc:2222 cancer-0.cancer.default.svc:2222,cancer-1.cancer.default.svc:2222"
     )
-    said = [kubelet.run(objects, job, i, tmp_path).stdout.strip() for i in range(3)]
-    assert said == [f"{hosts} worker 0", f"{hosts} worker 1", f"{hosts} ps 0"]
+    outputs = [kubelet.run(objects, job, i, tmp_path).stdout.strip() for i in range(3)]
+    assert outputs == [f"{hosts} worker 0", f"{hosts} worker 1", f"{hosts} ps 0"]
 
 
 @pytest.mark.processes
-def test_roles_that_differ_are_told_the_same_without_any_step_before_the_command(tmp_path: Path) -> None:
+def test_roles_that_differ_get_the_same_cluster_without_a_step_before_the_command(tmp_path: Path) -> None:
     objects = render(job_file("worker: {count: 2, cpu: 2}\nps: 1"))
     worker = named(objects, "Job", "cancer-worker")
     config = json.loads(kubelet.run(objects, named(objects, "Job", "cancer-ps"), 0, tmp_path).stdout)
@@ -138,7 +138,7 @@ def test_the_account_of_the_last_step_may_remove_the_other_jobs_and_nothing_else
     assert {name for name, account in accounts.items() if account == "mnist-chief"} == {"mnist-chief"}
 
 
-def test_a_chief_whose_command_is_unknown_is_refused_with_the_way_out() -> None:
+def test_a_chief_without_a_known_command_is_refused_with_the_fix() -> None:
     text = "name: a\nimage: x\nworker: {count: 1, cpu: 1}\nps: 1\n"
     done = tfyard("render", "-", "--as", "plain", text=text)
     assert done.code == 1
@@ -165,7 +165,7 @@ spec:
     assert named(objects, "ConfigMap", "a-cluster")["data"]["names"] == "a-master-0.a.default.svc\n"
 
 
-def test_what_plain_jobs_cannot_do_is_said() -> None:
+def test_what_plain_jobs_do_not_support_is_reported() -> None:
     done = tfyard("render", JOBS / "mnist.yaml", "--as", "plain")
     assert "not in plain objects: evaluator.grace" in done.err
 
@@ -188,7 +188,7 @@ def test_a_task_waits_for_names_and_says_for_which(tmp_path: Path) -> None:
 
 
 class Api(ThreadingHTTPServer):
-    """As much of an API server as the last step asks: Jobs by name, and what was deleted."""
+    """The part of an API server that the last step uses: Jobs by name, and a list of the deleted ones."""
 
     def __init__(self, jobs: dict[str, Any]) -> None:
         self.jobs, self.deleted = jobs, []
@@ -210,15 +210,15 @@ class _Handler(BaseHTTPRequestHandler):
         self.server.deleted.append(self.path)
         self._answer({})
 
-    def _answer(self, found: Any) -> None:
-        data = json.dumps(found or {}).encode()
-        self.send_response(200 if found is not None else 404)
+    def _answer(self, body: Any) -> None:
+        data = json.dumps(body or {}).encode()
+        self.send_response(200 if body is not None else 404)
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
         self.wfile.write(data)
 
     def log_message(self, *_: Any) -> None:
-        """Quiet: the test reads what matters."""
+        """No log lines in the output of the tests."""
 
 
 @pytest.fixture
@@ -238,12 +238,12 @@ def _environment(api: Api, tmp_path: Path, restart: RestartPolicy, index: int) -
     (tmp_path / "token").write_text("token")
     jobs = ["cancer-ps", "cancer-done", "gone"]
     permanent = compress(exit_codes.permanent(restart))
-    told = {"namespace": "ns", "jobs": jobs, "index": index, "permanent": permanent, "all": False}
+    instructions = {"namespace": "ns", "jobs": jobs, "index": index, "permanent": permanent, "all": False}
     return {
         **os.environ,
         "no_proxy": "127.0.0.1",
         "TASK_INDEX": "1",
-        "TFYARD_END": json.dumps(told),
+        "TFYARD_END": json.dumps(instructions),
         "TFYARD_ACCOUNT": str(tmp_path),
         "TFYARD_SERVER": f"http://127.0.0.1:{api.server_port}",
     }
@@ -321,8 +321,8 @@ def test_a_job_ends_with_the_task_that_its_termination_policy_names(chief: str, 
     job = named(render(_old_job(chief, index)), "Job", f"a-{chief.lower()}")
     assert job["spec"]["successPolicy"] == {"rules": [{"succeededIndexes": str(index)}]}
     (container,) = job["spec"]["template"]["spec"]["containers"]
-    (told,) = [entry["value"] for entry in container["env"] if entry["name"] == "TFYARD_END"]
-    assert json.loads(told)["index"] == index
+    (instructions,) = [entry["value"] for entry in container["env"] if entry["name"] == "TFYARD_END"]
+    assert json.loads(instructions)["index"] == index
 
 
 def test_a_job_without_chief_and_workers_ends_with_its_first_role_as_the_operator_decides() -> None:
@@ -331,8 +331,10 @@ def test_a_job_without_chief_and_workers_ends_with_its_first_role_as_the_operato
     assert rule == {"succeededIndexes": "0-1"}
     objects = render("name: a\nimage: x\nrun: train\nps: {count: 2, cpu: 1}\nevaluator: 1\n")
     (container,) = named(objects, "Job", "a-ps")["spec"]["template"]["spec"]["containers"]
-    (told,) = [json.loads(entry["value"]) for entry in container["env"] if entry["name"] == "TFYARD_END"]
-    assert (told["jobs"], told["wait"]) == (["a-evaluator"], {"job": "a-ps", "others": 1})
+    (instructions,) = [
+        json.loads(entry["value"]) for entry in container["env"] if entry["name"] == "TFYARD_END"
+    ]
+    assert (instructions["jobs"], instructions["wait"]) == (["a-evaluator"], {"job": "a-ps", "others": 1})
 
 
 def test_a_command_with_tf_config_in_it_is_filled_in_so_each_role_has_a_job() -> None:
@@ -345,7 +347,7 @@ def test_a_command_with_tf_config_in_it_is_filled_in_so_each_role_has_a_job() ->
 
 LAST = str(Path("src/tfyard/render/scripts/last.sh").resolve())
 SLOW = f'trap() {{ sleep 0.5; builtin trap "$@"; }}; . {LAST}'
-"""A shell that is held up before it listens to signals."""
+"""A shell that is delayed before it sets its trap for signals."""
 
 
 @pytest.mark.processes

@@ -65,7 +65,7 @@ def test_each_task_has_the_documented_address(tmp_path: Path) -> None:
     assert named(objects, "StatefulSet", "ps")["spec"]["replicas"] == 2
 
 
-def test_an_image_that_is_gone_is_replaced_and_said_and_any_other_is_kept(tmp_path: Path) -> None:
+def test_an_unavailable_image_is_replaced_with_a_message_and_any_other_is_kept(tmp_path: Path) -> None:
     (tmp_path / "c.yaml").write_text(SEED_CONFIG)
     done = tfyard("render", tmp_path / "c.yaml")
     assert _image(done.objects) == "tensorflow/tensorflow:2.21.0"
@@ -78,7 +78,9 @@ def _image(objects: list[Manifest]) -> str:
     return str(named(objects, "StatefulSet", "ps")["spec"]["template"]["spec"]["containers"][0]["image"])
 
 
-def test_the_password_is_nowhere_in_the_output_and_the_address_is_said_for_any_cloud(tmp_path: Path) -> None:
+def test_the_password_is_nowhere_in_the_output_and_the_address_is_explained_for_any_cloud(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "c.yaml").write_text(SEED_CONFIG)
     done = tfyard("render", tmp_path / "c.yaml", "--explain")
     assert "a good password" not in done.out
@@ -102,14 +104,14 @@ def test_the_later_forms_are_read_too() -> None:
     assert of_kind(between, "Secret") == []
 
 
-def test_templates_of_the_users_own_stand_where_the_config_puts_them() -> None:
+def test_templates_of_the_user_are_filled_in_the_order_of_the_config() -> None:
     objects = tfyard("render", HERE / "configs" / "own.yaml").objects
     assert [o["metadata"]["name"] for o in objects[:2]] == ["scratch-0", "scratch-1"]
     assert objects[2]["kind"] == "ConfigMap"
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("resources: [{type: tensorflow-clutser}]", "did you mean tensorflow-cluster?"),
         ("resources: [{type: tensorflow-cluster, propertys: {}}]", "did you mean properties?"),
@@ -129,10 +131,10 @@ def test_templates_of_the_users_own_stand_where_the_config_puts_them() -> None:
         ("resources: 7", "must be a list"),
     ],
 )
-def test_bad_configs_are_refused_with_place_and_fix(tmp_path: Path, text: str, said: str) -> None:
+def test_bad_configs_are_refused_with_place_and_fix(tmp_path: Path, text: str, message: str) -> None:
     code, out, err = render(tmp_path, text)
     assert (code, out) == (1, "")
-    assert said in err
+    assert message in err
     assert err.startswith("my-config.yaml:")
 
 
@@ -145,28 +147,28 @@ def test_all_problems_of_a_config_come_at_once_and_no_file_is_left_behind(tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("properties", "said"),
+    ("properties", "message"),
     [
         ("password: 12345", "properties.password: must be text"),
         ("jobs: [{name: ps, num_tasks: two}]", "jobs[0].num_tasks: must be a whole number"),
         ("jobs: {ps: 1}, jupyter-config: {password: 1}", "jupyter-config.password: must be text"),
     ],
 )
-def test_a_value_of_the_wrong_type_is_not_also_called_missing(
-    tmp_path: Path, properties: str, said: str
+def test_a_value_of_the_wrong_type_is_not_also_reported_as_missing(
+    tmp_path: Path, properties: str, message: str
 ) -> None:
     kind = "jupyter-service" if properties.startswith("password") else "tensorflow-cluster"
     code, _, err = render(tmp_path, f"resources: [{{type: {kind}, properties: {{{properties}}}}}]")
     assert (code, err.count("error:")) == (1, 1)
-    assert said in err
+    assert message in err
 
 
 def test_validate_names_the_commands_that_read_a_config(tmp_path: Path) -> None:
     (tmp_path / "my-config.yaml").write_text(SEED_CONFIG)
-    said = (
+    message = (
         "my-config.yaml: passed over: it is a config with resources; `tfyard render` and `tfyard run` read it"
     )
-    assert tfyard("validate", "my-config.yaml", cwd=tmp_path).out.startswith(said)
+    assert tfyard("validate", "my-config.yaml", cwd=tmp_path).out.startswith(message)
 
 
 def test_the_namespace_must_exist_and_is_written_if_asked_for(tmp_path: Path) -> None:
@@ -248,5 +250,5 @@ def test_the_servers_environment_is_what_the_script_reads(tmp_path: Path) -> Non
     (container,) = named(objects, "StatefulSet", "ps")["spec"]["template"]["spec"]["containers"]
     names = [entry["name"] for entry in container["env"]]
     assert names == ["POD_NAME", "POD_NAMESPACE", "CLUSTER_CONFIG"]
-    told = kubelet.environment(objects, {"env": container["env"][2:]}, 0)
-    assert list(json.loads(told["CLUSTER_CONFIG"])) == ["ps", "workers"]
+    env = kubelet.environment(objects, {"env": container["env"][2:]}, 0)
+    assert list(json.loads(env["CLUSTER_CONFIG"])) == ["ps", "workers"]

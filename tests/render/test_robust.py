@@ -1,4 +1,4 @@
-"""Junk in any place of any input gives words, never a traceback."""
+"""Junk in any place of any input gives a message, never a traceback."""
 
 import copy
 from typing import Any
@@ -83,11 +83,11 @@ MNIST = [{**documents((JOBS / "mnist.yaml").read_text())[0], "code": str(JOBS / 
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    found = [path]
+    paths = [path]
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, inner in items:
-        found += places(inner, (*path, key))
-    return found
+        paths += places(inner, (*path, key))
+    return paths
 
 
 def broken(source: list[Any]) -> st.SearchStrategy[str]:
@@ -108,7 +108,7 @@ def broken(source: list[Any]) -> st.SearchStrategy[str]:
 
 
 def check(*arguments: str, text: str) -> None:
-    """`tfyard` lets every exception but an exit through, so reaching the end is half of the proof."""
+    """Runs a command. `tfyard` raises every exception but an exit, so the test would fail with a traceback."""
     done = tfyard(*arguments, text=text)
     assert done.code in (0, 1, 2)
     assert bool(done.out) is (done.code == 0)
@@ -117,17 +117,17 @@ def check(*arguments: str, text: str) -> None:
 
 @settings(max_examples=120)
 @given(st.one_of(broken(CONTROLLERS), broken([SERVICE, JOB, SET])), st.booleans())
-def test_workloads_written_by_hand(text: str, allow_missing: bool) -> None:
+def test_junk_in_workloads_gives_a_message_and_no_traceback(text: str, allow_missing: bool) -> None:
     check("convert", "-", "--to", "jobfile", *(["--allow-missing"] if allow_missing else []), text=text)
 
 
 @settings(max_examples=60)
 @given(broken(CONFIG))
-def test_configs_with_resources(text: str) -> None:
+def test_junk_in_a_config_with_resources_gives_a_message_and_no_traceback(text: str) -> None:
     check("render", "-", text=text)
 
 
 @settings(max_examples=60)
 @given(broken(MNIST), st.sampled_from(["tfjob", "plain", "legacy"]))
-def test_job_files_in_every_form(text: str, form: str) -> None:
+def test_junk_in_a_job_file_gives_a_message_and_no_traceback_in_every_form(text: str, form: str) -> None:
     check("render", "-", "--as", form, text=text)

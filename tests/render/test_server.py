@@ -1,4 +1,4 @@
-"""The real apiserver's own judgement on everything that is rendered: strict, and nothing kept."""
+"""A real apiserver accepts everything that is rendered: with strict validation, as a dry run."""
 
 import pytest
 
@@ -13,15 +13,17 @@ pytestmark = pytest.mark.cluster
 async def test_every_object_of_every_example_is_accepted_by_a_strict_dry_run(
     control_plane: ControlPlane, namespace: str
 ) -> None:
-    objects = [(words, one) for words, found in rendered().items() for one in found]
+    objects = [(words, manifest) for words, manifests in rendered().items() for manifest in manifests]
     async with control_plane.client() as client:
         await crds.ready(client, install=True)
         await eventually(lambda: acceptance.find_resource(client, "kubeflow.org/v1", "TFJob"))
         await _make_namespaces(
-            client, {str(one["metadata"].get("namespace") or namespace) for _, one in objects}
+            client, {str(manifest["metadata"].get("namespace") or namespace) for _, manifest in objects}
         )
         refused = [
-            answer for words, one in objects if (answer := await _answer(client, words, one, namespace))
+            answer
+            for words, manifest in objects
+            if (answer := await _answer(client, words, manifest, namespace))
         ]
     assert refused == []
     assert len(objects) > 200

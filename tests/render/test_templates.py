@@ -88,7 +88,7 @@ while True: signal.pause()
 @pytest.mark.processes
 @pytest.mark.parametrize("shell", ["dash", "bash"])
 @pytest.mark.parametrize("mode", ["single", "cluster"])
-def test_a_program_that_is_told_to_stop_hears_it_and_its_last_lines_are_kept(
+def test_a_program_gets_the_signal_to_stop_and_its_last_lines_are_kept(
     tmp_path: Path, mode: str, shell: str
 ) -> None:
     if shutil.which(shell) is None:
@@ -133,7 +133,7 @@ def test_the_distributed_template_gives_every_task_a_name_a_service_and_an_index
         assert deployment["spec"]["selector"]["matchLabels"] == deployment["metadata"]["labels"]
 
 
-def test_what_all_jobs_share_is_a_file_of_its_own_and_each_job_says_that_it_needs_it() -> None:
+def test_what_all_jobs_share_is_a_separate_file_and_each_job_says_that_it_needs_it() -> None:
     shared = tfyard("template", "plain", SHIPPED / "tf_shared_template.yaml.jinja", "--set", "nfs_root=/x")
     claims = {
         o["metadata"]["name"]: o["spec"]["volumeName"]
@@ -235,7 +235,7 @@ def test_a_version_that_no_cluster_serves_is_warned_about_once_with_the_name_of_
     assert "fix: apiVersion: batch/v1\n" in done.err
 
 
-def test_every_undefined_name_is_told_with_its_line_and_guarded_ones_are_not(tmp_path: Path) -> None:
+def test_every_undefined_name_is_reported_with_its_line_and_guarded_ones_are_not(tmp_path: Path) -> None:
     text = "a: {{ x }}\nb: {{ y | default(2) }}\n{% if z is defined %}c: {{ z }}{% endif %}\nd: {{ w.q }}\n"
     (tmp_path / "t.jinja").write_text(text)
     out = tmp_path / "out.yaml"
@@ -249,7 +249,7 @@ def test_every_undefined_name_is_told_with_its_line_and_guarded_ones_are_not(tmp
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("{{ ''.__class__.__mro__ }}", "unsafe"),
         ("{% for x in y %}", "t.jinja:1:1: error: template: Unexpected end of template"),
@@ -263,11 +263,11 @@ def test_every_undefined_name_is_told_with_its_line_and_guarded_ones_are_not(tmp
         ),
     ],
 )
-def test_a_broken_template_is_an_error_and_never_a_traceback(tmp_path: Path, text: str, said: str) -> None:
+def test_a_broken_template_is_an_error_and_never_a_traceback(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "t.jinja").write_text(text)
     done = tfyard("template", "single", "t.jinja", "p", cwd=tmp_path)
     assert (done.code, done.out) == (1, "")
-    assert said in done.err
+    assert message in done.err
 
 
 @pytest.mark.processes
@@ -297,7 +297,7 @@ def test_a_template_that_writes_without_end_is_stopped() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("Boc_Web",), "project 'Boc_Web': must be lower-case"),
         (("p", "0", "1000000000"), "PS '0': must be a number from 1 to 10,000; WORKERS '1000000000'"),
@@ -308,10 +308,10 @@ def test_a_template_that_writes_without_end_is_stopped() -> None:
         (("p", "--set", "project_name=a"), "--set project_name: given by an argument already"),
     ],
 )
-def test_bad_arguments_are_told_all_at_once(arguments: tuple[str, ...], said: str) -> None:
+def test_bad_arguments_are_all_reported_at_once(arguments: tuple[str, ...], message: str) -> None:
     done = tfyard("template", "cluster", SHIPPED / "tf_cluster_template.yaml.jinja", *arguments)
     assert (done.code, done.out) == (2, "")
-    assert said in done.err
+    assert message in done.err
 
 
 def test_a_project_whose_job_name_gets_too_long_is_refused() -> None:

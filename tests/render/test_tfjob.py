@@ -1,4 +1,4 @@
-"""The TFJob and what stands beside it."""
+"""The TFJob and the objects beside it."""
 
 import base64
 from pathlib import Path
@@ -26,7 +26,7 @@ def test_everything_a_job_needs_comes_before_it() -> None:
     assert kinds == ["Namespace", "PersistentVolumeClaim", "ConfigMap", "TFJob", "Deployment", "Service"]
 
 
-def test_what_a_tfjob_cannot_say_is_said_and_what_stands_beside_it_is_not() -> None:
+def test_what_a_tfjob_does_not_support_is_reported_and_what_is_rendered_beside_it_is_not() -> None:
     pod = "{spec: {containers: [{name: tensorflow, image: x}]}}"
     text = f"""\
 apiVersion: kubeflow.org/v1alpha1
@@ -70,14 +70,14 @@ def test_two_directories_of_one_name_are_two_claims_and_one_that_two_roles_mount
         o["metadata"]["name"]: o["spec"]["nfs"]["server"] for o in of_kind(objects, "PersistentVolume")
     }
     specs = named(objects, "TFJob", "mnist")["spec"]["tfReplicaSpecs"]
-    found = {
+    by_role = {
         role: [
             servers[f"default-{volume['persistentVolumeClaim']['claimName']}"]
             for volume in spec["template"]["spec"]["volumes"]
         ]
         for role, spec in specs.items()
     }
-    assert found == {"Chief": ["10.0.0.1"], "Worker": ["10.0.0.2", "10.0.0.3"], "PS": ["10.0.0.1"]}
+    assert by_role == {"Chief": ["10.0.0.1"], "Worker": ["10.0.0.2", "10.0.0.3"], "PS": ["10.0.0.1"]}
     assert len(servers) == 3
 
 

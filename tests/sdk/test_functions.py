@@ -7,16 +7,11 @@ from typing import Any
 import pytest
 
 import tfyard
-from tests.cli.running import ROOT
-from tests.dev.conftest import _box, box  # noqa: F401 - fixtures
-from tests.dev.running_box import TestBox
-from tests.remote.test_submission import CLAIMS, Place, place  # noqa: F401 - a fixture
-from tests.sdk.test_docs import BLOCK
+from tests.remote.submitting.test_submission import CLAIMS, Place, place  # noqa: F401 - a fixture
 from tfyard.kube import requests
 from tfyard.testing import ControlPlane
 
 pytestmark = pytest.mark.cluster
-PAGE = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
 
 
 def pod(manifest: Any) -> Any:
@@ -53,27 +48,3 @@ def test_a_script_is_submitted_with_its_folder_and_a_volume_for_what_it_writes(
 
     assert "cpu" in asyncio.run(refused())
     assert [each.name for each in tfyard.runs(**where)] == ["train"]
-
-
-@pytest.mark.long
-def test_the_example_of_a_cluster_trains_and_brings_its_model_back(
-    box: TestBox,  # noqa: F811
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("KUBECONFIG", str(box.folder.kubeconfig))
-    box.kubectl("create", "namespace", "ml")
-    found = {kind: text for kind, text in BLOCK.findall(PAGE) if kind}
-    Path("train.py").write_text(found["file=train.py"])
-    exec(f"import tfyard\n{found['cluster']}", {})
-    assert Path("model").read_text().startswith("0.1215")
-    printed = capsys.readouterr().out
-    assert "worker-0 Step: 20, loss: 0.1216\n" in printed
-    assert printed.splitlines()[-1].startswith("http://127.0.0.1:")
-    exec(f"import tfyard\n{found['ports']}", {})
-    assert capsys.readouterr().out == "200\n"
-    run = tfyard.find("train", namespace="ml")
-    assert (run.status, run.metrics()[-1]["step"]) == ("Succeeded", 20)
-    run.delete()

@@ -8,7 +8,6 @@ import pytest
 
 import tfyard
 from tests.cli.test_get import tfjob
-from tests.cli.test_port_forward import ask, echo
 from tests.kubelet.plain_containers import node
 from tests.remote.log_job import COUNT, LogJob, ended, failed, running
 from tfyard import aio
@@ -18,6 +17,24 @@ from tfyard.remote.addresses import TFJOBS
 from tfyard.testing import ControlPlane
 
 pytestmark = pytest.mark.cluster
+
+
+async def ask(port: int, text: bytes = b"hello") -> bytes:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(text)
+    writer.write_eof()
+    try:
+        return await reader.read()
+    except ConnectionResetError:
+        return b"reset"
+    finally:
+        writer.close()
+
+
+async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    writer.write((await reader.read(100)).upper())
+    await writer.drain()
+    writer.close()
 
 
 async def test_a_job_is_found_read_followed_and_waited_for(
@@ -89,7 +106,7 @@ async def reach_a_port(run: aio.Run) -> None:
             pass
 
 
-def test_a_name_that_is_not_there_is_told_with_the_one_that_was_meant(
+def test_an_unknown_name_is_reported_with_a_similar_one(
     control_plane: ControlPlane, crds: None, namespace: str
 ) -> None:
     with pytest.raises(tfyard.TfyardError, match=f"TFJob 'absent' not found in the namespace {namespace}"):

@@ -10,27 +10,28 @@ from tests.remote.copy_node import CopyNode, copy_node
 from tfyard.cli import target
 from tfyard.cli.web_session import Show, show
 from tfyard.errors import TfyardError
-from tfyard.local.ports import Ports
-from tfyard.remote.forwarding import Port
-from tfyard.remote.helper_pods import Helper
-from tfyard.sdk.pages import Here, in_helper
+from tfyard.local.ports import PortPool
+from tfyard.remote.helper_pods import HelperPod
+from tfyard.sdk.cluster_streams import in_helper
+from tfyard.sdk.forwarding import Port
+from tfyard.sdk.pages import Here
 from tfyard.testing import ControlPlane
 
 pytestmark = pytest.mark.cluster
 
 
-def helper(node: CopyNode, *argv: str) -> Helper:
-    return Helper(namespace=node.namespace, purpose="page", mounts=(), argv=argv)
+def helper(node: CopyNode, *argv: str) -> HelperPod:
+    return HelperPod(namespace=node.namespace, purpose="page", mounts=(), argv=argv)
 
 
-async def test_a_page_is_shown_until_nobody_looks_and_its_pod_goes(
+async def test_a_page_is_shown_until_requests_end_and_its_pod_is_deleted(
     control_plane: ControlPlane,
     crds: None,
     namespace: str,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    ports = Ports()
+    ports = PortPool()
     port, here = ports.one(), ports.one()  # two: this pod has no network of its own
     async with copy_node(control_plane, namespace, tmp_path) as node:
         server = helper(node, sys.executable, "-m", "http.server", str(port), "--bind", "127.0.0.1")
@@ -57,7 +58,7 @@ async def test_a_pod_whose_program_ends_says_why(
         await node.until_no_helper()
 
 
-async def shown(node: CopyNode, broken: Helper, go: Path) -> None:
+async def shown(node: CopyNode, broken: HelperPod, go: Path) -> None:
     async with in_helper(node.client, broken, "Page", Here(Port(9, 0), target.say)) as page:
         go.touch()
         await asyncio.wait_for(show([page], Show(browser=False)), 60)

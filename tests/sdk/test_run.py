@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -134,7 +135,7 @@ def test_what_only_a_run_can_find_wrong_is_the_error_of_the_terminal() -> None:
 
 
 @pytest.mark.long
-def test_what_a_user_should_know_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+def test_messages_for_the_user_are_logged(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, "tfyard"):
         tfyard.run(tfyard.Job("train.py", suspend=True)).wait("1m")
         eventually(lambda: "suspend (the job starts at once)" in caplog.text)
@@ -156,6 +157,30 @@ def test_the_asynchronous_words_do_the_same_beside_the_synchronous_ones() -> Non
             tfyard.run(job).wait()  # the synchronous ones work inside a running event loop, too
 
     asyncio.run(main())
+
+
+def test_one_thread_follows_a_hundred_logs(folder: Path) -> None:
+    (folder / "hold").touch()
+    seen: list[int] = []
+
+    async def follow(run: aio.Run) -> int:
+        count = 0
+        async for _ in run.logs(follow=True):
+            count += 1
+            seen.append(count)
+        return count
+
+    async def main() -> list[int]:
+        run = await aio.run("train.py")
+        following = [asyncio.create_task(follow(run)) for _ in range(100)]
+        while seen.count(3) < 100:
+            await asyncio.sleep(0.05)
+        assert threading.active_count() <= before + 1, "that of the process of the run"
+        (folder / "hold").unlink()
+        return await asyncio.gather(*following)
+
+    before = threading.active_count()
+    assert asyncio.run(main()) == [3] * 100
 
 
 @pytest.mark.long

@@ -1,4 +1,4 @@
-"""The fixture for people who test their own training, in a little project of theirs."""
+"""The fixture `tfyard_run` in a small project of a user."""
 
 import pytest
 

@@ -55,7 +55,7 @@ def test_every_field_of_every_version_is_in_the_snapshot(released: dict[str, Fie
         ("(version)", {"storage": False}, "storage was true, is false"),
     ],
 )
-def test_what_accepts_less_is_told(
+def test_a_schema_that_accepts_less_is_reported(
     released: dict[str, Fields], path: str, change: dict[str, Any], told: str
 ) -> None:
     now = copy.deepcopy(released)
@@ -64,7 +64,7 @@ def test_what_accepts_less_is_told(
     assert problem.startswith(f"{V1} {path}: {told}")
 
 
-def test_what_is_gone_is_told(released: dict[str, Fields]) -> None:
+def test_a_field_that_is_gone_is_reported(released: dict[str, Fields]) -> None:
     now = copy.deepcopy(released)
     del now[V1][REPLICAS]
     del now["kubeflow.org/v1beta1"]

@@ -1,4 +1,4 @@
-"""Where the real helm is looked for, and what happens where there is none."""
+"""The search for the real helm, and the error where there is none."""
 
 import os
 import subprocess
@@ -12,7 +12,7 @@ from tfyard.controlplane.binaries import MissingBinaries, cache_folder
 from tools import helm
 
 
-def test_without_helm_one_is_told_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_helm_the_message_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     with pytest.raises(MissingBinaries, match="run `make helm`"):
         helm.locate()

@@ -1,8 +1,8 @@
-"""The real `helm`, for the tests of the chart: built from its Go module, once, into the cache.
+"""Builds the real `helm` from its Go module, once, into the cache, for the tests of the chart.
 
     python -m tools.helm
 
-`go.mod` and `go.sum` beside this file pin it, as those of the control plane do.
+`go.mod` and `go.sum` beside this file pin its version.
 """
 
 import re
@@ -37,7 +37,7 @@ def find_or_build(say: Say) -> Path:
 
 
 def build(say: Say) -> Path:
-    """Renamed to its final name when complete. Two builds at once end with the same program."""
+    """Build helm; the file gets its name when complete. Two builds at once end with the same program."""
     folder = cache_folder("helm", HERE)
     folder.mkdir(parents=True, exist_ok=True)
     version = f"-X helm.sh/helm/v4/internal/version.version={pinned_version()}"

@@ -1,4 +1,4 @@
-"""`python -m tools.helm [ARGUMENT]...`: build helm unless it is here already, and call it with the arguments."""
+"""`python -m tools.helm [ARGUMENT]...`: build helm unless it exists, and call it with the arguments."""
 
 import os
 import sys

@@ -64,7 +64,4 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- if ne .root.Values.gangScheduler "none" }}
 {{ $files.Get (printf "files/rules/gang-%s.yaml" .root.Values.gangScheduler) | trim }}
 {{- end }}
-{{- if eq .root.Values.compat "kubeflow" }}
-{{ $files.Get "files/rules/compat-kubeflow.yaml" | trim }}
-{{- end }}
 {{- end }}

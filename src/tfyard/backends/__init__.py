@@ -1,1 +1,1 @@
-"""Where jobs run: this machine and a cluster, behind the same two protocols (see base.py)."""
+"""The places where jobs run: this machine and a cluster, behind the same two protocols (see base.py)."""

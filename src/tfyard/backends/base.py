@@ -1,6 +1,6 @@
 """The protocols that a backend implements: where a job's status is kept, and where its pods run.
 
-They are what one pass of the spine needs. What people ask of a job (its state, logs, files, actions) is
+One pass of the spine needs no more. The commands on a job (its state, logs, files, actions) are in
 `sdk/place.py`."""
 
 from collections.abc import Sequence
@@ -10,17 +10,17 @@ from tfyard.model import Action, Decision, Job, Observed, Outcome, Status
 
 
 class JobStore(Protocol):
-    """Where a job's status is kept."""
+    """The place that keeps a job's status."""
 
     async def report(self, job: Job, before: Status, decision: Decision) -> None:
-        """Store the decision's status (skipped if nothing changed), then record its events."""
+        """Stores the decision's status (skipped if nothing changed), then records its events."""
 
 
 class PodRunner(Protocol):
-    """Where a job's pods run."""
+    """The place where a job's pods run."""
 
     async def observe(self, job: Job) -> Observed:
-        """What is there now, with the stored status."""
+        """The pods and other objects that exist now, with the stored status."""
 
     async def apply(self, job: Job, actions: Sequence[Action]) -> Outcome:
-        """Do the actions, as far as possible. Repeating it is harmless, because names are deterministic."""
+        """Does the actions, as far as possible. Repeating it is harmless, because names are deterministic."""

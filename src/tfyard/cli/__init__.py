@@ -1,1 +1,1 @@
-"""Who asks: the terminal. One file per command; what a command does not need, it does not import."""
+"""The commands of the terminal, one file each. A command imports only what it needs."""

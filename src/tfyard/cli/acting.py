@@ -1,34 +1,28 @@
-"""What the commands that change a job share: they say what goes and what stays, ask on a terminal, and do it."""
+"""Shared by the commands that change a job: print what an action would do, ask for confirmation, perform it."""
 
 import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from inspect import cleandoc
+from typing import Any
 
 import click
 
 from tfyard.cli import target
 from tfyard.errors import Interrupted, TfyardError
+from tfyard.node import launch
 from tfyard.overview.wording import harmless
+from tfyard.sdk.place import Done, Intent
 
-if TYPE_CHECKING:
-    from tfyard.cli.target import ClusterJob
-    from tfyard.remote.actions import Intent
+EXAMPLES = "\b\nExamples:"
+FOUR_WORDS = """\b
+stop     its pods are deleted, the job stays and can be resumed
+restart  some of its tasks start again, the others run on
+rerun    a new job of the same spec starts, the old one stays
+delete   the job and its pods are deleted, its data stays
 
-DONE = {
-    "stop": "stopped",
-    "resume": "resumed",
-    "restart": "restarted",
-    "scale": "scaled",
-    "delete": "deleted",
-}
-GOES_ON = {
-    "stop": "its pods are deleted after their grace period",
-    "restart": "its tasks start again",
-    "delete": "the job and its pods are deleted",
-}
-"""Without us, after Ctrl-C."""
+"""
 
 yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask; only a terminal is asked.")
 timeout_option = click.option(
@@ -36,77 +30,82 @@ timeout_option = click.option(
 )
 
 
+class ActionCommand(click.Command):
+    """A command whose help explains how stop, restart, rerun and delete differ."""
+
+    def __init__(self, name: str, help: str, **options: Any) -> None:
+        super().__init__(name, help=cleandoc(help).replace(EXAMPLES, FOUR_WORDS + EXAMPLES), **options)
+
+
 class Declined(TfyardError):
-    """The user does not want it."""
+    """The user has not confirmed the action."""
 
 
-def carry_out(job: "ClusterJob", intent: "Intent", yes: bool) -> bool:
-    """False: there was nothing to do, which is said."""
-    from tfyard.remote import actions
-
-    if not intent.requests:
-        click.echo(f"{intent.found.title} unchanged: {'; '.join(intent.notes)}")
-        return False
+def carry_out(intent: Intent, yes: bool, timeout: float | None = None, *, quiet: bool = False) -> None:
+    """Print, confirm and perform an action. `timeout`: seconds to wait for its end; None: do not wait. A job that
+    runs in the foreground, `quiet` or not, sets the exit code of this command."""
+    if intent.in_foreground:
+        sys.exit(_run_here(intent, quiet))
+    if intent.perform is None:
+        click.echo(f"{intent.title} unchanged: {'; '.join(intent.notes)}")
+        return
     announce(intent)
     if intent.goes:
         confirm(yes)
-    actions.perform(job.client, intent)
-    if intent.verb in DONE:
-        click.echo(f"{intent.found.title} {DONE[intent.verb]}")
-    return True
+    wait(intent, perform(intent), timeout)
 
 
-def announce(intent: "Intent") -> None:
-    found = intent.found
-    tell(
-        f"{intent.verb} {found.title} in the namespace {found.namespace}",
-        intent.goes,
-        intent.stays,
-        intent.notes,
+def announce(intent: Intent) -> None:
+    """Print to standard error what the action would do."""
+    click.echo(harmless(intent.heading), err=True)
+    parts: tuple[tuple[str, Sequence[str]], ...] = (
+        ("goes:", intent.goes),
+        ("stays:", intent.stays),
+        ("note:", intent.notes),
     )
-
-
-def tell(title: str, goes: Sequence[str], stays: Sequence[str], notes: Sequence[str] = ()) -> None:
-    """On standard error: it is no data."""
-    click.echo(harmless(title), err=True)
-    for word, texts in (("goes:", goes), ("stays:", stays), ("note:", notes)):
+    for word, texts in parts:
         for text in texts:
             click.echo(f"  {word:<7}{harmless(text)}", err=True)
 
 
 def confirm(yes: bool) -> None:
-    """Without a terminal nobody is asked, as with kubectl."""
+    """Ask for confirmation; without a terminal, as with kubectl, nothing is asked."""
     if yes or not (sys.stdin.isatty() and sys.stderr.isatty()):
         return
     if not click.confirm("Go on?", err=True):
         raise Declined("nothing was changed")
 
 
-def wait(job: "ClusterJob", intent: "Intent", timeout: str) -> None:
-    from tfyard.cli.waiting import seconds
-    from tfyard.remote.action_waits import until_done
+def perform(intent: Intent) -> Done:
+    done = intent.perform() if intent.perform else Done()
+    if done.text:
+        click.echo(done.text)
+    return done
 
-    with interruptible(job.found.name, GOES_ON[intent.verb]):
-        until_done(job.client, intent, target.say, seconds(timeout))
+
+def wait(intent: Intent, done: Done, timeout: float | None) -> None:
+    if timeout is None and not done.is_waited_for:
+        return
+    with _interruptible(f"{intent.name}: this ends the wait only; {done.goes_on}"):
+        for text in done.wait(target.say, timeout or 0.0):
+            click.echo(text)
 
 
 @contextmanager
-def interruptible(name: str, goes_on: str) -> Iterator[None]:
-    """While it is waited for what was asked for: nothing takes that back."""
+def _interruptible(text: str) -> Iterator[None]:
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         yield
     except KeyboardInterrupt:
-        raise Interrupted(f"{name}: this ends the wait only; {goes_on}") from None
+        raise Interrupted(text) from None
     finally:
         signal.signal(signal.SIGINT, before)
 
 
-def start(prepare: Callable[[], Any], quiet: bool) -> int:
-    """A run on this machine, in the foreground as by `tfyard run`; its exit code."""
-    from tfyard.node import launch
-
+def _run_here(intent: Intent, quiet: bool) -> int:
+    """Run the job in the foreground, as `tfyard run` does; the result is its exit code."""
     launch.ahead()
-    from tfyard.cli.screen.follow import follow
+    from tfyard.cli.screen.follow import follow  # 80 ms, which jobs of a cluster do not need
 
-    return follow(prepare(), quiet=quiet)
+    assert intent.in_foreground
+    return follow(intent.in_foreground(), quiet=quiet)

@@ -1,31 +1,55 @@
-"""Options of commands that speak to a cluster: kubectl's own, and that of helper pods."""
+"""Options of commands that use a cluster: those of kubectl, and the user of helper pods."""
 
 import os
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import click
 from msgspec.structs import replace
 
-from tfyard.errors import Usage
-from tfyard.kube import Access, kubeconfig
+from tfyard.errors import TfyardError, Usage
+from tfyard.kube import Access, kubeconfig, requests
 from tfyard.kube.sync import SyncClient
 
 F = TypeVar("F", bound=Callable[..., Any])
-ASKING, WRITING = 10.0, 30.0
-"""Seconds that a server may take to answer a question, and to take in what is installed."""
+ASKING, WRITING, COMPLETING = 10.0, 30.0, 2.0
+"""Default timeouts in seconds: of questions, of an installation, and of completion in a shell."""
+DEFAULTS: Mapping[str, Any] = {
+    "kubeconfig": "",
+    "context": "",
+    "as_user": "",
+    "as_groups": (),
+    "namespace": "",
+    "local": False,
+}
+
+
+# --- completion in a shell, see `offers.py`
+
+
+def typed_options(context: click.Context) -> dict[str, Any]:
+    """Values of the options that have been typed so far, for `connect`."""
+    typed = {name: value for name, value in context.params.items() if value is not None}
+    return {**DEFAULTS, **typed, "request_timeout": COMPLETING}
 
 
 def _contexts(context: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
-    from tfyard.cli import offers
-
-    return offers.contexts(context, incomplete)
+    with suppress(TfyardError):
+        names = kubeconfig.contexts(os.environ, typed_options(context)["kubeconfig"])
+        return sorted(name for name in names if name.startswith(incomplete))
+    return []
 
 
 def _namespaces(context: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
-    from tfyard.cli import offers
+    with suppress(TfyardError), connect({**typed_options(context), "namespace": ""}) as client:
+        items = client.send(requests.get(requests.NAMESPACES.path()))["items"]
+        names = [item["metadata"]["name"] for item in items]
+        return sorted(name for name in names if name.startswith(incomplete))
+    return []
 
-    return offers.namespaces(context, incomplete)
+
+# --- options
 
 
 def cluster_options(command: F) -> F:
@@ -35,9 +59,9 @@ def cluster_options(command: F) -> F:
 
 class _Seconds(click.FloatRange):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """With a unit, too, as kubectl takes it: 5s, 1m."""
+        """Accepts a unit, as kubectl does: 5s, 1m."""
         if isinstance(value, str) and value.endswith(("s", "m", "h")):
-            from tfyard.formats import durations
+            from tfyard.formats import durations  # 10 ms, and a timeout is rarely given
 
             value = durations.parse(value) or value
         return super().convert(value, param, ctx)
@@ -57,7 +81,9 @@ def _timeout(default: float) -> Callable[[F], F]:
 def _access_options(command: F) -> F:
     for option in reversed(
         (
-            click.option("--kubeconfig", default="", metavar="FILE", help="Default: as kubectl."),
+            click.option(
+                "--kubeconfig", default="", metavar="FILE", help="Default: the one that kubectl uses."
+            ),
             click.option(
                 "--context",
                 default="",
@@ -87,7 +113,7 @@ def namespace_options(command: F) -> F:
         default="",
         metavar="NAME",
         shell_complete=_namespaces,
-        help="Default: the context's.",
+        help="Default: the namespace of the context.",
     )
     return _access_options(of_namespace(_timeout(ASKING)(command)))
 
@@ -103,20 +129,20 @@ helper_user_option = click.option(
     "--helper-user",
     type=click.IntRange(0),
     metavar="UID",
-    help="User of the helper pod. Default: that of the job's pods, if it names one, else 65532.",
+    help="User of the helper pod. Default: that of the job's pods, if set, else 65532.",
 )
 
 
 def connect(options: Mapping[str, Any]) -> SyncClient:
-    """With the values of `cluster_options` or `namespace_options`."""
-    found = access(*(options[name] for name in ("kubeconfig", "context", "as_user", "as_groups")))
+    """Connect to the cluster that the values of `cluster_options` or `namespace_options` describe."""
+    chosen = access(*(options[name] for name in ("kubeconfig", "context", "as_user", "as_groups")))
     if options.get("namespace"):
-        found = replace(found, namespace=options["namespace"])
-    return SyncClient(found, options["request_timeout"])
+        chosen = replace(chosen, namespace=options["namespace"])
+    return SyncClient(chosen, options["request_timeout"])
 
 
 def is_configured(options: Mapping[str, Any]) -> bool:
-    """Whether a cluster is meant at all: without one, the runs of this machine are all there is."""
+    """Whether a cluster is configured or named; otherwise only runs on this machine are listed."""
     chosen = any(options.get(name) for name in ("kubeconfig", "context", "namespace", "as_user"))
     return chosen or kubeconfig.is_present(os.environ)
 
@@ -124,7 +150,7 @@ def is_configured(options: Mapping[str, Any]) -> bool:
 def access(kubeconfig_file: str, context: str, as_user: str, as_groups: tuple[str, ...]) -> Access:
     if as_groups and not as_user:
         raise Usage("--as-group needs --as: groups are those of another user")
-    found = kubeconfig.load(os.environ, kubeconfig_file, context)
+    loaded = kubeconfig.load(os.environ, kubeconfig_file, context)
     if not as_user:
-        return found
-    return replace(found, user=replace(found.user, impersonate=as_user, impersonate_groups=list(as_groups)))
+        return loaded
+    return replace(loaded, user=replace(loaded.user, impersonate=as_user, impersonate_groups=list(as_groups)))

@@ -1,6 +1,6 @@
-"""`tfyard completion`: scripts that make a shell offer commands, options and the names of jobs and tasks.
+"""`tfyard completion`: scripts for completion of commands, options and names of jobs and tasks in a shell.
 
-And kubectl's way to the same: it asks the program `kubectl_complete-tfyard`.
+For `kubectl tfyard`, kubectl calls the program `kubectl_complete-tfyard`, which is `kubectl_complete`.
 """
 
 import sys
@@ -8,10 +8,12 @@ import sys
 import click
 from click.shell_completion import CompletionItem, ShellComplete, get_completion_class
 
+from tfyard.cli.main import tfyard
+
 SHELLS = ("bash", "zsh", "fish")
 VARIABLE = "_TFYARD_COMPLETE"
 OFFER_FILES, OFFER_NO_FILES = ":0", ":4"
-"""Cobra's directives: what the shell does besides offering our words."""
+"""Directives of Cobra: whether the shell completes file names, too."""
 
 
 @click.command("completion")
@@ -21,22 +23,18 @@ def command(shell: str) -> None:
 
     \b
     Examples:
-      source <(tfyard completion bash)                                       # for now
+      source <(tfyard completion bash)                                       # for this shell
       tfyard completion bash > ~/.local/share/bash-completion/completions/tfyard
       tfyard completion zsh > "${fpath[1]}/_tfyard"
       tfyard completion fish > ~/.config/fish/completions/tfyard.fish
     """
-    from tfyard.cli.main import tfyard
-
-    found = get_completion_class(shell)
-    assert found is not None
-    click.echo(found(tfyard, {}, "tfyard", VARIABLE).source())
+    completion_class = get_completion_class(shell)
+    assert completion_class is not None
+    click.echo(completion_class(tfyard, {}, "tfyard", VARIABLE).source())
 
 
 def kubectl_complete() -> None:
-    """For `kubectl tfyard ...`: the words before the cursor are our arguments, the last one is incomplete."""
-    from tfyard.cli.main import tfyard
-
+    """Complete `kubectl tfyard ...`: the arguments are the words before the cursor, the last one is incomplete."""
     *before, incomplete = sys.argv[1:] or [""]
     items = ShellComplete(tfyard, {}, "tfyard", VARIABLE).get_completions(before, incomplete)
     for item in items:

@@ -1,7 +1,6 @@
 """`tfyard convert`: a job of any version, or Kubernetes' own workloads, as TFJob v1 or as a job file."""
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 import click
 from msgspec.structs import replace
@@ -10,10 +9,8 @@ from tfyard import formats
 from tfyard.cli import editor, files, problems
 from tfyard.errors import Invalid, Usage
 from tfyard.formats.tfjob.versions import why_not_served
+from tfyard.formats.workloads.load import Converted, load
 from tfyard.formats.writing import comment
-
-if TYPE_CHECKING:
-    from tfyard.formats.workloads.load import Converted
 
 
 @click.command("convert")
@@ -44,11 +41,9 @@ def command(
     if not force:
         files.refuse_input(output, names, "--force overwrites it")
     documents = _read(names)
-    texts = [_convert(one, to) for one in documents if formats.is_job(one.data)]
-    others = [one for one in documents if not formats.is_job(one.data)]
+    texts = [_convert(document, to) for document in documents if formats.is_job(document.data)]
+    others = [document for document in documents if not formats.is_job(document.data)]
     if not texts:
-        from tfyard.formats.workloads.load import load  # most files have a job
-
         texts = [*_from_workloads(load(others, allow_missing=allow_missing), others, to)]
         others = []
     if not texts:
@@ -77,32 +72,32 @@ def _write(text: str, to: formats.Version, output: str | None) -> None:
 
 
 def _read(names: Sequence[str]) -> list[formats.Document]:
-    """All documents of all files; problems are reported for every file, not only for the first."""
-    found, failed = [], False
+    """Read the documents of all files; the problems of every file are reported."""
+    documents, failed = [], False
     for name in names:
         try:
-            found += files.read_documents(name)
+            documents += files.read_documents(name)
         except Invalid as error:
             problems.report(error.problems, error.text, error.name)
             failed = True
     if failed:
         raise Invalid(())
-    return found
+    return documents
 
 
 def _from_workloads(
-    found: list["Converted"], documents: list[formats.Document], to: formats.Version
+    converted: list[Converted], documents: list[formats.Document], to: formats.Version
 ) -> Iterator[str]:
-    """The text of each job."""
+    """Convert workloads: yields the text of each job, or reports the problems of all."""
     for document in documents:
-        own = [problem for one in found for owner, problem in one.problems if owner is document]
+        own = [problem for job in converted for owner, problem in job.problems if owner is document]
         problems.report(own, document, document.name)
-    if any(one.has_errors for one in found):
+    if any(job.has_errors for job in converted):
         raise Invalid(())
-    for one in found:
-        dumped = formats.dump(one.one, to)
-        said = [*one.said, *([f"not converted, keep: {', '.join(one.kept)}"] if one.kept else [])]
-        for sentence in said:
+    for job in converted:
+        dumped = formats.dump(job.one, to)
+        changes = [*job.said, *([f"not converted, keep: {', '.join(job.kept)}"] if job.kept else [])]
+        for sentence in changes:
             click.echo(f"tfyard: changed: {problems.escaped(sentence)}", err=True)
-        changed = "".join(comment(f"changed: {sentence}") for sentence in said)
+        changed = "".join(comment(f"changed: {sentence}") for sentence in changes)
         yield replace(dumped, heading=dumped.heading + changed).text()

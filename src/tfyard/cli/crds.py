@@ -1,4 +1,4 @@
-"""`tfyard crds`: what a cluster must know before it takes TFJobs."""
+"""`tfyard crds`: the CustomResourceDefinitions of TFJob."""
 
 import click
 
@@ -13,14 +13,14 @@ from tfyard.formats.tfjob.versions import DEFAULT_VERSIONS, chosen
     default=DEFAULT_VERSIONS,
     show_default=True,
     metavar="A,B",
-    help="Which versions the cluster serves, such as v1,v1alpha2,tensorflow.org/v1alpha1; or all.",
+    help="Versions that the cluster serves, such as v1,v1alpha2,tensorflow.org/v1alpha1; or all.",
 )
 def command(versions: str) -> None:
     """Print the CustomResourceDefinitions of TFJob.
 
-    With --server-side kubectl installs them; without it, kubectl would keep a copy in an annotation, for which
-    they are too large. Each version more makes every change of a job more
-    expensive for the API server; v1 is always served.
+    Install them with `kubectl apply --server-side`: without it, kubectl keeps a copy in an annotation, for which
+    they are too large. Each further version makes every change of a job more expensive for the API server; v1 is
+    always served.
 
     \b
     Examples:

@@ -11,17 +11,20 @@ import click
 import msgspec
 
 from tfyard import extras
+from tfyard.controlplane.binaries.download import Mirrors
+from tfyard.dev import lifecycle
+from tfyard.dev.folder import BoxFolder, ReportedState, UpOptions, every_box
 from tfyard.errors import Usage
+from tfyard.local import interpreter
 from tfyard.overview.wording import size
 
 if TYPE_CHECKING:
-    from tfyard.dev.folder import BoxFolder, Settings, State
     from tfyard.dev.status import NodeReport, Report
 
 DEFAULT_NAME = "tfyard-dev"
 _RESOURCE = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?\.[a-z]+/[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
 NAME = click.option(
-    "--name", default=DEFAULT_NAME, show_default=True, help="Which cluster; each has its own."
+    "--name", default=DEFAULT_NAME, show_default=True, help="Name of the cluster; there may be several."
 )
 
 
@@ -30,10 +33,10 @@ def command() -> None:
     """A real Kubernetes on this machine: control plane, operator and a node whose pods are processes.
 
     \b
-    tfyard dev up                 start it, or wait until it is ready
-    tfyard dev kubectl ...        kubectl for it
-    tfyard dev status             what runs in it
-    tfyard dev down               end it; nothing is left
+    tfyard dev up                 start a cluster, or wait until it is ready
+    tfyard dev kubectl ...        call kubectl for it
+    tfyard dev status             show what runs in it
+    tfyard dev down               stop it and delete its data
 
     It needs no containers, no images and no root: `python` in a pod is this environment's, as with `tfyard run`.
     """
@@ -55,9 +58,9 @@ def command() -> None:
     "--entrypoint",
     metavar="IMAGE=COMMAND",
     multiple=True,
-    help="What containers of this image run if they name no command; may be repeated.",
+    help="Command of containers with this image that have none; may be repeated.",
 )
-@click.option("--no-operator", is_flag=True, help="Without TFJobs and their operator.")
+@click.option("--no-operator", is_flag=True, help="Start it without the operator and the CRDs of TFJob.")
 @click.option(
     "--operator-config",
     metavar="FILE",
@@ -67,16 +70,26 @@ def command() -> None:
 @click.option(
     "--python", metavar="PATH", default="", help="The pods' Python; default: the active environment's."
 )
-@click.option("--kubeconfig", metavar="FILE", default="", help="Put the context into this file, too.")
+@click.option("--kubeconfig", metavar="FILE", default="", help="Add the context to this file, too.")
 @click.option(
     "--until-pid",
     metavar="PID",
     type=click.IntRange(1),
     envvar="TFYARD_DEV_UNTIL_PID",
-    help="End with this process, however it ends: for tests and CI.",
+    help="Stop when this process ends, in whatever way; for tests and CI.",
 )
-@click.option("--kubernetes-mirror", metavar="URL", default="", help="Instead of https://dl.k8s.io/release.")
-@click.option("--etcd-mirror", metavar="URL", default="", help="Instead of etcd's releases on GitHub.")
+@click.option(
+    "--kubernetes-mirror",
+    metavar="URL",
+    default="",
+    help="Download Kubernetes from here instead of https://dl.k8s.io/release.",
+)
+@click.option(
+    "--etcd-mirror",
+    metavar="URL",
+    default="",
+    help="Download etcd from here instead of its releases on GitHub.",
+)
 def up(name: str, until_pid: int | None, kubernetes_mirror: str, etcd_mirror: str, **options: Any) -> None:
     """Start a cluster on this machine and wait until it is ready.
 
@@ -86,14 +99,11 @@ def up(name: str, until_pid: int | None, kubernetes_mirror: str, etcd_mirror: st
     tfyard dev up
     tfyard dev up --pretend nvidia.com/gpu=4        jobs that ask for GPUs are scheduled
     tfyard dev up --kubeconfig ~/.kube/config       kubectl uses it at once
-    tfyard dev up --name other --no-operator        a second one, for plain Jobs
-    tfyard dev up --name ci --until-pid $$          it ends with this shell; its data stays until `down`
+    tfyard dev up --name other --no-operator        a second cluster, for plain Jobs
+    tfyard dev up --name ci --until-pid $$          it stops with this shell; its data stays until `down`
     """
     with extras.needs("dev", "tfyard dev"):
-        import tfyard.dev.box  # noqa: F401  what its process needs is missed here, not in its log
-        from tfyard.controlplane.binaries.download import Mirrors
-        from tfyard.dev import lifecycle
-        from tfyard.dev.folder import BoxFolder
+        import tfyard.dev.box  # noqa: F401  a missing package is reported here, not in the log of its process
 
     folder = BoxFolder.of(name)
     mirrors = Mirrors.chosen(os.environ, kubernetes_mirror, etcd_mirror)
@@ -102,11 +112,8 @@ def up(name: str, until_pid: int | None, kubernetes_mirror: str, etcd_mirror: st
         click.echo(line)
 
 
-def _settings(name: str, options: dict[str, Any]) -> "Settings":
-    from tfyard.dev.folder import Settings
-    from tfyard.local import interpreter
-
-    return Settings(
+def _settings(name: str, options: dict[str, Any]) -> UpOptions:
+    return UpOptions(
         name=name,
         binaries=options["binaries"],
         port=options["port"],
@@ -119,13 +126,13 @@ def _settings(name: str, options: dict[str, Any]) -> "Settings":
     )
 
 
-def _path(given: str) -> str:
-    """The cluster's processes are in another folder."""
-    return str(Path(given).expanduser().absolute()) if given else ""
+def _path(path: str) -> str:
+    """An absolute path: the processes of the cluster have another working directory."""
+    return str(Path(path).expanduser().absolute()) if path else ""
 
 
 def _resource(text: str) -> tuple[str, str]:
-    """As Kubernetes wants extended resources: a domain, a name, a whole number."""
+    """Name and number of an extended resource, as Kubernetes requires them: DOMAIN/NAME and a whole number."""
     name, _, count = text.partition("=")
     if not _RESOURCE.fullmatch(name) or not count.isdigit() or name.startswith("kubernetes.io/"):
         raise Usage(f"--pretend {text}: write DOMAIN/NAME=N, such as nvidia.com/gpu=4")
@@ -143,8 +150,8 @@ def _entrypoint(text: str) -> tuple[str, str]:
     return image, command
 
 
-def explanation(folder: "BoxFolder", state: "State") -> Iterator[str]:
-    """How to use it."""
+def explanation(folder: BoxFolder, state: ReportedState) -> Iterator[str]:
+    """What `up` prints: how to use the cluster."""
     of = "" if folder.name == DEFAULT_NAME else f" --name {folder.name}"
     merged, has_operator = folder.settings().kubeconfig, folder.settings().operator
     yield f"{folder.name} is ready: Kubernetes {state.kubernetes} on 127.0.0.1:{state.port}"
@@ -167,17 +174,13 @@ def explanation(folder: "BoxFolder", state: "State") -> Iterator[str]:
 @NAME
 @click.argument("words", metavar="ARGUMENTS...", nargs=-1, type=click.UNPROCESSED)
 def kubectl(name: str, words: tuple[str, ...]) -> None:
-    """Call kubectl for a cluster: the kubectl that came with it, and its kubeconfig.
+    """Call kubectl for a cluster: the kubectl of its version, with its kubeconfig.
 
     \b
     tfyard dev kubectl get tfjobs,pods
     tfyard dev kubectl logs -f cancer-chief-0
     tfyard dev kubectl -- --help
     """
-    with extras.needs("dev", "tfyard dev"):
-        from tfyard.dev import lifecycle
-        from tfyard.dev.folder import BoxFolder
-
     folder = BoxFolder.of(name)
     program = lifecycle.kubectl(folder)
     os.execvpe(program, ["kubectl", *words], {**os.environ, "KUBECONFIG": str(folder.kubeconfig)})
@@ -196,41 +199,40 @@ def status(name: str, output: str) -> None:
     The exit code is 0 if the cluster is ready, else 1.
     """
     with extras.needs("dev", "tfyard dev"):
-        from tfyard.dev.folder import BoxFolder
-        from tfyard.dev.status import report
+        from tfyard.dev.status import report  # with aiohttp, which the extra brings
 
-    found = report(BoxFolder.of(name))
+    cluster = report(BoxFolder.of(name))
     if output == "json":
-        click.echo(msgspec.json.format(msgspec.json.encode(found)).decode())
+        click.echo(msgspec.json.format(msgspec.json.encode(cluster)).decode())
     else:
-        for line in lines(found):
+        for line in lines(cluster):
             click.echo(line)
         if others := other_names(name):
             click.echo(f"  others       {', '.join(others)}")
-    if found.phase != "ready":
+    if cluster.phase != "ready":
         raise SystemExit(1)
 
 
-def lines(found: "Report") -> Iterator[str]:
-    """A report, for people."""
-    yield f"{found.name}: {found.phase}{f' ({found.message})' if found.message else ''}"
-    if found.running:
-        if found.server:
-            where = f"{found.server}, context {found.context} in {found.kubeconfig}"
-            yield f"  Kubernetes   {found.kubernetes} at {where}"
-        yield from (f"  node         {_node(node)}" for node in found.nodes)
-        pods = ", ".join(f"{count} {phase}" for phase, count in found.pods.items())
-        yield from [f"  pods         {pods or 'none'}"] if found.nodes else []
-        yield from (f"  job          {job.namespace}/{job.name}: {job.phase}" for job in found.jobs)
-        restarts = ", ".join(f"{name} {count}" for name, count in found.restarts.items())
+def lines(cluster: "Report") -> Iterator[str]:
+    """The report as lines of text."""
+    yield f"{cluster.name}: {cluster.phase}{f' ({cluster.message})' if cluster.message else ''}"
+    if cluster.running:
+        if cluster.server:
+            where = f"{cluster.server}, context {cluster.context} in {cluster.kubeconfig}"
+            yield f"  Kubernetes   {cluster.kubernetes} at {where}"
+        yield from (f"  node         {_node(node)}" for node in cluster.nodes)
+        pods = ", ".join(f"{count} {phase}" for phase, count in cluster.pods.items())
+        yield from [f"  pods         {pods or 'none'}"] if cluster.nodes else []
+        yield from (f"  job          {job.namespace}/{job.name}: {job.phase}" for job in cluster.jobs)
+        restarts = ", ".join(f"{name} {count}" for name, count in cluster.restarts.items())
         yield from [f"  restarts     {restarts}"] if restarts else []
-        yield f"  memory       {size(found.memory)} in {found.processes} processes"
-    if not found.disk:
-        return  # there is none
-    left = f"; {size(found.free)} are free" if found.free or found.running else ""
-    yield f"  disk         {size(found.disk)} in {found.folder}{left}"
-    yield f"  logs         {found.logs}"
-    yield from (f"  note         {note}" for note in found.notes)
+        yield f"  memory       {size(cluster.memory)} in {cluster.processes} processes"
+    if not cluster.disk:
+        return  # there is no such cluster
+    left = f"; {size(cluster.free)} are free" if cluster.free or cluster.running else ""
+    yield f"  disk         {size(cluster.disk)} in {cluster.folder}{left}"
+    yield f"  logs         {cluster.logs}"
+    yield from (f"  note         {note}" for note in cluster.notes)
 
 
 def _node(node: "NodeReport") -> str:
@@ -240,18 +242,14 @@ def _node(node: "NodeReport") -> str:
 
 @command.command("down")
 @NAME
-@click.option("--keep-data", is_flag=True, help="Keep its objects, volumes and logs for the next `up`.")
+@click.option("--keep-data", is_flag=True, help="Keep objects, volumes and logs for the next `up`.")
 def down(name: str, keep_data: bool) -> None:
-    """End a cluster: all its processes and, without --keep-data, all its data.
+    """Stop a cluster: end its processes and, without --keep-data, delete its data.
 
     \b
     tfyard dev down
     tfyard dev down --keep-data         the next `up` uses its objects and volumes again
     """
-    with extras.needs("dev", "tfyard dev"):
-        from tfyard.dev import lifecycle
-        from tfyard.dev.folder import BoxFolder
-
     folder = BoxFolder.of(name)
     if not lifecycle.down(folder, _say, keep_data=keep_data):
         others = ", ".join(other_names(name))
@@ -263,8 +261,6 @@ def down(name: str, keep_data: bool) -> None:
 
 
 def other_names(name: str) -> list[str]:
-    from tfyard.dev.folder import every_box
-
     return [folder.name for folder in every_box() if folder.name != name]
 
 

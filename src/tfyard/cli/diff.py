@@ -6,10 +6,13 @@ from typing import Any
 
 import click
 
-from tfyard.cli import cluster, job_input
+from tfyard.cli import cluster, job_input, problems
 from tfyard.kube.sync import SyncClient
 from tfyard.model import Manifest
 from tfyard.overview.wording import harmless
+from tfyard.remote.submitting import changes
+from tfyard.remote.submitting.prepare import Submission, prepare
+from tfyard.remote.submitting.submission import pack
 
 DIFFERS = 1
 COLOURS = {"+": "green", "-": "red", "#": "yellow"}
@@ -19,13 +22,13 @@ COLOURS = {"+": "green", "-": "red", "#": "yellow"}
 @job_input.options
 @cluster.namespace_options
 def command(**options: Any) -> None:
-    """Show what `tfyard submit` would change on the cluster: as a unified diff between what is there and what
-    would be, for the job and all that comes with it. FILE and the options are those of `submit`. The server
-    itself is asked, by a dry run; nothing is changed.
+    """Show what `tfyard submit` would change on the cluster: as a unified diff of the job and of the objects
+    that come with it. FILE and the options are those of `submit`. The server computes the result by a dry run;
+    nothing is changed.
 
-    Lines with # say what cannot change while the job runs. A job that does not exist is all new.
+    Lines with # name what cannot change while the job runs. Of a job that does not exist, every line is new.
 
-    Exit codes: 0 nothing differs; 1 something does; 2 an error.
+    Exit codes: 0 no difference; 1 there are differences; 2 an error.
 
     \b
     Examples:
@@ -37,24 +40,18 @@ def command(**options: Any) -> None:
 
 
 def _diff(options: dict[str, Any]) -> int:
-    from tfyard.remote import changes
-
     with cluster.connect(options) as client:
-        found = changes.diff(client, _manifests(client, options))
-    for change in found:
+        differences = changes.diff(client, _manifests(client, options))
+    for change in differences:
         for line in () if change.is_none else changes.lines(change):
             click.echo(_coloured(harmless(line)))
-    return 0 if all(change.is_none for change in found) else DIFFERS
+    return 0 if all(change.is_none for change in differences) else DIFFERS
 
 
 def _manifests(client: SyncClient, options: dict[str, Any]) -> list[Manifest]:
-    """As `tfyard submit` would write them."""
-    from tfyard.cli import problems
-    from tfyard.remote.prepare import Submission, prepare
-    from tfyard.remote.submission import pack
-
-    given = {name: value for name, value in options.items() if name in Submission.__struct_fields__}
-    submission = Submission(**job_input.with_target(given))
+    """The manifests that `tfyard submit` would apply."""
+    fields = {name: value for name, value in options.items() if name in Submission.__struct_fields__}
+    submission = Submission(**job_input.with_target(fields))
     prepared = prepare(submission, client.access.namespace)
     problems.report(prepared.warnings, prepared.text)
     return pack(client, prepared, submission).manifests

@@ -12,6 +12,7 @@ from tfyard.cli import cluster
 from tfyard.errors import TfyardError
 from tfyard.overview.doctor import Finding
 from tfyard.overview.wording import harmless
+from tfyard.remote import doctor
 
 COLOURS = {"ok": "green", "warning": "yellow", "wrong": "red"}
 
@@ -20,10 +21,10 @@ COLOURS = {"ok": "green", "warning": "yellow", "wrong": "red"}
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", help="Lines, or JSON.")
 @cluster.namespace_options
 def command(output: str, **options: Any) -> None:
-    """Look at the cluster of the current context: is it reachable, which version, who keeps TFJob's CRD, is there
-    an operator and who leads, what may you do, GPUs and who holds them, storage classes, DNS, quotas.
+    """Check the cluster of the current context: connection, version, the owner of TFJob's CRD, the operator
+    and its leader, your permissions, GPUs and the pods that use them, storage classes, DNS, quotas.
 
-    Each line is ok, warning or wrong, and says what to do. Exit code 1 if something is wrong.
+    Each line is ok, warning or wrong, with a fix. The exit code is 1 if something is wrong.
 
     \b
     Examples:
@@ -31,19 +32,17 @@ def command(output: str, **options: Any) -> None:
       tfyard doctor -n ml --as jane       # what jane may do there
       tfyard doctor -o json
     """
-    found = []
+    findings = []
     for finding in _findings(options):
-        found.append(finding)
+        findings.append(finding)
         if output == "text":
             _print(finding)
     if output == "json":
-        click.echo(msgspec.json.format(msgspec.json.encode(found)).decode())
-    sys.exit(int(any(finding.level == "wrong" for finding in found)))
+        click.echo(msgspec.json.format(msgspec.json.encode(findings)).decode())
+    sys.exit(int(any(finding.level == "wrong" for finding in findings)))
 
 
 def _findings(options: dict[str, Any]) -> Iterator[Finding]:
-    from tfyard.remote import doctor
-
     try:
         with cluster.connect(options) as client:
             yield from doctor.examine(client)

@@ -1,16 +1,15 @@
-"""The schema of the job file, written next to job files for editors."""
+"""Writes the JSON schema of the job file next to job files, for editors."""
 
 import json
 from pathlib import Path
 
 from tfyard.cli import files
 from tfyard.errors import Usage
+from tfyard.formats.jobfile.json_schema import jobfile_schema
 
 
 def write_schema(job_file: str) -> None:
-    """In the folder that the first line of a job file names: completion works without a network."""
-    from tfyard.formats.jobfile.json_schema import jobfile_schema
-
+    """Write it to the path in the first line of the job file: completion then works without a network."""
     folder = Path(job_file).resolve().parent / ".tfyard"
     try:
         folder.mkdir(exist_ok=True)

@@ -1,11 +1,13 @@
-"""`tfyard events`: of a job and of its pods."""
+"""`tfyard events`: prints the events of a job and of its pods."""
 
 from datetime import UTC, datetime
 from typing import Any
 
 import click
+import msgspec
 
 from tfyard.cli import cluster, offers, target
+from tfyard.cli.output import print_json
 from tfyard.overview import table
 from tfyard.overview.job_view import EVENT_COLUMNS, event_rows
 
@@ -18,8 +20,8 @@ from tfyard.overview.job_view import EVENT_COLUMNS, event_rows
 )
 @cluster.job_options
 def command(name: str, warnings: bool, output: str, **options: Any) -> None:
-    """Print the events of a job and of its pods, oldest first. A cluster keeps events for an hour; what matters of
-    older ones is in `tfyard describe`.
+    """Print the events of a job and of its pods, oldest first. A cluster keeps events for an hour; the
+    important older ones are in `tfyard describe`.
 
     \b
     Examples:
@@ -27,15 +29,12 @@ def command(name: str, warnings: bool, output: str, **options: Any) -> None:
       tfyard events mnist --warnings
       tfyard events @latest -o json
     """
-    found = target.place(target.find(name, options)).events()
-    told = [each for each in found if not warnings or each.event.type == "Warning"]
+    events = target.find(name, options).events()
+    shown = [event for event in events if not warnings or event.event.type == "Warning"]
     if output == "json":
-        import msgspec
-
-        plain = [{**msgspec.to_builtins(each.event), "about": each.about} for each in told]
-        click.echo(msgspec.json.format(msgspec.json.encode(plain)).decode())
-    elif told:
-        rows = [EVENT_COLUMNS, *event_rows(told, datetime.now(UTC))]
+        print_json([{**msgspec.to_builtins(event.event), "about": event.about} for event in shown])
+    elif shown:
+        rows = [EVENT_COLUMNS, *event_rows(shown, datetime.now(UTC))]
         click.echo("\n".join(table.lines(rows)))
     else:
         target.say(f"{name} has no events; a cluster keeps them for an hour")

@@ -1,5 +1,7 @@
 """`tfyard explain`: what a field means, like `kubectl explain`."""
 
+import textwrap
+
 import click
 
 from tfyard.formats.declarations.explaining import Explanation, explain
@@ -23,16 +25,18 @@ def command(field: str) -> None:
         click.echo(line)
 
 
-def _lines(found: Explanation) -> list[str]:
-    lines = [f"FIELD: {found.path or 'job file'} <{found.type}>", "", *_wrap(found.description, "")]
-    if found.fields:
+def _lines(explanation: Explanation) -> list[str]:
+    lines = [
+        f"FIELD: {explanation.path or 'job file'} <{explanation.type}>",
+        "",
+        *_wrap(explanation.description, ""),
+    ]
+    if explanation.fields:
         lines += ["", "FIELDS:"]
-    for name, (kind, text) in found.fields.items():
+    for name, (kind, text) in explanation.fields.items():
         lines += [f"  {name} <{kind}>", *_wrap(text, "      ")]
     return lines
 
 
 def _wrap(text: str, indent: str) -> list[str]:
-    import textwrap
-
     return textwrap.wrap(text, 96, initial_indent=indent, subsequent_indent=indent)

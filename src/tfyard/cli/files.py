@@ -7,10 +7,14 @@ from collections.abc import Iterable
 import click
 from msgspec.structs import replace
 
-from tfyard import files, formats
+from tfyard import formats
 from tfyard.cli import problems
 from tfyard.errors import Usage
-from tfyard.files import (
+from tfyard.formats.declarations.reading import name_of
+from tfyard.formats.metadata import DNS_LABEL
+from tfyard.formats.workloads import kinds
+from tfyard.job_input import files
+from tfyard.job_input.files import (
     check,
     display_name,
     has_only_workloads,
@@ -19,8 +23,6 @@ from tfyard.files import (
     read_documents,
     write_text,
 )
-from tfyard.formats.declarations.reading import name_of
-from tfyard.formats.metadata import DNS_LABEL
 from tfyard.model import Job
 from tfyard.model.names import MAX_LABEL
 
@@ -54,7 +56,7 @@ def read_jobs(name: str) -> list[formats.Document]:
 
 
 def load(document: formats.Document, name: str | None = None, namespace: str | None = None) -> Job:
-    """The job; warnings are printed with the lines that they are about. `name`: see `tfyard.files.load`."""
+    """The job; warnings are printed with the lines that they are about. `name`: see `job_input.files.load`."""
     job, warnings = files.load(document, name)
     problems.report(warnings, document, document.name)
     return _in_namespace(job, namespace)
@@ -87,8 +89,6 @@ def _why(data: object) -> str:
         return "it has no kind; that of a job is TFJob"
     kind = str(data["kind"])
     shown = kind[:60] if kind.isprintable() else ascii(kind)[:60]
-    from tfyard.formats.workloads import kinds
-
     if kinds.is_known(data) or kind == "Service":
         return f"this {shown} is not part of the job; keep it if you need it"
     return f"{shown} is not a kind that tfyard reads; TFJob is"

@@ -9,11 +9,12 @@ import click
 from msgspec import Struct
 
 from tfyard.cli import cluster, offers, target
-from tfyard.cli.output import OUTPUT, Output, print_objects, without_managed_fields
+from tfyard.cli.output import OUTPUT, TABLES, OutputForm, print_objects, without_managed_fields
 from tfyard.errors import TfyardError, Usage
 from tfyard.model import Manifest
 from tfyard.model.summary import JobSummary
 from tfyard.overview import job_table, table
+from tfyard.sdk.place import Jobs, Listed, Place
 
 
 @click.command("get")
@@ -32,27 +33,25 @@ from tfyard.overview import job_table, table
 @click.option("--no-headers", is_flag=True, help="Print tables without their header.")
 @click.option("--show-managed-fields", is_flag=True, help="Keep managedFields in JSON and YAML.")
 @cluster.job_options
-def command(names: tuple[str, ...], output: Output, watch: bool, **options: Any) -> None:
+def command(names: tuple[str, ...], output: OutputForm, watch: bool, **options: Any) -> None:
     """List the TFJobs of the current namespace and the runs of this folder, or show some of them.
 
-    JOB is the name of a TFJob, of a run or of a run's job; @latest is the newest of all. Without a kubeconfig
+    JOB is the name of a TFJob, a run or the job of a run; @latest is the newest of all. Without a kubeconfig
     there are only runs. -n and -l choose among TFJobs.
 
     \b
     Examples:
-      tfyard get                                # jobs here and there
-      tfyard get -A -o wide                     # of all namespaces, with messages
+      tfyard get                                # TFJobs and runs
+      tfyard get -A -o wide                     # in all namespaces, with messages
       tfyard get mnist -o yaml                  # the whole object
       tfyard get @latest -o jsonpath='{.status.phase}'
-      tfyard get -w                             # and each change
+      tfyard get -w                             # then each change
       tfyard get --local                        # only runs on this machine
     """
     if names and options["selector"]:
         raise Usage("-l chooses among all jobs, so no names can be given with it")
     if watch:
-        from tfyard.cli.get_watch import follow
-
-        follow(names, output, options)
+        _watch(names, output, options)
         return
     failures = _print_named(names, output, options) if names else _print_all(output, options)
     if failures:
@@ -62,7 +61,7 @@ def command(names: tuple[str, ...], output: Output, watch: bool, **options: Any)
 
 
 class Item(Struct, frozen=True):
-    """One job: what `-o name` prints of it, and its row or the whole object, whichever is printed."""
+    """One job: its name for `-o name`, and its row or the whole object, whichever is printed."""
 
     title: str
     row: JobSummary | None = None
@@ -72,23 +71,27 @@ class Item(Struct, frozen=True):
 Failures = list[TfyardError]
 
 
-def _print_all(output: Output, options: Mapping[str, Any]) -> Failures:
-    items, failures = list[Item](), Failures()
-    if not options["local"] and cluster.is_configured(options):
+def _print_all(output: OutputForm, options: Mapping[str, Any]) -> Failures:
+    lists, items, failures = target.lists(options), list[Item](), Failures()
+    for jobs in lists:
         try:
-            items += _of_cluster(output, options)
+            items += _items(jobs, output)
         except TfyardError as problem:
             failures.append(problem)
-    if target.wants_runs(options):
-        items += _of_runs(output)
     if items or (output.needs_objects and not failures):
         show(items, output, options, single=False)
     elif not failures:
-        target.say(_nothing(options))
+        target.say((lists or [target.runs_here()])[0].nothing())
     return failures
 
 
-def _print_named(names: Sequence[str], output: Output, options: Mapping[str, Any]) -> Failures:
+def _items(jobs: Jobs, output: OutputForm) -> list[Item]:
+    if output.needs_objects:
+        return [_item(place, output) for place in jobs.places()]
+    return [Item(row.title, row.job) for row in jobs.rows()]
+
+
+def _print_named(names: Sequence[str], output: OutputForm, options: Mapping[str, Any]) -> Failures:
     items, failures = list[Item](), Failures()
     for name in names:
         try:
@@ -100,11 +103,17 @@ def _print_named(names: Sequence[str], output: Output, options: Mapping[str, Any
     return failures
 
 
-def show(items: Sequence[Item], output: Output, options: Mapping[str, Any], single: bool) -> None:
+def _item(place: Place, output: OutputForm) -> Item:
+    if output.needs_objects:
+        return Item(place.title, manifest=place.manifest())
+    return Item(place.title, place.summary())
+
+
+def show(items: Sequence[Item], output: OutputForm, options: Mapping[str, Any], single: bool) -> None:
     if output.needs_objects:
         documents = [item.manifest or {} for item in items]
         if not options["show_managed_fields"]:
-            documents = [without_managed_fields(each) for each in documents]
+            documents = [without_managed_fields(document) for document in documents]
         print_objects(output, documents, single, headers=not options["no_headers"])
     elif output.form == "name":
         click.echo("\n".join(item.title for item in items))
@@ -113,50 +122,67 @@ def show(items: Sequence[Item], output: Output, options: Mapping[str, Any], sing
         click.echo("\n".join(table.lines(rows[1:] if options["no_headers"] else rows)))
 
 
-def _rows(jobs: Sequence[JobSummary], output: Output, options: Mapping[str, Any]) -> list[tuple[str, ...]]:
-    """A column says where they are if that is more than one place."""
+def _rows(
+    jobs: Sequence[JobSummary], output: OutputForm, options: Mapping[str, Any]
+) -> list[tuple[str, ...]]:
+    """Rows with their header; the namespace is a column if there are several."""
     wide, now = output.form == "wide", datetime.now(UTC)
     namespaced = options["all_namespaces"] or len({job.namespace for job in jobs}) > 1
     rows = (job_table.row(job, now, wide, namespaced) for job in jobs)
     return [job_table.columns(wide, namespaced), *rows]
 
 
-def _of_cluster(output: Output, options: Mapping[str, Any]) -> list[Item]:
-    from tfyard.remote import jobs
-
-    with cluster.connect(options) as client:
-        namespace = "" if options["all_namespaces"] else client.access.namespace
-        scope = jobs.Scope(namespace, options["selector"])
-        if output.needs_objects:
-            return [Item(each.title, manifest=each.manifest) for each in jobs.manifests(client, scope)]
-        return [Item(each.title, each.job) for each in jobs.summaries(client, scope)]
+# --- --watch
 
 
-def _of_runs(output: Output) -> list[Item]:
-    from tfyard.local import runs
+def _watch(names: Sequence[str], output: OutputForm, options: Mapping[str, Any]) -> None:
+    if output.form not in TABLES:
+        raise Usage(f"-w prints {', '.join(TABLES)}; for {output.form}, `tfyard wait` and then `tfyard get`")
+    names = [_known(name, options) for name in names]
+    lists = target.lists(options)
+    if not lists:
+        raise Usage("there is nothing to watch: no kubeconfig, and no runs here")
+    # 20 ms with asyncio, which a list that is printed once does not need.
+    from tfyard.sdk.merging import together
 
-    found = runs.summaries(datetime.now(UTC))
-    if output.needs_objects:
-        return [_item(target.LocalRun(*runs.find(each.name)), output) for each in found]
-    return [Item(f"run/{each.name}", each) for each in found]
-
-
-def _item(found: target.Target, output: Output) -> Item:
-    if isinstance(found, target.ClusterJob):
-        found.client.close()
-        return Item(found.found.title, found.found.summary, found.found.manifest)
-    from tfyard.local import runs
-
-    row = runs.summary(found.directory, found.record)
-    manifest = runs.manifest(found.directory, found.record) if output.needs_objects else None
-    return Item(f"run/{row.name}", row, manifest)
+    printer = _RowPrinter(names, output, options, namespaced=options["all_namespaces"] or len(lists) > 1)
+    for rows in together([jobs.watch() for jobs in lists]):
+        printer.show(rows)
 
 
-def _nothing(options: Mapping[str, Any]) -> str:
-    if options["local"] or not cluster.is_configured(options):
-        return "no runs here; start one with `tfyard run FILE`"
-    what = f"no TFJobs with the labels {options['selector']}" if options["selector"] else "no TFJobs"
-    if options["all_namespaces"]:
-        return f"{what} in any namespace"
-    namespace = cluster.connect(options).access.namespace
-    return f"{what} in the namespace {namespace}; `tfyard get -A` looks in all of them"
+def _known(name: str, options: Mapping[str, Any]) -> str:
+    """The name of a job or run. The job of a run keeps its name: its next runs are watched, too."""
+    place = target.find(name, options)
+    return name if name == place.summary().job else place.name
+
+
+def _order(row: Listed) -> tuple[object, ...]:
+    return not row.job.namespace, row.job.namespace, row.job.name
+
+
+class _RowPrinter:
+    """Prints rows as they come; columns grow and never shrink."""
+
+    def __init__(
+        self, names: Sequence[str], output: OutputForm, options: Mapping[str, Any], *, namespaced: bool
+    ) -> None:
+        self._names, self._output, self._namespaced = set(names), output, namespaced
+        self._is_wide = output.form == "wide"
+        self._needs_header = not options["no_headers"]
+        self._widths: list[int] = []
+
+    def show(self, listed: Sequence[Listed]) -> None:
+        now = datetime.now(UTC)
+        chosen = [job for job in sorted(listed, key=_order) if self._is_chosen(job)]
+        rows = [job_table.row(job.job, now, self._is_wide, self._namespaced) for job in chosen]
+        if self._output.form == "name":
+            rows = [(job.title,) for job in chosen]
+        elif self._needs_header:
+            rows.insert(0, job_table.columns(self._is_wide, self._namespaced))
+        self._needs_header = False
+        self._widths = table.widths(rows, self._widths)
+        for row in rows:
+            click.echo(table.line(row, self._widths))
+
+    def _is_chosen(self, listed: Listed) -> bool:
+        return not self._names or bool({listed.job.name, listed.job.job} & self._names)

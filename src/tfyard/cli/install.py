@@ -1,24 +1,28 @@
-"""`tfyard install`: the operator onto a cluster, without Helm."""
+"""`tfyard install`: installs the operator on a cluster, without Helm."""
 
 from typing import Any
 
 import click
 
-from tfyard import __version__
+from tfyard import __version__, formats
 from tfyard.cli import cluster
 from tfyard.formats.tfjob.versions import DEFAULT_VERSIONS, chosen
+from tfyard.install import manifests
 from tfyard.install.clouds import CONFIGS
 from tfyard.install.settings import REPOSITORY, Settings
+from tfyard.remote import installation, waiting
 
 
 @click.command("install")
 @cluster.cluster_options
-@click.option("-n", "--namespace", default="tfyard", show_default=True, help="Where the operator runs.")
+@click.option("-n", "--namespace", default="tfyard", show_default=True, help="Namespace of the operator.")
 @click.option(
     "--namespaces", default="", metavar="A,B", help="Namespaces whose TFJobs it runs; default: all."
 )
 @click.option(
-    "--cloud", type=click.Choice(sorted(CONFIGS)), help="Mount GPU drivers as on this cloud in 2017."
+    "--cloud",
+    type=click.Choice(sorted(CONFIGS)),
+    help="Mount GPU drivers as on this cloud in 2017, and serve the TfJob version of that time.",
 )
 @click.option(
     "--image", default=f"{REPOSITORY}:{__version__}", show_default=True, help="Image of the operator."
@@ -39,7 +43,9 @@ from tfyard.install.settings import REPOSITORY, Settings
 )
 @click.option("--replace-kubeflow", is_flag=True, help="Take TFJobs over from training-operator.")
 @click.option(
-    "--dry-run", type=click.Choice(["client", "server"]), help="Print it, or let the server check it."
+    "--dry-run",
+    type=click.Choice(["client", "server"]),
+    help="client: print the manifests. server: let the server check them.",
 )
 @click.option("--wait/--no-wait", default=True, help="Wait until the operator is the leader.")
 @click.option(
@@ -48,14 +54,14 @@ from tfyard.install.settings import REPOSITORY, Settings
 def command(namespace: str, namespaces: str, image: str, **options: Any) -> None:
     """Install the operator, its permissions and the CRDs of TFJob on the cluster of the current context.
 
-    Running it again upgrades: what has not changed stays, what is no longer needed is deleted. Before anything is
-    made, all that stands in the way is reported: missing permissions, another TFJob operator, its webhook.
+    Running it again upgrades: unchanged objects stay, those no longer needed are deleted. Before anything is
+    created, every obstacle is reported: missing permissions, another TFJob operator, its webhook.
 
     \b
     Examples:
       tfyard install                                    # for all namespaces
       tfyard install --namespaces team-a,team-b -n ml   # with Roles only, nothing cluster-wide but the CRDs
-      tfyard install --dry-run=client > install.yaml    # what it would apply
+      tfyard install --dry-run=client > install.yaml    # print what it would apply
       tfyard install --replace-kubeflow                 # take TFJobs over from training-operator
     """
     settings = Settings(
@@ -73,16 +79,11 @@ def command(namespace: str, namespaces: str, image: str, **options: Any) -> None
 
 
 def _print(settings: Settings) -> None:
-    from tfyard import formats
-    from tfyard.install import manifests
-
-    wanted = [manifests.namespace(settings), *manifests.objects(settings)]
-    click.echo(formats.to_yaml(*wanted).encode(), nl=False)
+    documents = [manifests.namespace(settings), *manifests.objects(settings)]
+    click.echo(formats.to_yaml(*documents).encode(), nl=False)
 
 
 def _install(settings: Settings, options: dict[str, Any]) -> None:
-    from tfyard.remote import installation, waiting
-
     with cluster.connect(options) as client:
         installation.run(
             client,

@@ -1,6 +1,7 @@
-"""Ctrl-C, SIGTERM and a closed terminal, for commands that have something to clean up first."""
+"""Ctrl-C, SIGTERM and a closed terminal, for commands that clean up before they end."""
 
-import asyncio
+from __future__ import annotations
+
 import signal
 import sys
 from collections.abc import Coroutine
@@ -12,14 +13,16 @@ NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def exit_by_exception() -> None:
-    """From now on they raise SystemExit, so that `finally` and `with` do their work."""
+    """Let these signals raise SystemExit from now on, so that `finally` and `with` blocks run."""
     for number in _heard():
         signal.signal(number, lambda number, _: sys.exit(128 + number))
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:
-    """Its result. After a signal, and what the coroutine does about its cancellation, we end with the code that
-    shells give to that signal."""
+    """Run a coroutine and return its result. A signal cancels it; once it has cleaned up, the process ends with
+    the exit code that shells give to that signal."""
+    import asyncio  # 20 ms, which a command that prints once does not need
+
     received: list[int] = []
     try:
         return asyncio.run(_guarded(main, received))
@@ -30,6 +33,8 @@ def run(main: Coroutine[Any, Any, T]) -> T:
 
 
 async def _guarded(main: Coroutine[Any, Any, T], received: list[int]) -> T:
+    import asyncio  # `run` has imported it
+
     task, loop = asyncio.current_task(), asyncio.get_running_loop()
     assert task is not None
 
@@ -43,5 +48,5 @@ async def _guarded(main: Coroutine[Any, Any, T], received: list[int]) -> T:
 
 
 def _heard() -> list[signal.Signals]:
-    """Not those that are ignored, as `nohup` does with SIGHUP."""
+    """The signals to handle: not those that are ignored, as `nohup` ignores SIGHUP."""
     return [number for number in NUMBERS if signal.getsignal(number) is not signal.SIG_IGN]

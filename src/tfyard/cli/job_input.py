@@ -1,7 +1,8 @@
-"""How `run` and `submit` are given a job: the same FILE, script or module, and the same options."""
+"""The arguments and options that describe a job, for `run`, `submit` and `diff`."""
 
 from collections.abc import Callable
 from itertools import takewhile
+from shlex import join
 from typing import Any, TypeVar
 
 import click
@@ -10,19 +11,17 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class JobCommand(click.Command):
-    """An unknown option may be one of the script's: then it says how to write that."""
+    """A command that says how to pass options to the script if one is unknown to it."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        given = [*args]  # the parser empties its list
+        words = [*args]  # the parser empties its list
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
-            program = _program(given)
+            program = _program(words)
             if not program:
                 raise
-            from shlex import join
-
-            example = join([*program, "--", *_with_value(given, error.option_name)])
+            example = join([*program, "--", *_with_value(words, error.option_name)])
             hint = f"Arguments of the script go after `--`, as in: tfyard {self.name} {example}"
             raise click.UsageError(f"{error.format_message()}\n{hint}", ctx) from None
 
@@ -35,36 +34,42 @@ def _program(words: list[str]) -> list[str]:
 
 
 def _with_value(words: list[str], option: str) -> list[str]:
-    """An option as it was written, and what follows it up to the next."""
+    """An option as it was written, and its values."""
     start = next(index for index, word in enumerate(words) if word.startswith(option))
     value = takewhile(lambda word: not word.startswith("-") and not word.endswith(".py"), words[start + 1 :])
     return [words[start], *value]
 
 
 def options(command: F) -> F:
-    """The fields of `JobOptions`, by their names; `with_target` puts FILE and module in order."""
+    """Add an option for each field of `JobOptions`; `with_target` resolves FILE and MODULE."""
     for option in reversed(
         (
             click.argument("target", metavar="FILE", required=False),
             click.argument("args", nargs=-1, type=click.UNPROCESSED),
-            click.option("-m", "--module", metavar="MODULE", help="This Python module instead of a FILE."),
+            click.option(
+                "-m", "--module", metavar="MODULE", help="Run this Python module instead of a FILE."
+            ),
             click.option(
                 "--tf1", is_flag=True, help="The program is written for TensorFlow 1: give it tf.compat.v1."
             ),
-            click.option("--chief", type=click.IntRange(0), help="How many chiefs (0 or 1)."),
-            click.option("--worker", type=click.IntRange(0), help="How many workers."),
-            click.option("--ps", type=click.IntRange(0), help="How many parameter servers."),
-            click.option("--evaluator", type=click.IntRange(0), help="How many evaluators."),
+            click.option("--chief", type=click.IntRange(0), help="Number of chiefs (0 or 1)."),
+            click.option("--worker", type=click.IntRange(0), help="Number of workers."),
+            click.option("--ps", type=click.IntRange(0), help="Number of parameter servers."),
+            click.option("--evaluator", type=click.IntRange(0), help="Number of evaluators."),
             click.option(
-                "--set", "sets", multiple=True, metavar="ROLE=N", help="Set how many tasks a role has."
+                "--set", "sets", multiple=True, metavar="ROLE=N", help="Set the number of tasks of a role."
             ),
-            click.option("--env", multiple=True, metavar="K=V", help="Set a variable for every task."),
+            click.option(
+                "--env", multiple=True, metavar="K=V", help="Set an environment variable for every task."
+            ),
             click.option(
                 "--restart",
                 type=click.Choice(["never", "on-failure", "always", "exit-code"]),
                 help="When a task of the script is restarted.",
             ),
-            click.option("--retries", type=click.IntRange(0), help="How many restarts the script may have."),
+            click.option(
+                "--retries", type=click.IntRange(0), help="Number of restarts that the script may have."
+            ),
             click.option(
                 "--deadline", metavar="TIME", help="The script fails if it runs longer than this: 90s, 2h."
             ),
@@ -78,11 +83,11 @@ def options(command: F) -> F:
     return command
 
 
-def with_target(given: dict[str, Any]) -> dict[str, Any]:
-    """With `-m MODULE` there is no FILE, and all words are the module's."""
-    target, words = given["target"], given["args"]
-    if given["module"] is not None:
-        return {**given, "target": "", "args": words if target is None else (target, *words)}
+def with_target(options: dict[str, Any]) -> dict[str, Any]:
+    """The options with their target. With `-m MODULE` there is no FILE, and all arguments belong to the module."""
+    target, words = options["target"], options["args"]
+    if options["module"] is not None:
+        return {**options, "target": "", "args": words if target is None else (target, *words)}
     if target is None:
         raise click.UsageError("Missing argument 'FILE'.", click.get_current_context())
-    return given
+    return options

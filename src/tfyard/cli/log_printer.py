@@ -1,7 +1,7 @@
 """Log lines at the terminal, in a pipe, or as JSON, for `tfyard logs` and `tfyard submit --follow`.
 
-Lines of programs go to standard output, what tfyard says about them to standard error; in JSON, both are objects
-on standard output.
+Lines of programs go to standard output, messages of tfyard to standard error; in JSON, both are objects on
+standard output.
 """
 
 from __future__ import annotations
@@ -12,42 +12,34 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 
 import click
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tfyard.cli import target
 from tfyard.cli.screen import colours
 from tfyard.cli.screen.rows import columns, wrapped
 from tfyard.errors import Usage
-from tfyard.formats.loglines import without_colours
+from tfyard.logs.lines import Grep, Lines, LogEvent, Said, Start, Wanted, clock, relative
+from tfyard.logs.readings import without_colours
+from tfyard.logs.runtime_notices import Fold
 from tfyard.node.logs import LONGEST_LINE, SCREEN_LINE, clean_lines
-from tfyard.overview.log_lines import (
-    Grep,
-    Lines,
-    LogEvent,
-    Said,
-    Start,
-    Wanted,
-    attempt_of,
-    chosen,
-    clock,
-    relative,
-)
-from tfyard.overview.runtime_notices import Fold
+from tfyard.overview.waiting import WaitResult
 from tfyard.overview.wording import PROGRAM, TOOL, folded
+from tfyard.sdk.lines import ALL, LineChoice
+from tfyard.sdk.place import Place
 
 FLUSH_EVERY = 0.1
 LINES_PER_FLUSH = 200
-"""That a person may be shown at once; the rest is counted."""
+"""Maximum number of lines that a terminal is shown at once; the others are counted."""
 TELL_SKIPPED_EVERY = 1.0
-RESTART = "restart"
 
 
-class Options(Struct, frozen=True):
-    """Of the command, by their names."""
+class PrinterOptions(Struct, frozen=True):
+    """The options of the command."""
 
     words: tuple[str, ...] = ()
     follow: bool = False
@@ -60,89 +52,55 @@ class Options(Struct, frozen=True):
     prefix: bool = True
     output: str = "text"
     folds: bool = False
-    """On a terminal, without the notices of TensorFlow's runtime."""
+    """Hide the notices of TensorFlow's runtime on a terminal."""
 
 
-def of_job(found: target.ClusterJob, given: Options) -> int:
-    """The exit code: the job's own, if it is followed to its end."""
-    from tfyard import formats
+def print_logs(place: Place, options: PrinterOptions) -> int:
+    """Print the logs of a job. The result is an exit code: that of the job, if it is followed to its end."""
+    tasks, job = place.tasks(), place.summary()
+    choice = LineChoice(
+        task=options.words,
+        tail=options.tail if options.tail >= 0 else None,
+        since=options.since,
+        attempt=ALL if options.all_attempts else options.attempt,
+    )
+    wanted = replace(choice.wanted(tasks), times=bool(options.timestamps))
+    shown = printer(tasks, wanted, options, job.status.start_time or job.created)
+    if options.follow:
+        import asyncio  # 20 ms, which logs that are printed once do not need
 
-    job = formats.check(found.found.manifest).job
-    if job is None:
-        raise Usage(f"{found.found.name} cannot be read: `tfyard describe {found.found.name}` says why")
-    tasks = [task.name for task in job.tasks()]
-    meant = wanted(given, tasks)
-    status = found.found.summary.status
-    shown = printer(tasks, meant, given, status.start_time)
-    if given.follow:
-        return _follow(found, meant, shown)
-    from tfyard.remote import logs
-
-    for event in logs.read(found.client, found.found, meant):
+        return asyncio.run(_follow(place, wanted, shown))
+    for event in place.logs(wanted):
         shown.show(event)
     shown.close()
     return 0
 
 
-def _follow(found: target.ClusterJob, meant: Wanted, shown: Printer) -> int:
-    import asyncio
-
-    from tfyard.extras import needs
-
-    with needs("kubernetes", "tfyard logs -f"):
-        from tfyard.remote import log_follow
-
-    async def run() -> int:
-        following = log_follow.follow(found.client.access, found.found, meant, shown.show)
-        async for verdict in following:
+async def _follow(place: Place, wanted: Wanted, shown: Printer) -> int:
+    async for event in place.follow(wanted):
+        if event is None:
             shown.flush()
-            if verdict:
-                shown.close()
-                target.say(verdict.text)
-                return verdict.code
-        return 0
-
-    found.client.close()
-    return asyncio.run(run())
-
-
-def wanted(given: Options, tasks: list[str]) -> Wanted:
-    attempt, restart = attempt_of(given.attempt)
-    since = _since(given.since)
-    return Wanted(
-        tasks=chosen(given.words, tasks),
-        tail=given.tail if given.tail >= 0 else None,
-        since=since,
-        since_restart=given.since == RESTART,
-        times=bool(given.timestamps),
-        attempt=attempt,
-        restart=restart,
-        all_attempts=given.all_attempts,
-    )
+        elif isinstance(event, WaitResult):
+            shown.close()
+            if event.text:
+                target.say(event.text)
+            return event.code
+        else:
+            shown.show(event)
+    return 0
 
 
-def _since(text: str) -> datetime | None:
-    if text in ("", RESTART):
-        return None
-    from tfyard.formats import durations
-
-    seconds = durations.parse(text)
-    if seconds is None:
-        raise Usage(f"--since {text}: must be a duration, for example 90s, 5m or 1h30m, or restart")
-    return datetime.now(UTC) - timedelta(seconds=seconds)
-
-
-def printer(tasks: list[str], meant: Wanted, given: Options, began: datetime | None) -> Printer:
+def printer(tasks: list[str], wanted: Wanted, options: PrinterOptions, began: datetime | None) -> Printer:
     is_terminal = sys.stdout.isatty()
-    look = Look(
-        prefix=given.prefix and (len(meant.tasks) > 1 or meant.all_attempts),
-        times=given.timestamps,
+    look = LineStyle(
+        prefix=options.prefix and (len(wanted.tasks) > 1 or wanted.all_attempts),
+        times=options.timestamps,
         began=began,
-        is_json=given.output == "json",
+        is_json=options.output == "json",
         is_coloured=is_terminal and not os.environ.get("NO_COLOR"),
-        may_skip=is_terminal and given.follow,
-        folds=is_terminal and given.folds,
-        pattern=_pattern(given.grep),
+        may_skip=is_terminal and options.follow,
+        folds=is_terminal and options.folds,
+        pattern=_pattern(options.grep),
     )
     return Printer(tasks, look)
 
@@ -157,21 +115,21 @@ def _pattern(text: str) -> re.Pattern[bytes] | None:
 # --- printing
 
 
-class Look(Struct, frozen=True, kw_only=True):
+class LineStyle(Struct, frozen=True, kw_only=True):
     prefix: bool = True
     times: str = ""
-    """utc, or relative to `began`."""
+    """utc, or relative: since `began`."""
     began: datetime | None = None
     is_json: bool = False
     is_coloured: bool = False
     may_skip: bool = False
     folds: bool = False
-    """Without the notices of TensorFlow's runtime, as `tfyard run` shows it."""
+    """Hide the notices of TensorFlow's runtime, as `tfyard run` does."""
     pattern: re.Pattern[bytes] | None = None
 
 
 class Printer:
-    def __init__(self, tasks: Sequence[str], look: Look) -> None:
+    def __init__(self, tasks: Sequence[str], look: LineStyle) -> None:
         self._look, self._width = look, max(map(len, tasks), default=0)
         self._colours = colours.of_tasks(tasks) if look.is_coloured else {}
         self._greps: dict[Start, Grep] = {}
@@ -186,7 +144,7 @@ class Printer:
             self._tell_folded(event)
             self._say(event)
         else:
-            self._print(self._within_limits(self._found(self._unfolded(event))))
+            self._print(self._within_limits(self._matching(self._unfolded(event))))
         if time.monotonic() - self._flushed > FLUSH_EVERY:
             self.flush()
 
@@ -206,27 +164,27 @@ class Printer:
         if not self._look.folds:
             return lines
         shown = [self._fold.shown(lines.start.task, text.decode(errors="replace")) for text in lines.texts]
-        kept = [at for at, rest in enumerate(shown) if rest]
+        kept = [at for at, texts in enumerate(shown) if texts]
         stamps = [lines.stamps[at] for at in kept] if lines.stamps else ()
         return Lines(lines.start, [shown[at][0].encode() for at in kept], stamps)
 
-    def _tell_folded(self, said: Said) -> None:
-        if said.start and said.kind == "ended" and (count := self._fold.report(said.start.task)):
-            self._say(Said(kind="folded", text=folded(count), start=said.start))
+    def _tell_folded(self, message: Said) -> None:
+        if message.start and message.kind == "ended" and (count := self._fold.report(message.start.task)):
+            self._say(Said(kind="folded", text=folded(count), start=message.start))
 
-    def _found(self, lines: Lines) -> Lines:
+    def _matching(self, lines: Lines) -> Lines:
         if self._look.pattern is None:
             return lines
         grep = self._greps.setdefault(lines.start, Grep(self._look.pattern))
         return _lines(lines.start, grep.take(lines.texts, lines.stamps))
 
-    def _close_grep(self, said: Said) -> None:
-        """Nothing follows what is said to have ended."""
-        if said.start and said.kind == "ended" and (grep := self._greps.pop(said.start, None)):
-            self._print(_lines(said.start, grep.close()))
+    def _close_grep(self, message: Said) -> None:
+        """Print the last lines of a program that has ended."""
+        if message.start and message.kind == "ended" and (grep := self._greps.pop(message.start, None)):
+            self._print(_lines(message.start, grep.close()))
 
     def _within_limits(self, lines: Lines) -> Lines:
-        """The newest of a flood, so that the screen shows what happens now."""
+        """The newest lines of a flood, so that the screen shows what happens now."""
         if not self._look.may_skip:
             return lines
         room = max(0, LINES_PER_FLUSH - self._shown)
@@ -261,7 +219,7 @@ class Printer:
         sys.stdout.buffer.write(self._labelled(lines.start, text).encode("utf-8", "replace"))
 
     def _labelled(self, start: Start, text: str) -> str:
-        """In front of each line, and on a terminal of each row of a long one, its task."""
+        """The text with its task before each line, and on a terminal before each row of a long line."""
         if not self._look.prefix:
             return f"{text}\n"
         label, width = self._name(start, PROGRAM), columns()
@@ -270,15 +228,15 @@ class Printer:
             text = "\n".join(row for line in text.split("\n") for row in _rows(line, room))
         return f"{label}{text.replace(chr(10), chr(10) + label)}\n"
 
-    def _say(self, said: Said) -> None:
+    def _say(self, message: Said) -> None:
         if self._look.is_json:
-            row = {"event": said.kind, **_names(said.start), "message": said.text}
+            row = {"event": message.kind, **_names(message.start), "message": message.text}
             sys.stdout.buffer.write(self._encoder.encode(row) + b"\n")
             return
         sys.stdout.flush()
-        label = self._name(said.start, TOOL) if said.start else "tfyard: "
-        first, *rest = without_colours(clean_lines(said.text.encode(), SCREEN_LINE)).split("\n")
-        click.echo("\n".join([label + first, *(f"    {line}" for line in rest)]), err=True)
+        label = self._name(message.start, TOOL) if message.start else "tfyard: "
+        first, *others = without_colours(clean_lines(message.text.encode(), SCREEN_LINE)).split("\n")
+        click.echo("\n".join([label + first, *(f"    {line}" for line in others)]), err=True)
 
     def _name(self, start: Start, mark: str) -> str:
         label = f"{start.name:<{self._width}} {mark} "
@@ -290,9 +248,9 @@ class Printer:
         return clock(stamp)
 
 
-def _lines(start: Start, found: Sequence[tuple[bytes, bytes]]) -> Lines:
-    stamps = [stamp for _, stamp in found if stamp]
-    return Lines(start, [text for text, _ in found], stamps)
+def _lines(start: Start, matches: Sequence[tuple[bytes, bytes]]) -> Lines:
+    stamps = [stamp for _, stamp in matches if stamp]
+    return Lines(start, [text for text, _ in matches], stamps)
 
 
 def _objects(lines: Lines) -> list[dict[str, object]]:
@@ -307,7 +265,7 @@ def _objects(lines: Lines) -> list[dict[str, object]]:
 
 
 def _rows(line: str, room: int) -> list[str]:
-    """A line that is too long loses its colours: they would count as columns."""
+    """The rows of a line. A line that is too long loses its colours: they would count as columns."""
     return [line] if len(line) <= room and line.isascii() else wrapped(without_colours(line), room)
 
 
@@ -316,7 +274,7 @@ def _names(start: Start | None) -> dict[str, object]:
 
 
 def _ended(text: str) -> str:
-    """A colour ends with its line."""
+    """Reset colours at the end of each line."""
     if "\x1b" not in text:
         return text
     return "\n".join(f"{line}\x1b[0m" if "\x1b" in line else line for line in text.split("\n"))

@@ -1,25 +1,19 @@
-"""`tfyard logs`: of all tasks of a job on a cluster, or of a run on this machine."""
-
-from __future__ import annotations
+"""`tfyard logs`: prints the logs of the tasks of a job."""
 
 import sys
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from tfyard.cli import cluster, offers, target
 from tfyard.errors import Usage
 
-if TYPE_CHECKING:
-    from tfyard.cli.log_printer import Options
-
 RELATIVE = "relative"
 
 
 class _LogsCommand(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """`-t` alone, or `-t relative`: click would take the job's name as its value."""
+        """Accepts `-t` alone or `-t relative`; click itself would take the name of the job as its value."""
         for at, word in enumerate(args):
             if word == "--":
                 break
@@ -36,7 +30,12 @@ class _LogsCommand(click.Command):
     "-f", "--follow", is_flag=True, help="Follow the logs until the job ends; exit with its exit code."
 )
 @click.option("--tail", type=int, default=-1, metavar="N", help="Only the last N lines of each task.")
-@click.option("--since", default="", metavar="TIME|restart", help="10m, 2h, or since the last restart.")
+@click.option(
+    "--since",
+    default="",
+    metavar="TIME|restart",
+    help="Only lines since then: 10m, 2h, or restart for the last restart.",
+)
 @click.option(
     "-t",
     "--timestamps",
@@ -57,10 +56,10 @@ class _LogsCommand(click.Command):
 )
 @cluster.job_options
 def command(name: str, **options: Any) -> None:
-    """Print what the tasks of a job have written: all of them, or those of a TASK (worker-0, worker-0..3) or ROLE.
+    """Print the logs of a job: of all tasks, or of a TASK (worker-0, worker-0..3) or ROLE.
 
-    Lines go to standard output. What tfyard says (a task was restarted and why, lines are missing, what the job
-    waits for) goes to standard error. worker-1#2 is the second attempt at worker-1.
+    Lines go to standard output. Messages of tfyard (a task was restarted and why, lines are missing, what the job
+    waits for) go to standard error. worker-1#2 is the second attempt at worker-1.
 
     \b
     Examples:
@@ -74,40 +73,10 @@ def command(name: str, **options: Any) -> None:
         raise Usage(f"--timestamps {options['timestamps']}: the only value is relative")
     if options["attempt"] and options["all_attempts"]:
         raise Usage("give --attempt or --all-attempts, not both")
-    sys.exit(_logs(target.find(name, options), options))
+    place = target.find(name, options)
+    from tfyard.cli.log_printer import PrinterOptions, print_logs  # 30 ms, which an unknown job does not need
 
-
-def _logs(found: target.Target, options: Mapping[str, Any]) -> int:
-    from tfyard.cli.log_printer import Options, of_job
-
-    given = Options(**{field: options[field] for field in Options.__struct_fields__ if field in options})
-    return _of_run(found, given) if isinstance(found, target.LocalRun) else of_job(found, given)
-
-
-def _of_run(found: target.LocalRun, given: Options) -> int:
-    from tfyard.cli import log_printer
-    from tfyard.local import logs
-
-    tasks = logs.tasks(found.directory)
-    wanted = log_printer.wanted(given, tasks)
-    printer = log_printer.printer(tasks, wanted, given, found.record.started)
-    events = logs.follow(found.directory, wanted) if given.follow else logs.read(found.directory, wanted)
-    for event in events:
-        if event is None:
-            printer.flush()
-        else:
-            printer.show(event)
-    printer.close()
-    return _code(found) if given.follow else 0
-
-
-def _code(found: target.LocalRun) -> int:
-    """Of a run that was followed to its end."""
-    record = found.directory.load()
-    if record is None:
-        from tfyard.overview.waiting import deleted
-
-        verdict = deleted(found.directory.name)
-        target.say(verdict.text)
-        return verdict.code
-    return 1 if record.exit_code is None else record.exit_code  # it was killed
+    chosen = PrinterOptions(
+        **{field: options[field] for field in PrinterOptions.__struct_fields__ if field in options}
+    )
+    sys.exit(print_logs(place, chosen))

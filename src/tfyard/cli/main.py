@@ -4,19 +4,16 @@ import gc
 import os
 import sys
 from importlib import import_module
-from typing import TYPE_CHECKING
 
 import click
+from click.shell_completion import CompletionItem
 
 from tfyard import __version__
 from tfyard.errors import Invalid, TfyardError
 
-if TYPE_CHECKING:
-    from click.shell_completion import CompletionItem
-
 MAX_WIDTH = 100
 COLLECT_AFTER = 50_000
-"""New objects. What a command imports when it is called makes half as many, and all of them stay."""
+"""New objects after which the garbage collector runs. Importing a command creates half as many, and they stay."""
 COMMANDS = {
     "run": "Run a job on this machine, every task as a real process.",
     "runs": "List past runs, show one, print its logs, or remove it.",
@@ -58,9 +55,9 @@ COMMANDS = {
 }
 
 ANSWERING, TROUBLE = ("diff", "why"), 2
-"""Commands whose exit code 1 is an answer: with an error they end with this one."""
+"""Commands whose exit code 1 is an answer, and their exit code after an error."""
 READING = ("get", "describe", "events", "logs", "top", "metrics", "doctor", "why")
-"""Commands that only print: whoever reads that may stop at any time, as `head` does."""
+"""Commands that only print: a closed pipe, as after `head`, is no error for them."""
 
 
 class _Commands(click.Group):
@@ -89,19 +86,17 @@ class _Commands(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and not args[0].startswith("-") and args[0] not in COMMANDS:
-            from tfyard.formats.declarations.reading import did_you_mean
+            from tfyard.model.spelling import did_you_mean  # 10 ms, which --help does not need
 
             ctx.fail(f"unknown command {args[0]!r}; {did_you_mean(args[0], COMMANDS)}")
         return super().resolve_command(ctx, args)
 
-    def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem]":
-        """Not by click's own way, which imports every command."""
-        from click.shell_completion import CompletionItem
-
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Replaces click's own method, which imports every command."""
         if incomplete.startswith("-"):
             return click.Command.shell_complete(self, ctx, incomplete)
-        found = COMMANDS.items()
-        return [CompletionItem(name, help=text) for name, text in found if name.startswith(incomplete)]
+        matching = [item for item in COMMANDS.items() if item[0].startswith(incomplete)]
+        return [CompletionItem(name, help=text) for name, text in matching]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         with formatter.section("Commands"):
@@ -109,7 +104,7 @@ class _Commands(click.Group):
 
 
 def _width() -> dict[str, int]:
-    """As wide as the terminal. Not by click's own way, which imports shutil and with it compressors."""
+    """Width of help texts: that of the terminal. click's own way imports shutil, and with it compressors."""
     try:
         return {"terminal_width": min(os.get_terminal_size().columns, MAX_WIDTH) - 2}
     except OSError:  # no terminal
@@ -128,7 +123,7 @@ def tfyard() -> None:
 
 
 def main(program: str = "tfyard") -> None:
-    """Our own errors end in one clear line and their own exit code, never in a traceback."""
+    """Call the command. Errors of tfyard are printed as one line, without a traceback, and set the exit code."""
     _open_streams()
     try:
         try:
@@ -143,7 +138,7 @@ def main(program: str = "tfyard") -> None:
         click.echo("tfyard: there is not enough memory for this", err=True)
         sys.exit(_error_code(1))
     except Invalid as error:
-        from tfyard.cli.problems import report
+        from tfyard.cli.problems import report  # 25 ms, which --help does not need
 
         report(error.problems, error.text, error.name)
         sys.exit(_error_code(error.exit_code))
@@ -157,12 +152,12 @@ def _error_code(code: int) -> int:
 
 
 def _open_streams() -> None:
-    """A stream that was closed (`>&-`) is opened on /dev/null."""
+    """Open streams that were closed (`>&-`) on /dev/null."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w"))
 
 
 def _close_output() -> None:
-    """Python would try to write the rest again at exit, and print an error message of its own."""
+    """Redirect standard output to /dev/null: Python would write the rest again at exit and print an error."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,10 +1,12 @@
-"""`tfyard metrics`: what a training reported, as a curve, a table or a picture."""
+"""`tfyard metrics`: prints the metrics of a training as a curve, a table or a picture."""
 
 from typing import Any
 
 import click
 
 from tfyard.cli import cluster, offers, target
+from tfyard.cli.output import print_json
+from tfyard.cli.screen.summary import plot
 from tfyard.errors import Usage
 from tfyard.overview import metrics, table
 from tfyard.overview.metrics import Point
@@ -19,7 +21,7 @@ from tfyard.overview.metrics import Point
     type=click.Choice(["curve", "table", "csv", "json"]),
     default="curve",
     show_default=True,
-    help="The loss in the terminal, or every report.",
+    help="The loss as a curve, or every value as a table, CSV or JSON.",
 )
 @click.option(
     "--plot", type=click.Path(dir_okay=False), metavar="FILE.svg", help="Write a picture of all curves."
@@ -27,7 +29,7 @@ from tfyard.overview.metrics import Point
 @cluster.job_options
 def command(name: str, tasks: tuple[str, ...], output: str, plot: str | None, **options: Any) -> None:
     """Print the metrics (loss, accuracy, ...) that a job's tasks wrote to their logs: of these tasks, or of the
-    chief, else the first worker, and the evaluator. Nothing has to be called for that.
+    chief (else the first worker) and the evaluator. The program need not call anything for that.
 
     \b
     Examples:
@@ -36,7 +38,7 @@ def command(name: str, tasks: tuple[str, ...], output: str, plot: str | None, **
       tfyard metrics mnist --plot loss.svg
       tfyard metrics mnist worker-0 worker-1 -o json
     """
-    place = target.place(target.find(name, options))
+    place = target.find(name, options)
     points = place.points(tasks)
     if not points:
         raise Usage(
@@ -60,10 +62,7 @@ def _print(points: list[Point], output: str) -> None:
     if output == "csv":
         click.echo(metrics.csv(points).encode(), nl=False)
     elif output == "json":
-        import msgspec
-
-        plain = [metrics.plain(point) for point in points]
-        click.echo(msgspec.json.format(msgspec.json.encode(plain)).decode())
+        print_json([metrics.plain(point) for point in points])
     elif output == "table":
         header, *rows = metrics.rows(points)
         click.echo("\n".join(table.lines([[name.upper() for name in header], *rows])))
@@ -72,8 +71,6 @@ def _print(points: list[Point], output: str) -> None:
 
 
 def _print_curve(points: list[Point]) -> None:
-    from tfyard.cli.screen.summary import plot
-
     progress = metrics.progress(points)
     curve = progress.loss()
     click.echo(f"{progress.position()}  {progress.metrics()}")

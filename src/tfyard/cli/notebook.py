@@ -2,19 +2,21 @@
 
 import os
 import sys
+from contextlib import AbstractAsyncContextManager
 from importlib import import_module
 from typing import Any
 
 import click
 from msgspec.structs import replace
 
-from tfyard.cli import cluster, files, offers, target, web_session
+from tfyard.cli import cluster, files, interrupts, offers, target, web_session
 from tfyard.errors import Usage
-from tfyard.extras import needs
 from tfyard.formats.metadata import DNS_LABEL
 from tfyard.model import Job
 from tfyard.model.names import MAX_LABEL
 from tfyard.render import FORMS, RenderOptions, notebook, to_yaml
+from tfyard.sdk.pages import Page
+from tfyard.sdk.place import NotebookOptions
 
 
 class _OpenByDefault(click.Group):
@@ -47,10 +49,10 @@ def command() -> None:
 def open_(name: str, image: str, **options: Any) -> None:
     """Open Jupyter for a job in the browser, until Ctrl-C, or --idle passes without a request.
 
-    A server that `tfyard notebook render` made for the job is reached through a port here. Otherwise a short-lived
+    A server that `tfyard notebook render` made for the job is forwarded to a local port. Otherwise a short-lived
     pod starts Jupyter with the claims of the job where its tasks have them, and with CLUSTER_CONFIG, the addresses
-    of its tasks. The pod goes when this command ends; notebooks on a claim stay. Without --password-file and
-    --password-env, a password is made and printed, once.
+    of its tasks. The pod is deleted when this command ends; notebooks on a claim stay. Without --password-file and
+    --password-env, a password is generated and printed once.
 
     \b
     Examples:
@@ -59,43 +61,17 @@ def open_(name: str, image: str, **options: Any) -> None:
     """
     show = web_session.read(options)
     user, sources = options.pop("helper_user"), (options.pop("password_file"), options.pop("password_env"))
-    found = target.find(name, options)
-    if isinstance(found, target.LocalRun):
-        raise Usage(f"{found.record.name} runs on this machine: Jupyter here sees the same files")
-    with needs("kubernetes", "tfyard notebook"):
-        from tfyard.kube import transport  # noqa: F401
-    notebook.import_argon2()
+    place = target.find(name, options)
     password = _password(*sources) if any(sources) else ""
-    from tfyard.cli import interrupts
+    wanted = NotebookOptions(image=image, password=password, user=user)
+    making = place.notebook(wanted, show.here(notebook.PORT))
+    notebook.import_argon2()
+    interrupts.run(_show(making, show))
 
-    interrupts.run(_show(found, image, password, user, show))
 
-
-async def _show(
-    found: target.ClusterJob, image: str, password: str, user: int | None, wanted: web_session.Show
-) -> None:
-    import secrets
-
-    from tfyard.kube import Client
-    from tfyard.remote import notebook as jupyter
-    from tfyard.sdk import pages
-
-    found.client.close()
-    title, here = f"Jupyter for {found.found.name}", wanted.here(notebook.PORT)
-    async with Client(found.client.access) as client:
-        choice = await jupyter.beside(client, found.found)
-        if choice is not None:
-            target.say("its password is the one that it was rendered with")
-            async with pages.beside(client, choice, title, here) as page:
-                await web_session.show([page], wanted)
-            return
-        chosen = password or secrets.token_urlsafe(12)
-        helper = await jupyter.helper(client, found.found, image, chosen, user)
-        async with pages.in_helper(client, helper, title, here) as page:
-            if not password:
-                click.echo(f"password: {chosen}")
-                sys.stdout.flush()
-            await web_session.show([page], wanted)
+async def _show(making: AbstractAsyncContextManager[Page], wanted: web_session.Show) -> None:
+    async with making as page:
+        await web_session.show([page], wanted)
 
 
 @command.command("render")
@@ -167,7 +143,7 @@ def _server(job: Job | None, options: dict[str, Any]) -> notebook.Server:
 
 
 def _password(file: str | None, variable: str | None) -> str:
-    """From a prompt, file or variable; never from an argument, which every user of the machine can read."""
+    """The password, from a prompt, file or variable; arguments can be read by every user of the machine."""
     if file and variable:
         raise Usage("give --password-file or --password-env, not both")
     if file:

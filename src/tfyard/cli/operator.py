@@ -1,33 +1,41 @@
-"""`tfyard operator`: keeps the TFJobs of a cluster going."""
+"""`tfyard operator`: the operator that reconciles the TFJobs of a cluster."""
 
+import asyncio
+import os
 from typing import Any
 
 import click
 
 from tfyard import extras
+from tfyard.kube import kubeconfig as kubeconfigs
 from tfyard.model.names import OPERATOR_PORT
 
 
 @click.command("operator")
 @click.option(
-    "--kubeconfig", default="", metavar="FILE", help="How to reach the cluster; default: as kubectl."
+    "--kubeconfig",
+    default="",
+    metavar="FILE",
+    help="Default: the one that kubectl uses; in a pod, its ServiceAccount.",
 )
 @click.option("--context", default="", help="Context of the kubeconfig.")
-@click.option("--namespaces", default="", metavar="A,B", help="Only these; default: all.")
+@click.option("--namespaces", default="", metavar="A,B", help="Only reconcile TFJobs of these; default: all.")
 @click.option(
-    "--config", metavar="FILE", help="Accelerators, default images, cluster domain, services, dialect."
+    "--config",
+    metavar="FILE",
+    help="Config file: accelerators, default images, cluster domain, services, dialect.",
 )
 @click.option(
     "--compat",
     type=click.Choice(["kubeflow"]),
-    help="Do as training-operator does, to the letter: Services, TF_CONFIG, backoffLimit, evictions.",
+    help="Behave exactly like training-operator: Services, TF_CONFIG, backoffLimit, evictions.",
 )
 @click.option(
     "--gang-scheduler",
     type=click.Choice(["none", "auto", "core", "volcano", "scheduler-plugins"]),
     default="none",
     show_default=True,
-    help="Starts all pods of a job or none; auto: whichever is installed, for jobs with a schedulingPolicy.",
+    help="Start all pods of a job or none; auto: by the installed scheduler, for jobs with a schedulingPolicy.",
 )
 @click.option(
     "--gang-scheduler-name",
@@ -55,10 +63,10 @@ from tfyard.model.names import OPERATOR_PORT
     help="Format of the logs.",
 )
 def command(kubeconfig: str, context: str, namespaces: str, log: str, **options: Any) -> None:
-    """Watch TFJobs and keep each of them going until it is done.
+    """Run the operator: reconcile TFJobs until each of them has ended.
 
-    Replaces Kubeflow's training-operator for TFJob. In a pod it finds the cluster by itself; elsewhere as
-    kubectl does.
+    It replaces Kubeflow's training-operator for TFJob. In a pod it uses the cluster of the pod, elsewhere the
+    context of kubectl.
 
     \b
     Examples:
@@ -66,14 +74,10 @@ def command(kubeconfig: str, context: str, namespaces: str, log: str, **options:
       tfyard operator --namespaces team-a,team-b
       tfyard operator --compat kubeflow --log text
     """
-    import asyncio
-    import os
-
     with extras.needs("operator", "the operator"):
-        from tfyard.controller import log_format, process
-        from tfyard.kube import kubeconfig as kubeconfigs
+        from tfyard.controller import log_format, process  # with packages that the extra brings
 
     log_format.configure("json" if log == "json" else "text")
     chosen = tuple(name.strip() for name in namespaces.split(",") if name.strip())
     access = kubeconfigs.load(os.environ, kubeconfig, context)
-    asyncio.run(process.serve(access, process.Options(namespaces=chosen, **options)))
+    asyncio.run(process.serve(access, process.OperatorOptions(namespaces=chosen, **options)))

@@ -1,5 +1,6 @@
 """kubectl's output formats: -o json, yaml, name, wide, jsonpath=TEMPLATE, custom-columns=SPEC."""
 
+import re
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -10,40 +11,44 @@ from msgspec import Struct
 
 from tfyard.errors import Usage
 from tfyard.model import Manifest
-from tfyard.overview import table
+from tfyard.overview import jsonpath, table
 
 TABLES = ("table", "wide", "name")
 PLAIN = (*TABLES, "json", "yaml")
 WITH_TEMPLATE = ("jsonpath", "custom-columns")
 
 
-class Output(Struct, frozen=True):
+class OutputForm(Struct, frozen=True):
     form: str
     template: str = ""
 
     @property
     def needs_objects(self) -> bool:
-        """Whether the whole objects are printed, and not rows of a table."""
+        """Whether whole objects are printed instead of rows."""
         return self.form not in TABLES
 
 
 class _OutputType(click.ParamType):  # type: ignore[type-arg]
     name = "output"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Output:
-        if isinstance(value, Output):
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> OutputForm:
+        if isinstance(value, OutputForm):
             return value
         form, equals, template = str(value).removeprefix("=").partition("=")  # kubectl takes -o=json, too
         if equals and form in WITH_TEMPLATE and template:
             _check(form, template)
-            return Output(form, template)
+            return OutputForm(form, template)
         if not equals and form in PLAIN:
-            return Output(form)
+            return OutputForm(form)
         known = ", ".join((*PLAIN, *(f"{name}=..." for name in WITH_TEMPLATE)))
         return self.fail(f"{value!r} is none of: {known}", param, ctx)
 
 
 OUTPUT = _OutputType()
+
+
+def print_json(value: object) -> None:
+    click.echo(msgspec.json.format(msgspec.json.encode(value)).decode())
 
 
 def as_list(documents: Sequence[Manifest]) -> Manifest:
@@ -55,8 +60,10 @@ def without_managed_fields(document: Manifest) -> Manifest:
     return {**document, "metadata": metadata}
 
 
-def print_objects(output: Output, documents: Sequence[Manifest], single: bool, headers: bool = True) -> None:
-    """`single`: one object was asked for by its name, and not a list."""
+def print_objects(
+    output: OutputForm, documents: Sequence[Manifest], single: bool, headers: bool = True
+) -> None:
+    """`single`: print the only object instead of a list."""
     if output.form == "custom-columns":
         _print_columns(output.template, documents, headers)
         return
@@ -64,32 +71,26 @@ def print_objects(output: Output, documents: Sequence[Manifest], single: bool, h
     if output.form == "json":
         click.echo(msgspec.json.format(msgspec.json.encode(whole, order="sorted"), indent=4).decode())
     elif output.form == "yaml":
-        from tfyard import formats
+        from tfyard import formats  # 20 ms, which tables do not need
 
         sys.stdout.write(formats.to_yaml(whole))
     else:
-        from tfyard.overview import jsonpath
-
         sys.stdout.write(jsonpath.render(jsonpath.parse(output.template), whole))
 
 
 def _print_columns(spec: str, documents: Sequence[Manifest], headers: bool) -> None:
-    from tfyard.overview import jsonpath
-
     pairs = _columns(spec)
     paths = [jsonpath.parse_path(path) for _, path in pairs]
     rows = [[name for name, _ in pairs]] if headers else []
     for document in documents:
-        found = (path.find(document, document) for path in paths)
-        rows.append([",".join(map(jsonpath.text, values)) or "<none>" for values in found])
+        cells = (path.find(document, document) for path in paths)
+        rows.append([",".join(map(jsonpath.text, values)) or "<none>" for values in cells])
     for line in table.lines(rows):
         click.echo(line)
 
 
 def _columns(spec: str) -> list[tuple[str, str]]:
-    """NAME:.metadata.name,STATE:.status.phase -> pairs; a comma in brackets belongs to its path."""
-    import re
-
+    """Headers and paths of NAME:.metadata.name,STATE:.status.phase; a comma in brackets belongs to its path."""
     parts = re.findall(r"(?:\[[^\]]*\]|[^,\[])+", spec)
     pairs = [part.partition(":") for part in parts]
     if not pairs or any(not path for _, _, path in pairs):
@@ -98,9 +99,7 @@ def _columns(spec: str) -> list[tuple[str, str]]:
 
 
 def _check(form: str, template: str) -> None:
-    """Before a cluster is asked."""
-    from tfyard.overview import jsonpath
-
+    """Reject a wrong template before the cluster is asked."""
     if form == "jsonpath":
         jsonpath.parse(template)
     else:

@@ -1,19 +1,16 @@
-"""`tfyard port-forward`: ports of a task at 127.0.0.1."""
-
-from __future__ import annotations
+"""`tfyard port-forward`: forwards ports of 127.0.0.1 to a task."""
 
 import re
 import sys
-from typing import TYPE_CHECKING, Any
+from contextlib import AbstractAsyncContextManager
+from typing import Any
 
 import click
 
-from tfyard.cli import cluster, offers, target
-from tfyard.errors import TfyardError, Usage
-from tfyard.extras import needs
-
-if TYPE_CHECKING:
-    from tfyard.remote.forwarding import Port
+from tfyard.cli import cluster, interrupts, offers, target
+from tfyard.errors import Usage
+from tfyard.sdk.forwarding import HOST, read_ports
+from tfyard.sdk.pages import Ports
 
 PORT = re.compile(r"\d*:?\d+")
 
@@ -27,9 +24,9 @@ PORT = re.compile(r"\d*:?\d+")
 def command(name: str, words: tuple[str, ...], **options: Any) -> None:
     """Make ports of a task reachable at 127.0.0.1, until Ctrl-C or until the job ends.
 
-    LOCAL is the port here; default: the same, and with `:PORT` any that is free. Each connection goes to the pod
-    that the task has when it comes, so a task that is restarted is reached again at the same address. TASK may be
-    left out if the job has only one.
+    LOCAL is the local port; default: the same number, and with `:PORT` any that is free. Each connection goes to
+    the current pod of the task, so a restarted task is reached at the same address. TASK may be left out if the
+    job has only one.
 
     \b
     Examples:
@@ -39,51 +36,15 @@ def command(name: str, words: tuple[str, ...], **options: Any) -> None:
     split = 0 if PORT.fullmatch(words[0]) else 1
     if not words[split:]:
         raise Usage(f"the port is missing: tfyard port-forward {name} {words[0]} PORT")
-    found = target.find(name, options)
-    if isinstance(found, target.LocalRun):
-        raise Usage(f"{found.record.name} runs on this machine: its ports are at 127.0.0.1 already")
-    with needs("kubernetes", "tfyard port-forward"):
-        from tfyard.remote import forwarding
-    _start(found, words[:split], forwarding.read_ports(words[split:]))
+    ports = read_ports(words[split:])
+    making = target.find(name, options).port_forward(words[:split], ports)
+    target.say(interrupts.run(_forward(making)))
 
 
-def _start(found: target.ClusterJob, words: tuple[str, ...], ports: list[Port]) -> None:
-    from tfyard.cli import interrupts
-    from tfyard.remote import tasks
-
-    job = found.found
-    if job.summary.status.is_finished:
-        more = f"`tfyard tensorboard {job.name}` shows its summaries, `tfyard cp` gets its files"
-        raise TfyardError(f"{job.name} has ended, its tasks have no ports any more; {more}")
-    task = tasks.only(words, tasks.names(job))
-    found.client.close()
-    target.say(interrupts.run(_forward(found, task, ports)))
-    sys.exit(0)
-
-
-async def _forward(found: target.ClusterJob, task: str, ports: list[Port]) -> str:
-    """Why it ended."""
-    import asyncio
-
-    from tfyard.kube import Client
-    from tfyard.remote import forwarding, pod_follow
-    from tfyard.sdk import pages
-
-    async with (
-        Client(found.client.access) as client,
-        pages.task_ports(client, found.found, task, ports, target.say) as (made, watching),
-    ):
+async def _forward(making: AbstractAsyncContextManager[Ports]) -> str:
+    """Print the forwarded ports and wait; the result says why forwarding ended."""
+    async with making as made:
         for port in made.bound:
-            click.echo(f"Forwarding from {forwarding.HOST}:{port.local} -> {port.remote}")
+            click.echo(f"Forwarding from {HOST}:{port.local} -> {port.remote}")
         sys.stdout.flush()
-        ending = asyncio.ensure_future(pod_follow.until_ended(client, found.found))
-        try:
-            parts: list[asyncio.Future[Any]] = [watching, ending, made.refusal]
-            done, _ = await asyncio.wait(parts, return_when=asyncio.FIRST_COMPLETED)
-            if made.refusal in done:
-                raise made.refusal.result()
-            if watching in done:
-                watching.result()
-            return ending.result().text
-        finally:
-            await pages.stop(ending)
+        return await made.over

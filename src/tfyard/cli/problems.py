@@ -38,7 +38,7 @@ def as_json(problem: Problem, name: str) -> dict[str, object]:
 
 
 def _plain(value: object) -> object:
-    """JSON has neither .nan nor .inf, and a whole pod would be too long for a report."""
+    """The value for a JSON report: JSON has neither .nan nor .inf, and a whole pod would be too long."""
     is_simple = isinstance(value, str | bool | int | None) or (
         isinstance(value, float) and value - value == 0
     )
@@ -96,7 +96,7 @@ def _window(line: str, offset: int) -> tuple[str, int]:
 
 
 def _blanks(text: str) -> str:
-    """As wide as the text on a terminal: Chinese characters take two columns, combining accents none."""
+    """Blanks as wide as the text on a terminal: Chinese characters take two columns, combining accents none."""
     return "".join(_blank(character) for character in text)
 
 

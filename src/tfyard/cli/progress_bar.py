@@ -1,4 +1,4 @@
-"""A copy at the terminal, on standard error: a bar, else a line every few seconds, and what was copied."""
+"""Progress of a copy on standard error: a bar on a terminal, else a line every few seconds; then a summary."""
 
 import sys
 import time
@@ -7,22 +7,24 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from tfyard.cli.target import say
+from tfyard.file_trees import Copied, CopyProgress
+from tfyard.file_trees import shown as in_full
 from tfyard.overview.wording import size as in_words
 
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
 
-    from tfyard.file_trees import Copied, Progress
 
 LINE_EVERY = 5.0
-"""Seconds."""
+"""Seconds between two lines without a terminal."""
 
 
 @contextmanager
-def shown() -> "Iterator[Progress]":
+def shown() -> "Iterator[CopyProgress]":
     if not sys.stderr.isatty():
-        yield Lines()
+        yield LineProgress()
         return
+    # 45 ms, which a copy without a terminal does not need.
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, TimeRemainingColumn, TransferSpeedColumn
     from rich.progress import Progress as RichProgress
@@ -33,8 +35,6 @@ def shown() -> "Iterator[Progress]":
 
 
 def report(copied: "Copied") -> None:
-    from tfyard.file_trees import shown as in_full
-
     for text in (*copied.notes, *copied.problems):
         say(text)
     files = f"{copied.files} {'file' if copied.files == 1 else 'files'}"
@@ -42,7 +42,7 @@ def report(copied: "Copied") -> None:
     say(f"{in_full(copied.to)}: copied {files}, {in_words(copied.size)}{same}")
 
 
-class Lines:
+class LineProgress:
     def __init__(self) -> None:
         self._total = self._done = 0
         self._last = time.monotonic()

@@ -3,28 +3,37 @@
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tfyard import code_folder, formats
+from tfyard import formats
 from tfyard.cli import files, problems
+from tfyard.cli.template_filling import Manifests, fill
 from tfyard.errors import Invalid, Usage
 from tfyard.formats.declarations.reading import Notes
 from tfyard.formats.yaml.source import locate
+from tfyard.job_input import code_folder
 from tfyard.model import Job, Manifest, ServiceMode
-from tfyard.render import FORMS, RenderedObject, RenderOptions, SecretFile, code, to_yaml
-
-if TYPE_CHECKING:
-    from tfyard.cli.template_filling import Manifests
-    from tfyard.render.prerequisites import Assumed
-    from tfyard.render.resource_config.load import TemplateResource
+from tfyard.render import (
+    FORMS,
+    RenderedObject,
+    RenderOptions,
+    SecretFile,
+    code,
+    notebook,
+    prerequisites,
+    to_yaml,
+)
+from tfyard.render.prerequisites import Assumed
+from tfyard.render.resource_config import objects
+from tfyard.render.resource_config.load import TemplateResource, load
 
 
 class Arguments(Struct, frozen=True, kw_only=True):
-    """The command line."""
+    """The options of the command."""
 
     form: str
     namespace: str | None
@@ -79,24 +88,24 @@ def command(name: str, output: str | None, explain: bool, **options: Any) -> Non
     files.write_output(output, "".join(_texts(name, arguments, explain=explain)))
 
 
-def _arguments(form: str, namespace: str | None, services: ServiceMode | None, **rest: Any) -> Arguments:
+def _arguments(form: str, namespace: str | None, services: ServiceMode | None, **others: Any) -> Arguments:
     if services and form != "plain":
         raise Usage("--services is for --as plain; in a TFJob or job file, set `services`")
     options = RenderOptions(
-        create_namespace=rest["create_namespace"],
-        nfs_claims=rest["nfs_claims"],
-        secrets=tuple(_secret(given) for given in rest["secrets"]),
+        create_namespace=others["create_namespace"],
+        nfs_claims=others["nfs_claims"],
+        secrets=tuple(map(_secret, others["secrets"])),
         services=services,
-        domain=rest["domain"].strip("."),
+        domain=others["domain"].strip("."),
     )
-    return Arguments(form=form, namespace=namespace, output=rest["output"], options=options)
+    return Arguments(form=form, namespace=namespace, output=others["output"], options=options)
 
 
-def _secret(given: str) -> SecretFile:
-    target, _, file = given.partition("=")
+def _secret(text: str) -> SecretFile:
+    target, _, file = text.partition("=")
     secret, _, key = target.partition("/")
     if not (secret and key and file):
-        raise Usage(f"--secret {given}: must be NAME/KEY=FILE, as in --secret registry/token=token.txt")
+        raise Usage(f"--secret {text}: must be NAME/KEY=FILE, as in --secret registry/token=token.txt")
     return SecretFile(secret, key, files.read_bytes(file))
 
 
@@ -110,15 +119,21 @@ def _texts(name: str, arguments: Arguments, *, explain: bool) -> Iterator[str]:
         yield from _config_texts(document, name, arguments.options, explain=explain)
     documents = [document for document in documents if not formats.is_config(document.data)]
     rendered = [_rendered(document, name, arguments) for document in documents]
-    many = sum(len(objects) for objects in rendered) > 1
-    for objects in rendered:
-        text = to_yaml(objects, explain=explain)
+    many = sum(map(len, rendered)) > 1
+    for manifests in rendered:
+        text = to_yaml(manifests, explain=explain)
         yield text if text.startswith("---") or not many else f"---\n{text}"
 
 
 def _require_no_job_options(arguments: Arguments) -> None:
-    given = arguments.options
-    if arguments.form != FORMS[0] or arguments.namespace or given.nfs_claims or given.secrets or given.domain:
+    options = arguments.options
+    if (
+        arguments.form != FORMS[0]
+        or arguments.namespace
+        or options.nfs_claims
+        or options.secrets
+        or options.domain
+    ):
         raise Usage("for a config with resources, only -o, --create-namespace and --explain are allowed")
 
 
@@ -127,8 +142,8 @@ def _rendered(document: formats.Document, name: str, arguments: Arguments) -> li
         return [RenderedObject(document.data, "Copied from the file without changes.")]
     job = files.load(document, name, arguments.namespace)
     try:
-        found = code_folder.read(job, Path() if name == "-" else Path(name).parent, arguments.output)
-        return _render(arguments.form, job, replace(arguments.options, code_files=found))
+        code_files = code_folder.read(job, Path() if name == "-" else Path(name).parent, arguments.output)
+        return _render(arguments.form, job, replace(arguments.options, code_files=code_files))
     except Invalid as error:
         problems.report(error.problems, document, document.name)
         raise Invalid(()) from None
@@ -148,11 +163,7 @@ def _render(form: str, job: Job, options: RenderOptions) -> list[RenderedObject]
 def _config_texts(
     document: formats.Document, name: str, options: RenderOptions, *, explain: bool
 ) -> Iterator[str]:
-    """The text of the resources, in order. All problems of the config are reported before the first text."""
-    from tfyard.render import notebook, prerequisites
-    from tfyard.render.resource_config import objects
-    from tfyard.render.resource_config.load import load
-
+    """Yield the text of each resource, in order. All problems of the config are reported before the first text."""
     folder = Path() if name == "-" else Path(name).parent
     notes = Notes()
     resources = load(document.data, _present(document.data, folder, notes), notes)
@@ -160,7 +171,8 @@ def _config_texts(
     for sentence in objects.replaced_images(resources):
         click.echo(f"tfyard: {sentence}", err=True)
     parts = [
-        one if isinstance(one, RenderedObject) else _filled(one, folder) for one in objects.render(resources)
+        part if isinstance(part, RenderedObject) else _filled(part, folder)
+        for part in objects.render(resources)
     ]
     assumed = prerequisites.assumed([manifest for part in parts for manifest in _manifests(part)])
     if options.create_namespace:
@@ -172,22 +184,20 @@ def _config_texts(
             click.echo(f"tfyard: {sentence}", err=True)
 
 
-def _manifests(part: "RenderedObject | Manifests") -> list[Manifest]:
+def _manifests(part: RenderedObject | Manifests) -> list[Manifest]:
     return [part.manifest] if isinstance(part, RenderedObject) else part.manifests
 
 
-def _text(part: "RenderedObject | Manifests", *, explain: bool) -> str:
+def _text(part: RenderedObject | Manifests, *, explain: bool) -> str:
     text = to_yaml([part], explain=explain) if isinstance(part, RenderedObject) else part.text
     return text if text.lstrip().startswith("---") else f"---\n{text.rstrip()}\n"
 
 
-def _filled(resource: "TemplateResource", folder: Path) -> "Manifests":
-    from tfyard.cli.template_filling import fill
-
+def _filled(resource: TemplateResource, folder: Path) -> Manifests:
     return fill(str(folder / resource.path), {"properties": resource.properties}, lenient=True)
 
 
-def _say_assumed(assumed: "Assumed", *, has_namespaces: bool) -> None:
+def _say_assumed(assumed: Assumed, *, has_namespaces: bool) -> None:
     for name in () if has_namespaces else assumed.namespaces:
         way = f"kubectl create namespace {name}, or give --create-namespace"
         click.echo(f"tfyard: the namespace {name} must exist: {way}", err=True)
@@ -196,12 +206,12 @@ def _say_assumed(assumed: "Assumed", *, has_namespaces: bool) -> None:
 
 
 def _present(data: Any, folder: Path, notes: Notes) -> dict[str, bool]:
-    """Which imported files exist. One outside of the config's folder is refused unless its path is absolute:
-    a config from somebody else must not read files that its user did not intend."""
-    found: dict[str, bool] = {}
+    """Imported files by path, and whether each exists. A file outside of the config's folder is refused unless its
+    path is absolute: a config from elsewhere must not read files that its user did not intend."""
+    exists_by_path: dict[str, bool] = {}
     imports = data.get("imports")
-    for i, one in enumerate(imports if isinstance(imports, list) else []):
-        path = one.get("path") if isinstance(one, dict) else None
+    for i, entry in enumerate(imports if isinstance(imports, list) else []):
+        path = entry.get("path") if isinstance(entry, dict) else None
         if not isinstance(path, str):
             continue
         try:
@@ -214,8 +224,8 @@ def _present(data: Any, folder: Path, notes: Notes) -> dict[str, bool]:
             notes.error(
                 ("imports", i, "path"), "is outside of the config's folder", "use an absolute path", path
             )
-        found[path] = exists and (inside or Path(path).is_absolute())
-    return found
+        exists_by_path[path] = exists and (inside or Path(path).is_absolute())
+    return exists_by_path
 
 
 def _stop_at_problems(notes: Notes, document: formats.Document) -> None:

@@ -1,19 +1,24 @@
-"""`tfyard run`: the job on this machine, as real processes."""
+"""`tfyard run`: runs a job on this machine, as real processes."""
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from shlex import join, quote
 from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
 
-from tfyard.cli import job_input
+from tfyard import formats
+from tfyard.cli import editor, job_input, problems
 from tfyard.errors import Usage
+from tfyard.formats.writing import SCHEMA_LINE
+from tfyard.job_input import files, script
+from tfyard.local.settings import RunOptions
+from tfyard.model import TENSORFLOW_CONTAINER
+from tfyard.node import launch
 
 if TYPE_CHECKING:
     from tfyard.local.commands import Planned
-    from tfyard.local.prepared import Prepared
-    from tfyard.local.settings import Settings
+    from tfyard.local.prepared import PreparedRun
 
 
 @click.command("run", cls=job_input.JobCommand)
@@ -38,7 +43,7 @@ if TYPE_CHECKING:
     "--kill",
     multiple=True,
     metavar="TASK@TIME[:now]",
-    help="Evict a task after that time, as a preemption does: by SIGTERM; with :now, by SIGKILL.",
+    help="Evict a task after that time, as a preemption does: with SIGTERM, or SIGKILL for :now.",
 )
 @click.option(
     "--attach", multiple=True, metavar="TASK", help="Start this task yourself, for example in a debugger."
@@ -46,18 +51,18 @@ if TYPE_CHECKING:
 @click.option(
     "--metric", metavar="REGEX", help="Regex for metrics; named groups: step, total, epoch, epochs, others."
 )
-@click.option("-q", "--quiet", is_flag=True, help="No log lines; only problems and the summary.")
+@click.option("-q", "--quiet", is_flag=True, help="Print no log lines; only problems and the summary.")
 @click.option("-v", "--verbose", is_flag=True, help="Show the messages of TensorFlow's runtime, too.")
 @click.option(
     "-o", "--output", type=click.Choice(["text", "json"]), default="text", help="Lines, or JSON events."
 )
 def command(dry_run: bool, quiet: bool, verbose: bool, output: str, **options: Any) -> None:
     """Run a job on this machine: every task is a real process with a real TF_CONFIG; no cluster, no containers.
-    What Kubernetes users have runs as it is, too: a Job, or a Deployment or StatefulSet for each task.
+    Workloads of Kubernetes run without changes, too: a Job, or a Deployment or StatefulSet for each task.
 
     FILE is a tfyard job file, a TFJob of any version, or a Python script. For a script or module, options set
-    the roles, and what follows `--` goes to it. For a job it is the command of the tasks that have none, because
-    their image knows it.
+    the roles, and the arguments after `--` are passed to it. For a job they are the command of tasks that have
+    none, because their image has it.
 
     \b
     Examples:
@@ -72,15 +77,10 @@ def command(dry_run: bool, quiet: bool, verbose: bool, output: str, **options: A
     Jupyter.
     """
     if not dry_run:
-        from tfyard.node import launch
-
         launch.ahead()
-    _import_dependencies()
-    from tfyard.cli import problems
-    from tfyard.local.prepare import prepare
-    from tfyard.local.settings import Settings
+    from tfyard.local.prepare import prepare  # 75 ms, in which the supervisor gets ready
 
-    prepared = prepare(Settings(**_with_target(options)))
+    prepared = prepare(RunOptions(**_with_target(options)))
     problems.report(prepared.warnings, prepared.text)
     for sentence in prepared.changes:
         click.echo(f"tfyard: changed: {problems.escaped(sentence)}", err=True)
@@ -89,46 +89,20 @@ def command(dry_run: bool, quiet: bool, verbose: bool, output: str, **options: A
     if dry_run:
         _print_commands(prepared, output)
     else:
-        from tfyard.cli.screen.follow import follow
+        from tfyard.cli.screen.follow import follow  # 25 ms, which a dry run does not need
 
         sys.exit(follow(prepared, output, quiet=quiet, verbose=verbose))
 
 
-def _import_dependencies() -> None:
-    """Without what they use if it is installed, but no run needs: TLS in asyncio, and types of later Pythons."""
-    with _hidden("ssl"):
-        import asyncio  # noqa: F401
-    with _hidden("typing_extensions"):
-        import msgspec  # noqa: F401
-
-
-@contextmanager
-def _hidden(module: str) -> Iterator[None]:
-    """As if it were not installed."""
-    before = sys.modules.get(module)
-    sys.modules[module] = None  # type: ignore[assignment]
-    try:
-        yield
-    finally:
-        del sys.modules[module]
-        if before is not None:
-            sys.modules[module] = before
-
-
 def _with_target(options: dict[str, Any]) -> dict[str, Any]:
-    """DIR of --tensorboard may be left out, so what follows it may be the FILE."""
+    """The options with their target. DIR of --tensorboard is optional, so the word after it may be the FILE."""
     if options["target"] is None and options["module"] is None and options["tensorboard"]:
         return {**options, "target": options["tensorboard"], "tensorboard": ""}
     return job_input.with_target(options)
 
 
-def _save(name: str, settings: "Settings", *, dry_run: bool) -> None:
+def _save(name: str, settings: RunOptions, *, dry_run: bool) -> None:
     """Write the job file that does the same as the script with its options."""
-    from tfyard import files, formats
-    from tfyard.cli import editor
-    from tfyard.formats.writing import SCHEMA_LINE
-    from tfyard.job_input import script
-
     if dry_run:
         click.echo(f"--save: a dry run does not write {name}", err=True)
     elif settings.job_file.exists():
@@ -139,14 +113,12 @@ def _save(name: str, settings: "Settings", *, dry_run: bool) -> None:
         editor.write_schema(name)
 
 
-def _print_commands(prepared: "Prepared", output: str) -> None:
-    """What would be started: directory, environment of its own, mounts, command."""
-    from tfyard.local.commands import planned
+def _print_commands(prepared: "PreparedRun", output: str) -> None:
+    """Print the processes that would be started: directory, own environment, mounts, command."""
+    from tfyard.local.commands import planned  # imports what `prepare` does
 
     processes = planned(prepared)
     if output == "json":
-        import msgspec
-
         click.echo(msgspec.json.format(msgspec.json.encode(processes)).decode())
         return
     click.echo(f"python is {prepared.python}")
@@ -155,10 +127,6 @@ def _print_commands(prepared: "Prepared", output: str) -> None:
 
 
 def _print_process(process: "Planned") -> None:
-    from shlex import join, quote
-
-    from tfyard.model import TENSORFLOW_CONTAINER
-
     kind = "init container" if process.is_init else "container"
     is_main = process.container == TENSORFLOW_CONTAINER
     click.echo(f"{process.task}:" if is_main else f"{process.task}, {kind} {process.container}:")

@@ -1,6 +1,7 @@
-"""`tfyard runs`: past runs, how they went, and their logs."""
+"""`tfyard runs`: lists past runs, shows their results, and prints their logs."""
 
 import os
+import shutil
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
@@ -9,11 +10,12 @@ import click
 import msgspec
 
 from tfyard.cli import offers
+from tfyard.cli.output import print_json
 from tfyard.cli.screen.summary import columns, summary
-from tfyard.formats.loglines import storable, without_colours
 from tfyard.local import runs
 from tfyard.local.evidence import why
-from tfyard.node.logs import Follower, Lines
+from tfyard.logs.readings import storable, without_colours
+from tfyard.node.logs import LogFileFollower, WrittenLines
 from tfyard.overview.summary import RUN_COLUMNS, run_row
 from tfyard.overview.wording import PROGRAM
 
@@ -24,7 +26,7 @@ from tfyard.overview.wording import PROGRAM
 def command(context: click.Context, output: str) -> None:
     """List past runs, show one, print its logs, or remove it.
 
-    Of runs that have ended, the newest 100 are kept; TFYARD_KEEP_RUNS says how many, or all.
+    The newest 100 runs that have ended are kept; TFYARD_KEEP_RUNS sets another number, or all.
 
     \b
     Examples:
@@ -36,13 +38,13 @@ def command(context: click.Context, output: str) -> None:
     if context.invoked_subcommand is not None:
         return
     now = datetime.now(UTC)
-    found = runs.records(now)
+    records = runs.records(now)
     if output == "json":
-        _print_json(found)
-    elif not found:
+        print_json(records)
+    elif not records:
         click.echo("no runs yet; start one with `tfyard run FILE`")
     else:
-        for line in columns([RUN_COLUMNS, *(run_row(record, now) for record in found)]):
+        for line in columns([RUN_COLUMNS, *(run_row(record, now) for record in records)]):
             click.echo(line)
 
 
@@ -55,16 +57,12 @@ def show(name: str, output: str) -> None:
     run, record = runs.find(name)
     if output == "json":
         last = storable(runs.progress(run).values)
-        _print_json({**msgspec.to_builtins(record), "metrics": last, "directory": str(run.path)})
+        print_json({**msgspec.to_builtins(record), "metrics": last, "directory": str(run.path)})
         return
     click.echo(run.name)
     for line in summary(record, runs.progress(run), why(run, record)):
         click.echo(line)
     click.echo(f"\nlogs: {run.path}/logs")
-
-
-def _print_json(value: object) -> None:
-    click.echo(msgspec.json.format(msgspec.json.encode(value)).decode())
 
 
 @command.command("rm")
@@ -79,32 +77,30 @@ def remove(names: tuple[str, ...]) -> None:
 @click.argument("name", metavar="RUN", shell_complete=offers.runs)
 @click.argument("task", required=False, shell_complete=offers.tasks)
 @click.option(
-    "--raw", is_flag=True, help="The bytes that the tasks wrote, with whatever they do to a terminal."
+    "--raw", is_flag=True, help="Print the bytes that the tasks wrote, with their control characters."
 )
 def logs(name: str, task: str | None, raw: bool) -> None:
     """Print the logs of a run: every start of every task, or of one TASK. Of a line that was rewritten, such as a
     progress bar, the final state is printed."""
-    found = runs.logs(name, task)
-    for path in found:
+    paths = runs.logs(name, task)
+    for path in paths:
         if raw:
             _copy(path)
         else:
-            _print_log(path, f"{path.name.removesuffix('.log')} {PROGRAM} " if len(found) > 1 else "")
+            _print_log(path, f"{path.name.removesuffix('.log')} {PROGRAM} " if len(paths) > 1 else "")
     sys.stdout.flush()
 
 
 def _copy(path: Path) -> None:
-    import shutil
-
     with path.open("rb") as file:
         shutil.copyfileobj(file, sys.stdout.buffer)
 
 
 def _print_log(path: Path, label: str) -> None:
-    """As `run` prints it: with colours on a terminal, and in front of each line its task if there are several."""
+    """Print a log as `run` does: with colours on a terminal, and with the label before each line."""
     has_colours = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
-    for item in Follower("", path).close():
-        if isinstance(item, Lines):
+    for item in LogFileFollower("", path).close():
+        if isinstance(item, WrittenLines):
             text = (
                 "\n".join(map(_ended, item.text.split("\n"))) if has_colours else without_colours(item.text)
             )
@@ -112,5 +108,5 @@ def _print_log(path: Path, label: str) -> None:
 
 
 def _ended(line: str) -> str:
-    """A colour ends with its line."""
+    """Reset colours at the end of the line."""
     return f"{line}\x1b[0m" if "\x1b" in line else line

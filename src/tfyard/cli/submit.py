@@ -1,30 +1,34 @@
-"""`tfyard submit`: a job onto a cluster, from a file of any format or a Python script."""
-
-from __future__ import annotations
+"""`tfyard submit`: submits a job to a cluster, from a file of any format or a Python script."""
 
 import math
 import signal
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from shlex import join
+from typing import Any
 
 import click
 from msgspec import Struct
 
-from tfyard import extras
-from tfyard.cli import cluster, job_input, target
+from tfyard import extras, formats
+from tfyard.cli import cluster, files, interrupts, job_input, problems, progress_bar, target
+from tfyard.cli.log_printer import PrinterOptions, print_logs
+from tfyard.cli.waiting import until
 from tfyard.errors import Usage
+from tfyard.kube import NotFound, requests
+from tfyard.kube.sync import SyncClient
 from tfyard.overview.record import INTERRUPT_CODE
 from tfyard.overview.waiting import DELETED_CODE
-
-if TYPE_CHECKING:
-    from tfyard.kube.sync import SyncClient
-    from tfyard.remote.code_plan import Plan
-    from tfyard.remote.prepare import Prepared, Submission
+from tfyard.overview.wording import harmless
+from tfyard.remote.jobs import Found
+from tfyard.remote.submitting.code_plan import Plan
+from tfyard.remote.submitting.prepare import PreparedSubmission, Submission, offline, prepare
+from tfyard.sdk.on_cluster import OnCluster
+from tfyard.sdk.place import HelperOptions
 
 
 class After(Struct, frozen=True):
-    """What is done once the job is there."""
+    """What to do after the job was submitted."""
 
     follow: bool
     wait: bool
@@ -32,7 +36,7 @@ class After(Struct, frozen=True):
     verbose: bool
 
     def check(self) -> None:
-        """Before the job is there."""
+        """Reject wrong options before the job is submitted."""
         if self.follow and self.wait:
             raise Usage("--follow waits, too: give one of --follow and --wait")
         if self.on_finish and not (self.follow or self.wait):
@@ -43,7 +47,7 @@ class After(Struct, frozen=True):
             raise Usage(f"--on-finish {self.on_finish}: this is a file; give a folder")
         if self.follow or self.on_finish:
             with extras.needs("kubernetes", f"tfyard submit {'--follow' if self.follow else '--on-finish'}"):
-                from tfyard.remote import log_follow  # noqa: F401
+                from tfyard.remote.logs import follow  # noqa: F401
 
 
 @click.command("submit", cls=job_input.JobCommand)
@@ -52,10 +56,13 @@ class After(Struct, frozen=True):
 @click.option(
     "-f", "--follow", is_flag=True, help="Print the logs until the job ends; end with its exit code."
 )
-@click.option("-v", "--verbose", is_flag=True, help="Follow the messages of TensorFlow's runtime, too.")
+@click.option("-v", "--verbose", is_flag=True, help="Print the messages of TensorFlow's runtime, too.")
 @click.option("--wait", is_flag=True, help="Wait until the job has succeeded; end with its exit code.")
 @click.option(
-    "--on-finish", default="", metavar="DIR", help="Then copy the outputs of the job into this folder."
+    "--on-finish",
+    default="",
+    metavar="DIR",
+    help="After the end, copy the outputs of the job into this folder.",
 )
 @click.option(
     "--dry-run",
@@ -63,8 +70,10 @@ class After(Struct, frozen=True):
     default="none",
     help="client: print the manifests and ask no cluster. server: let it check everything, and store nothing.",
 )
-@click.option("--force", is_flag=True, help="Submit the job although it looks as if it could not run.")
-@click.option("--force-conflicts", is_flag=True, help="Take over fields that others own, as kubectl does.")
+@click.option("--force", is_flag=True, help="Submit the job even if checks say that it cannot run.")
+@click.option(
+    "--force-conflicts", is_flag=True, help="Take over fields with other managers, as kubectl does."
+)
 @click.option(
     "--helper-image", default="", metavar="IMAGE", help="Image of the pods that copy code and outputs."
 )
@@ -73,8 +82,8 @@ def command(dry_run: str, **options: Any) -> None:
     """Submit a job to a cluster. FILE is what `tfyard run` takes: a job file, a TFJob of any version, workloads
     such as a Job, or a Python script. Before anything is created, it is checked whether the job can run there.
 
-    A script is submitted with the folder that it is called from, and with a volume at /out for what it writes: a
-    program that writes to os.environ.get("TFYARD_OUT", "out") works here and there.
+    A script is submitted with the current folder as its code and with a volume at /out for its output: a program
+    that writes to os.environ.get("TFYARD_OUT", "out") works on this machine and on the cluster.
 
     Exit codes: 0 it was submitted, or has succeeded (--follow, --wait); if the job failed, the code of the task
     that failed; 130 after Ctrl-C, which leaves the job alone.
@@ -86,14 +95,12 @@ def command(dry_run: str, **options: Any) -> None:
       tfyard submit train.py --worker 2 --follow --on-finish out -- --steps 100
       tfyard submit job.yaml --dry-run=server        # would it be accepted?
     """
-    from tfyard.remote.prepare import Submission
-
     after = After(**{name: options.pop(name) for name in After.__struct_fields__})
     after.check()
-    given = {name: options.pop(name) for name in [*options] if name in Submission.__struct_fields__}
-    where = {**options, "namespace": given["namespace"]}
-    given |= {"dry_run": dry_run == "server", "leave_out": after.on_finish}
-    submission = Submission(**job_input.with_target(given))
+    fields = {name: options.pop(name) for name in [*options] if name in Submission.__struct_fields__}
+    where = {**options, "namespace": fields["namespace"]}
+    fields |= {"dry_run": dry_run == "server", "leave_out": after.on_finish}
+    submission = Submission(**job_input.with_target(fields))
     if dry_run == "client":
         _print_manifests(submission, where)
         return
@@ -102,10 +109,6 @@ def command(dry_run: str, **options: Any) -> None:
 
 
 def _print_manifests(submission: Submission, where: dict[str, Any]) -> None:
-    from tfyard import formats
-    from tfyard.cli import files
-    from tfyard.remote.prepare import offline, prepare
-
     prepared = prepare(submission, submission.namespace or _namespace(where))
     _tell(prepared)
     for note in prepared.notes:
@@ -114,51 +117,46 @@ def _print_manifests(submission: Submission, where: dict[str, Any]) -> None:
 
 
 def _namespace(where: dict[str, Any]) -> str:
-    """Of the context; without one, Kubernetes' own."""
+    """The namespace of the context, or `default` without a cluster."""
     return cluster.connect(where).access.namespace if cluster.is_configured(where) else "default"
 
 
-def _tell(prepared: Prepared) -> None:
-    from tfyard.cli import problems
-
+def _tell(prepared: PreparedSubmission) -> None:
     problems.report(prepared.warnings, prepared.text)
 
 
 def _submit(client: SyncClient, submission: Submission, after: After, where: dict[str, Any]) -> int:
-    from tfyard.remote.prepare import prepare
-    from tfyard.remote.submission import submit_prepared
+    # With asyncio 20 ms, which --dry-run does not need.
+    from tfyard.remote.submitting.submission import submit_prepared
 
     prepared = prepare(submission, client.access.namespace)
     _tell(prepared)
-    found = submit_prepared(client, prepared, submission, target.say, lambda plan: _upload(client, plan))
-    job = target.ClusterJob(client, found)
+    submitted = submit_prepared(client, prepared, submission, target.say, lambda plan: _upload(client, plan))
+    job = OnCluster(client.access, submitted, target.say, client)
     if submission.dry_run:
         return 0
     if not (after.follow or after.wait):
-        click.echo(f"{job.found.title} submitted")
+        click.echo(f"{job.title} submitted")
         target.say(f"`tfyard logs -f {_named(job, where)}` follows it")
         return 0
     code = _end_or_interrupt(job, after, _named(job, where))
     if code is None:
         return INTERRUPT_CODE
-    if after.on_finish and not (code == DELETED_CODE and _is_gone(job)):
-        return _copy(job, Path(after.on_finish), submission.helper_image) or code
+    if after.on_finish and not (code == DELETED_CODE and _is_gone(client, submitted)):
+        return _copy(client, submitted, Path(after.on_finish), submission.helper_image) or code
     return code
 
 
-def _is_gone(job: target.ClusterJob) -> bool:
-    """A task may end with the code that stands for a deleted job."""
-    from tfyard.kube import NotFound, requests
-
+def _is_gone(client: SyncClient, job: Found) -> bool:
+    """Whether the job was deleted; the exit code alone does not tell, because a task may end with the same."""
     try:
-        return bool(job.client.send(requests.get(job.found.path))["metadata"].get("deletionTimestamp"))
+        return bool(client.send(requests.get(job.path))["metadata"].get("deletionTimestamp"))
     except NotFound:
         return True
 
 
 def _upload(client: SyncClient, plan: Plan) -> None:
-    from tfyard.cli import interrupts, progress_bar
-    from tfyard.remote import code_store
+    from tfyard.remote.submitting import code_store  # also with asyncio
 
     sent = 0
     with progress_bar.shown() as progress:
@@ -172,8 +170,8 @@ def _upload(client: SyncClient, plan: Plan) -> None:
         interrupts.run(code_store.upload(client.access, plan, progress.say, advance))
 
 
-def _end_or_interrupt(job: target.ClusterJob, after: After, name: str) -> int | None:
-    """Its exit code; None after Ctrl-C."""
+def _end_or_interrupt(job: OnCluster, after: After, name: str) -> int | None:
+    """Wait for the end of the job: its exit code, or None after Ctrl-C."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         return _end(job, after)
@@ -184,43 +182,30 @@ def _end_or_interrupt(job: target.ClusterJob, after: After, name: str) -> int | 
         return None
 
 
-def _end(job: target.ClusterJob, after: After) -> int:
-    """Its exit code, when it has ended."""
+def _end(job: OnCluster, after: After) -> int:
+    """Wait for the end of the job and return its exit code."""
     if after.follow:
-        from tfyard.cli.log_printer import Options, of_job
-
-        return of_job(job, Options(follow=True, folds=not after.verbose))
-    from tfyard.cli.waiting import until
-    from tfyard.overview.wording import harmless
-
-    over = until(target.place(job), "succeeded", (), math.inf)
+        return print_logs(job, PrinterOptions(follow=True, folds=not after.verbose))
+    over = until(job, "succeeded", (), math.inf)
     click.echo(harmless(over.text), err=over.code != 0)
     return over.code
 
 
-def _copy(job: target.ClusterJob, folder: Path, image: str) -> int:
-    """1: not everything could be copied."""
-    from tfyard.cli import interrupts, progress_bar
-    from tfyard.kube import Client
-    from tfyard.remote.copying import Copied, Options, fetch_outputs
+def _copy(client: SyncClient, job: Found, folder: Path, image: str) -> int:
+    """Copy the outputs of the job; the result is 1 if not everything could be copied."""
+    from tfyard.sdk.cluster_streams import ClusterStreams  # with aiohttp 200 ms, only for --on-finish
 
-    async def fetch() -> list[Copied]:
-        options = Options(image=image) if image else Options()
-        async with Client(job.client.access) as client:
-            return await fetch_outputs(client, job.found, folder, progress, options)
-
+    streams = ClusterStreams(client.access, job, target.say)
     with progress_bar.shown() as progress:
-        copied = interrupts.run(fetch())
-    for each in copied:
-        progress_bar.report(each)
-    return int(any(each.problems for each in copied))
+        copied = interrupts.run(streams.copy_outputs(folder, HelperOptions(image=image), progress))
+    for output in copied:
+        progress_bar.report(output)
+    return int(any(output.problems for output in copied))
 
 
-def _named(job: target.ClusterJob, where: dict[str, Any]) -> str:
-    """As other commands find it: with the options by which this one found the cluster."""
-    from shlex import join
-
-    words = [job.found.name]
+def _named(job: OnCluster, where: dict[str, Any]) -> str:
+    """The name of the job for other commands, with the options that name its cluster."""
+    words = [job.name]
     for option, key in (("-n", "namespace"), ("--context", "context"), ("--kubeconfig", "kubeconfig")):
         words += [option, where[key]] if where[key] else []
     return join(words)

@@ -1,6 +1,6 @@
-"""Which job a JOB argument means: a TFJob of the cluster, or a run on this machine; `sdk/finding.py` says how.
+"""Finds the jobs of a command: the job of a JOB argument (by the rules of `sdk/finding.py`), or all of them.
 
-`--local` means the run.
+With `--local`, only runs on this machine are considered.
 """
 
 from __future__ import annotations
@@ -11,54 +11,53 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tfyard.cli import cluster
-from tfyard.sdk.finding import ClusterJob, LocalRun, Search, Target, all_runs, has_runs
-from tfyard.sdk.finding import find as find_job
+from tfyard.sdk import finding
+from tfyard.sdk.on_cluster import JobsOnCluster
+from tfyard.sdk.on_machine import RunsOnMachine, has_runs
 
 if TYPE_CHECKING:
-    from tfyard.sdk.place import Place
-
-__all__ = [
-    "ClusterJob",
-    "LocalRun",
-    "Target",
-    "all_runs",
-    "find",
-    "has_runs",
-    "place",
-    "say",
-    "wants_runs",
-]
+    from tfyard.sdk.place import Jobs, Place
 
 
-def find(name: str, options: Mapping[str, Any]) -> Target:
-    """By the values of `cluster.job_options`."""
-    is_meant = not options["local"] and cluster.is_configured(options)
-    search = Search(
-        connect=(lambda: cluster.connect(options)) if is_meant else None,
+def find(name: str, options: Mapping[str, Any]) -> Place:
+    """The job of this name, by the values of `cluster.job_options`."""
+    search = finding.Search(
+        connect=(lambda: cluster.connect(options)) if _asks_cluster(options) else None,
         is_local=bool(options["local"]),
         has_namespace=bool(options["namespace"]),
         say=say,
     )
-    return find_job(name, search)
+    return finding.find(name, search)
 
 
-def place(found: Target) -> Place:
-    """To ask about it."""
-    if isinstance(found, LocalRun):
-        from tfyard.sdk.on_machine import OnMachine
+def lists(options: Mapping[str, Any]) -> list[Jobs]:
+    """The TFJobs of the cluster, if there is one, and the runs of this folder, if there are some. Namespaces and
+    labels choose among TFJobs only."""
+    jobs: list[Jobs] = [of_cluster(options)] if _asks_cluster(options) else []
+    is_chosen = options["namespace"] or options.get("selector")
+    if (options["local"] or not is_chosen) and has_runs():
+        jobs.append(runs_here())
+    return jobs
 
-        return OnMachine(found.directory)
-    from tfyard.sdk.on_cluster import OnCluster
 
-    return OnCluster(found.client.access, found.found, found.client)
+def runs_here() -> Jobs:
+    return RunsOnMachine()
+
+
+def of_cluster(options: Mapping[str, Any]) -> Jobs:
+    """The TFJobs that -n, -A and -l choose."""
+    return JobsOnCluster(
+        lambda: cluster.connect(options),
+        say,
+        selector=options.get("selector") or "",
+        all_namespaces=bool(options.get("all_namespaces")),
+    )
+
+
+def _asks_cluster(options: Mapping[str, Any]) -> bool:
+    return not options["local"] and cluster.is_configured(options)
 
 
 def say(text: str) -> None:
-    """What is no data goes to stderr."""
+    """Print a message to standard error: standard output is for data."""
     click.echo(f"tfyard: {text}", err=True)
-
-
-def wants_runs(options: Mapping[str, Any]) -> bool:
-    """Whether a list has runs: namespaces and labels choose among the jobs of a cluster."""
-    chosen = options["namespace"] or options["selector"]
-    return (options["local"] or not chosen) and has_runs()

@@ -22,7 +22,7 @@ _NEXT = {
     "cluster": "cluster {} PROJECT 1 2 > job.yaml",
     "shared": "plain {} | kubectl apply -f -",
 }
-"""What to do with each template, after editing it."""
+"""Command to use each template with, after it was edited."""
 MAX_TASKS = 10_000
 Command = Callable[..., None]
 
@@ -31,8 +31,8 @@ Command = Callable[..., None]
 def command() -> None:
     """Render Jinja templates for single and distributed jobs.
 
-    `tfyard template init single` writes one for editing; its head says what to edit. What all jobs of a
-    namespace share (the namespace itself, volumes, claims) is a template of its own:
+    `tfyard template init single` writes a template for editing; its head says what to edit. The objects that all
+    jobs of a namespace share (the namespace itself, volumes, claims) have a template of their own:
 
     \b
         tfyard template init shared
@@ -57,7 +57,7 @@ def _options(function: Command) -> Command:
 @click.argument("project")
 @_options
 def single(template: str, project: str, **options: Any) -> None:
-    """One pod that trains."""
+    """Render a template for one pod that trains."""
     render(template, {"project_name": _project(project)}, **options)
 
 
@@ -68,17 +68,17 @@ def single(template: str, project: str, **options: Any) -> None:
 @click.argument("workers", default="2")
 @_options
 def cluster(template: str, project: str, ps: str, workers: str, **options: Any) -> None:
-    """Parameter servers and workers, each with its own name."""
+    """Render a template for parameter servers and workers, each with its own name."""
     counts = _counts({"PS": ps, "WORKERS": workers})
-    given = {"project_name": _project(project), "ps_replicas": counts["PS"]}
-    render(template, {**given, "worker_replicas": counts["WORKERS"]}, **options)
+    values = {"project_name": _project(project), "ps_replicas": counts["PS"]}
+    render(template, {**values, "worker_replicas": counts["WORKERS"]}, **options)
 
 
 @command.command("plain")
 @click.argument("template")
 @_options
 def plain(template: str, **options: Any) -> None:
-    """Any template, with only the values of --values and --set."""
+    """Render any template, with only the values of --values and --set."""
     render(template, {}, **options)
 
 
@@ -87,7 +87,7 @@ def plain(template: str, **options: Any) -> None:
 @click.option("-o", "--output", metavar="FILE", help="Name of the file; default: the template's own.")
 @click.option("--force", is_flag=True, help="Overwrite the file if it exists.")
 def init(mode: str, output: str | None, force: bool) -> None:
-    """Write a template for editing: of a job, or of what all jobs of a namespace share."""
+    """Write a template for editing: for a job, or for the objects that all jobs of a namespace share."""
     name = output or NAMES[mode]
     if Path(name).exists() and not force:
         raise Usage(f"{name} exists; --force overwrites it")
@@ -97,17 +97,17 @@ def init(mode: str, output: str | None, force: bool) -> None:
 
 def render(
     template: str,
-    given: dict[str, Any],
+    arguments: dict[str, Any],
     *,
     output: str | None = None,
     files: tuple[str, ...] = (),
     sets: tuple[str, ...] = (),
 ) -> None:
-    """`given`: by arguments (project, counts), which take precedence over --values."""
+    """`arguments`: values of the project and the counts, which take precedence over --values."""
     shared, own = _read_values(files), _read_sets(sets)
-    if twice := sorted(own.keys() & given.keys()):
+    if twice := sorted(own.keys() & arguments.keys()):
         raise Usage(f"--set {', '.join(twice)}: given by an argument already")
-    values = shared | own | given
+    values = shared | own | arguments
     filled = fill(template, values, sets=list(own), shared=list(shared))
     _write(output, filled.text, inputs=(template, *files))
     _say_assumed(filled.manifests)
@@ -119,9 +119,9 @@ def _write(name: str | None, text: str, inputs: tuple[str, ...]) -> None:
 
 
 def _say_assumed(manifests: list[Manifest]) -> None:
-    """`kubectl create` of a job fails without its namespace, and its pods wait for ever without their claims."""
-    found = prerequisites.assumed(manifests)
-    pairs = (("namespace", found.namespaces), ("claims", found.claims))
+    """Name the objects that must exist: `kubectl create` needs the namespace, and pods wait for their claims."""
+    assumed = prerequisites.assumed(manifests)
+    pairs = (("namespace", assumed.namespaces), ("claims", assumed.claims))
     names = [f"the {kind} {', '.join(listed)}" for kind, listed in pairs if listed]
     if names:
         way = "`tfyard template init shared` writes a template for them"
@@ -136,32 +136,32 @@ def _project(name: str) -> str:
     return name
 
 
-def _counts(given: dict[str, str]) -> dict[str, int]:
+def _counts(texts: dict[str, str]) -> dict[str, int]:
     wrong = [
         f"{name} {text!r}: must be a number from 1 to {MAX_TASKS:,}"
-        for name, text in given.items()
+        for name, text in texts.items()
         if not (text.isdecimal() and len(text) < 9 and 1 <= int(text) <= min(MAX_TASKS, MAX_REPLICAS))
     ]
     if wrong:
         raise Usage("; ".join(wrong))
-    return {name: int(text) for name, text in given.items()}
+    return {name: int(text) for name, text in texts.items()}
 
 
 # --- values: `--values FILE` first, then `--set NAME=VALUE`
 
 
 def _read_values(names: Sequence[str]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for name in names:
         for document in files.read_documents(name):
             if not isinstance(document.data, dict):
                 raise Usage(f"--values {name}: must be a mapping of names to values")
-            found |= document.data
-    return found
+            values |= document.data
+    return values
 
 
 def _read_sets(sets: Sequence[str]) -> dict[str, Any]:
-    """Every wrong `--set` is reported, not only the first."""
+    """The values of `--set`; every wrong one is reported."""
     wrong = [words for words in sets if not words.partition("=")[0].isidentifier() or "=" not in words]
     if wrong:
         raise Usage(f"--set {', '.join(wrong)}: must be NAME=VALUE, as in --set image=tensorflow:2.21.0")
@@ -169,7 +169,7 @@ def _read_sets(sets: Sequence[str]) -> dict[str, Any]:
 
 
 def _value(text: str) -> Any:
-    """`3` is a number and `true` a boolean; everything else is text."""
+    """The value of a text: `3` is a number and `true` a boolean; everything else is text."""
     if text in ("true", "false"):
         return text == "true"
     return int(text) if text.isdecimal() and len(text) < 10 and str(int(text)) == text else text

@@ -1,4 +1,4 @@
-"""Templates, filled and checked: the text that comes out must be YAML with names that a cluster accepts."""
+"""Fills templates and checks the result, which must be YAML with names that a cluster accepts."""
 
 import re
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from tfyard import formats
 from tfyard.cli import files, problems, template_process
-from tfyard.cli.template_process import Request
+from tfyard.cli.template_process import TemplateRequest
 from tfyard.errors import Invalid, Usage
 from tfyard.formats.yaml.source import locate, split_lines
 from tfyard.model import Manifest, Problem
@@ -17,7 +17,7 @@ from tfyard.render import api_versions
 
 MAX_NAME = 253
 _NAME = re.compile(r"[a-z0-9]([-.a-z0-9]*[a-z0-9])?")
-# Their names become label values or host names.
+# Kinds whose names become label values or host names.
 _LABELS = frozenset({"Job", "Service", "StatefulSet", "Namespace"})
 
 
@@ -34,9 +34,9 @@ def fill(
     shared: Sequence[str] = (),
     lenient: bool = False,
 ) -> Manifests:
-    """The rendered text, checked. Problems have their lines in the template or in the text. See `Request`."""
+    """Render a template and check the text. Problems name lines of the template or of the text."""
     shown, text = files.display_name(template), _source(template)
-    request = Request(source=text, values=values, sets=[*sets], shared=[*shared], lenient=lenient)
+    request = TemplateRequest(source=text, values=values, sets=[*sets], shared=[*shared], lenient=lenient)
     source = split_lines(text)
     try:
         text, warnings = template_process.fill(request)
@@ -61,17 +61,20 @@ def _source(template: str) -> str:
 
 
 def _read_manifests(text: str, name: str) -> tuple[list[Manifest], list[Problem]]:
-    """A rendered template must be YAML with names that a cluster accepts. Of many objects with the same old
-    version, the first is warned about."""
+    """The manifests of a rendered template and warnings: one for all objects with the same old version."""
     documents = formats.read(text, name)
     wrong = [problem for document in documents for problem in locate(_names(document.data), document)]
     if wrong:
         raise Invalid(wrong)
-    found = [document for document in documents if isinstance(document.data, dict)]
-    old = [one for document in found for one in locate([*api_versions.warnings(document.data)], document)]
-    return [document.data for document in found], list({one.message: one for one in reversed(old)}.values())[
-        ::-1
+    mappings = [document for document in documents if isinstance(document.data, dict)]
+    old = [
+        warning
+        for document in mappings
+        for warning in locate([*api_versions.warnings(document.data)], document)
     ]
+    return [document.data for document in mappings], list(
+        {warning.message: warning for warning in reversed(old)}.values()
+    )[::-1]
 
 
 def _names(data: Any) -> list[Problem]:

@@ -23,18 +23,18 @@ _TOO_LONG = "template: not finished after {} s"
 _FIX = "does a loop go too far?"
 
 
-class Request(Struct, kw_only=True):
+class TemplateRequest(Struct, kw_only=True):
     source: str
     values: dict[str, Any]
     sets: list[str] = []
-    """Names of `--set`: each must be one that the template uses."""
+    """Names of `--set`, each of which the template must use."""
     shared: list[str] = []
     """Names of `--values`, which several templates may share."""
     lenient: bool = False
     """See `templates.fill`."""
 
 
-class Refusal(Struct):
+class TemplateProblem(Struct):
     """A problem, as it is sent between the processes."""
 
     message: str
@@ -42,16 +42,16 @@ class Refusal(Struct):
     line: int | None = None
 
 
-class Answer(Struct):
+class TemplateAnswer(Struct):
     text: str = ""
-    problems: list[Refusal] = []
-    warnings: list[Refusal] = []
+    problems: list[TemplateProblem] = []
+    warnings: list[TemplateProblem] = []
     unused: dict[str, str] = {}
     """Names of `--set` that the template does not use, and what was probably meant."""
 
 
-def fill(request: Request) -> tuple[str, list[Problem]]:
-    """The text, and warnings about the template."""
+def fill(request: TemplateRequest) -> tuple[str, list[Problem]]:
+    """Fill the template in a child process: its text, and warnings about it."""
     seconds = _seconds()
     try:
         done = subprocess.run(
@@ -66,13 +66,13 @@ def fill(request: Request) -> tuple[str, list[Problem]]:
     if done.returncode:
         text = _TOO_LONG.format(seconds) if done.returncode < 0 else _TOO_MUCH.format(MEMORY >> 20)
         raise Invalid([Problem((), text, _FIX)])
-    answer = msgspec.json.decode(done.stdout, type=Answer)
+    answer = msgspec.json.decode(done.stdout, type=TemplateAnswer)
     if answer.unused:
         texts = [f"--set {name}: the template does not use it; {fix}" for name, fix in answer.unused.items()]
         raise Usage("; ".join(texts))
     if answer.problems:
-        raise Invalid([_problem(one) for one in answer.problems])
-    return answer.text, [replace(_problem(one), severity="warning") for one in answer.warnings]
+        raise Invalid(list(map(_problem, answer.problems)))
+    return answer.text, [replace(_problem(warning), severity="warning") for warning in answer.warnings]
 
 
 def _seconds() -> int:
@@ -82,14 +82,16 @@ def _seconds() -> int:
     return int(text)
 
 
-def _problem(one: Refusal) -> Problem:
-    return Problem((), one.message, one.fix, position=Position(one.line, 1) if one.line else None)
+def _problem(refusal: TemplateProblem) -> Problem:
+    return Problem(
+        (), refusal.message, refusal.fix, position=Position(refusal.line, 1) if refusal.line else None
+    )
 
 
 def _limit() -> None:
-    """The kernel enforces these; where it cannot (Windows), only the caller's timeout remains."""
+    """Limit CPU time and memory of this process. On Windows, only the timeout of the caller applies."""
     try:
-        import resource
+        import resource  # Windows has none
     except ImportError:
         return
     resource.setrlimit(resource.RLIMIT_CPU, (_seconds(), _seconds()))
@@ -97,25 +99,25 @@ def _limit() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-def _answer(request: Request) -> Answer:
-    from tfyard.render import templates
+def _answer(request: TemplateRequest) -> TemplateAnswer:
+    from tfyard.render import templates  # 60 ms with Jinja, which only the separate process needs
 
     if unused := templates.unused(request.source, request.sets):
-        return Answer(unused=unused)
+        return TemplateAnswer(unused=unused)
     try:
         filled = templates.fill(request.source, request.values, lenient=request.lenient)
     except Invalid as error:
-        return Answer(problems=list(map(_refusal, error.problems)))
+        return TemplateAnswer(problems=list(map(_refusal, error.problems)))
     warnings = [*templates.misspelled(request.source, request.shared), *filled.warnings]
-    return Answer(filled.text, warnings=list(map(_refusal, warnings)))
+    return TemplateAnswer(filled.text, warnings=list(map(_refusal, warnings)))
 
 
-def _refusal(problem: Problem) -> Refusal:
-    return Refusal(problem.message, problem.fix, problem.position.line if problem.position else None)
+def _refusal(problem: Problem) -> TemplateProblem:
+    return TemplateProblem(problem.message, problem.fix, problem.position.line if problem.position else None)
 
 
 def _serve() -> None:
-    request = msgspec.json.decode(sys.stdin.buffer.read(), type=Request)
+    request = msgspec.json.decode(sys.stdin.buffer.read(), type=TemplateRequest)
     _limit()
     try:
         answer = msgspec.json.encode(_answer(request))

@@ -1,24 +1,20 @@
-"""`tfyard tensorboard`: the summaries of jobs in the browser."""
+"""`tfyard tensorboard`: shows the summaries of jobs in the browser."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
-from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING, Any
+from contextlib import AbstractAsyncContextManager
+from typing import Any
 
 import click
 
-from tfyard.cli import cluster, offers, target, web_session
+from tfyard.cli import cluster, interrupts, offers, target, web_session
+from tfyard.cli.web_session import Show
 from tfyard.model.names import TENSORBOARD_PORT
-
-if TYPE_CHECKING:
-    from tfyard.cli.web_session import Show
-    from tfyard.sdk.boards import Source
+from tfyard.sdk.pages import Page, boards
+from tfyard.sdk.place import HelperOptions
 
 
 @click.command("tensorboard")
 @click.argument("names", metavar="JOB...", nargs=-1, required=True, shell_complete=offers.jobs)
-@click.option("--logdir", default="", metavar="DIR", help="Where the summaries are, as the tasks see it.")
+@click.option("--logdir", default="", metavar="DIR", help="Folder of the summaries, as the tasks see it.")
 @web_session.options(TENSORBOARD_PORT)
 @click.option(
     "--helper-image",
@@ -32,9 +28,9 @@ def command(names: tuple[str, ...], logdir: str, **options: Any) -> None:
     """Show the summaries of running or finished jobs in the browser, until Ctrl-C, or --idle passes without
     a request.
 
-    A TensorBoard that runs beside a job (`tensorboard: /out/logs` in the job file) is reached through a port here.
-    Otherwise a short-lived pod with the job's image reads the claim that the summaries are on, and goes when this
-    command ends; several jobs of a namespace share one, and so do several runs on this machine.
+    The TensorBoard of a job that has one (`tensorboard: /out/logs` in the job file) is forwarded to a local port.
+    Otherwise a short-lived pod with the job's image reads the claim of the summaries, and is deleted when this
+    command ends. Jobs of a namespace share one TensorBoard, and so do runs on this machine.
 
     \b
     Examples:
@@ -43,25 +39,11 @@ def command(names: tuple[str, ...], logdir: str, **options: Any) -> None:
       tfyard tensorboard @latest --local --no-browser
     """
     show = web_session.read(options)
-    image, user = options.pop("helper_image"), options.pop("helper_user")
-    found = [target.find(name, options) for name in dict.fromkeys(names)]
-    from tfyard.cli import interrupts
-    from tfyard.sdk.boards import Source
-
-    interrupts.run(_show(found, Source(log_dir=logdir, image=image, user=user), show))
+    helper = HelperOptions(image=options.pop("helper_image"), user=options.pop("helper_user"))
+    places = [target.find(name, options) for name in dict.fromkeys(names)]
+    interrupts.run(_show(boards(places, logdir, helper, show.here(TENSORBOARD_PORT)), show))
 
 
-async def _show(found: Sequence[target.Target], source: Source, wanted: Show) -> None:
-    from tfyard.sdk import boards
-
-    runs = [(each.directory, each.record) for each in found if isinstance(each, target.LocalRun)]
-    jobs = [each for each in found if isinstance(each, target.ClusterJob)]
-    here = wanted.here(TENSORBOARD_PORT)
-    async with AsyncExitStack() as stack:
-        pages = await stack.enter_async_context(boards.of_runs(runs, source.log_dir, here)) if runs else []
-        if jobs:
-            for job in jobs:
-                job.client.close()
-            access, named = jobs[0].client.access, [job.found for job in jobs]
-            pages += await stack.enter_async_context(boards.of_jobs(access, named, source, here))
+async def _show(making: AbstractAsyncContextManager[list[Page]], wanted: Show) -> None:
+    async with making as pages:
         await web_session.show(pages, wanted)

@@ -1,10 +1,11 @@
-"""`tfyard uninstall`: removes what `tfyard install` made."""
+"""`tfyard uninstall`: removes what `tfyard install` created."""
 
 from typing import Any
 
 import click
 
 from tfyard.cli import cluster
+from tfyard.remote import installation
 
 
 @click.command("uninstall")
@@ -14,16 +15,14 @@ from tfyard.cli import cluster
 def command(crds: bool, force: bool, **options: Any) -> None:
     """Remove the operator and its permissions from the cluster of the current context.
 
-    TFJobs, their pods and the CRDs stay; pods that run go on, but nobody restarts them or records their end. What
-    was taken over from training-operator with --replace-kubeflow is given back to it.
+    TFJobs, their pods and the CRDs stay. Pods continue to run, but they are not restarted, and their end is
+    not recorded. TFJobs that --replace-kubeflow took over from training-operator are given back to it.
 
     \b
     Examples:
       tfyard uninstall
       tfyard uninstall --crds       # if there are no TFJobs left
     """
-    from tfyard.remote import installation
-
     with cluster.connect(options) as client:
         installation.uninstall(client, crds=crds, force=force, say=click.echo)
     if not crds:

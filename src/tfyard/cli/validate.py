@@ -1,5 +1,6 @@
 """`tfyard validate`: reports every problem of every file."""
 
+import json
 import sys
 from collections.abc import Iterator
 
@@ -9,10 +10,11 @@ from tfyard import formats
 from tfyard.cli import files, problems
 from tfyard.errors import Invalid
 from tfyard.formats.tfjob.versions import why_not_served
+from tfyard.formats.workloads.load import load
 from tfyard.model import Job, Problem
 
 Found = tuple[str, Problem]
-"""The name of a file, and what is wrong in it."""
+"""The name of a file, and a problem in it."""
 
 
 @click.command("validate")
@@ -33,13 +35,11 @@ def command(names: tuple[str, ...], output: str) -> None:
       kubectl get tfjobs -o yaml | tfyard validate -
       tfyard validate ps.yaml worker.yaml -o json
     """
-    found = list(_validate(names, quiet=output == "json"))
+    findings = list(_validate(names, quiet=output == "json"))
     if output == "json":
-        import json
-
-        rows = [problems.as_json(problem, name) for name, problem in found]
+        rows = [problems.as_json(problem, name) for name, problem in findings]
         click.echo(json.dumps(rows, indent=2))
-    sys.exit(1 if any(problem.severity == "error" for _, problem in found) else 0)
+    sys.exit(1 if any(problem.severity == "error" for _, problem in findings) else 0)
 
 
 def _validate(names: tuple[str, ...], *, quiet: bool) -> Iterator[Found]:
@@ -85,23 +85,21 @@ def _check(document: formats.Document, name: str, *, quiet: bool) -> tuple[Probl
 
 
 def _check_workloads(documents: list[formats.Document], *, quiet: bool) -> Iterator[Found]:
-    """As one cluster, as `tfyard convert` reads them."""
+    """Check workloads together, as one job, as `tfyard convert` reads them."""
     if not documents:
         return
-    from tfyard.formats.workloads.load import load
-
-    for one in load(documents):
-        for document, problem in one.problems:
+    for converted in load(documents):
+        for document, problem in converted.problems:
             if not quiet:
                 problems.report([problem], document, document.name)
             yield document.name, problem
-        if not quiet and not one.has_errors:
+        if not quiet and not converted.has_errors:
             read = ", ".join(dict.fromkeys(document.name for document in documents))
-            click.echo(f"{read}: {_summary(one.one)}; `tfyard convert` makes it a TFJob")
+            click.echo(f"{read}: {_summary(converted.one)}; `tfyard convert` makes it a TFJob")
 
 
 def _not_checked(document: formats.Document) -> str:
-    """`run` reads what its tasks need from the same file."""
+    """Why a document is not checked: ConfigMaps and Secrets are for `tfyard run`, others are passed over."""
     kind = document.data.get("kind") if isinstance(document.data, dict) else None
     if kind not in ("ConfigMap", "Secret"):
         return files.passed_over(document)

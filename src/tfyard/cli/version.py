@@ -1,4 +1,4 @@
-"""`tfyard version`."""
+"""`tfyard version`: prints the version."""
 
 import platform
 import subprocess
@@ -11,7 +11,7 @@ import tfyard
 
 @click.command("version")
 def command() -> None:
-    """Print the versions of tfyard and Python, and the operating system; of a checkout also its last commit."""
+    """Print the versions of tfyard and Python, and the operating system; for a checkout also its last commit."""
     where = f"Python {platform.python_version()}, {platform.system()}"
     click.echo(f"tfyard {tfyard.__version__}{_commit()} ({where})")
 

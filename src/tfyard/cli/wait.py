@@ -1,4 +1,4 @@
-"""`tfyard wait`: until a job succeeds, runs or is over; for scripts."""
+"""`tfyard wait`: waits until a job has succeeded, runs or has ended; for scripts."""
 
 import sys
 import time
@@ -20,14 +20,16 @@ from tfyard.overview.wording import harmless
     type=click.Choice(waiting.GOALS),
     default="succeeded",
     show_default=True,
-    help="What to wait for; finished: succeeded or failed.",
+    help="State to wait for; finished: succeeded or failed.",
 )
-@click.option("--timeout", default="", metavar="TIME", help="For example 90s, 10m, 2h; default: none.")
+@click.option(
+    "--timeout", default="", metavar="TIME", help="Wait no longer than this: 90s, 10m, 2h; default: no limit."
+)
 @click.option(
     "--fail-on",
     multiple=True,
     type=click.Choice([*waiting.OBSTACLES]),
-    help="End with 1 when the server refuses its pods, or when a pod cannot start.",
+    help="Exit with 1 when the server rejects pods (blocked), or when a pod cannot start (waiting).",
 )
 @cluster.job_options
 def command(name: str, goal: str, timeout: str, fail_on: tuple[str, ...], **options: Any) -> None:
@@ -43,6 +45,6 @@ def command(name: str, goal: str, timeout: str, fail_on: tuple[str, ...], **opti
       tfyard wait @latest --for finished && tfyard get @latest
     """
     deadline = time.monotonic() + seconds(timeout)
-    result = until(target.place(target.find(name, options)), goal, fail_on, deadline)
+    result = until(target.find(name, options), goal, fail_on, deadline)
     click.echo(harmless(result.text), err=result.code != 0)
     sys.exit(result.code)

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 import click
 from msgspec.structs import replace
 
-from tfyard.errors import Usage
 from tfyard.overview import job_table, waiting
+from tfyard.sdk import durations
 
 if TYPE_CHECKING:
     from tfyard.sdk.place import Place
 
 
-def until(place: "Place", goal: str, fail_on: tuple[str, ...], deadline: float) -> waiting.Verdict:
-    """A run on this machine knows what it ended with, also if it was interrupted."""
+def until(place: "Place", goal: str, fail_on: tuple[str, ...], deadline: float) -> waiting.WaitResult:
+    """Print each state of a job until the goal or the deadline. A run on this machine has its own exit code."""
     last = ""
     for job in place.states(deadline):
         if job is None:
@@ -29,12 +29,7 @@ def until(place: "Place", goal: str, fail_on: tuple[str, ...], deadline: float) 
 
 
 def seconds(text: str) -> float:
-    """Of `--timeout`; without one, for ever."""
+    """Seconds of `--timeout`; infinity if it is not given."""
     if not text:
         return math.inf
-    from tfyard.formats import durations
-
-    found = durations.parse(text)
-    if found is None:
-        raise Usage(f"--timeout {text}: must be a duration, for example 90s, 5m or 1h30m")
-    return found
+    return durations.seconds(text, "--timeout")

@@ -1,38 +1,35 @@
-"""Pages that are shown in the browser through a port here: until Ctrl-C, their end, or a time without requests."""
+"""Shows pages in the browser through a local port, until Ctrl-C, their end, or a time without requests."""
 
-from __future__ import annotations
-
+import asyncio
 import os
 import sys
+import webbrowser
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
 from msgspec import Struct
 
 from tfyard.cli import target
 from tfyard.errors import Usage
-
-if TYPE_CHECKING:
-    from tfyard.sdk.pages import Here, Page
+from tfyard.formats import durations
+from tfyard.sdk.forwarding import Port
+from tfyard.sdk.pages import Here, Page, until_answered
 
 F = TypeVar("F", bound=Callable[..., Any])
 LOOK_EVERY = 0.5
 
 
 class Show(Struct, frozen=True, kw_only=True):
-    """What the options say."""
+    """The options of the commands that show pages."""
 
     port: int = 0
-    """Here; 0: the usual one, or any that is free if that is taken."""
+    """Local port; 0: the default port, or a free one if that is taken."""
     idle: float = 0.0
-    """Seconds without a connection after which it ends; 0: never."""
+    """Seconds without a connection after which the command ends; 0: never."""
     browser: bool = True
 
     def here(self, remote: int) -> Here:
-        from tfyard.remote.forwarding import Port
-        from tfyard.sdk.pages import Here
-
         return Here(Port(remote, self.port), target.say)
 
 
@@ -64,11 +61,9 @@ def options(usual: int) -> Callable[[F], F]:
     return add
 
 
-def read(given: dict[str, Any]) -> Show:
-    """Takes the values of `options` out of those that were given."""
-    from tfyard.formats import durations
-
-    port, no_browser, idle = (given.pop(name) for name in ("port", "no_browser", "idle"))
+def read(options: dict[str, Any]) -> Show:
+    """Remove the values of `options` from those of the command line."""
+    port, no_browser, idle = (options.pop(name) for name in ("port", "no_browser", "idle"))
     seconds = durations.parse(idle)
     if seconds is None:
         raise Usage(f"--idle {idle}: must be a duration, for example 30m, or 0")
@@ -76,45 +71,34 @@ def read(given: dict[str, Any]) -> Show:
 
 
 async def show(pages: Sequence[Page], wanted: Show) -> None:
-    """Until one of them ends; raises if a page never answers."""
-    import asyncio
-
-    from tfyard.sdk.pages import until_answered
-
-    for each in pages:
-        await until_answered(each)
-        click.echo(f"{each.title}: {each.url}")
+    """Show pages until one of them ends; raises if a page never answers."""
+    for page in pages:
+        if page.password:
+            click.echo(f"password: {page.password}")
+            sys.stdout.flush()
+        await until_answered(page)
+        click.echo(f"{page.title}: {page.url}")
         sys.stdout.flush()
         if wanted.browser and _has_browser():
-            await asyncio.to_thread(_open, each.url)
+            await asyncio.to_thread(webbrowser.open, page.url)
     await _until_over(pages, wanted.idle)
 
 
 async def _until_over(pages: Sequence[Page], idle: float) -> None:
-    import asyncio
-
-    from tfyard.formats import durations
-
     while True:
-        for each in pages:
-            if each.forwarding.refusal.done():
-                raise each.forwarding.refusal.result()
-            if each.over.done():
-                target.say(each.over.result())
+        for page in pages:
+            if page.forwarding.refusal.done():
+                raise page.forwarding.refusal.result()
+            if page.over.done():
+                target.say(page.over.result())
                 return
-        if idle and min(each.forwarding.idle for each in pages) > idle:
+        if idle and min(page.forwarding.idle for page in pages) > idle:
             target.say(f"no request for {durations.write(int(idle))}: stopping (--idle 0 never stops)")
             return
         await asyncio.sleep(LOOK_EVERY)
 
 
 def _has_browser() -> bool:
-    """Else Python would start a text browser in this terminal, if there is one."""
+    """Whether there is a graphical browser: otherwise Python would start a text browser in this terminal."""
     screens = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
     return sys.platform == "darwin" or any(os.environ.get(name) for name in screens)
-
-
-def _open(url: str) -> None:
-    import webbrowser
-
-    webbrowser.open(url)

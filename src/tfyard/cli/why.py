@@ -1,4 +1,4 @@
-"""`tfyard why`: the cause of a job's state, the fix, and the evidence."""
+"""`tfyard why`: prints the cause of a job's state, the fix, and the evidence."""
 
 import sys
 from datetime import UTC, datetime
@@ -7,6 +7,9 @@ from typing import Any
 import click
 
 from tfyard.cli import cluster, offers, target
+from tfyard.cli.output import print_json
+from tfyard.overview.why import explain
+from tfyard.overview.why_text import lines
 
 
 @click.command("why")
@@ -16,11 +19,11 @@ from tfyard.cli import cluster, offers, target
 def command(name: str, output: str, **options: Any) -> None:
     """Say why a job waits or has failed: the cause in one sentence, the fix, and the evidence with its age.
 
-    JOB is a TFJob of the cluster, or a run on this machine. Nothing is guessed: if the cause is not known, that is
-    the answer, with what was looked at.
+    JOB is a TFJob of the cluster, or a run on this machine. Causes are not guessed: if the cause is unknown, the
+    answer says so and lists what was checked.
 
-    Exit codes: 0 nothing is wrong; 1 it has failed; 2 an error, such as an unknown name; 3 it waits; 4 the
-    cause is not known.
+    Exit codes: 0 nothing is wrong; 1 the job has failed; 2 an error, such as an unknown name; 3 the job waits;
+    4 the cause is unknown.
 
     \b
     Examples:
@@ -29,16 +32,10 @@ def command(name: str, output: str, **options: Any) -> None:
       tfyard why --local mnist
       tfyard why @latest
     """
-    from tfyard.overview.why import explain
-
     now = datetime.now(UTC)
-    answer = explain(target.place(target.find(name, options)).evidence(), now)
+    answer = explain(target.find(name, options).evidence(), now)
     if output == "json":
-        import msgspec
-
-        click.echo(msgspec.json.format(msgspec.json.encode(answer)).decode())
+        print_json(answer)
     else:
-        from tfyard.overview.why_text import lines
-
         click.echo("\n".join(lines(answer, now)))
     sys.exit(answer.code)

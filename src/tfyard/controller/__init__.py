@@ -1,2 +1,2 @@
-"""The operator: keeps the TFJobs of a cluster going. `process.py` starts it, `operator.py` puts its parts
+"""The operator, which reconciles the TFJobs of a cluster. `process.py` starts it, `operator.py` puts its parts
 together."""

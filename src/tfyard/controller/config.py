@@ -1,4 +1,4 @@
-"""From the operator's config file to the Site of its jobs."""
+"""Reads the operator's config file, and makes the Site of its jobs from it."""
 
 import logging
 from pathlib import Path
@@ -13,7 +13,7 @@ log = logging.getLogger(__name__)
 
 
 def read_config(path: Path) -> OperatorConfig:
-    """The file of `--config`; Invalid with all that is wrong in it."""
+    """The config of the file `--config`; raises Invalid with all its problems."""
     try:
         return load(path.read_bytes(), str(path))
     except OSError as problem:
@@ -21,8 +21,8 @@ def read_config(path: Path) -> OperatorConfig:
 
 
 def read_server_script(config: OperatorConfig) -> str:
-    """The platform's own parameter server. Its path in old files exists only in the old operator's image, so a
-    missing file is no reason not to start: our own server does the same."""
+    """The script of the platform's own parameter server. Its path in old configs exists only in the old operator's
+    image, so the operator starts without the file: tfyard's own server does the same."""
     path = config.grpc_server_file_path
     if not path:
         return ""
@@ -39,7 +39,7 @@ def site(config: OperatorConfig, server_script: str = "") -> planner.Site:
         services=config.services,
         domain=config.cluster_domain,
         dialect=config.dialect,
-        accelerators={resource: _accelerator(given) for resource, given in config.accelerators.items()},
+        accelerators={resource: _accelerator(entry) for resource, entry in config.accelerators.items()},
         server_script=server_script,
         server_image=config.ps_image or config.tf_image,
         server_command=tuple(config.ps_command),
@@ -47,8 +47,8 @@ def site(config: OperatorConfig, server_script: str = "") -> planner.Site:
     )
 
 
-def _accelerator(given: AcceleratorConfig) -> planner.Accelerator:
+def _accelerator(config: AcceleratorConfig) -> planner.Accelerator:
     return planner.Accelerator(
-        volumes=tuple(DriverMount(each.name, each.host_path, each.mount_path) for each in given.volumes),
-        env_vars=tuple(DriverEnv(each.name, each.value) for each in given.env_vars),
+        volumes=tuple(DriverMount(each.name, each.host_path, each.mount_path) for each in config.volumes),
+        env_vars=tuple(DriverEnv(each.name, each.value) for each in config.env_vars),
     )

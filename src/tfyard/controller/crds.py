@@ -1,7 +1,7 @@
-"""The cluster's definitions of TFJob: installed if asked, and refused if they drop what a job must remember.
+"""The cluster's CRDs of TFJob: installed on request, and refused if they drop what a job's status must remember.
 
-Upstream's CRD prunes the status fields in which we remember restarts and finished tasks. An operator that wrote
-them and read back nothing would run finished work again.
+Upstream's CRD prunes the status fields in which this operator remembers restarts and finished tasks. An operator
+that wrote them and read back nothing would run finished tasks again.
 """
 
 import asyncio
@@ -22,40 +22,40 @@ log = logging.getLogger(__name__)
 
 ESTABLISH_TIMEOUT = 60.0
 LOGIN_TIMEOUT, RETRY = 30.0, 1.0
-"""Seconds. A restarting apiserver authenticates nobody for a moment, and a pod may be older than its account."""
+"""Seconds. A restarting apiserver rejects all credentials, and a pod may be older than its ServiceAccount."""
 PUBLICATION_TIMEOUT = 20.0
 """Seconds. The CRDs are often created together with the operator, and servers publish them a moment later."""
 JOBS = (TFJOBS, OLD_TFJOBS)
-"""What is watched, where the cluster has it."""
+"""Resources of jobs that are watched, where the cluster has them."""
 REMEDY = (
     "tfyard operator --install-crds, or: tfyard crds | kubectl apply --server-side --force-conflicts -f -"
 )
 
 
 class CrdNotUsable(TfyardError):
-    """The cluster has no definition of TFJob, or one that drops what a job must remember."""
+    """The cluster has no CRD of TFJob, or one that drops what a job's status must remember."""
 
 
 class CrdNotPublished(CrdNotUsable):
-    """The server does not say yet what a TFJob is."""
+    """The server has not published the schema of TFJob yet."""
 
 
 class CrdForgets(TfyardError):
-    """A definition in use was replaced by one that drops what a job must remember."""
+    """A CRD in use was replaced by one that drops what a job's status must remember."""
 
 
 async def ready(client: kube.Client, *, install: bool, wait: float = 0.0) -> list[kube.Resource]:
-    """Which of our two resources can be used here; waits so many seconds for CRDs that are about to come."""
-    begun = time.monotonic()
+    """The resources of jobs that can be used in this cluster; `wait`: seconds to wait for CRDs."""
+    started = time.monotonic()
     while True:
         try:
             return await _ready(client, install)
         except kube.Unauthorized as refusal:
-            if time.monotonic() - begun >= LOGIN_TIMEOUT:
+            if time.monotonic() - started >= LOGIN_TIMEOUT:
                 raise
             log.warning("not authenticated: %s (retrying)", refusal)
         except CrdNotPublished as absence:
-            if time.monotonic() - begun >= wait:
+            if time.monotonic() - started >= wait:
                 raise
             log.info("waiting for the CRDs: %s", absence)
         await asyncio.sleep(RETRY)
@@ -66,14 +66,14 @@ async def _ready(client: kube.Client, install: bool) -> list[kube.Resource]:
         installed = await _install(client)
         async with asyncio.timeout(ESTABLISH_TIMEOUT):
             await _published(client, installed)
-    found = [resource for resource in JOBS if await _is_usable(client, resource)]
-    if TFJOBS not in found:
+    usable = [resource for resource in JOBS if await _is_usable(client, resource)]
+    if TFJOBS not in usable:
         raise CrdNotPublished(f"this cluster has no TFJobs; run {REMEDY}")
-    return found
+    return usable
 
 
 async def _install(client: kube.Client) -> list[kube.Resource]:
-    """With every version that the cluster serves already: there may be jobs and manifests of it."""
+    """Install the CRDs, with every version that the cluster serves already: jobs and manifests may use it."""
     resources = {f"{resource.plural}.{resource.group}": resource for resource in JOBS}
     served = {*SERVED, *[version for name in resources for version in await _served(client, name)]}
     definitions = {definition["metadata"]["name"]: definition for definition in crds(served)}
@@ -95,15 +95,15 @@ async def _served(client: kube.Client, name: str) -> tuple[str, ...]:
 
 async def _established(client: kube.Client, name: str) -> None:
     while True:
-        found = await client.send(requests.get(requests.CRDS.path(name=name)))
-        conditions = (found.get("status") or {}).get("conditions") or []
+        crd = await client.send(requests.get(requests.CRDS.path(name=name)))
+        conditions = (crd.get("status") or {}).get("conditions") or []
         if any(c["type"] == "Established" and c["status"] == "True" for c in conditions):
             return
         await asyncio.sleep(0.2)
 
 
 async def _published(client: kube.Client, resources: list[kube.Resource]) -> None:
-    """Servers publish a new definition a moment after they serve it."""
+    """Wait until the server publishes a new schema, which happens a moment after it serves the resource."""
     while True:
         try:
             if all([await _is_usable(client, resource) for resource in resources]):
@@ -126,13 +126,13 @@ async def _is_usable(client: kube.Client, resource: kube.Resource) -> bool:
 
 
 async def published_apis(client: kube.Client) -> dict[str, str]:
-    """All API versions of the cluster, such as `apps/v1`, each with a text that changes with its schema."""
-    found = await client.send(requests.get("/openapi/v3"))
-    return {path.removeprefix("apis/"): each["serverRelativeURL"] for path, each in found["paths"].items()}
+    """All API versions of the cluster, such as `apps/v1`, each with a URL that changes with its schema."""
+    index = await client.send(requests.get("/openapi/v3"))
+    return {path.removeprefix("apis/"): each["serverRelativeURL"] for path, each in index["paths"].items()}
 
 
 async def refuse_forgetful(client: kube.Client, resources: list[kube.Resource]) -> None:
-    """CrdForgets if one of them, which were usable, drops now what a job must remember."""
+    """Raise CrdForgets if the CRD of a resource in use now drops what a job's status must remember."""
     for resource in resources:
         try:
             await _is_usable(client, resource)
@@ -142,17 +142,23 @@ async def refuse_forgetful(client: kube.Client, resources: list[kube.Resource]) 
             raise CrdForgets(str(problem)) from None
 
 
+async def unserved(client: kube.Client, resources: list[kube.Resource]) -> list[str]:
+    """The resources whose CRD is gone, such as `tfjobs.kubeflow.org/v1`."""
+    gone = [each for each in resources if not await is_served(client, each)]
+    return [f"{each.plural}.{each.group}/{each.version}" for each in gone]
+
+
 async def is_served(client: kube.Client, resource: kube.Resource) -> bool:
     try:
-        found = await client.send(requests.get(f"/apis/{resource.group}/{resource.version}"))
+        api = await client.send(requests.get(f"/apis/{resource.group}/{resource.version}"))
     except kube.NotFound:
         return False
-    return any(each["name"] == resource.plural for each in found["resources"])
+    return any(each["name"] == resource.plural for each in api["resources"])
 
 
 async def _definition(client: kube.Client, resource: kube.Resource) -> Manifest | None:
-    """As the server publishes it to everybody: reading CRDs needs a cluster-wide permission, which an operator
-    of a few namespaces does not have. Of a CRD that was just deleted, it publishes an empty document."""
+    """The CRD as far as the server publishes it as OpenAPI: reading CRDs needs a cluster-wide permission, which an
+    operator of a few namespaces does not have. For a CRD that was just deleted, the document is empty."""
     try:
         published = await client.send(requests.get(f"/openapi/v3/apis/{resource.group}/{resource.version}"))
     except (kube.NotFound, kube.Undecodable):

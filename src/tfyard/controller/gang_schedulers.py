@@ -1,4 +1,4 @@
-"""Which gang scheduler (all pods of a job start, or none) the cluster has, if one is wanted."""
+"""Finds the cluster's gang scheduler, which starts all pods of a job or none."""
 
 import logging
 
@@ -19,12 +19,12 @@ _MISSING = {
 
 
 class NotServed(TfyardError):
-    """The cluster does not have the gang scheduler that was asked for."""
+    """The cluster does not have the requested gang scheduler."""
 
 
 async def find(client: kube.Client, asked: str, name: str = "") -> planner.Gang | None:
-    """By `--gang-scheduler` and `--gang-scheduler-name`; the latter alone is upstream's flag, and means what it
-    meant there: volcano, or anything else for scheduler-plugins under that name."""
+    """The gang scheduler by `--gang-scheduler` and `--gang-scheduler-name`. The latter alone is upstream's flag
+    with upstream's meaning: volcano, or the name under which scheduler-plugins is installed."""
     if asked == "none":
         if not name:
             return None
@@ -53,7 +53,7 @@ async def _best(client: kube.Client, name: str) -> planner.Gang | None:
 
 
 def _found(by: GangScheduler, name: str, *, every: bool) -> planner.Gang:
-    whom = "every job" if every else "jobs with a schedulingPolicy"
-    log.info("gang scheduling: by %s (%s), for %s", by, API_VERSIONS[by], whom)
+    jobs = "every job" if every else "jobs with a schedulingPolicy"
+    log.info("gang scheduling: by %s (%s), for %s", by, API_VERSIONS[by], jobs)
     scheduler = name if name and by == "scheduler-plugins" else SCHEDULERS[by]
     return planner.Gang(by=by, scheduler=scheduler, every=every)

@@ -1,5 +1,5 @@
-"""What the kubelet and Prometheus are told: the HTTP server for /healthz, /readyz and /metrics, and the check of
-the operator's permissions, without which it is not ready."""
+"""The HTTP server for /healthz, /readyz and /metrics, for the kubelet and Prometheus, and the check of the
+operator's permissions, without which it is not ready."""
 
 import asyncio
 import logging
@@ -12,9 +12,9 @@ from msgspec.structs import replace
 
 from tfyard import kube
 from tfyard.errors import Usage
-from tfyard.install.permissions import Permission
 from tfyard.kube.access_reviews import is_allowed, review
 from tfyard.model.names import OPERATOR_PORT
+from tfyard.model.permission import Permission
 
 from .metrics import CONTENT_TYPE
 
@@ -22,21 +22,22 @@ log = logging.getLogger(__name__)
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Reasons = Callable[[], Sequence[str]]
-"""Why not; empty if all is well."""
+"""Function that returns the reasons for a negative answer; empty if all is well."""
 PARALLEL_REVIEWS = 16
-CHECK_AGAIN = 5.0
-"""Seconds until missing permissions are checked again: somebody may be granting them just now."""
+CHECK_AGAIN, CHECK_GRANTED = 5.0, 45.0
+"""Seconds until permissions are checked again: while some are missing, because an administrator may grant them,
+and while all are granted, because they may be revoked."""
 
 
 class Bind(Struct, frozen=True):
-    """Where to listen: on this machine only, by default. A kubelet probes from outside: its pods say `:8080`."""
+    """Address to listen on, by default on this machine only; pods use `:8080`, for the kubelet's probes."""
 
     host: str = "127.0.0.1"
     port: int = OPERATOR_PORT
 
     @classmethod
     def parse(cls, text: str) -> "Bind":
-        """`:8080`, `127.0.0.1:8080` or `[::1]:8080`, as Go programs write it; an empty host is all of them."""
+        """Parse `:8080`, `127.0.0.1:8080` or `[::1]:8080`, as in Go; an empty host means all."""
         host, colon, port = text.rpartition(":")
         if not colon or not (port.isascii() and port.isdigit()) or int(port) > 65_535:
             raise Usage(f"{text!r} is not an address to listen on; write host:port, such as :8080")
@@ -44,7 +45,7 @@ class Bind(Struct, frozen=True):
 
 
 class Questions(Struct, frozen=True, kw_only=True):
-    """How the answers are found. Called for each request, because a cached answer may no longer be true."""
+    """Functions that answer requests. They are called for each one, because a cached answer may be out of date."""
 
     metrics: Callable[[], str]
     why_not_ready: Reasons = list
@@ -52,7 +53,7 @@ class Questions(Struct, frozen=True, kw_only=True):
 
 
 class HealthServer:
-    """`async with HealthServer(bind, questions) as server`: it serves until the block ends."""
+    """An HTTP server until the end of the block `async with HealthServer(bind, questions) as server`."""
 
     def __init__(self, bind: Bind, questions: Questions) -> None:
         self._bind, self._questions = bind, questions
@@ -79,7 +80,7 @@ class HealthServer:
 
     @property
     def port(self) -> int:
-        """The port that was given; for 0, the one that the system chose."""
+        """The port that is listened on; if 0 was asked for, the one that the system chose."""
         return int(self._runner.addresses[0][1])
 
     async def _metrics(self, _: web.Request) -> web.Response:
@@ -87,7 +88,7 @@ class HealthServer:
 
 
 def _answering(why_not: Reasons) -> Handler:
-    """A probe counts 503 as a failure; the text is for people."""
+    """A handler that answers 503, which a probe counts as a failure, with the reasons as text."""
 
     async def answer(_: web.Request) -> web.Response:
         reasons = why_not()
@@ -98,10 +99,10 @@ def _answering(why_not: Reasons) -> Handler:
 
 
 class PermissionCheck:
-    """`missing` says which permissions the server does not grant; checked again until none is missing.
+    """Checks repeatedly which of the operator's permissions are `missing`.
 
     Without this, a missing permission shows late: a watch that never begins, a job that never starts. The server
-    itself answers, so every kind of authorization is understood."""
+    itself is asked, so every kind of authorization is understood."""
 
     def __init__(
         self, client: kube.Client, needed: Iterable[Permission], on_count: Callable[[int], None]
@@ -110,7 +111,7 @@ class PermissionCheck:
         self._slots = asyncio.Semaphore(PARALLEL_REVIEWS)
         self.missing: list[str] = []
         self.has_answer = False
-        """Or will never have one."""
+        """Whether `missing` is known, or can never be known."""
 
     async def run(self) -> None:
         while True:
@@ -124,11 +125,12 @@ class PermissionCheck:
                 log.info("cannot check permissions: %s (retrying)", problem)
             else:
                 if not self.missing:
-                    return
+                    await asyncio.sleep(CHECK_GRANTED)
+                    continue
             await asyncio.sleep(CHECK_AGAIN)
 
     def _log_changes(self, missing: list[str]) -> None:
-        """Once, and again if it has changed: permissions may be missing for days."""
+        """Log missing permissions once, and again when they change: they may be missing for days."""
         before, self.missing, self.has_answer = self.missing, missing, True
         self._on_count(len(missing))
         if missing and missing != before:

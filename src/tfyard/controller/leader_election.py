@@ -1,4 +1,4 @@
-"""Leader election: one of several operators acts, and the others are standbys.
+"""Leader election: one of several operators is the leader, and the others are standbys.
 
     leadership = Leadership(access, Candidate(new_identity(), namespace))
     running = asyncio.create_task(leadership.run())
@@ -6,9 +6,9 @@
     ...                              # before every write: leadership.is_current()
     leadership.release()             # after the last write; then `await running`
 
-Kubernetes has no fencing: a write is not refused because its author is no longer the leader. So a process that was
-stopped (SIGSTOP, a frozen node) must find out by itself, before its next write: `is_current` reads a clock, not a
-flag.
+Kubernetes has no fencing: it does not refuse a write of a process that is no longer the leader. So a process that
+was stopped (SIGSTOP, a frozen node) must find out by itself, before its next write: `is_current` reads a clock,
+not a flag.
 """
 
 import asyncio
@@ -21,6 +21,8 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from functools import partial
 
+import msgspec
+
 from tfyard import kube
 from tfyard.errors import TfyardError
 from tfyard.install.permissions import of_lease
@@ -28,7 +30,7 @@ from tfyard.kube import Access, Client, Limits, requests
 from tfyard.kube.requests import LEASES
 from tfyard.model import Manifest
 
-from .lease import DEFAULT_TIMING, Candidate, LeaseTiming, Observation, holder, transitions
+from .lease import DEFAULT_TIMING, Candidate, LeaseTiming, Observation, check, holder, transitions
 
 log = logging.getLogger(__name__)
 
@@ -38,9 +40,13 @@ _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 # Connections of its own: behind a thousand creates of pods a renewal would wait for too long.
 _LIMITS = Limits(connections=2, attempts=1)
 
-# Failures that may pass. A 401: a server that restarts authenticates nobody, and a token may be renewed. No
+# Failures that may pass. A 401: a server that restarts rejects all credentials, and a token may be renewed. No
 # credentials at all: an exec plugin may fail once, or be slow.
 _TRANSIENT = (kube.Transient, kube.Unauthorized, kube.BadKubeconfig, kube.Undecodable, TimeoutError)
+
+
+NO_LEADER = 30.0
+"""Seconds without a live leader after which that is reported: three times the default lease duration."""
 
 
 class ElectionRefused(TfyardError):
@@ -48,7 +54,7 @@ class ElectionRefused(TfyardError):
 
 
 def new_identity() -> str:
-    """A pod's host name is its name, for people; the rest distinguishes it from an earlier process there."""
+    """A name that begins with the pod's and differs from those of earlier processes in the pod."""
     return f"{socket.gethostname()}_{secrets.token_hex(4)}"
 
 
@@ -57,7 +63,7 @@ def clock() -> float:
 
 
 class LeaseApi:
-    """The requests for one lease, in the name of one candidate."""
+    """The requests of one candidate for one lease."""
 
     def __init__(self, client: Client, candidate: Candidate, timing: LeaseTiming) -> None:
         self._client, self._candidate, self._timing = client, candidate, timing
@@ -66,15 +72,18 @@ class LeaseApi:
 
     async def get(self) -> Manifest | None:
         try:
-            found: Manifest = await self._client.send(requests.get(self._path))
+            lease: Manifest = await self._client.send(requests.get(self._path))
+            check(lease)
         except kube.NotFound:
             return None
-        return found
+        except msgspec.ValidationError as problem:
+            raise kube.Undecodable(f"the lease cannot be read: {problem}", b"") from problem
+        return lease
 
-    async def claim(self, found: Manifest | None) -> Manifest:
-        """With the resourceVersion of what we read, so that of two candidates only one succeeds."""
-        claimed = self._candidate.claim(found, self._timing, datetime.now(UTC))
-        if found is None:
+    async def claim(self, lease: Manifest | None) -> Manifest:
+        """Claim the lease with the resourceVersion that was read: of two candidates only one succeeds."""
+        claimed = self._candidate.claim(lease, self._timing, datetime.now(UTC))
+        if lease is None:
             request = requests.create(self._collection, claimed)
         else:
             request = requests.replace(self._path, claimed)
@@ -82,14 +91,14 @@ class LeaseApi:
         return stored
 
     async def release(self, held: Manifest) -> None:
-        """Only if the lease is as we left it: a stale copy must not end another operator's leadership."""
+        """Release the lease if it is unchanged: a stale copy must not end another operator's leadership."""
         released = self._candidate.release(held, datetime.now(UTC))
         await self._client.send(requests.replace(self._path, released))
 
 
 class Attempts:
-    """Runs one step after the other; if one fails, the next one reads the lease again. `trouble` says what went
-    wrong; if the server refuses for too long, that is an error."""
+    """Runs one step after the other; if one fails, the next one reads the lease again. `trouble` is the last
+    failure. If the server refuses for too long, ElectionRefused is raised."""
 
     def __init__(self, candidate: Candidate, give_up_after: float) -> None:
         self._candidate, self._give_up_after = candidate, give_up_after
@@ -111,14 +120,14 @@ class Attempts:
             self._give_up(refusal)
 
     def _log(self, trouble: str) -> None:
-        """Once: a standby that can never become the leader must not be silent, nor log every two seconds."""
+        """Log a failure once: a standby must neither be silent nor log every two seconds."""
         if trouble != self.trouble:
             identity = {"identity": self._candidate.identity}
             log.warning("cannot reach the lease: %s (retrying)", trouble, extra=identity)
         self.trouble = trouble
 
     def _give_up(self, refusal: kube.Refused) -> None:
-        """Not at once: a restarted apiserver refuses everybody until it has read the roles."""
+        """Raise ElectionRefused, but not at once: a restarted apiserver must read the roles first."""
         now = clock()
         self._refused_since = self._refused_since or now
         if now - self._refused_since < self._give_up_after:
@@ -141,15 +150,21 @@ class Leadership:
         self.candidate, self.timing = candidate, timing
         self._access, self._on_lost = access, on_lost
         self._held: Manifest | None = None
-        self._renewed = 0.0
+        self._renewed, self._began = 0.0, clock()
         self._others = Observation()
         self._attempts = Attempts(candidate, timing.renew_deadline)
         self._leading, self._ending = asyncio.Event(), asyncio.Event()
+        self._logged_absence = False
         self._identity = {"identity": candidate.identity}
 
     def is_current(self) -> bool:
-        """Whether a write may be sent now. Nobody can have taken over before the lease's duration is over."""
+        """Whether a write may be sent now: no standby takes over before the lease's duration is over."""
         return self._held is not None and not self._ending.is_set() and self._left() > 0
+
+    def seconds_without_leader(self) -> float:
+        """Seconds since a live leader was last seen, this operator or another: a leader keeps changing its
+        lease."""
+        return 0.0 if self.is_current() else clock() - max(self._others.since, self._renewed, self._began)
 
     async def acquired(self) -> None:
         """Returns when this operator becomes the leader."""
@@ -161,12 +176,12 @@ class Leadership:
         return transitions(self._held) if self._held else -1
 
     def release(self) -> None:
-        """From now on `is_current` is False; `run` releases the lease and returns."""
+        """Make `is_current` False from now on, and let `run` release the lease and return."""
         self._ending.set()
 
     async def run(self) -> None:
-        """Acquire the lease, renew it, acquire it again if it is lost, until `release`. Cancelled, it releases
-        nothing."""
+        """Acquire the lease, renew it, acquire it again if it is lost, until `release`. If cancelled, the lease is
+        not released."""
         async with Client(self._access, _LIMITS) as client:
             lease = LeaseApi(client, self.candidate, self.timing)
             try:
@@ -184,23 +199,31 @@ class Leadership:
             await self._attempts.run(partial(self._try_acquire, lease), self.timing.attempt_timeout)
             if self._held is not None:
                 return
+            self._log_absence()
             waiting = self._others.free_in(clock(), self.timing.lease_duration)
             pause = self.timing.retry_period * random.uniform(1.0, 1.2)
             await self._pause(min(pause, waiting) if waiting else pause)
 
+    def _log_absence(self) -> None:
+        """Log once per absence that there is no leader."""
+        seconds = self.seconds_without_leader()
+        if seconds > NO_LEADER and not self._logged_absence:
+            log.warning("no leader for %d s: the lease does not change", seconds, extra=self._identity)
+        self._logged_absence = seconds > NO_LEADER
+
     async def _try_acquire(self, lease: LeaseApi) -> None:
-        found, sent = await lease.get(), clock()
-        self._others.update(found, sent)
-        if found is not None and self.candidate.holds(found):
-            pass  # we gave it up too early: nobody took it meanwhile
+        stored, sent = await lease.get(), clock()
+        self._others.update(stored, sent)
+        if stored is not None and self.candidate.holds(stored):
+            pass  # leadership was given up because of its age, but no other operator took the lease
         elif self._others.free_in(sent, self.timing.lease_duration) > 0:
             return
-        self._hold(await lease.claim(found), sent)
+        self._hold(await lease.claim(stored), sent)
         self._leading.set()
         log.info("became leader", extra={**self._identity, "term": self.term})
 
     async def _keep_renewing(self, lease: LeaseApi) -> None:
-        """The age is checked before each renewal: a process that was stopped must not write first."""
+        """Renew the lease while it is young enough: a process that was stopped must not renew it."""
         while self._held is not None:
             await self._pause(min(self.timing.retry_period, max(self._left(), 0.0)))
             if self._ending.is_set():
@@ -220,14 +243,14 @@ class Leadership:
             await self._refresh(lease)
 
     async def _refresh(self, lease: LeaseApi) -> None:
-        """Our copy is old: another operator took the lease, or our renewal was stored but its answer got lost, or
-        somebody put a label on it."""
-        found, sent = await lease.get(), clock()
-        if found is None or not self.candidate.holds(found):
-            self._others.update(found, sent)
-            self._lose(f"taken by {holder(found) or 'nobody'}" if found else "the lease was deleted")
+        """Read the lease again when the copy here is out of date: another operator took it, or the answer to a
+        renewal got lost, or a user put a label on it."""
+        stored, sent = await lease.get(), clock()
+        if stored is None or not self.candidate.holds(stored):
+            self._others.update(stored, sent)
+            self._lose(f"taken by {holder(stored) or 'nobody'}" if stored else "the lease was deleted")
         else:
-            self._hold(await lease.claim(found), sent)
+            self._hold(await lease.claim(stored), sent)
 
     async def _give_away(self, lease: LeaseApi) -> None:
         assert self._held is not None
@@ -235,7 +258,7 @@ class Leadership:
         log.info("released the lease", extra=self._identity)
 
     def _hold(self, stored: Manifest, sent: float) -> None:
-        """Its age counts from before the request was sent: others cannot have seen it earlier."""
+        """Keep the stored lease. Its age counts from before the request: others cannot have seen it earlier."""
         self._held, self._renewed = stored, sent
 
     def _lose(self, reason: str) -> None:
@@ -250,7 +273,7 @@ class Leadership:
         return self._renewed + self.timing.renew_deadline - clock()
 
     async def _pause(self, seconds: float) -> None:
-        """Until then, or until `release`."""
+        """Wait so many seconds, or until `release`."""
         try:
             async with asyncio.timeout(seconds):
                 await self._ending.wait()

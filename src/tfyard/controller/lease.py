@@ -1,4 +1,4 @@
-"""What a Lease says, and what a candidate may conclude from it. Pure: the time is an argument.
+"""The content of a Lease, and what a candidate may conclude from it. Pure: the time is an argument.
 
 Clocks of two machines are never compared: nodes may be minutes apart. A standby measures on its own clock how long
 the record has not changed, and the holder measures on its own clock how long ago it last wrote it.
@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from tfyard.errors import Usage
@@ -20,11 +21,11 @@ Spec = Mapping[str, Any]
 
 
 class LeaseTiming(Struct, frozen=True):
-    """In seconds. To change the lease's length, change the defaults here.
+    """Times in seconds. To change the lease's length, change the defaults.
 
     The leader stops acting `renew_deadline` after its last renewal was *sent*; a standby takes over
-    `lease_duration` after it *saw* that renewal, which is later. The difference is the room for a write
-    that is already on its way.
+    `lease_duration` after it *saw* that renewal, which is later. A write that is already on its way may
+    take as long as the difference.
     """
 
     lease_duration: float = 10.0
@@ -40,15 +41,18 @@ class LeaseTiming(Struct, frozen=True):
 
     @property
     def attempt_timeout(self) -> float:
-        """Of one request: one that hangs on a half-open connection must leave time for another one."""
+        """Timeout of one request: if it hangs on a half-open connection, there must be time for another one."""
         return self.renew_deadline / 2
 
 
 DEFAULT_TIMING = LeaseTiming()
+LONGEST_PROMISE = 60.0
+"""Maximum duration in seconds that is accepted from a lease. Users can edit a lease: without a limit, a duration
+of a day would leave the cluster without a leader for a day after its holder has ended."""
 
 
 class Candidate(Struct, frozen=True):
-    """An operator that wants the lease."""
+    """An operator that tries to get the lease."""
 
     identity: str
     namespace: str
@@ -57,9 +61,9 @@ class Candidate(Struct, frozen=True):
     def holds(self, lease: Manifest) -> bool:
         return holder(lease) == self.identity
 
-    def claim(self, found: Manifest | None, timing: LeaseTiming, now: datetime) -> Manifest:
-        """The lease as it should be stored: ours from now on. A renewal if it is ours already."""
-        lease = found or self._new()
+    def claim(self, stored: Manifest | None, timing: LeaseTiming, now: datetime) -> Manifest:
+        """The lease with this candidate as its holder; a renewal if it is the holder already."""
+        lease = stored or self._new()
         spec: Spec = lease.get("spec") or {}
         ours = {
             "holderIdentity": self.identity,
@@ -68,7 +72,7 @@ class Candidate(Struct, frozen=True):
         }
         if not self.holds(lease):
             ours["acquireTime"] = ours["renewTime"]
-            ours["leaseTransitions"] = transitions(lease) + (1 if found else 0)
+            ours["leaseTransitions"] = transitions(lease) + (1 if stored else 0)
         return {**lease, "spec": {**spec, **ours}}
 
     def release(self, lease: Manifest, now: datetime) -> Manifest:
@@ -86,22 +90,42 @@ class Observation:
 
     def __init__(self) -> None:
         self._spec: Spec | None = None
-        self._since = 0.0
+        self._is_deleted = False
+        self.since = 0.0
+        """Time of the spec's last change, on the candidate's own clock."""
 
     def update(self, lease: Manifest | None, now: float) -> None:
-        """Only a changed spec shows that the holder is alive: anybody may change labels and annotations.
+        """Only a changed spec shows that the holder is alive: users may change labels and annotations.
 
-        A lease that is deleted changes nothing: its holder may still act, until it tries to renew.
+        A deleted lease is not free at once: its holder may still write until it tries to renew.
         """
+        self._is_deleted = lease is None
         if lease is not None and (spec := lease.get("spec") or {}) != self._spec:
-            self._spec, self._since = spec, now
+            self._spec, self.since = spec, now
 
     def free_in(self, now: float, fallback: float) -> float:
-        """Seconds until the lease may be taken; 0: now. The holder's own duration counts, not ours."""
+        """Seconds until the lease may be taken; 0: now. The lease's own duration counts, up to a limit; `fallback`
+        for a deleted lease."""
         if not self._spec or not self._spec.get("holderIdentity"):
             return 0.0
-        promised = self._spec.get("leaseDurationSeconds") or fallback
-        return max(0.0, self._since + float(promised) - now)
+        written = float(self._spec.get("leaseDurationSeconds") or fallback)
+        duration = min(written, fallback if self._is_deleted else LONGEST_PROMISE)
+        return max(0.0, self.since + duration - now)
+
+
+class _KnownSpec(Struct, frozen=True, rename="camel"):
+    holder_identity: str | None = None
+    lease_duration_seconds: int | None = None
+    lease_transitions: int | None = None
+
+
+class _KnownLease(Struct, frozen=True):
+    spec: _KnownSpec | None = None
+
+
+def check(lease: Manifest) -> None:
+    """Raises msgspec.ValidationError if a field that candidates read has a wrong type."""
+    msgspec.convert(lease, _KnownLease)
 
 
 def holder(lease: Manifest) -> str:

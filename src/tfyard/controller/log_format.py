@@ -4,7 +4,7 @@
     with log_format.for_job("team-a", "mnist"):
         log.info("created pods", extra={"count": 64})
 
-The job is a property of the asyncio task that works on it, not an argument: so even lines of the client, which
+The job is a property of the asyncio task that reconciles it, not an argument: so even lines of the client, which
 knows no TFJob, can be found by the job's name.
 """
 
@@ -22,14 +22,14 @@ Format = Literal["json", "text"]
 
 _JOB: ContextVar[str] = ContextVar("job", default="")
 
-# What every record has; all else was given as `extra`.
+# Attributes that every record has; all others come from `extra`.
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 _OURS = frozenset({"time", "level", "message", "logger", "job", "error"})
 
 
 @contextmanager
 def for_job(namespace: str, name: str) -> Iterator[None]:
-    """All that is logged inside, here and in tasks started from here, names this job."""
+    """All lines that are logged inside, also in tasks started there, have this job's name."""
     token = _JOB.set(f"{namespace}/{name}")
     try:
         yield
@@ -38,7 +38,7 @@ def for_job(namespace: str, name: str) -> Iterator[None]:
 
 
 def configure(format: Format = "json", level: str = "INFO", stream: TextIO | None = None) -> None:
-    """Once per process, for our own lines and for those of libraries."""
+    """Set the format of all lines of this process, those of libraries included."""
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(JsonFormatter() if format == "json" else TextFormatter())
     root = logging.getLogger()
@@ -47,7 +47,7 @@ def configure(format: Format = "json", level: str = "INFO", stream: TextIO | Non
 
 
 def fields_of(record: logging.LogRecord) -> dict[str, Any]:
-    """In the order in which a person reads them. An extra field never replaces one of ours."""
+    """The fields of a line, the most important ones first. An extra field never replaces a standard one."""
     fields: dict[str, Any] = {
         "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")[:-6] + "Z",
         "level": record.levelname.lower(),
@@ -61,7 +61,7 @@ def fields_of(record: logging.LogRecord) -> dict[str, Any]:
 
 
 class JsonFormatter(logging.Formatter):
-    """Log collectors split at newlines: a traceback must stay inside its own object."""
+    """One line per record, even with a traceback: log collectors split at newlines."""
 
     def format(self, record: logging.LogRecord) -> str:
         fields = fields_of(record)
@@ -81,7 +81,7 @@ class TextFormatter(logging.Formatter):
 
 
 def _encode(fields: dict[str, Any]) -> str:
-    """What JSON cannot express is written as text: a line must never be lost."""
+    """The fields as JSON; values that JSON cannot express become text, so that no line is lost."""
     try:
         return msgspec.json.encode(fields, enc_hook=str).decode()
     except (TypeError, ValueError, RecursionError):

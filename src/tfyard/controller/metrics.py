@@ -1,8 +1,8 @@
 """The operator's metrics. To add one: declare it in `Metrics`, and increment it where it happens.
 
-Upstream's names and labels stay as they are, because dashboards and alerts use them; what only tfyard has begins
-with `tfyard_`. Upstream counts a restart twice, a failure by deadline not at all, and every old job as created
-whenever it starts: its names are kept here, not that.
+Upstream's names and labels stay as they are, because dashboards and alerts use them; metrics that only tfyard has
+begin with `tfyard_`. Upstream counts a restart twice, a failure by deadline not at all, and every old job as
+created at each start of the operator; tfyard keeps the names, but not these errors.
 """
 
 from collections.abc import Iterable
@@ -23,7 +23,7 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 FRAMEWORK = "tensorflow"
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
-# Of the whole process, but only the operator imports this. Upstream has no `_created` samples.
+# This holds for the whole process, but only the operator imports this module. Upstream has no `_created` samples.
 disable_created_metrics()  # type: ignore[no-untyped-call]
 
 
@@ -64,17 +64,22 @@ class Metrics:
         self.is_leader = self._gauge(
             "tfyard_is_leader", "1 in the operator that is the leader, 0 in a standby"
         )
-
+        self.without_leader = self._gauge(
+            "tfyard_seconds_without_leader",
+            "Seconds since an operator that leads was last seen; 0 in the leader",
+        )
         self.missing_permissions = self._gauge(
             "tfyard_missing_permissions", "Permissions that the operator needs and does not have"
         )
 
+        self.unreadable_objects = self._gauge("tfyard_unreadable_objects", "Objects that cannot be read")
+
     def render(self) -> str:
-        """In Prometheus' text format, with `CONTENT_TYPE`."""
+        """All metrics in Prometheus' text format, for `CONTENT_TYPE`."""
         return generate_latest(self.registry).decode()
 
     def count_status(self, job: Job, before: Status, after: Status) -> None:
-        """From the status, so that an operator that is restarted does not count old jobs again."""
+        """Count changes of a status, so that a restarted operator does not count old jobs again."""
         if after.conditions and not before.conditions:
             self._count(self.jobs_created, job)
         if after.has("Succeeded") and not before.has("Succeeded"):
@@ -86,7 +91,7 @@ class Metrics:
             self._count(self.jobs_restarted, job)
 
     def count_actions(self, job: Job, done: Iterable[Action]) -> None:
-        """Only what was really done of what was decided."""
+        """Count actions that were completed, which may be fewer than were decided."""
         for action in done:
             if isinstance(action, DeleteJob):
                 self._count(self.jobs_deleted, job)

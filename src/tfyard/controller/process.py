@@ -1,5 +1,5 @@
 """The operator as a process: options, leader election, health server, an orderly shutdown, and another start when
-the cluster has got an API that the operator uses."""
+the cluster serves a new API that the operator uses."""
 
 import asyncio
 import logging
@@ -17,30 +17,30 @@ from tfyard import kube, planner
 from tfyard.errors import TfyardError
 from tfyard.formats.controllerconfig import OperatorConfig
 from tfyard.install import permissions
-from tfyard.install.permissions import Permission
 from tfyard.kube import requests
 from tfyard.model.names import OPERATOR_PORT
+from tfyard.model.permission import Permission
 from tfyard.planner.gang import API_VERSIONS
 
 from . import crds, gang_schedulers
 from .config import read_config, read_server_script, site
 from .health import Bind, HealthServer, PermissionCheck, Questions
-from .leader_election import Leadership, new_identity
+from .leader_election import NO_LEADER, Leadership, new_identity
 from .lease import Candidate
-from .operator import Operator, Settings
+from .operator import Operator, OperatorSettings
 
 log = logging.getLogger(__name__)
 
 LOOK_EVERY = 15.0
-"""Seconds between two looks for APIs that the cluster did not have at the start, and for definitions of TFJob that
-were replaced: one small request each."""
+"""Seconds between two checks for APIs that the cluster did not have at the start, and for CRDs of TFJob that were
+replaced: one small request each."""
 SHUTDOWN_TIMEOUT = 5.0
-"""Seconds; a kubelet grants 30 for everything."""
+"""Seconds for sending the last events; a kubelet grants 30 for the whole shutdown."""
 OWN_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
 
-class Options(Struct, frozen=True, kw_only=True):
-    """As given on the command line."""
+class OperatorOptions(Struct, frozen=True, kw_only=True):
+    """Options of the command line."""
 
     namespaces: tuple[str, ...] = ()
     config: str | None = None
@@ -55,15 +55,15 @@ class Options(Struct, frozen=True, kw_only=True):
 
 
 class Apis(Struct, frozen=True):
-    """What the cluster has of what an operator uses."""
+    """The APIs of the cluster that an operator uses."""
 
     jobs: list[kube.Resource]
     gang: planner.Gang | None
 
 
-async def serve(access: kube.Access, options: Options) -> None:
-    """Until SIGTERM or SIGINT; then the last events are sent and the lease is released, so that a standby takes
-    over at once. When the cluster has got an API that the operator uses, it starts again, with the new API."""
+async def serve(access: kube.Access, options: OperatorOptions) -> None:
+    """Run the operator until SIGTERM or SIGINT; then send the last events and release the lease, so that a standby
+    takes over at once. When the cluster serves a new API that the operator uses, start again with it."""
     site, stop = _site(options), asyncio.Event()
     async with kube.Client(access) as client:
         apis: Apis | None = await _find_apis(client, options, is_start=True)
@@ -71,26 +71,30 @@ async def serve(access: kube.Access, options: Options) -> None:
             asyncio.get_running_loop().add_signal_handler(number, stop.set)
         while apis is not None:
             leadership = _leadership(access, options) if options.leader_elect else None
-            settings = Settings(
+            settings = OperatorSettings(
                 site=replace(site, gang=apis.gang),
                 namespaces=options.namespaces,
                 may_write=leadership.is_current if leadership else lambda: True,
             )
-            operator = Operator(client, settings, apis.jobs)
-            async with _health_server(client, options, operator, leadership):
-                apis = await _run(operator, leadership, stop, _find_more_apis(client, options, apis))
+            operator, unserved = Operator(client, settings, apis.jobs), list[str]()
+            async with _health_server(client, options, operator, leadership, unserved):
+                more = _find_more_apis(client, options, apis, unserved)
+                apis = await _run(operator, leadership, stop, more)
 
 
-async def _find_apis(client: kube.Client, options: Options, *, is_start: bool = False) -> Apis:
+async def _find_apis(client: kube.Client, options: OperatorOptions, *, is_start: bool = False) -> Apis:
     wait = crds.PUBLICATION_TIMEOUT if is_start else 0.0
     jobs = await crds.ready(client, install=is_start and options.install_crds, wait=wait)
     return Apis(jobs, await gang_schedulers.find(client, options.gang_scheduler, options.gang_scheduler_name))
 
 
-async def _find_more_apis(client: kube.Client, options: Options, apis: Apis) -> Apis:
-    """Returns when the cluster serves an API that was absent and can be used. One that cannot, because its CRD
-    would drop what jobs must remember or because a permission is missing, must not stop an operator that runs. One
-    in use that drops it now must: jobs would be run again."""
+async def _find_more_apis(
+    client: kube.Client, options: OperatorOptions, apis: Apis, unserved: list[str]
+) -> Apis:
+    """Return when the cluster serves an API that was absent and can be used. If it cannot be used, because its CRD
+    drops what a status must remember or because a permission is missing, the operator goes on without it. A CRD in
+    use that drops it ends the operator: finished tasks would run again. `unserved` is kept up to date: the jobs in
+    use whose CRD is gone."""
     absent = {f"{each.group}/{each.version}" for each in crds.JOBS if each not in apis.jobs}
     if options.gang_scheduler == "auto" and apis.gang is None:
         absent |= {*API_VERSIONS.values()}
@@ -99,45 +103,55 @@ async def _find_more_apis(client: kube.Client, options: Options, apis: Apis) -> 
     while True:
         await asyncio.sleep(LOOK_EVERY)
         try:
+            _log_unserved(unserved, await crds.unserved(client, apis.jobs))
             published = await crds.published_apis(client)
             if checked != (schemas := [published.get(name) for name in in_use]):
                 await crds.refuse_forgetful(client, apis.jobs)
                 checked = schemas
             new = absent & published.keys()
-            found = await _find_apis(client, options) if new else apis
-            if found != apis:
-                await _list_each(client, options, found)
+            usable = await _find_apis(client, options) if new else apis
+            if usable != apis:
+                await _list_each(client, options, usable)
                 log.info("starting again, because the cluster now serves %s", ", ".join(sorted(new)))
-                return found
+                return usable
         except crds.CrdForgets:
             raise
         except kube.Transient:
-            continue  # the watches tell that the server is away
+            continue  # the watches report that the server does not answer
         except TfyardError as problem:
             if logged != str(problem):
                 log.warning("cannot use more APIs: %s (retrying)", problem)
             logged = str(problem)
 
 
-async def _list_each(client: kube.Client, options: Options, apis: Apis) -> None:
-    """Raises what the first list of a watch would raise, again and again: no job is reconciled before it comes."""
+def _log_unserved(unserved: list[str], now: list[str]) -> None:
+    """Note which jobs are not served, and log a change."""
+    if now and now != unserved:
+        log.warning("the cluster does not serve %s", ", ".join(now))
+    elif unserved and not now:
+        log.info("all APIs are served")
+    unserved[:] = now
+
+
+async def _list_each(client: kube.Client, options: OperatorOptions, apis: Apis) -> None:
+    """Raise errors that the first list of a watch would raise: no job is reconciled before that list."""
     groups = [gang_schedulers.groups_of(apis.gang.by)] if apis.gang else []
     for resource in (*apis.jobs, *groups):
         for namespace in options.namespaces or ("",):
             await client.send(requests.get(resource.path(namespace), {"limit": "1"}))
 
 
-def _site(options: Options) -> planner.Site:
+def _site(options: OperatorOptions) -> planner.Site:
     config = read_config(Path(options.config)) if options.config else OperatorConfig()
-    found = replace(site(config, read_server_script(config)), queues_pods=options.kueue_pod_groups)
-    if not found.domain:  # where training-operator's deployments say it
-        found = replace(found, domain=os.environ.get("CUSTOM_CLUSTER_DOMAIN", ""))
+    settings = replace(site(config, read_server_script(config)), queues_pods=options.kueue_pod_groups)
+    if not settings.domain:  # deployments of training-operator set this variable
+        settings = replace(settings, domain=os.environ.get("CUSTOM_CLUSTER_DOMAIN", ""))
     if options.compat == "kubeflow":
-        return replace(found, services="per-replica", dialect="kubeflow", kubeflow=True)
-    return found
+        return replace(settings, services="per-replica", dialect="kubeflow", kubeflow=True)
+    return settings
 
 
-def _leadership(access: kube.Access, options: Options) -> Leadership:
+def _leadership(access: kube.Access, options: OperatorOptions) -> Leadership:
     own = OWN_NAMESPACE.read_text().strip() if OWN_NAMESPACE.exists() else ""
     first = next(iter(options.namespaces), "default")
     namespace = options.lease_namespace or os.environ.get("POD_NAMESPACE") or own or first
@@ -151,21 +165,26 @@ def _needed(operator: Operator, leadership: Leadership | None) -> list[Permissio
     if site.gang is not None:
         group = gang_schedulers.groups_of(site.gang.by).group
         needed += permissions.of_pod_groups(group, patch=site.gang.by != "core")
-    if site.kubeflow:
-        needed.append(permissions.ADOPTED_SERVICES)
     lease = [permissions.of_lease(leadership.candidate.namespace)] if leadership else []
     return permissions.in_namespaces(needed, operator.settings.namespaces) + lease
 
 
 @asynccontextmanager
 async def _health_server(
-    client: kube.Client, options: Options, operator: Operator, leadership: Leadership | None
+    client: kube.Client,
+    options: OperatorOptions,
+    operator: Operator,
+    leadership: Leadership | None,
+    unserved: list[str],
 ) -> AsyncIterator[None]:
     needed = _needed(operator, leadership)
     check = PermissionCheck(client, needed, operator.metrics.missing_permissions.set)
-    questions = Questions(
-        metrics=operator.metrics.render, why_not_ready=lambda: _why_not_ready(operator, check)
-    )
+
+    def why_not_ready() -> list[str]:
+        absent = [f"the cluster does not serve {name}" for name in unserved]
+        return absent + _why_not_ready(operator, check, leadership)
+
+    questions = Questions(metrics=operator.metrics.render, why_not_ready=why_not_ready)
     async with HealthServer(Bind.parse(options.bind), questions):
         checking = asyncio.create_task(check.run())
         try:
@@ -174,19 +193,21 @@ async def _health_server(
             await _cancel(checking)
 
 
-def _why_not_ready(operator: Operator, check: PermissionCheck) -> list[str]:
+def _why_not_ready(operator: Operator, check: PermissionCheck, leadership: Leadership | None) -> list[str]:
     reasons = [f"missing permission: {permission}" for permission in check.missing]
     if not check.has_answer:
         reasons.append("the permissions are not checked yet")
     if not operator.synced.is_set():
         reasons.append("the first lists are not complete")
+    if leadership and (seconds := leadership.seconds_without_leader()) > NO_LEADER:
+        reasons.append(f"no leader for {seconds:.0f} s")
     return reasons
 
 
 async def _run(
     operator: Operator, leadership: Leadership | None, stop: asyncio.Event, more: Coroutine[Any, Any, Apis]
 ) -> Apis | None:
-    """The APIs to start again with; None: it was stopped."""
+    """Run the operator; returns the APIs to start again with, None if it was stopped."""
     working, looking = asyncio.create_task(operator.run()), asyncio.create_task(more)
     leading = asyncio.create_task(_lead(operator, leadership)) if leadership else None
     stopping = asyncio.create_task(stop.wait())
@@ -205,8 +226,8 @@ async def _run(
 
 
 async def _drain(operator: Operator) -> None:
-    """Before the lease is released: events are kept nowhere but here. A server that does not answer is not waited
-    for: all that jobs must remember is stored already."""
+    """Send the last events before the lease is released: they are stored nowhere else. A server that does not
+    answer is not waited for: all that jobs must remember is stored already."""
     log.info("stopping: sending the last events")
     try:
         async with asyncio.timeout(SHUTDOWN_TIMEOUT):
@@ -216,7 +237,7 @@ async def _drain(operator: Operator) -> None:
 
 
 async def _lead(operator: Operator, leadership: Leadership) -> None:
-    """A new leader reconciles all jobs: what happened before is not in its queue."""
+    """Take part in the leader election. A new leader reconciles all jobs: earlier changes are not in its queue."""
 
     async def follow_leadership() -> None:
         was_leader = False
@@ -227,6 +248,7 @@ async def _lead(operator: Operator, leadership: Leadership) -> None:
             elif is_leader:
                 operator.enqueue_deferred()
             operator.metrics.is_leader.set(int(is_leader))
+            operator.metrics.without_leader.set(leadership.seconds_without_leader())
             was_leader = is_leader
             await asyncio.sleep(leadership.timing.retry_period / 4)
 

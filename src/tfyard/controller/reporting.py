@@ -1,11 +1,12 @@
-"""What the operator says about its work: metrics, events and logs."""
+"""Reports about the operator's work: metrics, events and logs."""
 
 import logging
 from collections.abc import Callable, Iterable
+from datetime import datetime, timedelta
 
 from tfyard import kube, planner
 from tfyard.backends.kubernetes.events import EventRecorder
-from tfyard.model import Action, Decision, Event, Job, Manifest, Status
+from tfyard.model import Decision, Event, Job, Manifest, Outcome, Status
 from tfyard.model.backoff import Backoff
 
 from .metrics import Metrics
@@ -13,35 +14,47 @@ from .metrics import Metrics
 log = logging.getLogger(__name__)
 
 WATCH_RETRY = Backoff(first=0.5, longest=10.0, jitter=0.5)
-"""Jobs wait for the few watches that an operator has, and an apiserver that comes back can bear them."""
+"""The back-off of watches is short: jobs wait for them, and an operator has so few that they do no harm to an
+apiserver that restarts."""
 DENIED = (kube.Unauthorized, kube.Forbidden, kube.NotFound)
-"""Answers to a watch that stay the same until a person does something; logged once."""
+"""Answers to a watch that stay the same until an administrator changes something; they are logged once."""
 EXPECTED = {"NamespaceTerminating"}
-"""Why events are refused without anybody having to care."""
+"""Causes for which a refused event is not a problem."""
+
+
+RETELL = 180.0
+"""Seconds after the end of a job during which an operator that starts tells it again: the one that wrote the
+status may have been killed before it could. A standby becomes the leader sooner; and a start must cost little."""
 
 
 class Reporter:
-    def __init__(self, metrics: Metrics, events: EventRecorder) -> None:
-        self._metrics, self._events = metrics, events
+    def __init__(self, metrics: Metrics, events: EventRecorder, clock: Callable[[], datetime]) -> None:
+        self._metrics, self._events, self._clock = metrics, events, clock
 
     def status_reported(self, job: Job, before: Status, decision: Decision) -> None:
-        """After the status itself was stored."""
+        """Count a status and record its events, after the status itself was stored."""
         self._metrics.count_status(job, before, decision.status)
-        for event in decision.events:
-            self.event(job, event)
+        end = decision.status.completion_time
+        events = self._retold(job, before) if before.is_finished else decision.events
+        for event in events:
+            self._events.record(job, event, str(end or ""))
 
-    def actions_done(self, job: Job, done: Iterable[Action]) -> None:
-        actions = list(done)
-        self._metrics.count_actions(job, actions)
-        for event in planner.narrate(actions):
-            self.event(job, event)
+    def actions_done(self, job: Job, outcome: Outcome) -> None:
+        self._metrics.count_actions(job, outcome.done)
+        for event in planner.narrate(outcome.done):
+            self._events.record(job, event, " ".join(sorted(outcome.uids)))
 
     def event(self, job: Job, event: Event) -> None:
         self._events.record(job, event)
 
+    def _retold(self, job: Job, status: Status) -> Iterable[Event]:
+        end = status.completion_time
+        is_recent = end is not None and self._clock() - end < timedelta(seconds=RETELL)
+        return planner.tell_end(status) if is_recent and not planner.is_ignored(job, deleting=False) else ()
+
 
 def log_lost_event(event: Manifest, problem: kube.KubeError) -> None:
-    """A namespace that is being deleted accepts no events, which is nothing to worry about."""
+    """Log an event that was refused; in a namespace that is being deleted that is no problem."""
     job = event["involvedObject"]
     is_expected = isinstance(problem, kube.Refused) and problem.causes & EXPECTED
     level = logging.DEBUG if is_expected else logging.WARNING
@@ -50,7 +63,7 @@ def log_lost_event(event: Manifest, problem: kube.KubeError) -> None:
 
 
 def watch_options(metrics: Metrics, resource: str) -> kube.WatchOptions:
-    """Watches retry for ever, and say so."""
+    """Options of watches that retry for ever, and log it."""
     return kube.WatchOptions(
         backoff=WATCH_RETRY, retry_first_list=True, on_interrupt=_on_interrupt(metrics, resource)
     )

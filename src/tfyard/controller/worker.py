@@ -7,7 +7,9 @@ from collections.abc import Callable
 
 from tfyard import kube
 from tfyard.backends.kubernetes.cache import Cache, JobKey
+from tfyard.backends.kubernetes.unreadable import describe, problem_of
 from tfyard.backends.kubernetes.writes import NotLeading
+from tfyard.model.names import JOB_KINDS
 
 from . import log_format
 from .metrics import Metrics
@@ -17,7 +19,7 @@ from .reconciler import Reconciler, Result
 log = logging.getLogger(__name__)
 
 AFTER = 0.01
-"""Seconds added to a time that is waited for, so that it is surely over."""
+"""Seconds added to a wait, so that its end has certainly passed."""
 
 
 class Worker:
@@ -32,43 +34,49 @@ class Worker:
         self._queue, self._cache, self._reconciler = queue, cache, reconciler
         self._may_write, self._metrics = may_write, metrics
         self._deferred: set[JobKey] = set()
+        self._reasons: dict[JobKey, str] = {}
+        """Reason of each job's last requeue."""
 
     async def run(self) -> None:
-        """Until cancelled; several of these reconcile as many jobs at the same time."""
+        """Reconcile jobs until cancelled; as many jobs are reconciled at the same time as workers run."""
         while True:
             key = await self._queue.get()
-            began = time.monotonic()
+            started = time.monotonic()
             with log_format.for_job(key.namespace, key.name):
                 try:
                     await self._process(key)
                 except (kube.KubeError, NotLeading) as problem:
                     self._requeue(key, problem)
-                except Exception:  # a job that we do not understand must not end the work on all others
-                    log.exception("requeue in %.1f s: unexpected error", self._queue.retry(key))
+                except Exception as error:  # an error in one job must not end the work on all others
+                    seconds, kind = self._queue.retry(key), JOB_KINDS[key.group]
+                    if self._cache.unreadable.is_news(kind, key, describe(error)):
+                        log.exception("requeue in %.1f s: unexpected error", seconds)
                 finally:
                     self._forget_deleted(key)
                     self._queue.done(key)
-                    self._metrics.reconcile_seconds.observe(time.monotonic() - began)
+                    self._metrics.reconcile_seconds.observe(time.monotonic() - started)
 
     def enqueue_deferred(self) -> None:
-        """Enqueue what came while this operator could not write: a lapse may be too short for others to notice."""
+        """Enqueue jobs that changed while this operator was not the leader: if that was short, no other operator
+        became the leader and reconciled them."""
         while self._deferred:
             self._queue.add(self._deferred.pop())
 
     def forget(self, key: JobKey) -> None:
-        """The job is deleted; a new one of its name may be here already, which has never failed."""
+        """Drop the back-off of a deleted job: a new job of its name may exist already, which has never failed."""
         self._queue.reset_backoff(key)
         self._forget_deleted(key)
 
     def _forget_deleted(self, key: JobKey) -> None:
-        """Also after a reconcile, during which the job may have been deleted."""
+        """Forget a deleted job; also called after a reconcile, during which the job may have been deleted."""
         if key not in self._cache.jobs:
             self._queue.forget(key)
             self._deferred.discard(key)
+            self._reasons.pop(key, None)
 
     async def _process(self, key: JobKey) -> None:
         view = self._cache.jobs.get(key)
-        if view is None:
+        if view is None or problem_of(view):
             return
         if not self._may_write():
             self._deferred.add(key)
@@ -79,6 +87,7 @@ class Worker:
     def _follow(self, key: JobKey, result: Result) -> None:
         if result.has_progress:
             self._queue.reset_backoff(key)
+            self._reasons.pop(key, None)
         for seconds in result.after:
             self._queue.add(key, seconds + AFTER)
         if result.at_once:
@@ -87,4 +96,8 @@ class Worker:
             self._requeue(key, result.retry)
 
     def _requeue(self, key: JobKey, reason: object) -> None:
-        log.info("requeue in %.1f s: %s", self._queue.retry(key), reason)
+        """Requeue a job with back-off, and log a reason once: a server may refuse the same for days."""
+        seconds, text = self._queue.retry(key), str(reason)
+        if self._reasons.get(key) != text:
+            log.info("requeue in %.1f s: %s", seconds, text)
+        self._reasons[key] = text

@@ -2,7 +2,7 @@
 
 kube-apiserver can sign its own serving certificate, but not those of its clients: a user of the cluster needs a
 client certificate (common name = user, organisation = group), and that needs a CA key. The `openssl` command is
-not on every machine, hence the `cryptography` package; nothing else imports it.
+not on every machine, so this module, and no other, imports the `cryptography` package.
 """
 
 import datetime
@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 LIFETIME = datetime.timedelta(days=365)
-"""Longer than any control plane is kept running; the key of the CA is never written to disk."""
+"""Validity of certificates: longer than any control plane runs. The key of the CA is never written to disk."""
 
 
 class KeyPair(msgspec.Struct, frozen=True):
@@ -27,7 +27,7 @@ class KeyPair(msgspec.Struct, frozen=True):
 
 
 def new_key() -> ec.EllipticCurvePrivateKey:
-    """P-256: made in under a millisecond; RSA would take a good part of the start-up time."""
+    """A new P-256 key, in under a millisecond: RSA would take a good part of the start-up time."""
     return ec.generate_private_key(ec.SECP256R1())
 
 
@@ -67,7 +67,7 @@ class CertificateAuthority:
         return self._sign(builder, key, ExtendedKeyUsageOID.CLIENT_AUTH)
 
     def server(self, common_name: str, names: Iterable[str]) -> KeyPair:
-        """For a server that is reached by these host names and addresses."""
+        """A certificate for a server with these host names and addresses."""
         key = new_key()
         alternatives = x509.SubjectAlternativeName([_alternative(name) for name in names])
         builder = self._builder(subject(common_name), key).add_extension(alternatives, False)

@@ -9,24 +9,23 @@ import msgspec
 
 LOOPBACK = "127.0.0.1"
 KUBELET_CLIENT = "kube-apiserver-kubelet-client"
-"""The common name by which the apiserver is known to kubelets and to aggregated APIs."""
+"""The apiserver's common name in its client certificate for kubelets and aggregated APIs."""
 
 
 class Addresses(msgspec.Struct, frozen=True):
-    """Where a control plane listens, and which addresses Services get."""
+    """The address and ports of a control plane, and the address range of Services."""
 
     address: str = LOOPBACK
     ports: Mapping[str, int] = {}
-    """By component; empty: free ones are reserved."""
+    """Port of each component; empty: free ones are reserved."""
     services: str = "10.0.0.0/24"
 
     @property
     def names(self) -> list[str]:
-        """By which the apiserver is reached; its Service is the first address of the range."""
+        """Host names and addresses of the apiserver; its Service has the first address of the range."""
         service = ipaddress.ip_network(self.services)[1]
-        inside = [
-            f"kubernetes{rest}" for rest in ("", ".default", ".default.svc", ".default.svc.cluster.local")
-        ]
+        suffixes = ("", ".default", ".default.svc", ".default.svc.cluster.local")
+        inside = [f"kubernetes{suffix}" for suffix in suffixes]
         return ["localhost", *inside, *dict.fromkeys((LOOPBACK, self.address, str(service)))]
 
 
@@ -37,9 +36,9 @@ class Layout(msgspec.Struct, frozen=True):
     """The files and ports of one control plane: a folder that only its owner can read, and reserved ports."""
 
     folder: Path
-    """Gone after the end: sockets, certificates, keys."""
+    """Folder that is deleted at the end, with sockets, certificates and keys."""
     data: Path
-    """What another control plane can go on with: etcd's data, the keys of service accounts."""
+    """Folder that another control plane can continue with: etcd's data, the keys of service accounts."""
     addresses: Addresses
     ports: Mapping[str, int]
 
@@ -54,21 +53,21 @@ class Layout(msgspec.Struct, frozen=True):
 
 
 def reserve_port() -> socket.socket:
-    """A port that stays ours as long as the socket is open: bound, but never listening.
+    """A socket that reserves a port as long as it is open: bound, but never listening.
 
     Asking the kernel for a free port and closing it again is a race between two control planes, and a restarted
     apiserver must come back where its clients expect it. The components are started with --permit-port-sharing
     (SO_REUSEPORT), so they can bind the port as well; programs that do not share it cannot.
     """
-    held = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-    held.bind((LOOPBACK, 0))
-    return held
+    reservation = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    reservation.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    reservation.bind((LOOPBACK, 0))
+    return reservation
 
 
 def etcd(layout: Layout) -> list[str]:
-    """On a socket in the folder: no port, no TLS, and nobody else can open it. It has no peers, but the flags
-    require an address for them. No fsync: the data need not survive a power cut."""
+    """etcd listens on a socket in the folder: no port, no TLS, and other users cannot open it. It has no peers,
+    but the flags require an address for them. No fsync: the data need not survive a power cut."""
     no_peer = "http://localhost:1"
     return [
         "--name=tfyard",
@@ -84,7 +83,7 @@ def etcd(layout: Layout) -> list[str]:
 
 
 def apiserver(layout: Layout) -> list[str]:
-    """With RBAC and all default admission plugins."""
+    """kube-apiserver with RBAC and all default admission plugins."""
     return [
         *_serving(layout, "kube-apiserver"),
         f"--advertise-address={layout.addresses.address}",
@@ -93,7 +92,7 @@ def apiserver(layout: Layout) -> list[str]:
         f"--kubelet-certificate-authority={layout.file('ca.crt')}",
         f"--kubelet-client-certificate={layout.file('kubelet-client.crt')}",
         f"--kubelet-client-key={layout.file('kubelet-client.key')}",
-        # Aggregated APIs, such as that of metrics, are the kubelet's: it knows the apiserver by this certificate.
+        # The kubelet serves the aggregated APIs, such as metrics, and accepts this certificate of the apiserver.
         f"--proxy-client-cert-file={layout.file('kubelet-client.crt')}",
         f"--proxy-client-key-file={layout.file('kubelet-client.key')}",
         # Controllers look for these settings, and complain every few seconds if there are none.
@@ -108,7 +107,7 @@ def apiserver(layout: Layout) -> list[str]:
         "--service-account-issuer=https://kubernetes.default.svc",
         f"--service-account-key-file={layout.kept('service-accounts.pub')}",
         f"--service-account-signing-key-file={layout.kept('service-accounts.key')}",
-        # By address: by a host name it would dial the name of the node, which nobody resolves.
+        # By address: the name of the node, which is the other possibility, cannot be resolved.
         "--kubelet-preferred-address-types=InternalIP",
         # The "kubernetes" Endpoints object would name a loopback address, which its validation refuses.
         *(["--endpoint-reconciler-type=none"] if layout.addresses.address == LOOPBACK else []),
@@ -131,7 +130,7 @@ def scheduler(layout: Layout) -> list[str]:
 
 
 def _controller(layout: Layout, name: str) -> list[str]:
-    """There is one of each, so no leader election: it would cost seconds after each restart."""
+    """Flags of a controller. There is one of each, and no leader election, which would cost seconds."""
     kubeconfig = layout.file(f"{name}.kubeconfig")
     return [
         *_serving(layout, name),

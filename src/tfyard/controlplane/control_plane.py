@@ -38,7 +38,7 @@ from tfyard.controlplane.process import Process, ProcessFailed, SyncProcesses
 
 with extras.needs("control-plane", "a control plane"):
     from tfyard.controlplane.certificates import CertificateAuthority, KeyPair, key_pem, new_key, public_pem
-    from tfyard.kube import Access, Client, Cluster, Limits, User, kubeconfig
+    from tfyard.kube import Access, Client, ClusterEntry, Limits, User, kubeconfig
     from tfyard.kube.transport import DEFAULT_LIMITS
 
 API = ("etcd", "kube-apiserver")
@@ -48,9 +48,9 @@ READY_TIMEOUT = 120.0
 
 
 class ControlPlane:
-    """etcd and kube-apiserver, and the `controllers` that are asked for. `flags`: component -> additional command
-    line flags, such as feature gates. `data`: a folder that is kept, with logs; another control plane can go on
-    with it. All other files go with the block."""
+    """etcd, kube-apiserver and `controllers`. `flags`: component -> additional command line flags, such as feature
+    gates. `data`: a folder that is kept, with logs; another control plane can continue with it. All other files
+    are deleted at the end of the block."""
 
     def __init__(
         self,
@@ -69,8 +69,8 @@ class ControlPlane:
 
     @cached_property
     def folder(self) -> Path:
-        """Keys, sockets and whatever else goes with the block. A socket's path must be short."""
-        return Path(tempfile.mkdtemp(prefix="tfyard-box-"))
+        """Folder of keys, sockets and other files, deleted with the block. A socket's path must be short."""
+        return Path(tempfile.mkdtemp(prefix="tfyard-k8s-"))
 
     def __enter__(self) -> Self:
         self._processes = SyncProcesses(self.folder)
@@ -84,12 +84,12 @@ class ControlPlane:
         return self
 
     def abandon(self) -> None:
-        """Kill everything at once: faster than an orderly end, for data that nobody needs any more."""
+        """Kill all processes at once: faster than an orderly end, for data that is no longer needed."""
         self._components.clear()
         self._processes.close()
 
     def __exit__(self, *_: object) -> None:
-        """Clients before servers: an apiserver without its etcd takes long to shut down."""
+        """Stop clients before servers: an apiserver without its etcd takes long to shut down."""
         try:
             for name in reversed(list(COMMAND_LINES)):
                 if name in self._components:
@@ -152,7 +152,7 @@ class ControlPlane:
             time.sleep(0.05)
 
     def restore(self) -> None:
-        """Start, resume and wait for every component, whatever a test did to them."""
+        """Start or resume every component and wait for it, after a test stopped or paused some."""
         for name in self._wanted:
             if self._components[name].running:
                 self._components[name].resume()
@@ -176,16 +176,16 @@ class ControlPlane:
         return self._addresses.address, self._layout.ports["kube-apiserver"]
 
     def access(self, user: str = ADMIN[0], groups: Iterable[str] | None = None) -> Access:
-        """The admin by default, else a user of that name with a new client certificate."""
+        """Access of the admin by default, else of a user of that name with a new client certificate."""
         chosen = ADMIN[1] if groups is None and user == ADMIN[0] else tuple(groups or ())
         return Access(self._cluster(), _user(self._authority.client(user, chosen)))
 
     def kubelet_certificate(self, node: str, *names: str) -> KeyPair:
-        """For the server of a node's kubelet at these addresses and names; the apiserver connects to no other."""
+        """A certificate for the kubelet of a node with these names; the apiserver accepts no other."""
         return self._authority.server(f"system:node:{node}", names)
 
     def token_access(self, token: str, namespace: str = "default") -> Access:
-        """As the user of the token, such as a ServiceAccount (see `builders.service_account_token`)."""
+        """Access of the token's user, such as a ServiceAccount (see `builders.service_account_token`)."""
         return Access(self._cluster(), User(token=token), namespace)
 
     def client(self, access: Access | None = None, limits: Limits = DEFAULT_LIMITS) -> Client:
@@ -198,8 +198,8 @@ class ControlPlane:
         return path
 
     def kubectl_command(self, *args: str) -> list[str]:
-        """As the admin, with a home directory of its own: kubectl's caches go with the control plane, and the
-        user's kuberc does not change what it prints."""
+        """A command line of kubectl as the admin, with a home directory of its own: its caches are deleted with
+        the control plane, and the user's kuberc does not change its output."""
         home = ["env", f"HOME={self.folder}", "KUBERC=off"]
         return [*home, str(self.binaries.path("kubectl")), f"--kubeconfig={self.kubeconfig}", *args]
 
@@ -232,7 +232,7 @@ class ControlPlane:
     def _reserve_ports(self) -> dict[str, int]:
         names = ("kube-apiserver", *CONTROLLERS)
         self._reserved += [reserve_port() for _ in names]
-        return {name: held.getsockname()[1] for name, held in zip(names, self._reserved, strict=True)}
+        return {name: port.getsockname()[1] for name, port in zip(names, self._reserved, strict=True)}
 
     def _write_keys(self) -> None:
         serving = self._authority.server("kube-apiserver", self._addresses.names)
@@ -249,7 +249,7 @@ class ControlPlane:
         self._write_service_account_keys()
 
     def _write_service_account_keys(self) -> None:
-        """Those of kept data stay: tokens that were signed by them are in use."""
+        """Write the keys, unless kept data has some: tokens that were signed by them are in use."""
         private, public = (Path(self._layout.kept(f"service-accounts.{kind}")) for kind in ("key", "pub"))
         if not (private.exists() and public.exists()):
             key = new_key()
@@ -263,8 +263,8 @@ class ControlPlane:
         (self.folder / "admin.pem").write_bytes(pem)
         self._tls.load_cert_chain(self.folder / "admin.pem")
 
-    def _cluster(self) -> Cluster:
-        return Cluster(self.server, certificate_authority_data=_base64(self._authority.pem))
+    def _cluster(self) -> ClusterEntry:
+        return ClusterEntry(self.server, certificate_authority_data=_base64(self._authority.pem))
 
     def _is_ready(self, name: str) -> bool:
         if name == "etcd":
@@ -283,7 +283,7 @@ class ControlPlane:
             connection.close()
 
     def _etcd(self, path: str, body: dict[str, Any]) -> Any:
-        """By etcd's JSON gateway: two calls are not worth a client library."""
+        """A call of etcd's JSON gateway: two calls are not worth a client library."""
         connection = _UnixConnection(self._layout.file("etcd.sock"))
         try:
             connection.request("POST", path, msgspec.json.encode(body))

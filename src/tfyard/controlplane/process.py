@@ -1,4 +1,4 @@
-"""Processes that end with whoever started them, for code without an event loop."""
+"""Processes that end with the process that started them, for code without an event loop."""
 
 import errno
 import os
@@ -12,17 +12,17 @@ from pathlib import Path
 from typing import Any
 
 from tfyard.errors import TfyardError
-from tfyard.node.launch import Supervisor
-from tfyard.node.messages import Decoder, encode
+from tfyard.node.launch import SupervisorHandle
+from tfyard.node.messages import MessageDecoder, encode
 from tfyard.node.orphans import stat_fields
-from tfyard.node.processes import Command, start_message
+from tfyard.node.processes import ContainerCommand, start_message
 
 ANSWER_TIMEOUT = 60.0
 KILL_TIMEOUT = 10.0
 POLL_INTERVAL = 0.02
 LONGEST_LINE = 300
 LOG_LINE = re.compile(r"\{|[IWEF]\d{4} ")
-"""How lines begin that etcd and Kubernetes log."""
+"""Beginning of log lines of etcd and Kubernetes."""
 
 
 class ProcessFailed(TfyardError):
@@ -36,8 +36,8 @@ class SupervisorEnded(ProcessFailed):
 class SyncProcesses:
     """Processes under one supervisor, as `node.processes.Processes` without asyncio; threads may share it.
 
-    However we end, the supervisor kills them all and removes `scratch`. What it reports is read when somebody
-    asks: there is no thread, because a thread and a later fork do not go together.
+    However this process ends, the supervisor kills them all and removes `scratch`. Its reports are read when a
+    method needs them: there is no thread, because a thread and a later fork do not go together.
     """
 
     def __init__(self, scratch: Path) -> None:
@@ -45,28 +45,28 @@ class SyncProcesses:
         self.pids: dict[str, int] = {}
         self._ended: set[str] = set()
         self._reached: dict[str, bool] = {}
-        self._decoder = Decoder()
+        self._decoder = MessageDecoder()
         self._is_lost = False
         self._lock = threading.Lock()
-        self._supervisor = Supervisor(namespaces=False, scratch=str(scratch))
+        self._supervisor = SupervisorHandle(namespaces=False, scratch=str(scratch))
         self._channel = self._supervisor.channel
 
     def close(self) -> None:
         with self._lock:
             self._is_lost = True
             self._supervisor.close()
-        # A supervisor that was killed could not do it.
+        # A supervisor that was killed did not remove it.
         shutil.rmtree(self.scratch, ignore_errors=True)
 
     def start(self, id: str, argv: list[str], log: Path) -> int | None:
-        """Its process id; None if the supervisor is gone."""
-        command = Command(argv=argv, env=dict(os.environ), cwd=str(self.scratch))
+        """Start a process; returns its id, None if the supervisor has ended."""
+        command = ContainerCommand(argv=argv, env=dict(os.environ), cwd=str(self.scratch))
         self._send(start_message(id, command, log))
         self._wait(lambda: id in self.pids, ANSWER_TIMEOUT)
         return self.pids.get(id)
 
     def signal(self, id: str, number: signal.Signals) -> bool:
-        """Whether it was still running to receive it."""
+        """Send a signal; returns whether the process was still running."""
         self._reached.pop(id, None)
         self._send({"op": "signal", "id": id, "signal": int(number)})
         self._wait(lambda: id in self._reached, ANSWER_TIMEOUT)
@@ -77,7 +77,7 @@ class SyncProcesses:
         return id in self.pids and id not in self._ended and not self._is_lost
 
     def wait(self, id: str, timeout: float) -> bool:
-        """Whether it ends in time."""
+        """Whether the process ends before the timeout."""
         self._wait(lambda: not self.is_running(id), timeout)
         return not self.is_running(id)
 
@@ -147,7 +147,7 @@ class Process:
         return self._processes.is_running(self._id)
 
     def pause(self) -> None:
-        """Its connections stay open and nobody answers: to its clients it looks like a machine that hangs."""
+        """Stop the process by SIGSTOP: its connections stay open without answers, as of a machine that hangs."""
         self._signal(signal.SIGSTOP)
         end = time.monotonic() + ANSWER_TIMEOUT
         while not _is_stopped(self.pid) and time.monotonic() < end:
@@ -157,13 +157,13 @@ class Process:
         self._signal(signal.SIGCONT)
 
     def kill(self) -> None:
-        """Without warning; the kernel closes its connections."""
+        """Kill the process by SIGKILL; the kernel closes its connections."""
         self._processes.signal(self._id, signal.SIGKILL)
         if not self._processes.wait(self._id, KILL_TIMEOUT):
             raise ProcessFailed(f"{self.name} is still there {KILL_TIMEOUT:.0f} s after SIGKILL")
 
     def stop(self, grace: float = 5) -> None:
-        """SIGTERM, wait, SIGKILL. The grace period is short: an apiserver takes 20 s and more to shut down."""
+        """Send SIGTERM, wait, send SIGKILL. The grace period is short: an apiserver takes 20 s and more to end."""
         for number in (signal.SIGTERM, signal.SIGCONT):  # a paused process receives nothing but SIGKILL
             self._processes.signal(self._id, number)
         if not self._processes.wait(self._id, grace):
@@ -179,7 +179,7 @@ class Process:
 
 
 def last_words(log: str, count: int) -> str:
-    """The last lines, cut to a readable length; of a Go program that panicked what it said, and not its stacks."""
+    """The last lines, cut to a readable length; of a Go program that panicked the message without its stacks."""
     lines = log.splitlines()
     panics = [at for at, line in enumerate(lines) if line.startswith(("panic: ", "fatal error: "))]
     if panics and not any(LOG_LINE.match(line) for line in lines[panics[-1] :]):
@@ -188,7 +188,7 @@ def last_words(log: str, count: int) -> str:
 
 
 def _is_stopped(pid: int) -> bool:
-    """Every thread of it; where there is no /proc, nobody can tell."""
+    """Whether every thread of the process is stopped; True where there is no /proc."""
     return all(stat_fields(f"{pid}/task/{task.name}")[:1] in ([b"T"], []) for task in _threads(pid))
 
 

@@ -1,1 +1,1 @@
-"""A cluster on this machine: the box's process, and the commands that start it, look at it and end it."""
+"""A cluster on this machine: its process, and the commands that start it, show its status and end it."""

@@ -1,9 +1,9 @@
-"""The process of a box: `python -m tfyard.dev.box FOLDER` starts everything in it, keeps it running and ends it.
-With the id of a process behind it, it ends as soon as that one has ended.
+"""The process of a cluster, called a box in code: `python -m tfyard.dev.box FOLDER [PID]` starts all components,
+keeps them running and ends them. With the id of a process, it ends when that process ends.
 
-SIGTERM ends it so that its data can be used again; SIGQUIT ends it at once. If it is killed, everything in it is
-killed by the supervisors that it has started. The operator serves TFJobs of every version, with exactly the
-permissions that it needs.
+SIGTERM ends it so that its data can be used again; SIGQUIT ends it at once. If it is killed, the supervisors that
+it has started kill all other processes of the cluster. The operator serves TFJobs of every version, with exactly
+the permissions that it needs.
 """
 
 import asyncio
@@ -28,18 +28,19 @@ from tfyard.controlplane.process import Process, ProcessFailed, SupervisorEnded
 from tfyard.dev.connections import Listener, Stream, join
 from tfyard.dev.folder import BoxFolder
 from tfyard.dev.journal import Journal
+from tfyard.dev.networking import Networking
 from tfyard.dev.node import BoxNode
 from tfyard.dev.shared_network import free_port
-from tfyard.dev.surroundings import Surroundings
 from tfyard.errors import TfyardError
 from tfyard.formats.crd.documents import crds as definitions
 from tfyard.formats.tfjob.versions import VERSIONS
 from tfyard.install import permissions
-from tfyard.install.roles import OPERATOR_RULES, RBAC, rules
-from tfyard.kube import Access, Client, Resource, kubeconfig, requests
+from tfyard.install.roles import OPERATOR_RULES, rules
+from tfyard.kube import Access, Client, kubeconfig, requests
 from tfyard.model import Manifest
 from tfyard.model.backoff import Backoff
 from tfyard.model.names import BOX_OPERATOR, OPERATOR_PORT
+from tfyard.model.permission import RBAC
 
 log = logging.getLogger(__name__)
 
@@ -47,21 +48,19 @@ READY_TIMEOUT, POLL, LOOK_EVERY, ROTATE_EVERY = 60.0, 0.1, 0.25, 10.0
 BACKOFF = Backoff(first=0.2, longest=30.0)
 STEADY = 60.0
 """Seconds; who ran that long is started again as after a first failure."""
-_ROLES = Resource(RBAC, "v1", "clusterroles", namespaced=False)
-_BINDINGS = Resource(RBAC, "v1", "clusterrolebindings", namespaced=False)
 
 
 class Box:
-    def __init__(self, folder: BoxFolder, journal: Journal, surroundings: Surroundings) -> None:
+    def __init__(self, folder: BoxFolder, journal: Journal, networking: Networking) -> None:
         self.folder, self.settings, self.journal = folder, folder.settings(), journal
-        self.surroundings, self.addresses = surroundings, surroundings.addresses
+        self.networking, self.addresses = networking, networking.addresses
         self._tasks: set[asyncio.Task[None]] = set()
         self._over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._is_urgent = self._is_ready = False
 
     async def run(self, until: int | None = None) -> None:
-        """Until a signal asks it to end, the process of the descriptor `until` has ended, or a part has ended that
-        cannot be started again."""
+        """Run until a signal arrives, the process of the descriptor `until` ends, or a component ends that cannot
+        be started again."""
         if until is not None:
             asyncio.get_running_loop().add_reader(until, self._stop, signal.SIGTERM)
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT):
@@ -84,33 +83,33 @@ class Box:
                 self.journal.ready()
                 await self._over
             finally:
-                await self._end_tasks()  # else they would start again what ends now
+                await self._end_tasks()  # otherwise they would start components again that end now
 
     async def _start(self, parts: AsyncExitStack) -> None:
         plane = await self._control_plane(parts)
         client = await parts.enter_async_context(plane.client())
         self.journal.starting("controllers, scheduler, operator and node")
-        node = BoxNode(folder=self.folder, plane=plane, client=client, surroundings=self.surroundings)
+        node = BoxNode(folder=self.folder, plane=plane, client=client, networking=self.networking)
         async with asyncio.TaskGroup() as group:
             group.create_task(self._controllers(plane))
             if self.settings.operator:
                 group.create_task(self._operator(plane, client))
             await node.start(parts)
 
-    # --- parts
+    # --- components
 
     async def _control_plane(self, parts: AsyncExitStack) -> ControlPlane:
         plane = ControlPlane(
             binaries=Path(self.settings.binaries), addresses=self.addresses, data=self.folder.data
         )
         self.folder.link(plane.folder)
-        self.journal.describe(port=self.surroundings.port, kubernetes=plane.binaries.version)
+        self.journal.describe(port=self.networking.port, kubernetes=plane.binaries.version)
         self.journal.starting("etcd and kube-apiserver")
         await parts.enter_async_context(plane)
         parts.callback(self._abandon_if_urgent, plane)
         self._write_kubeconfig(plane)
         listener = Listener(partial(_connect, plane.endpoint))
-        await listener.start(sock=self.surroundings.listener)
+        await listener.start(sock=self.networking.listener)
         parts.push_async_callback(listener.close)
         return plane
 
@@ -120,8 +119,8 @@ class Box:
             self._keep(process, partial(asyncio.to_thread, plane.start, process.name))
 
     def _write_kubeconfig(self, plane: ControlPlane) -> None:
-        """For users, who come through the listener."""
-        server = f"https://{LOOPBACK}:{self.surroundings.port}"
+        """Write the kubeconfig of users, which has the address of the listener."""
+        server = f"https://{LOOPBACK}:{self.networking.port}"
         access = Access(replace(plane.admin.cluster, server=server), plane.admin.user)
         self.folder.kubeconfig.touch(mode=0o600)
         self.folder.kubeconfig.write_text(kubeconfig.dump(access, self.folder.name))
@@ -129,7 +128,7 @@ class Box:
     async def _operator(self, plane: ControlPlane, client: Client) -> None:
         await install_operator(client)
         access = plane.write_kubeconfig(plane.access(BOX_OPERATOR, ()), "operator")
-        port = OPERATOR_PORT if self.surroundings.network else free_port()
+        port = OPERATOR_PORT if self.networking.network else free_port()
         bind = (self.addresses.address, port)
         argv = operator_command_line(str(access), f"{bind[0]}:{bind[1]}", self.settings.operator_config)
         process = plane.process("operator", argv)
@@ -141,7 +140,7 @@ class Box:
         if self._is_urgent:
             plane.abandon()
 
-    # --- its own tasks
+    # --- tasks of this process
 
     async def _rotate_logs(self) -> None:
         while True:
@@ -160,7 +159,7 @@ class Box:
         task.add_done_callback(self._on_done)
 
     def _on_done(self, task: asyncio.Task[None]) -> None:
-        """None of them ends by itself unless something is broken for good."""
+        """End the cluster if a task failed: tasks end by themselves only if something cannot be repaired."""
         self._tasks.discard(task)
         if not task.cancelled() and (problem := task.exception()) and not self._over.done():
             self._over.set_exception(problem)
@@ -183,8 +182,8 @@ async def _connect(apiserver: tuple[str, int], stream: Stream) -> None:
 
 
 async def keep(process: Process, start: Callable[[], Awaitable[object]], journal: Journal) -> None:
-    """Start a process again whenever it ends, ever later if it keeps ending. For ever; SupervisorEnded if nothing
-    can be started any more. `start` waits until it is ready."""
+    """Start a process again whenever it ends, with a back-off. Raises SupervisorEnded if nothing can be started
+    any more. `start` waits until the process is ready."""
     backoff = BACKOFF
     while True:
         started = time.monotonic()
@@ -204,16 +203,17 @@ async def keep(process: Process, start: Callable[[], Awaitable[object]], journal
 
 
 async def install_operator(client: Client) -> None:
-    """All versions: here people try what they have, and a small cluster can afford it."""
+    """Install the CRDs with all versions, so that users can try old files, and the operator's role."""
     for definition in definitions(VERSIONS):
         await client.send(requests.apply(requests.CRDS.path(name=definition["metadata"]["name"]), definition))
     await crds.ready(client, install=True, wait=crds.PUBLICATION_TIMEOUT)
-    for resource, document in zip((_ROLES, _BINDINGS), role_and_binding(), strict=True):
+    resources = (requests.CLUSTER_ROLES, requests.CLUSTER_ROLE_BINDINGS)
+    for resource, document in zip(resources, role_and_binding(), strict=True):
         await client.send(requests.apply(resource.path(name=BOX_OPERATOR), document))
 
 
 def role_and_binding() -> tuple[Manifest, Manifest]:
-    """Pure: the rules that an installation grants, to the user that the operator of a box is."""
+    """Role and binding with the rules of an installation, for the operator's user. Pure."""
     api, metadata = f"{RBAC}/v1", {"name": BOX_OPERATOR}
     allowed = rules([*OPERATOR_RULES, permissions.NODES])
     reference = {"apiGroup": RBAC, "kind": "ClusterRole", "name": BOX_OPERATOR}
@@ -226,7 +226,7 @@ def role_and_binding() -> tuple[Manifest, Manifest]:
 
 
 def operator_command_line(kubeconfig: str, bind: str, config: str) -> list[str]:
-    """There is one, so no leader election: a restarted operator goes on at once."""
+    """The operator's command line. There is only one operator, so no leader election: a restart takes no time."""
     return [
         *(sys.executable, "-m", "tfyard", "operator"),
         *("--kubeconfig", kubeconfig, "--bind", bind, "--no-leader-elect", "--log", "text"),
@@ -235,7 +235,7 @@ def operator_command_line(kubeconfig: str, bind: str, config: str) -> list[str]:
 
 
 def _start_operator(process: Process, bind: tuple[str, int]) -> None:
-    """And wait until it says that it is ready."""
+    """Start the operator and wait until it is ready."""
     process.start()
     end = time.monotonic() + READY_TIMEOUT
     while not _is_ready(bind):
@@ -263,16 +263,16 @@ def main() -> int:
     log_format.configure("text")
     folder = BoxFolder(Path(sys.argv[1]))
     if not folder.lock():
-        log.error("another process runs this box")
+        log.error("another process runs this cluster")
         return 1
     journal = Journal(folder)
     try:
         until = _open_process(int(sys.argv[2])) if sys.argv[2:] else None
-        surroundings = Surroundings.enter(folder.settings().port, journal)
+        networking = Networking.enter(folder.settings().port, journal)
         try:
-            asyncio.run(_run(folder, journal, surroundings, until))
+            asyncio.run(_run(folder, journal, networking, until))
         finally:
-            surroundings.leave()
+            networking.leave()
     except Exception as error:
         problem = _first(error)
         journal.failed(str(problem) or type(problem).__name__)
@@ -283,7 +283,7 @@ def main() -> int:
 
 
 def _first(problem: BaseException) -> BaseException:
-    """Of those that were raised together: the others follow from it."""
+    """The first exception of a group: the others follow from it."""
     return _first(problem.exceptions[0]) if isinstance(problem, BaseExceptionGroup) else problem
 
 
@@ -292,11 +292,11 @@ def _open_process(pid: int) -> int:
     try:
         return os.pidfd_open(pid)
     except ProcessLookupError:
-        raise TfyardError(f"process {pid}, with which it was to end, has ended") from None
+        raise TfyardError(f"process {pid} of --until-pid has ended") from None
 
 
-async def _run(folder: BoxFolder, journal: Journal, surroundings: Surroundings, until: int | None) -> None:
-    await Box(folder, journal, surroundings).run(until)
+async def _run(folder: BoxFolder, journal: Journal, networking: Networking, until: int | None) -> None:
+    await Box(folder, journal, networking).run(until)
 
 
 if __name__ == "__main__":

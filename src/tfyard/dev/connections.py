@@ -1,4 +1,4 @@
-"""TCP connections that are passed on: both ways, with half-closed sides, and none left behind."""
+"""TCP connections that are forwarded in both directions, including half-closed ones, and closed at the end."""
 
 import asyncio
 import contextlib
@@ -13,18 +13,18 @@ Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 Accept = Callable[[Stream], Awaitable[None]]
 
 
-async def join(one: Stream, other: Stream) -> None:
-    """Pass everything on until both sides have ended. If one breaks, the other is broken, too: it must not take
-    half an answer for a whole one."""
+async def join(near: Stream, far: Stream) -> None:
+    """Forward all data until both sides have ended. If one connection breaks, the other is reset, too: its reader
+    must not take half an answer for a whole one."""
     try:
-        await asyncio.gather(_pump(one[0], other[1]), _pump(other[0], one[1]))
+        await asyncio.gather(_pump(near[0], far[1]), _pump(far[0], near[1]))
     except BaseException as problem:
-        for _, writer in (one, other):
+        for _, writer in (near, far):
             writer.transport.abort()
         if not isinstance(problem, OSError):
             raise
     finally:
-        for _, writer in (one, other):
+        for _, writer in (near, far):
             writer.close()
 
 
@@ -44,9 +44,9 @@ class Listener:
         self._is_closed = False
 
     async def start(self, host: str = "", port: int = 0, sock: socket.socket | None = None) -> None:
-        """At an address, or on a socket that is bound already. OSError if the address is taken."""
-        given: dict[str, Any] = {"host": host, "port": port} if sock is None else {"sock": sock}
-        self._server = await asyncio.start_server(self._connected, **given, limit=CHUNK)
+        """Listen at an address, or on a socket that is bound already. OSError if the address is in use."""
+        address: dict[str, Any] = {"host": host, "port": port} if sock is None else {"sock": sock}
+        self._server = await asyncio.start_server(self._connected, **address, limit=CHUNK)
 
     @property
     def port(self) -> int:
@@ -58,7 +58,7 @@ class Listener:
         return bool(self._tasks)
 
     def stop(self) -> None:
-        """No new connections; those that are open go on."""
+        """Accept no new connections; open ones go on."""
         self._server.close()
 
     async def close(self) -> None:
@@ -69,7 +69,7 @@ class Listener:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """No coroutine: a connection that comes while we close must be known, though it is served by nobody."""
+        """Serve a connection. This is no coroutine, so that a connection that comes during `close` is aborted."""
         if self._is_closed:
             writer.transport.abort()
             return

@@ -1,7 +1,7 @@
-"""The folder of a box: what it was asked for, what it last said about itself, and whether it runs.
+"""The folder of a cluster: its settings, its last state, and whether its process runs.
 
-A box runs if its process holds a lock, never because of a process id in a file: ids are used again, and
-files survive a crash and a reboot. A POSIX record lock belongs to one process and not to its children; the kernel
+A cluster runs if its process holds a lock, never because of a process id in a file: ids are used again, and files
+survive a crash and a reboot. A POSIX record lock belongs to one process and not to its children; the kernel
 releases it however that process ends, and names its holder.
 """
 
@@ -27,13 +27,13 @@ T = TypeVar("T")
 
 DEFAULT_NAME = "tfyard-dev"
 LOG_BYTES = 10 << 20
-"""As a kubelet rotates logs; with what is kept of it, each log takes twice as much."""
+"""Maximum size of a log, as with a kubelet; with the part that is kept beside it, a log takes twice as much."""
 _FLOCK = "hhqqi"
-"""struct flock: type, whence, start, length, process id."""
+"""Format of struct flock: type, whence, start, length, process id."""
 
 
-class Settings(Struct, frozen=True, kw_only=True):
-    """What `up` was asked for."""
+class UpOptions(Struct, frozen=True, kw_only=True):
+    """Options of `up`."""
 
     name: str = DEFAULT_NAME
     binaries: str = ""
@@ -41,36 +41,36 @@ class Settings(Struct, frozen=True, kw_only=True):
     pretend: dict[str, str] = {}
     operator: bool = True
     operator_config: str = ""
-    """A file, as `tfyard operator --config` takes it; empty: none."""
+    """Config file for `tfyard operator --config`; empty: none."""
     python: str = ""
     entrypoint: dict[str, str] = {}
-    """Image -> the command that its containers run, unless they name one."""
+    """Image -> command of its containers that have none."""
     kubeconfig: str = ""
-    """The file that the context was merged into; empty: none but the box's own."""
+    """File that the context was merged into; empty: only the cluster's own kubeconfig has it."""
     previous_context: str = ""
-    """Which was the current one of that file."""
+    """Current context of that file before."""
 
 
-class State(Struct, frozen=True, kw_only=True):
-    """What the box last said about itself."""
+class ReportedState(Struct, frozen=True, kw_only=True):
+    """Last state that the cluster's process reported."""
 
     phase: Literal["starting", "ready", "stopping", "failed"]
     message: str = ""
-    """What is being started, or why it failed."""
+    """Component that is being started, or why the start failed."""
     port: int = 0
     kubernetes: str = ""
     started: datetime | None = None
     notes: list[str] = []
-    """What the user should know about this box: what the machine does not allow."""
+    """Restrictions of this machine that the user should know."""
     restarts: dict[str, int] = {}
-    """Of components that ended by themselves."""
+    """Component -> how often it was restarted after it ended by itself."""
     ended: dict[str, str] = {}
-    """Components that have ended and do not run again yet -> the last that each said."""
+    """Component that has ended and does not run again yet -> the last line of its log."""
 
     @property
     def trouble(self) -> str:
         return "; ".join(
-            f"{name} has ended, and is started again: {said}" for name, said in self.ended.items()
+            f"{name} has ended, and is started again: {line}" for name, line in self.ended.items()
         )
 
 
@@ -93,7 +93,7 @@ class BoxFolder(Struct, frozen=True):
 
     @property
     def data(self) -> Path:
-        """All that `down --keep-data` keeps."""
+        """Folder that `down --keep-data` keeps."""
         return self.path / "data"
 
     @property
@@ -102,35 +102,35 @@ class BoxFolder(Struct, frozen=True):
 
     @property
     def log(self) -> Path:
-        """Of the box's own process."""
-        return self.logs / "box.log"
+        """Log of the cluster's own process."""
+        return self.logs / "cluster.log"
 
-    # --- what is written in it
+    # --- content
 
-    def settings(self) -> Settings:
-        return _read(self.path / "settings.json", Settings) or Settings(name=self.name)
+    def settings(self) -> UpOptions:
+        return _read(self.path / "settings.json", UpOptions) or UpOptions(name=self.name)
 
-    def state(self) -> State | None:
-        return _read(self.path / "state.json", State)
+    def state(self) -> ReportedState | None:
+        return _read(self.path / "state.json", ReportedState)
 
-    def write(self, value: Settings | State) -> None:
-        name = "settings.json" if isinstance(value, Settings) else "state.json"
+    def write(self, value: UpOptions | ReportedState) -> None:
+        name = "settings.json" if isinstance(value, UpOptions) else "state.json"
         new = self.path / f"{name}.new"
         new.write_bytes(msgspec.json.encode(value))
         new.rename(self.path / name)
 
-    def prepare(self, settings: Settings) -> None:
-        """For a new box: what an earlier one left behind goes, except for its data."""
+    def prepare(self, settings: UpOptions) -> None:
+        """Make the folder for a new process; files of an earlier one are removed, except for its data."""
         self.logs.mkdir(parents=True, exist_ok=True)
         self.path.chmod(0o700)  # keys are in it
         self.remove(keep_data=True)
         self.write(settings)
 
     def remove(self, *, keep_data: bool) -> None:
-        """The lock goes last, so that whoever looks meanwhile sees a box that does not run."""
+        """Remove the files, the lock last: until then, other commands see a cluster that does not run."""
         if not self.path.exists():
             return
-        if self._elsewhere.is_dir():  # else whoever should have removed it has done so
+        if self._elsewhere.is_dir():  # otherwise the process that made it has removed it
             volumes.remove(self._elsewhere.readlink())
         kept = (self.data, self._lock) if keep_data else ()
         for path in sorted(self.path.iterdir(), key=lambda path: path == self._lock):
@@ -144,23 +144,23 @@ class BoxFolder(Struct, frozen=True):
         return self.path / "elsewhere"
 
     def link(self, folder: Path) -> None:
-        """The box has a folder outside of this one, and if it is killed it cannot remove that."""
+        """Remember a folder outside of this one: the cluster's process cannot remove it if it is killed."""
         self._elsewhere.symlink_to(folder)
 
     def rotate_logs(self) -> None:
-        """Of all components. A log that is too long begins again, and its last part is kept beside it."""
+        """Rotate logs of components that are too long; the last part of each is kept beside it."""
         for log in self.logs.glob("*.log"):
             if log.stat().st_size > LOG_BYTES:
                 _rotate(log)
 
-    # --- who runs
+    # --- locks
 
     @property
     def _lock(self) -> Path:
         return self.path / "lock"
 
     def lock(self) -> bool:
-        """By the process of the box itself, until it ends; False if another one has it."""
+        """Take the lock for this process, until it ends; False if another process has it."""
         descriptor = os.open(self._lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -170,25 +170,26 @@ class BoxFolder(Struct, frozen=True):
         return True
 
     def holder(self) -> int | None:
-        """The process id of the box; None if it does not run."""
+        """Id of the cluster's process; None if it does not run."""
         try:
             with self._lock.open("rb+") as file:
-                asked = struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
-                kind, *_, pid = struct.unpack(_FLOCK, fcntl.fcntl(file, fcntl.F_GETLK, asked))
+                query = struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+                kind, *_, pid = struct.unpack(_FLOCK, fcntl.fcntl(file, fcntl.F_GETLK, query))
         except FileNotFoundError:
             return None
         return None if kind == fcntl.F_UNLCK else pid
 
     @contextmanager
     def exclusively(self, say: Callable[[str], None]) -> Iterator[None]:
-        """One command at a time for each box. The file goes with the box; who waited for it then makes another."""
+        """Allow one command at a time for each cluster. The lock file is removed with the cluster; a command that
+        waited for it then makes another one."""
         path = self.path.with_name(f".{self.name}.lock")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.touch()
         except OSError as problem:
-            said = f"{path.parent} cannot be written: {problem.strerror}"
-            raise TfyardError(f"{said}; set XDG_STATE_HOME to a folder that can") from None
+            text = f"{path.parent} cannot be written: {problem.strerror}"
+            raise TfyardError(f"{text}; set XDG_STATE_HOME to a folder that can") from None
         while True:
             with path.open("w") as file:
                 if not _try_lock(file):
@@ -212,19 +213,19 @@ def _try_lock(file: IO[str]) -> bool:
 
 
 def boxes(environ: Mapping[str, str] = os.environ) -> Path:
-    """Where the boxes of this user are, running or not."""
+    """Folder of all clusters of this user, running or not."""
     base = Path(environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
     return base / "tfyard" / "dev"
 
 
 def every_box(environ: Mapping[str, str] = os.environ) -> list[BoxFolder]:
-    found = boxes(environ)
-    names = sorted(found.iterdir()) if found.is_dir() else []
+    folder = boxes(environ)
+    names = sorted(folder.iterdir()) if folder.is_dir() else []
     return [BoxFolder(path) for path in names if path.is_dir()]
 
 
 def _read(path: Path, kind: type[T]) -> T | None:
-    """None if it is missing or was written by another version of tfyard."""
+    """Content of a file; None if it is missing or was written by another version of tfyard."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=kind)
     except (FileNotFoundError, msgspec.DecodeError):
@@ -232,8 +233,8 @@ def _read(path: Path, kind: type[T]) -> T | None:
 
 
 def _rotate(log: Path) -> None:
-    """Its writers have it open to append, so it is copied and truncated. Without room for a copy, nothing is
-    kept: what is full must not stay full."""
+    """Copy and truncate a log: its writers have it open to append. If the disk is too full for a copy, nothing is
+    kept, so that the log does not keep the disk full."""
     kept = log.with_name(f"{log.name}.1")
     with log.open("rb+") as file:
         file.seek(-LOG_BYTES, os.SEEK_END)

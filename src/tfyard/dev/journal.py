@@ -1,11 +1,11 @@
-"""What the box says about itself: in its log, and in its folder for `up` and `status`."""
+"""Reports of a cluster's process: in its log, and in its folder for `up` and `status`."""
 
 import logging
 from datetime import UTC, datetime
 
 from msgspec.structs import replace
 
-from tfyard.dev.folder import BoxFolder, State
+from tfyard.dev.folder import BoxFolder, ReportedState
 
 log = logging.getLogger(__name__)
 
@@ -13,28 +13,28 @@ log = logging.getLogger(__name__)
 class Journal:
     def __init__(self, folder: BoxFolder) -> None:
         self._folder = folder
-        self._state = State(phase="starting", started=datetime.now(UTC))
+        self._state = ReportedState(phase="starting", started=datetime.now(UTC))
         self._write()
 
-    def starting(self, what: str) -> None:
-        log.info("starting %s", what)
-        self._write(message=what)
+    def starting(self, component: str) -> None:
+        log.info("starting %s", component)
+        self._write(message=component)
 
     def describe(self, *, port: int, kubernetes: str) -> None:
         self._write(port=port, kubernetes=kubernetes)
 
     def note(self, text: str) -> None:
-        """Said once, by `up` and by `status`."""
+        """Add a note for the user, which `up` and `status` show."""
         log.warning(text)
         self._write(notes=[*self._state.notes, text])
 
-    def ended(self, name: str, said: str) -> None:
-        log.warning("%s has ended: %s", name, said)
-        self._write(ended={**self._state.ended, name: said})
+    def ended(self, name: str, last_line: str) -> None:
+        log.warning("%s has ended: %s", name, last_line)
+        self._write(ended={**self._state.ended, name: last_line})
 
     def restarted(self, name: str) -> None:
         restarts = self._state.restarts
-        ended = {other: said for other, said in self._state.ended.items() if other != name}
+        ended = {other: line for other, line in self._state.ended.items() if other != name}
         self._write(restarts={**restarts, name: restarts.get(name, 0) + 1}, ended=ended)
 
     def ready(self) -> None:
@@ -50,7 +50,7 @@ class Journal:
         self._write(phase="failed", message=why)
 
     def _write(self, **changes: object) -> None:
-        """A disk that is full must not end what runs; the next thing that is said may be written again."""
+        """Write the state. A full disk must not end the cluster; the next report may be written again."""
         self._state = replace(self._state, **changes)
         try:
             self._folder.write(self._state)

@@ -1,6 +1,6 @@
-"""`up` and `down`: start the box and wait until it is ready; end it, and make sure that nothing is left.
+"""`up` and `down`: start a cluster and wait until it is ready; end it, and make sure that nothing is left.
 
-A kubeconfig of the user can have the context of the box: `up` puts it there, `down` takes it out; the rest stays.
+A kubeconfig of the user can have the context of the cluster: `up` adds it, `down` removes it; the rest stays.
 """
 
 import os
@@ -22,7 +22,7 @@ from tfyard.controlplane.binaries import MissingBinaries
 from tfyard.controlplane.binaries.build import PACKAGES
 from tfyard.controlplane.binaries.download import Mirrors
 from tfyard.controlplane.binaries.obtain import find_or_obtain
-from tfyard.dev.folder import BoxFolder, Settings, State
+from tfyard.dev.folder import BoxFolder, ReportedState, UpOptions
 from tfyard.dev.processes import Watched, family
 from tfyard.errors import Interrupted, TfyardError, Usage
 from tfyard.overview.wording import size
@@ -32,7 +32,7 @@ POLL = 0.05
 STOP_TIMEOUT, KILL_TIMEOUT = 60.0, 10.0
 LOG_LINES = 15
 ROOM = 200_000_000
-"""Bytes on the disk."""
+"""Bytes that a cluster needs on the disk."""
 LISTS = ("clusters", "users", "contexts")
 CURRENT = "current-context"
 LOCK_TIMEOUT = 5.0
@@ -40,27 +40,28 @@ JSON = dict[str, Any]
 
 
 class BoxFailed(TfyardError):
-    """The box ended before it was ready."""
+    """The cluster ended before it was ready."""
 
 
 class KubeconfigBusy(TfyardError):
-    """Another program is writing it, or was killed while it did."""
+    """Another program is writing the kubeconfig, or was killed meanwhile."""
 
 
 class Terminated(Interrupted):
-    """By SIGTERM."""
+    """SIGTERM ended the command."""
 
     exit_code = 143
 
 
 class TerminateSignal(KeyboardInterrupt):
-    """SIGTERM, which ends `up` as Ctrl-C does."""
+    """Raised by SIGTERM, which ends `up` as Ctrl-C does."""
 
 
 def up(
-    folder: BoxFolder, asked: Settings, say: Say, mirrors: Mirrors | None = None, until: int | None = None
-) -> State:
-    """The state of a box that is ready; it ends with the process `until`. One that runs already stays as it is."""
+    folder: BoxFolder, asked: UpOptions, say: Say, mirrors: Mirrors | None = None, until: int | None = None
+) -> ReportedState:
+    """Start a cluster, which ends with the process `until`, and return its state when it is ready. A cluster that
+    runs already stays as it is."""
     with folder.exclusively(say):
         if folder.holder() is not None:
             _refuse_changes(folder.settings(), asked)
@@ -97,7 +98,7 @@ def _on_terminate(_number: int, _frame: object) -> NoReturn:
 
 
 def down(folder: BoxFolder, say: Say, *, keep_data: bool) -> bool:
-    """Whether there was anything to end or to remove."""
+    """End and remove a cluster; returns whether there was one."""
     if not folder.path.exists():
         return False
     with folder.exclusively(say):
@@ -111,16 +112,16 @@ def down(folder: BoxFolder, say: Say, *, keep_data: bool) -> bool:
     return True
 
 
-def _as_before(before: Settings, asked: Settings) -> Settings:
-    """A box that was killed goes on as it was, except for what is asked for now."""
-    default, known = Settings(name=asked.name), asdict(before)
+def _as_before(before: UpOptions, asked: UpOptions) -> UpOptions:
+    """The settings of a cluster that was killed, except for those that are asked for now."""
+    default, known = UpOptions(name=asked.name), asdict(before)
     return replace(
         asked, **{key: known[key] for key in known if getattr(asked, key) == getattr(default, key)}
     )
 
 
-def _check_files(settings: Settings) -> None:
-    """What cannot be used is refused before anything starts."""
+def _check_files(settings: UpOptions) -> None:
+    """Refuse files that cannot be used, before anything starts."""
     if settings.kubeconfig:
         _check_kubeconfig(Path(settings.kubeconfig))
     if settings.operator_config:
@@ -128,24 +129,24 @@ def _check_files(settings: Settings) -> None:
 
 
 def _check_kubeconfig(file: Path) -> None:
-    """Now, and not when the cluster has started."""
+    """Check that the kubeconfig can be written, before the cluster starts."""
     read_kubeconfig(file)
     try:
         with _locked_kubeconfig(file):
             pass
     except OSError as problem:
-        said = f"{problem.filename}: {problem.strerror}"
-        raise Usage(f"--kubeconfig {file} cannot be written: {said}; choose another file") from None
+        text = f"{problem.filename}: {problem.strerror}"
+        raise Usage(f"--kubeconfig {file} cannot be written: {text}; choose another file") from None
 
 
 def _check_process(pid: int | None) -> None:
-    with Watched([] if pid is None else [pid]) as found:
-        if pid is not None and not found.descriptors:
+    with Watched([] if pid is None else [pid]) as process:
+        if pid is not None and not process.descriptors:
             raise Usage(f"--until-pid {pid}: no process has this id")
 
 
 def _check_room(folder: BoxFolder) -> None:
-    """etcd ends with a stack trace if it cannot allocate its files, the first of which is 64 MB."""
+    """Check the free space: etcd ends with a stack trace if it cannot allocate its files, the first of 64 MB."""
     free = shutil.disk_usage(folder.path.parent).free
     if free < ROOM:
         where = f"{folder.path.parent}, and a cluster takes some {size(ROOM)}"
@@ -154,25 +155,25 @@ def _check_room(folder: BoxFolder) -> None:
         )
 
 
-def _take_out_context(settings: Settings) -> None:
+def _take_out_context(settings: UpOptions) -> None:
     if settings.kubeconfig:
         remove_context(Path(settings.kubeconfig), settings.name, settings.previous_context)
 
 
-def _binaries(asked: Settings, say: Say, mirrors: Mirrors | None) -> Path:
-    found = find_or_obtain(say, Path(asked.binaries).absolute() if asked.binaries else None, mirrors)
-    missing = [name for name in PACKAGES if name != "kubectl" and not found.has(name)]
+def _binaries(asked: UpOptions, say: Say, mirrors: Mirrors | None) -> Path:
+    binaries = find_or_obtain(say, Path(asked.binaries).absolute() if asked.binaries else None, mirrors)
+    missing = [name for name in PACKAGES if name != "kubectl" and not binaries.has(name)]
     if missing:
         raise MissingBinaries(
-            f"{found.folder} has no {', '.join(missing)}, which a cluster needs; without --binaries and"
+            f"{binaries.folder} has no {', '.join(missing)}, which a cluster needs; without --binaries and"
             " KUBEBUILDER_ASSETS, `tfyard dev up` gets all of them"
         )
-    return found.folder
+    return binaries.folder
 
 
-def _refuse_changes(running: Settings, asked: Settings) -> None:
-    """What was asked for and differs; a setting that was left alone may be as it is."""
-    default = asdict(Settings())
+def _refuse_changes(running: UpOptions, asked: UpOptions) -> None:
+    """Refuse options that differ from those of the running cluster; options that are not given are ignored."""
+    default = asdict(UpOptions())
     changed = [
         key
         for key, value in asdict(asked).items()
@@ -186,7 +187,7 @@ def _refuse_changes(running: Settings, asked: Settings) -> None:
 
 
 def _start(folder: BoxFolder, until: int | None) -> "subprocess.Popen[bytes]":
-    """In a session of its own: it goes on when the terminal is closed."""
+    """Start the process of the cluster, in a session of its own: it goes on when the terminal is closed."""
     with folder.log.open("ab") as log:
         return subprocess.Popen(
             [sys.executable, "-m", "tfyard.dev.box", str(folder.path), *([str(until)] if until else [])],
@@ -198,9 +199,9 @@ def _start(folder: BoxFolder, until: int | None) -> "subprocess.Popen[bytes]":
         )
 
 
-def _follow(folder: BoxFolder, process: "subprocess.Popen[bytes] | None", say: Say) -> State:
-    """Say what it is doing until it is ready."""
-    said = ""
+def _follow(folder: BoxFolder, process: "subprocess.Popen[bytes] | None", say: Say) -> ReportedState:
+    """Show what is being started, until the cluster is ready."""
+    shown = ""
     while True:
         is_over = process.poll() is not None if process else folder.holder() is None
         state = folder.state()
@@ -208,59 +209,61 @@ def _follow(folder: BoxFolder, process: "subprocess.Popen[bytes] | None", say: S
             return state
         if is_over:
             raise BoxFailed(_why(folder, folder.state()))
-        if state is not None and state.message != said and state.phase != "failed":
-            said = state.message
-            say(f"    {said}")
+        if state is not None and state.message != shown and state.phase != "failed":
+            shown = state.message
+            say(f"    {shown}")
         time.sleep(POLL)
 
 
-def _why(folder: BoxFolder, state: State | None) -> str:
+def _why(folder: BoxFolder, state: ReportedState | None) -> str:
     if state is not None and state.phase == "failed":
-        what_next = f"its logs are in {folder.logs}; `tfyard dev down` removes all of it"
-        return f"{folder.name} did not start: {state.message} ({what_next})"
+        hint = f"its logs are in {folder.logs}; `tfyard dev down` removes all of it"
+        return f"{folder.name} did not start: {state.message} ({hint})"
     lines = folder.log.read_text(errors="replace").splitlines() if folder.log.exists() else []
     tail = "\n".join(lines[-LOG_LINES:]) or "its log is empty"
     return f"{folder.name} did not start; the end of {folder.log}:\n{tail}"
 
 
 def _end(folder: BoxFolder, say: Say, keep_data: bool) -> None:
-    """SIGTERM for an orderly end, SIGQUIT if nobody needs the data; by force if it takes too long."""
+    """End all processes: by SIGTERM for an orderly end, by SIGQUIT if the data is removed, by SIGKILL if it takes
+    too long."""
     pid = folder.holder()
     if pid is None:
         return
-    with Watched(family(pid)) as everyone, Watched([pid]) as box:
+    with Watched(family(pid)) as processes, Watched([pid]) as box:
         if folder.holder() != pid:
             return
         box.signal(signal.SIGTERM if keep_data else signal.SIGQUIT)
         if box.wait(STOP_TIMEOUT):
             say(f"{folder.name} does not end within {STOP_TIMEOUT:.0f} s: killing it")
             box.signal(signal.SIGKILL)
-        if everyone.wait(KILL_TIMEOUT):
-            everyone.signal(signal.SIGKILL)
-        if left := everyone.wait(KILL_TIMEOUT):
+        if processes.wait(KILL_TIMEOUT):
+            processes.signal(signal.SIGKILL)
+        if left := processes.wait(KILL_TIMEOUT):
             raise TfyardError(f"processes {', '.join(map(str, left))} of {folder.name} cannot be killed")
 
 
 def kubectl(folder: BoxFolder) -> str:
-    """The program that fits the box: its own, else one on PATH."""
+    """Path of a kubectl for the cluster: of the same version, else on PATH."""
     if folder.holder() is None:
         raise Usage(f"{folder.name} does not run; `tfyard dev up` starts it")
     own = Path(folder.settings().binaries) / "kubectl"
-    found = str(own) if own.exists() else shutil.which("kubectl")
-    if found is None:
+    path = str(own) if own.exists() else shutil.which("kubectl")
+    if path is None:
         raise MissingBinaries(f"there is no kubectl in {own.parent}, nor on PATH")
-    return found
+    return path
 
 
 def with_context(config: JSON, ours: JSON) -> JSON:
-    """Pure. Entries of the same name are replaced; ours becomes the current context, as with kind and minikube."""
+    """The config with the cluster's context as the current one, as with kind and minikube; entries of the same
+    name are replaced. Pure."""
     names = {entry["name"] for entry in ours["contexts"]}
     lists = {key: _others(config, key, names) + ours[key] for key in LISTS}
     return {"apiVersion": "v1", "kind": "Config", **config, **lists, CURRENT: ours[CURRENT]}
 
 
 def without_context(config: JSON, name: str, previous: str = "") -> JSON:
-    """Pure. If it is the current one, the `previous` takes its place where it still exists."""
+    """The config without a context; if it is the current one, `previous` replaces it if it still exists. Pure."""
     lists = {key: _others(config, key, {name}) for key in LISTS}
     if config.get(CURRENT) != name:
         return {**config, **lists}
@@ -269,7 +272,7 @@ def without_context(config: JSON, name: str, previous: str = "") -> JSON:
 
 
 def add_context(file: Path, kubeconfig: str) -> str:
-    """Merge the one context of `kubeconfig` into the file; returns which context was its current one."""
+    """Merge the one context of `kubeconfig` into the file; returns the file's current context before."""
     ours = yaml.safe_load(kubeconfig)
     with _locked_kubeconfig(file):
         config = read_kubeconfig(file)
@@ -292,7 +295,7 @@ def _others(config: JSON, key: str, names: set[str]) -> list[JSON]:
 
 
 def read_kubeconfig(file: Path) -> JSON:
-    """Empty if it does not exist."""
+    """Content of a kubeconfig; empty if it does not exist."""
     try:
         config = yaml.safe_load(file.read_text()) if file.exists() else None
     except (yaml.YAMLError, UnicodeDecodeError):
@@ -303,7 +306,7 @@ def read_kubeconfig(file: Path) -> JSON:
 
 
 def _write_kubeconfig(file: Path, config: JSON) -> None:
-    """At once, with the rights that it had, and through a link to where it really is."""
+    """Replace a kubeconfig at once, with the mode that it had; a link stays, and its target is replaced."""
     real = file.resolve()
     new = real.with_name(f"{real.name}.tfyard")
     mode = real.stat().st_mode & 0o777 if real.exists() else 0o600
@@ -315,7 +318,7 @@ def _write_kubeconfig(file: Path, config: JSON) -> None:
 
 @contextmanager
 def _locked_kubeconfig(file: Path) -> Iterator[None]:
-    """As kubectl does it, so that we do not write at the same time."""
+    """Hold the lock file of a kubeconfig, as kubectl does, so that both do not write at the same time."""
     file.parent.mkdir(parents=True, exist_ok=True)
     lock = file.with_name(f"{file.name}.lock")
     end = time.monotonic() + LOCK_TIMEOUT

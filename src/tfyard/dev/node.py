@@ -1,4 +1,4 @@
-"""The node of a box: a kubelet whose pods are processes of this machine, and the network that they have."""
+"""The node of a cluster: a kubelet whose pods are processes of this machine, and the pods' network."""
 
 import asyncio
 import os
@@ -7,7 +7,6 @@ import ssl
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from fnmatch import fnmatchcase
-from functools import partial
 from pathlib import Path
 
 from msgspec import Struct
@@ -17,20 +16,19 @@ from tfyard.controlplane.components import LOOPBACK
 from tfyard.controlplane.control_plane import ControlPlane
 from tfyard.dev import pod_proxy
 from tfyard.dev.folder import BoxFolder
+from tfyard.dev.networking import Networking
 from tfyard.dev.pod_proxy import PodProxy
 from tfyard.dev.service_relay import ServiceRelay
 from tfyard.dev.shared_network import SharedNetwork
-from tfyard.dev.surroundings import Surroundings
 from tfyard.kube import Client
 from tfyard.kubelet import metrics
 from tfyard.kubelet.claims import Provisioner
 from tfyard.kubelet.kubelet import Kubelet
 from tfyard.kubelet.log_times import keep_times
 from tfyard.kubelet.metrics import MetricsApi
-from tfyard.kubelet.nodes import Machine, MachineNode, capacity
-from tfyard.kubelet.processes import ProcessRuntime
+from tfyard.kubelet.nodes import MachineFacts, MachineNode, capacity
+from tfyard.kubelet.processes import ProcessNodeOptions, ProcessRuntime
 from tfyard.kubelet.server import KubeletServer, server_tls
-from tfyard.kubelet.surroundings import Options
 from tfyard.local import interpreter
 from tfyard.local.interpreter import Interpreter
 
@@ -41,11 +39,11 @@ PASSED_ON = (
     *("CUDA_*", "NVIDIA_*", "TF_CPP_*", "KERAS_*"),
     *("SSL_CERT_*", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"),
 )
-"""Of our environment, what an image would bring; never what may be a secret of the user."""
+"""Variables of this process that pods get, as from an image; never those that may be secrets of the user."""
 
 
 def environment(python: str, shims: Path, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Of every pod, before its own. `python` is found by that name; its output appears at once."""
+    """Environment of every pod, before its own variables. PATH finds `python`; its output is not buffered."""
     chosen = Interpreter(python, "")
     interpreter.write_shims(chosen, shims)
     own = {name: value for name, value in environ.items() if any(fnmatchcase(name, p) for p in PASSED_ON)}
@@ -54,7 +52,7 @@ def environment(python: str, shims: Path, environ: Mapping[str, str] = os.enviro
 
 
 def machine_proxies(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """For pods in the machine's own network."""
+    """Proxy variables for pods in the machine's own network."""
     return {name: value for name, value in environ.items() if name.lower().endswith("_proxy")}
 
 
@@ -62,21 +60,21 @@ class BoxNode(Struct, frozen=True, kw_only=True):
     folder: BoxFolder
     plane: ControlPlane
     client: Client
-    surroundings: Surroundings
+    networking: Networking
 
     @property
     def address(self) -> str:
-        network = self.surroundings.network
+        network = self.networking.network
         return network.address if network else LOOPBACK
 
     async def start(self, parts: AsyncExitStack) -> None:
-        """All parts end with the stack, in the reverse order: first the kubelet, then its pods."""
+        """Start all parts, which end with the stack in the reverse order: first the kubelet, then its pods."""
         env, options = await self._network(parts)
         await parts.enter_async_context(Provisioner(self.client, self.folder.data / "claims"))
         runtime = await parts.enter_async_context(self._runtime(env, options))
-        noticing = asyncio.create_task(keep_times(partial(_growing_logs, runtime)))
+        noticing = asyncio.create_task(keep_times(runtime.growing_logs))
         parts.callback(noticing.cancel)
-        port = KUBELET_PORT if self.surroundings.network else 0
+        port = KUBELET_PORT if self.networking.network else 0
         api = MetricsApi(self.client, runtime, self.folder.name)
         server = KubeletServer(runtime, self._tls(), self.address, port, api.routes())
         await parts.enter_async_context(server)
@@ -84,10 +82,10 @@ class BoxNode(Struct, frozen=True, kw_only=True):
         node = MachineNode(self.client, self._machine(server.port))
         await parts.enter_async_context(Kubelet(self.client, runtime, node))
 
-    async def _network(self, parts: AsyncExitStack) -> tuple[dict[str, str], Options]:
-        """Services, and a way out: what pods have for it in their environment, and what the runtime is told."""
-        network, outside = self.surroundings.network, self.surroundings.outside
-        options = Options(
+    async def _network(self, parts: AsyncExitStack) -> tuple[dict[str, str], ProcessNodeOptions]:
+        """Start Services and the way out; returns variables of pods and options of the runtime for them."""
+        network, outside = self.networking.network, self.networking.outside
+        options = ProcessNodeOptions(
             node=self.folder.name,
             host_ip=self.address,
             api=self.plane.endpoint,
@@ -100,7 +98,7 @@ class BoxNode(Struct, frozen=True, kw_only=True):
         await parts.enter_async_context(outside)
         await parts.enter_async_context(PodProxy(network, outside))
         await parts.enter_async_context(ServiceRelay(self.client, network.hosts))
-        return pod_proxy.environment(network), replace(options, hosts=network.hosts)
+        return pod_proxy.environment(network), options
 
     @property
     def _entrypoints(self) -> dict[str, str]:
@@ -110,9 +108,9 @@ class BoxNode(Struct, frozen=True, kw_only=True):
     def _capacity(self) -> dict[str, str]:
         return capacity(self.folder.data, self.folder.settings().pretend)
 
-    def _runtime(self, env: Mapping[str, str], options: Options) -> ProcessRuntime:
+    def _runtime(self, env: Mapping[str, str], options: ProcessNodeOptions) -> ProcessRuntime:
         own = environment(self.folder.settings().python, self.folder.path / "bin")
-        folder, network = self.folder.data / "node", self.surroundings.network
+        folder, network = self.folder.data / "node", self.networking.network
         return ProcessRuntime(self.client, folder, {**own, **env}, network, options)
 
     def _tls(self) -> ssl.SSLContext:
@@ -126,16 +124,11 @@ class BoxNode(Struct, frozen=True, kw_only=True):
     def _authority(self) -> Path:
         return self.plane.folder / "ca.crt"
 
-    def _machine(self, port: int) -> Machine:
-        return Machine(
+    def _machine(self, port: int) -> MachineFacts:
+        return MachineFacts(
             name=self.folder.name,
             address=self.address,
             port=port,
             version=f"v{self.plane.binaries.version}",
             capacity=self._capacity,
         )
-
-
-def _growing_logs(runtime: ProcessRuntime) -> list[Path]:
-    containers = [each for pod in runtime.pods.values() for each in pod.every.values() if each.is_running]
-    return [container.log(container.restarts) for container in containers]

@@ -1,11 +1,11 @@
-"""The way out of the box's private network: a process that stays in the machine's, and connects on request.
+"""The way out of the cluster's private network: a process in the machine's network that connects on request.
 
 Inside, no address of the machine's network can be reached, but a socket that was made outside works everywhere. So
-this process makes the connections, and hands over the connected sockets: it never sees what is sent over them. It
-ends with the box, however suddenly, because their channel ends. It has no port and no file.
+this process makes the connections, and hands over the connected sockets: it never sees the data. It ends with the
+cluster's process, because their channel is closed. It has no port and no file.
 
-Nobody inside could start it again. So it is two processes: one makes the connections, the other starts it again
-should it be killed; and should that one be killed, the first takes its place.
+No process inside could start it again. So it is two processes: one makes the connections, the other starts it
+again if it is killed; and if that one is killed, the first takes its place.
 """
 
 import asyncio
@@ -27,19 +27,19 @@ TIMEOUT = 30.0
 LARGEST = 4096
 AGAIN = "again"
 RESTARTED = -1
-"""In place of the id of a request: those that were not answered will not be."""
+"""Sent instead of the id of a request: pending requests will not be answered."""
 
 
 class NoWayOut(OSError):
-    """The connection cannot be made; the text is for the one who asked."""
+    """The connection cannot be made; the text is for the client."""
 
 
 class Restarted(NoWayOut):
-    """The process that was asked has ended, and another one is there."""
+    """The process that makes connections has ended, and another one has been started."""
 
 
 class Outside:
-    """Made before the box enters its network. `async with` while it is used; `close` ends the process."""
+    """The process, started before the private network is entered; `async with` receives its answers."""
 
     def __init__(self) -> None:
         self._channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -60,15 +60,15 @@ class Outside:
 
     async def __aexit__(self, *_: object) -> None:
         asyncio.get_running_loop().remove_reader(self._channel)
-        self._fail(NoWayOut("the box is closing"))
+        self._fail(NoWayOut("the cluster is stopping"))
 
     def close(self) -> None:
         self._channel.close()
         self.process.wait()
 
     async def connect(self, host: str, port: int) -> socket.socket:
-        """A connection from the machine's network; NoWayOut if there is none. A process that was started again
-        is asked once more: what was asked before is lost with the one that ended."""
+        """A connection from the machine's network; raises NoWayOut if there is none. A request that is lost
+        because the process was started again is sent once more."""
         try:
             return await self._ask(host, port)
         except Restarted:
@@ -103,7 +103,7 @@ class Outside:
 
     def _settle(self, id: int, problem: str, connections: list[socket.socket]) -> None:
         waiting = self._waiting.pop(id, None)
-        if waiting is None or waiting.done():  # who asked has gone
+        if waiting is None or waiting.done():  # the client has gone
             for connection in connections:
                 connection.close()
         elif problem:
@@ -118,16 +118,16 @@ class Outside:
 
 
 def main(fd: int) -> None:
-    """Keep a process that makes the connections, until the other end of the channel is gone."""
+    """Keep a process that makes the connections, until the other end of the channel is closed."""
     for number in (signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)  # the box decides what Ctrl-C means
+        signal.signal(number, signal.SIG_IGN)  # the cluster's process decides what Ctrl-C means
     channel, is_again = socket.socket(fileno=fd), sys.argv[1:] == [AGAIN]
     while _start(channel, is_again):
         is_again = True
 
 
 def _start(channel: socket.socket, is_again: bool) -> bool:
-    """Whether it has to be started once more."""
+    """Run the process that makes the connections to its end; returns whether it must be started again."""
     if is_again:
         try:
             channel.send(json.dumps([RESTARTED, ""]).encode())
@@ -145,7 +145,7 @@ def _start(channel: socket.socket, is_again: bool) -> bool:
 
 
 async def _serve(channel: socket.socket, keeper: int) -> None:
-    """Until the other end is gone. `keeper` becomes readable when the process that keeps this one has ended."""
+    """Make connections until the other end is closed. `keeper` becomes readable when the parent has ended."""
     ended, tasks = asyncio.Event(), set[asyncio.Task[None]]()
 
     def receive() -> None:
@@ -160,7 +160,7 @@ async def _serve(channel: socket.socket, keeper: int) -> None:
     asyncio.get_running_loop().add_reader(channel, receive)
     asyncio.get_running_loop().add_reader(keeper, _take_its_place)
     await ended.wait()
-    os._exit(0)  # a name that is being looked up would else hold the process
+    os._exit(0)  # otherwise a name that is being looked up would delay the end
 
 
 def _take_its_place() -> None:
@@ -169,7 +169,7 @@ def _take_its_place() -> None:
 
 
 async def _answer(channel: socket.socket, id: int, host: str, port: int) -> None:
-    """The channel blocks while it is full: the box is behind, and has not gone."""
+    """Send a connection or an error. The channel blocks while it is full."""
     try:
         async with asyncio.timeout(TIMEOUT):
             connection = await _connect(host, port)
@@ -185,11 +185,11 @@ async def _answer(channel: socket.socket, id: int, host: str, port: int) -> None
 
 
 async def _connect(host: str, port: int) -> socket.socket:
-    """To the first of its addresses that answers."""
+    """A connection to the first address of the host that answers."""
     loop = asyncio.get_running_loop()
-    found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    addresses = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     problem: Any = None
-    for family, kind, protocol, _, address in found:
+    for family, kind, protocol, _, address in addresses:
         connection = socket.socket(family, kind, protocol)
         connection.setblocking(False)
         try:
@@ -206,6 +206,6 @@ async def _connect(host: str, port: int) -> socket.socket:
 
 
 def _words(problem: OSError) -> str:
-    """The system's own: asyncio's only say that a call failed. Errors of name servers have negative numbers."""
+    """The system's text: asyncio's only says that a call failed. Errors of name servers have negative numbers."""
     number = problem.errno or 0
     return os.strerror(number) if number > 0 else str(problem.strerror or problem)

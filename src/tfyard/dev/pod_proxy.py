@@ -1,8 +1,8 @@
-"""The HTTP proxy of pods: pip, git and downloads work in a network that has no route out.
+"""The HTTP proxy of pods, by which pip, git and downloads work in a network that has no route out.
 
-It is named in the pods' *_PROXY variables. Names and addresses of the cluster are connected inside, as the pod
-that asks sees them: gRPC and urllib send those to the proxy, too, because they do not understand networks in
-NO_PROXY. All others go through `Outside`, and through the machine's own proxy, if it has one.
+The pods' *_PROXY variables name it. Names and addresses of the cluster are connected inside, as the pod sees them:
+gRPC and urllib send those to the proxy, too, because they do not understand networks in NO_PROXY. All others go
+through `Outside`, and through the machine's own proxy, if it has one.
 """
 
 import asyncio
@@ -40,11 +40,11 @@ class Head(Struct, frozen=True):
 
 
 class BadRequest(Exception):
-    """It is not one for a proxy."""
+    """The request is not one for a proxy."""
 
 
 class PodProxy:
-    """`async with PodProxy(network, outside)`, in the box's network."""
+    """The proxy until the end of `async with PodProxy(network, outside)`, in the cluster's network."""
 
     def __init__(self, network: BoxNetwork, outside: Outside) -> None:
         self._network, self._outside = network, outside
@@ -65,16 +65,16 @@ class PodProxy:
         except (BadRequest, ValueError, asyncio.LimitOverrunError) as problem:
             await _refuse(writer, 400, str(problem))
         except asyncio.IncompleteReadError:
-            return  # it has gone without a request
+            return  # the client closed the connection without a request
         except OSError as problem:
             await _refuse(writer, 502, str(problem))
         else:
             await join(stream, other)
 
-    async def _connect(self, head: Head, asked_by: str, writer: asyncio.StreamWriter) -> Stream:
-        """The other side, which has got what it needs of the head."""
+    async def _connect(self, head: Head, pod_address: str, writer: asyncio.StreamWriter) -> Stream:
+        """A connection to the target, with the head of the request sent as the target needs it."""
         proxy = None
-        inside = self._inside(head.address[0], asked_by)
+        inside = self._inside(head.address[0], pod_address)
         if inside:
             other = await asyncio.open_connection(inside, head.address[1])
         else:
@@ -89,11 +89,11 @@ class PodProxy:
             other[1].write(for_server(head))
         return other
 
-    def _inside(self, host: str, asked_by: str) -> str:
-        """The address, if it is one of the cluster."""
+    def _inside(self, host: str, pod_address: str) -> str:
+        """The address of a host of the cluster, as seen by the pod; empty: the host is not in the cluster."""
         if self._network.has(host):
             return host
-        return next(iter(self._network.hosts.addresses(host, asked_by)), "")
+        return next(iter(self._network.hosts.addresses(host, pod_address)), "")
 
 
 def environment(network: BoxNetwork) -> dict[str, str]:
@@ -117,7 +117,7 @@ def parse(data: bytes) -> Head:
 
 
 def for_server(head: Head) -> bytes:
-    """The head as the server itself expects it. One request per connection: the next may be for another server."""
+    """The head as the server expects it. One request per connection: the next may be for another server."""
     path = head.url._replace(scheme="", netloc="").geturl() or "/"
     kept = [header for header in head.headers if header.partition(b":")[0].strip().lower() not in HOP_BY_HOP]
     line = f"{head.method} {path} {head.version}".encode("latin-1")
@@ -138,12 +138,12 @@ def for_proxy(head: Head, proxy: SplitResult) -> bytes:
 
 
 def machine_proxy(head: Head) -> SplitResult | None:
-    """What HTTPS_PROXY, HTTP_PROXY and NO_PROXY of the box's own environment say."""
+    """The machine's proxy for a request, by the *_PROXY variables of this process; None: no proxy."""
     proxies = getproxies_environment()
-    found = proxies.get("https" if head.is_tunnel else "http")
-    if not found or proxy_bypass(head.address[0], proxies):
+    address = proxies.get("https" if head.is_tunnel else "http")
+    if not address or proxy_bypass(head.address[0], proxies):
         return None
-    proxy = urlsplit(found if "://" in found else f"http://{found}")
+    proxy = urlsplit(address if "://" in address else f"http://{address}")
     if proxy.scheme != "http":
         raise NoWayOut(f"the machine's proxy {proxy.scheme}://{proxy.hostname} is not an http:// one")
     return proxy
@@ -154,7 +154,7 @@ async def _open(connected: socket.socket) -> Stream:
 
 
 async def _refuse(writer: asyncio.StreamWriter, code: int, why: str) -> None:
-    """Clients print what follows the code, and few print the body."""
+    """Send an error, with the reason in the status line and in the body: few clients print the body."""
     reason = " ".join(why.split())
     body = f"tfyard dev: {reason}\n".encode()
     head = f"HTTP/1.1 {code} {reason}\r\nContent-Type: text/plain\r\nContent-Length: {len(body)}\r\n"

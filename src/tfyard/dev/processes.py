@@ -1,4 +1,4 @@
-"""The processes of a box as /proc shows them: how much memory they use, and whether all have ended."""
+"""The processes of a cluster by /proc: how much memory they use, and whether all have ended."""
 
 import os
 import select
@@ -15,14 +15,14 @@ def family(pid: int) -> list[int]:
     """A process and all its descendants."""
     names = [path.name for path in Path("/proc").iterdir()]
     parents = {int(name): parent_of(name) for name in names if name.isdigit()}
-    found = [pid] if pid in parents else []
-    for each in found:
-        found += [child for child, parent in parents.items() if parent == each]
-    return found
+    members = [pid] if pid in parents else []
+    for member in members:
+        members += [child for child, parent in parents.items() if parent == member]
+    return members
 
 
 def memory(pids: Iterable[int]) -> int:
-    """Bytes; a page that several processes share is counted once, where the kernel tells."""
+    """Memory in bytes; a page that several processes share is counted once, if the kernel reports it."""
     return sum(map(_memory_of, pids))
 
 
@@ -37,7 +37,7 @@ def _memory_of(pid: int) -> int:
 
 
 class Watched:
-    """Processes by descriptors: an id that is used again is never taken for one of them."""
+    """Processes by descriptors, so that another process with a reused id is never taken for one of them."""
 
     def __init__(self, pids: Iterable[int]) -> None:
         self._open = ExitStack()
@@ -63,9 +63,9 @@ class Watched:
                 continue
 
     def wait(self, timeout: float) -> list[int]:
-        """Those that have not ended by then. A descriptor becomes readable when its process ends."""
+        """Processes that run after the timeout. A descriptor is readable when its process has ended."""
         end, left = time.monotonic() + timeout, dict(self.descriptors)
-        while left and (rest := end - time.monotonic()) > 0:
-            ended, _, _ = select.select(list(left.values()), [], [], rest)
+        while left and (seconds := end - time.monotonic()) > 0:
+            ended, _, _ = select.select(list(left.values()), [], [], seconds)
             left = {pid: each for pid, each in left.items() if each not in ended}
         return list(left)

@@ -1,6 +1,6 @@
-"""Services inside the box, in place of kube-proxy: connections to cluster addresses are passed on to pods.
+"""Services in the cluster, in place of kube-proxy: TCP connections to cluster addresses are forwarded to pods.
 
-It also keeps the names of Services in the pods' hosts files. TCP only.
+The relay also keeps the names of Services in the pods' hosts files.
 """
 
 import asyncio
@@ -11,7 +11,7 @@ from typing import Self, TypeVar
 
 from tfyard.dev import services
 from tfyard.dev.connections import Listener, Stream, join
-from tfyard.dev.services import Address, Key, Route, ServiceView, SliceView
+from tfyard.dev.services import Address, Key, RelayedService, Route, SliceView
 from tfyard.kube import (
     Changed,
     Client,
@@ -31,18 +31,18 @@ log = logging.getLogger(__name__)
 ENDPOINT_SLICES = requests.ENDPOINT_SLICES
 BURST = 0.05
 """Seconds in which changes are collected: a job of a thousand tasks must not rewrite each file a thousand times.
-Should the rewriting itself take long, it may take a tenth of the time."""
+If rewriting takes long, it may take a tenth of the time."""
 
-V = TypeVar("V", ServiceView, SliceView)
+V = TypeVar("V", RelayedService, SliceView)
 
 
 class ServiceRelay:
-    """`async with ServiceRelay(client, hosts)`, in the network where the cluster addresses are local. When the
-    block begins, all Services that exist are served."""
+    """The relay until the end of `async with ServiceRelay(client, hosts)`, in the network where the cluster
+    addresses are local. When the block begins, all existing Services are served."""
 
     def __init__(self, client: Client, hosts: HostsFiles) -> None:
         self._client, self._hosts = client, hosts
-        self._services: dict[Key, ServiceView] = {}
+        self._services: dict[Key, RelayedService] = {}
         self._slices: dict[Key, SliceView] = {}
         self._routes: dict[Address, Route] = {}
         self._listeners: dict[Address, Listener] = {}
@@ -54,7 +54,7 @@ class ServiceRelay:
     async def __aenter__(self) -> Self:
         self._group = await asyncio.TaskGroup().__aenter__()
         self._tasks = [
-            self._group.create_task(self._watch(requests.SERVICES, ServiceView, self._services)),
+            self._group.create_task(self._watch(requests.SERVICES, RelayedService, self._services)),
             self._group.create_task(self._watch(ENDPOINT_SLICES, SliceView, self._slices)),
             self._group.create_task(self._keep_serving()),
         ]
@@ -76,7 +76,7 @@ class ServiceRelay:
             task.cancel()
 
     async def _watch(self, resource: Resource, view: type[V], known: dict[Key, V]) -> None:
-        options = WatchOptions(retry_first_list=True, on_interrupt=_tell)
+        options = WatchOptions(retry_first_list=True, on_interrupt=_log_interrupt)
         async for change in watch(self._client, Kind(view), resource.path(), options=options):
             match change:
                 case Snapshot(items):
@@ -123,7 +123,7 @@ class ServiceRelay:
         self._listeners[address] = listener
 
     async def _accept(self, address: Address, stream: Stream) -> None:
-        """To the next pod in turn; one that does not answer is passed over."""
+        """Forward a connection to the next pod in turn; a pod that does not answer is skipped."""
         route = self._routes.get(address)
         if route is None:
             return
@@ -140,6 +140,6 @@ class ServiceRelay:
             return
 
 
-def _tell(problem: KubeError | None) -> None:
+def _log_interrupt(problem: KubeError | None) -> None:
     if problem is not None:
         log.warning("the relay of Services cannot watch: %s", problem)

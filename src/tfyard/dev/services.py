@@ -1,4 +1,4 @@
-"""What Services and their endpoints mean: which address leads to which pods, and by which names. Pure."""
+"""Routes and names of Services: which address leads to which pods, and by which names. Pure."""
 
 from collections.abc import Iterable, Mapping
 
@@ -10,32 +10,32 @@ SERVICE_NAME = "kubernetes.io/service-name"
 HEADLESS = "None"
 
 Key = tuple[str, str]
-"""Namespace and name."""
+"""(namespace, name)."""
 Address = tuple[str, int]
 
 
-class Meta(Struct, frozen=True, rename="camel"):
+class ServiceMeta(Struct, frozen=True, rename="camel"):
     name: str
     namespace: str
     resource_version: str
     labels: dict[str, str] = {}
 
 
-class ServicePort(Struct, frozen=True):
+class RelayedPort(Struct, frozen=True):
     port: int
     name: str = ""
     protocol: str = "TCP"
 
 
-class ServiceSpec(Struct, frozen=True, rename="camel"):
+class RelayedSpec(Struct, frozen=True, rename="camel"):
     cluster_ip: str = field(default="", name="clusterIP")
-    ports: list[ServicePort] = []
+    ports: list[RelayedPort] = []
     session_affinity: str = ""
 
 
-class ServiceView(Struct, frozen=True):
-    metadata: Meta
-    spec: ServiceSpec
+class RelayedService(Struct, frozen=True):
+    metadata: ServiceMeta
+    spec: RelayedSpec
 
     @property
     def key(self) -> Key:
@@ -46,14 +46,14 @@ class Conditions(Struct, frozen=True):
     ready: bool | None = None
 
 
-class Endpoint(Struct, frozen=True):
+class SliceEndpoint(Struct, frozen=True):
     addresses: list[str]
     conditions: Conditions = Conditions()
     hostname: str | None = None
 
     @property
     def is_ready(self) -> bool:
-        """Unknown means ready, and `publishNotReadyAddresses` makes all of them ready."""
+        """Whether the endpoint is ready; unknown means ready, and `publishNotReadyAddresses` makes all ready."""
         return self.conditions.ready is not False
 
 
@@ -64,11 +64,11 @@ class EndpointPort(Struct, frozen=True):
 
 
 class SliceView(Struct, frozen=True, rename="camel"):
-    """Large Services have several slices."""
+    """An EndpointSlice; large Services have several."""
 
-    metadata: Meta
+    metadata: ServiceMeta
     address_type: str
-    endpoints: list[Endpoint] | None = None
+    endpoints: list[SliceEndpoint] | None = None
     ports: list[EndpointPort] | None = None
 
     @property
@@ -80,32 +80,32 @@ class SliceView(Struct, frozen=True, rename="camel"):
         return self.metadata.namespace, self.metadata.labels.get(SERVICE_NAME, "")
 
     @property
-    def ready(self) -> list[Endpoint]:
+    def ready(self) -> list[SliceEndpoint]:
         return [endpoint for endpoint in self.endpoints or [] if endpoint.is_ready]
 
 
 class Route(Struct, frozen=True):
-    """Where the connections to one port of a Service go."""
+    """Targets of connections to one port of a Service."""
 
     targets: tuple[Address, ...]
     is_sticky: bool = False
-    """`sessionAffinity: ClientIP`: each client stays with its pod."""
+    """Whether each client stays with its pod (`sessionAffinity: ClientIP`)."""
 
 
 Slices = Mapping[Key, list[SliceView]]
 
 
 def by_service(slices: Iterable[SliceView]) -> Slices:
-    found: dict[Key, list[SliceView]] = {}
+    grouped: dict[Key, list[SliceView]] = {}
     for each in slices:
         if each.address_type == "IPv4":
-            found.setdefault(each.service, []).append(each)
-    return found
+            grouped.setdefault(each.service, []).append(each)
+    return grouped
 
 
-def routes(services: Iterable[ServiceView], slices: Slices) -> dict[Address, Route]:
+def routes(services: Iterable[RelayedService], slices: Slices) -> dict[Address, Route]:
     """Cluster address -> pods. A Service without ready pods has no route: its connections are refused."""
-    found = {}
+    by_address = {}
     for service in services:
         if not _has_cluster_ip(service):
             continue
@@ -113,30 +113,30 @@ def routes(services: Iterable[ServiceView], slices: Slices) -> dict[Address, Rou
             targets = tuple(_targets(port, slices.get(service.key, [])))
             if targets and port.protocol == "TCP":
                 is_sticky = service.spec.session_affinity == "ClientIP"
-                found[service.spec.cluster_ip, port.port] = Route(targets, is_sticky)
-    return found
+                by_address[service.spec.cluster_ip, port.port] = Route(targets, is_sticky)
+    return by_address
 
 
-def _targets(port: ServicePort, slices: list[SliceView]) -> Iterable[Address]:
+def _targets(port: RelayedPort, slices: list[SliceView]) -> Iterable[Address]:
     for each in slices:
         numbers = [other.port for other in each.ports or [] if (other.name or "") == port.name]
         for number in filter(None, numbers):
             yield from ((endpoint.addresses[0], number) for endpoint in each.ready)
 
 
-def names(services: Iterable[ServiceView], slices: Slices) -> list[Name]:
-    """A Service's name leads to its cluster address; that of a headless one, to its pods."""
-    found = []
+def names(services: Iterable[RelayedService], slices: Slices) -> list[Name]:
+    """Names of Services with their cluster addresses; the name of a headless Service leads to its pods."""
+    known = []
     for service in services:
         if _has_cluster_ip(service):
-            found.append(_name(service.metadata.name, service, [service.spec.cluster_ip]))
+            known.append(_name(service.metadata.name, service, [service.spec.cluster_ip]))
         elif service.spec.cluster_ip == HEADLESS:
-            found += _headless(service, slices.get(service.key, []))
-    return found
+            known += _headless(service, slices.get(service.key, []))
+    return known
 
 
-def _headless(service: ServiceView, slices: list[SliceView]) -> list[Name]:
-    """Pods with a hostname have names below that of their Service, too."""
+def _headless(service: RelayedService, slices: list[SliceView]) -> list[Name]:
+    """Names of a headless Service; pods with a hostname also have names below that of their Service."""
     ready = [endpoint for each in slices for endpoint in each.ready]
     every = [_name(service.metadata.name, service, _addresses(ready))] if ready else []
     hostnames = {endpoint.hostname: endpoint.addresses for endpoint in ready if endpoint.hostname}
@@ -144,14 +144,14 @@ def _headless(service: ServiceView, slices: list[SliceView]) -> list[Name]:
     return [*every, *names]
 
 
-def _name(name: str, service: ServiceView, addresses: list[str]) -> Name:
+def _name(name: str, service: RelayedService, addresses: list[str]) -> Name:
     return Name(name, service.metadata.namespace, tuple(addresses))
 
 
-def _addresses(endpoints: list[Endpoint]) -> list[str]:
+def _addresses(endpoints: list[SliceEndpoint]) -> list[str]:
     return sorted({address for endpoint in endpoints for address in endpoint.addresses})
 
 
-def _has_cluster_ip(service: ServiceView) -> bool:
-    """Not headless, and no ExternalName, which has none at all."""
+def _has_cluster_ip(service: RelayedService) -> bool:
+    """Whether the Service is neither headless nor an ExternalName, which has no address."""
     return service.spec.cluster_ip not in ("", HEADLESS)

@@ -1,8 +1,8 @@
-"""Where the system refuses pod networks: pods share that of the machine, and host:port pairs are replaced.
+"""The network of pods where the system refuses pod networks: that of the machine, with host:port pairs replaced.
 
 TF_CONFIG and flags such as --worker_hosts name each task as host:port, to all tasks alike, so it is enough to
-replace each pair by the same free port of the loopback in all of them. What listens on a port that no pair names
-(TensorBoard's, say) listens on that very port of the machine.
+replace each pair by the same free port of the loopback in all of them. A server on a port that no pair names, such
+as TensorBoard, listens on that port of the machine.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection
 from typing import Self
 
 from tfyard.controlplane.components import LOOPBACK
-from tfyard.dev.services import ServiceView
+from tfyard.dev.services import RelayedService
 from tfyard.kube import Changed, Client, Kind, Removed, Snapshot, WatchOptions, requests, watch
 from tfyard.node.hosts import DOMAIN
 
@@ -21,7 +21,7 @@ PAIR = re.compile(rf"(?<![\w.:@-])({LABEL}(?:\.{LABEL})*)\.?:(\d{{1,5}})(?![\w.]
 
 
 class SharedNetwork:
-    """`async with SharedNetwork(client)`: knows the names of all Services, by which pairs are recognized."""
+    """Watches the names of all Services, by which pairs are recognized, in `async with SharedNetwork(client)`."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -39,12 +39,14 @@ class SharedNetwork:
         await asyncio.gather(self._watching, return_exceptions=True)
 
     def rewrite(self, text: str, namespace: str) -> str:
-        """Of a variable or an argument of a pod in this namespace."""
+        """A variable or argument of a pod in this namespace, with its pairs replaced."""
         return self._ports.rewrite(text, namespace, self._services)
 
     async def _watch(self) -> None:
         options = WatchOptions(retry_first_list=True)
-        async for change in watch(self._client, Kind(ServiceView), requests.SERVICES.path(), options=options):
+        async for change in watch(
+            self._client, Kind(RelayedService), requests.SERVICES.path(), options=options
+        ):
             match change:
                 case Snapshot(items):
                     self._services = {_name(service) for service in items}
@@ -56,16 +58,16 @@ class SharedNetwork:
 
 
 class LoopbackPorts:
-    """`take` gives a free port."""
+    """Ports of the loopback in place of host:port pairs. `take` returns a free port."""
 
     def __init__(self, take: Callable[[], int]) -> None:
         self._take = take
         self.replaced: dict[str, int] = {}
-        """`name.namespace:port` -> the port here."""
+        """`name.namespace:port` -> port of the loopback."""
 
     def rewrite(self, text: str, namespace: str, services: Collection[str]) -> str:
-        """The text of a pod of this namespace with every pair replaced whose host is a name of the cluster:
-        `services` has the Services as `name.namespace`; and what ends in .svc can be nothing else."""
+        """The text of a pod of this namespace with every pair replaced whose host is a name of the cluster: one of
+        `services` (`name.namespace`), or a name that ends in .svc."""
 
         def replace(pair: re.Match[str]) -> str:
             name = _full_name(pair[1], namespace, services)
@@ -80,14 +82,14 @@ class LoopbackPorts:
 
 
 def _full_name(host: str, namespace: str, services: Collection[str]) -> str:
-    """`name.namespace`, or `hostname.name.namespace` of a pod; empty: it is no name of the cluster."""
+    """`name.namespace` of a Service, or `hostname.name.namespace` of a pod; empty: neither of them."""
     base = host.removesuffix(DOMAIN).removesuffix(".svc")
     forms = (base, f"{base}.{namespace}")
     known = (form for form in forms if form in services or form.partition(".")[2] in services)
     return next(known, base if base != host else "")
 
 
-def _name(service: ServiceView) -> str:
+def _name(service: RelayedService) -> str:
     return f"{service.metadata.name}.{service.metadata.namespace}"
 
 

@@ -1,4 +1,4 @@
-"""`status`: what runs in a box, and what it takes of this machine."""
+"""`status`: what runs in a cluster, and how much of this machine it uses."""
 
 import asyncio
 import os
@@ -9,16 +9,17 @@ from typing import Any
 
 from msgspec import Struct
 
-from tfyard import formats
 from tfyard.backends.kubernetes.resources import OLD_TFJOBS, TFJOBS
-from tfyard.dev.folder import BoxFolder, State
+from tfyard.dev.folder import BoxFolder, ReportedState
 from tfyard.dev.processes import family, memory
 from tfyard.errors import Invalid
-from tfyard.kube import Client, KubeError, NotFound, Resource, kubeconfig, requests
+from tfyard.kube import Client, Kind, KubeError, NotFound, Resource, kubeconfig, list_all, requests
+from tfyard.views.pods import PodView
+from tfyard.views.tfjob_status import load_status
 
 ANSWER_TIMEOUT = 10.0
 FULL = 1_000_000
-"""Bytes: with so few left, etcd cannot write."""
+"""Bytes of free space below which etcd cannot write."""
 
 
 class NodeReport(Struct, frozen=True, kw_only=True):
@@ -37,8 +38,8 @@ class Report(Struct, frozen=True, kw_only=True):
     name: str
     running: bool
     phase: str
-    """Such as ready; not ready if the apiserver does not answer or a component has ended; stopped or failed if the
-    box does not run."""
+    """Phase such as ready; not ready if the apiserver does not answer or a component has ended; stopped or failed
+    if the cluster does not run."""
     message: str = ""
     pid: int | None = None
     server: str = ""
@@ -48,13 +49,13 @@ class Report(Struct, frozen=True, kw_only=True):
     nodes: list[NodeReport] = []
     jobs: list[JobReport] = []
     pods: dict[str, int] = {}
-    """How many are in each phase."""
+    """Phase -> number of pods."""
     restarts: dict[str, int] = {}
     notes: list[str] = []
     memory: int = 0
     disk: int = 0
     free: int = 0
-    """Bytes on the disk that are left."""
+    """Free bytes on the disk."""
     processes: int = 0
     folder: str
     logs: str
@@ -64,17 +65,17 @@ def report(folder: BoxFolder) -> Report:
     pid, state = folder.holder(), folder.state()
     if pid is None:
         return _asleep(folder, state)
-    return _awake(folder, pid, state or State(phase="starting"))
+    return _awake(folder, pid, state or ReportedState(phase="starting"))
 
 
-def _asleep(folder: BoxFolder, state: State | None) -> Report:
+def _asleep(folder: BoxFolder, state: ReportedState | None) -> Report:
     phase = "failed" if state is not None and state.phase in ("failed", "ready") else "stopped"
     killed = "it was killed, or the machine restarted" if state is not None and state.phase == "ready" else ""
     message = (state.message if state is not None else "") or killed
     return Report(**_place(folder), running=False, phase=phase, message=message)
 
 
-def _awake(folder: BoxFolder, pid: int, state: State) -> Report:
+def _awake(folder: BoxFolder, pid: int, state: ReportedState) -> Report:
     processes = family(pid)
     fields: dict[str, Any] = {
         **_place(folder),
@@ -103,7 +104,7 @@ def _place(folder: BoxFolder) -> dict[str, Any]:
 
 
 def _sizes(folder: Path) -> Iterator[int]:
-    """Blocks, not lengths: logs may have holes. What goes away meanwhile takes no room."""
+    """Sizes of all files in blocks, because logs may have holes; files may be removed meanwhile."""
     for root, _, names in os.walk(folder):
         for name in names:
             try:
@@ -113,14 +114,14 @@ def _sizes(folder: Path) -> Iterator[int]:
 
 
 def cluster(folder: BoxFolder) -> dict[str, Any]:
-    """What its apiserver tells. A box whose apiserver does not answer is not ready, whatever it was."""
+    """Report of the apiserver. A cluster whose apiserver does not answer is not ready."""
     access = kubeconfig.load({}, str(folder.kubeconfig))
     about = {"server": access.cluster.server, "kubeconfig": str(folder.kubeconfig), "context": folder.name}
     try:
-        found = asyncio.run(_objects(Client(access)))
-        if not any(node.ready for node in found["nodes"]):
-            found |= {"phase": "not ready", "message": "its node is not ready"}
-        return {**about, **found}
+        objects = asyncio.run(_objects(Client(access)))
+        if not any(node.ready for node in objects["nodes"]):
+            objects |= {"phase": "not ready", "message": "its node is not ready"}
+        return {**about, **objects}
     except TimeoutError:
         silent = f"the apiserver does not answer within {ANSWER_TIMEOUT:.0f} s"
         return {**about, "phase": "not ready", "message": silent}
@@ -130,21 +131,20 @@ def cluster(folder: BoxFolder) -> dict[str, Any]:
 
 async def _objects(client: Client) -> dict[str, Any]:
     async with asyncio.timeout(ANSWER_TIMEOUT), client:
-        nodes, pods, *jobs = [
-            await _list(client, each) for each in (requests.NODES, requests.PODS, TFJOBS, OLD_TFJOBS)
-        ]
-    phases = [str(pod["status"]["phase"]) for pod in pods]
+        nodes, *jobs = [await _list(client, each) for each in (requests.NODES, TFJOBS, OLD_TFJOBS)]
+        pods = await list_all(client, Kind(PodView), requests.PODS.path(), {})
+    phases = [pod.status.phase for pod in pods.items]
     return {
         "nodes": [_node(node) for node in nodes],
         "pods": {phase: phases.count(phase) for phase in sorted(set(phases))},
-        "jobs": [_job(job) for found in jobs for job in found],
+        "jobs": [_job(job) for of_group in jobs for job in of_group],
     }
 
 
 async def _list(client: Client, resource: Resource) -> list[Any]:
     try:
         return list((await client.send(requests.get(resource.path())))["items"])
-    except NotFound:  # no definition of TFJob: --no-operator
+    except NotFound:  # no CRD of TFJob: --no-operator
         return []
 
 
@@ -156,7 +156,7 @@ def _node(node: dict[str, Any]) -> NodeReport:
 
 def _job(job: dict[str, Any]) -> JobReport:
     try:
-        phase = formats.load_status(job).phase
+        phase = load_status(job).phase
     except Invalid:
         phase = "Unknown"
     return JobReport(namespace=job["metadata"]["namespace"], name=job["metadata"]["name"], phase=phase)

@@ -1,7 +1,7 @@
-"""The operator's own config file: that of tensorflow/k8s (2017), and what tfyard adds to it.
+"""The operator's config file: the format of tensorflow/k8s (2017) with fields that tfyard adds.
 
-The old operator read it with Go's JSON decoder, which ignores the letter case of field names; files that worked
-then must work now. A misspelt field, which it ignored silently, is a problem here.
+The old operator read it with Go's JSON decoder, which ignores the letter case of field names; such files must
+still work. A misspelt field, which the old operator ignored silently, is a problem here.
 """
 
 import re
@@ -38,7 +38,7 @@ class DriverVariable(Struct, frozen=True):
 
 
 class AcceleratorConfig(Struct, frozen=True, rename="camel"):
-    """What a container that requests this device gets, on nodes without a device plugin."""
+    """Volumes and variables for containers that request this device, on nodes without a device plugin."""
 
     volumes: Annotated[list[DriverVolume], Meta(description="Files and directories on the node.")] = []
     env_vars: Annotated[list[DriverVariable], Meta(description="Environment variables.")] = []
@@ -53,12 +53,13 @@ class OperatorConfig(Struct, frozen=True, rename="camel", kw_only=True):
     ] = {}
     grpc_server_file_path: Annotated[
         str,
-        Meta(description="A parameter server program for a PS without a template; default: tfyard's own."),
+        Meta(description="Program of a PS without a template; default: tfyard's own parameter server."),
     ] = ""
     tf_image: Annotated[
         str,
         Meta(
-            description="Image of a PS without a template and of TensorBoard, if they have none of their own."
+            description="Image of a PS without a template and of TensorBoard, unless psImage or tensorboardImage "
+            "is set."
         ),
     ] = ""
     ps_image: Annotated[str, Meta(description="Image of a PS without a template.")] = ""
@@ -99,14 +100,14 @@ def load(text: str | bytes, name: str = "<config>") -> OperatorConfig:
 
 
 def _folded(annotation: Any, value: Any, path: Path, notes: Notes) -> Any:
-    """The value with the names of fields as declared. Keys that users choose stay as they are."""
-    found = type_of(annotation)
-    if found.kind is dict and isinstance(value, dict):
-        return {key: _folded(found.args[0], part, (*path, key), notes) for key, part in value.items()}
-    if found.kind is list and isinstance(value, list):
-        return [_folded(found.args[0], part, (*path, i), notes) for i, part in enumerate(value)]
-    if found.kind is Struct and isinstance(value, dict):
-        return _folded_fields(found.args[0], value, path, notes)
+    """The value with field names in the declared letter case. Keys that users choose stay as they are."""
+    expected = type_of(annotation)
+    if expected.kind is dict and isinstance(value, dict):
+        return {key: _folded(expected.args[0], part, (*path, key), notes) for key, part in value.items()}
+    if expected.kind is list and isinstance(value, list):
+        return [_folded(expected.args[0], part, (*path, i), notes) for i, part in enumerate(value)]
+    if expected.kind is Struct and isinstance(value, dict):
+        return _folded_fields(expected.args[0], value, path, notes)
     return value
 
 
@@ -122,7 +123,7 @@ def _folded_fields(cls: type[Struct], value: dict[str, Any], path: Path, notes: 
 
 
 def _as_written(problem: Problem, data: Any) -> Problem:
-    """With the path as it is written in the file: there its position is found."""
+    """The problem with its path in the letter case of the file, by which its position is found."""
     path: list[str | int] = []
     for step in problem.path:
         if isinstance(data, dict) and step not in data:
@@ -154,13 +155,13 @@ def _check(config: OperatorConfig, folded: Any, notes: Notes) -> None:
 
 
 def _each(cls: type[T], data: Any, path: Path) -> Iterator[tuple[Path, T]]:
-    """The entries that could be read, each with its index in the list: reading drops what it cannot read."""
+    """The valid entries of a list, each with its index in the file: reading a list drops invalid entries."""
     for step in path:
         data = _below(data, step)
     for i, entry in enumerate(data if isinstance(data, list) else ()):
-        found = read(cls, entry, (*path, i), Notes())
-        if found is not None:
-            yield (*path, i), found
+        item = read(cls, entry, (*path, i), Notes())
+        if item is not None:
+            yield (*path, i), item
 
 
 def _volume_problems(volumes: Iterator[tuple[Path, DriverVolume]]) -> Iterator[Problem]:

@@ -7,11 +7,11 @@ from .declarations.reading import Notes, Path
 UNITS = {"w": 7 * 86_400, "d": 86_400, "h": 3_600, "m": 60, "s": 1}
 PATTERN = r"^(?=\d)(\d+w)?(\d+d)?(\d+h)?(\d+m)?(\d+s?)?$"
 LONGEST = 2**31 - 1
-"""68 years, the largest TTL of a TFJob; some use it for `never`. Any date plus this is still a valid date."""
+"""68 years, the largest TTL of a TFJob; some users write it for `never`. Any date plus this is a valid date."""
 
 
 def read(value: str | int, path: Path, notes: Notes) -> int | None:
-    """Seconds, or None if it is not a duration."""
+    """Number of seconds, or None if the value is not a duration."""
     text = str(value).strip().lower()
     parts = re.findall(r"(\d+)([wdhms]?)", text)
     if not parts or not re.fullmatch(PATTERN, text):
@@ -25,7 +25,7 @@ def read(value: str | int, path: Path, notes: Notes) -> int | None:
 
 
 def parse(text: str) -> int | None:
-    """Seconds of one that is in no document: an option, or a word of a Python program."""
+    """Number of seconds of a duration outside of a document: an option, or an argument in a Python program."""
     return read(text, (), Notes())
 
 

@@ -8,26 +8,26 @@ from tfyard.model.names import MAX_LABEL, pod_name, tensorboard_name
 from .declarations.reading import Notes, Path
 
 MAX_ENV_STRING = 128 * 1024
-"""Linux starts no program with a longer environment string (MAX_ARG_STRLEN); TF_CONFIG is one."""
+"""Longest environment variable with which Linux starts a program (MAX_ARG_STRLEN); TF_CONFIG must fit."""
 CLUSTER_DOMAIN_ROOM = len(".cluster.local")
 ENVELOPE_ROOM = 256
 
 
-class Where(Struct, frozen=True):
-    """The field paths of a format, for problems that are about the job and not about one field."""
+class FieldPaths(Struct, frozen=True):
+    """Field paths of a format, for problems of the job as a whole."""
 
     name: Path
     roles: Path
     role: dict[str, Path]
     count: str
-    """The field with the number of tasks of a role."""
+    """Name of the field with the number of tasks of a role."""
     gang: Path
 
     def tasks(self, role: str) -> Path:
         return (*self.role[role], self.count) if role in self.role else self.roles
 
 
-def check(job: Job, where: Where, notes: Notes) -> None:
+def check(job: Job, where: FieldPaths, notes: Notes) -> None:
     _check_chiefs(job, where, notes)
     _check_tasks(job, where, notes)
     if _check_names(job, where, notes):
@@ -38,7 +38,7 @@ def check(job: Job, where: Where, notes: Notes) -> None:
         notes.error(where.gang, text, f"use at most {job.size}", gang.min_available)
 
 
-def _check_chiefs(job: Job, where: Where, notes: Notes) -> None:
+def _check_chiefs(job: Job, where: FieldPaths, notes: Notes) -> None:
     chiefs = [role for role in job.roles if role.name in (CHIEF, MASTER)]
     if len(chiefs) > 1:
         text = "must not have more than 1 Chief or Master role"
@@ -49,7 +49,7 @@ def _check_chiefs(job: Job, where: Where, notes: Notes) -> None:
             notes.error(where.tasks(role.name), text, "set it to 1", role.replicas)
 
 
-def _check_tasks(job: Job, where: Where, notes: Notes) -> None:
+def _check_tasks(job: Job, where: FieldPaths, notes: Notes) -> None:
     present = {role.name for role in job.roles if role.replicas > 0}
     if job.roles and not present:
         notes.warn(where.roles, "the job has no tasks: nothing will run", "give a role at least 1 task")
@@ -62,7 +62,7 @@ def _check_tasks(job: Job, where: Where, notes: Notes) -> None:
         notes.warn(where.tasks(EVALUATOR), text, "set it to 1")
 
 
-def _check_names(job: Job, where: Where, notes: Notes) -> bool:
+def _check_names(job: Job, where: FieldPaths, notes: Notes) -> bool:
     """A pod's name (job, role and index) is a host name and a label value: at most 63 characters."""
     names = [pod_name(job.name, Task(role.name, max(0, role.replicas - 1))) for role in job.roles]
     names += [tensorboard_name(job.name)] if job.tensorboard else []
@@ -76,7 +76,7 @@ def _check_names(job: Job, where: Where, notes: Notes) -> bool:
     return len(longest) <= MAX_LABEL
 
 
-def _check_cluster_size(job: Job, where: Where, notes: Notes) -> None:
+def _check_cluster_size(job: Job, where: FieldPaths, notes: Notes) -> None:
     """TF_CONFIG lists every task, except the workers of an elastic job."""
     sizes = {role.name: role.replicas * _entry_size(job, role.name, role.replicas) for role in job.roles}
     if job.dynamic_workers:

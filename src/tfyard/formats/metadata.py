@@ -1,4 +1,4 @@
-"""The metadata of a TFJob: the fields that a Job needs."""
+"""The fields of a TFJob's metadata that a Job needs."""
 
 import re
 from typing import Any
@@ -27,7 +27,7 @@ class Metadata(Struct, frozen=True, kw_only=True):
 
 
 def load(document: Manifest, notes: Notes) -> Metadata:
-    """As far as it can be read, so that problems of the spec are reported too."""
+    """The metadata, as far as it is valid, so that problems of the spec are reported, too."""
     raw = document.get("metadata")
     if raw is None:
         notes.error(("metadata",), "must be given", "metadata: {name: my-job}")
@@ -57,14 +57,14 @@ def _name(raw: Manifest, notes: Notes) -> str:
 
 
 def check_name(name: str, path: tuple[str | int, ...], notes: Notes) -> None:
-    """It is part of host names, so it must be a DNS label (RFC 1035)."""
+    """A job's name is part of host names, so it must be a DNS label (RFC 1035)."""
     if not DNS_LABEL.fullmatch(name):
         better = as_name(name)
         notes.error(path, RULE, f'for example "{better}"' if better else "", name)
 
 
 def as_name(text: str, otherwise: str = "") -> str:
-    """A valid job name made from any text, such as the name of a folder; short enough for the names of pods."""
+    """A valid job name made from any text, such as the name of a folder; short enough for pod names."""
     letters = re.sub(r"[^a-z0-9]+", "-", text.lower()).lstrip("0123456789-")
     return letters[:40].rstrip("-") or otherwise
 

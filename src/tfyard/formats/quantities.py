@@ -1,4 +1,4 @@
-"""Problems of quantities (`500m`, `8Gi`) that users write, and what was probably meant."""
+"""Problems of quantities (`500m`, `8Gi`) that users write, with the probable correction."""
 
 import re
 from typing import Literal
@@ -9,7 +9,7 @@ from tfyard.model.quantity import amount, is_quantity
 MALFORMED, NEGATIVE = "must be a quantity", "must not be negative"
 _WRONG_UNIT, _NO_UNIT = "M was probably meant", "a unit is probably missing"
 LEAST = 1 << 20
-"""Bytes: no program runs with fewer, so a smaller amount has the wrong unit, or none."""
+"""Number of bytes below which no program runs: a smaller amount has the wrong unit, or none."""
 _MOST_GIBIBYTES = 128
 _EXAMPLE = "for example 8Gi or 500M"
 _LONGEST_GUESS = 40
@@ -19,7 +19,7 @@ _OF_BYTES, _OF_CPUS = frozenset({"b", "byte", "bytes"}), frozenset({"core", "cor
 
 
 def problems(value: object, path: FieldPath) -> list[Problem]:
-    """The last step of the path says what the quantity measures."""
+    """Problems of a quantity. The last step of its path says what it measures."""
     text = str(value).strip()
     if not is_quantity(value):
         return [Problem(path, MALFORMED, _fix(text, path), value)]
@@ -32,12 +32,12 @@ def problems(value: object, path: FieldPath) -> list[Problem]:
 
 
 def is_about_amount(problem: Problem) -> bool:
-    """The type of the field is right, only its amount is not, so reading can go on."""
+    """Whether only the amount is wrong and the type of the field is right, so that reading can continue."""
     return problem.message in (MALFORMED, NEGATIVE) or problem.message.endswith((_WRONG_UNIT, _NO_UNIT))
 
 
 def _too_small(text: str, path: FieldPath, value: object) -> Problem:
-    """An error if a container would be killed as soon as it starts."""
+    """A memory limit this small is an error, because the container would be killed as soon as it starts."""
     severity: Literal["error", "warning"] = "error" if path[-2:] == ("limits", "memory") else "warning"
     if text[-1] in "num":
         share = {"m": "thousandths", "u": "millionths", "n": "billionths"}[text[-1]]
@@ -54,7 +54,7 @@ def _counts_bytes(path: FieldPath) -> bool:
 
 
 def _fix(text: str, path: FieldPath) -> str:
-    """The quantity as Kubernetes writes it, if it can be guessed; else an example."""
+    """The probable quantity in Kubernetes' notation, or an example."""
     bare = re.sub(r"[\s_]", "", text).replace(",", ".")
     match = _WITH_UNIT.fullmatch(bare.lower())
     if len(text) <= _LONGEST_GUESS:
@@ -71,5 +71,5 @@ def _fix(text: str, path: FieldPath) -> str:
 
 
 def _either(number: str, letter: str) -> str:
-    """In thousands or in 1024s: GB may mean both. A thousand is a lower-case k."""
+    """The number with a decimal and a binary unit, because GB may mean both. A thousand is a lower-case k."""
     return f"{number}{'k' if letter == 'K' else letter} or {number}{letter}i"

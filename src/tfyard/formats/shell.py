@@ -1,4 +1,4 @@
-"""`run` as text is a script for the shell; if it ends with a program, the shell replaces itself with it (`exec`).
+"""`run` as text is a shell script. If it ends with a program, `exec` is added: the program replaces the shell.
 
 Without `exec`, the shell would get the signal to stop and not pass it on: the program would be killed after the
 grace period, without time to write its last checkpoint.
@@ -22,14 +22,14 @@ _TOKEN = re.compile(
 _QUOTED = re.compile(r"""'[^']*'|"((?:[^"\\]|\\.)*)\"""", re.DOTALL)
 _ASSIGNMENT = re.compile(r"""[A-Za-z_]\w*=(?:"[^"$`]*"|'[^']*'|[\w./:,=+%@-])*""")
 _PROGRAM = re.compile(r"(?!\d+$)[\w./+-]+")
-"""A number is not one: `2> log python` starts with a redirection."""
+"""A number is not a program: `2> log python` starts with a redirection."""
 _SEPARATORS = {";", "\n", "&&", "||", "|"}
 _REDIRECT = {">", ">>", "<", ">&", "<&"}
 _COMPOUND = {
     "!", "[[", "alias", "case", "do", "done", "elif", "else", "esac", "fi", "for", "function", "if", "in",
     "select", "then", "time", "trap", "until", "while", "{", "}",
 }  # fmt: skip
-"""With one of these in it, the last line need not be what the script ends with, or what it says."""
+"""After these words, the last command of the text need not be the last that runs, or may mean something else."""
 _BUILTINS = {
     ".", ":", "alias", "bg", "break", "case", "cd", "command", "continue", "do", "done", "echo", "elif",
     "else", "esac", "eval", "exec", "exit", "export", "false", "fc", "fg", "fi", "for", "function", "getopts",
@@ -37,11 +37,11 @@ _BUILTINS = {
     "select", "set", "shift", "source", "test", "then", "time", "times", "trap", "true", "type", "ulimit",
     "umask", "unalias", "unset", "until", "wait", "while",
 }  # fmt: skip
-"""Built into the shell: there may be no program of that name for `exec`."""
+"""Commands of the shell itself, for which `exec` may find no program."""
 
 
 def command(line: str) -> list[str]:
-    """Of a container: escaped for the kubelet, so that the shell gets the line as it is written."""
+    """The command of a container, escaped for the kubelet, so that the shell gets the line unchanged."""
     return [*SHELL, escape(with_exec(line))]
 
 
@@ -51,11 +51,11 @@ def with_exec(script: str) -> str:
 
 
 def line_of(command_line: list[str]) -> str | None:
-    """The text of `run` that becomes exactly this command, or None."""
+    """The text of `run` that results in exactly this command, or None."""
     if command_line[:2] != SHELL or len(command_line) != 3:
         return None
     text = expand(command_line[2], {})
-    without = (text[: found.start()] + text[found.end() :] for found in re.finditer(r"\bexec ", text))
+    without = (text[: match.start()] + text[match.end() :] for match in re.finditer(r"\bexec ", text))
     return next((line for line in (*without, text) if command(line) == command_line), None)
 
 
@@ -66,17 +66,17 @@ class _Word(Struct, frozen=True):
 
 class _Command(Struct, frozen=True):
     follows: str
-    """The separator before it."""
+    """The separator before the command."""
     words: list[_Word]
 
 
 def _last_program(script: str) -> int | None:
-    """Where the program starts that the script ends with; in doubt None: the script then runs unchanged."""
+    """Position of the program with which the script ends; None, if in doubt: the script then runs unchanged."""
     try:
-        commands = [one for one in _commands(script) if one.words or one.follows not in (";", "\n")]
+        commands = [each for each in _commands(script) if each.words or each.follows not in (";", "\n")]
     except ValueError:
         return None
-    firsts = {one.words[0].text for one in commands if one.words}
+    firsts = {command.words[0].text for command in commands if command.words}
     if not commands or commands[-1].follows == "|" or firsts & _COMPOUND:
         return None
     words = [*commands[-1].words]
@@ -87,14 +87,14 @@ def _last_program(script: str) -> int | None:
 
 
 def _commands(script: str) -> Iterator[_Command]:
-    """The simple commands, in order. ValueError if there is something else, such as a subshell."""
+    """The simple commands in order. Raises ValueError for anything else, such as a subshell."""
     follows, words = "\n", list[_Word]()
     at = 0
     while at < len(script):
-        found = _TOKEN.match(script, at)
-        if found is None:
+        token = _TOKEN.match(script, at)
+        if token is None:
             raise ValueError(script[at:])
-        kind, text = found.lastgroup, found[0]
+        kind, text = token.lastgroup, token[0]
         if kind == "word":
             _check_word(text)
         if kind == "operator" and text in _SEPARATORS:
@@ -104,12 +104,12 @@ def _commands(script: str) -> Iterator[_Command]:
             raise ValueError(text)
         elif kind != "blank":
             words.append(_Word(text, at))
-        at = found.end()
+        at = token.end()
     yield _Command(follows, words)
 
 
 def _check_word(text: str) -> None:
-    """ValueError for a substitution in quotes or braces that may have quotes and separators of its own."""
+    """Raises ValueError for a substitution in quotes or braces, which may contain quotes and separators."""
     quoted = [part[1] or "" for part in _QUOTED.finditer(text)]
     if text.count("{") != text.count("}") or any(map(_is_open, quoted)):
         raise ValueError(text)

@@ -1,4 +1,4 @@
-"""Job -> text: the formats that we write, and the one YAML style for everything that we write."""
+"""Job -> text: the formats that tfyard writes, and the YAML style of all its output."""
 
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import yaml
 
 SCHEMA_LINE = "# yaml-language-server: $schema=.tfyard/jobfile.json\n"
-"""The first line of a job file that we write: editors find the schema with it."""
+"""First line of job files that tfyard writes, by which editors find the schema."""
 
 Version = Literal["v1", "jobfile"]
 
@@ -21,7 +21,7 @@ Version = Literal["v1", "jobfile"]
 class Dumped(Struct, frozen=True):
     document: Manifest
     lost: list[str]
-    """What this format cannot express, in words."""
+    """Descriptions of what this format cannot express."""
     heading: str = ""
 
     def text(self) -> str:
@@ -30,7 +30,7 @@ class Dumped(Struct, frozen=True):
 
 
 def comment(text: str) -> str:
-    """One line, whatever names of the user are in it."""
+    """A comment of one line, even if names that users chose have line breaks."""
     shown = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in " ".join(text.split()))
     return f"# {shown}\n"
 
@@ -46,8 +46,8 @@ def dump(job: Job, version: Version) -> Dumped:
 
 
 def to_yaml(*documents: Manifest) -> str:
-    """Byte-stable: keys in our order, no line folding, long texts as blocks, no anchors or aliases."""
-    import yaml  # slow to import, and most commands write nothing
+    """Byte-stable YAML: keys in the order of the mapping, no line folding, long texts as blocks, no anchors."""
+    import yaml  # 20 ms, and most commands write nothing
 
     text: str = yaml.dump_all(
         documents,
@@ -74,7 +74,7 @@ def _dumper() -> Any:
 
 
 def _represent_text(dumper: Any, text: str) -> "yaml.Node":
-    """Text with several lines is a block, so that a script in a manifest reads as a script."""
+    """Text of several lines becomes a block, so that a script in a manifest reads as a script."""
     is_block = "\n" in text and not any(line.endswith((" ", "\t")) for line in text.split("\n"))
     style = "|" if is_block else "'" if _needs_quotes(text) else None
     node: yaml.Node = dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
@@ -82,7 +82,7 @@ def _represent_text(dumper: Any, text: str) -> "yaml.Node":
 
 
 def _needs_quotes(text: str) -> bool:
-    """PyYAML does not quote `y` and `1e3`, which kubectl, and so tfyard, does not read as text."""
+    """PyYAML does not quote `y` and `1e3`, which kubectl (and so tfyard) reads as other types than text."""
     try:
         return not isinstance(scalars.resolve(text), str)
     except scalars.TooLarge:

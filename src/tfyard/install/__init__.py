@@ -1,1 +1,1 @@
-"""What is installed on a cluster, as declarations: CRDs, roles and the operator's Deployment. Pure."""
+"""The objects that an installation consists of: CRDs, roles and the operator's Deployment. Pure."""

@@ -1,6 +1,6 @@
-"""The operator's config file for clouds whose nodes have no device plugin: what a container needs to use a GPU.
+"""The operator's config file for clouds without a device plugin: what a container needs to use a GPU.
 
-The texts of 2017, as people find them in `kubectl describe configmaps tf-job-operator-config`.
+The texts are those of 2017, as `kubectl describe configmaps tf-job-operator-config` showed them.
 """
 
 from typing import Final
@@ -36,5 +36,7 @@ accelerators:
         hostPath: /home/kubernetes/bin/nvidia/bin
 """
 
+VERSION: Final = "tensorflow.org/v1alpha1"
+"""API version of the TFJobs in the old documents that install with `cloud=azure`."""
 CONFIGS: Final = {"azure": _SERVER + AZURE, "gke": _SERVER + GKE}
-"""Cloud -> text of the config file."""
+"""Cloud -> text of its config file."""

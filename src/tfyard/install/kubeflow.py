@@ -1,7 +1,7 @@
 """Taking TFJobs over from Kubeflow's training-operator, and giving them back. Pure: objects in, objects out.
 
-The old operator goes on with its other kinds (PyTorchJob, MPIJob, …), so it is told which ones, by its own flag.
-What it had before is kept in annotations of ours.
+training-operator continues to run its other kinds (PyTorchJob, MPIJob, …), which its own flag `--enable-scheme`
+lists. tfyard keeps the original settings in annotations.
 """
 
 from collections.abc import Iterable
@@ -15,14 +15,18 @@ from tfyard.model.names import REPLACED_ARGS, REPLACED_REPLICAS, REPLACED_WEBHOO
 FLAG: Final = "--enable-scheme="
 TFJOB: Final = "tfjob"
 SCHEMES: Final = ("pytorchjob", "xgboostjob", "mpijob", "paddlejob", "jaxjob", "mxjob")
-"""Kinds of all its releases; none of them knows them all."""
+"""Kinds of all releases of training-operator; no release has all of them."""
+
+
+STATE_PATH: Final = ".status.conditions[-1:].type"
 
 
 def is_kubeflow_operator(deployment: Manifest) -> bool:
-    """By the names that all its releases have: of the Deployment, a label, the image."""
+    """Recognizes every release of it by a label, the Deployment's name or the image."""
     metadata = deployment["metadata"]
     labels = metadata.get("labels") or {}
-    images = [str(each.get("image", "")) for each in deployment["spec"]["template"]["spec"]["containers"]]
+    containers = deployment["spec"]["template"]["spec"]["containers"]
+    images = [str(container.get("image", "")) for container in containers]
     return (
         labels.get("control-plane") == "kubeflow-training-operator"
         or metadata["name"] in ("training-operator", "tf-operator")
@@ -31,7 +35,7 @@ def is_kubeflow_operator(deployment: Manifest) -> bool:
 
 
 def reconciles_tfjobs(deployment: Manifest) -> bool:
-    """It is not scaled to zero, and no flag leaves TFJobs out."""
+    """Whether training-operator is not scaled to zero, and its flags, if any, include TFJobs."""
     if deployment["spec"].get("replicas") == 0:
         return False
     schemes = _schemes(_container(deployment))
@@ -39,21 +43,21 @@ def reconciles_tfjobs(deployment: Manifest) -> bool:
 
 
 def without_tfjobs(deployment: Manifest, plurals: Iterable[str]) -> Manifest:
-    """The Deployment that leaves TFJobs alone. `plurals`: the kinds of kubeflow.org that the cluster has, such as
-    `pytorchjobs`; if none of the operator's kinds is left, it is scaled to zero."""
-    before = _schemes(_container(deployment)) or [each for each in SCHEMES if f"{each}s" in set(plurals)]
-    kept = [each for each in before if each != TFJOB]
+    """The Deployment without TFJobs. `plurals` are the resources of kubeflow.org in the cluster, such as
+    `pytorchjobs`. If no other kind is left, the Deployment is scaled to zero."""
+    before = _schemes(_container(deployment)) or [name for name in SCHEMES if f"{name}s" in set(plurals)]
+    kept = [name for name in before if name != TFJOB]
     if not kept:
         replicas = str(deployment["spec"].get("replicas", 1))
         return _annotated(_scaled(deployment, 0), REPLACED_REPLICAS, replicas)
     args = _container(deployment).get("args") or []
     others = [arg for arg in args if not str(arg).startswith(FLAG)]
-    changed = _with_args(deployment, [*others, *(FLAG + each for each in kept)])
+    changed = _with_args(deployment, [*others, *(FLAG + name for name in kept)])
     return _annotated(changed, REPLACED_ARGS, msgspec.json.encode(args).decode())
 
 
 def with_tfjobs(deployment: Manifest) -> Manifest | None:
-    """The Deployment as it was before; None: it was not changed by us."""
+    """The Deployment as it was before; None if tfyard did not change it."""
     annotations = deployment["metadata"].get("annotations") or {}
     if REPLACED_REPLICAS in annotations:
         return _annotated(_scaled(deployment, int(annotations[REPLACED_REPLICAS])), REPLACED_REPLICAS, None)
@@ -64,14 +68,14 @@ def with_tfjobs(deployment: Manifest) -> Manifest | None:
 
 
 def blocks_tfjobs(configuration: Manifest) -> bool:
-    """A webhook of training-operator that must answer before a TFJob is stored."""
+    """Whether a webhook of training-operator must answer before a TFJob is stored."""
     return any(_is_about_tfjobs(webhook) for webhook in configuration.get("webhooks") or [])
 
 
 def without_webhooks(configuration: Manifest) -> Manifest:
     webhooks = configuration["webhooks"]
-    removed = [each for each in webhooks if _is_about_tfjobs(each)]
-    kept = [each for each in webhooks if not _is_about_tfjobs(each)]
+    removed = [webhook for webhook in webhooks if _is_about_tfjobs(webhook)]
+    kept = [webhook for webhook in webhooks if not _is_about_tfjobs(webhook)]
     return _annotated(
         {**configuration, "webhooks": kept}, REPLACED_WEBHOOKS, msgspec.json.encode(removed).decode()
     )
@@ -85,6 +89,22 @@ def with_webhooks(configuration: Manifest) -> Manifest | None:
     return _annotated({**configuration, "webhooks": webhooks}, REPLACED_WEBHOOKS, None)
 
 
+def showing_its_state(definition: Manifest) -> Manifest:
+    """The CRD of TFJobs with the column State of training-operator's CRD: it writes no phase, and drops ours."""
+    versions = [{**each, **_columns(each)} for each in definition["spec"]["versions"]]
+    return {**definition, "spec": {**definition["spec"], "versions": versions}}
+
+
+def _columns(version: Manifest) -> Manifest:
+    key = "additionalPrinterColumns"
+    return {
+        key: [
+            {**each, "jsonPath": STATE_PATH} if each["name"] == "State" else each
+            for each in version.get(key) or []
+        ]
+    }
+
+
 def _is_about_tfjobs(webhook: Manifest) -> bool:
     if not str(webhook.get("name", "")).endswith("training-operator.kubeflow.org"):
         return False
@@ -92,11 +112,8 @@ def _is_about_tfjobs(webhook: Manifest) -> bool:
 
 
 def _container(deployment: Manifest) -> Manifest:
-    containers = deployment["spec"]["template"]["spec"]["containers"]
-    found: Manifest = next(
-        (each for each in containers if each["name"] == "training-operator"), containers[0]
-    )
-    return found
+    containers: list[Manifest] = deployment["spec"]["template"]["spec"]["containers"]
+    return next((each for each in containers if each["name"] == "training-operator"), containers[0])
 
 
 def _schemes(container: Manifest) -> list[str]:
@@ -105,9 +122,9 @@ def _schemes(container: Manifest) -> list[str]:
 
 
 def _with_args(deployment: Manifest, args: list[str]) -> Manifest:
-    chosen = _container(deployment)
+    operator = _container(deployment)
     pod = deployment["spec"]["template"]["spec"]
-    containers = [{**each, "args": args} if each is chosen else each for each in pod["containers"]]
+    containers = [{**each, "args": args} if each is operator else each for each in pod["containers"]]
     template = {**deployment["spec"]["template"], "spec": {**pod, "containers": containers}}
     return {**deployment, "spec": {**deployment["spec"], "template": template}}
 
@@ -116,8 +133,9 @@ def _scaled(deployment: Manifest, replicas: int) -> Manifest:
     return {**deployment, "spec": {**deployment["spec"], "replicas": replicas}}
 
 
-def _annotated(found: Manifest, key: str, value: str | None) -> Manifest:
-    annotations = {k: v for k, v in (found["metadata"].get("annotations") or {}).items() if k != key}
+def _annotated(manifest: Manifest, key: str, value: str | None) -> Manifest:
+    """The object with this annotation, or without it if the value is None."""
+    annotations = {k: v for k, v in (manifest["metadata"].get("annotations") or {}).items() if k != key}
     if value is not None:
         annotations[key] = value
-    return {**found, "metadata": {**found["metadata"], "annotations": annotations}}
+    return {**manifest, "metadata": {**manifest["metadata"], "annotations": annotations}}

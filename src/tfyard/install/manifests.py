@@ -1,4 +1,4 @@
-"""Everything that is installed: the CRDs, the roles, and the operator's own objects."""
+"""All objects of an installation: the CRDs, the roles, and the operator's own objects."""
 
 import hashlib
 from typing import Any, Final
@@ -12,7 +12,7 @@ from .clouds import CONFIGS
 from .settings import CONFIG_KEY, CONFIG_NAME, LABELS, NAME, Settings
 
 USER: Final = 65532
-"""As in distroless images: not root, and no user of a node."""
+"""uid and gid of the operator, as in distroless images: not root, and no user of a node."""
 CONFIG_FOLDER: Final = "/etc/config"
 TOKEN_FOLDER: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
 TOKEN_SECONDS: Final = 3607
@@ -23,10 +23,10 @@ RESOURCES: Final = {
 
 
 def objects(settings: Settings) -> list[Manifest]:
-    """In the order in which they must be applied, without the namespace: whoever installs decides whether it is
-    created."""
+    """The objects in the order in which they must be applied, without the namespace: the caller decides whether to
+    create it."""
     return [
-        *crds(settings.versions),
+        *crds(settings.served),
         _service_account(settings),
         *roles.operator_roles(settings),
         *roles.people_roles(),
@@ -38,7 +38,7 @@ def objects(settings: Settings) -> list[Manifest]:
 
 
 def namespace(settings: Settings) -> Manifest:
-    """Its pods pass the strictest of Kubernetes' own checks, so the namespace asks for it."""
+    """The operator's pods meet the Pod Security Standard `restricted`, so the namespace enforces it."""
     labels = {"pod-security.kubernetes.io/enforce": "restricted"}
     metadata = {"name": settings.namespace, "labels": labels}
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
@@ -146,7 +146,7 @@ def _container(settings: Settings) -> Manifest:
 
 
 def _arguments(settings: Settings) -> list[str]:
-    """`--bind`: on all addresses of the pod, because the kubelet probes it from outside."""
+    """`--bind` is on all addresses of the pod, because the kubelet probes it from outside."""
     arguments = ["operator", f"--bind=:{OPERATOR_PORT}"]
     if settings.namespaces:
         arguments.append(f"--namespaces={','.join(settings.namespaces)}")
@@ -165,7 +165,7 @@ def _probe(path: str, *, period: int, failures: int) -> Manifest:
 
 
 def _volumes(settings: Settings) -> list[Manifest]:
-    """The token as every pod gets it by default, but in this pod's own words: nothing else is mounted."""
+    """The token volume that every pod gets by default, but declared here, so that nothing else is mounted."""
     sources: list[dict[str, Any]] = [
         {"serviceAccountToken": {"path": "token", "expirationSeconds": TOKEN_SECONDS}},
         {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
@@ -176,7 +176,7 @@ def _volumes(settings: Settings) -> list[Manifest]:
 
 
 def _spread() -> Manifest:
-    """Two operators on one node would go with it together."""
+    """Replicas are spread over nodes, because two operators on one node would be lost together."""
     return {
         "maxSkew": 1,
         "topologyKey": "kubernetes.io/hostname",

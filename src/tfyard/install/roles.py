@@ -1,16 +1,15 @@
-"""RBAC: roles for the operator, written from the table of permissions, and for the people who train."""
+"""RBAC roles for the operator, generated from the table of permissions, and for the people who train."""
 
 from collections.abc import Iterable, Mapping
 
 from tfyard.model import Manifest
+from tfyard.model.permission import RBAC, Permission
 from tfyard.planner.gang import API_VERSIONS
 
 from . import permissions
-from .permissions import Permission
 from .settings import LABELS, NAME, Settings
 
 GROUPS = ("kubeflow.org", "tensorflow.org")
-RBAC = "rbac.authorization.k8s.io"
 
 OPERATOR_RULES = (
     *(each for group in GROUPS for each in permissions.of_jobs(group)),
@@ -23,14 +22,14 @@ GANG_SCHEDULERS: dict[str, list[Permission]] = {
     name: permissions.of_pod_groups(version.partition("/")[0], patch=name != "core")
     for name, version in API_VERSIONS.items()
 }
-"""What the operator needs for `--gang-scheduler`; `auto` may find any of them."""
-GANG_SCHEDULERS["auto"] = [each for wanted in GANG_SCHEDULERS.values() for each in wanted]
+"""Value of `--gang-scheduler` -> the permissions that it needs; `auto` may choose any of the others."""
+GANG_SCHEDULERS["auto"] = [each for needed in GANG_SCHEDULERS.values() for each in needed]
 
 VIEW, EDIT = "tfyard-view", "tfyard-edit"
 READ = ("get", "list", "watch")
 CHANGE = ("create", "delete", "deletecollection", "patch", "update")
 OPEN = ("create", "get")
-"""For exec and port-forward: a WebSocket is opened by a GET, but since Kubernetes 1.35 needs `create`."""
+"""Verbs for exec and port-forward: a GET opens a WebSocket, but since Kubernetes 1.35 it needs `create`."""
 VIEW_RULES = (
     *(Permission(group, "tfjobs", READ) for group in GROUPS),
     *(Permission(group, "tfjobs", ("get",), "status") for group in GROUPS),
@@ -50,45 +49,47 @@ EDIT_RULES = (
     ),
     *(Permission("", "pods", OPEN, subresource) for subresource in ("exec", "portforward")),
 )
-"""What submitting, reading logs, copying results and port-forwarding need. Not Secrets."""
+"""Permissions for submitting, reading logs, copying results and port-forwarding; none on Secrets."""
 
 
 def operator_roles(settings: Settings) -> list[Manifest]:
-    """One ClusterRole, or one Role per namespace; and in its own namespace, the lease."""
-    work = rules(OPERATOR_RULES)
+    """One ClusterRole, or one Role per namespace, and a Role for the lease in the operator's namespace."""
+    allowed = rules(OPERATOR_RULES)
     if settings.is_cluster_wide:
-        work += rules([permissions.NODES])
-        found = [*_role("ClusterRole", NAME, "", work, settings.namespace)]
+        allowed += rules([permissions.NODES])
+        roles = [*_role("ClusterRole", NAME, "", allowed, settings.namespace)]
     else:
-        found = [
+        roles = [
             each
             for namespace in settings.namespaces
-            for each in _role("Role", NAME, namespace, work, settings.namespace)
+            for each in _role("Role", NAME, namespace, allowed, settings.namespace)
         ]
     lease = rules([permissions.of_lease(settings.namespace)])
-    return [*found, *_role("Role", f"{NAME}-lease", settings.namespace, lease, settings.namespace)]
+    return [*roles, *_role("Role", f"{NAME}-lease", settings.namespace, lease, settings.namespace)]
 
 
 def people_roles() -> list[Manifest]:
-    """Aggregated into the built-in roles: who may view or edit a namespace may view or edit its TFJobs."""
+    """Roles aggregated into the built-in ones: who may view or edit a namespace may do so with its TFJobs."""
     return [
         _cluster_role(VIEW, rules(VIEW_RULES), _aggregated("view")),
         _cluster_role(EDIT, rules(EDIT_RULES), _aggregated("edit", "admin")),
     ]
 
 
-def rules(wanted: Iterable[Permission]) -> list[Manifest]:
-    """RBAC's rules: verbs of the same resource together, resources with the same verbs together."""
+def rules(needed: Iterable[Permission]) -> list[Manifest]:
+    """RBAC rules: verbs of the same resource together, resources with the same verbs together."""
     verbs: dict[tuple[str, str, str], set[str]] = {}
-    for each in wanted:
-        resource = f"{each.resource}/{each.subresource}".rstrip("/")
-        for verb in each.verbs:
-            name = "" if verb == "create" else each.name  # a rule cannot name what does not exist yet
-            verbs.setdefault((each.group, resource, name), set()).add(verb)
+    for permission in needed:
+        resource = f"{permission.resource}/{permission.subresource}".rstrip("/")
+        for verb in permission.verbs:
+            name = (
+                "" if verb == "create" else permission.name
+            )  # an object that does not exist yet has no name
+            verbs.setdefault((permission.group, resource, name), set()).add(verb)
     alike: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
-    for (group, resource, name), found in sorted(verbs.items()):
-        alike.setdefault((group, name, tuple(sorted(found))), []).append(resource)
-    return [_rule(group, resources, name, found) for (group, name, found), resources in alike.items()]
+    for (group, resource, name), allowed in sorted(verbs.items()):
+        alike.setdefault((group, name, tuple(sorted(allowed))), []).append(resource)
+    return [_rule(group, resources, name, allowed) for (group, name, allowed), resources in alike.items()]
 
 
 def _rule(group: str, resources: list[str], name: str, verbs: tuple[str, ...]) -> Manifest:

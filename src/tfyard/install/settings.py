@@ -1,4 +1,4 @@
-"""What can be chosen when the operator is installed, and the names of what is installed."""
+"""Settings of an installation, and the names of the installed objects."""
 
 from typing import Final
 
@@ -6,14 +6,16 @@ from msgspec import Struct
 
 from tfyard.formats.tfjob.versions import SERVED
 
+from . import clouds
+
 NAME: Final = "tf-job-operator"
-"""Of the Deployment, its ServiceAccount and its roles: as the first TFJob operator (2017) was called, so that what
-was written about it still finds it."""
+"""Name of the Deployment, its ServiceAccount and its roles: the name of the first TFJob operator (2017), so that
+commands in documents about it still work."""
 CONFIG_NAME: Final = "tf-job-operator-config"
 CONFIG_KEY: Final = "controller_config_file.yaml"
 REPOSITORY: Final = "tfyard/operator"
 LABELS: Final = {"app.kubernetes.io/component": "operator", "app.kubernetes.io/name": "tfyard"}
-"""On everything that is installed but the CRDs, so that it can be found again."""
+"""Labels of all installed objects except the CRDs, so that they can be found."""
 
 
 class Settings(Struct, frozen=True, kw_only=True):
@@ -22,12 +24,17 @@ class Settings(Struct, frozen=True, kw_only=True):
     image: str
     namespace: str = "tfyard"
     namespaces: tuple[str, ...] = ()
-    """Those whose TFJobs it runs; none: all of them."""
+    """Namespaces whose TFJobs the operator runs; empty: all namespaces."""
     cloud: str = ""
     """A key of `clouds.CONFIGS`; empty: no config file."""
     replicas: int = 1
     versions: tuple[str, ...] = SERVED
-    """Of TFJob, served by the cluster."""
+    """API versions of TFJob that the cluster serves."""
+
+    @property
+    def served(self) -> tuple[str, ...]:
+        """With a cloud, v1alpha1 is served as well: the old documents that name a cloud use it."""
+        return (*self.versions, clouds.VERSION) if self.cloud else self.versions
 
     @property
     def is_cluster_wide(self) -> bool:

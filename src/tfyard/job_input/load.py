@@ -1,30 +1,31 @@
-"""The one job of a file, and what else is in the file. Nothing here prints."""
+"""Loads the one job of a file, with the file's other objects. This module prints nothing."""
 
 from collections.abc import Sequence
 from pathlib import Path
 
 from msgspec import Struct
 
-from tfyard import files, formats
+from tfyard import formats
 from tfyard.errors import Usage
+from tfyard.job_input import files
 from tfyard.model import Job, Manifest, Problem
 
 
 class Loaded(Struct, frozen=True, kw_only=True):
     job: Job
     file: Path
-    """`code` is relative to its folder."""
+    """The file; `code` is relative to its folder."""
     others: list[Manifest] = []
     """The other objects of the file."""
     changes: tuple[str, ...] | None = None
-    """What is different from the workloads that it was read from; None: it was read from a job."""
+    """Differences from the workloads that the job was read from; None: it was read from a job."""
     warnings: tuple[Problem, ...] = ()
     text: formats.Document | Sequence[str] = ()
-    """What the warnings are about."""
+    """The document that the warnings are about."""
 
 
 def from_documents(documents: list[formats.Document], name: str, *, uses_images: bool) -> Loaded:
-    """`name`: of the file that the documents are from. `uses_images`: whether tasks run in their images."""
+    """The one job of a file's documents. `name`: of the file. `uses_images`: whether tasks run in their images."""
     jobs = [document for document in documents if formats.is_job(document.data)]
     file = Path.cwd() / "-" if name == "-" else Path(name).resolve()
     others = [d.data for d in documents if d not in jobs and isinstance(d.data, dict)]
@@ -40,6 +41,12 @@ def from_documents(documents: list[formats.Document], name: str, *, uses_images:
 def _from_workloads(
     documents: list[formats.Document], file: Path, others: list[Manifest], *, uses_images: bool
 ) -> Loaded:
-    found = files.load_workloads(documents, documents[0].name, uses_images=uses_images)
-    warnings, said = tuple(problem for _, problem in found.problems), tuple(found.said)
-    return Loaded(job=found.one, file=file, others=others, changes=said, warnings=warnings, text=documents[0])
+    converted = files.load_workloads(documents, documents[0].name, uses_images=uses_images)
+    return Loaded(
+        job=converted.one,
+        file=file,
+        others=others,
+        changes=tuple(converted.said),
+        warnings=tuple(problem for _, problem in converted.problems),
+        text=documents[0],
+    )

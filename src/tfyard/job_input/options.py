@@ -1,4 +1,4 @@
-"""The options by which a command line names and changes a job, wherever it will run."""
+"""Options by which a command line names and changes a job, wherever it will run."""
 
 import re
 
@@ -6,23 +6,23 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tfyard.errors import Usage
-from tfyard.formats.declarations.reading import did_you_mean
 from tfyard.formats.metadata import DNS_LABEL, RULE
 from tfyard.formats.tfjob.fields import MAX_REPLICAS, canonical
 from tfyard.model import ROLES, Job
+from tfyard.model.spelling import did_you_mean
 
 
 class JobOptions(Struct, frozen=True, kw_only=True):
-    """As given: text that is read when the job is, so that every interface reports the same errors."""
+    """Options as the user wrote them, parsed with the job: all interfaces report the same errors."""
 
     target: str = ""
     """A job file, a TFJob of any version, a config with resources, or a Python script."""
     module: str | None = None
     """A Python module, instead of a target: `python -m`."""
     args: tuple[str, ...] = ()
-    """For a script or module."""
+    """Arguments of a script or module."""
     tf1: bool = False
-    """The program is written for TensorFlow 1."""
+    """Whether the program is written for TensorFlow 1."""
     chief: int | None = None
     worker: int | None = None
     ps: int | None = None
@@ -41,13 +41,13 @@ class JobOptions(Struct, frozen=True, kw_only=True):
 
     @property
     def roles(self) -> dict[str, int]:
-        """Role -> how many tasks, for the roles that have an option of their own."""
-        given = {"chief": self.chief, "worker": self.worker, "ps": self.ps, "evaluator": self.evaluator}
-        return {role: count for role, count in given.items() if count is not None}
+        """Role -> number of tasks, for the roles that have an option of their own."""
+        counts = {"chief": self.chief, "worker": self.worker, "ps": self.ps, "evaluator": self.evaluator}
+        return {role: count for role, count in counts.items() if count is not None}
 
     @property
     def policies(self) -> dict[str, str | int]:
-        """Words of the job file that a script has as options."""
+        """Words of the job file that are options for a script."""
         names = ("restart", "retries", "deadline", "memory")
         return {name: value for name in names if (value := getattr(self, name)) is not None}
 
@@ -57,7 +57,7 @@ class JobOptions(Struct, frozen=True, kw_only=True):
 
 
 def check(options: JobOptions) -> None:
-    """Usage if the options are wrong whatever the job is."""
+    """Raise Usage if the options are wrong for any job."""
     for text in options.env:
         pair(text, "--env")
     if options.name is not None and not DNS_LABEL.fullmatch(options.name):
@@ -74,19 +74,19 @@ def pair(text: str, option: str) -> tuple[str, str]:
 
 
 def replicas(text: str, option: str = "--set") -> tuple[str, int]:
-    """`--set ROLE=N`, or of another option."""
-    given, count = pair(text, option)
-    role = canonical(given)
+    """Role and count of `--set ROLE=N` or another option."""
+    name, count = pair(text, option)
+    role = canonical(name)
     if role is None:
-        hint = did_you_mean(given, [name.lower() for name in ROLES])
-        raise Usage(f"{option} {text}: unknown role {given!r}; {hint}")
+        hint = did_you_mean(name, [each.lower() for each in ROLES])
+        raise Usage(f"{option} {text}: unknown role {name!r}; {hint}")
     if not re.fullmatch("[0-9]{1,9}", count) or int(count) > MAX_REPLICAS:
-        raise Usage(f"{option} {text}: must be a number from 0 to {MAX_REPLICAS}, as in {given}=4")
+        raise Usage(f"{option} {text}: must be a number from 0 to {MAX_REPLICAS}, as in {name}=4")
     return role, int(count)
 
 
 def adjusted(job: Job, options: JobOptions) -> Job:
-    """The options win; a role that is new runs what the others run."""
+    """The job with the options applied; a new role runs the same program as the first one."""
     counts = [*options.sets, *(f"{role}={count}" for role, count in options.roles.items())]
     roles = {role.name: role for role in job.roles}
     for name, count in map(replicas, counts):

@@ -1,4 +1,4 @@
-"""A Python script or module as a job: the words of the job file that does the same."""
+"""A Python script or module as a job: the content of an equivalent job file."""
 
 import os
 from pathlib import Path
@@ -14,7 +14,7 @@ from .options import JobOptions
 
 
 def words(options: JobOptions) -> Manifest:
-    """As it runs here: in the caller's working directory, as with `python SCRIPT`."""
+    """The job file for a run on this machine: in the caller's working directory, as with `python SCRIPT`."""
     variables = {name: escape(value) for name, value in options.variables.items()}
     return {
         "name": options.name or as_name(_stem(options), "training"),
@@ -29,24 +29,24 @@ def words(options: JobOptions) -> Manifest:
 
 
 def portable_words(options: JobOptions, folder: Path) -> Manifest:
-    """The working directory is the code, so that the job means the same here and on a cluster. The code is
-    relative to `folder`, that of the job file."""
+    """A job file with the working directory as its code, so that it means the same on this machine and on a
+    cluster. The path of the code is relative to `folder`, the folder of the job file."""
     if options.module is None and _is_outside(options.target):
         text = f"{options.target} is outside of this folder, which becomes the code of the job"
         raise Usage(f"{text}; call tfyard from the folder of its project")
-    found, code = words(options), os.path.relpath(Path.cwd(), folder)
-    del found["workdir"]
-    return {"name": found["name"], "image": found["image"], "code": code, **found}
+    fields, code = words(options), os.path.relpath(Path.cwd(), folder)
+    del fields["workdir"]
+    return {"name": fields["name"], "image": fields["image"], "code": code, **fields}
 
 
-def load(found: Manifest) -> Job:
-    """The job that these words are. Each word is an option of that name."""
+def load(fields: Manifest) -> Job:
+    """The job of a job file; a problem is reported by the option of the field's name."""
     try:
-        return formats.load(found)
+        return formats.load(fields)
     except Invalid as error:
         problem = error.problems[0]
-        told = f"{problem.message}; {problem.fix}" if problem.fix else problem.message
-        raise Usage(f"--{problem.path[0]}: {told}") from None
+        text = f"{problem.message}; {problem.fix}" if problem.fix else problem.message
+        raise Usage(f"--{problem.path[0]}: {text}") from None
 
 
 def _stem(options: JobOptions) -> str:
@@ -54,7 +54,7 @@ def _stem(options: JobOptions) -> str:
 
 
 def _program(options: JobOptions) -> list[str]:
-    """What follows `python`."""
+    """The arguments of `python`."""
     if options.module is not None:
         return ["-m", options.module]
     if not Path(options.target).is_file():
@@ -63,5 +63,5 @@ def _program(options: JobOptions) -> list[str]:
 
 
 def _is_outside(path: str) -> bool:
-    """Of the working directory."""
+    """Whether a path is outside of the working directory."""
     return Path(os.path.relpath(path)).parts[0] == os.pardir

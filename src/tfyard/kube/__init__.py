@@ -1,10 +1,10 @@
-"""How we talk to Kubernetes: one thin async client, and a synchronous one for short commands.
+"""The client of Kubernetes' API: a thin async one, and a synchronous one for short commands.
 
 Requests are built by pure functions (`requests`) and sent by `Client` or `sync.SyncClient`; the answer is a view
 of the caller's choice (`Kind`) or one of `errors`. It knows no TFJob, has no cache, and does not decide what to do
 next.
 
-What needs aiohttp is imported when it is first used: a short command must not wait for it.
+Modules that need aiohttp are imported on first use: a short command must not wait for them.
 """
 
 from importlib import import_module
@@ -29,7 +29,7 @@ from tfyard.kube.errors import (
     Unreachable,
 )
 from tfyard.kube.kinds import Changed, Kind, Removed, Snapshot
-from tfyard.kube.kubeconfig import Access, Cluster, User
+from tfyard.kube.kubeconfig import Access, ClusterEntry, User
 from tfyard.kube.requests import Patch, Request, Resource
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ __all__ = [
     "BadKubeconfig",
     "Changed",
     "Client",
-    "Cluster",
+    "ClusterEntry",
     "Conflict",
     "Expired",
     "Forbidden",
@@ -84,6 +84,6 @@ _LATER = {
 def __getattr__(name: str) -> Any:
     for module, names in _LATER.items():
         if name in names:
-            found = globals()[name] = getattr(import_module(f"tfyard.kube.{module}"), name)
-            return found
+            value = globals()[name] = getattr(import_module(f"tfyard.kube.{module}"), name)
+            return value
     raise AttributeError(name)

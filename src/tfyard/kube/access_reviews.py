@@ -1,9 +1,9 @@
-"""Asking the server whether we may do something: it answers for every kind of authorization."""
+"""Asks the server whether the user may do something: it answers for every kind of authorization."""
 
 from typing import Any
 
-from tfyard.install.permissions import Permission
 from tfyard.kube.requests import Request, Resource, create
+from tfyard.model.permission import Permission
 
 REVIEWS = Resource("authorization.k8s.io", "v1", "selfsubjectaccessreviews", namespaced=False)
 
@@ -15,7 +15,7 @@ def review(permission: Permission, verb: str) -> Request:
         "group": permission.group,
         "resource": permission.resource,
         "subresource": permission.subresource,
-        "name": "" if verb == "create" else permission.name,  # a role cannot name what does not exist yet
+        "name": "" if verb == "create" else permission.name,  # a role cannot name a new object
     }
     return create(REVIEWS.path(), {"spec": {"resourceAttributes": attributes}})
 

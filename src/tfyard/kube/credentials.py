@@ -9,7 +9,7 @@ import msgspec
 from multidict import CIMultiDict
 
 from tfyard.kube import login as logins
-from tfyard.kube.kubeconfig import Access, Cluster, Exec
+from tfyard.kube.kubeconfig import Access, ClusterEntry, Exec
 from tfyard.kube.login import ExecStatus, Keys
 
 log = logging.getLogger(__name__)
@@ -44,7 +44,7 @@ class Credentials:
         return self._access.user.is_renewable
 
     async def current(self) -> Login:
-        """An old login is used until it expires: only then a renewal is waited for."""
+        """The login for a request. An old one is used until it expires: only then requests wait for a renewal."""
         now = time.time()
         if self._login is not None and now < self._ages:
             return self._login
@@ -54,7 +54,7 @@ class Credentials:
         return await asyncio.shield(renewal)
 
     def doubt(self, login: Login) -> None:
-        """The server refused `login`: renew, unless somebody already has."""
+        """Renews after the server refused `login`, unless another request has done so."""
         if login is self._login:
             self._ages = self._ends = 0.0
 
@@ -64,8 +64,8 @@ class Credentials:
             await asyncio.wait([self._renewal])
 
     def _begin(self) -> asyncio.Task[Login]:
-        """One renewal for all requests, owned by none of them: a request that times out must not cancel it, or a
-        plugin that is slower than that would be started again for ever."""
+        """Starts one renewal for all requests. A request that times out must not cancel it, or a slower plugin
+        would be started again for ever."""
         if self._renewal is None:
             self._renewal = asyncio.create_task(self._renew())
             self._renewal.add_done_callback(self._settle)
@@ -90,7 +90,7 @@ class Credentials:
         return login
 
     def _tls(self, status: ExecStatus) -> ssl.SSLContext | bool:
-        """The same context as long as the certificates stay: a new one would close every connection of the
+        """The TLS context, the same one while the certificates stay: a new one closes every connection of the
         pool. But the old one would never trust a cluster whose CA was replaced."""
         keys = logins.keys(self._access, status)
         if self._login is not None and keys == self._keys:
@@ -100,8 +100,8 @@ class Credentials:
         return True if made is None else made  # True: aiohttp's default
 
 
-async def _run(plugin: Exec, cluster: Cluster) -> ExecStatus:
-    """Its standard error is ours: plugins print instructions for people there ("open this page to log in")."""
+async def _run(plugin: Exec, cluster: ClusterEntry) -> ExecStatus:
+    """Runs a plugin with our standard error: plugins print instructions there ("open this page to log in")."""
     try:
         process = await asyncio.create_subprocess_exec(
             plugin.command,
@@ -118,7 +118,7 @@ async def _run(plugin: Exec, cluster: Cluster) -> ExecStatus:
     except TimeoutError as problem:
         raise logins.plugin_too_slow(plugin) from problem
     finally:
-        # Its children may still hold its output open: so close our end.
+        # Children of the plugin may still hold its output open: so close our end.
         process._transport.close()  # type: ignore[attr-defined]  # kills it, too; not public
         await process.wait()
     return logins.plugin_status(plugin, output, process.returncode)

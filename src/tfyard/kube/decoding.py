@@ -1,7 +1,7 @@
-"""Decodes answers, however deeply nested; and names the objects that cannot be decoded.
+"""Decodes answers, however deeply nested, and names objects that cannot be decoded.
 
-Users nest what they like into fields that a CRD preserves, and one object must not stop the work on all others:
-what cannot be decoded is an error that the caller can catch, with the bytes.
+Users may nest anything into fields that a CRD preserves, and one object must not stop the work on all others: an
+object that cannot be decoded is an error with its bytes, which the caller can catch.
 """
 
 import re
@@ -48,12 +48,12 @@ def decode(decoder: msgspec.json.Decoder[T], data: bytes) -> T:
 
 
 def outline(data: bytes) -> Outline:
-    """Only its first levels are decoded. Undecodable if it is not even JSON."""
+    """The first levels of an answer. Raises Undecodable if it is not even JSON."""
     return decode(_outlines, cut(data, 3))
 
 
 def name_of(data: bytes) -> str:
-    """Of an object, or of a watch event's object; for people."""
+    """Name of an object, or of a watch event's object, for messages."""
     try:
         known = outline(data)
     except Undecodable:
@@ -63,11 +63,15 @@ def name_of(data: bytes) -> str:
 
 
 def items(page: bytes) -> Iterator[bytes]:
-    """The items of a list as bytes. None is decoded, so that none can fail."""
-    for start, end in _containers(page, 1):
-        if page[start : start + 1] == b"[":
-            array = page[start:end]
-            yield from (array[slice(*span)] for span in _containers(array, 1))
+    """The items of a list as bytes; they are not decoded, so that none can fail."""
+    for part in parts(page):
+        if part.startswith(b"["):
+            yield from parts(part)
+
+
+def parts(data: bytes) -> Iterator[bytes]:
+    """The objects and arrays in an object or array, as bytes: of a watch event, the object that it is about."""
+    return (data[slice(*span)] for span in _containers(data, 1))
 
 
 def _decode(decoder: msgspec.json.Decoder[T], data: bytes) -> T:
@@ -80,8 +84,8 @@ def _decode(decoder: msgspec.json.Decoder[T], data: bytes) -> T:
 
 @contextmanager
 def _deeper() -> Iterator[None]:
-    """For the decoder only, whose frames are small: Python's own frames at this depth could overflow the stack,
-    which crashes the process. (From Python 3.12 on, this limit does not affect the decoder.)"""
+    """Raises the recursion limit for the decoder, whose frames are small: Python's own frames at this depth could
+    overflow the stack and crash the process. (From Python 3.12 on, this limit does not affect the decoder.)"""
     usual = sys.getrecursionlimit()
     sys.setrecursionlimit(max(usual, DEEPEST))
     try:
@@ -91,7 +95,7 @@ def _deeper() -> Iterator[None]:
 
 
 def cut(data: bytes, depth: int) -> bytes:
-    """The JSON without everything that is nested deeper."""
+    """The JSON without everything that is nested deeper than `depth`."""
     kept, end = [], 0
     for start, after in _containers(data, depth):
         kept.append(data[end:start])

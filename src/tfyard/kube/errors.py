@@ -1,4 +1,4 @@
-"""What can go wrong between us and an apiserver, as types.
+"""The errors of requests to an apiserver, as types.
 
 KubeError
 ├── BadKubeconfig                  no cluster, or no credentials
@@ -22,7 +22,7 @@ import msgspec
 from tfyard.errors import TfyardError
 
 
-class Status(msgspec.Struct, frozen=True, rename="camel"):
+class ErrorStatus(msgspec.Struct, frozen=True, rename="camel"):
     """The body of every failed answer (and of an ERROR event in a watch)."""
 
     code: int = 0
@@ -40,19 +40,25 @@ class BadKubeconfig(KubeError):
 
 
 class PortRefused(KubeError):
-    """The pod is there, but nothing listens on the port."""
+    """The pod exists, but nothing listens on the port."""
 
 
 class Undecodable(KubeError):
-    """`answer` is what the server said."""
+    """An answer that cannot be decoded; `answer` is its bytes."""
 
     def __init__(self, message: str, answer: bytes) -> None:
         super().__init__(message)
         self.answer = answer
 
+    @property
+    def detail(self) -> str:
+        """What cannot be decoded, and why: `status.startTime: Invalid RFC3339 encoded datetime`."""
+        why, _, where = str(self.__cause__ or self).partition(" - at `$.")
+        return f"{where.rstrip('`')}: {why}" if where else why
+
 
 class Transient(KubeError):
-    """Worth a retry after `retry_after` seconds, or after the caller's own back-off."""
+    """An error that may go away: retry after `retry_after` seconds, or the caller's own back-off."""
 
     retry_after: float | None = None
 
@@ -66,15 +72,14 @@ class Unreachable(Transient):
 class Answered(KubeError):
     """Errors with a message from the server."""
 
-    def __init__(self, status: Status, retry_after: float | None = None) -> None:
+    def __init__(self, status: ErrorStatus, retry_after: float | None = None) -> None:
         super().__init__(f"{status.message or status.reason} ({status.code} {status.reason})".strip())
         self.status = status
         self.retry_after = retry_after
 
     @property
     def causes(self) -> set[str]:
-        """Finer reasons than the code: a 403 may be a quota, a permission, or a namespace that is being
-        deleted."""
+        """Finer reasons than the code: a 403 may be a quota, a permission, or a terminating namespace."""
         causes = (self.status.details or {}).get("causes") or []
         return {str(cause.get("reason")) for cause in causes}
 
@@ -129,19 +134,22 @@ BY_CODE: dict[int, type[Refused] | type[TooManyRequests]] = {
     429: TooManyRequests,
 }
 
-_decoder = msgspec.json.Decoder(Status)
+_decoder = msgspec.json.Decoder(ErrorStatus)
+LONGEST_RETRY_AFTER = 60.0
+"""Longest wait in seconds. A server or a proxy may ask for hours, and be back in a moment."""
 
 
-def build_error(code: int, body: bytes, retry_after: float | None = None) -> KubeError:
-    """The typed error. A proxy in between may answer in HTML, which then is the message."""
+def build_error(code: int, body: bytes, retry_after: str = "") -> KubeError:
+    """The typed error of an answer. A proxy may answer in HTML, which then is the message."""
     try:
         status = _decoder.decode(body)
     except (msgspec.DecodeError, RecursionError):
-        status = Status(message=body[:300].decode(errors="replace").strip())
-    return from_status(msgspec.structs.replace(status, code=code), retry_after)
+        status = ErrorStatus(message=body[:300].decode(errors="replace").strip())
+    seconds = min(float(retry_after), LONGEST_RETRY_AFTER) if retry_after.isdigit() else None
+    return from_status(msgspec.structs.replace(status, code=code), seconds)
 
 
-def from_status(status: Status, retry_after: float | None = None) -> KubeError:
+def from_status(status: ErrorStatus, retry_after: float | None = None) -> KubeError:
     if status.reason == "AlreadyExists":
         return AlreadyExists(status)
     fallback = ServerFault if status.code >= 500 else Refused

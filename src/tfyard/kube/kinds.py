@@ -1,14 +1,15 @@
 """Decoders for one caller's view of one kind of object, built once.
 
-A view is a msgspec Struct with only the fields its owner reads; the rest is skipped without becoming Python
-objects. It must accept every object that the server may hold: keep what users write as `msgspec.Raw`.
+A view is a msgspec Struct with only the fields that its owner reads; others are skipped and never become Python
+objects. It must accept every object that the server may hold: fields that users write stay `msgspec.Raw`.
 """
 
+from collections.abc import Callable
 from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 
-from tfyard.kube.errors import Status
+from tfyard.kube.errors import ErrorStatus
 
 T = TypeVar("T")
 
@@ -19,7 +20,7 @@ class HasVersion(Protocol):
 
 
 class Versioned(Protocol):
-    """A watch resumes from the last resourceVersion, so every view must have one."""
+    """A view with a resourceVersion: a watch resumes from the last one."""
 
     @property
     def metadata(self) -> HasVersion: ...
@@ -30,7 +31,7 @@ class ListMeta(msgspec.Struct, frozen=True, rename="camel"):
     continue_: str = msgspec.field(default="", name="continue")
 
 
-class Page(msgspec.Struct, Generic[T], frozen=True):
+class ListPage(msgspec.Struct, Generic[T], frozen=True):
     metadata: ListMeta
     items: list[T] | None = None
 
@@ -52,19 +53,19 @@ class Marked(msgspec.Struct, frozen=True):
 
 
 class Bookmark(msgspec.Struct, frozen=True, tag_field="type", tag="BOOKMARK"):
-    """Nothing happened up to this version: it keeps a quiet watch from becoming too old to resume."""
+    """The version up to which nothing happened: it keeps a quiet watch from becoming too old to resume."""
 
     object: Marked
 
 
 class Trouble(msgspec.Struct, frozen=True, tag_field="type", tag="ERROR"):
-    """A stream that began with 200 OK reports errors in-band; 410 mostly comes this way."""
+    """An error within a stream that began with 200 OK; 410 mostly comes this way."""
 
-    object: Status
+    object: ErrorStatus
 
 
 class Snapshot(msgspec.Struct, Generic[T], frozen=True):
-    """What a watch tells its caller: all that there is now ..."""
+    """All objects at one moment: the first thing that a watch yields, and the first after a gap."""
 
     items: list[T]
 
@@ -74,19 +75,31 @@ class Changed(msgspec.Struct, Generic[T], frozen=True):
 
 
 class Removed(msgspec.Struct, Generic[T], frozen=True):
-    """... and then each change. The object as it was last; it may also have stopped matching the selector."""
+    """The last version of an object that was deleted, or that no longer matches the selector."""
 
     object: T
 
 
-class Kind(Generic[T]):
-    """The decoders for one view: `Kind(PodView)`."""
+Salvage = Callable[[bytes, str], T | None]
+"""Makes a view of an object that cannot be decoded, from its bytes and the problem."""
 
-    def __init__(self, view: type[T]) -> None:
+
+def skip(_data: bytes, _problem: str) -> None:
+    """The usual Salvage: nothing is made of the object, and it is skipped."""
+
+
+class Kind(Generic[T]):
+    """The decoders for one view: `Kind(PodView)`. `keep` makes a view independent of the bytes that it was decoded
+    from; it is called before more of them are read."""
+
+    def __init__(
+        self, view: type[T], keep: Callable[[T], T] = lambda view: view, salvage: Salvage[T] = skip
+    ) -> None:
+        self.keep, self.salvage = keep, salvage
         of: Any = view
         events: Any = Added[of] | Modified[of] | Deleted[of] | Bookmark | Trouble
         self.one: msgspec.json.Decoder[T] = msgspec.json.Decoder(of)
-        self.page: msgspec.json.Decoder[Page[T]] = msgspec.json.Decoder(Page[of])
+        self.page: msgspec.json.Decoder[ListPage[T]] = msgspec.json.Decoder(ListPage[of])
         self.event: msgspec.json.Decoder[Added[T] | Modified[T] | Deleted[T] | Bookmark | Trouble] = (
             msgspec.json.Decoder(events)
         )

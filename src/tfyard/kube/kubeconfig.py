@@ -1,7 +1,7 @@
-"""Which cluster and which user: kubectl's own rules.
+"""The choice of cluster and user, by kubectl's own rules.
 
 `--kubeconfig` wins over `KUBECONFIG` (a list of files; the first with a value wins, missing files are skipped),
-which wins over `~/.kube/config`; without any of them, the Pod that we run in. Paths in a file are relative to it.
+which wins over `~/.kube/config`; without any of them, this process's Pod. Paths in a file are relative to it.
 """
 
 import base64
@@ -31,7 +31,7 @@ class Exec(msgspec.Struct, frozen=True, rename="camel"):
     provide_cluster_info: bool = False
 
 
-class Cluster(msgspec.Struct, frozen=True, rename="kebab"):
+class ClusterEntry(msgspec.Struct, frozen=True, rename="kebab"):
     server: str = ""
     certificate_authority: str = ""
     certificate_authority_data: str = ""
@@ -55,7 +55,7 @@ class User(msgspec.Struct, frozen=True, rename="kebab"):
 
     @property
     def is_renewable(self) -> bool:
-        """Whether asking again may give other credentials."""
+        """Whether reading the file or running the plugin again may give new credentials."""
         return bool(self.exec or self.token_file)
 
 
@@ -68,7 +68,7 @@ class Context(msgspec.Struct, frozen=True):
 class Access(msgspec.Struct, frozen=True):
     """One cluster, one user, one default namespace: all that the transport needs."""
 
-    cluster: Cluster
+    cluster: ClusterEntry
     user: User = User()
     namespace: str = "default"
 
@@ -76,7 +76,7 @@ class Access(msgspec.Struct, frozen=True):
 class Config(msgspec.Struct, frozen=True):
     """A kubeconfig with its lists as maps, so that merging is a union of maps."""
 
-    clusters: dict[str, Cluster] = {}
+    clusters: dict[str, ClusterEntry] = {}
     users: dict[str, User] = {}
     contexts: dict[str, Context] = {}
     current: str = ""
@@ -87,7 +87,7 @@ def parse(text: str, folder: Path) -> Config:
     try:
         doc = yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader)) or {}
         return Config(
-            _named(doc, "clusters", "cluster", Cluster, folder),
+            _named(doc, "clusters", "cluster", ClusterEntry, folder),
             _named(doc, "users", "user", User, folder),
             _named(doc, "contexts", "context", Context, folder),
             doc.get("current-context") or "",
@@ -97,7 +97,7 @@ def parse(text: str, folder: Path) -> Config:
 
 
 def merge(configs: Iterable[Config]) -> Config:
-    """The first config that has a name wins."""
+    """The union of the configs; the first that has a name wins."""
     merged = Config()
     for config in configs:
         merged = Config(
@@ -147,7 +147,7 @@ def dump(access: Access, name: str = "tfyard") -> str:
 
 
 def load(environ: Mapping[str, str], path: str = "", context: str = "") -> Access:
-    """What kubectl would use here. The environment is an argument, so that tests need not change ours."""
+    """The access that kubectl would use. The environment is an argument, so that tests need not change ours."""
     files = _files(environ, path)
     config = _merged(files)
     if not config.contexts and not context and environ.get("KUBERNETES_SERVICE_HOST"):
@@ -160,7 +160,7 @@ def load(environ: Mapping[str, str], path: str = "", context: str = "") -> Acces
 
 
 def contexts(environ: Mapping[str, str], path: str = "") -> list[str]:
-    """The names that `context` may be."""
+    """The names of all contexts."""
     return sorted(_merged(_files(environ, path)).contexts)
 
 
@@ -177,12 +177,12 @@ def _merged(files: list[Path]) -> Config:
 
 
 def in_cluster(environ: Mapping[str, str], folder: Path = SERVICE_ACCOUNT) -> Access:
-    """As the Pod's ServiceAccount. The token stays a file: the kubelet replaces it before it expires."""
+    """Access as the Pod's ServiceAccount. The token stays a file: the kubelet replaces it before it expires."""
     if not (folder / "token").is_file():
         raise BadKubeconfig(f"{folder}/token not found: does the Pod mount its ServiceAccount's token?")
     host, port = environ["KUBERNETES_SERVICE_HOST"], environ.get("KUBERNETES_SERVICE_PORT", "443")
     server = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
-    cluster = Cluster(server=server, certificate_authority=str(folder / "ca.crt"))
+    cluster = ClusterEntry(server=server, certificate_authority=str(folder / "ca.crt"))
     return Access(cluster, User(token_file=str(folder / "token")), (folder / "namespace").read_text().strip())
 
 
@@ -204,11 +204,11 @@ def _named(doc: dict[str, Any], plural: str, singular: str, into: type[T], folde
 
 def _absolute(entry: dict[str, Any], folder: Path) -> dict[str, Any]:
     present = {key: value for key, value in entry.items() if value is not None}
-    found: dict[str, Any] = {key: str(folder / present[key]) for key in PATHS if present.get(key)}
+    changed: dict[str, Any] = {key: str(folder / present[key]) for key in PATHS if present.get(key)}
     plugin = present.get("exec")
     if plugin and "/" in plugin["command"]:
-        found["exec"] = {**plugin, "command": str(folder / plugin["command"])}
-    return {**present, **found}
+        changed["exec"] = {**plugin, "command": str(folder / plugin["command"])}
+    return {**present, **changed}
 
 
 def _filled(part: msgspec.Struct) -> dict[str, Any]:

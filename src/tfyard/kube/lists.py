@@ -1,4 +1,5 @@
-"""Lists whole collections page by page: one answer with 10,000 objects costs the server and us its memory."""
+"""Lists whole collections page by page: one answer with 10,000 objects would cost both sides much memory, and so
+would one with 500 objects of a megabyte each."""
 
 import logging
 from typing import Generic, TypeVar
@@ -7,19 +8,22 @@ import msgspec
 
 from tfyard.kube.decoding import decode, items, name_of, outline
 from tfyard.kube.errors import Expired, Undecodable
-from tfyard.kube.kinds import Kind, ListMeta, Page, Versioned
-from tfyard.kube.requests import Query, Request, get
+from tfyard.kube.kinds import Kind, ListMeta, ListPage, Versioned
+from tfyard.kube.requests import Query, get
 from tfyard.kube.transport import Client
 
 T = TypeVar("T", bound=Versioned)
 
 log = logging.getLogger(__name__)
 
-PAGE = 500
+FIRST_PAGE, PAGE = 20, 500
+"""Number of objects in the first page, and in any page at most."""
+PAGE_BYTES = 4 << 20
+"""Size that a page should have: how many objects are asked for follows from the size of those before."""
 
 
 class Listing(msgspec.Struct, Generic[T], frozen=True):
-    """All of it at one moment; a watch goes on from `resource_version`."""
+    """All objects at one moment; a watch continues from `resource_version`."""
 
     items: list[T]
     resource_version: str
@@ -28,39 +32,46 @@ class Listing(msgspec.Struct, Generic[T], frozen=True):
 async def list_all(
     client: Client, kind: Kind[T], path: str, query: Query | None = None, page: int = PAGE
 ) -> Listing[T]:
-    """All pages see the same moment. If the server compacts it away meanwhile (410), ask for all at once."""
+    """A whole collection at one moment. If the server compacts that away meanwhile (410), asks without pages."""
     try:
-        return await _pages(client, kind, path, {**(query or {}), "limit": str(page)})
+        return await _pages(client, kind, path, {**(query or {}), "limit": str(min(page, FIRST_PAGE))}, page)
     except Expired:
-        return await _pages(client, kind, path, dict(query or {}))
+        return await _pages(client, kind, path, dict(query or {}), page)
 
 
-async def _pages(client: Client, kind: Kind[T], path: str, query: dict[str, str]) -> Listing[T]:
-    found: list[T] = []
+async def _pages(client: Client, kind: Kind[T], path: str, query: dict[str, str], most: int) -> Listing[T]:
+    objects: list[T] = []
     while True:
-        page = await _page(client, kind, get(path, query))
-        found += page.items or []
+        answer = await client.read(get(path, query))
+        page = _decode(kind, answer)
+        objects += map(kind.keep, page.items or [])
         if not page.metadata.continue_:
-            return Listing(found, page.metadata.resource_version)
-        query = {**query, "continue": page.metadata.continue_}
+            return Listing(objects, page.metadata.resource_version)
+        limit = max(1, min(most, PAGE_BYTES * len(page.items or [1]) // len(answer)))
+        query = {**query, "continue": page.metadata.continue_, "limit": str(limit)}
 
 
-async def _page(client: Client, kind: Kind[T], request: Request) -> Page[T]:
+def _decode(kind: Kind[T], answer: bytes) -> ListPage[T]:
     try:
-        return await client.send(request, kind.page)
-    except Undecodable as problem:
-        meta = outline(problem.answer).metadata
+        return decode(kind.page, answer)
+    except Undecodable:
+        meta = outline(answer).metadata
         if not meta.resource_version:
-            raise  # not a list at all, and must not be taken for an empty one
-        return Page(ListMeta(meta.resource_version, meta.continue_), _readable(kind, problem.answer))
+            raise  # no list at all: it must not count as an empty one
+        return ListPage(ListMeta(meta.resource_version, meta.continue_), _readable(kind, answer))
 
 
 def _readable(kind: Kind[T], answer: bytes) -> list[T]:
-    """Without the objects that cannot be read: one of them must not hide all others."""
-    readable: list[T] = []
-    for item in items(answer):
-        try:
-            readable.append(decode(kind.one, item))
-        except Undecodable as problem:
-            log.warning("skipped %s in a list: %s", name_of(item), problem)
-    return readable
+    """The objects of a list, each decoded by itself: one that cannot be decoded must not hide all others."""
+    return [view for item in items(answer) if (view := read(kind, item)) is not None]
+
+
+def read(kind: Kind[T], data: bytes) -> T | None:
+    """One object; what is salvaged of it if it cannot be decoded; None: it is skipped, and logged."""
+    try:
+        return decode(kind.one, data)
+    except Undecodable as problem:
+        salvaged = kind.salvage(data, problem.detail)
+        if salvaged is None:
+            log.warning("skipped %s: %s", name_of(data), problem)
+        return salvaged

@@ -1,4 +1,4 @@
-"""What a request needs to be accepted: headers and a TLS context, from a kubeconfig or from an exec plugin.
+"""The headers and the TLS context of a request, from a kubeconfig or from an exec plugin.
 
 Shared by both transports, so it imports neither asyncio nor aiohttp.
 """
@@ -7,6 +7,7 @@ import base64
 import contextlib
 import os
 import ssl
+import tempfile
 from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
@@ -14,14 +15,16 @@ from typing import Any
 import msgspec
 
 from tfyard.kube.errors import BadKubeconfig
-from tfyard.kube.kubeconfig import Access, Cluster, Exec, material
+from tfyard.kube.kubeconfig import Access, ClusterEntry, Exec, material
 
 EXEC_TIMEOUT = 60.0
+ACCEPT = "application/json, */*"
+"""kubectl's header: the container runtime's server, which answers exec and port-forward, has no JSON."""
 
 Headers = tuple[tuple[str, str], ...]
-"""A name may occur twice: one Impersonate-Group per group."""
+"""Pairs, because a name may occur twice: one Impersonate-Group per group."""
 Keys = tuple[bytes, bytes, bytes]
-"""PEM: whom to trust, our certificate, our key."""
+"""The trusted CAs, our certificate and our key, as PEM."""
 
 
 class ExecStatus(msgspec.Struct, frozen=True, rename="camel"):
@@ -37,15 +40,15 @@ class ExecCredential(msgspec.Struct, frozen=True):
 
 def headers(access: Access, token: str) -> Headers:
     user = access.user
-    found = [("Accept", "application/json"), ("User-Agent", "tfyard"), ("Accept-Encoding", "gzip")]
+    pairs = [("Accept", ACCEPT), ("User-Agent", "tfyard"), ("Accept-Encoding", "gzip")]
     if token:
-        found.append(("Authorization", f"Bearer {token}"))
+        pairs.append(("Authorization", f"Bearer {token}"))
     elif user.username:
         pair = base64.b64encode(f"{user.username}:{user.password}".encode()).decode()
-        found.append(("Authorization", f"Basic {pair}"))
+        pairs.append(("Authorization", f"Basic {pair}"))
     if user.impersonate:
-        found.append(("Impersonate-User", user.impersonate))
-    return (*found, *(("Impersonate-Group", group) for group in user.impersonate_groups or []))
+        pairs.append(("Impersonate-User", user.impersonate))
+    return (*pairs, *(("Impersonate-Group", group) for group in user.impersonate_groups or []))
 
 
 def keys(access: Access, status: ExecStatus) -> Keys:
@@ -56,17 +59,17 @@ def keys(access: Access, status: ExecStatus) -> Keys:
     return trusted, certificate, material(user.client_key_data, user.client_key)
 
 
-def tls(cluster: Cluster, found: Keys) -> ssl.SSLContext | None:
-    """None: the server does not use TLS."""
+def tls(cluster: ClusterEntry, pem: Keys) -> ssl.SSLContext | None:
+    """The TLS context; None if the server does not use TLS."""
     if cluster.server.startswith("http://"):
         return None
     try:
-        return _tls(cluster, *found)
+        return _tls(cluster, *pem)
     except (ssl.SSLError, ValueError) as problem:
         raise BadKubeconfig(f"certificate or key cannot be used: {problem}") from problem
 
 
-def _tls(cluster: Cluster, trusted: bytes, certificate: bytes, key: bytes) -> ssl.SSLContext:
+def _tls(cluster: ClusterEntry, trusted: bytes, certificate: bytes, key: bytes) -> ssl.SSLContext:
     context = ssl.create_default_context(cadata=trusted.decode() or None)
     # Python 3.13 turned strict checks on, which many clusters' long-lived CAs (no key identifier) fail.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
@@ -80,7 +83,7 @@ def _tls(cluster: Cluster, trusted: bytes, certificate: bytes, key: bytes) -> ss
 
 def read_token(path: str) -> str:
     try:
-        with open(path) as file:  # noqa: PTH123 - replaced by a kubelet's symlink swap; only its text matters
+        with open(path) as file:  # noqa: PTH123 - the kubelet replaces it by a symlink swap; only its text matters
             return file.read().strip()
     except OSError as problem:
         raise BadKubeconfig(f"token cannot be read: {problem}") from problem
@@ -89,17 +92,17 @@ def read_token(path: str) -> str:
 # --- exec plugins
 
 
-def plugin_environment(plugin: Exec, cluster: Cluster) -> dict[str, str]:
+def plugin_environment(plugin: Exec, cluster: ClusterEntry) -> dict[str, str]:
     info: dict[str, Any] = {"interactive": False}
     if plugin.provide_cluster_info:
         info["cluster"] = {"server": cluster.server, **_cluster_info(cluster)}
-    asked = {"apiVersion": plugin.api_version, "kind": "ExecCredential", "spec": info}
+    credential = {"apiVersion": plugin.api_version, "kind": "ExecCredential", "spec": info}
     chosen = {pair["name"]: pair["value"] for pair in plugin.env or []}
-    return {**os.environ, **chosen, "KUBERNETES_EXEC_INFO": msgspec.json.encode(asked).decode()}
+    return {**os.environ, **chosen, "KUBERNETES_EXEC_INFO": msgspec.json.encode(credential).decode()}
 
 
 def plugin_status(plugin: Exec, output: bytes, code: int | None) -> ExecStatus:
-    """What a plugin's output and exit code mean."""
+    """The credentials in a plugin's output; BadKubeconfig if it failed."""
     if code:
         raise BadKubeconfig(f"{plugin.command} ended with {code}. {plugin.install_hint}".strip())
     try:
@@ -116,25 +119,23 @@ def plugin_too_slow(plugin: Exec) -> BadKubeconfig:
     return BadKubeconfig(f"{plugin.command} gave no credentials within {EXEC_TIMEOUT:.0f} s")
 
 
-def _cluster_info(cluster: Cluster) -> dict[str, Any]:
+def _cluster_info(cluster: ClusterEntry) -> dict[str, Any]:
     trusted = _trusted(cluster)
     return {"certificate-authority-data": base64.b64encode(trusted).decode()} if trusted else {}
 
 
-def _trusted(cluster: Cluster) -> bytes:
+def _trusted(cluster: ClusterEntry) -> bytes:
     return material(cluster.certificate_authority_data, cluster.certificate_authority)
 
 
 @contextlib.contextmanager
 def _as_file(pem: bytes) -> Iterator[str]:
-    """Python's ssl reads certificates from files only. This one is on no disk, where the system can do that."""
+    """A file for Python's ssl, which reads certificates only from files; in memory, where the system can."""
     if hasattr(os, "memfd_create"):
         with os.fdopen(os.memfd_create("tfyard"), "wb", buffering=0) as file:
             file.write(pem)
             yield f"/proc/self/fd/{file.fileno()}"
         return
-    import tempfile
-
     with tempfile.NamedTemporaryFile(buffering=0) as private:
         private.write(pem)
         yield private.name

@@ -1,6 +1,6 @@
-"""Streams into a pod, through the apiserver and the kubelet: a command's, as `kubectl exec` has them, or a port's.
+"""Streams into a pod, through the apiserver and the kubelet: those of a command, as in `kubectl exec`, or a port.
 
-Both are channels of a WebSocket: each message begins with the number of its own.
+Both are channels of a WebSocket: each message begins with the number of its channel.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from aiohttp import WSMsgType
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tfyard.kube.errors import Forbidden, KubeError, PortRefused, Refused, Status, Unreachable
+from tfyard.kube.errors import ErrorStatus, Forbidden, KubeError, PortRefused, Refused, Unreachable
 from tfyard.kube.requests import PODS, Request, get
 from tfyard.kube.transport import Client, shut_down
 
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
     from aiohttp import ClientWebSocketResponse
 
 EXEC_PROTOCOL = "v5.channel.k8s.io"
-"""Only this version can close the command's standard input. Kubernetes 1.30 and later speak it, whatever the
-container runtime does."""
+"""Only this version can close the command's standard input. Kubernetes has it since 1.30, with every container
+runtime."""
 STDIN, STDOUT, STDERR, ERROR, RESIZE, CLOSE = 0, 1, 2, 3, 4, 255
 PORT_PROTOCOL = "v4.channel.k8s.io"
-"""One WebSocket is one connection, which every kubelet and container runtime speaks. kubectl sends SPDY frames
-through one WebSocket instead; there, one connection that is not read stops all others."""
+"""One WebSocket per connection, which every kubelet and container runtime supports. kubectl sends SPDY frames
+through one WebSocket instead, where a connection that is not read stops all others."""
 PORT_DATA, PORT_ERROR = 0, 1
 PORT_NUMBER = 2
-"""Bytes: each channel begins with its port, for clients that ask for several."""
+"""Bytes of the port number that each channel begins with, for clients that ask for several."""
 CHUNK = 1 << 16
 SINCE = " (Kubernetes does since 1.30)"
 
@@ -43,16 +43,16 @@ class ExecFailed(KubeError):
     """The node could not start the command."""
 
 
-class Ended(Status, frozen=True, rename="camel"):
-    """The last message."""
+class CommandStatus(ErrorStatus, frozen=True, rename="camel"):
+    """The last message: how the command ended."""
 
     status: str = ""
 
 
-_endings = msgspec.json.Decoder(Ended)
+_endings = msgspec.json.Decoder(CommandStatus)
 
 
-class Command(Struct, frozen=True, kw_only=True):
+class PodCommand(Struct, frozen=True, kw_only=True):
     namespace: str
     pod: str
     container: str
@@ -62,7 +62,7 @@ class Command(Struct, frozen=True, kw_only=True):
 
     @property
     def request(self) -> Request:
-        """POST: not to be repeated, because the command may have run."""
+        """The request: a POST, which is not repeated, because the command may have run."""
         flags = {"stdin": self.stdin, "stdout": True, "stderr": not self.tty, "tty": self.tty}
         query = [("container", self.container), *((name, str(flag).lower()) for name, flag in flags.items())]
         words = [("command", word) for word in self.argv]
@@ -70,22 +70,22 @@ class Command(Struct, frozen=True, kw_only=True):
 
 
 @asynccontextmanager
-async def start(client: Client, command: Command) -> AsyncIterator["Process"]:
-    """The command, running. What still runs when the block ends loses its streams."""
-    async with channels(client, command.request, EXEC_PROTOCOL) as found:
-        yield Process(found, client.access.cluster.server)
+async def start(client: Client, command: PodCommand) -> AsyncIterator["RemoteProcess"]:
+    """Starts the command. If it still runs when the block ends, it loses its streams."""
+    async with channels(client, command.request, EXEC_PROTOCOL) as opened:
+        yield RemoteProcess(opened, client.access.cluster.server)
 
 
-class Process:
-    def __init__(self, found: "Channels", server: str) -> None:
-        self._channels, self._server = found, server
+class RemoteProcess:
+    def __init__(self, opened: "Channels", server: str) -> None:
+        self._channels, self._server = opened, server
         self._status = b""
         self._problem: KubeError | None = None
         self._is_read = False
         self._over = asyncio.Event()
 
     async def write(self, data: bytes) -> None:
-        """To its standard input. Waits while the other side is slow, so memory stays bounded."""
+        """Writes to its standard input. Waits while the other side is slow, so memory stays bounded."""
         if data:
             await self._channels.send(STDIN, data)
 
@@ -93,11 +93,11 @@ class Process:
         await self._channels.send(CLOSE, bytes([STDIN]))
 
     async def resize(self, width: int, height: int) -> None:
-        """Of its terminal."""
+        """Sets the size of its terminal."""
         await self._channels.send(RESIZE, msgspec.json.encode({"Width": width, "Height": height}))
 
     async def output(self) -> AsyncIterator[tuple[int, bytes]]:
-        """1 (standard output) or 2 (standard error) and what was written, until the process has ended."""
+        """Yields 1 (standard output) or 2 (standard error) and the data, until the process has ended."""
         self._is_read = True
         try:
             async for channel, data in self._channels.messages():
@@ -114,7 +114,7 @@ class Process:
             self._over.set()
 
     async def wait(self) -> int:
-        """Its exit code. Its output is thrown away, unless somebody reads it."""
+        """The exit code of the command. Its output is discarded, unless `output` is read."""
         if not self._is_read:
             async for _ in self.output():
                 continue
@@ -144,31 +144,31 @@ def _exit_code(answer: bytes) -> int:
 
 
 @asynccontextmanager
-async def connect(client: Client, namespace: str, pod: str, port: int) -> AsyncIterator["Connection"]:
+async def connect(client: Client, namespace: str, pod: str, port: int) -> AsyncIterator["PodConnection"]:
     request = get(PODS.path(namespace, pod, "portforward"), {"ports": str(port)})
-    async with channels(client, request, PORT_PROTOCOL) as found:
-        yield Connection(found, port)
+    async with channels(client, request, PORT_PROTOCOL) as opened:
+        yield PodConnection(opened, port)
 
 
-class Connection:
-    """The protocol cannot close one direction alone: it ends when the pod or this side closes it."""
+class PodConnection:
+    """A TCP connection. It ends when either side closes it: the protocol cannot close one direction alone."""
 
-    def __init__(self, found: "Channels", port: int) -> None:
-        self._channels, self._port = found, port
+    def __init__(self, opened: "Channels", port: int) -> None:
+        self._channels, self._port = opened, port
 
     async def write(self, data: bytes) -> None:
-        """Waits while the pod is slow."""
+        """Sends data; waits while the pod is slow."""
         await self._channels.send(PORT_DATA, data)
 
     async def data(self) -> AsyncIterator[bytes]:
-        """What the pod sends, until it closes the connection. PortRefused if it never was one."""
+        """Data from the pod, until it closes the connection. PortRefused if nothing listens there."""
         skip, problem = {PORT_DATA: PORT_NUMBER, PORT_ERROR: PORT_NUMBER}, b""
         async for channel, data in self._channels.messages():
-            rest, skip[channel] = data[skip.get(channel, 0) :], max(skip.get(channel, 0) - len(data), 0)
+            payload, skip[channel] = data[skip.get(channel, 0) :], max(skip.get(channel, 0) - len(data), 0)
             if channel == PORT_ERROR:
-                problem += rest
-            elif channel == PORT_DATA and rest:
-                yield rest
+                problem += payload
+            elif channel == PORT_DATA and payload:
+                yield payload
         if problem:
             raise PortRefused(problem.decode(errors="replace").strip() or f"port {self._port} is refused")
 
@@ -176,17 +176,17 @@ class Connection:
 # --- the WebSocket
 
 
-class Pace(Struct, frozen=True):
-    """Seconds."""
+class StreamPace(Struct, frozen=True):
+    """Intervals in seconds."""
 
     ping: float = 15.0
-    """Load balancers cut connections that say nothing, many after a minute."""
+    """Interval of pings: load balancers cut idle connections, many after a minute."""
     silence: float = 90.0
-    """Without any answer for so long, the connection is dead. A pod that does not read its input delays the
+    """Time without an answer after which the connection is dead. A pod that does not read its input delays the
     answers to pings, so this is more than kubectl's minute."""
 
 
-DEFAULT_PACE = Pace()
+DEFAULT_PACE = StreamPace()
 
 
 class NotSpoken(KubeError):
@@ -195,7 +195,7 @@ class NotSpoken(KubeError):
 
 @asynccontextmanager
 async def channels(
-    client: Client, request: Request, protocol: str, pace: Pace = DEFAULT_PACE
+    client: Client, request: Request, protocol: str, pace: StreamPace = DEFAULT_PACE
 ) -> AsyncIterator["Channels"]:
     async with AsyncExitStack() as stack:
         try:
@@ -204,23 +204,23 @@ async def channels(
             raise _explained(problem, request, protocol) from None
         if websocket.protocol != protocol:
             raise NotSpoken(f"the cluster does not speak {protocol}{SINCE}")
-        found = Channels(client.access.cluster.server, websocket, pace)
-        pinging = asyncio.create_task(found.ping())
+        opened = Channels(client.access.cluster.server, websocket, pace)
+        pinging = asyncio.create_task(opened.ping())
         try:
-            yield found
+            yield opened
         finally:
             pinging.cancel()
             await asyncio.wait([pinging])
 
 
 class Channels:
-    def __init__(self, server: str, websocket: "ClientWebSocketResponse[bool]", pace: Pace) -> None:
+    def __init__(self, server: str, websocket: "ClientWebSocketResponse[bool]", pace: StreamPace) -> None:
         self._server, self._websocket, self._pace = server, websocket, pace
         self._waits_since: float | None = None
         self._why = ""
 
     async def send(self, channel: int, data: bytes) -> None:
-        """Waits while the other side is slow."""
+        """Sends data on a channel; waits while the other side is slow."""
         for at in range(0, max(len(data), 1), CHUNK):
             try:
                 await self._websocket.send_bytes(bytes([channel]) + data[at : at + CHUNK])
@@ -228,16 +228,16 @@ class Channels:
                 raise self._broken(str(problem)) from problem
 
     async def messages(self) -> AsyncIterator[tuple[int, bytes]]:
-        """Until the other side closes it; Unreachable if it breaks."""
+        """Channel and data of each message, until the other side closes; Unreachable if the connection breaks."""
         while True:
             self._waits_since = asyncio.get_running_loop().time()
             message = await self._websocket.receive()
-            self._waits_since = None  # while the caller is busy, nothing is heard
+            self._waits_since = None  # while the caller is busy, nothing is received
             match message.type:
                 case WSMsgType.BINARY if message.data:
                     yield message.data[0], message.data[1:]
                 case WSMsgType.PING:
-                    with suppress(aiohttp.ClientError, OSError):  # the next `receive` says what is wrong
+                    with suppress(aiohttp.ClientError, OSError):  # the next `receive` reports the error
                         await self._websocket.pong(message.data)
                 case WSMsgType.CLOSE:
                     return
@@ -247,8 +247,8 @@ class Channels:
                     )
 
     async def ping(self) -> None:
-        """Until it is cancelled, or the connection is dead."""
-        with suppress(aiohttp.ClientError, OSError):  # `messages` and `send` say what is wrong
+        """Sends pings until it is cancelled, or the connection is dead."""
+        with suppress(aiohttp.ClientError, OSError):  # `messages` and `send` report the error
             while self._is_alive():
                 await asyncio.sleep(self._pace.ping)
                 with suppress(TimeoutError):  # the other side does not read
@@ -268,8 +268,8 @@ class Channels:
 def _explained(problem: Refused, request: Request, protocol: str) -> KubeError:
     if not isinstance(problem, Forbidden):
         return problem
-    if problem.status.reason != "Forbidden":  # of a container runtime, which knows no permissions
+    if problem.status.reason != "Forbidden":  # from a container runtime, which knows no permissions
         return NotSpoken(f"the cluster does not speak {protocol}{SINCE}: {problem}")
-    what = request.path.partition("?")[0].rpartition("/")[2]
-    role = f"the role needs the verb create on pods/{what} (before Kubernetes 1.35 also get)"
+    subresource = request.path.partition("?")[0].rpartition("/")[2]
+    role = f"the role needs the verb create on pods/{subresource} (before Kubernetes 1.35 also get)"
     return Forbidden(replace(problem.status, message=f"{problem.status.message}; {role}"))

@@ -8,6 +8,7 @@ from urllib.parse import quote, urlencode
 import msgspec
 
 from tfyard.kube.errors import Transient, Unreachable
+from tfyard.model.permission import RBAC
 
 FIELD_MANAGER = "tfyard"
 
@@ -15,7 +16,7 @@ Query = Mapping[str, str]
 
 
 class Resource(msgspec.Struct, frozen=True):
-    """A kind of object as the API's paths name it; `group` is empty for the core group."""
+    """A kind of object by its name in the API's paths; `group` is empty for the core group."""
 
     group: str
     version: str
@@ -23,7 +24,7 @@ class Resource(msgspec.Struct, frozen=True):
     namespaced: bool = True
 
     def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
-        """Of the collection or of one object. Without a namespace, a collection spans all of them."""
+        """Path of the collection or of one object. Without a namespace, a collection spans all of them."""
         root = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
         middle = f"/namespaces/{quote(namespace, '')}" if namespace and self.namespaced else ""
         tail = "".join(f"/{quote(part, '')}" for part in (name, subresource) if part)
@@ -34,7 +35,7 @@ PODS = Resource("", "v1", "pods")
 SERVICES = Resource("", "v1", "services")
 CONFIG_MAPS = Resource("", "v1", "configmaps")
 EVENTS = Resource("", "v1", "events")
-"""The core group's, as upstream's: its SDK finds events by their involvedObject."""
+"""Events of the core group, as upstream's: its SDK finds events by their involvedObject."""
 SERVICE_ACCOUNTS = Resource("", "v1", "serviceaccounts")
 NODES = Resource("", "v1", "nodes", namespaced=False)
 NAMESPACES = Resource("", "v1", "namespaces", namespaced=False)
@@ -45,11 +46,13 @@ STORAGE_CLASSES = Resource("storage.k8s.io", "v1", "storageclasses", namespaced=
 ENDPOINT_SLICES = Resource("discovery.k8s.io", "v1", "endpointslices")
 DEPLOYMENTS = Resource("apps", "v1", "deployments")
 LEASES = Resource("coordination.k8s.io", "v1", "leases")
+CLUSTER_ROLES = Resource(RBAC, "v1", "clusterroles", namespaced=False)
+CLUSTER_ROLE_BINDINGS = Resource(RBAC, "v1", "clusterrolebindings", namespaced=False)
 CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", namespaced=False)
 TFJOBS = Resource("kubeflow.org", "v1", "tfjobs")
 OLD_TFJOBS = Resource("tensorflow.org", "v1alpha1", "tfjobs")
 WORKLOADS = Resource("kueue.x-k8s.io", "v1beta1", "workloads")
-"""Of Kueue: one for each job that it queues."""
+"""Workloads of Kueue: one for each job that it queues."""
 
 
 class Patch(StrEnum):
@@ -69,17 +72,17 @@ class Request(msgspec.Struct, frozen=True):
 
 
 def get(path: str, query: Query | None = None) -> Request:
-    """One object, a collection, a log, or any other address such as `/version`."""
+    """Reads one object, a collection, a log, or any other path such as `/version`."""
     return Request("GET", _with(path, query))
 
 
 def create(path: str, body: Any, query: Query | None = None) -> Request:
-    """A new object in a collection; also bindings, evictions and tokens, which are POSTs to a subresource."""
+    """Creates an object in a collection; also bindings, evictions and tokens, by POSTs to a subresource."""
     return Request("POST", _with(path, query), msgspec.json.encode(body))
 
 
 def replace(path: str, body: Any) -> Request:
-    """The whole object; its resourceVersion, if given, must still be the stored one (else Conflict)."""
+    """Replaces the whole object; a resourceVersion in it must still be the stored one (else Conflict)."""
     return Request("PUT", path, msgspec.json.encode(body))
 
 
@@ -88,12 +91,12 @@ def patch(path: str, body: Any, kind: Patch = Patch.MERGE, query: Query | None =
 
 
 def apply(path: str, body: Any) -> Request:
-    """Server-side apply: create or update, and own the given fields. JSON is YAML, so we send JSON."""
+    """Server-side apply: creates or updates, and owns the fields of `body`. JSON is YAML, so we send JSON."""
     return patch(path, body, Patch.APPLY, {"fieldManager": FIELD_MANAGER, "force": "true"})
 
 
 def delete(path: str, uid: str = "", grace: int | None = None, propagation: str = "") -> Request:
-    """With `uid`, only that very object: the server answers Conflict for a new one of the same name."""
+    """Deletes an object. With `uid`, only that one: the server answers Conflict for a new one of the same name."""
     options: dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions"}
     if uid:
         options["preconditions"] = {"uid": uid}
@@ -105,7 +108,7 @@ def delete(path: str, uid: str = "", grace: int | None = None, propagation: str 
 
 
 def dry_run(request: Request) -> Request:
-    """The same write, judged by the server and not made. Of a DELETE with options it reads only those."""
+    """The same write as a dry run. For a DELETE with options, the server reads `dryRun` only from those."""
     if request.method == "DELETE":
         options = msgspec.json.decode(request.body or b"{}")
         return msgspec.structs.replace(request, body=msgspec.json.encode({**options, "dryRun": ["All"]}))
@@ -114,7 +117,7 @@ def dry_run(request: Request) -> Request:
 
 
 def may_repeat(request: Request, problem: Transient) -> bool:
-    """Reads always. Writes only if they certainly did nothing: never sent, or rejected with Retry-After."""
+    """Whether a retry is safe: reads always, writes only if they were never sent or rejected with Retry-After."""
     if request.method == "GET" or problem.retry_after is not None:
         return True
     return isinstance(problem, Unreachable) and not problem.sent

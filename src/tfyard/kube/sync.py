@@ -1,4 +1,4 @@
-"""A synchronous client for commands that ask a few questions and end, and for notebooks, which run a loop already.
+"""A synchronous client for commands that send a few requests, and for notebooks, which run a loop already.
 
 The same requests and errors as transport.py. It imports neither asyncio nor aiohttp, which take longer to import
 than such a command may last.
@@ -8,7 +8,9 @@ import http.client
 import random
 import socket
 import ssl
+import subprocess
 import time
+import zlib
 from collections.abc import Iterator
 from typing import Any, Self, TypeVar, overload
 from urllib.parse import urlsplit
@@ -19,7 +21,7 @@ from msgspec.structs import replace
 from tfyard.kube import login as logins
 from tfyard.kube.decoding import decode
 from tfyard.kube.errors import BadKubeconfig, Transient, Unauthorized, Undecodable, Unreachable, build_error
-from tfyard.kube.kubeconfig import Access, Cluster, Exec
+from tfyard.kube.kubeconfig import Access, ClusterEntry, Exec
 from tfyard.kube.login import ExecStatus, Headers
 from tfyard.kube.requests import Request, may_repeat
 from tfyard.model.backoff import Backoff
@@ -39,7 +41,7 @@ class SyncClient:
     def __init__(self, access: Access, timeout: float = TIMEOUT) -> None:
         self.access, self._timeout = access, timeout
         self._root = urlsplit(access.cluster.server).path.rstrip("/")
-        """Where the API begins: behind a proxy for several clusters, such as Rancher, it has a path."""
+        """Path of the API's root: behind a proxy for several clusters, such as Rancher, it is not empty."""
         self._headers: Headers = ()
         self._connection: http.client.HTTPConnection | None = None
 
@@ -63,7 +65,7 @@ class SyncClient:
         return decode(into, self.read(request))
 
     def read(self, request: Request) -> bytes:
-        """The answer as it is, such as a log."""
+        """The answer as bytes, such as a log."""
         backoff, renewed = BACKOFF, False
         while True:
             try:
@@ -77,18 +79,18 @@ class SyncClient:
                 backoff = backoff.next()
                 is_over = backoff.failures == ATTEMPTS or isinstance(problem.__cause__, TimeoutError)
                 if is_over or not may_repeat(request, problem):
-                    raise  # who waited for the whole timeout need not wait for it again
+                    raise  # a caller that waited for the whole timeout need not wait for it again
                 time.sleep(max(problem.retry_after or 0.0, 0.0) + backoff.delay(random.random()))
 
     def lines(self, request: Request, silence: float) -> Iterator[bytes]:
-        """Of an answer that goes on, such as a watch: it begins within the client's timeout, and may then pause
-        for `silence` seconds. Nothing else can be asked meanwhile."""
+        """Lines of a stream, such as a watch: it begins within the client's timeout, and may then pause for
+        `silence` seconds. Nothing else can be sent meanwhile."""
         response = self._open(request)
         if self._connection is not None and self._connection.sock is not None:
             self._connection.sock.settimeout(silence)
         try:
             if response.status >= 400:
-                raise build_error(response.status, response.read(), _retry_after(response))
+                raise build_error(response.status, response.read(), response.getheader("Retry-After", ""))
             while (line := response.readline()).endswith(b"\n"):  # not half a line of a broken connection
                 yield line
         except (OSError, http.client.HTTPException) as problem:
@@ -97,11 +99,11 @@ class SyncClient:
             self.close()
 
     def chunks(self, request: Request) -> Iterator[bytes]:
-        """An answer of any size, such as a log, in pieces. Nothing else can be asked meanwhile."""
+        """An answer of any size, such as a log, in pieces. Nothing else can be sent meanwhile."""
         response, is_whole = self._open(request), False
         try:
             if response.status >= 400:
-                raise build_error(response.status, response.read(), _retry_after(response))
+                raise build_error(response.status, response.read(), response.getheader("Retry-After", ""))
             while chunk := response.read1(CHUNK):
                 yield chunk
             if response.length:
@@ -123,7 +125,7 @@ class SyncClient:
         if response.will_close:
             self.close()
         if response.status >= 400:
-            raise build_error(response.status, answer, _retry_after(response))
+            raise build_error(response.status, answer, response.getheader("Retry-After", ""))
         if response.getheader("Content-Type", "").startswith("text/html"):
             page = "answers with a web page: is there a login or a proxy in between?"
             raise Undecodable(f"{self.access.cluster.server} {page}", answer)
@@ -158,7 +160,7 @@ class SyncClient:
 
 
 class _TlsConnection(http.client.HTTPSConnection):
-    """With a name to check the certificate against that is not the address (`tls-server-name`)."""
+    """A connection that checks the certificate against another name than the address (`tls-server-name`)."""
 
     def __init__(self, host: str, port: int | None, context: ssl.SSLContext, name: str) -> None:
         super().__init__(host, port, context=context)
@@ -171,7 +173,7 @@ class _TlsConnection(http.client.HTTPSConnection):
 
 
 def _ask(connection: http.client.HTTPConnection, request: Request, headers: Headers) -> None:
-    """Not by `request()`, which takes a mapping: a name may occur twice."""
+    """Sends a request; not by `request()`, which takes a mapping: a header may occur twice."""
     connection.putrequest(request.method, request.path, skip_accept_encoding=True)
     if request.body is not None:
         length = str(len(request.body))
@@ -182,7 +184,7 @@ def _ask(connection: http.client.HTTPConnection, request: Request, headers: Head
 
 
 def _connection(
-    cluster: Cluster, context: ssl.SSLContext | None, timeout: float
+    cluster: ClusterEntry, context: ssl.SSLContext | None, timeout: float
 ) -> http.client.HTTPConnection:
     server, proxy = urlsplit(cluster.server), urlsplit(cluster.proxy_url)
     first = proxy if cluster.proxy_url else server
@@ -206,10 +208,8 @@ def _status(access: Access) -> ExecStatus:
     return ExecStatus(token=logins.read_token(user.token_file) if user.token_file else user.token)
 
 
-def _run(plugin: Exec, cluster: Cluster) -> ExecStatus:
-    """Its standard error is ours: plugins print instructions for people there ("open this page to log in")."""
-    import subprocess
-
+def _run(plugin: Exec, cluster: ClusterEntry) -> ExecStatus:
+    """Runs a plugin with our standard error: plugins print instructions there ("open this page to log in")."""
     command = [plugin.command, *(plugin.args or [])]
     try:
         done = subprocess.run(
@@ -230,11 +230,4 @@ def _run(plugin: Exec, cluster: Cluster) -> ExecStatus:
 def _decompressed(answer: bytes, encoding: str) -> bytes:
     if encoding != "gzip":
         return answer
-    import zlib
-
     return zlib.decompress(answer, zlib.MAX_WBITS | 16)
-
-
-def _retry_after(response: http.client.HTTPResponse) -> float | None:
-    waiting = response.getheader("Retry-After", "")
-    return float(waiting) if waiting.isdigit() else None

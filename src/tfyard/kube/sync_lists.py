@@ -30,14 +30,14 @@ T = TypeVar("T", bound=Versioned)
 
 PAGE = "500"
 ONE_WATCH = 25.0
-"""Seconds that one request asks to be served at most. A server that is silent for longer is dead, not quiet."""
+"""Longest duration of one watch request, in seconds. A server that is silent for longer is dead."""
 DEAD = ONE_WATCH + 5.0
 BACKOFF = Backoff(first=0.5, longest=10.0, jitter=0.5)
 
 
 def pages(client: SyncClient, path: str, query: Query | None = None) -> list[bytes]:
-    """A whole collection as the server sends it, page by page. All pages show the same moment; if the server
-    compacts it away meanwhile (410), all is asked for at once."""
+    """The pages of a whole collection as bytes, all of one moment. If the server compacts that away (410), asks
+    without pages."""
     try:
         return _pages(client, path, {**(query or {}), "limit": PAGE})
     except Expired:
@@ -47,8 +47,8 @@ def pages(client: SyncClient, path: str, query: Query | None = None) -> list[byt
 def watch(
     client: SyncClient, kind: Kind[T], path: str, query: Query | None = None, deadline: float = math.inf
 ) -> Iterator[Snapshot[T] | Changed[T] | Removed[T]]:
-    """As watches.watch, until `deadline` on the monotonic clock, but not before the first list. An object that
-    cannot be read is an error here, because these commands look at few of them."""
+    """Like watches.watch, until `deadline` on the monotonic clock, but not before the first list. An object that
+    cannot be decoded is an error here, because these commands read few of them."""
     backoff, version, is_listed = BACKOFF, "", False
     while not is_listed or time.monotonic() < deadline:
         try:
@@ -72,33 +72,33 @@ def watch(
             time.sleep(max(0.0, min(backoff.delay(random.random()), deadline - time.monotonic())))
 
 
-class _Meta(msgspec.Struct, frozen=True):
+class _PageMeta(msgspec.Struct, frozen=True):
     continue_: str = msgspec.field(default="", name="continue")
 
 
 class _Page(msgspec.Struct, frozen=True):
-    metadata: _Meta = _Meta()
+    metadata: _PageMeta = _PageMeta()
 
 
 _TOKENS = msgspec.json.Decoder(_Page)
 
 
 def _pages(client: SyncClient, path: str, query: dict[str, str]) -> list[bytes]:
-    found, token = list[bytes](), ""
-    while token or not found:
-        found.append(client.read(get(path, {**query, "continue": token} if token else query)))
-        token = decode(_TOKENS, found[-1]).metadata.continue_
-    return found
+    answers, token = list[bytes](), ""
+    while token or not answers:
+        answers.append(client.read(get(path, {**query, "continue": token} if token else query)))
+        token = decode(_TOKENS, answers[-1]).metadata.continue_
+    return answers
 
 
 def _list(client: SyncClient, kind: Kind[T], path: str, query: Query | None) -> tuple[str, list[T]]:
-    found: list[T] = []
+    objects: list[T] = []
     version = ""
     for answer in pages(client, path, query):
         page = decode(kind.page, answer)
         version = page.metadata.resource_version
-        found += page.items or []
-    return version, found
+        objects += page.items or []
+    return version, objects
 
 
 def _asked(query: Query | None, version: str, deadline: float) -> dict[str, str]:

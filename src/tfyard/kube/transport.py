@@ -1,4 +1,4 @@
-"""Sends a request and decodes the answer. The only file of this package that uses the network."""
+"""Sends a request and decodes the answer, in an event loop."""
 
 import asyncio
 import os
@@ -30,7 +30,7 @@ ANYTHING: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
 NOT_SENT = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
 
 FAREWELL = 1.0
-"""Seconds that a server has to agree to the end of a WebSocket."""
+"""Seconds that a server has to confirm the end of a WebSocket."""
 BIGGEST_MESSAGE = 16 << 20
 
 _before_sending: ContextVar[Callable[[], None] | None] = ContextVar("before_sending", default=None)
@@ -38,8 +38,8 @@ _before_sending: ContextVar[Callable[[], None] | None] = ContextVar("before_send
 
 @contextmanager
 def before_sending(check: Callable[[], None]) -> Iterator[None]:
-    """Within this block, `check` is called each time a request is about to be written to its connection: after it
-    waited for its turn, and again before each retry. If it raises, the request is not sent."""
+    """Within this block, `check` is called just before a request is written to its connection: after it waited for
+    a slot, and again before each retry. If it raises, the request is not sent."""
     token = _before_sending.set(check)
     try:
         yield
@@ -56,10 +56,10 @@ class CheckedRequest(aiohttp.ClientRequest):
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """How hard to try. Flow control is the server's (429); `connections` limits the requests in flight, because
-    each has a socket, and a TLS handshake costs both sides more than most requests do. Streams do not count."""
+    """Limits of retries and connections. Flow control is the server's (429); `connections` limits the requests in
+    flight, because each has a socket, and a TLS handshake costs more than most requests. Streams do not count."""
 
-    connections: int = 32
+    connections: int = 128
     connect_timeout: float = 10.0
     answer_timeout: float = 30.0
     attempts: int = 6
@@ -112,11 +112,15 @@ class Client:
     async def send(self, request: Request, into: msgspec.json.Decoder[T]) -> T: ...
     async def send(self, request: Request, into: msgspec.json.Decoder[Any] = ANYTHING) -> Any:
         """The decoded answer, or one of kube.errors. Retried only where that cannot act twice."""
-        return decode(into, await self._with_retries(request, self._once))
+        return decode(into, await self.read(request))
+
+    async def read(self, request: Request) -> bytes:
+        """The answer as bytes; otherwise like `send`."""
+        return await self._with_retries(request, self._once)
 
     @asynccontextmanager
     async def stream(self, request: Request, idle: float) -> AsyncIterator[AsyncIterator[bytes]]:
-        """The answer as it comes: watches and followed logs. Unreachable after `idle` seconds of silence."""
+        """The answer as a stream: watches and followed logs. Unreachable after `idle` seconds of silence."""
         login = await self._credentials.current()
         async with await self._open(request, login, idle) as response:
             with _aborting(response):
@@ -126,7 +130,7 @@ class Client:
     async def websocket(
         self, request: Request, protocol: str
     ) -> "AsyncIterator[aiohttp.ClientWebSocketResponse[bool]]":
-        """An upgraded connection. It is always a GET; the request's method says whether it may be repeated."""
+        """An upgraded connection. It is always a GET; the request's method tells whether it may be repeated."""
         websocket = await self._with_retries(request, partial(self._upgrade, protocol))
         try:
             yield websocket
@@ -143,8 +147,8 @@ class Client:
         return made
 
     async def _shut_down_sockets(self) -> None:
-        """Connections that were aborted may wait up to half a minute for the TLS close of a server that does not
-        answer; when this client ends, they must not be left to a closed event loop."""
+        """Closes aborted connections, which may wait up to half a minute for the TLS close of a server that does
+        not answer: they must not be left to a closed event loop."""
         for _ in range(10):
             lingering = [each for each in self._sockets if each.fileno() >= 0]
             for each in lingering:
@@ -161,7 +165,7 @@ class Client:
             try:
                 return await send(request, login)
             except Unauthorized:
-                # This was no attempt: only with new credentials is the request really tried.
+                # This does not count as an attempt: the request is only tried with new credentials.
                 if renewed or not self._credentials.renewable:
                     raise
                 renewed = True
@@ -217,14 +221,14 @@ class Client:
 
     @contextmanager
     def _translating(self) -> Iterator[None]:
-        """Around our own reads only: an OSError of the code that consumes a stream is not the server's fault."""
+        """Turns network errors into Unreachable; only around our own reads, not for an OSError of the consumer."""
         try:
             yield
         except (aiohttp.ClientError, TimeoutError, OSError) as problem:
             raise _unreachable(self._server, problem) from problem
 
     def _ask(self, request: Request, login: Login, silence: float) -> Awaitable[aiohttp.ClientResponse]:
-        """No total time-out: a request may have to queue behind thousands of others for a connection."""
+        """Sends without a total timeout: a request may queue behind thousands of others for a connection."""
         assert self._session is not None, "use `async with Client(...)`"
         headers = login.headers
         if request.body is not None:
@@ -246,16 +250,16 @@ class Client:
 
 
 def _unreachable(server: str, problem: Exception) -> Unreachable:
-    what = str(problem) or type(problem).__name__
+    words = str(problem) or type(problem).__name__
     if isinstance(problem, aiohttp.ClientConnectorError) and not isinstance(problem, aiohttp.ClientSSLError):
-        code, said = problem.os_error.errno, problem.os_error.strerror  # without the address of an SSLContext
-        what = os.strerror(code) if code and code > 0 else said or what
-    return Unreachable(f"{server}: {what}", sent=not isinstance(problem, NOT_SENT))
+        code, text = problem.os_error.errno, problem.os_error.strerror  # without the address of an SSLContext
+        words = os.strerror(code) if code and code > 0 else text or words
+    return Unreachable(f"{server}: {words}", sent=not isinstance(problem, NOT_SENT))
 
 
 @contextmanager
 def _aborting(response: aiohttp.ClientResponse) -> Iterator[None]:
-    """Abort a stream that is left half-way: a clean TLS close would wait for a peer that may be dead."""
+    """Aborts a stream that is left half-way: a clean TLS close would wait for a peer that may be dead."""
     transport = response.connection.transport if response.connection else None
     try:
         yield
@@ -268,7 +272,7 @@ def _aborting(response: aiohttp.ClientResponse) -> Iterator[None]:
 async def _refusing_upgrades(
     request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
 ) -> aiohttp.ClientResponse:
-    """aiohttp would close the connection before the server's reason is read; a redirection is an error, too."""
+    """Raises the server's error for a refused or redirected upgrade, before aiohttp closes the connection."""
     response = await handler(request)
     if request.headers.get("Upgrade") and response.status != 101:
         async with response:
@@ -277,7 +281,7 @@ async def _refusing_upgrades(
 
 
 def shut_down(websocket: "aiohttp.ClientWebSocketResponse[bool]") -> None:
-    """One that is left half-way does not wait for the farewell of a peer that may be dead."""
+    """Closes a WebSocket that is left half-way, without waiting for a peer that may be dead."""
     connection = websocket.get_extra_info("socket")
     with suppress(OSError):
         if connection is not None:
@@ -286,21 +290,26 @@ def shut_down(websocket: "aiohttp.ClientWebSocketResponse[bool]") -> None:
 
 async def _error(response: aiohttp.ClientResponse) -> KubeError:
     waiting = response.headers.get("Retry-After", "")
-    retry_after = float(waiting) if waiting.isdigit() else None
-    return build_error(response.status, await response.read(), retry_after)
+    return build_error(response.status, await response.read(), waiting)
 
 
 SECOND = timedelta(seconds=1)
-"""Dates are in whole seconds, rounded down."""
+"""Precision of Date headers, which are rounded down."""
+AGREEING_ANSWERS = 3
+"""Successive answers, of different seconds, that must prove the same correction before it is used."""
 
 
 class ServerClock:
-    """The server's time, by the Date of its answers: this machine's clock, corrected no further than they prove.
-    An answer that was long on its way, or was read late, proves little."""
+    """The server's time, by the Date of its answers: this machine's clock, corrected as far as they prove. A slow
+    answer, or one that was read late, proves little.
+
+    One wrong Date must not expire deadlines, and one of several apiservers may disagree: the first correction
+    needs answers that agree, and later ones change the clock by at most a minute per minute."""
 
     def __init__(self) -> None:
         self._correction = timedelta(0)
-        self._last = ""
+        self._last, self._at = "", datetime.min.replace(tzinfo=UTC)
+        self._first, self._agreeing = timedelta(0), 0
 
     def now(self) -> datetime:
         return datetime.now(UTC) + self._correction
@@ -313,6 +322,21 @@ class ServerClock:
         try:
             answered = parsedate_to_datetime(date).astimezone(UTC)
         except ValueError:
-            return  # by whatever stands between us and the server
+            return  # written by a proxy
         least, most = answered - received, answered + SECOND - sent
-        self._correction = min(max(self._correction, least), most)
+        if self._agreeing < AGREEING_ANSWERS:
+            self._agree(least, most)
+        else:
+            correction = min(max(self._correction, least), most)
+            step = min(abs(correction - self._correction), received - self._at)
+            self._correction += step if correction > self._correction else -step
+        self._at = received
+
+    def _agree(self, least: timedelta, most: timedelta) -> None:
+        """Counts answers in a row that prove the same correction; enough of them set it."""
+        if not least - SECOND <= self._first <= most + SECOND:
+            self._agreeing = 0
+        known = self._first if self._agreeing else timedelta(0)
+        self._first, self._agreeing = min(max(known, least), most), self._agreeing + 1
+        if self._agreeing == AGREEING_ANSWERS:
+            self._correction = self._first

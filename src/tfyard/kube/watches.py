@@ -1,11 +1,10 @@
-"""Lists a collection and watches it until closed, across disconnects and restarts of the server.
+"""Lists a collection and watches it until closed, through disconnects and restarts of the server.
 
 The caller sees a Snapshot (replaces all that was known), then Changed and Removed; after a gap that cannot be
 closed, another Snapshot. Reconnections that lose nothing are invisible.
 """
 
 import asyncio
-import logging
 import random
 import time
 from collections.abc import AsyncIterator, Callable
@@ -13,7 +12,7 @@ from typing import TypeVar
 
 import msgspec
 
-from tfyard.kube.decoding import decode, name_of, outline
+from tfyard.kube.decoding import decode, outline, parts
 from tfyard.kube.errors import Expired, KubeError, Transient, Undecodable, from_status
 from tfyard.kube.kinds import (
     Added,
@@ -29,27 +28,25 @@ from tfyard.kube.kinds import (
     Trouble,
     Versioned,
 )
-from tfyard.kube.lists import list_all
+from tfyard.kube.lists import list_all, read
 from tfyard.kube.requests import Query, Request, get
 from tfyard.kube.transport import Client
 from tfyard.model.backoff import Backoff
 
 T = TypeVar("T", bound=Versioned)
 
-log = logging.getLogger(__name__)
-
 
 class WatchOptions(msgspec.Struct, frozen=True):
     idle_timeout: float = 90.0
     """Seconds. Most apiservers send a bookmark each minute, so a longer silence suggests a dead connection (a
-    stopped machine or a cut cable closes nothing); resuming from the same version is cheap."""
+    stopped machine or a cut cable closes none); resuming from the same version is cheap."""
     request_timeout: float = 300.0
-    """Seconds that one request asks to be served; the server's own default is 30 to 60 minutes."""
+    """Duration of one watch request in seconds; the server's own default is 30 to 60 minutes."""
     backoff: Backoff = Backoff(first=0.5, longest=30.0, jitter=0.5)
     retry_first_list: bool = False
     """Whether a first list that fails is retried as well, instead of being an error."""
     on_interrupt: Callable[[KubeError | None], None] = lambda _problem: None
-    """Called at each interruption: for logs and metrics."""
+    """Called at each interruption, for logs and metrics."""
 
 
 DEFAULT_OPTIONS = WatchOptions()
@@ -62,8 +59,9 @@ async def watch(
     query: Query | None = None,
     options: WatchOptions = DEFAULT_OPTIONS,
 ) -> AsyncIterator[Snapshot[T] | Changed[T] | Removed[T]]:
-    """Raises only before the first Snapshot, if at all; afterwards even 401 and 403 are retried, because a
-    restarting apiserver answers those until its own caches are filled. End it by closing the generator."""
+    """Yields a Snapshot and then changes. Raises only before the first Snapshot; later even 401 and 403 are
+    retried, because a restarting apiserver answers those until its caches are filled. Closing the generator ends
+    it."""
     backoff, selection, version, is_listed = options.backoff, dict(query or {}), "", False
     while True:
         try:
@@ -79,7 +77,8 @@ async def watch(
                     backoff = options.backoff
                     version = event.object.metadata.resource_version
                     if not isinstance(event, Bookmark):
-                        yield Removed(event.object) if isinstance(event, Deleted) else Changed(event.object)
+                        view = kind.keep(event.object)
+                        yield Removed(view) if isinstance(event, Deleted) else Changed(view)
             options.on_interrupt(None)
             if time.monotonic() - started < 1.0:  # a server that shuts down ends each new watch at once
                 backoff = await _wait(backoff)
@@ -92,14 +91,14 @@ async def watch(
 
 
 async def _wait(backoff: Backoff, retry_after: float | None = None) -> Backoff:
-    """With jitter: all watches of a restarted apiserver must not come back at the same moment."""
+    """Waits with jitter: the watches of a restarted apiserver must not all come back at the same moment."""
     backoff = backoff.next()
     await asyncio.sleep((retry_after or 0.0) + backoff.delay(random.random()))
     return backoff
 
 
 def _request(path: str, query: dict[str, str], version: str, timeout: float) -> Request:
-    """With a random timeout: watches that began together, after a restart, must not all end together."""
+    """A watch request with a random timeout: watches that began together must not all end together."""
     seconds = str(int(timeout * random.uniform(1.0, 2.0)))
     asked = {"watch": "1", "allowWatchBookmarks": "true", "resourceVersion": version}
     return get(path, {**query, **asked, "timeoutSeconds": seconds})
@@ -109,27 +108,32 @@ def _decode(kind: Kind[T], line: bytes) -> Added[T] | Modified[T] | Deleted[T] |
     try:
         event = decode(kind.event, line)
     except Undecodable as problem:
-        return _skip(line, problem)
+        return _salvage(kind, line, problem)
     if isinstance(event, Trouble):
         raise from_status(event.object)
     return event
 
 
-def _skip(line: bytes, problem: Undecodable) -> Bookmark:
-    """One object that cannot be read must not stop the watch on all others. But a removed object must not stay
-    in a cache for ever, so a removal that cannot be read costs a new list."""
-    known = outline(line)
-    if known.object is None or not known.object.metadata.resource_version or known.type == "DELETED":
+def _salvage(kind: Kind[T], line: bytes, problem: Undecodable) -> Modified[T] | Deleted[T] | Bookmark:
+    """The event of an object that cannot be decoded, with what is salvaged of it; otherwise it is skipped: it must
+    not stop the watch on other objects. But a removed object must not stay in a cache for ever, so a removal that
+    is skipped costs a new list."""
+    known, version = outline(line), ""
+    if known.object is None or not (version := known.object.metadata.resource_version):
         raise problem
-    log.warning("skipped a watch event of %s: %s", name_of(line), problem)
-    return Bookmark(Marked(ListMeta(known.object.metadata.resource_version)))
+    view = next((read(kind, each) for each in parts(line)), None)
+    if view is not None and known.type in ("ADDED", "MODIFIED", "DELETED"):
+        return Deleted(view) if known.type == "DELETED" else Modified(view)
+    if known.type == "DELETED":
+        raise problem
+    return Bookmark(Marked(ListMeta(version)))
 
 
 async def watch_lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     """Whole lines of any length; half a line at the end of a broken connection is dropped."""
-    rest = b""
+    partial = b""
     async for chunk in chunks:
-        *whole, rest = (rest + chunk).split(b"\n")
+        *whole, partial = (partial + chunk).split(b"\n")
         for line in whole:
             if line:
                 yield line

@@ -22,7 +22,8 @@ from tfyard.kube import (
     watch,
 )
 from tfyard.kubelet.events import Events
-from tfyard.kubelet.volumes import CLAIMS, VOLUMES, folder_name
+from tfyard.kubelet.processes import folder_name
+from tfyard.kubelet.sources import CLAIMS, VOLUMES
 from tfyard.model.names import PROVISIONER
 from tfyard.node import volumes
 
@@ -35,7 +36,7 @@ NO_DEVICES = "this node has no block devices: ask for volumeMode: Filesystem"
 log = logging.getLogger(__name__)
 
 
-class Meta(Struct, frozen=True, rename="camel"):
+class ClaimMeta(Struct, frozen=True, rename="camel"):
     name: str
     uid: str
     resource_version: str
@@ -44,7 +45,7 @@ class Meta(Struct, frozen=True, rename="camel"):
     deletion_timestamp: str | None = None
 
 
-class ClaimSpec(Struct, frozen=True, rename="camel"):
+class PersistentVolumeClaimSpec(Struct, frozen=True, rename="camel"):
     access_modes: list[str] = []
     resources: dict[str, Any] = {}
     storage_class_name: str | None = None
@@ -53,19 +54,19 @@ class ClaimSpec(Struct, frozen=True, rename="camel"):
     selector: dict[str, Any] | None = None
 
 
-class Claim(Struct, frozen=True):
-    metadata: Meta
-    spec: ClaimSpec
+class PersistentVolumeClaim(Struct, frozen=True):
+    metadata: ClaimMeta
+    spec: PersistentVolumeClaimSpec
 
     @property
     def storage_class(self) -> str:
-        """By the annotation of old manifests, too."""
+        """Storage class, also by the annotation of old manifests."""
         return self.metadata.annotations.get(BETA_CLASS) or self.spec.storage_class_name or ""
 
     @property
     def is_ours(self) -> bool:
-        """It waits for a volume, and no other one is meant: claims without a class, or with a selector, are for
-        volumes that somebody has created."""
+        """Whether the claim waits for a volume from here: those without a class, or with a selector, are for
+        volumes that users have created."""
         is_open = not self.spec.volume_name and not self.metadata.deletion_timestamp
         return is_open and bool(self.storage_class) and self.spec.selector is None
 
@@ -80,13 +81,13 @@ class VolumeStatus(Struct, frozen=True):
 
 
 class Volume(Struct, frozen=True):
-    metadata: Meta
+    metadata: ClaimMeta
     spec: VolumeSpec
     status: VolumeStatus = VolumeStatus()
 
     @property
     def is_left(self) -> bool:
-        """Ours, and its claim is gone."""
+        """Whether the volume is ours, and its claim is gone."""
         is_ours = self.metadata.annotations.get(PROVISIONED_BY) == PROVISIONER
         is_released = self.status.phase in ("Released", "Failed")
         return is_ours and is_released and self.spec.persistent_volume_reclaim_policy == "Delete"
@@ -94,7 +95,7 @@ class Volume(Struct, frozen=True):
 
 class Provisioner:
     """`async with Provisioner(client, folder)`: as long as the block lasts, every claim that names a storage
-    class, whichever it is, gets a directory below the folder. It goes with the claim."""
+    class, whichever it is, gets a directory below the folder, which is removed with the claim."""
 
     def __init__(self, client: Client, folder: Path) -> None:
         self.client, self.folder = client, folder
@@ -119,7 +120,7 @@ class Provisioner:
                 raise problem
 
     async def _provide(self) -> None:
-        async for change in watch(self.client, Kind(Claim), CLAIMS.path()):
+        async for change in watch(self.client, Kind(PersistentVolumeClaim), CLAIMS.path()):
             for claim in _objects(change):
                 if claim.is_ours:
                     await self._create(claim)
@@ -130,7 +131,7 @@ class Provisioner:
                 if volume.is_left:
                     await self._delete(volume)
 
-    async def _create(self, claim: Claim) -> None:
+    async def _create(self, claim: PersistentVolumeClaim) -> None:
         meta = claim.metadata
         directory = self.folder / folder_name(meta.namespace, meta.name, meta.uid)
         if claim.spec.volume_mode == "Block":
@@ -141,7 +142,7 @@ class Provisioner:
             await asyncio.sleep(RETRY)
         await self._send(requests.create(VOLUMES.path(), volume_for(claim, directory)))
 
-    def _tell(self, claim: Claim, problem: str) -> None:
+    def _tell(self, claim: PersistentVolumeClaim, problem: str) -> None:
         meta = {key: getattr(claim.metadata, key) for key in ("name", "namespace", "uid")}
         about = {"kind": "PersistentVolumeClaim", "metadata": meta}
         self._events.tell(about, "ProvisioningFailed", problem, warning=True)
@@ -157,7 +158,7 @@ class Provisioner:
         await self._send(requests.delete(VOLUMES.path(name=volume.metadata.name), uid=volume.metadata.uid))
 
     async def _send(self, request: Request) -> None:
-        """These writes can be repeated, so it waits for an apiserver that is away. One that is refused must not
+        """Write, and retry while the apiserver is away: these writes can be repeated. One that is refused must not
         end the service for all others."""
         while True:
             try:
@@ -166,14 +167,14 @@ class Provisioner:
             except Transient:
                 await asyncio.sleep(RETRY)
             except (AlreadyExists, NotFound):
-                return  # done before; the watch had not told yet
+                return  # done before; the watch is late
             except KubeError as problem:
                 log.warning("%s %s was refused: %s", request.method, request.path, problem)
                 return
 
 
 def _make(directory: Path) -> str:
-    """What is in the way; empty: it is there. Whatever it is, such as a full disk, is so for all claims."""
+    """Make a directory. Returns the problem, such as a full disk, which all claims have; empty: it is there."""
     try:
         directory.mkdir(exist_ok=True)
     except OSError as problem:
@@ -190,15 +191,15 @@ def _objects(change: Any) -> list[Any]:
     match change:
         case Snapshot(items):
             return items
-        case Changed(found):
-            return [found]
+        case Changed(item):
+            return [item]
         case Removed():
             return []
     raise AssertionError(change)
 
 
 def storage_class() -> dict[str, Any]:
-    """The default one: for claims that name none."""
+    """The default storage class, for claims that name none."""
     return {
         "metadata": {
             "name": DEFAULT_CLASS,
@@ -210,7 +211,7 @@ def storage_class() -> dict[str, Any]:
     }
 
 
-def volume_for(claim: Claim, directory: Path) -> dict[str, Any]:
+def volume_for(claim: PersistentVolumeClaim, directory: Path) -> dict[str, Any]:
     meta = claim.metadata
     reference = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "uid": meta.uid}
     size = (claim.spec.resources.get("requests") or {}).get("storage", "1Gi")

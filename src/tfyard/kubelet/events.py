@@ -13,7 +13,7 @@ from tfyard.model import Manifest
 
 
 class Events:
-    """`async with`: what is told meanwhile is written in the background."""
+    """Events by `tell`, which are written in the background, as in `async with Events(client, source)`."""
 
     def __init__(self, client: Client, source: dict[str, str]) -> None:
         self._client, self._source = client, source
@@ -32,11 +32,12 @@ class Events:
     def tell(
         self, about: Manifest, reason: str, message: str, container: str = "", *, warning: bool = False
     ) -> None:
-        """About a pod, unless it is of another kind."""
+        """Queue an event about a pod, or about an object that names another kind."""
         field = {"fieldPath": f"spec.containers{{{container}}}"} if container else {}
         names = {key: about["metadata"][key] for key in ("name", "namespace", "uid")}
         involved = {"apiVersion": "v1", "kind": about.get("kind", "Pod"), **names, **field}
-        self._queue.put_nowait((involved, "Warning" if warning else "Normal", reason, message))
+        now = timestamp(datetime.now(UTC))  # the time of the event, which may be written later
+        self._queue.put_nowait((now, involved, "Warning" if warning else "Normal", reason, message))
 
     def forget(self, uid: str) -> None:
         for key in [key for key in self._known if key[0] == uid]:
@@ -49,17 +50,17 @@ class Events:
             with contextlib.suppress(KubeError):
                 await self._write(*event)
 
-    async def _write(self, involved: Manifest, kind: str, reason: str, message: str) -> None:
+    async def _write(self, now: str, involved: Manifest, kind: str, reason: str, message: str) -> None:
         key = (involved["uid"], involved.get("fieldPath", ""), reason, message)
-        now, namespace = timestamp(datetime.now(UTC)), involved["namespace"]
+        namespace = involved["namespace"]
         name, count = self._known.get(key, ("", 0))
         if name:
             patch = {"count": count + 1, "lastTimestamp": now}
             await self._client.send(requests.patch(requests.EVENTS.path(namespace, name), patch))
         else:
             name = f"{involved['name']}.{next(self._numbers):x}"
-            told = {"type": kind, "reason": reason, "message": message, "source": self._source, "count": 1}
+            fields = {"type": kind, "reason": reason, "message": message, "source": self._source, "count": 1}
             times = {"firstTimestamp": now, "lastTimestamp": now}
-            event = {"metadata": {"name": name}, "involvedObject": involved, **told, **times}
+            event = {"metadata": {"name": name}, "involvedObject": involved, **fields, **times}
             await self._client.send(requests.create(requests.EVENTS.path(namespace), event))
         self._known[key] = (name, count + 1)

@@ -32,11 +32,13 @@ from tfyard.kube import (
 )
 from tfyard.kubelet import pod_status
 from tfyard.kubelet.nodes import Nodes
-from tfyard.kubelet.runtime import Pod, PodState, Runtime
+from tfyard.kubelet.runtime import Runtime
+from tfyard.node.states import PodState
+from tfyard.views.pods import PodOnNode
 
 log = logging.getLogger(__name__)
 
-KIND = Kind(Pod)
+KIND = Kind(PodOnNode)
 RETRY = 0.2
 EXPIRED = {
     "reason": "DeadlineExceeded",
@@ -45,9 +47,9 @@ EXPIRED = {
 
 
 class PodWorker:
-    """What the kubelet is doing for one pod."""
+    """Work of the kubelet for one pod."""
 
-    def __init__(self, pod: Pod) -> None:
+    def __init__(self, pod: PodOnNode) -> None:
         self.pod = pod
         began = pod.status.start_time
         age = (datetime.now(UTC) - began).total_seconds() if began else 0.0
@@ -55,7 +57,7 @@ class PodWorker:
         self.running: asyncio.Task[None] | None = None
         self.deadline: int | None = None
         self.grace: int | None = None
-        """While it is being stopped: seconds that its deletion gives it."""
+        """Seconds that the deletion of the pod gives it; None: it is not being stopped."""
 
     def cancel(self) -> None:
         if self.running is not None:
@@ -95,16 +97,16 @@ class Kubelet:
                 self._owner.uncancel()
             raise self._failure
 
-    async def report(self, pod: Pod, patch: dict[str, Any]) -> None:
-        """A status that is refused concerns this pod, and not the node."""
+    async def report(self, pod: PodOnNode, patch: dict[str, Any]) -> None:
+        """Patch the status of a pod. A refusal is logged, because it concerns this pod, and not the node."""
         try:
             await self.write(requests.patch(path_of(pod, "status"), patch, Patch.STRATEGIC))
         except Refused as refusal:
             log.error("the status of the pod %s is refused: %s", pod.key, refusal)
 
     async def write(self, request: Request) -> None:
-        """All writes of a kubelet can be repeated, so it waits for an apiserver that is away. NotFound and
-        Conflict mean that the pod is gone or bound by somebody else: the watch tells what to do then."""
+        """Write, and retry while the apiserver is away: all writes of a kubelet can be repeated. NotFound and
+        Conflict mean that the pod is gone or bound by another scheduler: the watch shows what to do then."""
         while True:
             try:
                 await self.client.send(request)
@@ -129,7 +131,7 @@ class Kubelet:
             elif isinstance(change, Removed):
                 self._remove(change.object.key)
 
-    def sync(self, pod: Pod) -> None:
+    def sync(self, pod: PodOnNode) -> None:
         """Do what this version of the pod asks for."""
         worker = self.workers.get(pod.key)
         if worker is not None and worker.pod.metadata.uid != pod.metadata.uid:
@@ -143,7 +145,7 @@ class Kubelet:
             return
         if worker is None:
             worker = self.workers[pod.key] = PodWorker(pod)
-            if not pod.is_finished and not pod.metadata.deletion_timestamp:
+            if not pod.is_over and not pod.metadata.deletion_timestamp:
                 worker.running = self._spawn(self._run(pod))
         if pod.spec.active_deadline_seconds != worker.deadline:
             worker.deadline = pod.spec.active_deadline_seconds
@@ -152,8 +154,8 @@ class Kubelet:
             self._delete(worker)
 
     def _delete(self, worker: PodWorker) -> None:
-        """A second deletion may give it less time than the first did."""
-        grace, before = worker.pod.metadata.deletion_grace_period_seconds, worker.grace
+        """Stop a pod that is deleted; a second deletion may give it less time than the first."""
+        grace, before = worker.pod.metadata.deletion_grace_period_seconds or 0, worker.grace
         if before is None:
             worker.grace = grace
             worker.cancel()
@@ -162,14 +164,14 @@ class Kubelet:
             worker.grace = grace
             self._spawn(self.runtime.stop(worker.pod, grace))
 
-    def _is_ours(self, pod: Pod) -> bool:
+    def _is_ours(self, pod: PodOnNode) -> bool:
         node = pod.spec.node_name
         if not node:
             return self._schedule and not pod.spec.scheduling_gates
         return node in self.nodes.names and node not in self.nodes.lost
 
     def _remove(self, key: str) -> None:
-        """The object is gone, and nothing can be reported any more."""
+        """Stop a pod whose object is gone; nothing can be reported any more."""
         worker = self.workers.pop(key, None)
         if worker is not None:
             worker.cancel()
@@ -179,16 +181,16 @@ class Kubelet:
         await self.runtime.stop(worker.pod, 0)
         await self.runtime.forget(worker.pod)
 
-    async def _run(self, pod: Pod) -> None:
+    async def _run(self, pod: PodOnNode) -> None:
         if not pod.spec.node_name:
             await self._bind(pod)
         await self.runtime.run(pod, partial(self._report_state, pod))
 
-    async def _stop(self, pod: Pod) -> None:
-        """The final state goes on record before the object goes, as kubelets do since 1.27."""
-        grace = 0 if pod.is_finished else pod.metadata.deletion_grace_period_seconds
+    async def _stop(self, pod: PodOnNode) -> None:
+        """Stop a pod, and report its final state before its object is deleted, as kubelets do since 1.27."""
+        grace = 0 if pod.is_over else pod.metadata.deletion_grace_period_seconds or 0
         state = await self.runtime.stop(pod, grace)
-        if not pod.is_finished:
+        if not pod.is_over:
             await self._report_state(pod, state)
         await self.write(requests.delete(path_of(pod), uid=pod.metadata.uid, grace=0))
 
@@ -209,14 +211,14 @@ class Kubelet:
         state = await self.runtime.stop(worker.pod, worker.pod.spec.termination_grace_period_seconds)
         await self._report_state(worker.pod, replace(state, phase="Failed", **EXPIRED))
 
-    async def _report_state(self, pod: Pod, state: PodState) -> None:
-        """Of the newest version that the kubelet knows."""
+    async def _report_state(self, pod: PodOnNode, state: PodState) -> None:
+        """Report the state of a pod, in the newest version that the kubelet knows."""
         worker = self.workers.get(pod.key)
         if worker is not None and worker.pod.metadata.uid == pod.metadata.uid:
             pod = worker.pod
         await self.report(pod, pod_status.patch(pod, state))
 
-    async def _bind(self, pod: Pod) -> None:
+    async def _bind(self, pod: PodOnNode) -> None:
         node = next(name for name in self._turns if name not in self.nodes.lost)
         metadata = {"name": pod.metadata.name, "uid": pod.metadata.uid}
         binding = {"metadata": metadata, "target": {"kind": "Node", "name": node}}
@@ -239,5 +241,5 @@ class Kubelet:
                 self._owner.cancel()
 
 
-def path_of(pod: Pod, subresource: str = "") -> str:
+def path_of(pod: PodOnNode, subresource: str = "") -> str:
     return requests.PODS.path(pod.metadata.namespace, pod.metadata.name, subresource)

@@ -1,4 +1,4 @@
-"""A container's log as `kubectl logs` asks for it: from where, how much, with times, and as it grows."""
+"""A container's log as `kubectl logs` requests it: from where, how much, with times, and as it grows."""
 
 import asyncio
 import os
@@ -32,16 +32,16 @@ class LogOptions(Struct, frozen=True, rename="camel"):
     limit_bytes: int | None = None
 
     def since(self) -> int | None:
-        """In nanoseconds."""
+        """Time in nanoseconds from which on lines are requested; None: all."""
         if self.since_seconds is not None:
             return time.time_ns() - self.since_seconds * SECOND
         return None if self.since_time is None else int(self.since_time.timestamp()) * SECOND
 
 
 async def stream(source: LogSource, options: LogOptions, pause: float = PAUSE) -> AsyncGenerator[bytes, None]:
-    """Without `follow`: what is there now. With it: until the container has ended. To be used with `aclosing`."""
+    """The log as it is now; with `follow`, until the container has ended. To be used with `aclosing`."""
     left = options.limit_bytes
-    async with aclosing(LogReader(source, options).read(pause)) as parts:
+    async with aclosing(ContainerLogReader(source, options).read(pause)) as parts:
         async for data in parts:
             yield data[:left]
             left = None if left is None else left - len(data)
@@ -49,16 +49,16 @@ async def stream(source: LogSource, options: LogOptions, pause: float = PAUSE) -
                 return
 
 
-class LogReader:
+class ContainerLogReader:
     def __init__(self, source: LogSource, options: LogOptions) -> None:
         self._source, self._options = source, options
         self._times = LogTimes(source.path)
         self._descriptor: int | None = None
         self._at = 0
-        """How far the file was read. With times, what was returned ends at `_stamped`, and `_line` follows."""
+        """Offset up to which the file was read. With times, output ends at `_stamped`, and `_line` follows."""
         self._stamped, self._line = 0, b""
         self._is_cut = False
-        """What was returned last has no end of line."""
+        """Whether the last output has no end of line."""
 
     async def read(self, pause: float = PAUSE) -> AsyncGenerator[bytes, None]:
         last = None if self._options.follow else self._times.notice()

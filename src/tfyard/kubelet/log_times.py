@@ -1,6 +1,6 @@
-"""Which part of a container's log is still kept.
+"""Limits the size of a container's log.
 
-A log without end is limited as a kubelet's log rotation does it. Its oldest parts are freed by punching a hole
+A log is limited as by a kubelet's log rotation. Its oldest parts are freed by punching a hole
 into the file, because then all offsets stay valid: for the container, which goes on writing, and for the index of
 times beside it.
 """
@@ -23,7 +23,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class LogTimes(TimeIndex):
-    """Of a log that is limited. Several objects may write to the same index, in one thread. Records are only
+    """Index of a log that is limited. Several objects may write to the same index, in one thread. Records are only
     added, so the time of a line stays the same for every later reader."""
 
     def __init__(self, log: Path) -> None:
@@ -31,7 +31,7 @@ class LogTimes(TimeIndex):
         self._freed = 0
 
     def _shorten(self, descriptor: int) -> None:  # noqa: ARG002
-        """The oldest parts of a log that is too long, or that has too many records."""
+        """Free the oldest parts of a log that is too long, or that has too many records."""
         end = (self._size // PART - (PARTS - 1)) * PART
         if len(self._sizes) > log_times.MOST_RECORDS:
             end = max(end, self._sizes[len(self._sizes) // 2])
@@ -64,7 +64,7 @@ async def keep_times(logs: Callable[[], Iterable[Path]]) -> None:
 
 
 def free_beginning(path: Path, length: int) -> None:
-    """Some file systems cannot do it; then the file is kept whole."""
+    """Free the first bytes of a file. Some file systems cannot; then it is kept whole."""
     if length <= 0:
         return
     descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)

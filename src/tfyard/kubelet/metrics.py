@@ -6,19 +6,20 @@ apiserver has checked the user's permissions before.
 """
 
 import base64
+import time
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
+from functools import reduce
 from typing import Any, Protocol
 
 from aiohttp import web
 
-from tfyard.install.roles import RBAC
 from tfyard.kube import Client, NotFound, Resource, requests
 from tfyard.kube.times import timestamp
-from tfyard.kubelet.engine import MACHINE, Engine
-from tfyard.kubelet.pod import ProcessPod
 from tfyard.model import Manifest
-from tfyard.node.memory import Use
+from tfyard.model.permission import RBAC
+from tfyard.node.engine import ContainerProcess
+from tfyard.node.memory import MachineMeter, RecentUse, Use
 
 GROUP, VERSION = "metrics.k8s.io", "v1beta1"
 API = f"{GROUP}/{VERSION}"
@@ -27,27 +28,50 @@ HOST = f"{SERVICE}.{NAMESPACE}.svc"
 """The name that the certificate must have, whatever the address is."""
 KINDS = {"nodes": "NodeMetrics", "pods": "PodMetrics"}
 SELECTORS = ("labelSelector", "fieldSelector")
+WINDOW = 15.0
+"""Seconds over which the use of CPU is averaged: the period of a metrics-server."""
+MACHINE = ""
+"""Id of the whole machine among the uses."""
 READER = "system:aggregated-metrics-reader"
 _API_SERVICES = Resource("apiregistration.k8s.io", "v1", "apiservices", namespaced=False)
-_ROLES = Resource(RBAC, "v1", "clusterroles", namespaced=False)
 
 
-class Running(Protocol):
+class RecentUses:
+    """Use of processes and of the machine in the last seconds."""
+
+    def __init__(self) -> None:
+        self._recent, self._machine = RecentUse(WINDOW), MachineMeter()
+
+    def add(self, uses: dict[str, Use]) -> None:
+        self._recent.add({**uses, MACHINE: self._machine.measure()}, time.monotonic())
+
+    def of_machine(self) -> tuple[Use, float] | None:
+        return self._recent.of(MACHINE)
+
+    def of(self, process: ContainerProcess) -> tuple[Use, float] | None:
+        """Use of a container with all that was started inside it, and of how many seconds; None: unknown."""
+        own = self._recent.of(process.id)
+        if own is None:
+            return None
+        others = [recent for each in process.beside if (recent := self._recent.of(each.id))]
+        return reduce(Use.plus, (use for use, _ in others), own[0]), own[1]
+
+
+class MeteredRuntime(Protocol):
     """The runtime of the node."""
 
-    @property
-    def engine(self) -> Engine: ...
-    @property
-    def pods(self) -> Mapping[str, ProcessPod]:
-        """By uid."""
+    uses: RecentUses
+
+    def processes(self, uid: str) -> dict[str, ContainerProcess]:
+        """Processes of the running containers of a pod, by name."""
 
 
 class MetricsApi:
-    def __init__(self, client: Client, runtime: Running, node: str) -> None:
+    def __init__(self, client: Client, runtime: MeteredRuntime, node: str) -> None:
         self._client, self._runtime, self._node = client, runtime, node
 
     def routes(self) -> list[web.RouteDef]:
-        """For the kubelet's server."""
+        """Routes for the kubelet's server."""
         root = f"/apis/{API}"
         return [
             web.get(root, self._resources),
@@ -59,18 +83,18 @@ class MetricsApi:
         ]
 
     async def register(self, address: str, port: int, authority: bytes) -> None:
-        """Tell the apiserver who answers for the group."""
+        """Register the address that serves the group with the apiserver."""
         for path, document in registration(address, port, authority).items():
             await self._client.send(requests.apply(path, document))
 
     async def _resources(self, _: web.Request) -> web.Response:
         verbs = ["get", "list"]
-        found = [
+        resources = [
             {"name": name, "singularName": "", "namespaced": name == "pods", "kind": kind, "verbs": verbs}
             for name, kind in KINDS.items()
         ]
         about = {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": API}
-        return web.json_response({**about, "resources": found})
+        return web.json_response({**about, "resources": resources})
 
     async def _list_nodes(self, request: web.Request) -> web.Response:
         return _list("nodes", await self._nodes(_selectors(request)))
@@ -85,45 +109,43 @@ class MetricsApi:
 
     async def _get_pod(self, request: web.Request) -> web.Response:
         namespace, name = request.match_info["namespace"], request.match_info["name"]
-        found = await self._pods(namespace, {"fieldSelector": f"metadata.name={name}"})
-        return _one("pods", f"{namespace}/{name}", found)
+        pods = await self._pods(namespace, {"fieldSelector": f"metadata.name={name}"})
+        return _one("pods", f"{namespace}/{name}", pods)
 
     async def _nodes(self, query: dict[str, str]) -> list[Manifest]:
         listed: Any = await self._client.send(requests.get(requests.NODES.path(), query))
         own = [node for node in listed["items"] if node["metadata"]["name"] == self._node]
-        used = self._runtime.engine.recent.of(MACHINE)
+        used = self._runtime.uses.of_machine()
         return [{**_head("nodes", each, used[1]), "usage": usage(used[0])} for each in own if used]
 
     async def _pods(self, namespace: str, query: dict[str, str]) -> list[Manifest]:
-        """The apiserver says which pods are meant: it knows what selectors mean."""
+        """Metrics of the pods that the apiserver selects: it knows what selectors mean."""
         try:
             listed: Any = await self._client.send(requests.get(requests.PODS.path(namespace), query))
         except NotFound:
             return []
-        found = [(each, self._containers(each["metadata"]["uid"])) for each in listed["items"]]
-        return [pod_metrics(each, containers) for each, containers in found if containers]
+        measured = [(each, self._containers(each["metadata"]["uid"])) for each in listed["items"]]
+        return [pod_metrics(each, containers) for each, containers in measured if containers]
 
     def _containers(self, uid: str) -> dict[str, tuple[Use, float]]:
-        pod, engine = self._runtime.pods.get(uid), self._runtime.engine
-        running = [each for each in pod.every.values() if each.is_running] if pod is not None else []
-        uses = {each.name: engine.use(each.process) for each in running if each.process is not None}
+        uses = {name: self._runtime.uses.of(each) for name, each in self._runtime.processes(uid).items()}
         return {name: used for name, used in uses.items() if used}
 
 
 def pod_metrics(pod: Manifest, containers: Mapping[str, tuple[Use, float]]) -> Manifest:
-    """Pure. The window is that of the container that was measured for the longest time."""
+    """PodMetrics of a pod, with the window of the container that was measured for the longest time. Pure."""
     window = max(seconds for _, seconds in containers.values())
     each = [{"name": name, "usage": usage(use)} for name, (use, _) in containers.items()]
     return {**_head("pods", pod, window), "containers": each}
 
 
 def usage(use: Use) -> dict[str, str]:
-    """Pure; in the units that a metrics-server has."""
+    """Use in the units of a metrics-server. Pure."""
     return {"cpu": f"{round(use.cpus * 1e9)}n", "memory": f"{use.memory >> 10}Ki"}
 
 
 def registration(address: str, port: int, authority: bytes) -> dict[str, Manifest]:
-    """Pure: the objects by their paths. Whoever may view a namespace may view what its pods use."""
+    """Objects to apply, by their paths. Users that may view a namespace may view the use of its pods. Pure."""
     view = {f"{RBAC}/aggregate-to-{role}": "true" for role in ("view", "edit", "admin")}
     rule = {"apiGroups": [GROUP], "resources": [*KINDS], "verbs": ["get", "list"]}
     name = f"{VERSION}.{GROUP}"
@@ -144,7 +166,7 @@ def registration(address: str, port: int, authority: bytes) -> dict[str, Manifes
             **_object("apiregistration.k8s.io/v1", "APIService", name),
             "spec": api,
         },
-        _ROLES.path(name=READER): {
+        requests.CLUSTER_ROLES.path(name=READER): {
             **_object(f"{RBAC}/v1", "ClusterRole", READER, view),
             "rules": [rule],
         },
@@ -172,9 +194,9 @@ def _list(plural: str, items: Iterable[Manifest]) -> web.Response:
     return web.json_response({**about, "items": list(items)})
 
 
-def _one(plural: str, name: str, found: list[Manifest]) -> web.Response:
-    if found:
-        return web.json_response(found[0])
+def _one(plural: str, name: str, items: list[Manifest]) -> web.Response:
+    if items:
+        return web.json_response(items[0])
     missing = {
         "kind": "Status",
         "apiVersion": "v1",

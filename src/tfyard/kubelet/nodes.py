@@ -1,4 +1,4 @@
-"""Nodes as objects and heartbeats: what schedulers, node controllers and kubectl know of them."""
+"""Objects and heartbeats of nodes, for schedulers, node controllers and kubectl."""
 
 import asyncio
 import contextlib
@@ -21,7 +21,7 @@ LEASE_SECONDS = 40
 
 
 class Nodes:
-    """Registered while in use; their leases are renewed, or the node controller would evict their pods."""
+    """Nodes that are registered while in use. Their leases are renewed, or their pods would be evicted."""
 
     def __init__(self, client: Client, names: list[str]) -> None:
         self.client, self.names, self.lost = client, names, set[str]()
@@ -30,13 +30,13 @@ class Nodes:
         return [name for name in self.names if name not in self.lost]
 
     healthy: tuple[dict[str, str], ...] = ()
-    """Conditions besides Ready; they tell of troubles, and are False."""
+    """Conditions besides Ready, for troubles that a healthy node does not have: they are False."""
 
     def labels(self, name: str) -> dict[str, str]:
         return {"kubernetes.io/hostname": name}
 
     def status(self) -> dict[str, Any]:
-        """Whatever is said of each besides that it is ready."""
+        """Status of each node, without its conditions."""
         return {"capacity": CAPACITY, "allocatable": CAPACITY}
 
     async def register(self) -> None:
@@ -60,7 +60,7 @@ class Nodes:
             await asyncio.sleep(HEARTBEAT)
             try:
                 await self._renew()
-            except (Transient, NotFound):  # NotFound: it was deleted while it was registered again
+            except (Transient, NotFound):  # NotFound: deleted while it was registered again
                 continue  # a lease lasts four heartbeats
 
     async def unregister(self) -> None:
@@ -68,7 +68,7 @@ class Nodes:
             try:
                 await self.client.send(requests.delete(requests.NODES.path(name=name)))
             except NotFound:
-                continue  # somebody has deleted it
+                continue  # a user has deleted it
 
     async def _renew(self) -> None:
         for name in self.alive():
@@ -82,21 +82,21 @@ class Nodes:
             await self.client.send(requests.apply(path, {**lease, "spec": times}))
 
 
-class Machine(Struct, frozen=True, kw_only=True):
-    """This machine, as its node tells of it."""
+class MachineFacts(Struct, frozen=True, kw_only=True):
+    """This machine, as its node describes it."""
 
     name: str
     address: str
-    """Where the apiserver reaches the kubelet; by no name, which it would try to resolve."""
+    """IP address where the apiserver reaches the kubelet; it would try to resolve a name."""
     port: int
     version: str
-    """Of Kubernetes."""
+    """Version of Kubernetes."""
     capacity: Mapping[str, str]
 
 
 def capacity(folder: Path, pretended: Mapping[str, str] | None = None) -> dict[str, str]:
-    """What this machine has: processors, memory, the disk of the folder. `pretended`: what it only claims to have,
-    such as GPUs, so that pods that ask for them are scheduled."""
+    """Resources of this machine: processors, memory, the disk of the folder. `pretended`: resources that it only
+    claims to have, such as GPUs, so that pods that request them are scheduled."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return {
         "cpu": str(len(os.sched_getaffinity(0))),
@@ -117,22 +117,22 @@ class MachineNode(Nodes):
         {"type": "PIDPressure", "reason": "KubeletHasSufficientPID"},
     )
 
-    def __init__(self, client: Client, machine: Machine) -> None:
+    def __init__(self, client: Client, machine: MachineFacts) -> None:
         super().__init__(client, [machine.name])
         self.machine = machine
         self._gone: dict[str, None] = {}
-        """What an earlier kubelet said that this node has; a null takes it out."""
+        """Resources that an earlier kubelet reported; a null removes them."""
 
     async def register(self) -> None:
         try:
-            found = await self.client.send(requests.get(requests.NODES.path(name=self.machine.name)))
-            self._gone = dict.fromkeys(found["status"].get("capacity") or {})
+            node = await self.client.send(requests.get(requests.NODES.path(name=self.machine.name)))
+            self._gone = dict.fromkeys(node["status"].get("capacity") or {})
         except NotFound:
             self._gone = {}
         await super().register()
 
     async def _renew(self) -> None:
-        """If somebody has deleted the node, it comes back: a cluster with one node would have none."""
+        """Register the node again if it was deleted: a cluster with one node would have none."""
         try:
             await self.client.send(requests.get(requests.NODES.path(name=self.machine.name)))
         except NotFound:
@@ -145,7 +145,7 @@ class MachineNode(Nodes):
         return {**super().labels(name), "kubernetes.io/os": "linux", "kubernetes.io/arch": arch}
 
     def status(self) -> dict[str, Any]:
-        """With the feature by which the apiserver passes WebSockets on to the kubelet as they are."""
+        """Status with the feature by which the apiserver passes WebSockets on to the kubelet as they are."""
         return {
             "capacity": {**self._gone, **self.machine.capacity},
             "allocatable": {**self._gone, **self.machine.capacity},
@@ -156,7 +156,7 @@ class MachineNode(Nodes):
         }
 
     async def unregister(self) -> None:
-        """It stays."""
+        """Do nothing: the object stays."""
 
     def _info(self) -> dict[str, str]:
         ids = {"machineID": self.machine.name, "systemUUID": self.machine.name}

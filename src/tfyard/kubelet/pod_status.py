@@ -1,6 +1,6 @@
 """The status that a kubelet reports, as patches. Pure.
 
-Conditions merge by type (the patch is strategic), so those of others, such as DisruptionTarget, stay.
+Conditions merge by type (the patch is strategic), so those of other clients, such as DisruptionTarget, stay.
 Container statuses are replaced as a whole: the API keeps that list atomic.
 """
 
@@ -9,14 +9,15 @@ from datetime import datetime
 from typing import Any
 
 from tfyard.kube.times import timestamp
-from tfyard.kubelet.runtime import Container, ContainerState, Exited, Pod, PodState, Running, Waiting
+from tfyard.node.states import ContainerState, Exited, PodState, Running, Waiting
+from tfyard.views.pods import ContainerOnNode, PodOnNode
 
 JSON = dict[str, Any]
 INITIALIZING = ContainerState(Waiting("PodInitializing"))
 
 
-def patch(pod: Pod, state: PodState, *conditions: JSON) -> JSON:
-    """With the uid: a pod that was re-created under the same name must not get the status of the earlier one."""
+def patch(pod: PodOnNode, state: PodState, *conditions: JSON) -> JSON:
+    """Patch of a pod's status. It has the uid: a pod re-created under the same name must not get this status."""
     status: JSON = {
         "observedGeneration": pod.metadata.generation,
         "phase": state.phase,
@@ -25,8 +26,6 @@ def patch(pod: Pod, state: PodState, *conditions: JSON) -> JSON:
         "startTime": timestamp(state.started),
         "conditions": [*_conditions(pod, state), *conditions],
     }
-    if state.disruption:
-        status["conditions"].append(disruption("TerminationByKubelet", state.disruption, state.changed))
     is_rejected = state.phase == "Failed" and not state.containers
     if not is_rejected:
         status["containerStatuses"] = _statuses(pod, pod.spec.containers, state)
@@ -40,19 +39,19 @@ def patch(pod: Pod, state: PodState, *conditions: JSON) -> JSON:
 
 
 def _addresses(ip: str) -> JSON:
-    """The list is merged by address: an earlier one would stay."""
+    """Fields of the pod's address. The list is merged by address: an earlier one would stay."""
     return {"podIP": ip, "podIPs": [{"$patch": "replace"}, {"ip": ip}]} if ip else {}
 
 
 def disruption(reason: str, message: str, at: datetime) -> JSON:
     """The condition of a pod that is taken away: the end is not its own fault."""
-    said = {"reason": reason, "message": message, "lastTransitionTime": timestamp(at)}
-    return {"type": "DisruptionTarget", "status": "True", **said}
+    cause = {"reason": reason, "message": message, "lastTransitionTime": timestamp(at)}
+    return {"type": "DisruptionTarget", "status": "True", **cause}
 
 
-def _conditions(pod: Pod, state: PodState) -> list[JSON]:
-    """A finished pod is not ready because it is complete; kubectl and controllers read that reason. None takes
-    away an earlier one: the patch is merged."""
+def _conditions(pod: PodOnNode, state: PodState) -> list[JSON]:
+    """Conditions of the pod. A finished pod is not ready because it is complete; kubectl and controllers read that
+    reason. None removes an earlier one: the patch is merged."""
     reason = {"Succeeded": "PodCompleted", "Failed": "PodFailed"}.get(state.phase, "ContainersNotReady")
     main = [state.containers.get(container.name, INITIALIZING) for container in pod.spec.containers]
     is_ready = all(container.is_ready for container in main)
@@ -73,17 +72,17 @@ def _conditions(pod: Pod, state: PodState) -> list[JSON]:
     ]
 
 
-def _since(pod: Pod, kind: str, status: str) -> str | None:
-    """Controllers count how long a pod has been ready, so a condition that holds on keeps its time."""
+def _since(pod: PodOnNode, kind: str, status: str) -> str | None:
+    """Time of a condition that has not changed: controllers count how long a pod has been ready."""
     known = (each for each in pod.status.conditions if (each.type, each.status) == (kind, status))
-    return next((each.last_transition_time for each in known), None)
+    return next((timestamp(each.last_transition_time) for each in known if each.last_transition_time), None)
 
 
-def _statuses(pod: Pod, containers: Iterable[Container], state: PodState) -> list[JSON]:
+def _statuses(pod: PodOnNode, containers: Iterable[ContainerOnNode], state: PodState) -> list[JSON]:
     return [_status(pod, each, state.containers.get(each.name, INITIALIZING)) for each in containers]
 
 
-def _status(pod: Pod, container: Container, state: ContainerState) -> JSON:
+def _status(pod: PodOnNode, container: ContainerOnNode, state: ContainerState) -> JSON:
     status = {
         "name": container.name,
         "image": container.image,
@@ -103,7 +102,7 @@ def _current(state: Waiting | Running | Exited) -> JSON:
             return {"waiting": {"reason": reason, **({"message": message} if message else {})}}
         case Running(since):
             return {"running": {"startedAt": timestamp(since)}}
-        case Exited(code, started, finished, reason, message):
-            ended = {"exitCode": code, "reason": reason or ("Error" if code else "Completed")}
-            times = {"startedAt": timestamp(started), "finishedAt": timestamp(finished)}
-            return {"terminated": {**ended, **times, **({"message": message} if message else {})}}
+        case Exited():
+            ended = {"exitCode": state.code, "reason": state.why}
+            times = {"startedAt": timestamp(state.started), "finishedAt": timestamp(state.finished)}
+            return {"terminated": {**ended, **times, **({"message": state.message} if state.message else {})}}

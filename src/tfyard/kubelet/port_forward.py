@@ -21,7 +21,7 @@ from tfyard.kubelet.websockets import upgrade
 TUNNEL, CHANNELS = "SPDY/3.1+portforward.k8s.io", "v4.channel.k8s.io"
 CHUNK = 1 << 15
 WAITING = 64
-"""Messages for a pod that does not read, after which the whole WebSocket waits for it."""
+"""Messages that are kept for a pod that does not read; then the whole WebSocket waits for it."""
 
 Connect = Callable[[int], Awaitable[socket.socket]]
 
@@ -52,12 +52,12 @@ class _Connection:
         self._is_over = False
 
     async def feed(self, data: bytes) -> None:
-        """What the client sends; b"" is its end."""
+        """Pass on what the client sends; b"" is its end."""
         if not self._is_over:
             await self._waiting.put(data)
 
     async def run(self, connect: Connect, port: int) -> str:
-        """Until the pod closes it. Returns what went wrong, for the user."""
+        """Copy until the pod closes the connection. Returns what went wrong, for the user."""
         try:
             await self._copy(await connect(port))
         except (NoSuchContainer, OSError) as error:
@@ -65,11 +65,11 @@ class _Connection:
         finally:
             self._is_over = True
             while not self._waiting.empty():
-                self._waiting.get_nowait()  # somebody may wait in `feed`
+                self._waiting.get_nowait()  # a call of `feed` may wait
         return ""
 
     async def _copy(self, connection: socket.socket) -> None:
-        """A connection that breaks later is no error: kubectl would give up all others."""
+        """Copy both ways. A connection that breaks later is no error: kubectl would give up all others."""
         connection.setblocking(False)
         reader, writer = await asyncio.open_connection(sock=connection)
         writing = asyncio.create_task(self._write(writer))
@@ -79,7 +79,7 @@ class _Connection:
                     await self._send(data)
         finally:
             writing.cancel()
-            writer.close()  # before we wait: a client that goes cancels that
+            writer.close()  # before the wait, which is cancelled when the client goes
             await asyncio.gather(writing, return_exceptions=True)
 
     async def _write(self, writer: asyncio.StreamWriter) -> None:
@@ -101,7 +101,7 @@ class _Pair(Struct):
 class _Tunnel:
     def __init__(self, websocket: web.WebSocketResponse, connect: Connect) -> None:
         self._websocket, self._connect = websocket, connect
-        self._decoder, self._encoder = spdy.Decoder(), spdy.Encoder()
+        self._decoder, self._encoder = spdy.FrameDecoder(), spdy.Encoder()
         self._pairs: dict[str, _Pair] = {}
         self._connections: dict[int, _Connection] = {}
         self._tasks: dict[int, asyncio.Task[None]] = {}
@@ -182,7 +182,7 @@ class _Channels:
             await asyncio.gather(forwarding, receiving, return_exceptions=True)
 
     async def _forward(self, at: int) -> None:
-        """Each channel begins with its port, so that clients can tell several apart."""
+        """Forward a port. Each channel begins with its port, so that clients can tell several apart."""
         port = self._ports[at]
         for channel in (2 * at, 2 * at + 1):
             await self._send(channel, port.to_bytes(2, "little"))

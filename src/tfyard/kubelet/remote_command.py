@@ -1,11 +1,9 @@
 """`kubectl exec`, `cp` and `attach`: the streams of a process as channels of a WebSocket."""
 
 import asyncio
-import errno
 import os
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, suppress
-from pathlib import Path
 from typing import Any, Protocol
 
 import msgspec
@@ -14,18 +12,13 @@ from aiohttp import WSMsgType, web
 from tfyard.kubelet.log_stream import LogOptions, stream
 from tfyard.kubelet.runtime import Attached, Console, Containers, LogSource, NoSuchContainer
 from tfyard.kubelet.websockets import upgrade
+from tfyard.node.console import IDLE, cancel, read_descriptor, write_descriptor
 
 PROTOCOLS = ("v5.channel.k8s.io", "v4.channel.k8s.io")
-"""Only the fifth can close stdin."""
-CHUNK = 1 << 15
-IDLE = 0.1
-"""Seconds without output after which a process that has ended has said everything: its children may keep its
-output open for ever, and a terminal passes it on a little later."""
-LAST_WORDS = 20
-"""Times IDLE at most: what a child goes on to say is not waited for."""
+"""Subprotocols of the WebSocket; only the fifth can close stdin."""
 STDIN, STDOUT, STDERR, ERROR, RESIZE, CLOSE = 0, 1, 2, 3, 4, 255
 PAUSE = 0.02
-"""Seconds between two looks at a log that somebody watches as he types."""
+"""Seconds between two reads of the log of an interactive container."""
 SUCCESS = {"status": "Success"}
 NO_STDIN = "the container has no stdin, or has ended: use `kubectl exec -it`, or attach without -i"
 
@@ -33,65 +26,6 @@ NO_STDIN = "the container has no stdin, or has ended: use `kubectl exec -it`, or
 class Size(msgspec.Struct, frozen=True, rename="pascal"):
     width: int
     height: int
-
-
-class ContainerConsole:
-    """Of a container that runs: its stdin, for whoever attaches to it, and its output, which goes into its log.
-    `is_once`: it is for one visitor, and ends with that one."""
-
-    def __init__(self, attached: Attached, log: Path, *, is_once: bool) -> None:
-        self.attached, self._log, self._is_once = attached, log, is_once
-        self.has_visitors = False
-        """Or had some: the first one is shown all that was said before."""
-        outputs = [each for each in (attached.stdout, attached.stderr) if each is not None]
-        self._open = {*outputs} | ({attached.stdin} if attached.stdin is not None else set())
-        for descriptor in self._open:
-            os.set_blocking(descriptor, False)
-        self._said = 0
-        self._copies = {asyncio.create_task(self._copy(each)) for each in outputs}
-
-    async def write(self, data: bytes) -> None:
-        stdin = self.attached.stdin
-        if stdin is not None and stdin in self._open:
-            with suppress(BrokenPipeError):  # as `head` does; the rest is for nobody
-                await write_descriptor(stdin, data)
-
-    def resize(self, width: int, height: int) -> None:
-        self.attached.resize(width, height)
-
-    def close_stdin(self) -> None:
-        """The end of a pipe is an end of file; a terminal has none."""
-        stdin = self.attached.stdin
-        if self._is_once and self.attached.stderr is not None and stdin is not None and stdin in self._open:
-            self._open.remove(stdin)
-            os.close(stdin)
-
-    def leave(self) -> None:
-        """A visitor has gone."""
-        if self._is_once:
-            self.attached.kill()
-
-    async def close(self) -> None:
-        """The process has ended: when all that it has said is in the log."""
-        left, said = self._copies, -1
-        for _ in range(LAST_WORDS):
-            if not left or said == self._said:
-                break
-            said = self._said
-            _, left = await asyncio.wait(left, timeout=IDLE)
-        await _cancel(*self._copies)
-        for descriptor in self._open:
-            os.close(descriptor)
-        self._open.clear()
-
-    async def _copy(self, descriptor: int) -> None:
-        while data := await read_descriptor(descriptor):
-            self._said += len(data)
-            with (
-                suppress(OSError),
-                self._log.open("ab") as log,
-            ):  # a full disk costs the log, and not the process
-                log.write(data)
 
 
 async def exec_(
@@ -112,7 +46,7 @@ async def exec_(
 async def attach(
     request: web.Request, containers: Containers, where: tuple[str, str, str]
 ) -> web.StreamResponse:
-    """What the container writes from now on; the first visitor of one with a stdin sees all of it."""
+    """Send what the container writes from now on; if it has a stdin, its first client gets all output."""
     socket = await upgrade(request, PROTOCOLS)
     try:
         console = containers.console(*where)
@@ -124,7 +58,7 @@ async def attach(
         return socket
     output = _output(source, console)
     showing = asyncio.create_task(_show(socket, output))
-    receiving = asyncio.create_task(_receive(socket, console or _Nobody()))
+    receiving = asyncio.create_task(_receive(socket, console or _NoInput()))
     if console is not None:
         console.has_visitors = True
     try:
@@ -135,7 +69,7 @@ async def attach(
     finally:
         if console is not None and not showing.done():
             console.leave()
-        await _cancel(showing, receiving)
+        await cancel(showing, receiving)
     return socket
 
 
@@ -147,15 +81,15 @@ def _output(source: LogSource, console: Console | None) -> AsyncGenerator[bytes,
 
 
 class Input(Protocol):
-    """What a client may say to a process."""
+    """Input of a process that a client may send."""
 
     async def write(self, data: bytes) -> None: ...
     def resize(self, width: int, height: int) -> None: ...
     def close_stdin(self) -> None: ...
 
 
-class _Nobody:
-    """Of a client that only looks."""
+class _NoInput:
+    """Ignores the input of a client that attached without stdin."""
 
     async def write(self, data: bytes) -> None: ...
     def resize(self, width: int, height: int) -> None: ...
@@ -184,15 +118,15 @@ async def _show(socket: web.WebSocketResponse, output: AsyncGenerator[bytes, Non
 
 
 class _Session:
-    """One process and one client. Who goes first ends it: a client that is gone takes its process along."""
+    """One process and one client. The first to go ends the session: without its client, the process is killed."""
 
     def __init__(self, socket: web.WebSocketResponse, attached: Attached) -> None:
         self._socket, self._attached = socket, attached
         self._sent = self._sending = 0
         self._open = {fd for fd in (attached.stdin, attached.stdout, attached.stderr) if fd is not None}
 
-    async def run(self, told: Callable[[int], dict[str, Any]]) -> None:
-        """`told`: what the client hears of an exit code."""
+    async def run(self, status: Callable[[int], dict[str, Any]]) -> None:
+        """Run until either ends. `status`: what is sent to the client, by the exit code."""
         for descriptor in self._open:
             os.set_blocking(descriptor, False)
         receiving = asyncio.create_task(_receive(self._socket, self))
@@ -203,13 +137,13 @@ class _Session:
             await asyncio.wait({receiving, ending}, return_when=asyncio.FIRST_COMPLETED)
             if ending.done():
                 await self._drain(copies)
-                await _finish(self._socket, told(ending.result()))
+                await _finish(self._socket, status(ending.result()))
             else:
                 receiving.result()
         finally:
             if not ending.done():
                 self._attached.kill()
-            await _cancel(receiving, ending, *copies)
+            await cancel(receiving, ending, *copies)
             for descriptor in self._open:
                 os.close(descriptor)
 
@@ -220,7 +154,7 @@ class _Session:
             try:
                 await write_descriptor(stdin, data)
             except (BrokenPipeError, ConnectionResetError):
-                self.close_stdin()  # as `head` does; the rest is for nobody
+                self.close_stdin()  # it reads no more, as `head` does
 
     def resize(self, width: int, height: int) -> None:
         self._attached.resize(width, height)
@@ -250,49 +184,10 @@ class _Session:
                 return
 
 
-async def read_descriptor(descriptor: int) -> bytes:
-    """What is there, at least one byte; b"" at the end. A terminal ends with EIO: nobody has it open any more."""
-    loop = asyncio.get_running_loop()
-    while True:
-        try:
-            return os.read(descriptor, CHUNK)
-        except BlockingIOError:
-            await _ready(descriptor, loop.add_reader, loop.remove_reader)
-        except OSError as error:
-            if error.errno != errno.EIO:
-                raise
-            return b""
-
-
-async def write_descriptor(descriptor: int, data: bytes) -> None:
-    loop = asyncio.get_running_loop()
-    view = memoryview(data)
-    while view:
-        try:
-            view = view[os.write(descriptor, view) :]
-        except BlockingIOError:
-            await _ready(descriptor, loop.add_writer, loop.remove_writer)
-
-
-async def _ready(descriptor: int, add: Callable[..., None], remove: Callable[[int], bool]) -> None:
-    ready = asyncio.Event()
-    add(descriptor, ready.set)
-    try:
-        await ready.wait()
-    finally:
-        remove(descriptor)
-
-
 async def _finish(socket: web.WebSocketResponse, status: dict[str, Any]) -> None:
     with suppress(ConnectionResetError):  # the client did not wait for it
         await socket.send_bytes(bytes([ERROR]) + msgspec.json.encode({"metadata": {}, **status}))
         await socket.close()
-
-
-async def _cancel(*tasks: asyncio.Task[Any]) -> None:
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _failure(message: str) -> dict[str, Any]:
@@ -300,7 +195,7 @@ def _failure(message: str) -> dict[str, Any]:
 
 
 def _ended(code: int) -> dict[str, Any]:
-    """As the container runtimes say it; kubectl takes its own exit code from here."""
+    """Status of an exit code, in the words of container runtimes; kubectl takes its own exit code from it."""
     if code == 0:
         return SUCCESS
     return {

@@ -1,7 +1,7 @@
-"""The HTTPS API of a kubelet: what `kubectl logs`, `exec`, `cp`, `attach` and `port-forward` end up at.
+"""The HTTPS API of a kubelet, which serves `kubectl logs`, `exec`, `cp`, `attach` and `port-forward`.
 
-Only the apiserver may call it. It has checked the user's permissions before, and shows that it is the apiserver by
-its client certificate.
+Only the apiserver may call it. It has checked the user's permissions before, and identifies itself by its client
+certificate.
 """
 
 import asyncio
@@ -29,8 +29,8 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class KubeletServer:
-    """`async with KubeletServer(containers, tls, address) as server`: until the block ends, at `server.port`.
-    `routes`: what else the apiserver may ask for."""
+    """`async with KubeletServer(containers, tls, address) as server`: it serves at `server.port` until the block
+    ends. `routes`: further routes for the apiserver."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class KubeletServer:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Connections are aborted in the end: TLS would wait for the apiserver to agree to each farewell."""
+        """End the server. Connections are aborted: TLS would wait for the apiserver to confirm each end."""
         await self._runner.cleanup()
         for transport in list(self._transports):
             transport.abort()
@@ -71,7 +71,7 @@ class KubeletServer:
 
     @web.middleware
     async def _note_connection(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """aiohttp forgets a connection when it begins to close it."""
+        """Note the connection of each request: aiohttp forgets it when it begins to close it."""
         if request.transport is not None:
             self._transports.add(request.transport)
         return await handler(request)
@@ -80,7 +80,7 @@ class KubeletServer:
         return web.Response(text="ok")
 
     async def _logs(self, request: web.Request) -> web.StreamResponse:
-        """400 for all that is wrong: the apiserver hands on the text of that one alone."""
+        """Send a log. Every problem is a 400: the apiserver passes on the text of no other status."""
         try:
             options = msgspec.convert(dict(request.query), LogOptions, strict=False)
             if request.query.get("stream", "All") != "All":
@@ -107,7 +107,7 @@ class KubeletServer:
 
 
 def server_tls(certificate: Path, key: Path, authority: Path) -> ssl.SSLContext:
-    """With a certificate of its own, for clients with a certificate of this authority."""
+    """TLS with a certificate of the server, for clients with a certificate of this authority."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(authority))
     context.load_cert_chain(certificate, key)
     context.verify_mode = ssl.CERT_REQUIRED
@@ -116,16 +116,16 @@ def server_tls(certificate: Path, key: Path, authority: Path) -> ssl.SSLContext:
 
 @web.middleware
 async def _only_the_apiserver(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Other users have certificates of the same authority; here they would pass by the cluster's permissions."""
+    """Refuse other users: they have certificates of the same authority, and would bypass permissions here."""
     certificate = request.get_extra_info("peercert") or {}
     names = [value for part in certificate.get("subject", ()) for key, value in part if key == "commonName"]
     if names != [CLIENT]:
         raise web.HTTPForbidden(
-            text=f"only the apiserver may ask this kubelet, not {', '.join(names) or 'anybody'}\n"
+            text=f"only the apiserver may ask this kubelet, not {', '.join(names) or 'an unknown client'}\n"
         )
     return await handler(request)
 
 
 def _container(request: web.Request) -> tuple[str, str, str]:
-    found = request.match_info
-    return found["namespace"], found["pod"], found["container"]
+    parts = request.match_info
+    return parts["namespace"], parts["pod"], parts["container"]

@@ -74,8 +74,8 @@ class Ping(Struct, frozen=True):
 Frame = SynStream | Data | Reset | Ping
 
 
-class Decoder:
-    """Bytes in, whole frames out. Frames that need no answer (SETTINGS, GOAWAY) are skipped."""
+class FrameDecoder:
+    """Turns bytes into whole frames. Frames that need no answer (SETTINGS, GOAWAY) are skipped."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
@@ -123,7 +123,7 @@ class Encoder:
         self._deflate = zlib.compressobj(zdict=DICTIONARY)
 
     def reply(self, stream: int) -> bytes:
-        """Accept a stream; with no headers of our own."""
+        """Accept a stream, without headers of our own."""
         block = self._deflate.compress(bytes(4)) + self._deflate.flush(zlib.Z_SYNC_FLUSH)
         return _control(SYN_REPLY, stream.to_bytes(4) + block)
 

@@ -12,7 +12,9 @@ BIGGEST_MESSAGE = 64 << 20
 
 
 async def upgrade(request: web.Request, protocols: Sequence[str]) -> web.WebSocketResponse:
-    """By the first of these protocols that the client offers; "" stands for a client that offers none."""
+    """Upgrade by the first of these protocols that the client offers; "" stands for a client that offers none."""
+    if not _accepts_anything(request):
+        raise web.HTTPNotAcceptable(text="406: Not Acceptable\n\nAvailable representations: ")
     offered = [name.strip() for name in request.headers.get("Sec-WebSocket-Protocol", "").split(",")]
     is_websocket = request.headers.get("Upgrade", "").lower() == "websocket"
     if not is_websocket or not set(offered) & set(protocols):
@@ -23,6 +25,13 @@ async def upgrade(request: web.Request, protocols: Sequence[str]) -> web.WebSock
     )
     await socket.prepare(request)
     return socket
+
+
+def _accepts_anything(request: web.Request) -> bool:
+    """The streaming server of a container runtime declares no media type, so a client that accepts only some is
+    refused, although a WebSocket has none."""
+    kinds = [each.partition(";")[0].strip() for each in request.headers.get("Accept", "*/*").split(",")]
+    return "*/*" in kinds
 
 
 def _refusal(request: web.Request, protocols: Sequence[str], offered: Sequence[str]) -> str:

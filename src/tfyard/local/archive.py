@@ -1,6 +1,6 @@
 """Code from an http(s) address: downloads an archive and unpacks it.
 
-Its content is not trusted: its size, its number of files and where they go are limited.
+The archive is not trusted: its size, its number of files and their paths are limited.
 """
 
 import lzma
@@ -20,7 +20,7 @@ from tfyard.render.code import MAX_FILES, MAX_UNPACKED
 T = TypeVar("T")
 MAX_DOWNLOAD = 1 << 30
 MAX_HEADER = 1 << 20
-"""Bytes of a name or of other facts about one file: tarfile reads them into memory."""
+"""Bytes of one extended header, such as a long name: tarfile reads it into memory."""
 _HEADERS = (
     *(tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE),
     *(tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK),
@@ -30,7 +30,7 @@ _UNUSABLE = (
     zipfile.BadZipFile,
     lzma.LZMAError,
     zlib.error,
-    EOFError,  # it is cut off
+    EOFError,  # the archive is truncated
     OSError,  # a damaged .gz or .bz2, a name that is too long
     RuntimeError,  # a password is needed, or the compression is not supported
     ValueError,  # names that cannot be decoded
@@ -38,7 +38,7 @@ _UNUSABLE = (
 
 
 def fetch(address: str, target: Path) -> None:
-    """Into the folder `target`, which is made."""
+    """Downloads and unpacks the archive into the new folder `target`."""
     archive, folder = target.with_suffix(".archive"), target.with_suffix(".new")
     try:
         _download(address, archive)
@@ -67,7 +67,7 @@ def _copy(answer: IO[bytes], file: IO[bytes], address: str) -> None:
 
 
 def _unpack(archive: Path, folder: Path, address: str) -> None:
-    """Members that would be written elsewhere (`../`, absolute paths, links out of it) are refused."""
+    """Refuses members that would be written outside of the folder (`../`, absolute paths, links)."""
     try:
         if zipfile.is_zipfile(archive):
             with zipfile.ZipFile(archive) as file:
@@ -82,14 +82,14 @@ def _unpack(archive: Path, folder: Path, address: str) -> None:
 class _Member(tarfile.TarInfo):
     @classmethod
     def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
-        found = super().frombuf(buf, encoding, errors)
-        if found.type in _HEADERS and found.size > MAX_HEADER:
-            raise tarfile.ReadError(f"a header of {found.size:,} bytes; at most {MAX_HEADER:,} are allowed")
-        return found
+        member = super().frombuf(buf, encoding, errors)
+        if member.type in _HEADERS and member.size > MAX_HEADER:
+            raise tarfile.ReadError(f"a header of {member.size:,} bytes; at most {MAX_HEADER:,} are allowed")
+        return member
 
 
 def _limited(members: Iterable[T], size: str) -> Iterator[T]:
-    """Member after member, so that nothing is unpacked, or even decompressed, beyond the limits."""
+    """Yields member after member, so that nothing beyond the limits is unpacked or even decompressed."""
     total = 0
     for count, member in enumerate(members, 1):
         total += getattr(member, size)

@@ -16,28 +16,28 @@ LONGEST_FETCH, LONGEST_END = 600, 5
 
 
 def folder(code: Code, base: Path, target: Path) -> Path:
-    """Where the code is or will be. `base`: the folder of the job file; `target`: for what is fetched."""
+    """Folder in which the code is or will be. `base`: that of the job file; `target`: for fetched code."""
     if code.kind != "folder":
         return target
-    found = (base / code.source).resolve()
-    if not found.is_dir():
-        raise Usage(f"code: {found} is not a folder")
-    return found
+    path = (base / code.source).resolve()
+    if not path.is_dir():
+        raise Usage(f"code: {path} is not a folder")
+    return path
 
 
 def fetch(code: Code, target: Path) -> None:
-    """Of a git or http address. Whoever calls waits for it: see `interruptible`."""
+    """Fetches code from a git or http address. The call blocks: see `interruptible`."""
     if code.kind == "git":
         _clone(code, target)
     else:
-        from tfyard.local import archive  # slow to import, and rarely needed
+        from tfyard.local import archive  # 20 ms with http and tarfile, and most code is a folder
 
         archive.fetch(code.source, target)
 
 
 @contextmanager
 def interruptible(source: str) -> Iterator[None]:
-    """Signals to the main thread end what is done here. Handlers of its event loop would be called after it."""
+    """Signals interrupt the block at once; handlers of the event loop would be called only after it."""
 
     def stop(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
         raise Interrupted(f"{source} was not fetched: the run was interrupted; nothing was started")
@@ -67,23 +67,23 @@ def _clone(code: Code, target: Path) -> None:
 
 
 def _git(command: list[str]) -> str:
-    """What went wrong."""
+    """Runs git; its error message, or an empty string if it succeeded."""
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as git:
         try:
             _, errors = git.communicate(timeout=LONGEST_FETCH)
         except BaseException:
             _end(git.pid)
             with suppress(subprocess.TimeoutExpired):
-                git.communicate(timeout=LONGEST_END)  # its helpers have the other end of this pipe, too
+                git.communicate(timeout=LONGEST_END)  # git's helpers have the other end of this pipe, too
             raise
         return (errors.strip() or f"git ended with code {git.returncode}") if git.returncode else ""
 
 
 def _end(pid: int) -> None:
-    """git, and the helpers that it has started: they would go on without it. A session of its own would end them
-    all, but keep git from asking for a password."""
+    """Ends git and the helpers that it has started, which would go on without it. In a session of its own, git
+    could be ended with all of them, but could not ask for a password."""
     family = [pid]
-    for parent in family:  # which grows
+    for parent in family:  # the list grows
         family += [child for child in orphans.children(parent) if orphans.parent_of(child) == parent]
     for member in family:
         with suppress(ProcessLookupError):

@@ -3,13 +3,13 @@
 import posixpath
 from pathlib import Path
 
+from tfyard.backends.local.node import FileSources
 from tfyard.backends.local.run_directory import RunDirectory
 from tfyard.errors import Usage
-from tfyard.file_trees import Copied, Landing, Progress, digest, some, walk
+from tfyard.file_trees import Copied, CopyProgress, Landing, digest, some, walk
 from tfyard.local.views import job_of
 from tfyard.model import Job
-from tfyard.node.containers import Objects
-from tfyard.node.volumes import LASTING, Volumes, inside
+from tfyard.node.volumes import LASTING, inside
 from tfyard.overview import mounts
 from tfyard.overview.mounts import Mounted
 from tfyard.overview.record import RunRecord
@@ -18,22 +18,21 @@ CHUNK = 1 << 20
 
 
 def locate(run: RunDirectory, record: RunRecord, path: str, task: str = "") -> Path:
-    """Where a path of its tasks is on this machine."""
+    """Path on this machine of a path that the tasks of the run see."""
     job = job_of(run)
     if job is None or not job.roles:
         raise Usage(f"{run.name}: its job cannot be read")
     path = mounts.normal(path, job)
-    found = mounts.nearest(mounts.role_of(job, task, path).template, path)
-    if found is None or not _is_kept(found, record):
+    mounted = mounts.nearest(mounts.role_of(job, task, path).template, path)
+    if mounted is None or not _is_kept(mounted, record):
         raise Usage(f"{path} is not on a volume that is kept{_instead(run, job)}")
-    given = {name: Path(directory) for name, directory in record.mounts.items()}
-    directory = Volumes(run.path.resolve().parents[1] / "volumes", given, Objects()).directory(
-        found.volume, run.path
-    )
-    return inside(directory, posixpath.join(found.sub_path, posixpath.relpath(path, found.at)))
+    directories = {name: Path(directory) for name, directory in record.mounts.items()}
+    kept = FileSources(run.path.resolve().parents[1] / "volumes", directories).directory(mounted.volume)
+    directory = kept or Path(mounted.volume["hostPath"]["path"])
+    return inside(directory, posixpath.join(mounted.sub_path, posixpath.relpath(path, mounted.at)))
 
 
-def copy(source: Path, to: Path, progress: Progress, *, into: bool = False) -> Copied:
+def copy(source: Path, to: Path, progress: CopyProgress, *, into: bool = False) -> Copied:
     tree = walk(source)
     to = to / source.name if into or (tree.is_file and to.is_dir()) else to
     landing = Landing(to, tree)
@@ -55,23 +54,23 @@ def copy(source: Path, to: Path, progress: Progress, *, into: bool = False) -> C
     )
 
 
-def _copy(source: Path, landing: Landing, name: str, progress: Progress) -> bool:
-    """Whether it was missing or different."""
-    wanted, found = digest(source), source.stat()
-    if landing.has(name, wanted):
-        progress.advance(found.st_size)
+def _copy(source: Path, landing: Landing, name: str, progress: CopyProgress) -> bool:
+    """Whether the file was missing or different, and was copied."""
+    checksum, stat = digest(source), source.stat()
+    if landing.has(name, checksum):
+        progress.advance(stat.st_size)
         return False
     with landing.part(name) as part, source.open("rb") as file:
         while data := file.read(CHUNK):
             part.write(data)
             progress.advance(len(data))
-        if not part.finish(wanted, found.st_mode, found.st_mtime):
+        if not part.finish(checksum, stat.st_mode, stat.st_mtime):
             raise Usage(f"{source} changes while it is copied")
     return True
 
 
-def _is_kept(found: Mounted, record: RunRecord) -> bool:
-    volume = found.volume
+def _is_kept(mounted: Mounted, record: RunRecord) -> bool:
+    volume = mounted.volume
     is_given = volume.get("name") in record.mounts
     return is_given or any(volume.get(kind) for kind in (*LASTING, "hostPath"))
 

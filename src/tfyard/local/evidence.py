@@ -4,7 +4,6 @@ import re
 from datetime import UTC, datetime
 from pathlib import Path
 
-import msgspec
 from msgspec.structs import replace
 
 from tfyard.backends.local.run_directory import RunDirectory
@@ -15,16 +14,16 @@ from tfyard.overview.evidence import End, Evidence, LogTail
 from tfyard.overview.record import RunRecord, TaskRecord
 
 LOG_SIZE, LOG_LINES = 64 * 1024, 2_000
-"""Bytes, lines: an exception may print a long array."""
+"""Bytes and lines of a log that are read: an exception may print a long array."""
 
 
 def why(run: RunDirectory, record: RunRecord) -> list[str]:
-    """The words of `tfyard why` about a run that failed, or that succeeded without a task; of others none."""
+    """Text of `tfyard why` for a run that failed, or that succeeded although a task failed; else empty."""
     is_without_task = record.phase == "Succeeded" and any(task.outcome == "Failed" for task in record.tasks)
     if record.phase != "Failed" and not is_without_task:
         return []
     from tfyard.overview import why_text
-    from tfyard.overview.why import explain  # most runs succeed
+    from tfyard.overview.why import explain  # 12 ms, and most runs succeed
 
     now = datetime.now(UTC)
     return list(why_text.lines(explain(gather(run, record), now), now))
@@ -46,11 +45,8 @@ def gather(run: RunDirectory, record: RunRecord) -> Evidence:
 
 
 def _status(run: RunDirectory, record: RunRecord) -> Status:
-    """The record has the last word: a run that was interrupted or killed could not write its end any more."""
-    try:
-        status = msgspec.json.decode((run.path / "status.json").read_bytes(), type=Status)
-    except (FileNotFoundError, msgspec.DecodeError):
-        status = Status()
+    """Status with the end from the record: a run that was interrupted or killed could not write it."""
+    status = run.status()
     if record.ended is None or status.is_finished:
         return status
     ended = Condition("Succeeded" if record.phase == "Succeeded" else "Failed", "True", reason=record.phase)
@@ -58,7 +54,7 @@ def _status(run: RunDirectory, record: RunRecord) -> Status:
 
 
 def _limits(job: Job) -> Manifest:
-    """As a TFJob has them."""
+    """Limits of the job, as in the runPolicy of a TFJob."""
     policy = job.run_policy
     limits = {"activeDeadlineSeconds": policy.deadline, "backoffLimit": policy.backoff_limit}
     return {name: value for name, value in limits.items() if value is not None}
@@ -78,9 +74,9 @@ def _end(run: RunDirectory, task: TaskRecord, status: Status) -> End:
 
 
 def _log(run: RunDirectory, task: str) -> LogTail:
-    """Of the last start of its program; sidecars have logs of their own."""
-    found = [path for path in run.logs(task) if re.fullmatch(rf"{re.escape(task)}\.\d+\.log", path.name)]
-    return LogTail(tail(found[-1], LOG_SIZE, LOG_LINES), _written(found[-1])) if found else LogTail("")
+    """Log of the last start of the task's program; sidecars have logs of their own."""
+    paths = [path for path in run.logs(task) if re.fullmatch(rf"{re.escape(task)}\.\d+\.log", path.name)]
+    return LogTail(tail(paths[-1], LOG_SIZE, LOG_LINES), _written(paths[-1])) if paths else LogTail("")
 
 
 def _written(path: Path) -> datetime:

@@ -12,21 +12,21 @@ from tfyard.model import PS, Job, Manifest, Task, tensorflow_container
 
 VARIABLE = "CUDA_VISIBLE_DEVICES"
 ALLOW_GROWTH = {"TF_FORCE_GPU_ALLOW_GROWTH": "true"}
-"""Without it, the first task that uses a GPU takes all of its memory."""
+"""Variable without which the first task that uses a GPU takes all of its memory."""
 NAMED_TASKS = 4
 """More tasks with the same GPUs than this are counted instead of named."""
 
 Shares = dict[Task, tuple[str, ...]]
-"""The GPUs of each task. A task that is not in it sees what tfyard sees."""
+"""GPUs of each task. A task that is missing here sees the same GPUs as tfyard."""
 
 
 def visible(env: Mapping[str, str] = os.environ) -> list[str]:
-    """Those that this process may use: CUDA_VISIBLE_DEVICES if it is set, else every NVIDIA device."""
+    """GPUs that this process may use: CUDA_VISIBLE_DEVICES if it is set, else every NVIDIA device."""
     if VARIABLE in env:
         names = (name.strip() for name in env[VARIABLE].split(","))
         return [name for name in takewhile(lambda name: name != "-1", names) if name]
-    found = (re.fullmatch(r"nvidia(\d+)", path.name) for path in Path("/dev").iterdir())
-    return sorted((match[1] for match in found if match), key=int)
+    matches = (re.fullmatch(r"nvidia(\d+)", path.name) for path in Path("/dev").iterdir())
+    return sorted((match[1] for match in matches if match), key=int)
 
 
 def share(job: Job, devices: Sequence[str], *, sharing: bool = False) -> Shares:
@@ -37,15 +37,15 @@ def share(job: Job, devices: Sequence[str], *, sharing: bool = False) -> Shares:
         return {}
     if not any(counts.values()):
         return _spread(list(counts), devices)
-    wanted = sum(counts.values())
-    if wanted > len(devices) and not sharing:
-        text = f"{job.name} requests {_gpus(wanted)}, and this machine has {len(devices)}"
+    total = sum(counts.values())
+    if total > len(devices) and not sharing:
+        text = f"{job.name} requests {_gpus(total)}, and this machine has {len(devices)}"
         raise Usage(f"{text}; --share-gpus lets tasks share them")
     return _deal(counts, devices)
 
 
 def variables(shares: Shares, task: Task) -> dict[str, str]:
-    """For the environment of a task."""
+    """Variables by which a task sees only its GPUs."""
     if task not in shares:
         return {}
     is_shared = any(device in _shared(shares) for device in shares[task])
@@ -53,7 +53,7 @@ def variables(shares: Shares, task: Task) -> dict[str, str]:
 
 
 def describe(shares: Shares) -> str:
-    """Who has what, in one line."""
+    """The GPUs of each task, in one line."""
     tasks: dict[tuple[str, ...], list[str]] = defaultdict(list)
     for task, devices in shares.items():
         tasks[devices].append(task.name)
@@ -68,16 +68,16 @@ def requested(template: Manifest) -> int:
 
 
 def missing(job: Job, devices: Sequence[str], *, asked: bool) -> str:
-    """What to say if there is no GPU although the job or its user asks for some; empty: nothing."""
-    wanted = sum(requested(role.template) * role.replicas for role in job.roles)
-    if devices or not (wanted or asked):
+    """Warning if there is no GPU although the job or its user asks for some; else empty."""
+    total = sum(requested(role.template) * role.replicas for role in job.roles)
+    if devices or not (total or asked):
         return ""
-    requests = f", and {job.name} requests {wanted}" if wanted else ""
+    requests = f", and {job.name} requests {total}" if total else ""
     return f"this machine has no GPU{requests}: its tasks run without"
 
 
 def _counts(job: Job) -> Iterator[tuple[Task, int]]:
-    """How many each task requests; without the tasks that choose for themselves."""
+    """GPUs that each task requests, without tasks that set CUDA_VISIBLE_DEVICES themselves."""
     for role in job.roles:
         env = tensorflow_container(role.template).get("env") or []
         if not any(entry.get("name") == VARIABLE for entry in env):
@@ -85,14 +85,14 @@ def _counts(job: Job) -> Iterator[tuple[Task, int]]:
 
 
 def _spread(tasks: list[Task], devices: Sequence[str]) -> Shares:
-    """An equal number for each; if there are fewer GPUs than tasks, one each, which they share."""
+    """An equal number of GPUs for each task; if there are fewer than tasks, one each, which tasks share."""
     trainers = sum(task.role != PS for task in tasks)
-    each = max(1, len(devices) // max(1, trainers))
-    return _deal({task: 0 if task.role == PS else each for task in tasks}, devices)
+    per_task = max(1, len(devices) // max(1, trainers))
+    return _deal({task: 0 if task.role == PS else per_task for task in tasks}, devices)
 
 
 def _deal(counts: Mapping[Task, int], devices: Sequence[str]) -> Shares:
-    """One task after the other gets the next GPUs, and after the last one the first again."""
+    """Gives the next GPUs to one task after the other; after the last GPU, the first one follows again."""
     shares: Shares = {}
     start = 0
     for task, count in counts.items():

@@ -1,4 +1,4 @@
-"""Which `python` the tasks have: the one that the user's shell has, not necessarily the one that runs tfyard."""
+"""The `python` of the tasks: that of the user's shell, not necessarily the one that runs tfyard."""
 
 import os
 import sys
@@ -31,51 +31,51 @@ def find(
     asked: str | None, env: Mapping[str, str], own: Callable[[], str | None] = _own_with_tensorflow
 ) -> Interpreter:
     """An active environment wins. Without one, tfyard may have been started by its path from an environment that
-    was not activated (`.venv/bin/tfyard`): that one is meant if TensorFlow is in it."""
+    was not activated (`.venv/bin/tfyard`): that environment is used if it has TensorFlow."""
     if asked is not None:
         return Interpreter(_asked(asked, env), "--python")
     for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
-        if env.get(variable) and (found := _which("python", f"{env[variable]}/bin")):
-            return Interpreter(found, variable)
-    if (found := own()) is not None:
-        return Interpreter(found, "tfyard's own")
+        if env.get(variable) and (path := _which("python", f"{env[variable]}/bin")):
+            return Interpreter(path, variable)
+    if (path := own()) is not None:
+        return Interpreter(path, "tfyard's own")
     for name in NAMES:
-        if found := _which(name, env.get("PATH", os.defpath)):
-            return Interpreter(found, "the first on PATH")
+        if path := _which(name, env.get("PATH", os.defpath)):
+            return Interpreter(path, "the first on PATH")
     return Interpreter(sys.executable, "tfyard's own")
 
 
 def _asked(text: str, env: Mapping[str, str]) -> str:
-    """A path, the folder of an environment, or a name on PATH."""
+    """Interpreter of --python: a path, the folder of an environment, or a name on PATH."""
     expanded = Path(text).expanduser()
     name = str(expanded / "bin" / "python" if expanded.is_dir() else expanded)
-    found = _which(name, env.get("PATH", os.defpath))
-    if found is None:
+    path = _which(name, env.get("PATH", os.defpath))
+    if path is None:
         raise Usage(
             f"--python {text}: not found; give the path of an interpreter, or the folder of its environment"
         )
-    return found
+    return path
 
 
 def _which(name: str, path: str) -> str | None:
-    """As shutil.which, which is slow to import: the absolute path of a program."""
+    """Absolute path of a program, as of shutil.which, which is slow to import."""
     for folder in [""] if os.sep in name else path.split(os.pathsep):
-        found = Path(folder, name).absolute()
-        if os.access(found, os.X_OK) and found.is_file():  # is_file fails in a folder that may not be read
-            return str(found)
+        file = Path(folder, name).absolute()
+        if os.access(file, os.X_OK) and file.is_file():  # is_file fails in a folder that may not be read
+            return str(file)
     return None
 
 
 def search_path(interpreter: Interpreter, path: str, shims: Path) -> str:
     """The PATH on which `python` is this interpreter. `shims`: where `write_shims` will put programs of that name,
-    if no folder has it under this name."""
+    if the interpreter has another name in its own folder."""
     if _which("python", path) == interpreter.path:
         return path
     return f"{shims if _needs_shims(interpreter) else Path(interpreter.path).parent}{os.pathsep}{path}"
 
 
 def write_shims(interpreter: Interpreter, shims: Path) -> None:
-    """Shell scripts, because Python would not find its environment through a link."""
+    """Writes shell scripts, because Python would not find its environment through a link."""
     if _needs_shims(interpreter):
         shims.mkdir(parents=True)
         for name in NAMES:
@@ -84,6 +84,6 @@ def write_shims(interpreter: Interpreter, shims: Path) -> None:
 
 
 def _needs_shims(interpreter: Interpreter) -> bool:
-    """`/usr/bin/python3` where there is no `/usr/bin/python`, or another one."""
+    """True of `/usr/bin/python3`, for example, if `/usr/bin/python` is missing or another interpreter."""
     beside = Path(interpreter.path).with_name("python")
     return not (beside.exists() and beside.samefile(interpreter.path))

@@ -1,4 +1,4 @@
-"""The logs of a run on this machine: read as those of a job on a cluster, and, by the run itself, as events."""
+"""Logs of a run on this machine: read like those of a job on a cluster, and by the run itself as events."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -7,30 +7,24 @@ from pathlib import Path
 from re import Pattern
 from typing import TYPE_CHECKING
 
-import msgspec
 from msgspec.structs import asdict, replace
 
 from tfyard.backends.local.run_directory import RunDirectory
-from tfyard.formats.loglines import COUNTS, Reading, read_line, read_lines, storable
-from tfyard.model import Ending, Status, run_events
+from tfyard.logs import remarks
+from tfyard.logs.epochs import Epochs
+from tfyard.logs.lines import Lines, LogEvent, Said, Start, Wanted
+from tfyard.logs.readings import COUNTS, Reading, read_line, read_lines, storable
+from tfyard.model import Ending, run_events
 from tfyard.node.log_times import PERIOD, SECOND, TimeIndex, rfc3339
-from tfyard.node.logs import Follower, Found, Skipped, line_start, start_of_last
-from tfyard.node.logs import Lines as FileLines
-from tfyard.overview import log_words
+from tfyard.node.logs import Found, LogFileFollower, SkippedLines, line_start, start_of_last
+from tfyard.node.logs import WrittenLines as FileLines
 from tfyard.overview.cause import named
-from tfyard.overview.epochs import Epochs
-from tfyard.overview.log_lines import Lines, LogEvent, Said, Start, Wanted
 
 if TYPE_CHECKING:
-    from tfyard.node.node import ContainerStarted  # brings asyncio, which readers do not need
+    from tfyard.backends.local.node import ContainerStarted  # brings asyncio, which readers do not need
 
 LOOK_EVERY = 0.2
-
-
-def tasks(run: RunDirectory) -> list[str]:
-    """Of the record, which has them all, also those that never started."""
-    record = run.load()
-    return [task.name for task in record.tasks] if record else []
+"""Seconds between two looks at the logs of a run that is followed."""
 
 
 def read(run: RunDirectory, wanted: Wanted) -> Iterator[LogEvent]:
@@ -44,7 +38,8 @@ def read(run: RunDirectory, wanted: Wanted) -> Iterator[LogEvent]:
 
 
 def follow(run: RunDirectory, wanted: Wanted) -> Iterator[LogEvent | None]:
-    """Until the run has ended; None whenever nothing is new."""
+    """Events until the run has ended; None whenever nothing is new. The caller then sleeps for `LOOK_EVERY`: one
+    loop may follow many runs."""
     wanted = _since_restart(run, wanted)
     open_ = _logs(run, wanted)
     seen = set(open_)
@@ -53,37 +48,36 @@ def follow(run: RunDirectory, wanted: Wanted) -> Iterator[LogEvent | None]:
         yield from _begin(run, wanted, open_, seen)
         yield from _progress(open_)
         yield None
-        time.sleep(LOOK_EVERY)
     yield from _begin(run, wanted, open_, seen)
     for start in sorted(open_):
         yield from open_[start].read(is_over=True)
 
 
 class _Log:
-    """The log of one start, from where it was asked for on, with the times of its lines if they are kept."""
+    """Log of one start of a task, from the requested line on, with the times of its lines if they are kept."""
 
     def __init__(self, start: Start, path: Path, wanted: Wanted) -> None:
         self._start, self._path, self._wanted = start, path, wanted
         self.times = TimeIndex(path)
-        self._follower: Follower | None = None
+        self._follower: LogFileFollower | None = None
 
     def read(self, *, is_over: bool) -> Iterator[LogEvent]:
-        """What is new. At the end also a last line without a line break."""
+        """New lines; at the end also a last line without a line break."""
         end = self.times.look(is_over=is_over)
         if self._follower is None:
             if end == 0 and not self.times.is_kept and not is_over:  # there may be an index by the next look
                 return
-            self._follower = Follower("", self._path, offset=self._first(end, is_over=is_over))
+            self._follower = LogFileFollower("", self._path, offset=self._first(end, is_over=is_over))
         while (at := self._follower.offset) < end:
             size, written = self.times.covering(at + 1)
             yield from self._lines(self._follower.read(size), written)
             if self._follower.offset == at:
-                break  # it was truncated
+                break  # the file was truncated
         if is_over and end:
             yield from self._lines(self._follower.close(end), self.times.covering(end)[1])
 
     def _first(self, end: int, *, is_over: bool) -> int:
-        """Where to begin. A line without an end counts as written when it was last added to."""
+        """Offset of the first line to read. A line without an end counts as written when it last grew."""
         since, tail = self._wanted.since, self._wanted.tail
         if end == 0 or (since is None and tail is None):
             return 0
@@ -94,8 +88,8 @@ class _Log:
             last = start_of_last(file.fileno(), (0, end), tail) if tail is not None else 0
             return max(last, line_start(file.fileno(), 0, before))
 
-    def _lines(self, found: Iterable[Found], written: int) -> Iterator[LogEvent]:
-        for item in found:
+    def _lines(self, parts: Iterable[Found], written: int) -> Iterator[LogEvent]:
+        for item in parts:
             if isinstance(item, FileLines):
                 texts = item.text.encode("utf-8", "replace").split(b"\n")
                 stamps = [rfc3339(written).encode()] * len(texts) if self.times.is_kept else ()
@@ -103,7 +97,7 @@ class _Log:
 
 
 def _since_restart(run: RunDirectory, wanted: Wanted) -> Wanted:
-    """With --since restart: since a task was last started again."""
+    """For --since restart, the logs since the last restart of a task."""
     restarted = [path for start, path in _files(run, wanted).items() if start.attempt > 1]
     if not wanted.since_restart or not restarted:
         return wanted
@@ -112,7 +106,7 @@ def _since_restart(run: RunDirectory, wanted: Wanted) -> Wanted:
 
 
 def _missing_times(logs: dict[Start, _Log], wanted: Wanted) -> Iterator[Said]:
-    """Once for all: they are of an older tfyard, or the disk was full."""
+    """One note for all logs without times: an older tfyard wrote them, or the disk was full."""
     names = [start.name for start, log in logs.items() if not log.times.index.exists()]
     if names and (wanted.times or wanted.since):
         text = f"no times were recorded for the lines of {named(names)}"
@@ -128,24 +122,20 @@ def _is_running(run: RunDirectory) -> bool:
 def _begin(
     run: RunDirectory, wanted: Wanted, open_: dict[Start, _Log], seen: set[Start]
 ) -> Iterator[LogEvent]:
-    """With starts that are newer than those that were seen; of these, everything is new."""
+    """Opens the logs of starts that are newer than all seen before, from their first line on."""
     for start, path in _all_files(run, wanted).items():
         earlier = [each for each in seen if each.task == start.task]
         if start in seen or any(each > start for each in earlier):
             continue
         if earlier:
-            yield log_words.restarted(start, _end_before(run, start))
+            yield remarks.restarted(start, _end_before(run, start))
         seen.add(start)
         open_[start] = _Log(start, path, replace(wanted, tail=None))
 
 
 def _end_before(run: RunDirectory, start: Start) -> Ending | None:
-    """How the start before it ended, as the run remembers."""
-    try:
-        status = msgspec.json.decode((run.path / "status.json").read_bytes(), type=Status)
-    except (FileNotFoundError, msgspec.DecodeError):
-        return None
-    of_task = (each for each in status.endings if each.task == start.task)
+    """Ending of the start before this one, from the status of the run."""
+    of_task = (each for each in run.status().endings if each.task == start.task)
     return next((each for each in of_task if each.attempt + each.restart == start.attempt - 1), None)
 
 
@@ -163,12 +153,12 @@ def _logs(run: RunDirectory, wanted: Wanted) -> dict[Start, _Log]:
 
 
 def _files(run: RunDirectory, wanted: Wanted) -> dict[Start, Path]:
-    """By start; without --attempt, the last of each task."""
-    found = _all_files(run, wanted)
+    """Log files by start; without --attempt, only the last start of each task."""
+    files = _all_files(run, wanted)
     if wanted.all_attempts or wanted.attempt is not None:
-        return found
-    last = {start.task: start for start in sorted(found)}
-    return {start: path for start, path in found.items() if last[start.task] == start}
+        return files
+    last = {start.task: start for start in sorted(files)}
+    return {start: path for start, path in files.items() if last[start.task] == start}
 
 
 def _all_files(run: RunDirectory, wanted: Wanted) -> dict[Start, Path]:
@@ -180,9 +170,9 @@ def _start(path: Path) -> Start:
     return Start(task, int(number) if number.isdigit() else 1)
 
 
-class LogReader:
+class RunLogReader:
     """The logs of a run's containers as they grow: lines and metrics as events. Metrics are also kept in the run's
-    directory. `pattern`: a regex of the user's for metrics."""
+    directory. `pattern`: the user's regex for metrics."""
 
     def __init__(
         self,
@@ -194,23 +184,28 @@ class LogReader:
     ) -> None:
         self._directory, self._watch, self._pattern = directory, watch, pattern
         self._for_screen = for_screen
-        self._followers: dict[ContainerStarted, Follower] = {}
+        self._followers: dict[ContainerStarted, LogFileFollower] = {}
         self._times: dict[ContainerStarted, TimeIndex] = {}
         self._noticed = 0.0
         self._epochs = Epochs()
 
     def open(self, started: "ContainerStarted") -> None:
         self._epochs.forget(started.log_name)
-        self._followers[started] = Follower(started.log_name, started.log, for_screen=self._for_screen)
+        self._followers[started] = LogFileFollower(started.log_name, started.log, for_screen=self._for_screen)
         self._times[started] = TimeIndex(started.log)
         self._directory.attempt(self._times[started].begin)
+
+    def begun(self, started: "ContainerStarted", line: bytes) -> None:
+        """Takes a line that the program has not ended yet."""
+        if started in self._followers:
+            self._followers[started].begun = line
 
     def close(self, started: "ContainerStarted") -> None:
         self._directory.attempt(self._times.pop(started).end)
         self._emit(self._followers.pop(started).close())
 
     def read(self) -> bool:
-        """Some of what is new; whether there is more."""
+        """Reads some of the new lines; whether there are more."""
         if time.monotonic() - self._noticed > PERIOD:
             self._noticed = time.monotonic()
             for times in self._times.values():
@@ -219,11 +214,11 @@ class LogReader:
             self._emit(follower.read())
         return any(follower.is_behind for follower in self._followers.values())
 
-    def _emit(self, found: Iterable[Found]) -> None:
-        for item in found:
+    def _emit(self, parts: Iterable[Found]) -> None:
+        for item in parts:
             if isinstance(item, FileLines):
                 self._emit_lines(item)
-            elif isinstance(item, Skipped):
+            elif isinstance(item, SkippedLines):
                 self._watch(run_events.Skipped(item.source, item.lines))
             else:
                 self._watch(run_events.Unfinished(item.source, item.text))
@@ -232,8 +227,8 @@ class LogReader:
 
     def _emit_lines(self, lines: FileLines) -> None:
         self._watch(run_events.Log(lines.source, lines.text))
-        found = read_lines(lines.text, self._pattern, is_flood=lines.is_flood)
-        readings = [self._epochs.place(lines.source, reading) for reading in found]
+        parsed = read_lines(lines.text, self._pattern, is_flood=lines.is_flood)
+        readings = [self._epochs.place(lines.source, reading) for reading in parsed]
         self._directory.append("metrics.jsonl", *(_row(lines.source, reading) for reading in readings))
         for reading in readings:
             self._emit_metric(lines.source, reading)

@@ -7,26 +7,26 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 
+from tfyard.backends.local.node import ContainerEnded, ContainerStarted, LineBegun, NodeEvent, PodWarning
 from tfyard.backends.local.run_directory import RunDirectory
 from tfyard.backends.local.runner import PREEMPTED, LocalRunner
 from tfyard.backends.local.store import LocalStore
 from tfyard.local.interpreter import Interpreter
-from tfyard.local.logs import LogReader
+from tfyard.local.logs import RunLogReader
 from tfyard.local.machine import Machine
-from tfyard.local.prepared import Prepared
+from tfyard.local.prepared import PreparedRun
 from tfyard.local.rehearsal import RESTART, Rehearsals
 from tfyard.local.settings import Rehearsal
 from tfyard.model import Decision, Event, Manifest, Status, Task, run_events
 from tfyard.node.logs import tail
-from tfyard.node.node import ContainerEnded, ContainerStarted, NodeEvent
-from tfyard.node.processes import Command
+from tfyard.node.processes import ContainerCommand
 from tfyard.overview.wording import waiting
 from tfyard.planner import cleanup
 from tfyard.spine import reconcile
 
 READ_LOGS_EVERY = 0.1
 SHOW_WAIT_AFTER = 1.0
-"""Seconds; most tasks stop at once."""
+"""Seconds until the wait for the last tasks is shown; most tasks stop at once."""
 _MISSING = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
 _ENDED = ("tensorflow.contrib", "tensorflow.examples")
 _GONE = re.compile(r"AttributeError: module 'tensorflow' has no attribute '(\w+)'")
@@ -37,7 +37,7 @@ _OF_TENSORFLOW_1 = {
     "parse_single_example", "placeholder", "python_io", "random_normal", "random_uniform", "reset_default_graph",
     "set_random_seed", "to_float", "to_int32", "trainable_variables", "truncated_normal", "variable_scope",
 }  # fmt: skip
-"""What programs for TensorFlow 1 use first."""
+"""Attributes that programs for TensorFlow 1 use first."""
 _SAME_ID = re.compile(r"The same \w+ .*request was received twice")
 
 Watch = Callable[[run_events.RunEvent], None]
@@ -46,7 +46,7 @@ Watch = Callable[[run_events.RunEvent], None]
 class Loop:
     def __init__(
         self,
-        prepared: Prepared,
+        prepared: PreparedRun,
         machine: Machine,
         directory: RunDirectory,
         watch: Watch,
@@ -56,8 +56,8 @@ class Loop:
         self.job, self._prepared, self._directory, self._watch = prepared.job, prepared, directory, watch
         self._machine, self.node = machine, machine.node(self._on_node_event)
         self._store = LocalStore(directory, self._on_job_event, prepared.memory)
-        self._runner = LocalRunner(self.node, self._store, machine.volumes, self._adapt)
-        self._logs = LogReader(directory, watch, prepared.pattern, for_screen=for_screen)
+        self._runner = LocalRunner(self.node, self._store, self._adapt)
+        self._logs = RunLogReader(directory, watch, prepared.pattern, for_screen=for_screen)
         self._rehearsals = Rehearsals(self._runner, self._warn)
         self.interrupts = 0
         self._phase = ""
@@ -71,24 +71,24 @@ class Loop:
         """The first call asks every task to stop, the second kills them."""
         self.interrupts += 1
         self._runner.stop_all(force=self.interrupts > 1)
-        self.node.changed()
+        self.node.change.set()
 
     def restart(self, task: str) -> bool:
-        """As an eviction does, which costs no retry. False: the task is not running."""
+        """Restarts a task by evicting it, which costs no retry. False: the task is not running."""
         return self._rehearsals.evict(Rehearsal(task, 0.0), RESTART)
 
     def save_status(self) -> None:
-        """For whoever goes on from here."""
+        """Saves the status for a run that resumes this one."""
         self._store.save()
 
-    async def run(self, helpers: Mapping[str, Command]) -> None:
-        """Until the job has ended and no process is left. Helpers are processes that are not tasks: they end
+    async def run(self, helpers: Mapping[str, ContainerCommand]) -> None:
+        """Runs until the job has ended and no process is left. Helpers are processes that are not tasks: they end
         with the run, and the run does not wait for them."""
         async with self.node:
             for rehearsal in self._prepared.rehearsals:
                 self.node.later(rehearsal.after, partial(self._rehearsals.evict, rehearsal))
             for name, command in helpers.items():
-                self.node.processes.start(name, command, self._machine.directory / f"{name}.log")
+                await self.node.engine.start(name, command, self._machine.directory / f"{name}.log")
             reading = asyncio.create_task(self._read_logs())
             try:
                 await self._keep_going()
@@ -108,7 +108,7 @@ class Loop:
             self._report(decision)
             if self._runner.is_deleted or (decision.status.is_finished and not await self._is_evaluating()):
                 return
-            self.node.processes.check()
+            self.node.engine.check()
             with suppress(TimeoutError):
                 async with asyncio.timeout(decision.wake_after):
                     await self.node.change.wait()
@@ -118,19 +118,19 @@ class Loop:
         return cleanup.grace_remaining(self.job, observed, self.status, datetime.now(UTC)) > 0
 
     async def _stop_all(self) -> None:
-        """Whatever the clean-up policy keeps on a cluster, no process outlives the command here."""
+        """Stops all tasks: no process outlives the command, whatever the clean-up policy keeps on a cluster."""
         if not self.interrupts:
             self._runner.stop_all(force=False)
         self.node.later(SHOW_WAIT_AFTER, self._show_wait)
-        while self.node.states():
+        while self.node.pods:
             self.node.change.clear()
             await self.node.change.wait()
 
     def _show_wait(self) -> None:
-        """Who is waited for at the end of a run, and how long at most."""
-        states, now = self.node.states(), datetime.now(UTC)
-        names = [self._runner.tasks()[state.uid] for state in states]
-        left = max(((s.deleting - now).total_seconds() for s in states if s.deleting), default=0.0)
+        """Names the tasks that the end of the run waits for, and how long at most."""
+        now, ends = datetime.now(UTC), [each.deleting for each in self.node.pods.values()]
+        names = [*self._runner.tasks().values()]
+        left = max(((end - now).total_seconds() for end in ends if end), default=0.0)
         if names and left > 0:
             self._watch(run_events.Note("info", waiting(names, left)))
 
@@ -151,9 +151,10 @@ class Loop:
             condition = status.condition(status.phase)
             self._watch(run_events.Phase(status.phase, condition.message if condition else ""))
             self._rehearsals.failed(self.job, status.failure)
-        if self.node.rewritten and not self._has_reported_rewriting:
+        rewritten = self.node.rewritten_paths()
+        if rewritten and not self._has_reported_rewriting:
             self._has_reported_rewriting = True
-            pairs = ", ".join(f"{path} is {directory}" for path, directory in self.node.rewritten.items())
+            pairs = ", ".join(f"{path} is {directory}" for path, directory in rewritten.items())
             text = f"mount paths in arguments and environment are rewritten: {pairs}"
             self._watch(run_events.Note("info", text))
         roles = status.replica_statuses.items()
@@ -177,13 +178,17 @@ class Loop:
             self._watch(run_events.Ended(name, exit.code, event.reason, exit.cpu, exit.peak, why))
             self._hint(event)
             self._rehearsals.ended(event, is_job_finished=self.status.is_finished)
+        elif isinstance(event, LineBegun):
+            self._logs.begun(event.started, event.line)
+        elif isinstance(event, PodWarning):
+            self._warn(f"{event.pod}: {event.text}")
         else:
             tasks = self._runner.tasks()
             uses = {tasks[uid]: (use.cpus, use.memory) for uid, use in event.uses.items() if uid in tasks}
             self._watch(run_events.ResourceUsage(uses))
 
     def _hint(self, event: ContainerEnded) -> None:
-        """Once: every task has the same program."""
+        """Shows one hint for all tasks: they have the same program."""
         if event.exit.code and not self._has_hinted:
             text = hint(self._prepared.python, tail(event.started.log), tf1=self._prepared.job.tf1)
             self._has_hinted = bool(text)
@@ -201,8 +206,8 @@ class Loop:
 
 
 def hint(interpreter: Interpreter, log: str, *, tf1: bool) -> str:
-    """What the last lines of a failed task say about the cause, and the fix; empty if it is not known. `tf1`: the
-    program already gets TensorFlow 1."""
+    """Cause of a failure by the last lines of the task's log, and the fix; empty: not known. `tf1`: the program
+    already gets TensorFlow 1."""
     missing, gone = _MISSING.search(log), _GONE.search(log)
     is_of_tf1 = missing is not None and missing[1].startswith(_ENDED)
     if not tf1 and (is_of_tf1 or (gone is not None and gone[1] in _OF_TENSORFLOW_1)):
@@ -211,7 +216,7 @@ def hint(interpreter: Interpreter, log: str, *, tf1: bool) -> str:
         way_out = "activate the environment that has it, or name its interpreter with --python"
         return f"python is {interpreter}, which does not find {missing[1]}; {way_out}"
     if _SAME_ID.search(log):
-        # It numbers steps by random generators that have seeds of 32 bits, and compares the last 100,000.
+        # TensorFlow numbers steps by random generators that have seeds of 32 bits, and compares the last 100,000.
         text = "TensorFlow gave two steps the same id, which happens about once in 40,000"
         return f"{text}; with `restart: on-failure`, the task would have been restarted"
     return ""

@@ -1,21 +1,23 @@
 """This machine as the node of a run: directories, environment, GPUs, and the planner's pods as they run here."""
 
 import os
+import socket
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from msgspec import Struct
 
 from tfyard.backends.local import run_directory
-from tfyard.local import attach, code, gpus, interpreter
+from tfyard.backends.local.node import FileSources, LocalNode, NodeEvent
+from tfyard.local import attached_task, code, gpus, interpreter
 from tfyard.local.gpus import Shares
 from tfyard.local.interpreter import Interpreter
-from tfyard.local.prepared import Prepared
+from tfyard.local.prepared import PreparedRun
 from tfyard.model import TENSORFLOW_CONTAINER, Manifest, Task
 from tfyard.model.expansion import escape
+from tfyard.model.names import PORT_NAME
 from tfyard.node.containers import mentions, rewrite
-from tfyard.node.node import Node, NodeEvent
-from tfyard.node.volumes import Volumes
 from tfyard.planner.pods import program_text
 
 CODE_VOLUME = "tfyard-code"
@@ -30,18 +32,18 @@ class CodeMount(Struct, frozen=True):
     at: str
 
     def working_directory(self, asked: str | None, containers: Sequence[Manifest]) -> str:
-        """Of one of the pod's containers."""
+        """Working directory of one of the pod's containers."""
         if self._is_hidden or self._is_mentioned(containers):
             return asked or str(self.folder)
         return rewrite(asked or self.at, {self.at: str(self.folder)})
 
     @property
     def _is_hidden(self) -> bool:
-        """The mount would cover the folder itself."""
+        """Whether the mount would cover the folder itself."""
         return self.folder.is_relative_to(self.at)
 
     def _is_mentioned(self, containers: Sequence[Manifest]) -> bool:
-        """By a command, a variable, or a volume that is mounted inside of it."""
+        """Whether a command, a variable or the path of another mount has the path of this mount in it."""
         mounts = [mount for container in containers for mount in container.get("volumeMounts") or ()]
         texts = [*map(program_text, containers), *(str(mount.get("mountPath")) for mount in mounts)]
         return any(mentions(text, self.at) for text in texts)
@@ -49,49 +51,54 @@ class CodeMount(Struct, frozen=True):
 
 class Machine(Struct, frozen=True, kw_only=True):
     directory: Path
-    """Of the run: logs and scratch space."""
-    volumes: Volumes
+    """Directory of the run: logs and scratch space."""
+    sources: FileSources
     base_env: Mapping[str, str]
     variables: dict[str, str] = {}
-    """`--env`."""
+    """Variables of --env."""
     gpus: Shares = {}
+    ports: Mapping[Task, int] = {}
+    """Port on which each task listens."""
     code: CodeMount | None = None
     tf1: bool = False
     attached: frozenset[str] = frozenset()
     """Tasks that the user starts."""
     use_cgroups: bool = True
 
-    def node(self, on_event: Callable[[NodeEvent], None]) -> Node:
-        return Node(self.directory, self.base_env, on_event, use_cgroups=self.use_cgroups)
+    def node(self, on_event: Callable[[NodeEvent], None] = lambda _event: None) -> LocalNode:
+        has = {"cpu": str(len(os.sched_getaffinity(0))), "memory": str(memory())}
+        args = self.directory, self.base_env, on_event, self.sources
+        return LocalNode(*args, allocatable=has, use_cgroups=self.use_cgroups)
 
     def adapted(self, pod: Manifest, task: Task) -> Manifest:
-        """The planner's pod with what only a run here adds: variables, GPUs, and the code as a volume."""
+        """The planner's pod with what only a run here adds: variables, GPUs, the code as a volume, and the network
+        of this machine, in which each task listens on a port of its own."""
         spec, defaults = pod["spec"], gpus.variables(self.gpus, task)
         volumes = [*(spec.get("volumes") or ()), *self._code_volume()]
-        everyone = [container for kind in _KINDS for container in spec.get(kind) or ()]
+        containers = [container for kind in _KINDS for container in spec.get(kind) or ()]
         parts = {
-            kind: [self._container(c, defaults, everyone) for c in spec.get(kind) or ()] for kind in _KINDS
+            kind: [
+                self._container(_listening(c, self.ports.get(task)), defaults, containers)
+                for c in spec.get(kind) or ()
+            ]
+            for kind in _KINDS
         }
-        adapted = {**pod, "spec": {**spec, "volumes": volumes, **parts}}
+        adapted = {**pod, "spec": {**spec, "hostNetwork": True, "volumes": volumes, **parts}}
         return self._with_tf1(adapted) if self.tf1 else adapted
 
     def _with_tf1(self, pod: Manifest) -> Manifest:
-        from tfyard.render import tf1  # slow to import, and rarely needed
+        from tfyard.render import tf1  # 10 ms with render/, and few jobs are of TensorFlow 1
 
         return tf1.with_folder(pod, str(tf1.FOLDER), self.base_env.get(tf1.VARIABLE, ""))
 
-    def attach(self, pod: Manifest, task: Task, node: Node) -> Manifest:
-        """If the user starts this task, a pod that waits for it. The user sees the whole disk, so mount paths
+    def attach(self, pod: Manifest, task: Task, node: LocalNode) -> Manifest:
+        """A pod that waits for the task, if the user starts it. The user sees the whole disk, so mount paths
         become directories."""
         if task.name not in self.attached:
             return pod
+        commands = {container["name"]: command for container, command in node.plan(pod, private_view=False)}
         containers = [
-            attach.waiting(
-                container,
-                node.command(pod, container, self.volumes, private_view=False),
-                self.directory,
-                task.name,
-            )
+            attached_task.waiting(container, commands[TENSORFLOW_CONTAINER], self.directory, task.name)
             if container["name"] == TENSORFLOW_CONTAINER
             else container
             for container in pod["spec"]["containers"]
@@ -102,9 +109,9 @@ class Machine(Struct, frozen=True, kw_only=True):
         return [{"name": CODE_VOLUME, "hostPath": {"path": str(self.code.folder)}}] if self.code else []
 
     def _container(
-        self, container: Manifest, defaults: Mapping[str, str], everyone: Sequence[Manifest]
+        self, container: Manifest, defaults: Mapping[str, str], containers: Sequence[Manifest]
     ) -> Manifest:
-        """`defaults`: variables that the container may set otherwise. `everyone`: all containers of the pod."""
+        """`defaults`: variables that the container may set otherwise. `containers`: all containers of the pod."""
         asked = container.get("workingDir")
         own = {entry["name"] for entry in container.get("env") or ()}
         env = {name: value for name, value in defaults.items() if name not in own} | self.variables
@@ -113,44 +120,73 @@ class Machine(Struct, frozen=True, kw_only=True):
             **container,
             "env": _with(container.get("env") or [], env),
             "volumeMounts": [*(container.get("volumeMounts") or ()), *mount],
-            "workingDir": self.code.working_directory(asked, everyone) if self.code else asked,
+            "workingDir": self.code.working_directory(asked, containers) if self.code else asked,
         }
 
 
 def _with(entries: list[Manifest], env: Mapping[str, str]) -> list[Manifest]:
-    """The values win over a container's own, also for the variables that refer to them, and are not expanded."""
+    """Adds `env`: its values win over the container's, also in variables that use them, and are not expanded."""
     added = {name: {"name": name, "value": escape(value)} for name, value in env.items()}
     own = [added.get(entry["name"], entry) for entry in entries]
     return own + [entry for entry in added.values() if entry not in own]
 
 
-def machine(prepared: Prepared, directory: Path) -> Machine:
+_LISTENING = ("ports", "livenessProbe", "readinessProbe", "startupProbe", "lifecycle")
+
+
+def _listening(container: Manifest, port: int | None) -> Manifest:
+    """The container with the port that its task has here, where it names the one that it has on a cluster."""
+    named = [
+        entry["containerPort"] for entry in container.get("ports") or () if entry.get("name") == PORT_NAME
+    ]
+    if port is None or not named:
+        return container
+    parts = {key: container[key] for key in _LISTENING if key in container}
+    return {**container, **_replaced(parts, named[0], port)}
+
+
+def _replaced(part: Any, declared: int, here: int) -> Any:
+    if isinstance(part, list):
+        return [_replaced(each, declared, here) for each in part]
+    if not isinstance(part, dict):
+        return part
+    is_port = {key: key in ("port", "containerPort") and value == declared for key, value in part.items()}
+    return {key: here if is_port[key] else _replaced(value, declared, here) for key, value in part.items()}
+
+
+def memory() -> int:
+    """Bytes of memory that this machine has."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def machine(prepared: PreparedRun, directory: Path) -> Machine:
     job, settings = prepared.job, prepared.settings
-    found = code.folder(job.code, prepared.file.parent, directory / "code") if job.code else None
+    folder = code.folder(job.code, prepared.file.parent, directory / "code") if job.code else None
     return Machine(
         directory=directory,
-        volumes=Volumes(Path.cwd() / run_directory.HOME / "volumes", prepared.mounts, prepared.objects),
+        sources=FileSources(Path.cwd() / run_directory.HOME / "volumes", prepared.mounts, prepared.objects),
         base_env=base_env(prepared.python, directory),
         variables=settings.variables,
         gpus={} if gpus.VARIABLE in settings.variables else _share_gpus(prepared),
-        code=CodeMount(found, job.code.at) if job.code and found else None,
+        ports=prepared.site.ports,
+        code=CodeMount(folder, job.code.at) if job.code and folder else None,
         tf1=job.tf1,
         attached=frozenset(settings.attach),
     )
 
 
-def _share_gpus(prepared: Prepared) -> Shares:
+def _share_gpus(prepared: PreparedRun) -> Shares:
     return gpus.share(prepared.job, gpus.visible(), sharing=prepared.settings.share_gpus)
 
 
 def base_env(python: Interpreter, directory: Path) -> dict[str, str]:
-    """Ours, as a shell would pass it on, with this `python`. Its output is not buffered, because log lines should
-    appear at once. `directory`: of the run."""
+    """Environment of tfyard, as a shell would pass it on, with this `python`. Python's output is not buffered, so
+    that log lines appear at once. `directory`: that of the run."""
     own = {name: value for name, value in os.environ.items() if name != "TF_CONFIG"}
     path = interpreter.search_path(python, own.get("PATH", os.defpath), shims(directory))
-    return {"PYTHONUNBUFFERED": "1", **own, "PATH": path}
+    return {"PYTHONUNBUFFERED": "1", **own, "HOSTNAME": socket.gethostname(), "PATH": path}
 
 
 def shims(directory: Path) -> Path:
-    """Where a run has programs called `python`, if the chosen interpreter has another name."""
+    """Folder for programs called `python`, if the chosen interpreter has another name."""
     return directory / "bin"

@@ -1,4 +1,4 @@
-"""How a run was asked for, kept in its directory: with it and its job file, the run can be repeated."""
+"""Options of a run, kept in its directory: with them and its job file, the run can be repeated."""
 
 import msgspec
 from msgspec import Struct
@@ -6,24 +6,24 @@ from msgspec.structs import replace
 
 from tfyard.backends.local.run_directory import RunDirectory
 from tfyard.errors import Usage
-from tfyard.local.prepared import Prepared
-from tfyard.local.settings import Settings
+from tfyard.local.prepared import PreparedRun
+from tfyard.local.settings import RunOptions
 
 NAME = "asked.json"
 
 
-class Asked(Struct, frozen=True, kw_only=True):
-    settings: Settings
+class OptionsSource(Struct, frozen=True, kw_only=True):
+    settings: RunOptions
     file: str
     """The file of the job: `code` is relative to its folder, and it may have other objects. Empty: a script."""
     is_config: bool = False
-    """It was a config with resources, which has no job file of its own."""
+    """The file was a config with resources, which has no job file of its own."""
 
 
-def text(prepared: Prepared) -> str:
-    """What the job file of the run says already is left out."""
+def text(prepared: PreparedRun) -> str:
+    """Options as JSON, without those that the job file of the run already has."""
     asked = prepared.settings
-    kept = Settings(
+    kept = RunOptions(
         python=asked.python,
         env=() if asked.is_script else asked.env,
         mount=tuple(f"{name}={path}" for name, path in prepared.mounts.items()),
@@ -34,15 +34,15 @@ def text(prepared: Prepared) -> str:
         metric=asked.metric,
     )
     file = "" if asked.is_script else str(prepared.file)
-    whole = Asked(settings=kept, file=file, is_config=prepared.is_from_config)
+    whole = OptionsSource(settings=kept, file=file, is_config=prepared.is_from_config)
     return msgspec.json.format(msgspec.json.encode(whole)).decode()
 
 
-def again(run: RunDirectory) -> Settings:
-    """The options by which the run's own job runs again."""
+def again(run: RunDirectory) -> RunOptions:
+    """Options that start the run's own job again."""
     job = run.path / "job.yaml"
     try:
-        asked = msgspec.json.decode((run.path / NAME).read_bytes(), type=Asked)
+        asked = msgspec.json.decode((run.path / NAME).read_bytes(), type=OptionsSource)
     except (FileNotFoundError, msgspec.DecodeError):
         asked = None
     if asked is None or not job.exists():

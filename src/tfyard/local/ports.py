@@ -13,7 +13,7 @@ from tfyard.model import Task
 FIRST, LAST = 20_000, 32_000
 
 
-class Ports:
+class PortPool:
     def __init__(self) -> None:
         self._claims: list[socket.socket] = []
 

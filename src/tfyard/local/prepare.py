@@ -8,28 +8,27 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from tfyard import files, formats, planner
+from tfyard import formats, planner
 from tfyard.errors import TfyardError, Usage
 from tfyard.formats.pods import templates
-from tfyard.job_input import script
+from tfyard.job_input import files, script
 from tfyard.job_input.load import Loaded, from_documents
 from tfyard.job_input.options import adjusted
 from tfyard.local import commands, interpreter, settings, shortfalls
-from tfyard.local.ports import Ports
-from tfyard.local.prepared import Prepared
-from tfyard.local.settings import Settings
+from tfyard.local.ports import PortPool
+from tfyard.local.prepared import PreparedRun
+from tfyard.local.settings import RunOptions
 from tfyard.model import Job, Manifest, Role, tensorflow_container
 from tfyard.model.expansion import escape
-from tfyard.node.containers import collect
-from tfyard.node.pod import RESTART_IN_PLACE
+from tfyard.node.container import RESTART_IN_PLACE
+from tfyard.node.pod_data import collect
 
 if TYPE_CHECKING:
     from tfyard.local.cluster_config import ClusterConfig
 
 
-def prepare(asked: Settings) -> Prepared:
-    """Invalid if something is wrong with the file, Usage if something is wrong with the options; both before a
-    process starts."""
+def prepare(asked: RunOptions) -> PreparedRun:
+    """Raises Invalid for a wrong file and Usage for wrong options, before a process starts."""
     settings.check(asked)
     loaded, config = _load(asked)
     job = _with_command(_adjusted(loaded.job, asked), asked)
@@ -37,8 +36,8 @@ def prepare(asked: Settings) -> Prepared:
         raise Usage(f"{job.name} has no tasks: nothing to run")
     for name in asked.attach:
         settings.task(name, job, "--attach")
-    ports = Ports()
-    prepared = Prepared(
+    ports = PortPool()
+    prepared = PreparedRun(
         settings=asked,
         job=job,
         file=loaded.file,
@@ -64,9 +63,8 @@ def prepare(asked: Settings) -> Prepared:
     return prepared
 
 
-def _with_command(job: Job, asked: Settings) -> Job:
-    """What follows `--` is the command of the tasks that have none. Their image would know one, and images are not
-    used here."""
+def _with_command(job: Job, asked: RunOptions) -> Job:
+    """Words after `--` are the command of the tasks that have none: that of their image is not known here."""
     if asked.is_script or not asked.args:
         return job
     roles = tuple(_with_role_command(role, asked.args, in_code=job.code is not None) for role in job.roles)
@@ -77,23 +75,23 @@ def _with_command(job: Job, asked: Settings) -> Job:
 
 
 def _with_role_command(role: Role, words: Sequence[str], *, in_code: bool) -> Role:
-    """It works in the folder of the job's code, else in the caller's directory."""
+    """The command works in the folder of the job's code, else in the caller's directory."""
     container = tensorflow_container(role.template)
     if container.get("command") or role.is_default_server:
         return role
     changed = {**container, "command": [escape(word) for word in words]}
     changed |= {} if in_code else {"workingDir": str(Path.cwd())}
     spec = role.template["spec"]
-    containers = [changed if one is container else one for one in spec["containers"]]
+    containers = [changed if each is container else each for each in spec["containers"]]
     return replace(role, template={**role.template, "spec": {**spec, "containers": containers}})
 
 
-def _load(asked: Settings) -> "tuple[Loaded, ClusterConfig | None]":
+def _load(asked: RunOptions) -> "tuple[Loaded, ClusterConfig | None]":
     if asked.is_script:
         return Loaded(job=script.load(script.words(asked)), file=asked.job_file), None
     documents = files.read_documents(asked.target)
     if len(documents) == 1 and formats.is_config(documents[0].data):
-        from tfyard.local import cluster_config  # slow to import, and most files are jobs
+        from tfyard.local import cluster_config  # 25 ms with render/, and most files are jobs
 
         config = cluster_config.read(documents[0], asked)
         return Loaded(job=config.job, file=Path(asked.target).resolve(), text=documents[0]), config
@@ -101,21 +99,21 @@ def _load(asked: Settings) -> "tuple[Loaded, ClusterConfig | None]":
         raise Usage(
             "--notebook is for a config with resources; `tfyard notebook render` writes one for a job"
         )
-    found = from_documents(documents, asked.target, uses_images=False)
+    loaded = from_documents(documents, asked.target, uses_images=False)
     if asked.beside:
-        found = replace(found, file=Path(asked.beside), others=_objects_of(asked.beside))
-    return replace(found, warnings=templates.without_restarts(found.warnings)), None
+        loaded = replace(loaded, file=Path(asked.beside), others=_objects_of(asked.beside))
+    return replace(loaded, warnings=templates.without_restarts(loaded.warnings)), None
 
 
 def _objects_of(file: str) -> list[Manifest]:
-    """All but jobs. None if the file is gone, or was standard input."""
+    """Objects of the file that are not jobs; none if the file is gone, or was standard input."""
     if not Path(file).is_file() or file.endswith(".py"):
         return []
     documents = files.read_documents(file)
     return [d.data for d in documents if not formats.is_job(d.data) and isinstance(d.data, dict)]
 
 
-def _adjusted(job: Job, asked: Settings) -> Job:
-    """What makes no sense on one machine (a queue's suspension) is removed."""
+def _adjusted(job: Job, asked: RunOptions) -> Job:
+    """Job with the options, without what makes no sense on one machine (a queue's suspension)."""
     job = adjusted(job, asked)
     return replace(job, run_policy=replace(job.run_policy, suspend=False, managed_by=None))

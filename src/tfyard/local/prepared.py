@@ -8,23 +8,23 @@ from msgspec import Struct
 
 from tfyard import formats, planner
 from tfyard.local.interpreter import Interpreter
-from tfyard.local.ports import Ports
-from tfyard.local.settings import Rehearsal, Settings
+from tfyard.local.ports import PortPool
+from tfyard.local.settings import Rehearsal, RunOptions
 from tfyard.model import Job, Problem, Status
-from tfyard.node.containers import Objects
+from tfyard.node.pod_data import Objects
 
 
-class Notebook(Struct, frozen=True, kw_only=True):
+class RunNotebook(Struct, frozen=True, kw_only=True):
     """Jupyter beside the run."""
 
     hashed: str
-    """Of the password, which is written nowhere."""
+    """Hash of the password, which is written nowhere."""
     cluster_config: str
     """The addresses of all tasks."""
 
 
-class Prepared(Struct, frozen=True, kw_only=True):
-    settings: Settings
+class PreparedRun(Struct, frozen=True, kw_only=True):
+    settings: RunOptions
     job: Job
     file: Path
     """The job file; `code` is relative to its folder."""
@@ -33,15 +33,15 @@ class Prepared(Struct, frozen=True, kw_only=True):
     mounts: dict[str, Path]
     rehearsals: list[Rehearsal]
     pattern: re.Pattern[str] | None
-    ports: Ports
+    ports: PortPool
     site: planner.Site
     resumes: str = ""
-    """The run that this one goes on from."""
+    """Name of the run that this one continues."""
     memory: Status | None = None
-    """What that run has finished."""
-    notebook: Notebook | None = None
+    """Finished tasks and used retries of that run."""
+    notebook: RunNotebook | None = None
     ignored: tuple[str, ...] = ()
-    """What the job says and no single machine can do."""
+    """Settings of the job that a single machine does not support."""
     is_from_workloads: bool = False
     """The file has no job but Kubernetes' own workloads; `changes` says what is different from them."""
     is_from_config: bool = False
@@ -49,4 +49,4 @@ class Prepared(Struct, frozen=True, kw_only=True):
     changes: tuple[str, ...] = ()
     warnings: tuple[Problem, ...] = ()
     text: formats.Document | Sequence[str] = ()
-    """What the warnings are about."""
+    """Text that the warnings refer to."""

@@ -1,15 +1,15 @@
-"""Tasks that are evicted while the job runs, by `--kill` or `tfyard restart`: what becomes of them, and what a
-failure after it means."""
+"""Tasks that are evicted while the job runs, by `--kill` or `tfyard restart`: how they end, and the
+reason of a failure after it."""
 
 import time
 from collections.abc import Callable
 from typing import NamedTuple
 
+from tfyard.backends.local.node import ContainerEnded
 from tfyard.backends.local.runner import PREEMPTED, LocalRunner
 from tfyard.local.settings import Rehearsal
 from tfyard.model import Failure, Job
 from tfyard.model.exit_codes import SIGKILLED, may_restart
-from tfyard.node.node import ContainerEnded
 
 KILL, RESTART = "--kill", "restart"
 NEEDS_RESTART = (
@@ -27,12 +27,12 @@ class Rehearsals:
     def __init__(self, runner: LocalRunner, say: Callable[[str], None]) -> None:
         self._runner, self._say = runner, say
         self._waiting: dict[str, Signalled] = {}
-        """Tasks that have got the signal and not ended yet."""
+        """Tasks that got the signal and have not ended yet."""
         self._evicted: dict[str, str] = {}
-        """Task -> by what."""
+        """Task -> what evicted it: --kill or restart."""
 
     def evict(self, rehearsal: Rehearsal, by: str = KILL) -> bool:
-        """False: it is not running."""
+        """Evicts the task; False: it is not running."""
         task = rehearsal.task
         grace = self._runner.evict(task, 0.0 if rehearsal.now else None)
         if grace is None:
@@ -44,7 +44,7 @@ class Rehearsals:
         return True
 
     def ended(self, event: ContainerEnded, *, is_job_finished: bool) -> None:
-        """What became of a task that got the signal."""
+        """Reports how a task ended that got the signal."""
         task = event.started.log_name
         if event.reason != PREEMPTED or task not in self._waiting:
             return
@@ -55,13 +55,13 @@ class Rehearsals:
             self._say(f"{signalled.by}: {task} {text}{late}")
 
     def failed(self, job: Job, failure: Failure | None) -> None:
-        """Tasks that talk to each other fail together: if one of them is replaced, the others must start again."""
+        """Explains a failure after an eviction: if a task is replaced, its peers fail and must restart, too."""
         if not self._evicted or failure is None or failure.cause != "TaskFailed":
             return
         role = job.role(next((task.role for task in job.tasks() if task.name == failure.task), ""))
         if role is not None and not may_restart(role.restart, failure.exit_code):
-            what = f"{', '.join(self._evicted)} was evicted, and {failure.task} failed after it"
-            self._say(f"{next(iter(self._evicted.values()))}: {what}: {NEEDS_RESTART}")
+            text = f"{', '.join(self._evicted)} was evicted, and {failure.task} failed after it"
+            self._say(f"{next(iter(self._evicted.values()))}: {text}: {NEEDS_RESTART}")
 
 
 def _end(code: int, seconds: float, grace: float) -> str:

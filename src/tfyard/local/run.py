@@ -15,30 +15,28 @@ from msgspec.structs import replace
 from tfyard import formats
 from tfyard.backends.local import run_directory
 from tfyard.backends.local.run_directory import RunDirectory
-from tfyard.local import code, gpus, interpreter, options_file
-from tfyard.local.attach import script_path
+from tfyard.local import code, gpus, interpreter, options_file, tensorboard
+from tfyard.local.attached_task import script_path
 from tfyard.local.loop import Loop, Watch
-from tfyard.local.machine import machine, shims
-from tfyard.local.prepared import Prepared
+from tfyard.local.machine import machine, memory, shims
+from tfyard.local.prepared import PreparedRun
 from tfyard.local.run_control import SOCKET, Order, Reply, address
 from tfyard.local.shortfalls import excess, missing_packages, shortfalls, stand_ins, unreachable_files
 from tfyard.model.run_events import Note, Over, Phase, ResourceUsage, RunEvent, Started
-from tfyard.node.processes import Command
+from tfyard.node.processes import ContainerCommand
 from tfyard.overview.record import Recorder, RunRecord
 
 LOOK_EVERY = 0.05
 NO_ORDER = (ConnectionError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, msgspec.DecodeError)
-"""Who asked is gone, or is not one of us."""
+"""The client disconnected or sent no valid order."""
 
 
-class Run:
-    """`watch` is called with each event; what it raises ends the run. `for_screen`: it need not be called with
-    every log line, if there are more than a person could read."""
+class Execution:
+    """`watch` is called with each event; an exception that it raises ends the run. `for_screen`: log lines are
+    skipped if there are more than a person could read."""
 
-    def __init__(self, prepared: Prepared, watch: Watch, *, for_screen: bool = False) -> None:
+    def __init__(self, prepared: PreparedRun, watch: Watch, *, for_screen: bool = False) -> None:
         if prepared.settings.tensorboard is not None:
-            from tfyard.local import tensorboard
-
             tensorboard.check(prepared)
         self.prepared, self._watch, now = prepared, watch, datetime.now(UTC)
         self._keep = run_directory.kept()
@@ -52,7 +50,7 @@ class Run:
         self._loop = Loop(prepared, self._machine, self.directory, self._emit, for_screen=for_screen)
 
     async def execute(self) -> RunRecord:
-        """Until the job has ended and no process is left."""
+        """Runs until the job has ended and no process is left."""
         try:
             self._fetch_code()
             self._record()
@@ -63,7 +61,7 @@ class Run:
             self.directory.close()
 
     def _fetch_code(self) -> None:
-        """A run whose code is not there has never been."""
+        """Fetches the code; if that fails, nothing is left of the run."""
         asked = self.prepared.job.code
         if asked is None or asked.kind == "folder":
             return
@@ -102,14 +100,14 @@ class Run:
         self._loop.interrupt()
 
     def stop(self) -> None:
-        """By `tfyard stop`: as an interrupt does, and recorded as what it is."""
+        """Carries out `tfyard stop`: an interrupt, which is recorded as Stopped."""
         if not self.interrupts:
             self._recorder.stopped_as = "Stopped"
             self._note("warning", "stopped by `tfyard stop`; tasks end within their grace period")
             self.interrupt()
 
     def restart(self, task: str) -> bool:
-        """By `tfyard restart`. False: the task is not running."""
+        """Carries out `tfyard restart`. False: the task is not running."""
         return not self.interrupts and self._loop.restart(task)
 
     def starts(self, task: str) -> int:
@@ -124,7 +122,7 @@ class Run:
         self._note("info", "images are not used here: every task is a process of this machine")
         if missing := [*self.prepared.ignored, *shortfalls(job)]:
             self._note("warning", f"not supported here: {', '.join(missing)}")
-        for text in (*excess(job, _memory()), *self._missing_packages()):
+        for text in (*excess(job, memory()), *self._missing_packages()):
             self._note("warning", text)
         for text in unreachable_files(job, self.prepared.file.parent):
             self._note("warning", text)
@@ -152,22 +150,20 @@ class Run:
         elif text := gpus.missing(self.prepared.job, gpus.visible(), asked=self.prepared.settings.gpus):
             self._note("warning", text)
 
-    def _helpers(self) -> dict[str, Command]:
+    def _helpers(self) -> dict[str, ContainerCommand]:
         return self._tensorboard() | self._notebook()
 
-    def _tensorboard(self) -> dict[str, Command]:
+    def _tensorboard(self) -> dict[str, ContainerCommand]:
         if self.prepared.settings.tensorboard is None:
             return {}
-        from tfyard.local import tensorboard
-
         port = self.prepared.ports.one()
         self._note("info", f"TensorBoard: http://127.0.0.1:{port}/")
         return {"tensorboard": tensorboard.command(self.prepared, port)}
 
-    def _notebook(self) -> dict[str, Command]:
+    def _notebook(self) -> dict[str, ContainerCommand]:
         if self.prepared.notebook is None:
             return {}
-        from tfyard.local import cluster_config
+        from tfyard.local import cluster_config  # 25 ms with render/, and few runs have a notebook
 
         port = self.prepared.ports.one()
         self._note(
@@ -193,7 +189,7 @@ class Run:
             self._announce_attached(event.task)
 
     def _tidy(self) -> None:
-        """What no task needs is done while the first ones are starting."""
+        """Writes and removes files that no task needs, while the first tasks are starting."""
         if not self._is_tidy:
             self._is_tidy = True
             self.directory.write("job.yaml", formats.dump(self.prepared.job, "jobfile").text())
@@ -214,12 +210,7 @@ class Run:
         return record
 
 
-def _memory() -> int:
-    """Bytes that this machine has."""
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-
-
-# --- orders of another tfyard: see run_control.py
+# --- orders of other tfyard processes: see run_control.py
 
 
 class TakesOrders(Protocol):
@@ -230,7 +221,7 @@ class TakesOrders(Protocol):
 
 @asynccontextmanager
 async def listening(directory: Path, run: TakesOrders) -> AsyncIterator[None]:
-    """Beside what is done meanwhile, which does not wait for it to begin."""
+    """Listens for orders during the block, which does not wait for the socket."""
     server = asyncio.create_task(_listen(directory, run))
     try:
         yield
@@ -241,10 +232,10 @@ async def listening(directory: Path, run: TakesOrders) -> AsyncIterator[None]:
 
 
 async def _listen(directory: Path, run: TakesOrders) -> None:
-    """Where sockets are not possible, the run goes on without one; `tfyard stop` says so."""
+    """Where sockets are not possible, the run continues without one, and `tfyard stop` says so."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(*NO_ORDER, asyncio.CancelledError):  # by the end of the run, for which it may wait
+        with suppress(*NO_ORDER, asyncio.CancelledError):  # at the end of the run
             order = msgspec.json.decode(await reader.readuntil(b"\n"), type=Order)
             await (_stop(run) if order.do == "stop" else _restart(run, order.tasks, writer))
         writer.close()
@@ -259,7 +250,7 @@ async def _listen(directory: Path, run: TakesOrders) -> None:
 
 async def _stop(run: TakesOrders) -> None:
     run.stop()
-    await asyncio.Event().wait()  # the event loop ends it, after the run has recorded its end
+    await asyncio.Event().wait()  # cancelled after the run has recorded its end
 
 
 async def _restart(run: TakesOrders, tasks: tuple[str, ...], writer: asyncio.StreamWriter) -> None:

@@ -1,7 +1,7 @@
-"""What another tfyard may tell a run: a socket in the run's directory takes one order for each connection.
+"""Orders of other tfyard processes to a run: a socket in the run's directory takes one for each connection.
 
-Whoever answers is the run itself, which a process id could not promise. The connection is open until the order is
-carried out, for `stop` until the run has ended: then the other side reads what the run has recorded.
+The run itself answers, which a process id could not guarantee. The connection is open until the order is
+carried out, for `stop` until the run has ended: then the client reads the record of the run.
 """
 
 import os
@@ -16,7 +16,7 @@ from msgspec import Struct
 
 SOCKET = "control"
 LONGEST_PATH = 100
-"""Bytes. Addresses of sockets end at 107, and paths may be longer."""
+"""Bytes. The address of a socket has at most 107; paths may be longer."""
 
 
 class Order(Struct, frozen=True):
@@ -33,7 +33,7 @@ class Reply(Struct, frozen=True, omit_defaults=True):
 
 @contextmanager
 def address(directory: Path) -> Iterator[str]:
-    """Of the socket: its path, or a short way to it."""
+    """Address of the socket: its path, or a shorter one through /proc."""
     path = str(directory / SOCKET)
     if len(os.fsencode(path)) <= LONGEST_PATH:
         yield path
@@ -46,11 +46,20 @@ def address(directory: Path) -> Iterator[str]:
 
 
 def send(directory: Path, order: Order) -> Iterator[Reply]:
-    """Until the run hangs up. OSError if nobody listens, or not to this user."""
-    with socket.socket(socket.AF_UNIX) as connection:
+    """Sends the order at once; the replies, until the run closes the connection. OSError if the run does not
+    listen, or not to this user."""
+    connection = socket.socket(socket.AF_UNIX)
+    try:
         with address(directory) as path:
             connection.connect(path)
         connection.sendall(msgspec.json.encode(order) + b"\n")
-        with connection.makefile("rb") as replies:
-            for line in replies:
-                yield msgspec.json.decode(line, type=Reply)
+    except OSError:
+        connection.close()
+        raise
+    return _replies(connection)
+
+
+def _replies(connection: socket.socket) -> Iterator[Reply]:
+    with connection, connection.makefile("rb") as replies:
+        for line in replies:
+            yield msgspec.json.decode(line, type=Reply)

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shutil import rmtree
 from typing import TYPE_CHECKING
 
 import msgspec
+import yaml
 from msgspec.structs import replace
 
 from tfyard.backends.local import run_directory
 from tfyard.backends.local.run_directory import RunDirectory
 from tfyard.errors import Usage
-from tfyard.model import Manifest, Status
+from tfyard.model import Manifest
 from tfyard.model.names import JOB_NAME
 from tfyard.model.summary import JobSummary
+from tfyard.overview import metrics
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -23,43 +26,33 @@ if TYPE_CHECKING:
     from tfyard.overview.record import RunRecord
 
 API_VERSION, KIND = "tfyard.dev/v1", "Run"
-"""Of a run, where it is shown as an object among TFJobs."""
+"""apiVersion and kind of a run that is shown as an object among TFJobs."""
 
 
 def records(now: datetime) -> list[RunRecord]:
-    """Newest first; those whose time to live is over are removed."""
+    """Records of the runs, newest first; runs whose time to live is over are removed."""
     run_directory.sweep(now)
     return [record for run in run_directory.all_runs() if (record := run.load()) is not None]
 
 
-def summaries(now: datetime) -> list[JobSummary]:
-    """As the jobs of a cluster are listed: by name."""
-    run_directory.sweep(now)
-    found = [(run, record) for run in run_directory.all_runs() if (record := run.load()) is not None]
-    return sorted((summary(run, record) for run, record in found), key=lambda each: each.name)
+def listed(now: datetime, home: Path = run_directory.HOME) -> list[tuple[RunDirectory, RunRecord]]:
+    """Runs by name, as jobs of a cluster are listed; runs whose time to live is over are removed."""
+    run_directory.sweep(now, home)
+    pairs = [(run, record) for run in run_directory.all_runs(home) if (record := run.load()) is not None]
+    return sorted(pairs, key=lambda each: each[1].name)
 
 
 def summary(run: RunDirectory, record: RunRecord) -> JobSummary:
-    """The record has the last word: a run that was killed could not write its status any more."""
-    status = replace(status_of(run), phase=record.phase)
+    """Summary with the phase of the record: a run that was killed could not write its status."""
+    status = replace(run.status(), phase=record.phase)
     if record.ended and not status.completion_time:
         status = replace(status, completion_time=record.ended)
     return JobSummary(name=record.name, job=record.job, created=record.started, status=status)
 
 
-def status_of(run: RunDirectory) -> Status:
-    """Empty before its first decision."""
-    try:
-        return msgspec.json.decode((run.path / "status.json").read_bytes(), type=Status)
-    except (FileNotFoundError, msgspec.DecodeError):
-        return Status()
-
-
 def manifest(run: RunDirectory, record: RunRecord) -> Manifest:
-    """The run as an object: what was run, as its job file says it, and how it went."""
-    import yaml
-
-    found = summary(run, record)
+    """The run as an object: its job file is the spec."""
+    status = summary(run, record).status
     job = run.path / "job.yaml"
     return {
         "apiVersion": API_VERSION,
@@ -70,7 +63,7 @@ def manifest(run: RunDirectory, record: RunRecord) -> Manifest:
             "creationTimestamp": msgspec.to_builtins(record.started),
         },
         "spec": yaml.safe_load(job.read_text()) if job.exists() else {},
-        "status": {**msgspec.to_builtins(found.status), "exitCode": record.exit_code},
+        "status": {**msgspec.to_builtins(status), "exitCode": record.exit_code},
     }
 
 
@@ -89,32 +82,26 @@ def remove(name: str) -> str:
     record = run.load()
     if record is not None and record.ended is None:
         raise Usage(f"{run.name} is still running; `tfyard stop {run.name}` stops it")
-    from shutil import rmtree  # slow to import
-
     rmtree(run.path)
     return run.name
 
 
 def progress(run: RunDirectory) -> Progress:
-    """As its metrics tell."""
-    from tfyard.overview import metrics  # brings the planner, which lists of runs do not need
-
+    """Progress by the metrics of the run."""
     return metrics.progress(points(run))
 
 
 def points(run: RunDirectory) -> list[Point]:
-    from tfyard.overview import metrics
-
     return [metrics.from_row(row) for row in run.rows("metrics.jsonl")]
 
 
 def logs(name: str, task: str | None) -> list[Path]:
-    """One for each start of each task, or of one task."""
+    """Log files, one for each start of each task, or of one task."""
     run_directory.sweep_scratch()
     run = run_directory.find_run(name)
-    found = run.logs(task)
-    if found:
-        return found
+    paths = run.logs(task)
+    if paths:
+        return paths
     known = sorted({path.name.rsplit(".", 2)[0] for path in run.logs()})
     others = f" of {task}; it has those of {', '.join(known)}" if known else ""
     raise Usage(f"{run.name} has no logs{others}")

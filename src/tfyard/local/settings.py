@@ -1,4 +1,4 @@
-"""What a run is asked for, and how each option is read."""
+"""Options of a run, and how each is read."""
 
 import re
 from pathlib import Path
@@ -7,14 +7,14 @@ from msgspec import Struct
 
 from tfyard.errors import Usage
 from tfyard.formats import durations
-from tfyard.formats.declarations.reading import did_you_mean
 from tfyard.job_input import options
 from tfyard.job_input.options import JobOptions, pair
 from tfyard.model import Job
+from tfyard.model.spelling import did_you_mean
 
 
-class Settings(JobOptions, frozen=True, kw_only=True):
-    """The options as given. `args` of a job are the command of the tasks that have none."""
+class RunOptions(JobOptions, frozen=True, kw_only=True):
+    """The options as written. `args` of a job are the command of the tasks that have none."""
 
     beside: str = ""
     """The file that the target was made from: its folder has the code, and its other objects are used."""
@@ -24,7 +24,7 @@ class Settings(JobOptions, frozen=True, kw_only=True):
     save: str | None = None
     """The job file that will be written for a script; its `code` is relative to that file."""
     gpus: bool = False
-    """Say so if there is none. They are distributed in any case."""
+    """Warn if there are none. They are distributed in any case."""
     share_gpus: bool = False
     tensorboard: str | None = None
     """The directory of the summaries; empty: the one that the job names."""
@@ -36,7 +36,7 @@ class Settings(JobOptions, frozen=True, kw_only=True):
 
     @property
     def job_file(self) -> Path:
-        """Where the job file of a script is, or would be if it is not saved."""
+        """Path of a script's job file, also if it is not saved."""
         return Path(self.save or "job.yaml").resolve()
 
 
@@ -46,11 +46,11 @@ class Rehearsal(Struct, frozen=True):
     task: str
     after: float
     now: bool = False
-    """By SIGKILL, without a grace period."""
+    """Evict it by SIGKILL, without a grace period."""
 
 
-def check(settings: Settings) -> None:
-    """Usage if the options are wrong whatever the job is."""
+def check(settings: RunOptions) -> None:
+    """Raises Usage if the options are wrong for any job."""
     if settings.save is not None and settings.sets:
         raise Usage("--save: give the roles by --worker, --ps and so on instead of --set")
     if settings.save is not None and not settings.is_script:
@@ -61,7 +61,7 @@ def check(settings: Settings) -> None:
 
 
 def mount(text: str, job: Job) -> tuple[str, Path]:
-    """`--mount NAME=DIR`."""
+    """Reads `--mount NAME=DIR`."""
     name, path = pair(text, "--mount")
     directory = Path(path).expanduser().resolve()
     if not directory.is_dir():
@@ -73,7 +73,7 @@ def mount(text: str, job: Job) -> tuple[str, Path]:
 
 
 def rehearsal(text: str, job: Job) -> Rehearsal:
-    """`--kill TASK@TIME` or `TASK@TIME:now`."""
+    """Reads `--kill TASK@TIME` or `TASK@TIME:now`."""
     name, _, when = text.partition("@")
     task(name, job, "--kill")
     when, colon, how = when.partition(":")
@@ -91,7 +91,7 @@ def task(name: str, job: Job, option: str) -> str:
 
 
 def pattern(text: str | None) -> re.Pattern[str] | None:
-    """`--metric REGEX`."""
+    """Reads `--metric REGEX`."""
     if text is None:
         return None
     try:

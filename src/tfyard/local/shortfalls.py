@@ -25,20 +25,18 @@ _OF_PODS = {
     "priorityClassName": "the priority class",
     "schedulerName": "the scheduler",
     "runtimeClassName": "the runtime class",
+    "hostname": "the host name",
     "hostAliases": "host aliases",
     "dnsConfig": "DNS settings",
     "securityContext": "the security context",
 }
 _OF_CONTAINERS = {
-    "livenessProbe": "liveness probes",
-    "readinessProbe": "readiness probes",
-    "startupProbe": "startup probes",
-    "lifecycle": "lifecycle hooks",
     "securityContext": "the security context",
     "volumeDevices": "block devices",
 }
+_PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 LONGEST_LOOK = 60
-"""Seconds for the packages."""
+"""Seconds for the look at the packages."""
 _MISSING_PACKAGES = """
 import sys
 from importlib.metadata import PackageNotFoundError, version
@@ -65,11 +63,11 @@ for line in open(sys.argv[1], encoding="utf-8"):
     if (wanted.marker is None or wanted.marker.evaluate()) and not is_met(wanted):
         print(line)
 """
-"""Run by the interpreter of the tasks, whose packages these are. pip itself reads options and addresses."""
+"""Program for the interpreter of the tasks, which has their packages. Options and addresses are left to pip."""
 
 
 def ignored(job: Job) -> Iterator[str]:
-    """What is about a queue or another controller: here the job starts at once."""
+    """Settings for a queue or another controller, which are ignored: the job starts at once."""
     if job.run_policy.suspend:
         yield "suspend (the job starts at once)"
     if job.run_policy.managed_by:
@@ -77,14 +75,14 @@ def ignored(job: Job) -> Iterator[str]:
 
 
 def excess(job: Job, memory: int) -> Iterator[str]:
-    """What the tasks ask for together, where it is more than this machine has."""
+    """Warning if all tasks together may use more memory than this machine has."""
     asked = sum(_memory(role.template) * role.replicas for role in job.roles)
     if asked > memory:
         yield f"the tasks may use {_gib(asked)} of memory, and this machine has {_gib(memory)}"
 
 
 def unreachable_files(job: Job, folder: Path) -> Iterator[str]:
-    """Files beside the job file that its tasks name and do not have. `folder`: that of the job file."""
+    """Warnings about files beside the job file that tasks name and do not have. `folder`: that of the job file."""
     containers = [tensorflow_container(role.template) for role in job.roles if role.replicas]
     texts = [program_text(container) for container in containers if not container.get("workingDir")]
     for word in sorted({word for text in texts for word in _RELATIVE_PATH.findall(text)}):
@@ -94,7 +92,7 @@ def unreachable_files(job: Job, folder: Path) -> Iterator[str]:
 
 
 def missing_packages(python: Interpreter, file: Path) -> Iterator[str]:
-    """What the tasks' environment lacks of `requirements`, and the command that installs it."""
+    """Packages of `requirements` that the tasks' environment lacks, and the command that installs them."""
     command = [python.path, "-c", _MISSING_PACKAGES, str(file)]
     fix = f"{quote(python.path)} -m pip install -r {quote(str(file))}"
     try:
@@ -108,21 +106,21 @@ def missing_packages(python: Interpreter, file: Path) -> Iterator[str]:
 
 def shortfalls(job: Job) -> list[str]:
     """Names of what is not supported here, each once."""
-    found = [name for role in job.roles for name in _in_template(role.template)]
-    return list(dict.fromkeys(found))
+    unsupported = [name for role in job.roles for name in _in_template(role.template)]
+    return list(dict.fromkeys(unsupported))
 
 
-def stand_ins(job: Job, given: set[str]) -> list[tuple[str, str]]:
-    """(volume, directory) of the cluster's storage that is a directory here."""
+def stand_ins(job: Job, mounted: set[str]) -> list[tuple[str, str]]:
+    """(volume, directory) of volumes with the cluster's storage, which are directories here."""
     volumes = [v for role in job.roles for v in (role.template.get("spec") or {}).get("volumes") or []]
-    found = {v["name"]: lasting_name(kind, v[kind]) for v in volumes for kind in LASTING if kind in v}
-    return [(name, directory) for name, directory in found.items() if name not in given]
+    directories = {v["name"]: lasting_name(kind, v[kind]) for v in volumes for kind in LASTING if kind in v}
+    return [(name, directory) for name, directory in directories.items() if name not in mounted]
 
 
-def outputs(job: Job, given: dict[str, Path]) -> Iterator[tuple[str, Path]]:
+def outputs(job: Job, mounted: dict[str, Path]) -> Iterator[tuple[str, Path]]:
     """(volume, directory) of the volumes that are kept after the run."""
-    yield from given.items()
-    for name, directory in stand_ins(job, set(given)):
+    yield from mounted.items()
+    for name, directory in stand_ins(job, set(mounted)):
         yield name, run_directory.HOME / "volumes" / directory
 
 
@@ -141,11 +139,22 @@ def _gib(count: float) -> str:
 def _in_template(template: Manifest) -> Iterator[str]:
     spec = template.get("spec") or {}
     yield from (text for field, text in _OF_PODS.items() if spec.get(field))
-    for container in spec.get("containers") or []:
+    for container in (*(spec.get("initContainers") or ()), *(spec.get("containers") or ())):
         yield from (text for field, text in _OF_CONTAINERS.items() if container.get(field))
         limits = (container.get("resources") or {}).get("limits") or {}
         if limits.get("cpu"):
             yield "CPU limits"
+        if any("grpc" in (container.get(probe) or {}) for probe in _PROBES):
+            yield "gRPC probes"
     for volume in spec.get("volumes") or []:
-        if not is_known(volume):
-            yield f"the volume {volume.get('name')}"
+        yield from _in_volume(volume)
+
+
+def _in_volume(volume: Manifest) -> Iterator[str]:
+    sources = (volume.get("projected") or {}).get("sources") or ()
+    if not is_known(volume):
+        yield f"the volume {volume.get('name')}"
+    if (volume.get("emptyDir") or {}).get("medium") == "Memory":
+        yield "volumes in memory (they are on the disk)"
+    if any(source.get("serviceAccountToken") for source in sources):
+        yield "tokens of service accounts"

@@ -21,7 +21,7 @@ from tfyard.overview.record import RunRecord
 
 HOST = "127.0.0.1"
 EVENTS = "*tfevents*"
-"""How summary files are called."""
+"""Names of summary files."""
 CHUNK, LAST_WORDS = 1 << 16, 2000
 RETRY, GRACE = 0.2, 5.0
 
@@ -40,18 +40,18 @@ def _with_events(run: RunDirectory, record: RunRecord) -> Path:
     job = views.job_of(run)
     for role in job.roles if job else ():
         for mount in tensorflow_container(role.template).get("volumeMounts") or []:
-            with suppress(Usage):  # not one that is kept
+            with suppress(Usage):  # the mount is not kept
                 candidates.append(locate(run, record, str(mount.get("mountPath"))))
-    found = next((each for each in candidates if next(each.rglob(EVENTS), None)), None)
-    if found is None:
+    first = next((each for each in candidates if next(each.rglob(EVENTS), None)), None)
+    if first is None:
         looked = ", ".join(dict.fromkeys(map(str, candidates)))
         raise TfyardError(f"{run.name} has no summaries in {looked}; --logdir DIR says where they are")
-    return found.resolve()
+    return first.resolve()
 
 
 @asynccontextmanager
 async def board(folders: Mapping[str, Path]) -> AsyncIterator["Board"]:
-    """By the name that each has in the page."""
+    """TensorBoard over these folders, each under its name in the page."""
     port, python = _free_port(), _python()
     only = next(iter(folders.values()))
     spec = ",".join(f"{name}:{path}" for name, path in folders.items())
@@ -76,15 +76,20 @@ class Board:
         self._process, self._port = process, port
 
     async def over(self) -> str:
-        """What it said last, once it has ended."""
+        """Exit code and last output of TensorBoard, once it has ended."""
         assert self._process.stdout
-        said = b""
+        output = b""
         while data := await self._process.stdout.read(CHUNK):
-            said = (said + data)[-LAST_WORDS:]
-        return f"exit code {await self._process.wait()}: {said.decode(errors='replace').strip()}"
+            output = (output + data)[-LAST_WORDS:]
+        return f"exit code {await self._process.wait()}: {output.decode(errors='replace').strip()}"
 
-    async def connect(self, stack: AsyncExitStack, port: int, tell: Callable[[str], None]) -> "Connection":  # noqa: ARG002
-        """It takes seconds to start."""
+    async def connect(
+        self,
+        stack: AsyncExitStack,
+        port: int,  # noqa: ARG002
+        tell: Callable[[str], None],  # noqa: ARG002
+    ) -> "LocalConnection":
+        """Tries again while TensorBoard starts, which takes seconds."""
         while True:
             try:
                 reader, writer = await asyncio.open_connection(HOST, self._port)
@@ -94,10 +99,10 @@ class Board:
                 await asyncio.sleep(RETRY)
             else:
                 stack.callback(writer.close)
-                return Connection(reader, writer)
+                return LocalConnection(reader, writer)
 
 
-class Connection:
+class LocalConnection:
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader, self._writer = reader, writer
 
@@ -123,7 +128,7 @@ async def _end(process: Process) -> None:
 
 
 def _python() -> str:
-    """The one that tasks would have, else tfyard's."""
+    """Interpreter that has TensorBoard: that of tasks, else tfyard's."""
     chosen = interpreter.find(None, os.environ).path
     for path in dict.fromkeys((chosen, sys.executable)):
         if has_tensorboard(path):

@@ -2,15 +2,12 @@
 
 import os
 import signal
-import sys
 from collections.abc import Sequence
 from pathlib import Path
-from shlex import join
 
-from tfyard.errors import TfyardError, Usage
+from tfyard.errors import NotRunning
 from tfyard.node import linux_namespaces
 from tfyard.node.orphans import MARK, owner, parent_of, stat_fields
-from tfyard.overview.log_lines import chosen
 from tfyard.overview.record import RunRecord
 
 CANNOT_RUN, NOT_FOUND = 126, 127
@@ -36,35 +33,28 @@ def is_below(pid: int, ancestor: int) -> bool:
     return current == ancestor
 
 
-def exec(record: RunRecord, words: Sequence[str], argv: Sequence[str], *, every: bool) -> int:
-    """In one task, on this terminal; or in one after the other. The first exit code that is not 0."""
-    if record.ended:
-        raise TfyardError(f"{record.name} has ended: a command needs a running task")
-    meant = chosen(words, [task.name for task in record.tasks])
-    if len(meant) > 1 and not every:
-        raise Usage(f"the run has {len(meant)} such tasks: name one of {', '.join(meant)}, or use --all")
-    codes = []
-    for task in meant:
-        pid = leader(record, task)
-        if pid is None:
-            print(f"tfyard: {task} is not running", file=sys.stderr)
-            continue
-        if every:
-            print(f"tfyard: {task}: {join(argv)}", file=sys.stderr)
-        codes.append(_run(pid, argv))
-    if not codes:
-        raise TfyardError(f"none of the chosen tasks of {record.name} is running")
-    return next((code for code in codes if code), 0)
+def require_running(record: RunRecord, task: str) -> int:
+    """Process of the task; raises NotRunning if there is none."""
+    pid = leader(record, task)
+    if pid is None:
+        why = ": the run has ended" if record.ended else ""
+        raise NotRunning(f"{task} of {record.name} is not running{why}")
+    return pid
+
+
+def exec(record: RunRecord, task: str, argv: Sequence[str]) -> int:
+    """Runs a command in a task with the standard streams of this process; returns its exit code."""
+    return _run(require_running(record, task), argv)
 
 
 def _is_leader(pid: int) -> bool:
-    """Of a session, as every container is."""
+    """Whether it leads a session, as the process of every container does."""
     fields = stat_fields(pid)
     return bool(fields) and int(fields[3]) == pid
 
 
 def _run(pid: int, argv: Sequence[str]) -> int:
-    """Keys such as Ctrl-C reach the command, which shares our terminal; we wait for what it makes of them."""
+    """Ignores Ctrl-C, which also reaches the command in the same terminal, and waits until the command ends."""
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         child = os.fork()
@@ -76,14 +66,14 @@ def _run(pid: int, argv: Sequence[str]) -> int:
 
 
 def _environment(pid: int) -> dict[str, str]:
-    """Without the mark of a container: it would be counted as a process of the task, and killed with it."""
+    """Environment without the mark of a container, by which the command would be killed with the task."""
     entries = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
     pairs = [os.fsdecode(entry).partition("=") for entry in entries if entry]
     return {name: value for name, _, value in pairs if name != MARK}
 
 
 def _become(pid: int, argv: Sequence[str]) -> None:
-    """In a child, which enters the namespaces, and a child of its own, which is the command."""
+    """Enters the namespaces of the task in this child process, and starts the command as its child."""
     try:
         env, directory = _environment(pid), os.open(f"/proc/{pid}/cwd", os.O_PATH | os.O_CLOEXEC)
         linux_namespaces.enter_those_of(pid)

@@ -1,5 +1,6 @@
-"""A run on this machine, as `describe` and `events` show it."""
+"""A run on this machine, as `describe`, `events` and `top` show it."""
 
+import time
 from datetime import UTC, datetime
 
 import msgspec
@@ -10,12 +11,18 @@ from tfyard import formats
 from tfyard.backends.local.run_directory import HOME, RunDirectory
 from tfyard.errors import Invalid
 from tfyard.local import runs
-from tfyard.model import Event, Job
+from tfyard.local.tasks import is_below
+from tfyard.model import Event, Job, Status
 from tfyard.model.summary import RecordedEvent
 from tfyard.node.log_times import SECOND, TimeIndex
-from tfyard.overview.attempts import Attempt, failed, merged
+from tfyard.node.orphans import owner
+from tfyard.node.usage import ResourceUse, measure
+from tfyard.overview import metrics
+from tfyard.overview.attempts import Attempt, failed, merged, remembered
 from tfyard.overview.job_view import JobView, ToldEvent, outputs
+from tfyard.overview.progress import total_steps
 from tfyard.overview.record import RunRecord, TaskRecord
+from tfyard.overview.top import TaskUse
 
 
 def view(run: RunDirectory, record: RunRecord) -> JobView:
@@ -26,7 +33,7 @@ def view(run: RunDirectory, record: RunRecord) -> JobView:
         summary=summary,
         title=f"run of {record.job} on this machine",
         job=job,
-        attempts=tuple(merged(remembered(run), seen, [task.name for task in record.tasks])),
+        attempts=tuple(merged(_earlier(summary.status), seen, [task.name for task in record.tasks])),
         failed=failed(seen, summary.status),
         events=tuple(events(run)),
         outputs=(
@@ -38,7 +45,7 @@ def view(run: RunDirectory, record: RunRecord) -> JobView:
 
 
 def job_of(run: RunDirectory) -> Job | None:
-    """None: it ended before it was written, or it is of another version of tfyard."""
+    """Job of the run; None: the run ended before it was written, or another version of tfyard wrote it."""
     path = run.path / "job.yaml"
     try:
         return formats.load(formats.read(path.read_text())[0])
@@ -46,22 +53,9 @@ def job_of(run: RunDirectory) -> Job | None:
         return None
 
 
-def remembered(run: RunDirectory) -> list[Attempt]:
-    """How earlier attempts failed."""
-    try:
-        found = msgspec.json.decode((run.path / "status.json").read_bytes(), type=_Endings).endings
-    except (FileNotFoundError, msgspec.DecodeError):
-        return []
-    return [replace(each, attempt=each.attempt + each.restart, restart=0) for each in found]
-
-
 def events(run: RunDirectory) -> list[ToldEvent]:
     decisions = [msgspec.convert(row, _Decision) for row in run.rows("decisions.jsonl")]
     return [_told(event, decision.at) for decision in decisions for event in decision.events]
-
-
-class _Endings(Struct, frozen=True):
-    endings: list[Attempt] = []
 
 
 class _Decision(Struct, frozen=True):
@@ -74,8 +68,14 @@ def _told(event: Event, at: datetime) -> ToldEvent:
     return ToldEvent(event=recorded)
 
 
+def _earlier(status: Status) -> list[Attempt]:
+    """Earlier attempts: each start of a program counts as one here, in a new pod or not."""
+    known = remembered(status)
+    return [replace(each, attempt=each.attempt + each.restart, restart=0) for each in known]
+
+
 def _attempt(run: RunDirectory, task: TaskRecord, record: RunRecord) -> Attempt:
-    """The last start. Where its times were not kept, those of the run are taken if it is the only one."""
+    """Last start of the task. Without times of its own, it gets those of the run if it is the only start."""
     times = TimeIndex(run.path / "logs" / f"{task.name}.{task.starts}.log").load()
     is_only = task.starts == 1
     return Attempt(
@@ -90,3 +90,58 @@ def _attempt(run: RunDirectory, task: TaskRecord, record: RunRecord) -> Attempt:
 
 def _time(written: int) -> datetime | None:
     return datetime.fromtimestamp(written / SECOND, UTC) if written else None
+
+
+# --- resources that tasks use now, found by the mark that each of their processes has
+
+Sample = tuple[float, dict[str, ResourceUse]]
+"""Time of a measurement, and what each task used."""
+FIRST_LOOK = 0.5
+"""Seconds between the first two measurements: CPU in use is a difference."""
+
+
+class RunUsage:
+    """Resources that one run uses, measured at each call of `tasks`."""
+
+    problem = ""
+
+    def __init__(self, run: RunDirectory) -> None:
+        self._run = run
+        self._before: Sample | None = None
+        job = job_of(run)
+        self._total = total_steps(job) if job else None
+
+    def tasks(self) -> list[TaskUse]:
+        record = self._run.load()
+        if record is None:
+            return []
+        if self._before is None and not record.ended:
+            self._before = time.monotonic(), _measured(record)
+            time.sleep(FIRST_LOOK)
+        before, now = self._before or (0.0, {}), (time.monotonic(), _measured(record))
+        self._before = now
+        points = runs.points(self._run)
+        return [self._use(task, before, now, points) for task in record.tasks]
+
+    def _use(self, task: TaskRecord, before: Sample, now: Sample, points: list[metrics.Point]) -> TaskUse:
+        """Resources of one task; the memory of one that has ended is its peak."""
+        first, last, seconds = before[1].get(task.name), now[1].get(task.name), now[0] - before[0]
+        return TaskUse(
+            task=task.name,
+            state=task.outcome,
+            cpu=max(0.0, last.cpu - first.cpu) / seconds if first and last and seconds > 0 else None,
+            memory=last.memory if last else task.peak or None,
+            progress=metrics.progress((each for each in points if each.task == task.name), self._total),
+        )
+
+
+def _measured(record: RunRecord) -> dict[str, ResourceUse]:
+    """Task -> resources that its processes use."""
+    if record.ended:
+        return {}
+    uses = {}
+    for session, used in measure().items():
+        pod = (owner(session) or "").partition("/")[0]
+        if pod.startswith(f"{record.job}-") and is_below(session, record.pid):
+            uses[pod.removeprefix(f"{record.job}-")] = used
+    return uses

@@ -1,4 +1,4 @@
-"""What we believe: the words every other room speaks. Frozen, typed, and imports nothing of ours.
+"""The types that all other packages share. They are frozen values, and this package imports no other of tfyard.
 
 Kubernetes words stay outside (`tfReplicaSpecs`), TensorFlow words are used inside (`Role`, `Task`).
 Pod templates stay plain data, so that a field Kubernetes adds next year passes through untouched.
@@ -46,7 +46,19 @@ from .status import (
     Status,
     TaskBackoff,
 )
-from .world import END_AT_ONCE, Group, Observed, Obstacle, Phase, Pod, ProgramEnd, Wait, WaitReason
+from .world import (
+    END_AT_ONCE,
+    Group,
+    Observed,
+    Obstacle,
+    Phase,
+    Pod,
+    ProgramEnd,
+    ServicePort,
+    ServiceSpec,
+    Wait,
+    WaitReason,
+)
 
 __all__ = [
     "API_VERSION",
@@ -96,6 +108,8 @@ __all__ = [
     "RunPolicy",
     "SchedulingPolicy",
     "ServiceMode",
+    "ServicePort",
+    "ServiceSpec",
     "Status",
     "SuccessPolicy",
     "Task",

@@ -4,7 +4,7 @@
     backoff = backoff.next()                    # after a failure
     await asyncio.sleep(backoff.delay(random.random()))
 
-The delay depends on the number of failures only, so whoever stores that number goes on after a restart.
+The delay depends on the number of failures only: a program that stores this number can continue after a restart.
 """
 
 from msgspec import Struct
@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 class Backoff(Struct, frozen=True, kw_only=True):
     first: float
-    """Seconds after the first failure."""
+    """Seconds to wait after the first failure."""
     longest: float
     factor: float = 2.0
     jitter: float = 0.0
@@ -21,7 +21,7 @@ class Backoff(Struct, frozen=True, kw_only=True):
     failures: int = 0
 
     def next(self) -> "Backoff":
-        """After one more failure."""
+        """The back-off after one more failure."""
         return replace(self, failures=self.failures + 1)
 
     def delay(self, chance: float = 0.0) -> float:

@@ -12,7 +12,7 @@ from .world import Obstacle
 class Create(Struct, frozen=True, tag=True):
     manifest: Manifest
     adopts: bool = False
-    """An object of this name and these labels that nobody owns becomes the job's."""
+    """An existing object with this name and these labels, but without an owner, becomes the job's."""
 
     @property
     def kind(self) -> str:
@@ -29,7 +29,7 @@ class Delete(Struct, frozen=True, tag=True):
     uid: str = ""
     """Precondition: a late delete must never hit a newer pod of the same name."""
     force: bool = False
-    """The kubelet was asked and does not answer: do not wait for it any longer, if the pod surely runs no more."""
+    """The kubelet does not confirm the deletion: delete without it, if the pod certainly no longer runs."""
 
 
 class Amend(Struct, frozen=True, tag=True):
@@ -38,6 +38,8 @@ class Amend(Struct, frozen=True, tag=True):
     kind: str
     name: str
     patch: Manifest
+    reason: str = ""
+    """Reason of the event that reports the change; empty: no event."""
 
 
 class DeleteJob(Struct, frozen=True, tag=True):
@@ -56,10 +58,10 @@ class Event(Struct, frozen=True):
 Urgency = Literal["now", "soon", "at rest", "seldom"]
 """When a status has to be written.
 
-now      before anything is done, because nothing else remembers it
-soon     the job has started or runs: the next pass would find the same, but people want to know
-at rest  only counts have changed: worth a write, but not one for each pod
-seldom   the same in a job that does not go well, or what it waits for: worth a write now and then
+now      before any action, because the status is the only place that remembers it
+soon     the job has started or runs: the next pass would conclude the same, but users want to see it
+at rest  only counts have changed: one write for many pods
+seldom   counts of a job with failures have changed, or the reason why it waits: a write now and then
 """
 
 
@@ -73,15 +75,17 @@ class Decision(Struct, frozen=True, kw_only=True):
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
-    """What became of a decision's actions."""
+    """The result of applying a decision's actions."""
 
     done: tuple[Action, ...] = ()
     obstacles: tuple[Obstacle, ...] = ()
-    """What stands in the way of the others."""
+    """Why the remaining actions are impossible for now."""
     error: str = ""
-    """Why the others failed, if nothing stands in the way: the server did not answer as it should."""
+    """Why the remaining actions failed without an obstacle: an error of the server or of the connection."""
     is_unblocked: bool = False
-    """What stood in the way before does no longer, which the status does not say yet."""
+    """The status still says Blocked, but the obstacles are gone."""
+    uids: tuple[str, ...] = ()
+    """Uids of the objects that were created or deleted, as far as they are known."""
 
     @property
     def retry(self) -> str:

@@ -1,7 +1,7 @@
-"""What exit codes say, and which are worth another try.
+"""Which exit codes are retryable, and the text that users read about it.
 
 The operator and local runs call `may_restart`. Rendered Jobs, and the scripts in their pods, get the list of
-permanent codes, which follows from the same rule; what users read about the rule is here, too.
+permanent codes, which follows from the same rule.
 """
 
 from .job import RestartPolicy
@@ -10,9 +10,12 @@ SIGNALLED = 128
 """Shells and container runtimes report death by signal N as 128 + N."""
 SIGKILLED = SIGNALLED + 9
 FIRST_RETRYABLE = SIGNALLED
-"""The program was killed, so another try may succeed."""
+"""From this code on, the program was killed, so a restart may succeed."""
+START_ERRORS = frozenset(("StartError", "ContainerCannotRun"))
+"""Reasons, of containerd and Docker, of containers whose command could not be executed. Their exit code of 128 or
+more is not the program's."""
 RETRYABLE = f"exit codes of {FIRST_RETRYABLE} and more"
-"""In the words of help texts, schemas and CRDs."""
+"""The rule as text in help, schemas and CRDs."""
 _LARGEST = 255
 
 
@@ -23,5 +26,12 @@ def may_restart(policy: RestartPolicy, exit_code: int | None) -> bool:
 
 
 def permanent(policy: RestartPolicy) -> list[int]:
-    """Every code after which a task is not run again."""
+    """All exit codes after which a task is not restarted."""
     return [code for code in range(1, _LARGEST + 1) if not may_restart(policy, code)]
+
+
+def restarts_in_place(policy: str, exit_code: int, own_policy: str = "", *, is_init: bool = False) -> bool:
+    """Whether a kubelet starts a container again, by its own restart policy or else its pod's. An init container
+    that succeeded is done, unless its own policy makes it a sidecar."""
+    chosen = own_policy or ("OnFailure" if is_init and policy == "Always" else policy)
+    return chosen == "Always" or (chosen == "OnFailure" and exit_code != 0)

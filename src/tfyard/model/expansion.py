@@ -1,4 +1,4 @@
-"""The kubelet's references in commands, arguments and variables: `$(NAME)` is a value, `$$` is a `$`."""
+"""References that the kubelet expands in commands, arguments and env: `$(NAME)` is a value, `$$` is a `$`."""
 
 import re
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ _SPECIAL = re.compile(r"\$(?=[$(])")
 
 
 def expand(text: str, env: Mapping[str, str]) -> str:
-    """By the kubelet's rules: unknown names stay as they are."""
+    """Expands references by the kubelet's rules: references to unknown names stay as they are."""
 
     def value(match: re.Match[str]) -> str:
         return "$" if match[0] == "$$" else env.get(match[1], match[0])
@@ -17,10 +17,10 @@ def expand(text: str, env: Mapping[str, str]) -> str:
 
 
 def escape(text: str) -> str:
-    """The text that the kubelet expands to this one, whatever the variables are."""
+    """A text that the kubelet expands to exactly `text`, whatever the variables are."""
     return _SPECIAL.sub("$$", text)
 
 
 def references(text: str) -> set[str]:
-    """The names that the kubelet would replace."""
+    """Names of the variables that the text refers to."""
     return {match[1] for match in _REFERENCE.finditer(text) if match[1]}

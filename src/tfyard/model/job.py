@@ -1,4 +1,4 @@
-"""A job as its user means it, whatever file format said so."""
+"""A job as its user describes it, independent of the file format."""
 
 from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
@@ -6,14 +6,14 @@ from typing import Any, Literal, NamedTuple
 from msgspec import Struct
 
 Manifest = dict[str, Any]
-"""Plain Kubernetes data. Shared between values, so never changed in place."""
+"""A Kubernetes object as plain data. Values share it, so it is never changed in place."""
 
 CHIEF, MASTER, WORKER, PS, EVALUATOR = ROLES = ("Chief", "Master", "Worker", "PS", "Evaluator")
 
 API_VERSION = "kubeflow.org/v1"
-"""Of TFJobs that tfyard writes."""
+"""API version of the TFJobs that tfyard writes."""
 DEFAULT_PORT = 2222
-"""Of the TensorFlow server of a task."""
+"""Port of a task's TensorFlow server."""
 TENSORFLOW_CONTAINER = "tensorflow"
 """The container that trains: this name tells it apart from sidecars."""
 
@@ -29,7 +29,7 @@ class Task(NamedTuple):
     """One member of a role. A tuple, because planning a large job hashes it a million times."""
 
     role: str
-    index: int  # type: ignore[assignment]  # hides tuple.index, which nobody calls on a task
+    index: int  # type: ignore[assignment]  # hides tuple.index, which is never called on a task
 
     @property
     def name(self) -> str:
@@ -43,16 +43,16 @@ class Role(Struct, frozen=True, kw_only=True):
     template: Manifest = {}
     port: int = DEFAULT_PORT
     is_default_server: bool = False
-    """The user gave no template: this is the parameter server that tfyard provides."""
+    """The job has no template for this role: tfyard's own parameter server runs."""
 
     def tasks(self) -> Iterator[Task]:
         return (Task(self.name, index) for index in range(self.replicas))
 
     @property
     def overruled_restart(self) -> str:
-        """The pod template's own restart policy, if it differs from the role's: it has no effect."""
-        inside = str((self.template.get("spec") or {}).get("restartPolicy") or "")
-        return inside if inside != self.restart else ""
+        """The pod template's restart policy, if it differs from the role's: it then has no effect."""
+        policy = str((self.template.get("spec") or {}).get("restartPolicy") or "")
+        return policy if policy != self.restart else ""
 
 
 class SchedulingPolicy(Struct, frozen=True, kw_only=True):
@@ -64,7 +64,7 @@ class SchedulingPolicy(Struct, frozen=True, kw_only=True):
 
 
 class RunPolicy(Struct, frozen=True, kw_only=True):
-    """Durations are seconds."""
+    """How the job runs and ends. All durations are in seconds."""
 
     clean: CleanPolicy = "None"
     ttl: int | None = None
@@ -93,9 +93,9 @@ class Code(Struct, frozen=True, kw_only=True):
     at: str = "/code"
     ref: str = ""
     claim: str = ""
-    """Where `tfyard submit` puts a large folder; empty: a claim of its own."""
+    """The claim to which `tfyard submit` copies a large folder; empty: a new claim for this job."""
     requirements: str = ""
-    """The file of the code that lists the packages to install; empty: none."""
+    """Path in the code of the requirements file to install; empty: none."""
 
 
 class Job(Struct, frozen=True, kw_only=True):
@@ -111,25 +111,30 @@ class Job(Struct, frozen=True, kw_only=True):
     run_policy: RunPolicy = RunPolicy()
     success: SuccessPolicy = ""
     chief: Task | None = None
-    """Set where the format itself names the task that decides (terminationPolicy of v1alpha1)."""
+    """The task that decides about success, where the format names one (terminationPolicy of v1alpha1)."""
     fails_with: Literal["any", "chief"] = "any"
-    """Whose permanent failure fails the job: v1alpha1 looked at its chief only."""
+    """The tasks whose permanent failure fails the job; under v1alpha1, only the chief."""
     dynamic_workers: bool = False
     dialect: Dialect = "tf2"
     services: ServiceMode | None = None
-    """None: the site where the job runs decides."""
+    """How tasks are addressed; None: as the cluster or machine where the job runs is set up."""
     tensorboard: TensorBoard | None = None
     code: Code | None = None
     tf1: bool = False
     """The program is written for TensorFlow 1 and runs with TensorFlow 2."""
     objects: tuple[Manifest, ...] = ()
-    """What must exist beside the job (claims, for example); created with it, never by the planner."""
+    """Objects that the job needs, such as claims; they are created with it, never by the planner."""
     problems: tuple[str, ...] = ()
-    """Why its spec cannot be read, if it cannot: the other fields are what can be read of it."""
+    """Why the spec is invalid; the other fields hold as much of it as is valid."""
+
+    @property
+    def as_owner(self) -> str:
+        """The job as its objects refer to it."""
+        return owner_key(self.api_version, self.kind, self.namespace, self.name, self.uid)
 
     @property
     def has_harmless_failures(self) -> bool:
-        """Whether it has tasks whose failure does not fail it."""
+        """Whether the job has tasks whose failure does not fail it."""
         return self.fails_with == "chief" and any(role.name not in (CHIEF, MASTER) for role in self.roles)
 
     def role(self, name: str) -> Role | None:
@@ -143,7 +148,13 @@ class Job(Struct, frozen=True, kw_only=True):
         return sum(role.replicas for role in self.roles)
 
 
+def owner_key(api_version: str, kind: str, namespace: str, name: str, uid: str) -> str:
+    """A job as the owner of objects. An owner reference is believed as a whole, and only in the job's namespace:
+    anyone may write the uid of another tenant's job into one."""
+    return f"{namespace}/{kind}.{api_version.partition('/')[0]}/{name}/{uid}"
+
+
 def tensorflow_container(template: Manifest) -> Manifest:
-    """The container that trains: by name, or the first if none has that name."""
+    """The container that trains: the one named `tensorflow`, or else the first."""
     containers: list[Manifest] = (template.get("spec") or {}).get("containers") or [{}]
     return next((c for c in containers if c.get("name") == TENSORFLOW_CONTAINER), containers[0])

@@ -1,14 +1,15 @@
-"""Every name and label of ours, in one place: tools find a job's parts by them.
+"""All names, labels and annotations by which tools find a job's objects.
 
-Names are deterministic, which makes creating idempotent: whoever repeats a step meets its own object.
+Names are deterministic, which makes creating idempotent: a repeated step meets the object of the first time.
 """
 
+import re
 from typing import Final
 
-from .job import Job, Task
+from .job import ROLES, Job, Task
 
 LATEST: Final = "@latest"
-"""In place of a name: the newest job or run."""
+"""Stands for the newest job or run where a command takes a name."""
 
 # Upstream's labels: its SDK, Katib, Kueue and dashboards select pods by them.
 OPERATOR_NAME: Final = "training.kubeflow.org/operator-name"
@@ -18,32 +19,32 @@ REPLICA_INDEX: Final = "training.kubeflow.org/replica-index"
 JOB_ROLE: Final = "training.kubeflow.org/job-role"
 CONTROLLER: Final = "tfjob-controller"
 
-# Annotations of ours: on pods ...
+# tfyard's annotations: on pods ...
 ATTEMPT: Final = "tfyard.dev/attempt"
 # ... and on jobs, for what TFJob v1 has no field for.
 DIALECT: Final = "tfyard.dev/dialect"
 SERVICES: Final = "tfyard.dev/services"
 EVALUATOR_GRACE: Final = "tfyard.dev/evaluator-grace"
 CODE: Final = "tfyard.dev/code"
-"""The hash of the code that `tfyard submit` sent for it; as a label, on the ConfigMap with the code."""
+"""Hash of the code that `tfyard submit` sent for the job; the ConfigMap with the code has it as a label."""
 CODE_CLAIM: Final = "tfyard.dev/code-claim"
-"""A label of pods that must all be on the node where their claim is."""
+"""Label of pods that must run on the node of their claim."""
 RERUN_OF: Final = "tfyard.dev/rerun-of"
-"""The job that a job is a rerun of."""
-# ... and on what commands create or change.
+"""Name of the job that this job is a rerun of."""
+# ... and on objects that commands create or change.
 HELPER: Final = "tfyard.dev/helper"
-"""A label of the short-lived pods that mount claims: what each is for."""
+"""Label of the short-lived pods that mount claims; its value is their purpose."""
 CODE_SENT: Final = "code.tfyard.dev/"
-"""The prefix of the annotations of a claim that say which code is on it."""
+"""Prefix of a claim's annotations that say which code is on it."""
 REPLACED_ARGS: Final = "tfyard.dev/replaced-args"
 REPLACED_REPLICAS: Final = "tfyard.dev/replaced-replicas"
 REPLACED_WEBHOOKS: Final = "tfyard.dev/replaced-webhooks"
-"""On training-operator's objects: what they had before tfyard took the TFJobs over."""
+"""These three keep on training-operator's objects what tfyard replaced when it took the TFJobs over."""
 CONFIG_HASH: Final = "tfyard.dev/config-hash"
 PROVISIONER: Final = "tfyard.dev/local"
-"""Of claims in the cluster of `tfyard dev`."""
+"""Provisioner of the claims in the cluster of `tfyard dev`."""
 
-# What gang schedulers and queues know a pod's group by.
+# Labels and annotations that tell gang schedulers and queues to which group a pod belongs.
 QUEUE_NAME: Final = "kueue.x-k8s.io/queue-name"
 QUEUE_GROUP: Final = "kueue.x-k8s.io/pod-group-name"
 QUEUE_COUNT: Final = "kueue.x-k8s.io/pod-group-total-count"
@@ -53,24 +54,35 @@ VOLCANO_GROUP: Final = "scheduling.k8s.io/group-name"
 VOLCANO_TASK: Final = "volcano.sh/task-spec"
 PLUGINS_GROUP: Final = "scheduling.x-k8s.io/pod-group"
 POD_GROUP: Final = "PodGroup"
-"""The kind, whoever's it is: core, Volcano and scheduler-plugins all call it so."""
+"""Kind of a gang in Kubernetes' own scheduler, in Volcano and in scheduler-plugins."""
 
 LEASE_NAME: Final = "tfyard-operator"
-"""Of the Lease by which operators elect their leader."""
+"""Name of the Lease by which operators elect their leader."""
 BOX_OPERATOR: Final = "tfyard-operator"
-"""The operator of `tfyard dev` is this user, with a role of that name; it has neither lease nor Deployment."""
+"""User and role of the operator of `tfyard dev`, which has neither lease nor Deployment."""
 PORT_NAME: Final = "tfjob-port"
 DEFAULT_IMAGE: Final = "tensorflow/tensorflow:2.21.0"
-"""Where nobody chose an image: of the parameter server that tfyard provides, and of jobs from a script."""
+"""Image of jobs that name none: those made from a script, and tfyard's own parameter server."""
 TENSORBOARD_IMAGE: Final = "tensorflow/tensorflow:2.20.0"
 """The last of TensorFlow's images that has TensorBoard."""
 TENSORBOARD_PORT: Final = 6006
 HELPER_IMAGE: Final = "busybox:1.37"
 OPERATOR_PORT: Final = 8080
-"""Of the operator's metrics and health."""
+"""Port of the operator's metrics and health checks."""
+
+JOB_KINDS: Final = {"kubeflow.org": "TFJob", "tensorflow.org": "TfJob"}
+"""Kind of jobs by API group."""
+_ENDS = re.compile(rf"|-tensorboard|-({'|'.join(ROLES).lower()})-[0-9]+")
+"""Ends of the names of a job's objects, after the name of the job."""
 
 MAX_LABEL: Final = 63
-"""A DNS label (RFC 1035): pod host names, Service names and label values all must fit."""
+"""Length of a DNS label (RFC 1035): the limit for pod host names, Service names and label values."""
+
+
+def is_name_of(job: str, name: str) -> bool:
+    """Whether an object of the job may have this name."""
+    is_usual = name.startswith(job) and _ENDS.fullmatch(name, len(job)) is not None
+    return is_usual or name == cluster_config_name(job, name.rpartition("-")[2])
 
 
 def pod_name(job: str, task: Task) -> str:
@@ -78,12 +90,12 @@ def pod_name(job: str, task: Task) -> str:
 
 
 def pod_prefix(job: str, role: str) -> str:
-    """What a role's pod names share before the index: large jobs make ten thousand of them at once."""
+    """The part of a role's pod names before the index: large jobs build ten thousand names at once."""
     return f"{job}-{role.lower()}-"
 
 
 def cluster_config_name(job: str, digest: str) -> str:
-    """Cut to fit: the digest is of the addresses, which name the whole job."""
+    """The job's name is cut to fit; names stay unique because the digest is of all the job's addresses."""
     end = f"-cluster-{digest}"
     return job[: MAX_LABEL - len(end)] + end
 

@@ -1,4 +1,4 @@
-"""One problem in what a user wrote.
+"""A problem in a user's file.
 
 Problems are data, not exceptions, so that all problems of a file can be collected and reported at once.
 """
@@ -11,7 +11,7 @@ import msgspec
 
 FieldPath = tuple[str | int, ...]
 
-# Below these, users choose the keys: Kubernetes' own messages put such keys into brackets, even if a dot would do.
+# Maps whose keys users choose: Kubernetes' own messages put such keys into brackets, even if a dot would do.
 _MAPS_BY_NAME = frozenset({"tfReplicaSpecs"})
 _PLAIN_KEY = re.compile(r"[A-Za-z_$][A-Za-z0-9_$-]*\Z")
 
@@ -24,10 +24,7 @@ class Position(msgspec.Struct, frozen=True):
 
 
 class Problem(msgspec.Struct, frozen=True):
-    """What is wrong, where, and what to do about it.
-
-    `value` is UNSET if there is no wrong value, because None is a value that users write.
-    """
+    """`value` is UNSET if no single value is wrong, because None is a value that users write."""
 
     path: FieldPath
     message: str
@@ -38,7 +35,7 @@ class Problem(msgspec.Struct, frozen=True):
 
 
 def format_path(path: Sequence[str | int]) -> str:
-    """In the form of the API server's own messages, so that both can be searched for alike."""
+    """The path in the notation of the API server's messages, so that one search finds both."""
     parts: list[str] = []
     for number, step in enumerate(path):
         chosen_by_user = number > 0 and path[number - 1] in _MAPS_BY_NAME

@@ -1,4 +1,4 @@
-"""The events of a run, as values: each interface (terminal, plain lines, JSON) shows the same ones its own way."""
+"""The events of a run as values: every interface (terminal, plain lines, JSON) shows the same events."""
 
 from msgspec import Struct
 
@@ -8,21 +8,21 @@ class RunEvent(Struct, frozen=True, tag_field="event", tag=str.lower):
 
 
 class Log(RunEvent, frozen=True):
-    """One or more whole lines, as they were read: as text without the last line break."""
+    """One or more complete lines of a task's log, without the last line break."""
 
     task: str
     text: str
 
 
 class Unfinished(RunEvent, frozen=True):
-    """The latest state of a line that has no end yet, such as a progress bar; `Log` has its final one."""
+    """The latest state of a line that has no end yet, such as a progress bar; its final state is a `Log`."""
 
     task: str
     text: str
 
 
 class Skipped(RunEvent, frozen=True):
-    """Lines that came too fast for a screen; the log file has them."""
+    """Number of lines that were written too fast for the screen; the log file has them."""
 
     task: str
     lines: int
@@ -39,11 +39,11 @@ class Ended(RunEvent, frozen=True):
     code: int
     reason: str
     cpu: float = 0.0
-    """Seconds."""
+    """CPU time in seconds."""
     peak: int = 0
-    """Bytes."""
+    """Peak memory in bytes."""
     stopped: str = ""
-    """Why it was asked to stop; empty if it ended by itself."""
+    """Why the task was asked to stop; empty if it ended by itself."""
 
 
 class Metric(RunEvent, frozen=True, kw_only=True):
@@ -52,10 +52,10 @@ class Metric(RunEvent, frozen=True, kw_only=True):
     step: int | None = None
     total: int | None = None
     epoch: int | None = None
-    """If it is known, `step` and `total` are those of this epoch."""
+    """Number of the epoch; if it is known, `step` and `total` count within this epoch."""
     epochs: int | None = None
     unfinished: bool = False
-    """Read from a progress bar that goes on; its last state is in a metric that is not."""
+    """The values come from a progress bar that is still being drawn; its final state comes as another metric."""
 
 
 class Phase(RunEvent, frozen=True):
@@ -66,17 +66,17 @@ class Phase(RunEvent, frozen=True):
 
 
 class Over(RunEvent, frozen=True):
-    """The last event, however the run went."""
+    """The last event of every run."""
 
     phase: str
     code: int
-    """What tfyard exits with."""
+    """Exit code of tfyard."""
     message: str
     directory: str
 
 
 class Counts(RunEvent, frozen=True):
-    """Role -> how many of its tasks are ready, such as `3/4`; and how often they were restarted."""
+    """Role -> how many of its tasks are ready, such as `3/4`, and role -> number of restarts."""
 
     ready: dict[str, str]
     restarts: dict[str, int]

@@ -1,15 +1,21 @@
-"""What is stored of a job: what it shows, and what it must remember because its pods may be gone."""
+"""The stored status of a job: what users see, and what the planner must remember after pods are gone."""
 
 from datetime import datetime
-from typing import Literal
+from typing import Annotated, Final, Literal
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from .job import Dialect, GangScheduler, ServiceMode
 
 ConditionType = Literal[
     "Created", "Running", "Restarting", "Succeeded", "Failed", "Suspended", "Blocked", "Waiting"
 ]
+NAME_TAKEN: Final = "NameTaken"
+"""Reason of the condition Blocked: other objects have names that the job needs."""
+
+
+Time = Annotated[datetime, Meta(tz=True)]
+"""A time that can be compared with others: servers write all of them with a zone."""
 
 
 class Condition(Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -17,8 +23,8 @@ class Condition(Struct, frozen=True, rename="camel", omit_defaults=True):
     status: Literal["True", "False"]
     reason: str = ""
     message: str = ""
-    last_update_time: datetime | None = None
-    last_transition_time: datetime | None = None
+    last_update_time: Time | None = None
+    last_transition_time: Time | None = None
 
 
 class RoleStatus(Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True):
@@ -31,37 +37,40 @@ class RoleStatus(Struct, frozen=True, rename="camel", omit_defaults=True, kw_onl
 
 
 class TaskBackoff(Struct, frozen=True, rename="camel", kw_only=True):
-    """Of a task whose attempts fail, or are taken away, one soon after the other."""
+    """How long a task waits whose last attempts failed, or were disrupted, in quick succession."""
 
     failures: int
-    """How many in a row."""
-    until: datetime
+    """Number of such attempts in a row."""
+    until: Time
     """The next attempt starts no earlier."""
 
 
 class RoleMemory(Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True):
-    """Sparse: a job of a thousand healthy tasks remembers nothing at all."""
+    """What is remembered of a role's tasks. It is sparse: for a thousand healthy tasks it is empty."""
 
     attempts: dict[str, int] = {}
-    """Index -> how often its pod was given up. A pod's failure counts only if its attempt is this one."""
+    """Task index -> number of pods that were replaced. A pod's failure counts only if its attempt equals this."""
     finished: str = ""
-    """Indexes that need not run again, compressed as Indexed Jobs do: `0-2,7`."""
+    """Indexes of finished tasks, compressed as in Indexed Jobs: `0-2,7`."""
     retries: int = 0
     """Restarts that count against the limit and whose pods are gone."""
+    excused: dict[str, tuple[str, ...]] = {}
+    """Index -> the restarts in place of its present pod that do not count, because its node caused them. A pod
+    shows only the last end of each container."""
     backoff: dict[str, TaskBackoff] = {}
-    """Index -> how long it waits; of tasks that failed more than once in a row."""
+    """Task index -> its back-off; only tasks that failed more than once in a row have one."""
 
 
 class Cluster(Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True):
-    """Decided once: a restarted pod must list its peers as its peers list each other."""
+    """The job's setup, decided once and kept: a restarted pod must list its peers as its peers list each other."""
 
     services: ServiceMode = "shared"
     domain: str = ""
     dialect: Dialect = "tf2"
     gang: GangScheduler | None = None
-    """The gang scheduler of the pods: new members must use the same one as those that run already."""
+    """The gang scheduler: new pods must use the same one as the pods that already run."""
     queued: int = 0
-    """How many pods Kueue was told to wait for; 0: it does not queue this job's pods."""
+    """Number of pods in the group that Kueue queues; 0: Kueue does not queue this job's pods."""
 
 
 class Failure(Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True):
@@ -72,24 +81,24 @@ class Failure(Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=T
 
 
 LAST_WORDS = 512
-"""Characters of an ending's message at most."""
+"""Maximum length of an ending's message, in characters."""
 ENDINGS_PER_TASK, ENDINGS_PER_JOB = 3, 20
 
 
 class Ending(Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True):
-    """How an attempt at a task ended without success. Pods and events are soon gone; this stays."""
+    """How an attempt at a task ended without success. It is kept here because pods and events are soon gone."""
 
     task: str
     attempt: int
-    """Which pod of the task it was, counted from 1."""
+    """Number of the task's pod, counted from 1."""
     restart: int = 0
-    """Which restart in place of that pod's program it was; 0: its first run."""
-    started: datetime | None = None
-    finished: datetime | None = None
+    """Number of the restart in place within that pod; 0: the program's first run."""
+    started: Time | None = None
+    finished: Time | None = None
     exit_code: int | None = None
     reason: str = ""
     message: str = ""
-    """The last lines that the program wrote, or the words of whoever ended it; the end of a longer text."""
+    """The program's last lines, or the message of the component that ended the pod; the end of a long text."""
 
 
 class Status(Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True):
@@ -97,18 +106,18 @@ class Status(Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=Tr
     conditions: tuple[Condition, ...] = ()
     replica_statuses: dict[str, RoleStatus] = {}
     restarts: int = 0
-    """Of all roles: one column of `kubectl get`."""
+    """Sum over all roles, for a column of `kubectl get`."""
     tasks: dict[str, RoleMemory] = {}
     cluster: Cluster | None = None
     failure: Failure | None = None
     endings: tuple[Ending, ...] = ()
-    """The last ones, oldest first; of a job that goes well there are none."""
-    start_time: datetime | None = None
-    completion_time: datetime | None = None
+    """The last endings, oldest first; empty while no attempt has failed."""
+    start_time: Time | None = None
+    completion_time: Time | None = None
     observed_generation: int | None = None
 
     def condition(self, type: str) -> Condition | None:
-        """Of any type: other operators have some of their own."""
+        """The condition of this type, which may be one that another operator writes."""
         return next((c for c in self.conditions if c.type == type), None)
 
     def has(self, type: ConditionType) -> bool:
@@ -118,3 +127,9 @@ class Status(Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=Tr
     @property
     def is_finished(self) -> bool:
         return self.has("Succeeded") or self.has("Failed")
+
+    @property
+    def waits_for_names(self) -> bool:
+        """Whether the job is blocked because other objects have names that it needs."""
+        blocked = self.condition("Blocked")
+        return blocked is not None and (blocked.status, blocked.reason) == ("True", NAME_TAKEN)

@@ -1,4 +1,4 @@
-"""A job as it is read, wherever it runs: as a row in a list, and by its events."""
+"""A job as a row of a list, and its recorded events, in a cluster or on this machine alike."""
 
 from datetime import datetime
 from typing import Literal
@@ -10,17 +10,17 @@ from .status import Status
 
 class JobSummary(Struct, frozen=True, kw_only=True):
     name: str
-    """Of the TFJob, or of the run on this machine."""
+    """Name of the TFJob, or of the run on this machine."""
     namespace: str = ""
     """Empty for a run on this machine."""
     job: str
-    """The name that the job was given; a run on this machine has a name of its own as well."""
+    """Name in the job's file; the name of a run on this machine is a different one."""
     created: datetime
     status: Status = Status()
 
 
 class RecordedEvent(Struct, frozen=True, kw_only=True):
-    """An event as it was stored, with the last time at which it happened."""
+    """A stored event; `at` is the last time at which it happened."""
 
     type: Literal["Normal", "Warning"] = "Normal"
     reason: str = ""

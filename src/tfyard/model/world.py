@@ -1,4 +1,4 @@
-"""What a backend observes: the few facts that decisions depend on."""
+"""Observations of a backend: the few facts that decisions depend on."""
 
 from datetime import datetime
 from typing import Literal
@@ -14,7 +14,7 @@ WaitReason = Literal[
     "SchedulingGated", "Unschedulable", "VolumeClaim", "Mount", "ImagePull", "Config", "Start", "CrashLoop"
 ]
 END_AT_ONCE = 1
-"""The activeDeadlineSeconds that ends a pod and lets it stay: the smallest that Kubernetes takes."""
+"""The smallest activeDeadlineSeconds that Kubernetes accepts: it ends a pod at once without deleting it."""
 
 
 class Wait(Struct, frozen=True, gc=False):
@@ -22,12 +22,14 @@ class Wait(Struct, frozen=True, gc=False):
 
     reason: WaitReason
     message: str = ""
-    """Empty: nobody has said it."""
+    """Empty if no component has reported one."""
     since: datetime | None = None
+    failed: bool = False
+    """What it waits for was tried, and failed: more time alone will not change that."""
 
 
 class Pod(Struct, frozen=True, kw_only=True, gc=False):
-    """One attempt at a task. `gc=False`: holds no containers that could form a cycle, and there are many."""
+    """One attempt at a task. `gc=False`: there are many, and they hold no containers that could form a cycle."""
 
     name: str
     uid: str
@@ -35,10 +37,10 @@ class Pod(Struct, frozen=True, kw_only=True, gc=False):
     attempt: int = 0
     phase: Phase = "Pending"
     program: ProgramEnd = ""
-    """How the program ended for good where the phase does not say it, because other containers of the pod run on
-    or have failed; empty: as the phase says."""
+    """How the program ended for good, where the phase does not show it because other containers still run or have
+    failed; empty: the phase shows it."""
     asked_to_stop: bool = False
-    """Its deletion came before the end of its program: the end says nothing about the program."""
+    """The pod was deleted before its program ended, so the exit code says nothing about the program."""
     ready: bool = False
     exit_code: int | None = None
     message: str = ""
@@ -46,63 +48,88 @@ class Pod(Struct, frozen=True, kw_only=True, gc=False):
     reason: str = ""
     run_started: datetime | None = None
     run_ended: datetime | None = None
-    """Of the run that exit code, message and reason are about: the last one that ended."""
+    """Start and end of the run that exit code, message and reason describe: the last one that ended."""
     running_since: datetime | None = None
-    """Start of the present run of a program that was restarted in place; None: it was not, or does not run."""
+    """Start of the current run of a program that was restarted in place; None: not restarted, or not running."""
     wait: Wait | None = None
-    """What keeps it from running, as far as that is known; None: nothing, or nobody has said it."""
+    """What keeps the pod from running; None: nothing, or not known."""
     restarts: int = 0
     """How often the program was restarted in place."""
+    excused: tuple[str, ...] = ()
+    """Restarts in place that its node caused, as far as was seen: `tensorflow/2` is the second of a container."""
     restart_due: bool = False
-    """Its program has ended, and its node starts it again in place, unless the job ends before."""
+    """The program has ended, and its node will restart it in place unless the job ends first."""
+    told_to_end: bool = False
+    """The pod has the deadline END_AT_ONCE: its node ends it without deleting it."""
     disrupted: bool = False
-    """The cluster took it away or never let it start (drain, preemption, node pressure, a lost node): not the
-    program's own failure."""
+    """The cluster removed the pod, ended its program or never started it (drain, preemption, node pressure, a node
+    that is lost or rebooted): this is not a failure of the program."""
     lingers_since: datetime | None = None
-    """When its program ended, if other containers still run that nothing will end; None: no such thing, or they
-    have been told to end."""
+    """End of the program, if other containers still run that will not end by themselves; None: there are none, or
+    the pod was told to end."""
     member: bool = False
-    """It belongs to its job's PodGroup; pods that were created too late for it do not."""
+    """The pod belongs to its job's PodGroup; pods that were created too late for it do not."""
     waits: bool = False
-    """A member without a node: the gang scheduler waits for enough others."""
+    """The pod is a member without a node: the gang scheduler waits for more members."""
     final: bool = False
-    """Kueue was told that nothing will replace this pod."""
+    """The pod tells Kueue that no other pod will replace it."""
     started: datetime | None = None
-    """When its node took it over; None: it waits for that."""
+    """When the kubelet accepted the pod; None: not yet."""
     deleting: datetime | None = None
-    """When it should be gone: Kubernetes' deletionTimestamp, which includes the grace period."""
+    """When the pod should be gone: Kubernetes' deletionTimestamp, which includes the grace period."""
+
+    unreadable: str = ""
+    """What cannot be read of the pod, so that its state is not known; empty: nothing."""
 
     @property
     def end(self) -> ProgramEnd:
-        """How its program ended for good; empty: it has not."""
+        """How the program ended for good; empty: it has not ended."""
         if self.phase == "Succeeded" or self.phase == "Failed":
             return self.program or self.phase
         return self.program
 
 
 class Obstacle(Struct, frozen=True):
-    """Why something could not be created: a quota, a missing permission, a name that is taken."""
+    """Why an object could not be created: a quota, a missing permission, a name that is taken."""
 
     reason: str
     message: str
 
 
 class Group(Struct, frozen=True, kw_only=True):
-    """The job's PodGroup: what the gang scheduler was asked for, and its answer."""
+    """The job's PodGroup: its spec, and the gang scheduler's answer."""
 
     spec: Manifest = {}
     phase: str = ""
-    """Volcano's: empty until it has seen the group, Pending until there is capacity."""
+    """Phase that Volcano writes: empty until it has seen the group, Pending until there is capacity."""
     deleting: bool = False
+
+
+class ServicePort(Struct, frozen=True, rename="camel", gc=False):
+    name: str = ""
+    port: int = 0
+    protocol: str = "TCP"
+    target_port: int | str = 0
+    """The pods' port; 0: the same."""
+
+
+class ServiceSpec(Struct, frozen=True, rename="camel", gc=False):
+    """What of a Service decides which tasks it names, and when."""
+
+    selector: dict[str, str] = {}
+    ports: tuple[ServicePort, ...] = ()
+    publish_not_ready_addresses: bool = False
 
 
 class Observed(Struct, frozen=True, kw_only=True):
     status: Status = Status()
     pods: tuple[Pod, ...] = ()
     children: frozenset[tuple[str, str]] = frozenset()
-    """(kind, name) of the job's own objects other than pods."""
+    """(kind, name) of the job's objects other than pods."""
     group: Group | None = None
+    services: dict[str, ServiceSpec] = {}
+    """The job's Services by name; where they cannot be edited, none."""
     obstacles: tuple[Obstacle, ...] = ()
     namesake: str = ""
-    """The resource of another job of the same name in the namespace, which has the names that this job needs."""
+    """Resource of another job with the same name in the namespace; that job has the names that this one needs."""
     deleting: bool = False

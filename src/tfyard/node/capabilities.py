@@ -16,7 +16,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def pass_on() -> None:
-    """Programs that this process starts have the capabilities that it has itself."""
+    """Give the capabilities of this process to the programs that it starts."""
     header = (ctypes.c_uint32 * 2)(VERSION, 0)
     sets = (ctypes.c_uint32 * 6)()  # effective, permitted and inheritable: first the lower half of each
     _check(_libc.capget(header, sets))
@@ -27,10 +27,10 @@ def pass_on() -> None:
 
 
 def keep_for_containers() -> None:
-    """Further programs only get the right to listen on ports below 1024, as containers do. Those of root, and of
-    a user who has no capabilities, get what they get."""
+    """Give later programs only the right to listen on ports below 1024, as containers have it. Nothing changes for
+    root, or for a user without capabilities."""
     _check(_libc.prctl(PR_CAP_AMBIENT, CLEAR_ALL, 0, 0, 0))
-    _libc.prctl(PR_CAP_AMBIENT, RAISE, NET_BIND_SERVICE, 0, 0)  # refused where there is nothing to pass on
+    _libc.prctl(PR_CAP_AMBIENT, RAISE, NET_BIND_SERVICE, 0, 0)  # refused if this process does not have it
 
 
 def _numbers(bits: int) -> list[int]:

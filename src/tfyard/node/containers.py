@@ -1,19 +1,15 @@
 """From a container's spec to a process: command, arguments and environment as the kubelet makes them, and which of
 its security settings such a process does not have. Pure."""
 
-import base64
-import binascii
 import re
 from collections.abc import Mapping
 from typing import Any
 
-from msgspec import Struct
-
-from tfyard.errors import Usage
 from tfyard.model import Manifest
 from tfyard.model.expansion import expand
 
-LOOPBACK = "127.0.0.1"
+from .pod_data import ContainerConfigError, MissingObject, Objects, field, resource_value
+
 WITHOUT_EFFECT: dict[str, Any] = {
     "allowPrivilegeEscalation": True,
     "appArmorProfile": {"type": "Unconfined"},
@@ -22,45 +18,13 @@ WITHOUT_EFFECT: dict[str, Any] = {
     "readOnlyRootFilesystem": False,
     "seccompProfile": {"type": "Unconfined"},
 }
-"""Values that processes have anyway."""
+"""Security settings that processes have anyway."""
 JUDGED_ELSEWHERE = ("runAsNonRoot", "fsGroupChangePolicy", "seLinuxChangePolicy", "supplementalGroupsPolicy")
-"""The first by `refuse_root`; the policies say how other settings take effect."""
-
-
-class ContainerConfigError(Usage):
-    """A container cannot be started as its pod describes it; Kubernetes' CreateContainerConfigError."""
+"""Settings that need no warning: `refuse_root` checks the first, and policies only say how others take effect."""
 
 
 class NoCommand(ContainerConfigError):
-    """Its image would say what to run, and images are not used on this node."""
-
-
-class MissingObject(ContainerConfigError):
-    """A ConfigMap or Secret, or a key of it."""
-
-    def __init__(self, kind: str, name: object, key: object = "", variable: str = "") -> None:
-        self.kind, self.name, self.key = kind, str(name), str(key)
-        self.variable = variable
-        """That should get its value from it; empty: it should be a file."""
-        super().__init__(f"{kind} {name}{f' with the key {key}' if key else ''} not found")
-
-
-class Objects(Struct, frozen=True):
-    """The ConfigMaps and Secrets that pods may use, by name."""
-
-    config_maps: dict[str, dict[str, str]] = {}
-    secrets: dict[str, dict[str, str]] = {}
-
-
-def collect(documents: list[Manifest]) -> Objects:
-    found = Objects({}, {})
-    for document in documents:
-        name = str((document.get("metadata") or {}).get("name", ""))
-        if document.get("kind") == "ConfigMap":
-            found.config_maps[name] = {**_decoded(document.get("binaryData")), **(document.get("data") or {})}
-        elif document.get("kind") == "Secret":
-            found.secrets[name] = {**_decoded(document.get("data")), **(document.get("stringData") or {})}
-    return found
+    """The container has no command, and images, which would have one, are not used on this node."""
 
 
 def argv(container: Manifest, env: Mapping[str, str]) -> list[str]:
@@ -70,11 +34,13 @@ def argv(container: Manifest, env: Mapping[str, str]) -> list[str]:
     return [expand(part, env) for part in [*command, *(str(part) for part in container.get("args") or [])]]
 
 
-def environment(pod: Manifest, container: Manifest, objects: Objects) -> dict[str, str]:
-    """In order: later entries see the values of earlier ones."""
+def environment(
+    pod: Manifest, container: Manifest, objects: Objects, services: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """Variables in order: later ones see the values of earlier ones, and of the variables about Services."""
     env: dict[str, str] = {}
     for source in container.get("envFrom") or []:
-        env |= _all_of(source, objects)
+        env |= _all_of(source, pod, objects)
     for entry in container.get("env") or []:
         name = str(entry.get("name"))
         value = (
@@ -83,42 +49,39 @@ def environment(pod: Manifest, container: Manifest, objects: Objects) -> dict[st
         if value is not None:
             env[name] = value
         elif not entry.get("valueFrom"):
-            env[name] = expand(str(entry.get("value") or ""), env)
+            env[name] = expand(str(entry.get("value") or ""), {**(services or {}), **env})
     return env
 
 
 def refuse_root(pod: Manifest, container: Manifest, user: int) -> None:
-    """`runAsNonRoot`, as a kubelet judges it: who would run as root does not start. In place of an image, the user
-    of the node says who that is, unless `runAsUser` does."""
+    """Refuse a container with `runAsNonRoot` that would run as root, as a kubelet does. Without `runAsUser`, its
+    user is that of the node, in place of an image's."""
     chosen = {**(pod["spec"].get("securityContext") or {}), **(container.get("securityContext") or {})}
-    given = chosen.get("runAsUser")
-    if not chosen.get("runAsNonRoot") or (user if given is None else given) != 0:
+    run_as = chosen.get("runAsUser")
+    if not chosen.get("runAsNonRoot") or (user if run_as is None else run_as) != 0:
         return
     where = f"(pod: {pod['metadata']['name']}, container: {container.get('name')})"
-    if given == 0:
+    if run_as == 0:
         raise ContainerConfigError(f"container's runAsUser breaks non-root policy {where}")
     raise ContainerConfigError(f"container has runAsNonRoot and image will run as root {where}")
 
 
 def unused_security(pod: Manifest, user: int, group: int) -> list[str]:
-    """The settings of its `securityContext`s that processes of this user do not have."""
+    """Settings of the pod's `securityContext`s that processes of this user do not have."""
     spec = pod["spec"]
-    everyone = (spec, *(spec.get("initContainers") or []), *spec["containers"])
-    settings = [item for each in everyone for item in (each.get("securityContext") or {}).items()]
+    parts = (spec, *(spec.get("initContainers") or []), *spec["containers"])
+    settings = [item for part in parts for item in (part.get("securityContext") or {}).items()]
     same = {**WITHOUT_EFFECT, "runAsUser": user, "runAsGroup": group, "fsGroup": group}
     unused = [key for key, value in settings if value not in (None, {}, [], same.get(key))]
     return sorted({*unused} - {*JUDGED_ELSEWHERE})
 
 
-def _all_of(source: Manifest, objects: Objects) -> dict[str, str]:
+def _all_of(source: Manifest, pod: Manifest, objects: Objects) -> dict[str, str]:
     prefix = source.get("prefix") or ""
-    for key, known in (("configMapRef", objects.config_maps), ("secretRef", objects.secrets)):
-        reference = source.get(key)
-        if reference:
-            found = known.get(reference.get("name"))
-            if found is None and not reference.get("optional"):
-                raise MissingObject(key.removesuffix("Ref"), reference.get("name"), variable="NAME")
-            return {prefix + name: value for name, value in (found or {}).items()}
+    for key in ("configMapRef", "secretRef"):
+        if reference := source.get(key):
+            data = _object(key, reference, pod, objects, variable="NAME") or {}
+            return {prefix + name: value for name, value in data.items()}
     return {}
 
 
@@ -128,49 +91,26 @@ def _value_from(
     if "fieldRef" in source:
         return field(pod, str(source["fieldRef"].get("fieldPath")))
     if "resourceFieldRef" in source:
-        return _resource(container, str(source["resourceFieldRef"].get("resource")))
-    for key, known in (("configMapKeyRef", objects.config_maps), ("secretKeyRef", objects.secrets)):
+        return resource_value(container, source["resourceFieldRef"])
+    for key in ("configMapKeyRef", "secretKeyRef"):
         if key in source:
-            reference = source[key]
-            value = known.get(reference.get("name"), {}).get(reference.get("key"))
-            if value is None and not reference.get("optional"):
-                missing = key.removesuffix("KeyRef"), reference.get("name"), reference.get("key")
-                raise MissingObject(*missing, variable=name)
-            return value
+            return (_object(key, source[key], pod, objects, variable=name) or {}).get(source[key].get("key"))
     return None
 
 
-def field(pod: Manifest, path: str) -> str:
-    """The downward API, as far as a process has such a field."""
-    metadata, spec, status = pod["metadata"], pod["spec"], pod.get("status") or {}
-    if match := re.fullmatch(r"metadata\.(labels|annotations)\['(.+)'\]", path):
-        return str((metadata.get(match[1]) or {}).get(match[2], ""))
-    known: dict[str, Any] = {
-        "metadata.name": metadata["name"],
-        "metadata.namespace": metadata.get("namespace", "default"),
-        "metadata.uid": metadata.get("uid", ""),
-        "spec.nodeName": spec.get("nodeName") or "localhost",
-        "spec.serviceAccountName": spec.get("serviceAccountName") or "default",
-        **dict.fromkeys(("status.podIP", "status.podIPs"), status.get("podIP") or LOOPBACK),
-        **dict.fromkeys(("status.hostIP", "status.hostIPs"), status.get("hostIP") or LOOPBACK),
-    }
-    return str(known.get(path, ""))
-
-
-def _resource(container: Manifest, name: str) -> str:
-    part, _, resource = name.partition(".")
-    return str(((container.get("resources") or {}).get(part) or {}).get(resource, ""))
-
-
-def _decoded(data: dict[str, str] | None) -> dict[str, str]:
-    return {key: _decode(key, text) for key, text in (data or {}).items()}
-
-
-def _decode(key: str, text: str) -> str:
-    try:
-        return base64.b64decode(text, validate=True).decode("utf-8", "surrogateescape")
-    except (binascii.Error, ValueError) as error:
-        raise ContainerConfigError(f"the entry {key} is not valid base64: {error}") from None
+def _object(
+    key: str, reference: Manifest, pod: Manifest, objects: Objects, variable: str
+) -> dict[str, str] | None:
+    """The data of a ConfigMap or Secret. MissingObject, in a kubelet's words, if it or its key does not exist."""
+    is_secret = key.startswith("secret")
+    name, entry = reference.get("name"), reference.get("key")
+    data = (objects.secrets if is_secret else objects.config_maps).get(str(name))
+    if reference.get("optional") or (data is not None and (entry is None or entry in data)):
+        return data
+    if data is None:
+        raise MissingObject(f'{"secret" if is_secret else "configmap"} "{name}" not found', variable)
+    where = f"{'Secret' if is_secret else 'ConfigMap'} {pod['metadata'].get('namespace', 'default')}/{name}"
+    raise MissingObject(f"couldn't find key {entry} in {where}", variable)
 
 
 def rewrite(text: str, mapping: Mapping[str, str]) -> str:

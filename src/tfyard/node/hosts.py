@@ -17,7 +17,7 @@ HEAD = """\
 
 
 class Name(Struct, frozen=True):
-    """Of a Service, or `hostname.service` of a pod behind it, with its addresses."""
+    """Name of a Service, or `hostname.service` of a pod behind it, with its addresses."""
 
     name: str
     namespace: str
@@ -25,22 +25,22 @@ class Name(Struct, frozen=True):
 
 
 class HostsFile(Struct, frozen=True):
-    """Of one pod."""
+    """The /etc/hosts of one pod."""
 
     path: Path
     namespace: str
     address: str
     own: str
-    """The lines that its manifest asks for."""
+    """Lines that the manifest of the pod asks for."""
 
 
 def hostname(pod: Manifest) -> str:
-    """As the kubelet chooses it: Linux has no longer ones."""
+    """Hostname of a pod, as the kubelet chooses it; Linux has no longer ones."""
     return str(pod["spec"].get("hostname") or pod["metadata"]["name"])[:63].rstrip("-.")
 
 
 def own_lines(pod: Manifest, address: str) -> str:
-    """What the kubelet writes: the pod's own names, and its `hostAliases`."""
+    """Lines that a kubelet writes: the pod's own names, and its `hostAliases`."""
     name, spec = hostname(pod), pod["spec"]
     subdomain, namespace = spec.get("subdomain"), pod["metadata"].get("namespace", "default")
     full = f"{name}.{subdomain}.{namespace}{DOMAIN} " if subdomain else ""
@@ -49,14 +49,14 @@ def own_lines(pod: Manifest, address: str) -> str:
 
 
 def lines(names: Iterable[Name], namespace: str) -> str:
-    """As a pod in this namespace sees them. With several addresses, a name has several lines."""
+    """Lines of the names as a pod in this namespace sees them; one for each address of a name."""
     return "".join(
         f"{address}\t{' '.join(_forms(name, namespace))}\n" for name in names for address in name.addresses
     )
 
 
 def _forms(name: Name, seen_from: str) -> list[str]:
-    """A cluster's DNS answers all of them; the short one only in the same namespace."""
+    """Forms of a name that a cluster's DNS knows; the short one only in the same namespace."""
     base = f"{name.name}.{name.namespace}"
     short = [name.name] if name.namespace == seen_from else []
     return [f"{base}{DOMAIN}", f"{base}.svc", base, *short]
@@ -72,7 +72,7 @@ class HostsFiles:
         self._by_name: dict[str, tuple[str, ...]] = {}
 
     def add_pod(self, pod: Manifest, address: str, path: Path) -> None:
-        """Write its file, and keep it up to date until `remove`."""
+        """Write the file of a pod, and keep it up to date until `remove`."""
         namespace = pod["metadata"].get("namespace", "default")
         file = HostsFile(path, namespace, address, own_lines(pod, address))
         self._files[pod["metadata"]["uid"]] = file
@@ -96,20 +96,20 @@ class HostsFiles:
             self._write(file.path, file.own + texts[file.namespace])
 
     def addresses(self, host: str, asked_by: str) -> tuple[str, ...]:
-        """Of a name, as the pod with the address `asked_by` sees it."""
+        """Addresses of a name, as the pod with the address `asked_by` sees it."""
         base = host.removesuffix(".").removesuffix(DOMAIN).removesuffix(".svc")
         seen_from = {file.address: file.namespace for file in self._files.values()}
         short = f"{base}.{seen_from.get(asked_by, '')}"
         return self._by_name.get(base) or self._by_name.get(short) or ()
 
     def _write(self, path: Path, text: str) -> None:
-        """In place: a new file would not appear in the pods, which have this very one mounted. Never shorter than
-        before until the end, so that no reader finds half of an old line after the new ones."""
+        """Write in place: a new file would not appear in the pods, which have this very one mounted. It keeps its
+        length until the end, so that no reader finds half of an old line after the new ones."""
         data = text.encode()
         try:
             file = path.open("r+b", buffering=0)
         except FileNotFoundError:
-            return  # the pod has just gone
+            return  # the pod has just been removed
         with file:
             file.write(data.ljust(os.fstat(file.fileno()).st_size, b"\n"))
             file.truncate(len(data))

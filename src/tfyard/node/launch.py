@@ -1,5 +1,5 @@
-"""Starts a supervisor. It is ready after some 40 ms, and importing the rest of tfyard takes longer than that: who
-knows that one will be needed calls `ahead` first, and both happen at the same time.
+"""Starts a supervisor. It is ready after some 40 ms, and importing the rest of tfyard takes longer than that: a
+command that will need one calls `ahead` first, and both happen at the same time.
 
 Standard library only, and little of it: this is imported before everything else.
 """
@@ -17,7 +17,7 @@ START = """import sys; sys.path.append({packages!r})
 from tfyard.node.supervisor import main; main({fd}, **{options})"""
 
 
-class Supervisor:
+class SupervisorHandle:
     """The process and our end of its socket. When that end closes, it kills its containers, removes the directory
     `scratch` and ends. `namespaces`: it keeps containers in a PID namespace where the system allows it."""
 
@@ -40,30 +40,30 @@ class Supervisor:
             )
 
     def output(self) -> str:
-        """What it printed, which is nothing unless it broke."""
+        """Output of the supervisor; empty unless it failed."""
         size = os.fstat(self._output).st_size
         return os.pread(self._output, size, 0).decode(errors="replace")
 
     def close(self) -> None:
-        """End it, and everything that it started."""
+        """End the supervisor, and everything that it started."""
         self.channel.close()
         self.process.wait()
         os.close(self._output)
 
 
-_spare: list[Supervisor] = []
+_spare: list[SupervisorHandle] = []
 
 
 def ahead() -> None:
-    """Start one for the next run. If there is none after all, it ends with us."""
+    """Start a supervisor for the next run. Without a run, it ends with this process."""
     if not _spare:
-        _spare.append(Supervisor(namespaces=True))
+        _spare.append(SupervisorHandle(namespaces=True))
         atexit.register(_drop)
 
 
-def take() -> Supervisor:
-    """The one that was started ahead, or a new one."""
-    return _spare.pop() if _spare else Supervisor(namespaces=True)
+def take() -> SupervisorHandle:
+    """The supervisor that was started ahead, or a new one."""
+    return _spare.pop() if _spare else SupervisorHandle(namespaces=True)
 
 
 def _drop() -> None:

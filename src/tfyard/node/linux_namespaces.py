@@ -10,7 +10,7 @@ fork and exec, so it uses nothing but the standard library and the C library.
 When the first process of a PID namespace ends, the kernel kills all others in it, however deep and however well
 hidden. Here that process, the anchor, does nothing but end with the supervisor: no container outlives it, even if
 the supervisor and tfyard are killed at the same instant. The supervisor itself stays outside, so that the process
-ids that it reports are the ones that everybody else sees.
+ids that it reports are valid outside.
 """
 
 import ctypes
@@ -22,7 +22,7 @@ from collections.abc import Sequence
 
 from tfyard.node.orphans import die_with
 
-TYPE_CHECKING = False  # `typing` is slow to import
+TYPE_CHECKING = False  # importing `typing` takes 9 ms
 if TYPE_CHECKING:
     import socket
 
@@ -32,7 +32,7 @@ MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REMOUNT, MS_BIND, MS_REC = 1, 2, 4
 MNT_DETACH = 2
 MS_UNBINDABLE, MS_SLAVE = 1 << 17, 1 << 19
 NEW_ROOT = "/tmp"
-"""Where the new root is assembled; the old directory of that name is bound back into it."""
+"""Directory where the new root is assembled; the old one of that name is bound back into it."""
 
 Mount = tuple[str, str, bool]
 """(directory or file here, path there, read only)."""
@@ -40,14 +40,14 @@ PROBE: Sequence[Mount] = [("/", "/tfyard-probe/a", True)]
 """A view that needs every permission that any view needs."""
 
 ORPHAN_ENDED = b"\0"
-"""What the anchor sends when a child of its own has ended: the children of that one may be orphans now."""
+"""Message of the anchor that a child of its own has ended, whose children may be orphans now."""
 
 _MARK = ".tfyard-private"
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-class View:
+class MountView:
     """A mount namespace and its root, kept alive by open descriptors."""
 
     def __init__(self, user: int | None, mounts: int, root: int) -> None:
@@ -62,20 +62,21 @@ class View:
         os.chroot(".")
 
     def close(self) -> None:
-        """What has joined stays in it; the kernel removes it with the last of them."""
+        """Close the descriptors. Processes in the view stay there; the kernel removes it with the last of them."""
         for descriptor in filter(None, (self._user, self._mounts, self._root)):
             os.close(descriptor)
 
 
-def make_view(mounts: Sequence[Mount], *, own_proc: bool = False) -> View:
+def make_view(mounts: Sequence[Mount], points: Sequence[str] = (), *, own_proc: bool = False) -> MountView:
     """A view in which each directory appears at its path and, with `own_proc`, /proc shows the PID namespace of
-    our children. A child makes it, because this process must stay in its own mount namespace."""
+    our children. `points`: paths at which there must be a file, for `bind_files`. A child makes it, because this
+    process must stay in its own mount namespace."""
     answers, answer = os.pipe()
     waits, wait = os.pipe()
     pid = os.fork()
     if pid == 0:
         os.close(wait)
-        _make_and_wait(mounts, own_proc, answer, waits)
+        _make_and_wait(mounts, points, own_proc, answer, waits)
     for end in (answer, waits):
         os.close(end)
     try:
@@ -90,7 +91,7 @@ def make_view(mounts: Sequence[Mount], *, own_proc: bool = False) -> View:
 
 
 def is_allowed() -> bool:
-    """Try it: kernels, containers and security modules have too many ways to forbid it to ask each."""
+    """Whether views can be made, by trying: kernels, containers and security modules forbid it in many ways."""
     try:
         make_view(PROBE)
     except OSError:
@@ -99,7 +100,7 @@ def is_allowed() -> bool:
 
 
 def unshare(kind: int) -> None:
-    """Directly if we may, else in a new user namespace, as the same user."""
+    """Enter a new namespace: directly if permitted, else in a new user namespace, as the same user."""
     if _libc.unshare(kind) == 0:
         return
     if ctypes.get_errno() != errno.EPERM:
@@ -112,13 +113,13 @@ def unshare(kind: int) -> None:
 
 
 def unshare_mounts(also: int = 0) -> None:
-    """A mount namespace (and what else is asked for) whose mounts nobody else sees."""
+    """Enter a mount namespace, and those of `also`, whose mounts no other process sees."""
     unshare(CLONE_NEWNS | also)
     _mount("none", "/", "", MS_REC | MS_SLAVE)  # mounts made outside later are seen too
 
 
 def join_network(path: str) -> None:
-    """Move this thread into the network namespace that the path stands for."""
+    """Move this thread into the network namespace at the path."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         _check(_libc.setns(descriptor, CLONE_NEWNET), "setns")
@@ -127,8 +128,8 @@ def join_network(path: str) -> None:
 
 
 def enter_those_of(pid: int) -> None:
-    """Move this process, which must have no other threads, into the namespaces and the root of another one; into
-    its PID namespace come the children that we have from now on."""
+    """Move this process, which must have no other threads, into the namespaces and the root of another one. Its
+    PID namespace only gets later children of this process."""
     root = os.open(f"/proc/{pid}/root", os.O_PATH | os.O_CLOEXEC)
     is_elsewhere = not os.path.samestat(os.fstat(root), os.stat("/"))
     kinds = {"user": CLONE_NEWUSER, "pid": CLONE_NEWPID, "net": CLONE_NEWNET, "mnt": CLONE_NEWNS}
@@ -143,13 +144,13 @@ def enter_those_of(pid: int) -> None:
 
 
 def mount_memory(directory: str, size: int) -> None:
-    """A tmpfs of so many bytes; 0: half of the machine's memory."""
+    """Mount a tmpfs of so many bytes; 0: half of the machine's memory."""
     options = f"mode=0777,size={size}" if size else "mode=0777"
     _mount("tmpfs", directory, "tmpfs", MS_NOSUID | MS_NODEV, options)
 
 
 def unmount(directory: str) -> None:
-    """It vanishes for all at once, and its memory is free when the last file in it is closed."""
+    """Unmount a directory at once; its memory is free when the last file in it is closed."""
     _check(_libc.umount2(directory.encode(), MNT_DETACH), f"umount {directory}")
 
 
@@ -168,9 +169,11 @@ def start_anchor(wake: "socket.socket") -> int | None:
     return pid
 
 
-def _make_and_wait(mounts: Sequence[Mount], own_proc: bool, answer: int, waits: int) -> None:
+def _make_and_wait(
+    mounts: Sequence[Mount], points: Sequence[str], own_proc: bool, answer: int, waits: int
+) -> None:
     try:
-        _enter(mounts, own_proc)
+        _enter(mounts, points, own_proc)
         os.write(answer, b"ready")
         os.read(waits, 1)
     except OSError as error:
@@ -179,24 +182,24 @@ def _make_and_wait(mounts: Sequence[Mount], own_proc: bool, answer: int, waits: 
         os._exit(0)
 
 
-def _open_view(pid: int) -> View:
+def _open_view(pid: int) -> MountView:
     own = os.stat("/proc/self/ns/user").st_ino
     user = os.open(f"/proc/{pid}/ns/user", os.O_RDONLY | os.O_CLOEXEC)
     mounts = os.open(f"/proc/{pid}/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
     root = os.open(f"/proc/{pid}/root", os.O_PATH | os.O_CLOEXEC)
-    return View(user if os.fstat(user).st_ino != own else None, mounts, root)
+    return MountView(user if os.fstat(user).st_ino != own else None, mounts, root)
 
 
-def _enter(mounts: Sequence[Mount], own_proc: bool) -> None:
+def _enter(mounts: Sequence[Mount], points: Sequence[str], own_proc: bool) -> None:
     """Move this process into a view of its own."""
     unshare_mounts()
-    if mounts:
-        _change_root(mounts)
+    if mounts or points:
+        _change_root(mounts, points)
     if own_proc:
         _mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)
 
 
-def _change_root(mounts: Sequence[Mount]) -> None:
+def _change_root(mounts: Sequence[Mount], points: Sequence[str]) -> None:
     # Opened inside the new namespace (else they cannot be bound), and before the new root covers any of them.
     sources = [os.open(source, os.O_PATH | os.O_CLOEXEC) for source, _, _ in mounts]
     old = os.open("/", os.O_PATH | os.O_CLOEXEC)
@@ -215,6 +218,15 @@ def _change_root(mounts: Sequence[Mount]) -> None:
             _mount("none", point, "", MS_REMOUNT | MS_BIND | MS_RDONLY)
         else:
             writable.append(f"{point}/")
+    for point in points:
+        _make_mount_point(point, is_directory=False, writable=writable)
+
+
+def bind_files(files: Sequence[Mount]) -> None:
+    """Mount files that only this process sees. It must have joined a view that has their paths."""
+    unshare(CLONE_NEWNS)
+    for source, target, _ in files:
+        _mount(source, target, "", MS_BIND)
 
 
 def _target(pair: tuple[int, Mount]) -> str:
@@ -222,7 +234,7 @@ def _target(pair: tuple[int, Mount]) -> str:
 
 
 def _bind_entries(source: str, target: str, instead: dict[str, str] | None = None) -> None:
-    """Everything in a directory, bound into another: directories, files and devices as mounts, links as links."""
+    """Bind everything in a directory into another: directories, files and devices as mounts, links as links."""
     for name in os.listdir(source):
         origin, entry = (instead or {}).get(name, f"{source}/{name}"), f"{target}/{name}"
         if os.path.islink(origin) and name not in (instead or {}):
@@ -236,7 +248,7 @@ def _bind_entries(source: str, target: str, instead: dict[str, str] | None = Non
 
 
 def _make_mount_point(target: str, is_directory: bool, writable: list[str]) -> str:
-    """A directory or file to mount on. Where it is missing inside a directory of the real disk, that directory is
+    """Make a directory or file to mount on. Where it is missing inside a directory of the real disk, that one is
     replaced by a private copy of its entries, so nothing is left behind on the disk. But in a `writable` volume it
     is created, as in a cluster: what the container writes beside it must reach the volume."""
     point, parts = "", [*filter(None, target.split("/"))]
@@ -277,14 +289,14 @@ def _mount(source: str, target: str, kind: str, flags: int, options: str = "") -
     _check(result, f"mount {source} on {target}")
 
 
-def _check(result: int, what: str) -> None:
+def _check(result: int, call: str) -> None:
     if result != 0:
         number = ctypes.get_errno()
-        raise OSError(number, f"{what}: {os.strerror(number)}")
+        raise OSError(number, f"{call}: {os.strerror(number)}")
 
 
 def _may_unshare_pids() -> bool:
-    """Try all of it in a child: a process cannot undo `unshare` for its further children."""
+    """Whether a PID namespace is permitted. A child tries: `unshare` cannot be undone for later children."""
     pid = os.fork()
     if pid == 0:
         _try_pids()

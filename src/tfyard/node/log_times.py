@@ -1,6 +1,6 @@
-"""When each part of a log was written.
+"""Index of the times when the parts of a log were written.
 
-Containers write straight to their log files, so their lines carry no times. An index beside each log has a record
+Log files hold only what containers write, so their lines carry no times. An index beside each log has a record
 for each growth that was noticed: how long the log was, and when it was last written. The time of a line is that of
 the first record that covers its end. So it is that of the line's own write or of a later one before the next look,
 and never one from before the line was there.
@@ -32,9 +32,9 @@ class TimeIndex:
     def __init__(self, log: Path) -> None:
         self.log, self.index = log, log.with_name(f".{log.name}.times")
         self.began = self.ended = 0
-        """When the program was started and when it ended (ns); 0: that is not known."""
+        """Times when the program was started and when it ended (ns); 0: unknown."""
         self.is_kept = False
-        """There is an index. `look` finds out."""
+        """Whether there is an index; set by `look`."""
         self._sizes, self._times = array("Q"), array("Q")
         self._position = self._size = 0
         self._last = b""
@@ -42,14 +42,14 @@ class TimeIndex:
         self._looked = (0, 0)
 
     def begin(self) -> None:
-        """The program is being started: a record of length 0."""
+        """Record the start of the program, with length 0."""
         self.began = time.time_ns()
         self._last = RECORD.pack(0, self.began)
         self.index.write_bytes(self._last)
         self._position = RECORD.size
 
     def end(self) -> None:
-        """The program has ended: its last lines, and another record of length 0."""
+        """Record the last lines of the program, and its end, with length 0."""
         self.notice()
         self.ended = time.time_ns()
         with self.index.open("ab") as file:
@@ -58,33 +58,33 @@ class TimeIndex:
     def notice(self) -> int:
         """Record how long the log is now, and return it."""
         try:
-            found = self.log.stat()
+            stat = self.log.stat()
         except FileNotFoundError:
             return 0
-        if found.st_size != self._size:
+        if stat.st_size != self._size:
             try:
-                self._record(found.st_size, found.st_mtime_ns)
+                self._record(stat.st_size, stat.st_mtime_ns)
             except OSError as error:
                 if error.errno not in UNWRITABLE:
                     raise
-                self._remember(found.st_size, found.st_mtime_ns)
-        return found.st_size
+                self._remember(stat.st_size, stat.st_mtime_ns)
+        return stat.st_size
 
     def look(self, *, is_over: bool) -> int:
-        """As a reader beside the one that records; returns up to where the log has times. What is not recorded by
-        the next look, or by the end, will not be: it has the time when the log was last written."""
+        """Read the records that another object writes, and return up to where the log has times. What is not
+        recorded by the next look, or by the end, will not be: it gets the time when the log was last written."""
         try:
-            found = self.log.stat()
+            stat = self.log.stat()
         except FileNotFoundError:
             return 0
-        self.is_kept = self._catch_up(found.st_size)
-        now = found.st_size, found.st_mtime_ns
+        self.is_kept = self._catch_up(stat.st_size)
+        now = stat.st_size, stat.st_mtime_ns
         self._remember(*(now if is_over else self._looked))
         self._looked = now
         return self._size
 
     def load(self) -> Self:
-        """What is recorded by now."""
+        """Read what is recorded by now."""
         self.look(is_over=False)
         return self
 
@@ -94,12 +94,12 @@ class TimeIndex:
         return self._sizes[at], self._times[at]
 
     def since(self, time: int) -> int:
-        """Lines that end after this offset were written at this time (ns) or later."""
+        """Offset after which the lines end that were written at this time (ns) or later."""
         at = bisect_left(self._times, time)
         return self._sizes[at - 1] if at else 0
 
     def _record(self, size: int, written: int) -> None:
-        """An index that was there is not made again: somebody is removing the folder."""
+        """Add a record. An index that was there is not made again: its folder is being removed."""
         create = 0 if self._position else os.O_CREAT
         descriptor = os.open(self.index, os.O_RDWR | create | os.O_CLOEXEC, 0o600)
         try:
@@ -126,9 +126,9 @@ class TimeIndex:
         return True
 
     def _read(self, descriptor: int, size: int) -> bool:
-        """What others have added to the index. Whether the log was truncated, so that the index begins again."""
+        """Read what others have added to the index. True: the log was truncated, and the index begins again."""
         length, last = os.fstat(descriptor).st_size, max(0, self._position - RECORD.size)
-        if os.pread(descriptor, self._position - last, last) != self._last:  # it was shortened
+        if os.pread(descriptor, self._position - last, last) != self._last:  # the index was shortened
             self._forget()
         start = first_data(descriptor, self._position) // RECORD.size * RECORD.size
         data = os.pread(descriptor, length - start, start) if length > start else b""
@@ -146,7 +146,7 @@ class TimeIndex:
         return is_truncated
 
     def _shorten(self, descriptor: int) -> None:
-        """Before the latest record is written. Who reads it half-way misses some records, and no line."""
+        """Drop old records, before the latest is written. A reader that comes between misses some, and no line."""
         if len(self._sizes) <= MOST_RECORDS:
             return
         half = len(self._sizes) // 2
@@ -159,7 +159,7 @@ class TimeIndex:
         self._position = len(data)
 
     def _remember(self, size: int, time: int) -> None:
-        """Never a time before the last one, whatever the machine's clock does."""
+        """Keep a record, never with a time before the last one, whatever the machine's clock does."""
         if size > self._size:
             self._sizes.append(size)
             self._times.append(max(time, self._times[-1]) if self._times else time)
@@ -181,6 +181,6 @@ def first_data(descriptor: int, offset: int) -> int:
 
 
 def rfc3339(time: int) -> str:
-    """As kubelets print it: always nine digits."""
-    second, rest = divmod(time, SECOND)
-    return f"{datetime.fromtimestamp(second, UTC):%Y-%m-%dT%H:%M:%S}.{rest:09}Z"
+    """A time as kubelets print it, always with nine digits."""
+    second, nanoseconds = divmod(time, SECOND)
+    return f"{datetime.fromtimestamp(second, UTC):%Y-%m-%dT%H:%M:%S}.{nanoseconds:09}Z"

@@ -1,5 +1,5 @@
-"""Log files, followed. Containers write to them directly, so nothing is lost if we die, and they never wait for
-us. A follower for a screen that is too slow skips lines, and says how many; the file has them all."""
+"""Log files as they grow. Containers never wait for a follower. One for a screen that is too slow skips lines,
+and says how many; the file has them all."""
 
 import os
 import re
@@ -9,18 +9,18 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from tfyard.formats.loglines import without_colours
+from tfyard.logs.readings import without_colours
 
 CHUNK = 1 << 15
-"""Bytes; larger ones take longer in all, because each of their copies is memory that must be asked for."""
+"""Bytes per read; larger reads take longer in all, because memory must be allocated for each of their copies."""
 SEARCHED = 1 << 18
-"""Bytes that are looked through at once, for the beginning of a line."""
+"""Bytes that are searched at once for the beginning of a line."""
 BEHIND = 1 << 18
-"""Bytes; more than that unread is a flood. A screen's follower jumps to its end: nobody reads that fast."""
+"""Unread bytes above which a log is a flood. A follower for a screen jumps to its end: no user reads that fast."""
 SCREEN_LINE, LONGEST_LINE = 4_000, 1 << 20
-"""Characters of a line that are kept, for a screen and for everybody else."""
+"""Characters of a line that are kept, for a screen and for other readers."""
 TAIL_BYTES, TAIL_LINES = 2_048, 80
-"""As much as the kubelet keeps of a failed container's log."""
+"""Bytes and lines that a kubelet keeps of a failed container's log."""
 
 # Whatever moves the cursor, changes the terminal or talks to it is taken out whole; colours (CSI … m) stay.
 # It is compiled on first use, because that takes a while.
@@ -33,33 +33,33 @@ _CONTROL = (
 _CONTROL_BYTES = bytes({*range(32), 127} - {ord("\t"), ord("\n")})
 
 
-class Lines(Struct, frozen=True):
+class WrittenLines(Struct, frozen=True):
     """One or more whole lines, without the last line break."""
 
     source: str
     text: str
     is_flood: bool = False
-    """Much more is waiting to be read."""
+    """More than BEHIND bytes were unread."""
 
 
-class Unfinished(Struct, frozen=True):
+class UnfinishedLine(Struct, frozen=True):
     """A line that has no end yet, as a terminal would show it now: a progress bar, for example."""
 
     source: str
     text: str
     is_rewritten: bool
-    """By `\\r`: what is there is a whole state, not the beginning of one."""
+    """Whether `\\r` came before: the text is a whole state, not the beginning of one."""
 
 
-class Skipped(Struct, frozen=True):
+class SkippedLines(Struct, frozen=True):
     source: str
     lines: int
 
 
-Found = Lines | Unfinished | Skipped
+Found = WrittenLines | UnfinishedLine | SkippedLines
 
 
-class Follower:
+class LogFileFollower:
     """One file, read as it grows, in bounded steps and with a bounded memory. `for_screen`: lines may be skipped
     if there are more than a person could read, and long ones are cut."""
 
@@ -71,34 +71,38 @@ class Follower:
         self._partial = b""
         self._is_rewritten = False
         self._shown = b""
+        self.begun = b""
+        """The line that the program has begun, as far as it is known; logs have only whole lines."""
         self._descriptor: int | None = None
 
     def read(self, end: int = sys.maxsize) -> Iterator[Found]:
-        """What is new since the last call, up to one chunk, so that other logs are read in between; and up to this
-        offset."""
+        """New output since the last call, up to this offset, and at most one chunk, so that other logs are read in
+        between."""
         behind = self._behind(end)
         if behind > BEHIND and self._for_screen and (count := self._skip(behind - CHUNK)):
-            yield Skipped(self.source, count)
+            yield SkippedLines(self.source, count)
         if behind:
             assert self._descriptor is not None
             data = os.pread(self._descriptor, min(CHUNK, behind), self.offset)
             self.offset += len(data)
             yield from self._split(data, is_flood=behind > BEHIND)
-        if behind <= CHUNK and self._partial != self._shown:  # else its end may be there already
-            self._shown = self._partial
-            yield Unfinished(self.source, clean(self._partial, self._longest), self._is_rewritten)
+        begun = self._partial or self.begun
+        if behind <= CHUNK and begun != self._shown:  # else the end of the line may be there already
+            self._shown = begun
+            is_rewritten = self._is_rewritten or b"\r" in begun
+            yield UnfinishedLine(self.source, clean(begun, self._longest), is_rewritten)
 
     @property
     def is_behind(self) -> bool:
-        """Whether to read on at once. A screen can wait for the end of a flood: it jumps there."""
+        """Whether to read on at once. A follower for a screen can wait for the end of a flood: it jumps there."""
         return 0 < self._behind() <= (BEHIND if self._for_screen else sys.maxsize)
 
     def close(self, end: int = sys.maxsize) -> Iterator[Found]:
-        """The rest, including a last line without a line break."""
+        """Remaining output, including a last line without a line break."""
         while self._behind(end):
             yield from self.read(end)
         if self._partial:
-            yield Lines(self.source, clean(self._partial, self._longest))
+            yield WrittenLines(self.source, clean(self._partial, self._longest))
         if self._descriptor is not None:
             os.close(self._descriptor)
         self._partial, self._descriptor = b"", None
@@ -125,24 +129,24 @@ class Follower:
             count += data.count(b"\n")
             self.offset += len(data)
         data = os.pread(self._descriptor, CHUNK, self.offset)
-        rest = data.find(b"\n") + 1
-        self.offset += rest
+        length = data.find(b"\n") + 1
+        self.offset += length
         self._partial, self._is_rewritten = b"", False
-        return count + (1 if rest else 0)
+        return count + (1 if length else 0)
 
-    def _split(self, data: bytes, *, is_flood: bool) -> Iterator[Lines]:
+    def _split(self, data: bytes, *, is_flood: bool) -> Iterator[WrittenLines]:
         end = data.rfind(b"\n")
-        rest = data[end + 1 :]
+        begun = data[end + 1 :]
         if end >= 0:
-            yield Lines(self.source, clean_lines(self._partial + data[:end], self._longest), is_flood)
+            yield WrittenLines(self.source, clean_lines(self._partial + data[:end], self._longest), is_flood)
             self._is_rewritten, self._shown = False, b""
-        elif len(self._partial) == self._kept and b"\r" not in rest:
+        elif len(self._partial) == self._kept and b"\r" not in begun:
             return
         else:
-            rest = self._partial + rest
-        self._is_rewritten = self._is_rewritten or b"\r" in rest
-        # What is never shown is not kept: what is beyond the longest line, and earlier states of a progress bar.
-        self._partial = _last_state(rest)[: self._kept]
+            begun = self._partial + begun
+        self._is_rewritten = self._is_rewritten or b"\r" in begun
+        # Bytes beyond the longest line and earlier states of a progress bar are never shown, so they are not kept.
+        self._partial = _last_state(begun)[: self._kept]
 
 
 def clean_lines(data: bytes, longest: int) -> str:
@@ -186,7 +190,7 @@ def line_start(descriptor: int, first: int, offset: int) -> int:
 
 
 def start_of_last(descriptor: int, part: tuple[int, int], lines: int) -> int:
-    """The start of the last lines in this part of the file; an unfinished line is one, too."""
+    """The start of the last lines in this part of the file; an unfinished line counts."""
     first, at = part
     if lines == 0 or at == first:
         return at
@@ -194,11 +198,11 @@ def start_of_last(descriptor: int, part: tuple[int, int], lines: int) -> int:
     while at > first:
         start = max(first, at - SEARCHED)
         data = os.pread(descriptor, at - start, start)
-        found = data.count(b"\n")
-        if found >= missing:
+        count = data.count(b"\n")
+        if count >= missing:
             at = len(data)
             for _ in range(missing):
                 at = data.rfind(b"\n", 0, at)
             return start + at + 1
-        missing, at = missing - found, start
+        missing, at = missing - count, start
     return first

@@ -1,6 +1,6 @@
-"""Memory limits of containers, and what each of them uses.
+"""Memory limits of containers, and the use of each.
 
-Limits are kept by the kernel where this process may make control groups: exact, as on a cluster's node. Where it
+The kernel enforces limits where this process may make control groups: exactly, as on a cluster's node. Where it
 may not (most laptops without delegation), memory is sampled. Never by RLIMIT_AS: TensorFlow maps far more address
 space than it uses, and would not even start.
 """
@@ -23,37 +23,37 @@ from tfyard.model import Manifest
 from tfyard.model.quantity import amount
 
 from . import usage
-from .processes import Command, Processes
+from .processes import ContainerCommand, Processes
 
 CONTROL_GROUPS = Path("/sys/fs/cgroup")
 MEASURE_EVERY = 1.0
 MEASURE_LIMITS_EVERY = 0.25
-"""Seconds; more often if a container has a memory limit and no control group."""
+"""Seconds between measurements if a container has a memory limit and no control group."""
 
 
 class Use(NamedTuple):
     cpus: float
     memory: int
-    """Bytes."""
+    """Memory in bytes."""
 
     def plus(self, other: "Use") -> "Use":
         return Use(self.cpus + other.cpus, self.memory + other.memory)
 
 
 class MemoryLimits:
-    """Kills whatever takes more memory than it may, and tells what all of them use."""
+    """Kills processes that take more memory than they may, and reports the use of all."""
 
     def __init__(
         self, processes: Processes, on_measured: Callable[[dict[str, Use]], None], *, use_cgroups: bool
     ) -> None:
         self._processes, self._on_measured, self._use_cgroups = processes, on_measured, use_cgroups
-        self._groups: dict[str, Group] = {}
+        self._groups: dict[str, ControlGroup] = {}
         self._sampled: dict[str, float] = {}
-        """Those without a control group: id -> bytes."""
+        """Limits of processes without a control group: id -> bytes."""
         self._killed: set[str] = set()
-        self._meter = Meter()
+        self._meter = UsageMeter()
 
-    def limit(self, id: str, command: Command, limit: float | None) -> Command:
+    def limit(self, id: str, command: ContainerCommand, limit: float | None) -> ContainerCommand:
         """The command, to be started under this id, with its control group if it gets one."""
         if limit is None:
             return command
@@ -64,7 +64,7 @@ class MemoryLimits:
         return replace(command, cgroup=group.procs)
 
     def ended(self, id: str) -> bool:
-        """It has; true if it took too much memory."""
+        """Forget a process that has ended; true if it took too much memory."""
         group = self._groups.pop(id, None)
         self._sampled.pop(id, None)
         is_killed = id in self._killed
@@ -72,7 +72,7 @@ class MemoryLimits:
         return (group is not None and group.close()) or is_killed
 
     async def measure(self) -> None:
-        """Until cancelled."""
+        """Measure and enforce limits until cancelled."""
         while True:
             await asyncio.sleep(MEASURE_LIMITS_EVERY if self._sampled else MEASURE_EVERY)
             self._measure_once()
@@ -87,7 +87,7 @@ class MemoryLimits:
         self._on_measured(uses)
 
     @cached_property
-    def _make_group(self) -> Callable[[str, int], "Group"] | None:
+    def _make_group(self) -> Callable[[str, int], "ControlGroup"] | None:
         return find_control_groups() if self._use_cgroups else None
 
 
@@ -96,14 +96,14 @@ def memory_limit(container: Manifest) -> float | None:
     return None if limit is None else float(limit)
 
 
-class Meter:
-    """CPU time is counted up by the kernel: what is used now is the difference between two measurements."""
+class UsageMeter:
+    """Use of processes. The kernel counts CPU time up, so use is the difference between two measurements."""
 
     def __init__(self) -> None:
         self._before: dict[int, tuple[float, float]] = {}
 
     def measure(self, pids: Iterable[int]) -> dict[int, Use]:
-        """Process id -> what its session uses; those that have ended are left out."""
+        """Process id -> the use of its session; processes that have ended are left out."""
         used, now = usage.measure(), time.monotonic()
         seconds = {pid: used[pid].cpu for pid in pids if pid in used}
         uses = {pid: Use(self._cpus(pid, cpu, now), used[pid].memory) for pid, cpu in seconds.items()}
@@ -116,13 +116,13 @@ class Meter:
 
 
 class MachineMeter:
-    """The same for the whole machine, or for the processors of it that this process may use."""
+    """Use of the whole machine, or of those of its processors that this process may use."""
 
     def __init__(self) -> None:
         self._before, self._at = _busy_seconds(), time.monotonic()
 
     def measure(self) -> Use:
-        """Memory that the kernel would give away at once is not in use."""
+        """Use since the last call. Memory that the kernel would give away at once is not in use."""
         seconds, now = _busy_seconds(), time.monotonic()
         cpus = max(0.0, seconds - self._before) / max(0.1, now - self._at)
         self._before, self._at = seconds, now
@@ -132,7 +132,7 @@ class MachineMeter:
 
 
 def _busy_seconds() -> float:
-    """User, nice, system, interrupts and stolen time; not idle (3), nor waiting for a disk (4)."""
+    """Seconds of user, nice, system, interrupts and stolen time; not idle (3), nor waiting for a disk (4)."""
     names = {f"cpu{number}" for number in os.sched_getaffinity(0)}
     rows = [line.split() for line in Path("/proc/stat").read_text().splitlines()]
     ticks = sum(int(row[1 + kind]) for row in rows if row[0] in names for kind in (0, 1, 2, 5, 6, 7))
@@ -140,12 +140,12 @@ def _busy_seconds() -> float:
 
 
 class RecentUse:
-    """What was measured in the last `seconds`: of CPU the mean, of memory the last."""
+    """Use in the last `seconds`: the mean of CPU, and the last measurement of memory."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds, self._last = seconds, 0.0
         self._measured: deque[tuple[float, float, dict[str, Use]]] = deque()
-        """When, for how long, and the use of each."""
+        """Time and length of each measurement, and the use by id."""
 
     def add(self, uses: dict[str, Use], now: float) -> None:
         length = now - self._last if self._measured else 1.0
@@ -155,16 +155,16 @@ class RecentUse:
             self._measured.popleft()
 
     def of(self, id: str) -> tuple[Use, float] | None:
-        """And of how many seconds that is; None if it was not there when it was measured last."""
-        found = [(length, uses[id]) for _, length, uses in self._measured if id in uses]
-        if not found or id not in self._measured[-1][2]:
+        """Use of an id, and of how many seconds that is; None if the last measurement does not have it."""
+        known = [(length, uses[id]) for _, length, uses in self._measured if id in uses]
+        if not known or id not in self._measured[-1][2]:
             return None
-        total = sum(length for length, _ in found)
-        return Use(sum(length * use.cpus for length, use in found) / total, found[-1][1].memory), total
+        total = sum(length for length, _ in known)
+        return Use(sum(length * use.cpus for length, use in known) / total, known[-1][1].memory), total
 
 
 class Flavour(Struct, frozen=True):
-    """The files of one version of the interface."""
+    """File names of one version of control groups."""
 
     limit: str
     kills: str
@@ -175,7 +175,7 @@ V2 = Flavour(limit="memory.max", kills="memory.events", swap="memory.swap.max")
 V1 = Flavour(limit="memory.limit_in_bytes", kills="memory.oom_control", swap="memory.memsw.limit_in_bytes")
 
 
-class Group:
+class ControlGroup:
     """The control group of one container; removed when the container has ended."""
 
     def __init__(self, path: Path, flavour: Flavour, limit: int) -> None:
@@ -196,14 +196,14 @@ class Group:
         return str(self.path / "cgroup.procs")
 
     def close(self) -> bool:
-        """Remove it; true if the kernel killed a process in it for lack of memory."""
+        """Remove the group; true if the kernel killed a process in it for lack of memory."""
         text = (self.path / self._flavour.kills).read_text()
         with suppress(OSError):  # a dying process may still be in it; the supervisor removes it at the end
             self.path.rmdir()
         return any(line.startswith("oom_kill ") and not line.endswith(" 0") for line in text.splitlines())
 
 
-def find_control_groups() -> Callable[[str, int], Group] | None:
+def find_control_groups() -> Callable[[str, int], ControlGroup] | None:
     """A function that makes groups (name, bytes), or None where that is not allowed."""
     for line in Path("/proc/self/cgroup").read_text().splitlines():
         _, controllers, path = line.split(":", 2)
@@ -214,14 +214,14 @@ def find_control_groups() -> Callable[[str, int], Group] | None:
         else:
             continue
         if _is_usable(parent, flavour):
-            return lambda name, limit, at=parent, of=flavour: Group(at / name, of, limit)  # type: ignore[misc]
+            return lambda name, limit, at=parent, of=flavour: ControlGroup(at / name, of, limit)  # type: ignore[misc]
     return None
 
 
 def _is_usable(parent: Path, flavour: Flavour) -> bool:
-    """Try it: whether a group can be made, has a memory limit, and accepts a process."""
+    """Whether a group can be made, has a memory limit and accepts a process, by trying."""
     try:
-        group = Group(parent / f"tfyard-probe-{os.getpid()}", flavour, 1 << 40)
+        group = ControlGroup(parent / f"tfyard-probe-{os.getpid()}", flavour, 1 << 40)
     except OSError:
         return False
     try:

@@ -1,9 +1,10 @@
 """A private network for pods: each has a network namespace and an address of its own, on one bridge.
 
-All of it is inside namespaces of the process that enters it: nobody else sees the addresses, nothing needs root,
-and the kernel removes everything when the process and its pods have ended, however suddenly. A pod's namespace is
-kept by a descriptor, not by a file that could be left behind. The addresses of Services are local to the bridge's
-side, so that a relay can listen on each. There is no route out: what is not in the network is unreachable at once.
+All of it is inside namespaces of the process that enters it: no other process sees the addresses, nothing needs
+root, and the kernel removes everything when the process and its pods have ended, however suddenly. A pod's
+namespace is kept by a descriptor, not by a file that could be left behind. The addresses of Services are local to
+the bridge's side, so that a relay can listen on each. There is no route out: other addresses are unreachable at
+once.
 """
 
 import errno
@@ -46,14 +47,14 @@ BOOT, UNIVERSE, HOST = 3, 0, 254
 UNICAST, LOCAL_ROUTE = 1, 2
 
 
-class PodNetwork(Struct, frozen=True):
+class BridgedNetwork(Struct, frozen=True):
     path: str
-    """Of the network namespace: for `Command.network`."""
+    """Path of the network namespace, for `Command.network`."""
     address: str
 
     def connect(self, port: int) -> socket.socket:
-        """A connection to a server in the pod: on its loopback, else on its address. OSError if there is none.
-        It waits for the pod: call it in a thread."""
+        """Connect to a server in the pod: on its loopback, else on its address. OSError if there is none. This
+        blocks: call it in a thread."""
         return _in_thread(lambda: self._connect(port))
 
     def _connect(self, port: int) -> socket.socket:
@@ -72,7 +73,7 @@ class HasAddress(Protocol):
 
 
 class BoxNetwork:
-    """The network that this process is in. Made by `enter`."""
+    """The network that this process is in, made by `enter`."""
 
     def __init__(self, services: IPv4Network) -> None:
         self.services, self.hosts = services, HostsFiles()
@@ -116,24 +117,24 @@ class BoxNetwork:
             return False
         return address in PODS or address in self.services
 
-    def add(self, name: str) -> PodNetwork:
-        """A network for the pod of this name. It takes milliseconds."""
+    def add(self, name: str) -> BridgedNetwork:
+        """Make a network for the pod of this name; it takes milliseconds."""
         address = self._free_address()
         self._links += 1
         link = f"pod-{self._links}"
         descriptor = _in_thread(lambda: self._make_namespace(name, link, address))
         self._held[str(address)] = (descriptor, link)
-        return PodNetwork(f"/proc/{os.getpid()}/fd/{descriptor}", str(address))
+        return BridgedNetwork(f"/proc/{os.getpid()}/fd/{descriptor}", str(address))
 
     def remove(self, network: HasAddress) -> None:
-        """Its connections end at once, and its address is free. Again: nothing happens."""
+        """Remove a network, if there: its connections end at once, and its address is free."""
         descriptor, link = self._held.pop(network.address, (-1, ""))
         if link:
             os.close(descriptor)
             self._netlink.remove(link)
 
     def _free_address(self) -> IPv4Address:
-        """The next one that is free: the address of a pod that has just ended may still be in use by its peers."""
+        """The next free address: that of a pod that has just ended may still be in use by its peers."""
         last, size = self._last, PODS.num_addresses
         for step in range(1, size):
             address = PODS[(int(last) - int(PODS.network_address) + step) % size]
@@ -144,7 +145,7 @@ class BoxNetwork:
         raise OSError(errno.EADDRNOTAVAIL, f"no address is free in {PODS}")
 
     def _make_namespace(self, name: str, link: str, address: IPv4Address) -> int:
-        """In a thread of its own, which is in the new namespace until it ends."""
+        """Make a pod's namespace, in a thread that is in it until the thread ends."""
         unshare(CLONE_NEWNET)
         descriptor = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
         try:
@@ -167,7 +168,7 @@ class BoxNetwork:
 
 
 def _in_thread(work: Callable[[], T]) -> T:
-    """Namespaces belong to threads: what a new one joins or leaves changes nothing for the others."""
+    """Work in a new thread: namespaces belong to threads, so what it joins changes nothing for the others."""
     result: list[T] = []
     problem: list[OSError] = []
 
@@ -186,8 +187,8 @@ def _in_thread(work: Callable[[], T]) -> T:
 
 
 def _refusal(services: IPv4Network) -> str:
-    """Why the system refuses such a network; empty: it does not. A child tries, because nobody can leave a user
-    namespace again."""
+    """Why the system refuses such a network; empty: it does not. A child tries, because a process cannot leave a
+    user namespace again."""
     answers, answer = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -213,20 +214,20 @@ def _try(services: IPv4Network, answer: int) -> None:
 
 
 def _explain(error: OSError) -> str:
-    said = f"this system refuses network namespaces ({error.strerror or error})"
+    refusal = f"this system refuses network namespaces ({error.strerror or error})"
     if error.errno == errno.ENOSPC:
-        return f"{said}: {_limits()}; as root, raise it with `sysctl -w`"
+        return f"{refusal}: {_limits()}; as root, raise it with `sysctl -w`"
     if error.errno in (errno.EPERM, errno.EACCES):
         return (
-            f"{said}: it restricts user namespaces. On Ubuntu: `sudo sysctl -w "
+            f"{refusal}: it restricts user namespaces. On Ubuntu: `sudo sysctl -w "
             "kernel.apparmor_restrict_unprivileged_userns=0`; in Docker: `--security-opt seccomp=unconfined "
             "--security-opt apparmor=unconfined`"
         )
-    return said
+    return refusal
 
 
 def _limits() -> str:
-    """Which limit it may be."""
+    """The limits that may be the cause, with their values."""
     values = {name: Path(f"/proc/sys/user/{name}").read_text().strip() for name in LIMITS}
     zero = {name: value for name, value in values.items() if value == "0"}
     return ", ".join(f"user.{name} is {value}" for name, value in (zero or values).items())
@@ -249,21 +250,21 @@ class Netlink:
         self._ask(NEW_LINK, 0, _link(UP) + _text(NAME, link))
 
     def add_bridge(self, link: str, address: IPv4Interface) -> None:
-        """With a fixed hardware address: a bridge would else change its own with each port."""
+        """Add a bridge with a fixed hardware address, which would else change with each port."""
         kind = _attribute(LINK_INFO, _text(KIND, "bridge"))
         body = _text(NAME, link) + _attribute(MAC, mac(address.ip)) + kind
         self._ask(NEW_LINK, CREATE | EXCLUSIVE, _link(UP) + body)
         self.add_address(link, address)
 
     def add_cable(self, link: str, bridge: int, alias: str, peer: bytes) -> None:
-        """A pair of links: this end on the bridge (its index), the other one as `peer` describes it."""
+        """Add a pair of links: this end on the bridge (its index), the other one as `peer` describes it."""
         data = _attribute(DATA, _attribute(PEER, peer))
         kind = _attribute(LINK_INFO, _text(KIND, "veth") + data)
         ends = _text(NAME, link) + _number(MASTER, bridge)
         self._ask(NEW_LINK, CREATE | EXCLUSIVE, _link(UP) + ends + _text(ALIAS, alias) + kind)
 
     def remove(self, link: str) -> None:
-        """Both ends of a cable go. No error if it is gone already: it goes with its namespace."""
+        """Remove both ends of a cable. It is no error if it is gone already: it goes with its namespace."""
         try:
             self._ask(DELETE_LINK, 0, _link(0) + _text(NAME, link))
         except OSError as error:
@@ -283,7 +284,7 @@ class Netlink:
         self._ask(NEW_ROUTE, CREATE | REPLACE, header + _attribute(VIA, gateway.packed))
 
     def add_local(self, range: IPv4Network) -> None:
-        """Every address of the range is this machine's own: servers can listen on each."""
+        """Make every address of the range local to this machine: servers can listen on each."""
         header = _route(range, LOCAL_TABLE, HOST, LOCAL_ROUTE)
         self._ask(NEW_ROUTE, CREATE | REPLACE, header + _number(OUT_LINK, socket.if_nametoindex("lo")))
 
@@ -301,12 +302,12 @@ class Netlink:
 
 
 def peer_end(link: str, address: IPv4Address, namespace: int) -> bytes:
-    """The other end of a cable: in the network namespace of this descriptor."""
+    """The other end of a cable, in the network namespace of this descriptor."""
     return _link(0) + _text(NAME, link) + _attribute(MAC, mac(address)) + _number(NAMESPACE, namespace)
 
 
 def mac(address: IPv4Address) -> bytes:
-    """By the address: what neighbours remember stays true when a new pod gets an old address."""
+    """Hardware address, by the IP address: what neighbours remember stays true when a new pod gets an old one."""
     return b"\x02\x00" + address.packed
 
 

@@ -14,7 +14,7 @@ MARK = "TFYARD_CONTAINER"
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 PF_EXITING = 4
 EXIT_TIMEOUT = 10.0
-"""Seconds; the kernel takes a while to free the memory of a large process."""
+"""Seconds to wait for exits: the kernel takes a while to free the memory of a large process."""
 
 _libc = ctypes.CDLL(None)
 
@@ -64,19 +64,19 @@ def children(also_of: int | None = None) -> list[int]:
 
 
 def parent_of(pid: int | str) -> int | None:
-    """Also for a process in a PID namespace, whose os.getppid() is 0 if the parent is outside."""
+    """Parent of a process, also from a PID namespace, where os.getppid() is 0 if the parent is outside."""
     fields = stat_fields(pid)
     return int(fields[1]) if fields else None
 
 
 def is_exiting(pid: int) -> bool:
-    """Signals no longer reach it: it ends by its own doing, though a large process needs a while."""
+    """Whether a process ends by its own doing, which takes a large one a while; signals no longer reach it."""
     fields = stat_fields(pid)
     return not fields or bool(int(fields[6]) & PF_EXITING)
 
 
 def _is_releasing_memory(pid: int) -> bool:
-    """Its memory, and its environment with it, is gone, but it is no zombie yet."""
+    """Whether a process has lost its memory, and its environment with it, but is no zombie yet."""
     fields = stat_fields(pid)
     return bool(fields) and fields[0] != b"Z" and fields[20] == b"0"
 
@@ -99,3 +99,22 @@ def owner(pid: int) -> str | None:
         return None
     mark = MARK.encode() + b"="
     return next((entry[len(mark) :].decode() for entry in entries if entry.startswith(mark)), None)
+
+
+def next_ended() -> int | None:
+    """A child that has ended, not waited for yet: until it is, its process group can be found."""
+    try:
+        ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return None
+    return ended.si_pid if ended else None
+
+
+def has_children() -> bool:
+    """Whether there are children; those that have ended are reaped."""
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        return False
+    return True

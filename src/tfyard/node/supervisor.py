@@ -1,20 +1,23 @@
-"""The parent of processes that must not outlive the program that asked for them: containers, control planes.
+"""The parent of processes that must not outlive the program that started them: containers, control planes.
 
-It is a child of that program, the asker. It notices the asker's death, however sudden, by the end of their socket;
-as a subreaper it adopts every orphan, however deep; then it kills all of them and ends. (PR_SET_PDEATHSIG in each
-process is not enough: grandchildren survive it, and in an asker with threads it fires when the forking *thread*
-ends. Here, with a single thread, it is set as well, in case this supervisor is killed.) With `namespaces`, where
-the system allows them, the processes are in a PID namespace that ends with this process: see linux_namespaces.py.
+It is a child of that program, its client. It notices the client's death, however sudden, by the end of their
+socket; as a subreaper it adopts every orphan, however deep; then it kills all of them and ends. (PR_SET_PDEATHSIG
+in each process is not enough: grandchildren survive it, and in a client with threads it fires when the forking
+*thread* ends. Here, with a single thread, it is set as well, in case the supervisor is killed.) With `namespaces`,
+where the system allows them, the processes are in a PID namespace that ends with it: see linux_namespaces.py.
 
 `main(fd, ...)` exchanges messages (see messages.py) over the socket `fd`:
-    in   {"op": "start", "id", "argv", "env", "cwd", "log", "mounts", "cgroup", "network"}
+    in   {"op": "start", "id", "argv", "env", "cwd", "log", "mounts", "files", "cgroup", "network"}
          with "stdio": three paths that it opens instead of "log"; "tty": they are a terminal; "hostname": its own
          {"op": "signal", "id", "signal"}
-         {"op": "scratch", "path"}                        a directory to remove when the asker is gone
-         {"op": "forget", "mounts"}                       nothing else will be started with these mounts
-    out  {"event": "ready", "namespaces"}   {"event": "started", "id", "pid"}
+         {"op": "scratch", "path"}                        a directory to remove when the client is gone
+         {"op": "forget", "mounts", "files"}              nothing else will be started with these mounts
+    out  {"event": "unfinished", "id", "line"}            the line that a process has begun and not ended
+         {"event": "ready", "namespaces"}
+         {"event": "started", "id", "pid"}                its own program runs
          {"event": "signalled", "id", "reached"}          reached: it was still running
-         {"event": "exited", "id", "code", "cpu", "peak", "signalled"}
+         {"event": "exited", "id", "code", "cpu", "peak", "signalled", "problem"}
+                                                          problem: why it could not be started, if it could not
                                                           code: exit code, or 128 + signal; cpu: s; peak: bytes
                                                           signalled: it was still running when a signal was sent
 
@@ -22,37 +25,64 @@ Standard library only, and started without site packages (see launch.py): it mus
 milliseconds and stay small.
 """
 
+import fcntl
 import os
+import resource
 import select
 import signal
 import socket
 import sys
+import termios
+import time
+import warnings  # noqa: F401 `execvpe` imports it: here once, and not in the process of each container
 
 from tfyard.node import capabilities, linux_namespaces, usage
-from tfyard.node.messages import Decoder, encode
-from tfyard.node.orphans import MARK, adopt_orphans, children, die_with, is_exiting, kill_group, owner
+from tfyard.node.messages import MessageDecoder, encode
+from tfyard.node.orphans import (
+    MARK,
+    adopt_orphans,
+    children,
+    die_with,
+    has_children,
+    is_exiting,
+    kill_group,
+    next_ended,
+    owner,
+)
+from tfyard.node.output import ProcessOutput
 
 NOT_FOUND, NOT_STARTED = 127, 126
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+SHOW_EVERY = 0.05
+"""Seconds between two messages about unfinished lines, most of which are finished before."""
 
-TYPE_CHECKING = False  # `typing` is slow to import
+TYPE_CHECKING = False  # importing `typing` takes 9 ms
 if TYPE_CHECKING:
     from typing import Any
 
     Message = dict[str, Any]
+    ViewKey = tuple[tuple[linux_namespaces.Mount, ...], tuple[str, ...]]
 
 
 class Supervisor:
     def __init__(self, channel: socket.socket, *, namespaces: bool) -> None:
         self.channel = channel
         self.running: dict[int, str] = {}
+        self._starting: dict[int, int] = {}
+        """Pipes -> processes that report there that their programs run, or why they cannot."""
+        self._problems: dict[int, str] = {}
+        self._outputs: dict[int, ProcessOutput] = {}
+        """Outputs by process."""
+        self._streams: dict[int, ProcessOutput] = {}
+        self._poll = select.poll()
+        self._show_at = 0.0
         self._used: dict[int, usage.ResourceUse] = {}
         self._signalled: set[int] = set()
         self._cgroups: set[str] = set()
         self.scratch = ""
-        """A directory that is removed when the asker is gone; empty: none."""
-        self._views: dict[tuple[linux_namespaces.Mount, ...], linux_namespaces.View | OSError] = {}
-        self._decoder = Decoder()
+        """A directory that is removed when the client is gone; empty: none."""
+        self._views: dict[ViewKey, linux_namespaces.MountView | OSError] = {}
+        self._decoder = MessageDecoder()
         self._wake, wake = socket.socketpair()
         self._wake.setblocking(False)
         wake.setblocking(False)
@@ -63,36 +93,66 @@ class Supervisor:
         self._namespaces = self._anchor is not None or (namespaces and linux_namespaces.is_allowed())
 
     def serve(self) -> None:
-        """Until the asker is gone."""
+        """Serve until the client is gone."""
         self._send(event="ready", namespaces=self._namespaces)
         self._prepare()
+        channel, wake = self.channel.fileno(), self._wake.fileno()
+        for descriptor in (channel, wake):
+            self._poll.register(descriptor, select.POLLIN)
         while True:
-            readable, _, _ = select.select([self.channel, self._wake], [], [])
-            if self._wake in readable:
+            is_shown = all(output.is_shown for output in self._outputs.values())
+            events = self._poll.poll(None if is_shown else SHOW_EVERY * 1000)
+            readable = {descriptor for descriptor, _ in events}
+            for stream in sorted(self._streams.keys() & readable):
+                self._read(stream)
+            for pipe in self._starting.keys() & readable:
+                self._hear(pipe)
+            if not is_shown:
+                self._show_unfinished()
+            if wake in readable:
                 woken = self._wake.recv(4096)
                 if self._reap() or linux_namespaces.ORPHAN_ENDED in woken:
                     self._kill_orphans()
-            if self.channel in readable and not self._receive():
+            if channel in readable and not self._receive():
                 return
+
+    def _read(self, stream: int) -> None:
+        try:
+            is_open = self._streams[stream].read(stream)
+        except BlockingIOError:
+            return
+        if not is_open:  # all writers have closed it; our end stays until the process ends
+            del self._streams[stream]
+            self._poll.unregister(stream)
+
+    def _show_unfinished(self) -> None:
+        if time.monotonic() < self._show_at:
+            return
+        self._show_at = time.monotonic() + SHOW_EVERY
+        for pid, output in self._outputs.items():
+            if not output.is_shown:
+                self._send(event="unfinished", id=self.running[pid], line=output.unfinished())
 
     def end(self) -> None:
         """Kill until no child is left: the children of a killed child become ours, and are killed next."""
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         for pid in filter(None, [*self.running, self._anchor]):
             kill_group(pid, signal.SIGKILL)
-        while _has_children():
+        while has_children():
             for pid in children():
                 kill_group(pid, signal.SIGKILL)
             os.wait4(-1, 0)
+        for output in self._outputs.values():
+            output.close()
         for path in filter(os.path.isdir, self._cgroups):
             os.rmdir(path)
 
     def _prepare(self) -> None:
-        """While the asker is still busy: the view of a container without mounts, and what Python itself imports in
-        `wait4` and, in the process of each container, in `execvpe`."""
-        self._view([])
-        import resource  # noqa: F401
-        import warnings  # noqa: F401
+        """Make the view of a container without mounts while the client is still busy, and raise the limit of open
+        files: each process needs three."""
+        self._view([], [])
+        self._open_files = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (self._open_files[1],) * 2)
 
     def _receive(self) -> bool:
         data = self.channel.recv(1 << 20)
@@ -105,27 +165,45 @@ class Supervisor:
             elif message["op"] == "scratch":
                 self.scratch = message["path"]
             elif message["op"] == "forget":
-                self._forget(message["mounts"])
+                self._forget(message["mounts"], message["files"])
             else:
                 self._signal(message)
         return bool(data)
 
     def _measure(self) -> None:
-        """Before a signal: a shell that is stopped ends without waiting for its program, whose use of CPU and
-        memory is then in no process's account."""
+        """Measure before a signal: a shell that is stopped ends without waiting for its program, whose use of CPU
+        and memory is then in no process's account."""
         used = usage.measure()
         self._used |= {pid: used[pid] for pid in self.running if pid in used}
 
     def _start(self, message: "Message") -> None:
         if message["cgroup"]:
             self._cgroups.add(os.path.dirname(message["cgroup"]))
-        # Opened now: the asker closes its own descriptors, which these paths name, when it hears of the start.
-        stdio = _open_stdio(message)
-        pid = _fork(message, self._view(message["mounts"]), stdio)
-        for descriptor in {*stdio} if isinstance(stdio, list) else ():
+        # Opened now: the client closes its own descriptors, which these paths name, when it hears of the start.
+        stdio, output = _open_stdio(message)
+        message["open_files"] = self._open_files
+        hears, tells = os.pipe()  # closed by the exec of the program
+        pid = _fork(message, self._view(message["mounts"], message["files"]), stdio, tells)
+        for descriptor in {tells, *(stdio if isinstance(stdio, list) else ())}:
             os.close(descriptor)
+        if output is not None:
+            self._outputs[pid] = output
+            for stream in output.streams:
+                self._streams[stream] = output
+                self._poll.register(stream, select.POLLIN)
         self.running[pid] = message["id"]
-        self._send(event="started", id=message["id"], pid=pid)
+        self._starting[hears] = pid
+        self._poll.register(hears, select.POLLIN)
+
+    def _hear(self, pipe: int) -> None:
+        pid = self._starting.pop(pipe)
+        self._poll.unregister(pipe)
+        problem = os.read(pipe, 4096).decode(errors="replace")
+        os.close(pipe)
+        if problem:
+            self._problems[pid] = problem
+        else:
+            self._send(event="started", id=self.running[pid], pid=pid)
 
     def _signal(self, message: "Message") -> None:
         pids = [pid for pid, id in self.running.items() if id == message["id"]]
@@ -135,29 +213,33 @@ class Supervisor:
             kill_group(pid, message["signal"])
         self._send(event="signalled", id=message["id"], reached=bool(reached))
 
-    def _view(self, mounts: "list[list[Any]]") -> linux_namespaces.View | OSError | None:
+    def _view(
+        self, mounts: "list[list[Any]]", files: "list[list[Any]]"
+    ) -> linux_namespaces.MountView | OSError | None:
         own_proc = self._anchor is not None
-        if not mounts and not own_proc:
+        if not mounts and not files and not own_proc:
             return None
-        key = _view_key(mounts)
+        key = _view_key(mounts, files)
         if key not in self._views:
             try:
-                self._views[key] = linux_namespaces.make_view(key, own_proc=own_proc)
+                self._views[key] = linux_namespaces.make_view(*key, own_proc=own_proc)
             except OSError as error:
                 self._views[key] = error  # written to the log of each container that asks for it
         return self._views[key]
 
-    def _forget(self, mounts: "list[list[Any]]") -> None:
-        view = self._views.pop(_view_key(mounts), None)
-        if isinstance(view, linux_namespaces.View):
+    def _forget(self, mounts: "list[list[Any]]", files: "list[list[Any]]") -> None:
+        view = self._views.pop(_view_key(mounts, files), None)
+        if isinstance(view, linux_namespaces.MountView):
             view.close()
 
     def _reap(self) -> bool:
-        """Whether a child of ours has ended."""
+        """Reap the children that have ended; false if there were none."""
         ended = False
-        for pid in iter(_next_ended, None):
+        for pid in iter(next_ended, None):
             ended = True
             if pid in self.running:
+                for pipe in [each for each, starting in self._starting.items() if starting == pid]:
+                    self._hear(pipe)
                 self._report_exit(pid, self.running.pop(pid))
             else:
                 os.waitpid(pid, 0)
@@ -166,15 +248,25 @@ class Supervisor:
     def _report_exit(self, pid: int, id: str) -> None:
         kill_group(pid, signal.SIGKILL)  # as in a container: the others end with the first process
         _, status, final = os.wait4(pid, 0)
+        self._close_output(pid)
         before = self._used.pop(pid, usage.ResourceUse())
         cpu = max(final.ru_utime + final.ru_stime, before.cpu)
         peak = max(final.ru_maxrss * 1024, before.memory)
-        signalled = pid in self._signalled
+        causes = {"signalled": pid in self._signalled, "problem": self._problems.pop(pid, "")}
         self._signalled.discard(pid)
-        self._send(event="exited", id=id, code=_exit_code(status), cpu=cpu, peak=peak, signalled=signalled)
+        self._send(event="exited", id=id, code=_exit_code(status), cpu=cpu, peak=peak, **causes)
+
+    def _close_output(self, pid: int) -> None:
+        output = self._outputs.pop(pid, None)
+        if output is None:
+            return
+        for stream in output.streams:
+            if self._streams.pop(stream, None):
+                self._poll.unregister(stream)
+        output.close()
 
     def _kill_orphans(self) -> None:
-        """Those of containers that have ended; a daemon of a running container stays."""
+        """Kill orphans of containers that have ended; a daemon of a running container stays."""
         running = set(self.running.values())
         for pid in children(also_of=self._anchor):
             if pid not in (self._anchor, *self.running) and owner(pid) not in running:
@@ -184,28 +276,32 @@ class Supervisor:
         try:
             self.channel.sendall(encode(message))
         except OSError:
-            return  # the asker is gone: the next read finds the end of the socket, and `end` follows
+            return  # the client is gone: the next read finds the end of the socket, and `end` follows
 
 
-def _view_key(mounts: "list[list[Any]]") -> tuple[linux_namespaces.Mount, ...]:
-    return tuple((source, target, bool(read_only)) for source, target, read_only in mounts)
+def _view_key(mounts: "list[list[Any]]", files: "list[list[Any]]") -> "ViewKey":
+    mounted = tuple((source, target, bool(read_only)) for source, target, read_only in mounts)
+    return mounted, tuple(target for _, target, _ in files)
 
 
-def _open_stdio(message: "Message") -> list[int] | OSError:
-    """Input, output and errors; both of the latter go to the log unless the message says otherwise."""
+def _open_stdio(message: "Message") -> tuple[list[int] | OSError, ProcessOutput | None]:
+    """Open stdin, stdout and stderr; the latter two go to the log unless the message says otherwise."""
     try:
         if not message["stdio"]:
-            log = os.open(message["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-            return [os.open(os.devnull, os.O_RDONLY), log, log]
+            output = ProcessOutput(message["log"])
+            return [os.open(os.devnull, os.O_RDONLY), *output.theirs], output
         modes = [os.O_RDWR] * 3 if message["tty"] else [os.O_RDONLY, os.O_WRONLY, os.O_WRONLY]
         pairs = zip(message["stdio"], modes, strict=True)
-        return [os.open(path, mode | os.O_NOCTTY) for path, mode in pairs]
+        return [os.open(path, mode | os.O_NOCTTY) for path, mode in pairs], None
     except OSError as error:
-        return error
+        return error, None
 
 
 def _fork(
-    message: "Message", view: linux_namespaces.View | OSError | None, stdio: list[int] | OSError
+    message: "Message",
+    view: linux_namespaces.MountView | OSError | None,
+    stdio: list[int] | OSError,
+    tells: int,
 ) -> int:
     # A signal that arrives between fork and exec must wait for exec: our handlers are not the container's.
     signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
@@ -219,7 +315,9 @@ def _fork(
         _redirect(stdio, message["tty"])
         _exec(message, view)
     except OSError as error:
-        os.write(2, f"tfyard: cannot start {message['argv'][0]}: {error.strerror or error}\n".encode())
+        problem = f"cannot start {message['argv'][0]}: {error.strerror or error}"
+        os.write(tells, problem.encode())
+        os.write(2, f"tfyard: {problem}\n".encode())
         os._exit(NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_STARTED)
     finally:
         os._exit(NOT_STARTED)
@@ -231,13 +329,10 @@ def _redirect(stdio: list[int] | OSError, tty: bool) -> None:
     for target, descriptor in enumerate(stdio):
         os.dup2(descriptor, target)
     if tty:
-        import fcntl
-        import termios
-
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
-def _exec(message: "Message", view: linux_namespaces.View | OSError | None) -> None:
+def _exec(message: "Message", view: linux_namespaces.MountView | OSError | None) -> None:
     """Turn this copy of the supervisor into the container's process."""
     if message["cgroup"]:
         with open(message["cgroup"], "w") as procs:
@@ -245,6 +340,7 @@ def _exec(message: "Message", view: linux_namespaces.View | OSError | None) -> N
     for number in (signal.SIGCHLD, signal.SIGPIPE, *STOP_SIGNALS):
         signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
+    resource.setrlimit(resource.RLIMIT_NOFILE, message["open_files"])
     if message["network"]:
         linux_namespaces.join_network(message["network"])
         capabilities.keep_for_containers()
@@ -252,6 +348,8 @@ def _exec(message: "Message", view: linux_namespaces.View | OSError | None) -> N
         raise view
     if view is not None:
         view.join()
+    if message["files"]:
+        linux_namespaces.bind_files(message["files"])
     if message["hostname"]:
         linux_namespaces.unshare(linux_namespaces.CLONE_NEWUTS)
         socket.sethostname(message["hostname"])
@@ -260,25 +358,6 @@ def _exec(message: "Message", view: linux_namespaces.View | OSError | None) -> N
     except OSError as error:
         raise OSError(error.errno, f"its working directory {message['cwd']}: {error.strerror}") from None
     os.execvpe(message["argv"][0], message["argv"], {**message["env"], MARK: message["id"]})
-
-
-def _next_ended() -> int | None:
-    """A child that has ended, not waited for yet: until it is, its process group can be found."""
-    try:
-        found = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-    except ChildProcessError:
-        return None
-    return found.si_pid if found else None
-
-
-def _has_children() -> bool:
-    """Reaps those that have ended."""
-    try:
-        while os.waitpid(-1, os.WNOHANG)[0]:
-            pass
-    except ChildProcessError:
-        return False
-    return True
 
 
 def _exit_code(status: int) -> int:
@@ -292,7 +371,7 @@ def _remove(directory: str) -> None:
     except FileNotFoundError:
         return
     except OSError:
-        from shutil import rmtree  # takes longer to import than this process needs to end
+        from shutil import rmtree  # 7 ms, and most directories are empty by then
 
         rmtree(directory, ignore_errors=True)
 
@@ -300,7 +379,7 @@ def _remove(directory: str) -> None:
 def main(fd: int, *, namespaces: bool, scratch: str) -> None:
     adopt_orphans()
     for number in (signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)  # the asker decides what Ctrl-C means
+        signal.signal(number, signal.SIG_IGN)  # the client decides what Ctrl-C means
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     supervisor = Supervisor(socket.socket(fileno=fd), namespaces=namespaces)
     supervisor.scratch = scratch
@@ -309,4 +388,4 @@ def main(fd: int, *, namespaces: bool, scratch: str) -> None:
     finally:
         supervisor.end()
     _remove(supervisor.scratch)
-    os._exit(0)  # nothing is left to do, and Python would take milliseconds for it
+    os._exit(0)  # nothing is left to do, and an ordinary exit takes milliseconds

@@ -1,1 +1,1 @@
-"""What a person wants to know of a job, from plain values; terminal, page and Python only draw it."""
+"""The answers to questions about a job, from plain values; terminal, page and Python only show them."""

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from tfyard.model import Ending, Job, Role, Status, tensorflow_container
 from tfyard.model.quantity import amount
@@ -13,18 +13,18 @@ from tfyard.overview.wording import duration
 COLUMNS = ("TASK", "ATTEMPT", "STATE", "WAITED", "PREPARED", "RAN", "EXIT CODE", "REASON", "NODE")
 
 
-class Attempt(Struct, frozen=True, rename="camel", kw_only=True):
-    """One start of a task's program. `status.endings` of a TFJob are read as such."""
+class Attempt(Struct, frozen=True, kw_only=True):
+    """One start of a task's program."""
 
     task: str
     attempt: int = 1
-    """Which pod of the task it was, counted from 1."""
+    """The number of its pod among the task's pods, from 1."""
     restart: int = 0
-    """Which restart in place of that pod's program it was."""
+    """The number of the restart in place of that pod's program; 0: its first start."""
     state: str = "Failed"
     created: datetime | None = None
     scheduled: datetime | None = None
-    """When the pod had a node; from then to its start, volumes are mounted and images are pulled."""
+    """When the pod got its node. Between this and `started`, volumes are mounted and images pulled."""
     started: datetime | None = None
     finished: datetime | None = None
     exit_code: int | None = None
@@ -37,13 +37,18 @@ class Attempt(Struct, frozen=True, rename="camel", kw_only=True):
         return self.task, self.attempt, self.restart
 
 
+def remembered(status: Status) -> list[Attempt]:
+    """Failed attempts from the status of the job: their pods may be gone."""
+    return [Attempt(**asdict(ending)) for ending in status.endings]
+
+
 def merged(remembered: Iterable[Attempt], seen: Iterable[Attempt], tasks: Sequence[str]) -> list[Attempt]:
-    """In the order of the tasks, oldest first. Of an attempt that is both remembered and seen, what is seen, and
-    why it ended, if only the memory knows."""
-    known = {each.key: each for each in remembered}
-    found = known | {each.key: _with_reason(each, known.get(each.key)) for each in seen}
+    """All attempts in the order of the tasks, oldest first. `seen` takes precedence over `remembered`, except for
+    a reason or message that only the latter has."""
+    in_status = {each.key: each for each in remembered}
+    all_attempts = in_status | {each.key: _with_reason(each, in_status.get(each.key)) for each in seen}
     turns = {task: turn for turn, task in enumerate(tasks)}
-    return sorted(found.values(), key=lambda each: (turns.get(each.task, len(turns)), *each.key))
+    return sorted(all_attempts.values(), key=lambda each: (turns.get(each.task, len(turns)), *each.key))
 
 
 def _with_reason(seen: Attempt, known: Attempt | None) -> Attempt:
@@ -53,15 +58,15 @@ def _with_reason(seen: Attempt, known: Attempt | None) -> Attempt:
 
 
 def failed(seen: Iterable[Attempt], status: Status) -> tuple[str, ...]:
-    """The tasks whose last attempt has failed, as is seen of it, or else as the job remembers."""
-    last = {each.task: each.state for each in seen}
-    gone = {each.task: "Failed" for each in status.endings if is_final(status, each)}
+    """The tasks whose last attempt has failed, by `seen`, or else by the status of the job."""
+    last = {attempt.task: attempt.state for attempt in seen}
+    gone = {ending.task: "Failed" for ending in status.endings if is_final(status, ending)}
     return tuple(task for task, state in (gone | last).items() if state == "Failed")
 
 
 def is_final(status: Status, ending: Ending) -> bool:
-    """No attempt at its task came after it; and not all tasks of its role have succeeded, which is how a restart
-    in place may have ended."""
+    """Whether no attempt at its task came later. A role without failed tasks shows that a restart in place
+    succeeded."""
     role, _, index = ending.task.rpartition("-")
     counted = {name.lower(): each.failed for name, each in status.replica_statuses.items()}
     given_up = {name.lower(): each.attempts for name, each in status.tasks.items()}
@@ -69,7 +74,7 @@ def is_final(status: Status, ending: Ending) -> bool:
 
 
 def row(attempt: Attempt, now: datetime) -> tuple[str, ...]:
-    """By COLUMNS."""
+    """Cells of COLUMNS."""
     end = attempt.finished or (now if attempt.started and attempt.exit_code is None else None)
     return (
         attempt.task,
@@ -87,21 +92,21 @@ def row(attempt: Attempt, now: datetime) -> tuple[str, ...]:
 
 
 def gpus(role: Role) -> float:
-    """That each of its tasks has."""
+    """GPUs per task of this role."""
     limits = (tensorflow_container(role.template).get("resources") or {}).get("limits") or {}
     return float(sum(amount(value) or 0 for name, value in limits.items() if str(name).endswith("/gpu")))
 
 
 def gpu_hours(job: Job, attempts: Iterable[Attempt], now: datetime) -> float | None:
-    """Of the attempts that are known; None: the job asks for no GPUs."""
-    each = {role.name.lower(): gpus(role) for role in job.roles}
-    if not any(each.values()):
+    """GPU-hours of these attempts; None if the job asks for no GPUs."""
+    per_task = {role.name.lower(): gpus(role) for role in job.roles}
+    if not any(per_task.values()):
         return None
     seconds = 0.0
     for attempt in attempts:
         if attempt.started:
             ran = ((attempt.finished or now) - attempt.started).total_seconds()
-            seconds += max(0.0, ran) * each.get(attempt.task.rpartition("-")[0], 0.0)
+            seconds += max(0.0, ran) * per_task.get(attempt.task.rpartition("-")[0], 0.0)
     return seconds / 3600
 
 

@@ -1,4 +1,4 @@
-"""A cause: why a job waits or has failed, the fix, and the words of others that prove it."""
+"""A cause: why a job waits or has failed, the fix, and the messages that prove it."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -10,16 +10,16 @@ from tfyard.overview.wording import NAMED_TASKS
 
 Source = Literal["apiserver", "event", "container", "condition", "log"]
 TRUST: tuple[Source, ...] = ("apiserver", "event", "container", "condition", "log")
-"""Who is believed first: a refusal is certain, a line of a log may mean anything."""
+"""Sources, the most certain first: a refusal is certain, a line of a log may mean anything."""
 TASKS = "{tasks}"
-"""Stands in a sentence for the tasks that it is about, until all of them are known."""
+"""Placeholder in a sentence for the tasks that it is about, until all of them are known."""
 S = "{s}"
-"""The ending of a verb whose subject they are."""
+"""Placeholder for the ending of a verb whose subject is TASKS."""
 LONGEST_QUOTE = 500
 
 
 class Quote(Struct, frozen=True):
-    """The words of somebody who knows, and when they were said."""
+    """A message that proves a cause, with its source and time."""
 
     source: Source
     text: str
@@ -35,13 +35,13 @@ class Cause(Struct, frozen=True, kw_only=True):
     tasks: tuple[str, ...] = ()
     evidence: tuple[Quote, ...] = ()
     is_past: bool = False
-    """It explains an earlier attempt: the task runs again."""
+    """Whether it explains an earlier attempt: the task runs again."""
     is_symptom: bool = False
-    """It follows from something else, if anything else is known: a lost peer, silence."""
+    """Whether it only follows from another cause, if one is known: a lost peer, no output."""
 
 
 def named(tasks: Iterable[str]) -> str:
-    """worker-0, worker-1 and 62 more."""
+    """Tasks in words, such as: worker-0, worker-1 and 62 more."""
     known = list(dict.fromkeys(tasks))
     if len(known) <= NAMED_TASKS:
         return " and ".join(filter(None, (", ".join(known[:-1]), *known[-1:])))
@@ -53,6 +53,7 @@ def with_tasks(sentence: str, tasks: tuple[str, ...]) -> str:
 
 
 def cut(text: str, longest: int = LONGEST_QUOTE) -> str:
-    """In one line: messages of container runtimes may have several."""
-    line = " ".join(text.split())
-    return line if len(line) <= longest else f"{line[: longest - 1]}…"
+    """The message in one line; those of container runtimes may have several. The middle of a long message is left
+    out, because the reason is often at the end."""
+    line, half = " ".join(text.split()), longest // 2
+    return line if len(line) <= longest else f"{line[: half - 1]}…{line[-half:]}"

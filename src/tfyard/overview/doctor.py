@@ -1,4 +1,4 @@
-"""What `doctor` concludes from the objects of a cluster: each finding is ok, a warning or wrong, with its fix."""
+"""The findings of `doctor` about the objects of a cluster: each is ok, a warning or wrong, with its fix."""
 
 import re
 from collections import Counter
@@ -7,19 +7,18 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Literal
 
-import msgspec
 from msgspec import Struct
 
+from tfyard.formats.crd.status import missing_memory
 from tfyard.model import Manifest
-from tfyard.model.names import JOB_NAME
 from tfyard.model.quantity import amount
-from tfyard.overview.causes.no_operator import LEASE_SECONDS, MISSED_LEASES
-from tfyard.overview.objects import Definition
+from tfyard.overview.causes.no_operator import LEADER_CHANGE, LEASE_SECONDS, MISSED_LEASES
 from tfyard.overview.wording import age
+from tfyard.views.pods import PodDetails
 
 Level = Literal["ok", "warning", "wrong"]
 OLDEST = (1, 30)
-"""The first Kubernetes whose rules can do what the CRDs need."""
+"""The first Kubernetes that has the validation rules of the CRDs."""
 DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 SERVICE_NAME = "kubernetes.io/service-name"
 NEARLY_USED = Decimal("0.9")
@@ -33,38 +32,39 @@ class Finding(Struct, frozen=True, omit_defaults=True):
     fix: str = ""
 
 
-def version(found: Manifest, server: str) -> Finding:
-    text = f"{server} is Kubernetes {found.get('gitVersion', '?')}"
-    numbers = tuple(int(re.sub(r"\D", "", str(found.get(part) or "0")) or 0) for part in ("major", "minor"))
+def version(answer: Manifest, server: str) -> Finding:
+    text = f"{server} is Kubernetes {answer.get('gitVersion', '?')}"
+    numbers = tuple(int(re.sub(r"\D", "", str(answer.get(part) or "0")) or 0) for part in ("major", "minor"))
     if numbers < OLDEST:
         return Finding("wrong", "server", text, "TFJob's CRDs need Kubernetes 1.30 or newer")
     return Finding("ok", "server", text)
 
 
 def definition(crd: Manifest) -> Finding:
-    """Who keeps the CRD, and which versions it serves."""
+    """Which tool applied the CRD, which versions it serves, and whether it stores the operator's memory."""
     served = [each["name"] for each in crd["spec"]["versions"] if each.get("served")]
     managers = {each.get("manager", "") for each in crd["metadata"].get("managedFields") or []}
     ours = sorted(each for each in managers if each.startswith("tfyard"))
     others = sorted(managers - {*ours, "kube-apiserver", ""})
     name = crd["metadata"]["name"]
     text = f"{name} serves {', '.join(served)}; applied by {', '.join(ours or others) or 'an unknown tool'}"
-    if msgspec.convert(crd, Definition, strict=False).is_tfyards:
+    missing = missing_memory(crd)
+    if not missing:
         return Finding("ok", "crd", text)
-    fix = "`tfyard install` upgrades it; without that the operator cannot keep its memory"
-    return Finding("warning", "crd", f"{text}; it is not tfyard's", fix)
+    fix = "`tfyard install` upgrades it; until then tfyard's operator does not start"
+    level: Level = "wrong" if ours else "warning"  # another tool's operator may do without
+    return Finding(level, "crd", f"{text}; it would drop {', '.join(missing)}", fix)
 
 
-def lease(found: Sequence[Manifest], now: datetime) -> Finding:
-    """The leader renews it every few seconds."""
-    if not found:
+def lease(leases: Sequence[Manifest], now: datetime) -> Finding:
+    """Whether an operator runs: the leader renews its lease every few seconds."""
+    if not leases:
         return Finding("warning", "leader", "tfyard's operator has never run here")
-    specs = [(each["metadata"]["namespace"], each.get("spec") or {}) for each in found]
-    held = [(where, spec) for where, spec in specs if spec.get("holderIdentity") and spec.get("renewTime")]
+    specs = [(each["metadata"]["namespace"], each.get("spec") or {}) for each in leases]
+    specs = [(where, spec) for where, spec in specs if spec.get("renewTime")]
+    held = [(where, spec) for where, spec in specs if spec.get("holderIdentity")]
     if not held:
-        return Finding(
-            "wrong", "leader", "no operator is the leader", "`tfyard install`, or look at its pods"
-        )
+        return _leaderless([_time(spec["renewTime"]) for _, spec in specs], now)
     renewed, where, spec = max((_time(spec["renewTime"]), where, spec) for where, spec in held)
     silent = (now - renewed).total_seconds()
     text = f"{spec['holderIdentity']} in the namespace {where}, renewed {age(silent)} ago"
@@ -74,21 +74,28 @@ def lease(found: Sequence[Manifest], now: datetime) -> Finding:
     return Finding("ok", "leader", text)
 
 
+def _leaderless(released: Sequence[datetime], now: datetime) -> Finding:
+    if any(now - each <= LEADER_CHANGE for each in released):
+        silent = (now - max(released)).total_seconds()
+        return Finding("warning", "leader", f"the leader changes: the last one ended {age(silent)} ago")
+    return Finding("wrong", "leader", "no operator is the leader", "`tfyard install`, or look at its pods")
+
+
 def _time(text: str) -> datetime:
     return datetime.fromisoformat(text)
 
 
-def nodes(found: Sequence[Manifest]) -> Finding:
-    ready = [each for each in found if _is_ready(each)]
-    text = f"{len(ready)} of {len(found)} nodes are ready"
+def nodes(listed: Sequence[Manifest]) -> Finding:
+    ready = [each for each in listed if _is_ready(each)]
+    text = f"{len(ready)} of {len(listed)} nodes are ready"
     if not ready:
         return Finding("wrong", "nodes", text, "`kubectl get nodes` and `kubectl describe node NAME` say why")
-    return Finding("ok" if len(ready) == len(found) else "warning", "nodes", text)
+    return Finding("ok" if len(ready) == len(listed) else "warning", "nodes", text)
 
 
-def gpus(found: Sequence[Manifest], pods: Sequence[Manifest] | None) -> Finding:
-    """How many there are, and who holds them. `pods`: None if they may not be listed."""
-    offered = sum((_gpus((each.get("status") or {}).get("allocatable")) for each in found), Decimal())
+def gpus(nodes: Sequence[Manifest], pods: Sequence[PodDetails] | None) -> Finding:
+    """How many GPUs there are, and which jobs hold them. `pods`: None if they may not be listed."""
+    offered = sum((_gpus((each.get("status") or {}).get("allocatable")) for each in nodes), Decimal())
     if not offered:
         fix = "if the nodes have some, their device plugin does not run"
         return Finding("ok", "gpus", f"no node offers GPUs; {fix}")
@@ -119,7 +126,7 @@ def storage(classes: Sequence[Manifest]) -> Finding:
 
 
 def dns(slices: Sequence[Manifest]) -> Finding:
-    """Tasks find each other by names."""
+    """Whether the cluster's DNS has endpoints: tasks find each other by names."""
     endpoints = [each for part in slices for each in part.get("endpoints") or []]
     ready = [each for each in endpoints if (each.get("conditions") or {}).get("ready") is not False]
     if ready:
@@ -131,13 +138,13 @@ def dns(slices: Sequence[Manifest]) -> Finding:
     )
 
 
-def quotas(found: Iterable[Manifest]) -> list[Finding]:
-    return [_quota(each) for each in found]
+def quotas(listed: Iterable[Manifest]) -> list[Finding]:
+    return [_quota(quota) for quota in listed]
 
 
 def rights(user: str, namespace: str, allowed: dict[str, bool]) -> Finding:
-    """`allowed`: what was asked -> the server's answer."""
-    refused = [what for what, may in allowed.items() if not may]
+    """`allowed`: action -> whether the server allows it."""
+    refused = [action for action, may in allowed.items() if not may]
     where = f"{user} in the namespace {namespace}"
     if not refused:
         return Finding("ok", "rights", f"{where} may {', '.join(allowed)}")
@@ -155,25 +162,23 @@ def _is_default(storage_class: Manifest) -> bool:
 
 
 def _gpus(resources: Manifest | None) -> Decimal:
-    found = (amount(value) for name, value in (resources or {}).items() if str(name).endswith("/gpu"))
-    return sum((each for each in found if each), Decimal())
+    amounts = (amount(value) for name, value in (resources or {}).items() if str(name).endswith("/gpu"))
+    return sum((number for number in amounts if number), Decimal())
 
 
-def _requested(pod: Manifest) -> Decimal:
-    containers = (pod.get("spec") or {}).get("containers") or []
-    return sum((_gpus((each.get("resources") or {}).get("limits")) for each in containers), Decimal())
+def _requested(pod: PodDetails) -> Decimal:
+    return sum((_gpus(each.resources.limits) for each in pod.spec.containers), Decimal())
 
 
-def _holder(pod: Manifest) -> str:
-    meta = pod["metadata"]
-    return f"{meta.get('namespace')}/{(meta.get('labels') or {}).get(JOB_NAME) or meta['name']}"
+def _holder(pod: PodDetails) -> str:
+    return f"{pod.metadata.namespace}/{pod.job or pod.name}"
 
 
 def _quota(quota: Manifest) -> Finding:
     status, name = quota.get("status") or {}, quota["metadata"]["name"]
     hard, used = status.get("hard") or {}, status.get("used") or {}
-    parts = [f"{what} {used.get(what, 0)}/{limit}" for what, limit in hard.items()]
-    full = [what for what, limit in hard.items() if _is_nearly_used(used.get(what, 0), limit)]
+    parts = [f"{resource} {used.get(resource, 0)}/{limit}" for resource, limit in hard.items()]
+    full = [resource for resource, limit in hard.items() if _is_nearly_used(used.get(resource, 0), limit)]
     text = f"{name}: {', '.join(parts) or 'nothing is limited'}"
     if full:
         return Finding("warning", "quota", text, f"little is left of {', '.join(full)}: jobs may be refused")

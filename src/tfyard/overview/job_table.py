@@ -10,7 +10,7 @@ COLUMNS = ("NAME", "STATE", "CHIEF", "WORKERS", "PS", "RESTARTS", "AGE")
 WIDE_COLUMNS = (*COLUMNS, "EVALUATOR", "STARTED", "COMPLETED", "MESSAGE")
 NAMESPACE = "NAMESPACE"
 LOCAL = "<local>"
-"""In the column of namespaces: a run on this machine, which is in none."""
+"""Namespace cell of a run on this machine."""
 
 
 def columns(wide: bool, namespaced: bool) -> tuple[str, ...]:
@@ -19,15 +19,15 @@ def columns(wide: bool, namespaced: bool) -> tuple[str, ...]:
 
 
 def row(job: JobSummary, now: datetime, wide: bool, namespaced: bool) -> tuple[str, ...]:
-    """By `columns`. What is not known is empty, as with kubectl."""
+    """Cells of `columns`. Unknown values are empty, as with kubectl."""
     cells = (*_cells(job, now), *(_more(job, now) if wide else ()))
     return (job.namespace or LOCAL, *cells) if namespaced else cells
 
 
 def state(job: JobSummary) -> str:
-    """Other operators write no phase; their last true condition says the same."""
-    found = (each.type for each in reversed(job.status.conditions) if each.status == "True")
-    return job.status.phase or next(found, "")
+    """The phase, or the last true condition: other operators write no phase."""
+    types = (condition.type for condition in reversed(job.status.conditions) if condition.status == "True")
+    return job.status.phase or next(types, "")
 
 
 def _cells(job: JobSummary, now: datetime) -> tuple[str, ...]:
@@ -45,8 +45,8 @@ def _more(job: JobSummary, now: datetime) -> tuple[str, ...]:
 
 
 def _ready(job: JobSummary, role: str) -> str:
-    found = job.status.replica_statuses.get(role)
-    return found.ready if found else ""
+    counts = job.status.replica_statuses.get(role)
+    return counts.ready if counts else ""
 
 
 def _since(then: datetime | None, now: datetime) -> str:

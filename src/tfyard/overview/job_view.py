@@ -1,4 +1,4 @@
-"""What `describe` says of a job, wherever it runs: its state in a sentence, then everything that is known."""
+"""The text of `describe`, for jobs and runs alike: the state in a sentence, then everything that is known."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -19,11 +19,11 @@ EVENT_COLUMNS = ("LAST SEEN", "TYPE", "REASON", "OBJECT", "MESSAGE")
 CONDITION_COLUMNS = ("TYPE", "STATUS", "AGE", "REASON", "MESSAGE")
 LONGEST_COMMAND, MESSAGE_LINES = 60, 12
 EVENTS_UNREAD = "events: "
-"""How it begins that they could not be read."""
+"""Prefix of the line in `unreadable` about events."""
 
 
 class ToldEvent(Struct, frozen=True, kw_only=True):
-    """An event, and what it is about, such as Pod/mnist-worker-0."""
+    """An event, and the object that it is about, such as Pod/mnist-worker-0."""
 
     event: RecordedEvent
     about: str = ""
@@ -32,17 +32,17 @@ class ToldEvent(Struct, frozen=True, kw_only=True):
 class JobView(Struct, frozen=True, kw_only=True):
     summary: JobSummary
     title: str
-    """Such as: TFJob of kubeflow.org/v1."""
+    """The kind, such as: TFJob of kubeflow.org/v1."""
     job: Job | None = None
     problems: tuple[str, ...] = ()
-    """Why it cannot be read, if it cannot."""
+    """Why the job cannot be read; empty: it can."""
     attempts: tuple[Attempt, ...] = ()
     failed: tuple[str, ...] = ()
     """Tasks whose last attempt has failed: a job may succeed without them."""
     events: tuple[ToldEvent, ...] = ()
     outputs: tuple[str, ...] = ()
     unreadable: tuple[str, ...] = ()
-    """What could not be looked at, and why."""
+    """What could not be read, and why."""
 
 
 def lines(view: JobView, now: datetime) -> Iterator[str]:
@@ -64,7 +64,7 @@ def lines(view: JobView, now: datetime) -> Iterator[str]:
 
 
 def sentence(view: JobView, now: datetime) -> str:
-    """The state, since when, how much of it is there, and what stands in the way."""
+    """The state and its duration, the ready tasks of each role, restarts, and failed tasks."""
     status, name = view.summary.status, state(view.summary) or "Pending"
     parts = [f"{name}{_since(view, name, now)}", *_readiness(view)]
     if status.restarts:
@@ -75,7 +75,7 @@ def sentence(view: JobView, now: datetime) -> str:
 
 
 def event_rows(events: Sequence[ToldEvent], now: datetime) -> list[tuple[str, ...]]:
-    """By EVENT_COLUMNS, as `kubectl events` shows them."""
+    """Rows of EVENT_COLUMNS, as `kubectl events` prints them."""
     return [
         (
             age((now - each.event.at).total_seconds())
@@ -89,13 +89,13 @@ def event_rows(events: Sequence[ToldEvent], now: datetime) -> list[tuple[str, ..
     ]
 
 
-class Output(Struct, frozen=True):
-    """Where a role's programs can write what stays: a mount of a volume that outlives a pod."""
+class OutputPath(Struct, frozen=True):
+    """A path where a role's programs can write files that outlive the pod: the mount of such a volume."""
 
     role: str
     path: str
     source: str
-    """In words."""
+    """The volume in words."""
     is_claim: bool
 
 
@@ -103,16 +103,16 @@ def outputs(job: Job) -> list[str]:
     return [f"{each.role}: {each.path} is {each.source}" for each in kept_paths(job)]
 
 
-def kept_paths(job: Job) -> list[Output]:
-    found = []
+def kept_paths(job: Job) -> list[OutputPath]:
+    paths = []
     for role in job.roles:
         volumes = {each.get("name"): each for each in (role.template.get("spec") or {}).get("volumes") or []}
         for mount in tensorflow_container(role.template).get("volumeMounts") or []:
             volume = volumes.get(mount.get("name")) or {}
             if (kept := _kept(volume)) and not mount.get("readOnly"):
                 is_claim = "persistentVolumeClaim" in volume
-                found.append(Output(role.name.lower(), str(mount.get("mountPath")), kept, is_claim))
-    return found
+                paths.append(OutputPath(role.name.lower(), str(mount.get("mountPath")), kept, is_claim))
+    return paths
 
 
 def _heading(view: JobView, now: datetime) -> Iterator[str]:
@@ -152,7 +152,7 @@ def _readiness(view: JobView) -> list[str]:
 
 
 def _role(role: Role, status: Status) -> tuple[str, ...]:
-    """By ROLE_COLUMNS."""
+    """Cells of ROLE_COLUMNS."""
     container, known = tensorflow_container(role.template), status.replica_statuses.get(role.name)
     limits = (container.get("resources") or {}).get("limits") or {}
     words = [str(word) for word in (*(container.get("command") or []), *(container.get("args") or []))]
@@ -181,16 +181,18 @@ def _kept(volume: Manifest) -> str:
 
 
 def _events(view: JobView, now: datetime) -> list[str]:
-    """Nothing if they could not be read: that is told elsewhere."""
-    if told := event_rows(view.events, now):
-        return _table(EVENT_COLUMNS, told)
+    """Lines of the events; none if they could not be read, which another section tells."""
+    if rows := event_rows(view.events, now):
+        return _table(EVENT_COLUMNS, rows)
     is_known = not any(each.startswith(EVENTS_UNREAD) for each in view.unreadable)
     return ["  none (they are kept for an hour)"] if is_known else []
 
 
-def _last_words(found: Sequence[Attempt]) -> list[str]:
-    """Of the last attempt that failed with some: of its program, or of whoever took its pod away."""
-    last = next((each for each in reversed(found) if each.message and each.state == "Failed"), None)
+def _last_words(tried: Sequence[Attempt]) -> list[str]:
+    """The message of the last failed attempt that has one: from its program, or about its pod's eviction."""
+    last = next(
+        (attempt for attempt in reversed(tried) if attempt.message and attempt.state == "Failed"), None
+    )
     if last is None:
         return []
     kept = last.message.strip().splitlines()[-MESSAGE_LINES:]

@@ -1,7 +1,7 @@
 r"""kubectl's JSONPath: `{.items[*].metadata.name}`, `{range .items[*]}{.metadata.name}{"\n"}{end}`.
 
 Steps: `.name` (a dot in a name is `\.`), `.*`, `..name`, `['a','b']`, `[0]`, `[-1]`, `[1:3]`, `[*]` and filters
-such as `[?(@.type=="Succeeded")]`. What is not there is empty, as with `kubectl get`.
+such as `[?(@.type=="Succeeded")]`. A missing value is empty, as with `kubectl get`.
 """
 
 import operator
@@ -35,10 +35,10 @@ class Path(Struct, frozen=True):
     is_from_root: bool = False
 
     def find(self, here: Any, root: Any) -> list[Any]:
-        found = [root if self.is_from_root else here]
+        values = [root if self.is_from_root else here]
         for step in self.steps:
-            found = [value for each in found for value in step(each)]
-        return found
+            values = [value for parent in values for value in step(parent)]
+        return values
 
 
 class Range(Struct, frozen=True):
@@ -50,24 +50,24 @@ Node = str | Path | Range
 
 
 def parse(template: str) -> tuple[Node, ...]:
-    """`Usage` with the position if it is not JSONPath."""
+    """The parsed template; raises `Usage` with the position if it is not JSONPath."""
     parts: list[tuple[str, str]] = []
     end = 0
-    for found in _PARTS.finditer(template):
-        if found.start() != end:
+    for match in _PARTS.finditer(template):
+        if match.start() != end:
             break
-        parts.append((found[1], found[2]))
-        end = found.end()
+        parts.append((match[1], match[2]))
+        end = match.end()
     if end != len(template):
         raise Usage(f"jsonpath {template!r}: a brace without its partner at {template[end:]!r}")
-    nodes, rest = _nodes(parts)
-    if rest:
+    nodes, unread = _nodes(parts)
+    if unread:
         raise Usage(f"jsonpath {template!r}: {{end}} without {{range}}")
     return nodes
 
 
 def parse_path(text: str) -> Path:
-    """One expression, with or without its braces: `.metadata.name`, as of custom-columns and --sort-by."""
+    """One expression with or without its braces, as for custom-columns and --sort-by: `.metadata.name`."""
     inner = text.strip().removeprefix("{").removesuffix("}").strip()
     return _path(inner if inner[:1] in (".", "[", "$", "@") else f".{inner}")
 
@@ -78,7 +78,7 @@ def render(nodes: tuple[Node, ...], data: Any, root: Any = None) -> str:
 
 
 def text(value: Any) -> str:
-    """A string as it is, anything else as JSON."""
+    """The value as text: a string as it is, anything else as JSON."""
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
@@ -91,33 +91,33 @@ def _text(node: Node, here: Any, root: Any) -> str:
 
 
 def _nodes(parts: list[tuple[str, str]], inside: bool = False) -> tuple[tuple[Node, ...], list[Any]]:
-    """Up to the {end} of the range that they are `inside`, and what follows it."""
-    found: list[Node] = []
+    """The nodes up to the {end} of the range that they are `inside`, and the parts after it."""
+    nodes: list[Node] = []
     while parts:
         (code, literal), parts = parts[0], parts[1:]
         code = (code or "").strip()
         if literal:
-            found.append(literal)
+            nodes.append(literal)
         elif code == "end":
-            return tuple(found), parts if inside else [(code, ""), *parts]
+            return tuple(nodes), parts if inside else [(code, ""), *parts]
         elif code.startswith("range"):
             body, parts = _nodes(parts, inside=True)
-            found.append(Range(_path(code[5:].strip()), body))
+            nodes.append(Range(_path(code[5:].strip()), body))
         elif code[:1] in "\"'" and code:
-            found.append(_unquoted(code))
+            nodes.append(_unquoted(code))
         else:
-            found.append(_path(code))
+            nodes.append(_path(code))
     if inside:
         raise Usage("jsonpath: {range} without {end}")
-    return tuple(found), []
+    return tuple(nodes), []
 
 
 def _path(code: str) -> Path:
-    rest, steps = code[1:] if code[:1] in ("$", "@") else code, list[Step]()
-    if not code or (rest and rest[0] not in ".["):
+    unread, steps = code[1:] if code[:1] in ("$", "@") else code, list[Step]()
+    if not code or (unread and unread[0] not in ".["):
         raise Usage(f"jsonpath: {code!r} is not a path; for example {{.metadata.name}}")
-    while rest:
-        step, rest = _bracket_step(rest) if rest[0] == "[" else _dot_step(rest)
+    while unread:
+        step, unread = _bracket_step(unread) if unread[0] == "[" else _dot_step(unread)
         if step is not None:
             steps.append(step)
     return Path(tuple(steps), code[0] == "$")
@@ -125,32 +125,32 @@ def _path(code: str) -> Path:
 
 def _dot_step(text: str) -> tuple[Step | None, str]:
     is_deep = text.startswith("..")
-    rest = text[2 if is_deep else 1 :]
-    if rest[:1] == "*":
-        return (_everything if is_deep else _members), rest[1:]
-    found = _NAME.match(rest)
-    if found is None:
-        if not is_deep and rest[:1] in ("", "["):
-            return None, rest  # `.` alone is the value itself
+    unread = text[2 if is_deep else 1 :]
+    if unread[:1] == "*":
+        return (_everything if is_deep else _members), unread[1:]
+    match = _NAME.match(unread)
+    if match is None:
+        if not is_deep and unread[:1] in ("", "["):
+            return None, unread  # `.` alone is the value itself
         raise Usage(f"jsonpath: a name is missing at {text!r}")
-    name = re.sub(r"\\(.)", r"\1", found[0])
-    return (_deep(name) if is_deep else _key(name)), rest[found.end() :]
+    name = re.sub(r"\\(.)", r"\1", match[0])
+    return (_deep(name) if is_deep else _key(name)), unread[match.end() :]
 
 
 def _bracket_step(text: str) -> tuple[Step, str]:
     end = _closing(text)
-    inner, rest = text[1:end].strip(), text[end + 1 :]
+    inner, unread = text[1:end].strip(), text[end + 1 :]
     if inner == "*":
-        return _members, rest
+        return _members, unread
     if inner.startswith("?(") and inner.endswith(")"):
-        return _filter(inner[2:-1].strip()), rest
+        return _filter(inner[2:-1].strip()), unread
     if re.fullmatch(r"-?\d*:-?\d*(:-?\d+)?", inner):
-        return _slice(inner), rest
-    return _choice([_subscript(part.strip(), text) for part in _split(inner)]), rest
+        return _slice(inner), unread
+    return _choice([_subscript(part.strip(), text) for part in _split(inner)]), unread
 
 
 def _closing(text: str) -> int:
-    """The bracket that closes the first one; those in quotes do not count."""
+    """Position of the bracket that closes the first one; those in quotes do not count."""
     depth = 0
     for token in re.finditer(r""""(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|[\[\]]""", text):
         depth += {"[": 1, "]": -1}.get(token[0], 0)
@@ -173,7 +173,7 @@ def _subscript(part: str, where: str) -> str | int:
 
 def _unquoted(literal: str) -> str:
     escapes = {"n": "\n", "t": "\t", "r": "\r"}
-    return re.sub(r"\\(.)", lambda found: escapes.get(found[1], found[1]), literal[1:-1])
+    return re.sub(r"\\(.)", lambda match: escapes.get(match[1], match[1]), literal[1:-1])
 
 
 # --- steps
@@ -206,13 +206,13 @@ def _deep(name: str) -> Step:
     return step
 
 
-def _choice(wanted: list[str | int]) -> Step:
+def _choice(subscripts: list[str | int]) -> Step:
     def step(value: Any) -> Iterator[Any]:
-        for each in wanted:
-            if isinstance(each, str):
-                yield from _key(each)(value)
-            elif isinstance(value, list) and -len(value) <= each < len(value):
-                yield value[each]
+        for subscript in subscripts:
+            if isinstance(subscript, str):
+                yield from _key(subscript)(value)
+            elif isinstance(value, list) and -len(value) <= subscript < len(value):
+                yield value[subscript]
 
     return step
 
@@ -227,10 +227,10 @@ def _slice(inner: str) -> Step:
 
 
 def _filter(condition: str) -> Step:
-    found = _COMPARISON.fullmatch(condition)
-    if found is None:
+    match = _COMPARISON.fullmatch(condition)
+    if match is None:
         raise Usage(f'jsonpath: {condition!r} is not a condition; for example @.type=="Succeeded"')
-    left, sign, right = (part.strip() if part else "" for part in found.groups())
+    left, sign, right = (part.strip() if part else "" for part in match.groups())
 
     def step(value: Any) -> Iterator[Any]:
         yield from (member for member in _members(value) if holds(member))
@@ -241,7 +241,7 @@ def _filter(condition: str) -> Step:
             return bool(first)
         return any(_compares(sign, a, b) for a in first for b in _operand(right, member))
 
-    _operand(left, None), _operand(right, None)  # what is wrong is said at once, not at the first member
+    _operand(left, None), _operand(right, None)  # errors are raised now, not at the first member
     return step
 
 

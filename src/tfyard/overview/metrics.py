@@ -9,9 +9,9 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from tfyard.formats.loglines import COUNTS, read_line, storable, stored
+from tfyard.logs.epochs import Epochs
+from tfyard.logs.readings import COUNTS, read_line, storable, stored
 from tfyard.model.run_events import Metric
-from tfyard.overview.epochs import Epochs
 from tfyard.overview.progress import LEADING, Progress
 from tfyard.overview.wording import number
 
@@ -35,15 +35,15 @@ class Point(Struct, frozen=True, kw_only=True):
 
 
 def from_row(row: dict[str, Any]) -> Point:
-    """As a run's metrics.jsonl has it."""
+    """The point of a row of a run's metrics.jsonl."""
     values = stored({name: value for name, value in row.items() if name not in ("at", "task", *COUNTS)})
     counts: dict[str, Any] = {name: row.get(name) for name in COUNTS}
     return Point(at=row["at"], task=row["task"], values=values, **counts)
 
 
 def from_log(task: str, log: str) -> list[Point]:
-    """Of a log with timestamps, as Kubernetes gives it. Of a line that was rewritten, the final state counts."""
-    found, epochs = list[Point](), Epochs()
+    """Points of a log with timestamps, as Kubernetes returns it. Of a rewritten line, the final state counts."""
+    points, epochs = list[Point](), Epochs()
     for line in log.split("\n"):
         stamp = _STAMP.match(line)
         if stamp is None:
@@ -51,22 +51,22 @@ def from_log(task: str, log: str) -> list[Point]:
         text = re.split(r"[\r\b]+", line[stamp.end() :].rstrip("\r\b"))[-1]
         if reading := read_line(text):
             placed = epochs.place(task, reading)
-            found.append(Point(at=_seconds(stamp[1]), task=task, **asdict(placed)))
-    return found
+            points.append(Point(at=_seconds(stamp[1]), task=task, **asdict(placed)))
+    return points
 
 
 def progress(points: Iterable[Point], total: int | None = None) -> Progress:
-    """`total`: how many steps it is told to do, if that is known."""
-    found = Progress(total)
+    """`total`: number of steps of the whole training, if known."""
+    result = Progress(total)
     for point in points:
         fields = asdict(point)
         at = fields.pop("at")
-        found.note(Metric(**fields), at)
-    return found
+        result.note(Metric(**fields), at)
+    return result
 
 
 def leading(tasks: set[str]) -> list[str]:
-    """Those whose metrics tell how the training goes: who leads it, and who evaluates it."""
+    """Tasks whose metrics show how the training goes: the leader, and the evaluator."""
     leaders = [f"{role}-0" for role in LEADING if f"{role}-0" in tasks]
     return [*leaders[:1], *({"evaluator-0"} & tasks)] or sorted(tasks)
 
@@ -84,14 +84,16 @@ def csv(points: Sequence[Point]) -> str:
 
 
 def plain(point: Point) -> dict[str, Any]:
-    """For JSON, which has neither nan nor inf."""
+    """The point as JSON values: JSON has neither nan nor inf."""
     counts = {name: getattr(point, name) for name in COUNTS if getattr(point, name) is not None}
     return {"time": _time(point), "task": point.task, **counts, **storable(point.values)}
 
 
-def svg(found: Progress, title: str) -> str:
-    """Every curve, each drawn over its own span; text and lines only, so that any browser shows it."""
-    finite = {key: [(x, y) for x, y in points if math.isfinite(y)] for key, points in found.history.items()}
+def svg(progress: Progress, title: str) -> str:
+    """All curves, each scaled to its own span; text and lines only, so that any browser shows them."""
+    finite = {
+        key: [(x, y) for x, y in points if math.isfinite(y)] for key, points in progress.history.items()
+    }
     curves = [(f"{key[1]} {key[0]}", points) for key, points in finite.items() if len(points) > 1]
     height = HEIGHT + 16 * max(1, len(curves[: len(COLOURS)]))
     size = f'width="{WIDTH}" height="{height}"'
@@ -120,7 +122,7 @@ def _curve(name: str, points: Sequence[tuple[int, float]], index: int) -> list[s
 
 
 def _line(points: Sequence[tuple[int, float]]) -> str:
-    """Scaled into the frame. Halved before they are subtracted: the difference of two floats may overflow."""
+    """The points scaled into the frame. Values are halved, because the difference of two floats may overflow."""
     xs, ys = [x for x, _ in points], [y / 2 for _, y in points]
     wide, tall = max(1, max(xs) - min(xs)), (max(ys) - min(ys)) or 1.0
     inner_width, inner_height = WIDTH - 2 * MARGIN, HEIGHT - 80

@@ -1,4 +1,4 @@
-"""How far the training is, from the metrics that its tasks report."""
+"""Progress of the training, from the metrics that its tasks report."""
 
 import math
 import re
@@ -20,12 +20,12 @@ _STEPS = r"--?(?:max[_-]|train[_-]|num[_-])?steps[= ](\d+)"
 class Curve(Struct, frozen=True):
     name: str
     unit: str
-    """What its points are counted in: `step` or `epoch`."""
+    """Unit of the x axis: `step` or `epoch`."""
     points: list[tuple[int, float]]
 
 
 class Progress:
-    """From the metrics of all tasks; the step is the furthest that one of them reports."""
+    """Progress by the metrics of all tasks; the step is the furthest that one of them reports."""
 
     def __init__(self, total: int | None = None) -> None:
         self.total = total
@@ -57,7 +57,7 @@ class Progress:
             self._add(metric, metric.step)
 
     def _note_position(self, metric: Metric, at: float) -> None:
-        """Progress bars start again for each epoch; the leading task's is the one that is followed."""
+        """Moves to a metric's step and epoch. Progress bars restart in each epoch: the leading task's counts."""
         is_leading = self._leader is None or _rank(metric.task) <= _rank(self._leader)
         self._leader = metric.task if is_leading else self._leader
         here, furthest = ((metric.epoch or 0, metric.step or 0), (self.epoch or 0, self.step or 0))
@@ -73,7 +73,7 @@ class Progress:
             self._remember(metric.step, at)
 
     def _forget_curves(self, task: str) -> None:
-        """What was drawn over steps before the first epoch, such as a first evaluation."""
+        """Drops a task's curves by steps from before its first epoch, such as a first evaluation."""
         for curve in [curve for curve in self.history if curve[0] == task]:
             del self.history[curve]
 
@@ -81,7 +81,7 @@ class Progress:
         for name, value in metric.values.items():
             points = self.history.setdefault((metric.task, name), [])
             if metric.epoch is not None and points and points[-1][0] == x:
-                points.pop()  # said before the end of the same epoch
+                points.pop()  # reported before the end of the same epoch
             points.append((x, value))
             if len(points) > KEPT_POINTS:
                 del points[::2]  # every other one: the shape of the curve stays
@@ -95,11 +95,11 @@ class Progress:
 
     @property
     def values(self) -> dict[str, float]:
-        """The last metrics; of a metric that several tasks report, the leading task's."""
-        found: dict[str, float] = {}
+        """Last value of each metric; if several tasks report it, the leading task's."""
+        last: dict[str, float] = {}
         for task in sorted(self._values, key=_rank):
-            found |= {name: value for name, value in self._values[task].items() if name not in found}
-        return found
+            last |= {name: value for name, value in self._values[task].items() if name not in last}
+        return last
 
     @property
     def rate(self) -> float | None:
@@ -134,7 +134,7 @@ class Progress:
         return "  ".join(f"{name} {number(value)}" for name, value in list(self.values.items())[:most])
 
     def loss(self) -> Curve | None:
-        """What to plot: the leading task's loss if there is one, else its first metric."""
+        """The curve to plot: the leading task's loss if there is one, else its first metric."""
         best = min(self.history, key=_curve_rank, default=None)
         if best is None:
             return None
@@ -148,17 +148,17 @@ def _curve_rank(curve: tuple[str, str]) -> tuple[object, ...]:
 
 
 def _rank(task: str) -> tuple[int, float, str]:
-    """The chief's metrics come first, else those of the first worker."""
+    """Sort key of a task: the chief first, else the first worker."""
     role, _, index = task.partition("-")
     rank = LEADING.index(role) if role in LEADING else len(LEADING)
     return rank, int(index) if index.isdigit() else math.inf, task
 
 
 def total_steps(job: Job) -> int | None:
-    """How many steps the program is told to do, if its command line says so."""
+    """Number of steps in the program's command line; None if it has none."""
     for role in job.roles:
         container = tensorflow_container(role.template)
         line = " ".join(str(p) for p in [*(container.get("command") or []), *(container.get("args") or [])])
-        if "steps" in line and (found := re.search(_STEPS, line)):
-            return int(found[1])
+        if "steps" in line and (match := re.search(_STEPS, line)):
+            return int(match[1])
     return None

@@ -1,4 +1,4 @@
-"""What is known of a run, while it goes on and afterwards: how each task and the whole ended."""
+"""The record of a run, during it and afterwards: how each task and the whole ended."""
 
 from datetime import datetime, timedelta
 
@@ -7,9 +7,10 @@ from msgspec import Struct
 from tfyard.errors import Interrupted
 from tfyard.model import Job, Status, Task
 from tfyard.model.run_events import Ended, RunEvent, Started
+from tfyard.planner import indexes
 
 DEADLINE_CODE, INTERRUPT_CODE = 124, Interrupted.exit_code
-"""Exit codes, as of `timeout` and of a shell after Ctrl-C."""
+"""Exit codes of tfyard: as `timeout` has it, and a shell after Ctrl-C."""
 
 
 class TaskRecord(Struct, frozen=True, kw_only=True):
@@ -18,9 +19,9 @@ class TaskRecord(Struct, frozen=True, kw_only=True):
     exit_code: int | None = None
     starts: int = 1
     cpu: float = 0.0
-    """Seconds."""
+    """Seconds of CPU time."""
     peak: int = 0
-    """Bytes."""
+    """Highest memory use in bytes."""
 
 
 class RunRecord(Struct, frozen=True, kw_only=True):
@@ -34,22 +35,22 @@ class RunRecord(Struct, frozen=True, kw_only=True):
     tasks: tuple[TaskRecord, ...] = ()
     expires: datetime | None = None
     pid: int = 0
-    """Of the tfyard that runs it; 0 once it has ended."""
+    """Process id of the tfyard that runs it; 0 once it has ended."""
     mounts: dict[str, str] = {}
-    """Volume -> directory, of those that were given one (`--mount`)."""
+    """Volume -> directory, from `--mount`."""
     is_locked: bool = False
-    """Whoever runs it holds the lock of its directory; not every file system has locks."""
+    """Whether the tfyard that runs it holds the lock of its directory; not every file system has locks."""
     resumes: str = ""
-    """The run that it goes on from, if it does."""
+    """Name of the run that it continues; empty: none."""
 
 
 class Recorder:
-    """Sees every event of a run, and keeps how each task started and ended."""
+    """Records how each task started and ended, from all events of a run."""
 
     def __init__(self, name: str, job: Job, started: datetime, pid: int, resumes: str = "") -> None:
         self.name, self.job, self.started, self.pid, self.resumes = name, job, started, pid, resumes
         self.stopped_as = "Interrupted"
-        """The phase of a run that is stopped before its end."""
+        """Phase of the run if it is stopped before its end."""
         self._starts: dict[str, int] = {}
         self._ends: dict[str, Ended] = {}
 
@@ -78,7 +79,7 @@ class Recorder:
         )
 
     def starts(self, task: str) -> int:
-        """How often it has started so far."""
+        """Number of starts of a task so far."""
         return self._starts.get(task, 0)
 
     def _task(self, task: Task, status: Status) -> TaskRecord:
@@ -93,8 +94,6 @@ class Recorder:
         )
 
     def _outcome(self, task: Task, status: Status, end: Ended | None) -> str:
-        from tfyard.planner import indexes  # not for those who only read records: it brings the whole planner
-
         memory = status.tasks.get(task.role)
         if memory is not None and task.index in indexes.expand(memory.finished, task.index + 1):
             return "Succeeded"
@@ -108,7 +107,7 @@ class Recorder:
 
 
 def exit_code(status: Status, interrupts: int) -> int:
-    """What tfyard exits with."""
+    """Exit code of `tfyard run`."""
     if status.has("Succeeded"):
         return 0
     if status.failure is None:
@@ -119,5 +118,5 @@ def exit_code(status: Status, interrupts: int) -> int:
 
 
 def expiry(job: Job, ended: datetime) -> datetime | None:
-    """When the run's directory may be removed: keepFor, ttlSecondsAfterFinished."""
+    """When the run's directory may be removed, by keepFor or ttlSecondsAfterFinished."""
     return None if job.run_policy.ttl is None else ended + timedelta(seconds=job.run_policy.ttl)

@@ -1,4 +1,4 @@
-"""The ConfigMaps and Secrets without which a pod does not start."""
+"""The objects that a pod refers to and does not start without, such as ConfigMaps and Secrets."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -18,30 +18,30 @@ _KINDS = {
     "azureFile": SECRET,
     "nodePublishSecretRef": SECRET,
 }
-"""Field of a pod -> what it refers to."""
+"""Field of a pod -> kind of the object that it refers to."""
 
 
 class Reference(Struct, frozen=True):
     kind: str
     name: str
     keys: frozenset[str] = frozenset()
-    """Which of its keys the pod needs."""
+    """Keys of the object that the pod needs."""
     is_for_pulling: bool = False
-    """It has the password of a registry: without it, the image may still be pulled."""
+    """Whether it is an image pull secret: without it, the image may still be pulled."""
 
 
 def of_pod(spec: Manifest) -> list[Reference]:
-    """Each object once, with all keys. What is optional is left out."""
+    """References of a pod, each object once with all keys, without optional ones."""
     keys: dict[tuple[str, str], set[str]] = {}
     for reference in _walk(spec):
         keys.setdefault((reference.kind, reference.name), set()).update(reference.keys)
-    found = [Reference(kind, name, frozenset(needed)) for (kind, name), needed in keys.items()]
+    needed_objects = [Reference(kind, name, frozenset(needed)) for (kind, name), needed in keys.items()]
     pulling = [str(each.get("name")) for each in spec.get("imagePullSecrets") or [] if each.get("name")]
-    return [*found, *(Reference(SECRET, name, is_for_pulling=True) for name in pulling)]
+    return [*needed_objects, *(Reference(SECRET, name, is_for_pulling=True) for name in pulling)]
 
 
 def of_admission(spec: Manifest) -> list[Reference]:
-    """What admission looks up before it accepts a pod."""
+    """Objects that admission looks up before it accepts a pod."""
     fields = {SERVICE_ACCOUNT: "serviceAccountName", PRIORITY_CLASS: "priorityClassName"}
     return [Reference(kind, str(spec[field])) for kind, field in fields.items() if spec.get(field)]
 

@@ -1,10 +1,10 @@
-"""Which volumes a storage class makes: for many nodes at once, or for one. A class does not say so; its
-provisioner tells."""
+"""Whether the volumes of a storage class are for many nodes at once or for one, by its provisioner: a class has no
+field for it."""
 
 from collections.abc import Sequence
 
 from tfyard.model.names import PROVISIONER
-from tfyard.overview.objects import StorageClass
+from tfyard.views.objects import StorageClass
 
 MANY, ONE = "ReadWriteMany", "ReadWriteOnce"
 _SHARED = ("nfs", "efs.csi", "filestore", "file.csi", "azure-file", "cephfs", "lustre", "fsx", "juicefs", "weka",
@@ -13,16 +13,15 @@ _SINGLE = ("ebs", "gce-pd", "pd.csi", "disk.csi", "azure-disk", "cinder", "rbd",
            "vsphere-volume", "no-provisioner")  # fmt: skip
 
 
-def is_shared(found: StorageClass) -> bool | None:
-    """Whether several nodes can mount its volumes at once; None: unknown."""
-    if any(part in found.provisioner for part in _SHARED):
+def is_shared(storage_class: StorageClass) -> bool | None:
+    """Whether several nodes can mount volumes of the class at once; None: unknown."""
+    if any(part in storage_class.provisioner for part in _SHARED):
         return True
-    return False if any(part in found.provisioner for part in _SINGLE) else None
+    return False if any(part in storage_class.provisioner for part in _SINGLE) else None
 
 
 def choose(classes: Sequence[StorageClass]) -> tuple[str, str]:
-    """The class and the access mode of a claim that several tasks write to. The class is empty if the default one
-    is meant."""
+    """Class and access mode for a claim that several tasks write to. An empty class is the default one."""
     in_order = sorted(classes, key=lambda each: (not each.is_default, each.name))
     shared = next((each for each in in_order if is_shared(each)), None)
     if shared is None:

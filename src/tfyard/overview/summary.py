@@ -1,4 +1,4 @@
-"""The end of a run as text: how it went, for each task, why it failed, and the last metrics."""
+"""The summary of a run as text: its outcome, that of each task, why it failed, and the last metrics."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -17,19 +17,19 @@ def headline(record: RunRecord) -> str:
 
 
 def task_row(task: TaskRecord) -> tuple[str, ...]:
-    """By TASK_COLUMNS."""
+    """Cells of TASK_COLUMNS."""
     used = (f"{task.cpu:.1f}s", size(task.peak)) if task.peak else ("", "")
     return (task.name, task.outcome, _code(task.exit_code), str(task.starts - 1), *used)
 
 
 def run_row(record: RunRecord, now: datetime) -> tuple[str, ...]:
-    """By RUN_COLUMNS."""
+    """Cells of RUN_COLUMNS."""
     took = duration(((record.ended or now) - record.started).total_seconds())
     return (record.name, record.phase, str(len(record.tasks)), took, _code(record.exit_code))
 
 
 def details(why: Sequence[str], progress: Progress) -> Iterator[str]:
-    """Why it failed, if it did, and the last metrics; an empty line before each."""
+    """Lines on why the run failed, if it did, and the last metrics; an empty line before each."""
     if why:
         yield ""
         yield "\n".join(why)

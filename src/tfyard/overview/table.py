@@ -9,17 +9,17 @@ Row = Sequence[str]
 
 
 def widths(rows: Iterable[Row], least: Sequence[int] = ()) -> list[int]:
-    """Of each column with the space after it; `least` are widths that columns have already."""
-    found = list(least)
+    """Width of each column with the space after it; `least` are widths that columns have already."""
+    columns = list(least)
     for row in rows:
-        found += [NARROWEST] * (len(row) - len(found))
+        columns += [NARROWEST] * (len(row) - len(columns))
         for column, cell in enumerate(row):
-            found[column] = max(found[column], len(cell) + GAP)
-    return found
+            columns[column] = max(columns[column], len(cell) + GAP)
+    return columns
 
 
 def line(row: Row, wide: Sequence[int]) -> str:
-    """The last cell is not padded. What a terminal would obey is made harmless."""
+    """One row as text, without control characters; the last cell is not padded."""
     padded = [cell.ljust(width) for cell, width in zip(row[:-1], wide, strict=False)]
     return harmless("".join([*padded, *row[-1:]]).rstrip())
 

@@ -1,4 +1,4 @@
-"""Tasks as they are now: what they use, how far they are, how fast."""
+"""Rows of `top`: CPU and memory of each task now, its progress and its speed."""
 
 from collections.abc import Iterable
 
@@ -23,7 +23,7 @@ class TaskUse(Struct, frozen=True, kw_only=True):
 
 
 def row(use: TaskUse) -> tuple[str, ...]:
-    """By COLUMNS. What is not known is empty."""
+    """Cells of COLUMNS. Unknown values are empty."""
     cpu = "" if use.cpu is None else f"{use.cpu:.2f}"
     memory = "" if use.memory is None else size(use.memory)
     return (use.task, use.state, cpu, memory, *_progress(use))
@@ -40,12 +40,14 @@ def _sum(quantities: Iterable[object]) -> float:
 
 
 def _progress(use: TaskUse) -> tuple[str, ...]:
-    found = use.progress
-    if found is None or (found.step is None and not found.values):
+    progress = use.progress
+    if progress is None or (progress.step is None and not progress.values):
         return ("", "", "", "")
-    rate, left = found.rate, found.seconds_left
-    loss = next((value for name, value in found.values.items() if "loss" in name or "entropy" in name), None)
-    position = found.position().replace("step ", "") if found.step is not None else ""
+    rate, left = progress.rate, progress.seconds_left
+    loss = next(
+        (value for name, value in progress.values.items() if "loss" in name or "entropy" in name), None
+    )
+    position = progress.position().replace("step ", "") if progress.step is not None else ""
     return (
         position,
         "" if rate is None or use.state != "Running" else number(rate),

@@ -1,15 +1,15 @@
-"""When a wait for a job is over, and with which exit code."""
+"""When `wait` ends, and with which exit code."""
 
 from collections.abc import Collection
 from typing import Final
 
 from msgspec import Struct
 
+from tfyard.logs.tracebacks import last_exception
 from tfyard.model import ConditionType, Failure, Status
 from tfyard.model.summary import JobSummary
 from tfyard.overview.job_table import state
 from tfyard.overview.record import exit_code
-from tfyard.overview.tracebacks import last_exception
 
 GOALS: Final = ("succeeded", "running", "finished")
 OBSTACLES: Final[dict[str, ConditionType]] = {"blocked": "Blocked", "waiting": "Waiting"}
@@ -17,30 +17,32 @@ OBSTACLES: Final[dict[str, ConditionType]] = {"blocked": "Blocked", "waiting": "
 DELETED_CODE, TIMEOUT_CODE = 3, 124
 
 
-class Verdict(Struct, frozen=True):
+class WaitResult(Struct, frozen=True):
     code: int
     text: str
 
 
-def verdict(job: JobSummary, goal: str, fail_on: Collection[str] = ()) -> Verdict | None:
-    """None: go on waiting."""
+def verdict(job: JobSummary, goal: str, fail_on: Collection[str] = ()) -> WaitResult | None:
+    """The result of a wait; None if the job has not reached it."""
     status = job.status
     if status.has("Succeeded") or state(job) == "Succeeded":
-        return Verdict(0, f"{job.name}: Succeeded")
+        return WaitResult(0, f"{job.name}: Succeeded")
     if status.is_finished or state(job) in ("Failed", "Interrupted", "Stopped", "Killed"):
-        return Verdict(0 if goal == "finished" else exit_code(status, 0) or 1, _failed(job))
+        return WaitResult(0 if goal == "finished" else exit_code(status, 0) or 1, _failed(job))
     if goal == "running" and state(job) == "Running":
-        return Verdict(0, f"{job.name}: Running")
-    found = (OBSTACLES[name] for name in fail_on)
-    return next((Verdict(1, _obstacle(job, type)) for type in found if status.has(type)), None)
+        return WaitResult(0, f"{job.name}: Running")
+    obstacles = (OBSTACLES[name] for name in fail_on)
+    return next(
+        (WaitResult(1, _obstacle(job, obstacle)) for obstacle in obstacles if status.has(obstacle)), None
+    )
 
 
-def deleted(name: str) -> Verdict:
-    return Verdict(DELETED_CODE, f"{name} was deleted")
+def deleted(name: str) -> WaitResult:
+    return WaitResult(DELETED_CODE, f"{name} was deleted")
 
 
-def timed_out(name: str, goal: str, last: str) -> Verdict:
-    return Verdict(TIMEOUT_CODE, f"{name} is {last or 'Pending'}, not {goal}: timed out")
+def timed_out(name: str, goal: str, last: str) -> WaitResult:
+    return WaitResult(TIMEOUT_CODE, f"{name} is {last or 'Pending'}, not {goal}: timed out")
 
 
 def _failed(job: JobSummary) -> str:
@@ -56,9 +58,9 @@ def _why(status: Status) -> str:
 
 
 def failure_line(failure: Failure) -> str:
-    """In one line: of the end of a log that its message has, only the error."""
-    before, task, rest = failure.message.partition(f"{failure.task} ")
-    ending, _, log = rest.partition(": ")
+    """The failure in one line: only the error of the log lines in its message."""
+    before, task, sentence = failure.message.partition(f"{failure.task} ")
+    ending, _, log = sentence.partition(": ")
     if not failure.task or "\n" not in log.strip():
         return failure.message.split("\n")[0]
     raised = last_exception(log)
@@ -66,5 +68,5 @@ def failure_line(failure: Failure) -> str:
 
 
 def _obstacle(job: JobSummary, type: ConditionType) -> str:
-    found = job.status.condition(type)
-    return f"{job.name}: {type}: {found.message if found else ''}"
+    condition = job.status.condition(type)
+    return f"{job.name}: {type}: {condition.message if condition else ''}"

@@ -1,7 +1,7 @@
-"""The answer to `why`: the cause of a job's state in one sentence, the fix, and what it was concluded from.
+"""The answer to `why`: the cause of a job's state in one sentence, the fix, and the evidence.
 
 A wrong cause is worse than none. The apiserver's own refusal is believed first, then a warning that is newer than
-the last change, then what containers and conditions say, and last what a log reads like.
+the last change, then the states of containers and the conditions, and last the logs.
 """
 
 from collections.abc import Iterator
@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from tfyard.overview.cause import TASKS, TRUST, Cause, Quote, S, cut, named, with_tasks
 from tfyard.overview.causes import (
+    image_pulls,
     killed,
     no_operator,
     program,
@@ -24,13 +25,13 @@ from tfyard.overview.causes import (
     volumes,
 )
 from tfyard.overview.evidence import NOT_ASKED, End, Evidence, Unreadable
-from tfyard.overview.objects import Pod
 from tfyard.overview.wording import duration
+from tfyard.views.pods import PodDetails
 
 FINE, FAILED, WAITING, UNKNOWN = 0, 1, 3, 4
 """Exit codes."""
 STARTING = timedelta(seconds=30)
-"""So long, a pod that says nothing is only starting."""
+"""Time for which a pod without any message counts as starting."""
 _NOTED_KINDS = {"CrashLoop": "crash-loop", "Start": "command", "SchedulingGated": "queue"}
 """Reasons of the condition Waiting -> kinds of causes."""
 COLLECTIONS = {
@@ -53,12 +54,12 @@ class Answer(Struct, frozen=True, kw_only=True):
     state: Literal["fine", "failed", "waiting", "unknown"]
     code: int
     sentence: str
-    """The first cause, or what there is to say without one."""
+    """The first cause, or the state of the job without one."""
     causes: tuple[Cause, ...] = ()
     """The first is the answer; the others are also true."""
     looked_at: tuple[str, ...] = ()
     unreadable: tuple[str, ...] = ()
-    """What could not be looked at, and why."""
+    """What could not be read, and why."""
 
 
 def explain(evidence: Evidence, now: datetime) -> Answer:
@@ -82,7 +83,7 @@ def explain(evidence: Evidence, now: datetime) -> Answer:
 
 
 def _found(evidence: Evidence, now: datetime) -> Iterator[Cause]:
-    """Of a job that has succeeded, only why tasks have failed that do not decide about that."""
+    """All causes; of a job that has succeeded, only those of failed tasks that it succeeded without."""
     if evidence.status.has("Succeeded"):
         for end in evidence.failures():
             yield from _of_end(evidence, end)
@@ -97,20 +98,22 @@ def _found(evidence: Evidence, now: datetime) -> Iterator[Cause]:
 
 
 def _of_end(evidence: Evidence, end: End) -> Iterator[Cause]:
-    """The first family that knows how it ended; the last knows every end."""
+    """Causes from the first family that knows this kind of end; the last family knows every end."""
     for family in (killed, start, running, program):
-        if found := list(family.of_end(evidence, end)):
-            yield from (replace(cause, is_past=end.is_past) for cause in found)
+        if causes := list(family.of_end(evidence, end)):
+            where = f" (its init container {end.init_container})" if end.init_container else ""
+            for cause in causes:
+                yield replace(cause, is_past=end.is_past, sentence=f"{cause.sentence}{where}")
             return
 
 
 def _waits(evidence: Evidence, now: datetime) -> Iterator[Cause]:
-    found = [cause for pod in evidence.tasks if (cause := _wait_of(evidence, pod, now))]
-    yield from found or _noted(evidence)
+    causes = [cause for pod in evidence.tasks if (cause := _wait_of(evidence, pod, now))]
+    yield from causes or _noted(evidence)
 
 
-def _wait_of(evidence: Evidence, pod: Pod, now: datetime) -> Cause | None:
-    """Events first, then what the containers say, then the scheduler."""
+def _wait_of(evidence: Evidence, pod: PodDetails, now: datetime) -> Cause | None:
+    """The cause of a pod that waits: by events, then by its containers, then by the scheduler."""
     if pod.is_over:
         return None
     for look in (volumes.mounting, start.of_pod, scheduling.of_pod):
@@ -120,7 +123,7 @@ def _wait_of(evidence: Evidence, pod: Pod, now: datetime) -> Cause | None:
 
 
 def _noted(evidence: Evidence) -> Iterator[Cause]:
-    """What the operator wrote into the job, for when the pods and their events cannot be read."""
+    """The cause by what the operator wrote into the job, for when pods and events cannot be read."""
     waiting = evidence.status.condition("Waiting")
     if waiting is None or waiting.status != "True":
         return
@@ -129,7 +132,7 @@ def _noted(evidence: Evidence) -> Iterator[Cause]:
     pod = evidence.pod(task)
     match waiting.reason:
         case "ImagePull":
-            cause = start.of_pull(task, message, pod.trainer.image, quote)
+            cause = image_pulls.of_message(task, message, pod.trainer.image, quote)
         case "Unschedulable":
             cause = scheduling.of_message(evidence, pod, message, quote)
         case "VolumeClaim":
@@ -152,8 +155,8 @@ def _noted(evidence: Evidence) -> Iterator[Cause]:
 
 
 def ranked(evidence: Evidence, causes: list[Cause]) -> list[Cause]:
-    """Equal ones of several tasks are one. The most certain first; of a failed job, that of the task which failed
-    it; and what follows from something else last."""
+    """Causes, the most certain first, equal ones of several tasks merged. Of a failed job, the task that failed it
+    comes first; symptoms come last."""
     merged: dict[tuple[object, ...], Cause] = {}
     for cause in causes:
         key = (cause.kind, cause.sentence, cause.fix, cause.is_past)
@@ -205,7 +208,7 @@ def _age(evidence: Evidence, now: datetime) -> str:
 
 
 def _is_starting(evidence: Evidence, now: datetime) -> bool:
-    """A moment ago the job was created, or one of its pods."""
+    """Whether the job or one of its pods was created a moment ago."""
     times = [pod.metadata.creation_timestamp for pod in evidence.tasks] or [evidence.created]
     return any(time is not None and now - time < STARTING for time in (*times, evidence.created))
 
@@ -221,7 +224,7 @@ def _looked_at(evidence: Evidence) -> Iterator[str]:
 
 def _not_readable(evidence: Evidence) -> Iterator[str]:
     for field, name in COLLECTIONS.items():
-        found = getattr(evidence, field)
-        if isinstance(found, Unreadable) and found != NOT_ASKED:
-            yield f"{name}: {found.reason}"
+        objects = getattr(evidence, field)
+        if isinstance(objects, Unreadable) and objects != NOT_ASKED:
+            yield f"{name}: {objects.reason}"
     yield from evidence.unread

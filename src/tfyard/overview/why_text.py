@@ -9,11 +9,11 @@ from tfyard.overview.why import UNKNOWN, Answer
 from tfyard.overview.wording import duration
 
 _LABELS = {"apiserver": "server"}
-"""Where the word that people use is another one."""
+"""Labels of sources that people have another word for."""
 
 
 def lines(answer: Answer, now: datetime) -> Iterator[str]:
-    """As a terminal may show them, whatever programs and webhooks have said."""
+    """Lines without control characters: they quote messages of programs and webhooks."""
     return map(_printable, _lines(answer, now))
 
 

@@ -1,14 +1,14 @@
 """Durations, sizes, numbers and the ends of tasks, as people read them.
 
-Nothing that a program prints looks as if tfyard had said it: each of its lines has its task and PROGRAM in front.
+No line of a program looks like a message of tfyard: each one has its task and PROGRAM in front.
 """
 
 from tfyard.model.run_events import Ended
 
 PROGRAM, TOOL = "│", "──"
-"""Between a task and what its program printed; between a task and what tfyard says of it."""
+"""Separators after the name of a task: before a line of its program, and before a message of tfyard."""
 NAMED_TASKS = 4
-"""More than this are counted instead of named."""
+"""Most tasks that are named; more are counted."""
 
 
 def ending(ended: Ended) -> str:
@@ -34,22 +34,22 @@ def _lines(count: int) -> str:
 
 
 def waiting(tasks: list[str], seconds: float) -> str:
-    """For tasks that were asked to stop."""
+    """Message about tasks that were asked to stop."""
     more = f" and {len(tasks) - NAMED_TASKS} more" if len(tasks) > NAMED_TASKS else ""
     named = ", ".join(tasks[:NAMED_TASKS])
     return f"waiting for {named}{more} to stop: SIGTERM was sent, SIGKILL follows in {seconds:.0f} s"
 
 
 def duration(seconds: float) -> str:
-    minutes, rest = divmod(int(seconds), 60)
+    minutes, left = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     if hours:
         return f"{hours}h{minutes:02}m"
-    return f"{minutes}m{rest:02}s" if minutes else f"{rest}s"
+    return f"{minutes}m{left:02}s" if minutes else f"{left}s"
 
 
 def size(count: float) -> str:
-    """Of so many bytes."""
+    """A number of bytes in words, such as 1.5 GB."""
     for unit in ("B", "KB", "MB"):
         if count < 1000:
             return f"{count:.0f} {unit}"
@@ -62,7 +62,7 @@ def number(value: float) -> str:
 
 
 def harmless(text: str) -> str:
-    """Without what a terminal would obey: messages and logs are written by others. As kubectl, ESC becomes ^[."""
+    """Text without control characters: messages and logs come from outside. As in kubectl, ESC becomes ^[."""
     if text.isprintable():
         return text
     return "".join(_harmless(letter) for letter in text)
@@ -75,7 +75,7 @@ def _harmless(letter: str) -> str:
 
 
 def age(seconds: float) -> str:
-    """As kubectl writes ages: 90s, 5m30s, 150m, 3h20m, 30h, 3d4h, 400d, 3y."""
+    """A duration as kubectl writes ages: 90s, 5m30s, 150m, 3h20m, 30h, 3d4h, 400d, 3y."""
     whole = max(0, int(seconds))
     minutes, hours, days = whole // 60, whole // 3600, whole // 86400
     for limit, text in (
@@ -93,5 +93,5 @@ def age(seconds: float) -> str:
     return f"{days // 365}y"
 
 
-def _pair(first: int, unit: str, rest: int, small: str) -> str:
-    return f"{first}{unit}{rest}{small}" if rest else f"{first}{unit}"
+def _pair(first: int, unit: str, second: int, small: str) -> str:
+    return f"{first}{unit}{second}{small}" if second else f"{first}{unit}"

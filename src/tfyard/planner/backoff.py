@@ -1,4 +1,4 @@
-"""How long a task waits for its next attempt when its pods fail, or are taken away, one after the other.
+"""Back-off of a task whose pods fail, or are taken away, one after the other.
 
 A crash loop without a wait would create a pod every few seconds, for ever. The first new attempt is immediate,
 because most tasks fail or are preempted once. The wait is stored in the status, so that it survives a restart of
@@ -16,11 +16,11 @@ from .census import RoleCensus
 from .situation import Situation, whole_seconds
 
 NAMED_TASKS = 3
-"""More tasks that wait than this are counted instead of named."""
+"""Maximum number of waiting tasks that a message names; the others are counted."""
 
 
 def after(situation: Situation, pod: Pod) -> TaskBackoff | None:
-    """Of the task whose pod is given up now; None: the next attempt is immediate."""
+    """The wait of the task whose pod is given up now; None: the next attempt is immediate."""
     failures = _in_a_row(situation, pod)
     seconds = _seconds(situation, failures)
     if not seconds:
@@ -36,13 +36,13 @@ def remaining(role: RoleCensus, index: int, now: datetime) -> float:
 
 
 def waits(situation: Situation) -> Iterator[float]:
-    """For each task that needs a pod: when it may have one."""
+    """Seconds until each task that needs a pod may have one."""
     for role in situation.census:
         yield from (remaining(role, index, situation.now) for index in role.absent)
 
 
 def explain(situation: Situation, pod: Pod, backoff: TaskBackoff, cause: str) -> str:
-    """Which attempt waits, how long, and why. People count attempts from 1."""
+    """A sentence that says which attempt waits, how long, and why. Attempts are shown counted from 1."""
     seconds = _seconds(situation, backoff.failures)
     return f"{pod.task.name} waits {seconds:g} s before attempt {pod.attempt + 2}: {cause}"
 
@@ -57,8 +57,8 @@ def _seconds(situation: Situation, failures: int) -> float:
 
 
 def _in_a_row(situation: Situation, pod: Pod) -> int:
-    """How many attempts failed in a row, this one included. An attempt that ran as long as the longest wait starts
-    a new row. Every attempt but the first follows one that was given up, so two in a row need not be stored."""
+    """Number of attempts that failed in a row, this one included. An attempt that ran as long as the longest wait
+    starts a new row. Every attempt but the first follows one that was given up, so two in a row are not stored."""
     ran = (situation.now - pod.started).total_seconds() if pod.started else 0.0
     if not pod.attempt or ran >= situation.site.backoff.longest:
         return 1

@@ -1,10 +1,11 @@
-"""Who is there: each task's pod, sorted by what it means now that we know what is remembered.
+"""The census: each task's pod, sorted by its state, which depends on the pod and on the stored status.
 
-A census is never changed. Policies return the pods that they give up, and `give_up` makes a new census of it.
+A census is never changed. Policies return the pods that they give up, and `give_up` makes a new census of them.
 """
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from typing import TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -18,6 +19,7 @@ from .pod_state import STATES, PodState, state_of
 Slots = dict[int, Pod]
 """A role's pods by index."""
 Pods = tuple[Pod, ...]
+T = TypeVar("T")
 
 
 class GivenUp(Struct, frozen=True):
@@ -25,18 +27,19 @@ class GivenUp(Struct, frozen=True):
 
     pod: Pod
     counts: bool = False
-    """It failed by itself, so the next attempt is a restart that counts against the limit."""
+    """Whether it failed by itself, so that the next attempt is a restart that counts against the limit."""
     backoff: TaskBackoff | None = None
-    """How long its task waits for the next attempt; None: not at all."""
+    """Wait before the task's next attempt; None: no wait."""
 
 
 class RoleCensus(Struct, frozen=True, kw_only=True):
-    """One role's tasks; `pod_state` says what the groups of pods mean."""
+    """The tasks of one role, with its pods grouped by their `PodState`."""
 
     role: Role
     attempts: Mapping[int, int]
     finished: frozenset[int]
     retries: int
+    excused: Mapping[int, frozenset[str]] = {}
     backoff: Mapping[int, TaskBackoff] = {}
     absent: tuple[int, ...] = ()
     pending: Pods = ()
@@ -44,16 +47,21 @@ class RoleCensus(Struct, frozen=True, kw_only=True):
     failed: Pods = ()
     leaving: Pods = ()
     stale: Pods = ()
+    unknown: Pods = ()
 
     @property
     def restarts(self) -> int:
-        """Restarts that count: of pods that are gone, and in place of those that are here."""
+        """Restarts that count against the limit: of pods that are gone, and in place of pods that exist."""
         return self.retries + self.restarts_here
 
     @property
     def restarts_here(self) -> int:
-        here = (self.pending, self.running, self.failed, self.leaving)
-        return sum(pod.restarts for pods in here for pod in pods)
+        here = (self.pending, self.running, self.failed, self.leaving, self.unknown)
+        return sum(self.own_restarts(pod) for pods in here for pod in pods)
+
+    def own_restarts(self, pod: Pod) -> int:
+        """Restarts in place after failures of the program itself."""
+        return max(0, pod.restarts - len(self.excused.get(pod.task.index, ())))
 
     @property
     def restarts_due(self) -> Pods:
@@ -62,12 +70,19 @@ class RoleCensus(Struct, frozen=True, kw_only=True):
 
     def memory(self) -> RoleMemory:
         attempts = {str(index): count for index, count in sorted(self.attempts.items()) if count}
-        waits = {str(i): each for i, each in sorted(self.backoff.items()) if i not in self.finished}
-        finished = indexes.compress(self.finished)
-        return RoleMemory(attempts=attempts, finished=finished, retries=self.retries, backoff=waits)
+        return RoleMemory(
+            attempts=attempts,
+            finished=indexes.compress(self.finished),
+            retries=self.retries,
+            excused={str(i): tuple(sorted(each)) for i, each in self._unfinished(self.excused)},
+            backoff={str(i): each for i, each in self._unfinished(self.backoff)},
+        )
+
+    def _unfinished(self, known: Mapping[int, T]) -> list[tuple[int, T]]:
+        return sorted(item for item in known.items() if item[0] not in self.finished)
 
     def give_up(self, gone: list[GivenUp]) -> "RoleCensus":
-        """Remember that these pods are over, so that a failure of theirs is never counted a second time."""
+        """A census in which these pods are over, so that their failures are never counted a second time."""
         uids, waits = {each.pod.uid for each in gone}, {each.pod.task.index: each.backoff for each in gone}
 
         def stay(pods: Pods) -> Pods:
@@ -76,17 +91,19 @@ class RoleCensus(Struct, frozen=True, kw_only=True):
         return replace(
             self,
             attempts={**self.attempts, **{each.pod.task.index: each.pod.attempt + 1 for each in gone}},
-            retries=self.retries + sum(each.pod.restarts + each.counts for each in gone),
+            retries=self.retries + sum(self.own_restarts(each.pod) + each.counts for each in gone),
+            excused={index: each for index, each in self.excused.items() if index not in waits},
             backoff={i: each for i, each in {**self.backoff, **waits}.items() if each},
             pending=stay(self.pending),
             running=stay(self.running),
             failed=stay(self.failed),
             leaving=stay(self.leaving),
+            unknown=stay(self.unknown),
             stale=(*self.stale, *(each.pod for each in gone)),
         )
 
     def without_restarts(self) -> "RoleCensus":
-        """No pod is started again: those that wait for that have failed."""
+        """A census in which no program is restarted in place: pods that wait for a restart have failed."""
         return replace(
             self,
             pending=tuple(pod for pod in self.pending if not pod.restart_due),
@@ -127,7 +144,7 @@ class Census(Struct, frozen=True, kw_only=True):
         return replace(self, roles={name: role.without_restarts() for name, role in self.roles.items()})
 
     def without_pods(self) -> "Census":
-        """What is left of a job without pods: its memory."""
+        """A census without pods: what the status remembers of each role stays."""
         return Census(roles={name: role.without_pods() for name, role in self.roles.items()}, excess=())
 
 
@@ -163,29 +180,47 @@ def _count(role: Role, slots: Slots, status: Status) -> RoleCensus:
         role=role,
         attempts=attempts | _newer_attempts(here, attempts),
         finished=frozenset(finished.union(pod.task.index for pod in done)),
-        retries=memory.retries + sum(pod.restarts for pod in done),
+        retries=memory.retries,
+        excused=_excused(here, attempts, memory),
         backoff={int(index): each for index, each in memory.backoff.items() if int(index) < role.replicas},
         absent=tuple(index for index in unfinished if index not in here),
-        **{state: tuple(found) for state, found in pods.items()},
+        **{state: tuple(in_state) for state, in_state in pods.items()},
     )
+    census = replace(census, retries=census.retries + sum(map(census.own_restarts, done)))
     return _with_vanished_restarts(census, status)
 
 
 def _sort(slots: Slots, attempts: Mapping[int, int]) -> dict[PodState, list[Pod]]:
-    found: dict[PodState, list[Pod]] = {state: [] for state in STATES}
+    pods: dict[PodState, list[Pod]] = {state: [] for state in STATES}
     for index, pod in slots.items():
-        found[state_of(pod, attempts.get(index, 0))].append(pod)
-    return found
+        pods[state_of(pod, attempts.get(index, 0))].append(pod)
+    return pods
+
+
+def _excused(slots: Slots, attempts: Mapping[int, int], memory: RoleMemory) -> dict[int, frozenset[str]]:
+    """Restarts of existing pods that a disruption caused, from the status and from the pods."""
+    known = {
+        index: frozenset((*memory.excused.get(str(index), ()), *pod.excused))
+        for index, pod in slots.items()
+        if (pod.restarts or pod.unreadable) and pod.attempt >= attempts.get(index, 0)
+    }
+    return {index: each for index, each in known.items() if each}
 
 
 def _newer_attempts(slots: Slots, attempts: Mapping[int, int]) -> dict[int, int]:
-    """The status was lost or restored from a backup: the pod is right."""
+    """Attempts of pods that are newer than in the status, which then was lost or restored from a backup."""
     return {index: pod.attempt for index, pod in slots.items() if pod.attempt > attempts.get(index, 0)}
 
 
 def _with_vanished_restarts(census: RoleCensus, status: Status) -> RoleCensus:
-    """A pod may disappear together with its count of restarts; the status has shown them."""
+    """A pod may disappear together with its count of restarts; the role's count in the status has them. A pod that
+    cannot be read keeps them: it shows them again when it can."""
     shown = status.replica_statuses.get(census.role.name, RoleStatus()).restarts
-    if not shown or shown <= census.restarts:
+    missing = shown - census.restarts
+    if missing <= 0:
         return census
-    return replace(census, retries=shown - census.restarts_here)
+    if census.unknown:
+        pod, *others = census.unknown
+        excused = len(census.excused.get(pod.task.index, ()))
+        return replace(census, unknown=(replace(pod, restarts=missing + excused), *others))
+    return replace(census, retries=census.retries + missing)

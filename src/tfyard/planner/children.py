@@ -1,8 +1,10 @@
-"""The job's other objects: its PodGroup, Services, a ConfigMap for a large cluster, TensorBoard."""
+"""Objects of a job other than pods: its PodGroup, Services, a ConfigMap for a large cluster, TensorBoard."""
 
 from collections.abc import Iterator
 
-from tfyard.model import Job, Manifest, Role, Task
+import msgspec
+
+from tfyard.model import Amend, Job, Manifest, Role, ServiceSpec, Task
 from tfyard.model.names import (
     POD_GROUP,
     REPLICA_INDEX,
@@ -15,6 +17,7 @@ from tfyard.model.names import (
 from . import gang, tensorboard
 from .job_setup import Setup
 from .pods import metadata, service_ports
+from .reasons import REPAIRED_SERVICE
 from .site import Site
 from .tf_config import Roster
 
@@ -25,12 +28,38 @@ Key = tuple[str, str]
 def wanted(job: Job, roster: Roster, site: Site, setup: Setup) -> dict[Key, Manifest]:
     """Every object that should exist while the job is active, in the order in which to create them."""
     board = tensorboard.objects(job, site) if setup.services != "none" else ()
-    made = [*_group(job, setup), *_config_map(job, roster), *_services(job, setup), *board]
-    return {(manifest["kind"], manifest["metadata"]["name"]): manifest for manifest in made}
+    manifests = [*_group(job, setup), *_config_map(job, roster), *_services(job, setup), *board]
+    return {(manifest["kind"], manifest["metadata"]["name"]): manifest for manifest in manifests}
+
+
+def repair(manifests: dict[Key, Manifest], services: dict[str, ServiceSpec]) -> Iterator[Amend]:
+    """Put selector and ports of Services back that were edited: tasks would not find each other."""
+    for (kind, name), manifest in manifests.items():
+        if kind != "Service" or name not in services:
+            continue
+        there, wanted = services[name], {field: manifest["spec"].get(field) for field in _REPAIRED}
+        if _meaning(there) != _meaning(_spec(wanted)):
+            selector = {**dict.fromkeys(there.selector), **wanted["selector"]}
+            yield Amend("Service", name, {"spec": {**wanted, "selector": selector}}, REPAIRED_SERVICE)
+
+
+_REPAIRED = ("selector", "ports", "publishNotReadyAddresses")
+
+
+def _spec(fields: Manifest) -> ServiceSpec:
+    return msgspec.convert({name: value for name, value in fields.items() if value is not None}, ServiceSpec)
+
+
+def _meaning(spec: ServiceSpec) -> tuple[object, ...]:
+    """A Service's spec as it can be compared: the order of ports does not matter, nor what the server fills in."""
+    ports = sorted(
+        (each.port, each.protocol, each.name, str(each.target_port or each.port)) for each in spec.ports
+    )
+    return spec.selector, ports, spec.publish_not_ready_addresses
 
 
 def temporary(job: Job, children: frozenset[Key]) -> list[Key]:
-    """What is deleted with the pods. TensorBoard stays as long as the job: its charts are read afterwards."""
+    """Objects that are deleted with the pods. TensorBoard stays as long as the job: its charts are read later."""
     kept = tensorboard_name(job.name)
     return sorted(key for key in children if key[0] in ("Service", "ConfigMap") and key[1] != kept)
 
@@ -60,7 +89,7 @@ def _services(job: Job, setup: Setup) -> Iterator[Manifest]:
 
 
 def _shared_service(job: Job) -> Manifest:
-    """One headless Service names all pods: N objects fewer to write and to keep up to date."""
+    """One headless Service for all pods, instead of one object per pod to write and to keep up to date."""
     labels = job_labels(job)
     return headless_service(metadata(job, job.name, labels), labels, shared_ports(job))
 
@@ -72,7 +101,7 @@ def _replica_service(job: Job, role: Role, index: int, ports: list[Manifest]) ->
 
 
 def headless_service(meta: Manifest, selector: dict[str, str], ports: list[Manifest]) -> Manifest:
-    """DNS names for pods, also before they are ready: tasks wait for each other to become so."""
+    """A Service that gives pods DNS names even before they are ready: tasks wait for each other at their start."""
     spec = {"clusterIP": "None", "publishNotReadyAddresses": True, "selector": selector, "ports": ports}
     return {"apiVersion": "v1", "kind": "Service", "metadata": meta, "spec": spec}
 

@@ -1,39 +1,41 @@
-"""After the end: cleanPodPolicy, the evaluator's grace period, and the TTL."""
+"""Cleaning up after a job has ended: cleanPodPolicy, the evaluator's grace period, and the TTL."""
 
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from tfyard.model import EVALUATOR, Action, CleanPolicy, Delete, DeleteJob, Job, Observed, Pod, Status
 
 from . import children, gang, kueue, plan, sidecars
-from .pod_state import is_active
+from .pod_state import goes_on, is_active
 from .site import Site
 
 
 def policy(job: Job, status: Status) -> CleanPolicy:
-    """A deadline that lets pods run on would have no effect: then at least the running ones are deleted."""
+    """The cleanPodPolicy in effect. After a missed deadline running pods are always deleted: otherwise the
+    deadline would have no effect."""
     chosen = job.run_policy.clean
     missed_deadline = status.failure is not None and status.failure.cause == "DeadlineExceeded"
     return "Running" if chosen == "None" and missed_deadline else chosen
 
 
 def clean_up(job: Job, observed: Observed, site: Site, status: Status, now: datetime) -> Iterator[Action]:
-    """Pods by the policy, but evaluators not before their grace period is over; then what only pods need, such as
-    Services. After the TTL, the job itself."""
+    """Delete pods by the policy, evaluators after their grace period, then what only pods need, such as Services.
+    Containers that still run in pods that stay are ended in place. After the TTL, delete the job itself."""
     left = ttl_remaining(job, status, now)
     if left is not None and left <= 0:
         yield DeleteJob()
         return
     yield from gang.delete_group(job, observed)
-    chosen = policy(job, status)
-    gone = [pod for pod in observed.pods if _deletes(chosen, pod)]
-    stay = [pod for pod in observed.pods if not _deletes(chosen, pod)]
+    chosen, waiting = policy(job, status), grace_remaining(job, observed, status, now) > 0
+    gone = [pod for pod in observed.pods if _deletes(chosen, pod, site)]
+    stay = [pod for pod in observed.pods if not _deletes(chosen, pod, site)]
     yield from kueue.release_quota(stay, status)
+    yield from sidecars.end(sidecars.lingering(stay), now)
+    if not site.kubeflow and (chosen == "Running" or status.has("Failed")):
+        yield from sidecars.end_restarts(pod for pod in stay if not _may_go_on(pod, waiting=waiting))
     if chosen == "None":
-        yield from sidecars.end(sidecars.lingering(observed.pods), now)
         return
-    waiting = grace_remaining(job, observed, status, now) > 0
-    gone = [pod for pod in gone if not (waiting and pod.task.role == EVALUATOR)]
+    gone = [pod for pod in gone if not _may_go_on(pod, waiting=waiting)]
     yield from plan.delete_pods((pod for pod in gone if not sidecars.may_go_on(pod, now)), now)
     if not waiting:
         kept = _services_of(job, stay) if site.kubeflow else set()
@@ -43,22 +45,31 @@ def clean_up(job: Job, observed: Observed, site: Site, status: Status, now: date
 def ttl_remaining(job: Job, status: Status, now: datetime) -> float | None:
     if job.run_policy.ttl is None or status.completion_time is None:
         return None
-    return (status.completion_time + timedelta(seconds=job.run_policy.ttl) - now).total_seconds()
+    return job.run_policy.ttl - (now - status.completion_time).total_seconds()
 
 
 def grace_remaining(job: Job, observed: Observed, status: Status, now: datetime) -> float:
-    """Seconds that evaluators may still run: none if they have ended or the job has failed."""
+    """Seconds that evaluators may still run; 0 if they have ended or the job has failed."""
     evaluating = any(pod.task.role == EVALUATOR and is_active(pod) and not pod.end for pod in observed.pods)
     if not evaluating or not status.has("Succeeded") or status.completion_time is None:
         return 0.0
-    until = status.completion_time + timedelta(seconds=job.run_policy.evaluator_grace)
-    return max(0.0, (until - now).total_seconds())
+    return max(0.0, job.run_policy.evaluator_grace - (now - status.completion_time).total_seconds())
 
 
 def _services_of(job: Job, stay: list[Pod]) -> set[children.Key]:
-    """The Services of pods that stay, stay too, as upstream's: their own, or the one of all pods."""
+    """Services of pods that stay, by a name of their own or shared; upstream keeps them too."""
     return {("Service", name) for pod in stay for name in (pod.name, job.name)}
 
 
-def _deletes(chosen: CleanPolicy, pod: Pod) -> bool:
-    return chosen == "All" or (chosen == "Running" and is_active(pod))
+def _may_go_on(pod: Pod, *, waiting: bool) -> bool:
+    """Whether the pod is an evaluator in its grace period; `waiting`: that period is not over."""
+    return waiting and pod.task.role == EVALUATOR
+
+
+def _deletes(chosen: CleanPolicy, pod: Pod, site: Site) -> bool:
+    """Whether the policy deletes the pod. Upstream also deletes pods that only sidecars or a next restart keep in
+    the phase Running."""
+    if chosen != "Running" or not is_active(pod):
+        return chosen == "All"
+    is_kept_up = site.kubeflow and bool(pod.restart_due or pod.lingers_since)
+    return goes_on(pod) or is_kept_up or pod.deleting is not None

@@ -1,4 +1,4 @@
-"""The conditions list by upstream's rules, minus those that let a job be Succeeded and Failed at once.
+"""The list of conditions by upstream's rules, except those that let a job be Succeeded and Failed at once.
 
 The list is in order of last change, because clients show the last one as the job's state.
 """
@@ -18,27 +18,27 @@ _REPLACES = {RUNNING: RESTARTING, RESTARTING: RUNNING}
 _ENDS = (SUCCEEDED, FAILED)
 _NEWS = (BLOCKED, WAITING, RESTARTING)
 _HELD = (BLOCKED, WAITING)
-"""Conditions whose message says more than their reason: another message is a change."""
+"""Conditions that say what a job waits for."""
 
 
 def put(
     conditions: Conditions, type: str, reason: str, message: str, now: datetime, *, holds: bool = True
 ) -> Conditions:
-    """Set a condition. The same status for the same reason is no change, so it causes no write, unless the
-    message of this condition has news."""
+    """Set a condition. The same status for the same reason is no change and causes no write, except for conditions
+    whose message says more than their reason."""
     status: Literal["True", "False"] = "True" if holds else "False"
     old = next((c for c in conditions if c.type == type), None)
     if old is not None and (old.status, old.reason) == (status, reason) and not _is_news(old, message):
         return conditions
     since = old.last_transition_time if old is not None and old.status == status else now
     new = Condition(type, status, reason, message, now, since)
-    rest = tuple(c for c in conditions if c.type not in (type, _REPLACES.get(type) if holds else None))
-    return _urgent_last((*(_ended(rest) if type in _ENDS else rest), new))
+    others = tuple(c for c in conditions if c.type not in (type, _REPLACES.get(type) if holds else None))
+    return _urgent_last((*(_ended(others) if type in _ENDS else others), new))
 
 
 def phase(conditions: Conditions) -> str:
-    """The last condition that holds. A job's phase is Blocked or Waiting only while it does not run: with one
-    worker of two it is both, and the condition's message says what is missing."""
+    """The type of the last condition that holds. The phase is Blocked or Waiting only while the job does not run:
+    a job with one of two workers runs and waits, and the condition's message says what is missing."""
     holding = [c.type for c in conditions if c.status == "True"]
     going = [type for type in holding if type not in _HELD]
     held = [type for type in _HELD if type in holding]
@@ -52,8 +52,8 @@ def _is_news(old: Condition, message: str) -> bool:
 
 
 def _urgent_last(conditions: Conditions) -> Conditions:
-    """While they hold: tables show the last message, and these are what somebody has to act on. A wait that is
-    over keeps its words, and must not be the last."""
+    """Conditions with those last that the user has to act on, while they hold: tables show the last message. A
+    wait that is over keeps its message, and must not be the last."""
     return tuple(sorted(conditions, key=_urgency))
 
 
@@ -64,7 +64,7 @@ def _urgency(condition: Condition) -> int:
 
 
 def _ended(conditions: Conditions) -> Conditions:
-    """A finished job does not run, restart or wait; reason, message and times of these conditions stay."""
+    """Conditions of a finished job, which does not run, restart or wait; only their status changes."""
     return tuple(
         msgspec.structs.replace(c, status="False") if c.type in (RUNNING, RESTARTING, BLOCKED, WAITING) else c
         for c in conditions

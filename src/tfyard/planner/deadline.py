@@ -1,7 +1,5 @@
 """activeDeadlineSeconds, counted from the start (or the last resume). It also ends a job in which nothing
-happens: the decision says when to look again."""
-
-from datetime import timedelta
+happens, because each decision says when the next pass is due."""
 
 from tfyard.model import Failure
 
@@ -9,14 +7,15 @@ from . import reasons
 from .situation import Situation
 
 TO_THE_SECOND = 1
-"""The start is stored in whole seconds, so the job may have started that much later; nobody is stopped early."""
+"""Seconds added to the deadline: the start is stored in whole seconds, so the job may have started later, and no
+job is stopped early."""
 
 
 def remaining(situation: Situation) -> float | None:
     limit = situation.job.run_policy.deadline
     if limit is None:
         return None
-    return (situation.start + timedelta(seconds=limit + TO_THE_SECOND) - situation.now).total_seconds()
+    return limit + TO_THE_SECOND - (situation.now - situation.start).total_seconds()
 
 
 def failure(situation: Situation) -> Failure | None:

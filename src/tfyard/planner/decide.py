@@ -46,12 +46,12 @@ from .situation import Situation, survey, whole_seconds
 from .success import has_succeeded
 
 OURS = "kubeflow.org/training-operator"
-"""The managedBy value of TFJobs for upstream's operator, which this one replaces."""
+"""The managedBy value of TFJobs for upstream's operator, which tfyard's operator replaces."""
 
 
 def decide(job: Job, observed: Observed, site: Site, now: datetime) -> Decision:
-    """By the first of these that holds: the job is not ours, has ended, cannot be read, is suspended, or waits for
-    names that another job has. Else its pods are judged."""
+    """The first of these that holds decides: the job is ignored, has ended, cannot be read, is suspended, or waits
+    for names that another job has. Otherwise its pods are judged."""
     if is_ignored(job, observed.deleting):
         return Decision(status=observed.status)
     if observed.status.is_finished:
@@ -68,12 +68,12 @@ def decide(job: Job, observed: Observed, site: Site, now: datetime) -> Decision:
 
 
 def is_ignored(job: Job, deleting: bool) -> bool:
-    """Another controller manages this job, or it is being deleted and its children go by owner reference."""
+    """Whether another controller manages this job, or it is being deleted, and its children with it."""
     return deleting or job.run_policy.managed_by not in (None, "", OURS)
 
 
 def status_unreadable(job: Job, problems: Iterable[str]) -> Event:
-    """A status that cannot be read is not written either: whoever wrote it may know what it means."""
+    """The warning about an unreadable status, which is not overwritten: a newer operator may read it."""
     text = reasons.listed(reasons.STATUS_UNREADABLE_MESSAGE.format(job=job), problems)
     return Event("Warning", reasons.STATUS_UNREADABLE, text)
 
@@ -88,11 +88,11 @@ def _unreadable(job: Job, observed: Observed, site: Site, now: datetime) -> Deci
 
 
 def _blocked(situation: Situation) -> Decision:
-    """The job waits for somebody to change something; nothing is done about its pods. Restarts in place and time
-    still count against its limits."""
+    """The decision for a job that waits for a change by the user; its pods stay as they are. Restarts in place and
+    time still count against its limits."""
     given_up = tuple(unreadable.pods_leaving(situation))
     judged = situation.give_up(given_up)
-    after = replace(_started(judged, gang.Review()), endings=endings.remember(situation))
+    after = replace(_started(judged, gang.GangReview()), endings=endings.remember(situation))
     failure = restart.failure(judged, Verdict()) or deadline.failure(judged)
     if failure:
         return _ended(situation, given_up, Verdict(), status.fail(after, failure, judged.stamp))
@@ -106,7 +106,7 @@ def _blocked(situation: Situation) -> Decision:
 
 
 def _active(situation: Situation) -> Decision:
-    """Judge the pods, write down what follows for the job, then plan what to do about it."""
+    """The decision for a job under way: judge the pods, derive the job's status, then plan the actions."""
     verdict, group = restart.judge(situation), gang.review(situation)
     given_up = (*verdict.given_up, *group.given_up)
     judged = situation.give_up(given_up)
@@ -134,19 +134,19 @@ def _active(situation: Situation) -> Decision:
     )
 
 
-def _started(situation: Situation, group: gang.Review) -> Status:
-    """The status of a job that is under way, before anything is said about how it goes."""
+def _started(situation: Situation, group: gang.GangReview) -> Status:
+    """The status of a job under way, before its outcome or progress is added."""
     job, now = situation.job, situation.stamp
     after = status.begin(job, situation.before, situation.setup.cluster(), now)
     after = replace(after, conditions=suspend.resumed(job, after, now), start_time=situation.start)
-    found = (
+    obstacles = (
         *unreadable.obstacles(job),
         *_namesake(situation),
         *situation.observed.obstacles,
         group.obstacle,
         kueue.obstacle(situation),
     )
-    return status.note_obstacles(after, [obstacle for obstacle in found if obstacle], now)
+    return status.note_obstacles(after, [obstacle for obstacle in obstacles if obstacle], now)
 
 
 def _namesake(situation: Situation) -> list[Obstacle]:
@@ -154,8 +154,9 @@ def _namesake(situation: Situation) -> list[Obstacle]:
     return [Obstacle(reasons.NAME_TAKEN, text)] if situation.observed.namesake else []
 
 
-def _outcome(situation: Situation, verdict: Verdict, started: Status, waits: waiting.Review) -> Status:
-    """Success goes first: when the chief has finished, workers often fail because it is gone."""
+def _outcome(situation: Situation, verdict: Verdict, started: Status, waits: waiting.WaitingReview) -> Status:
+    """The status after success, failure or progress. Success is checked first: when the chief has finished,
+    workers often fail because it is gone."""
     if has_succeeded(situation):
         return status.succeed(situation.job, started, situation.stamp)
     failure = restart.failure(situation, verdict) or deadline.failure(situation)
@@ -165,7 +166,7 @@ def _outcome(situation: Situation, verdict: Verdict, started: Status, waits: wai
 
 
 def _ended(situation: Situation, given_up: Iterable[GivenUp], verdict: Verdict, after: Status) -> Decision:
-    """No pod is run again: those that would have been restarted are counted as failed."""
+    """The decision that ends a job. Pods that would have been restarted are counted as failed."""
     census = situation.census.give_up(each for each in given_up if not each.counts)
     census = census.without_restarts() if after.has(reasons.FAILED) else census
     after = status.count(situation.job, after, census)
@@ -176,7 +177,7 @@ def _ended(situation: Situation, given_up: Iterable[GivenUp], verdict: Verdict, 
 
 
 def _finished(job: Job, observed: Observed, site: Site, after: Status, now: datetime) -> Decision:
-    """Nothing is judged any more; what is left is cleaned up."""
+    """The decision for a finished job: its remaining objects are cleaned up."""
     actions = tuple(cleanup.clean_up(job, observed, site, after, now))
     grace = cleanup.grace_remaining(job, observed, after, now) or None
     gone = observed.pods if cleanup.policy(job, after) != "None" else ()
@@ -186,11 +187,11 @@ def _finished(job: Job, observed: Observed, site: Site, after: Status, now: date
 
 
 def _suspended(situation: Situation) -> Decision:
-    """All its pods go; how far its tasks came is remembered for the time when it is resumed."""
+    """The decision for a suspended job: all pods are deleted, finished tasks and restarts remembered."""
     job, observed, now = situation.job, situation.observed, situation.stamp
     after = status.begin(job, situation.before, situation.setup.cluster(), now)
     after = status.note_obstacles(after, unreadable.obstacles(job), now)
-    after = status.note_wait(after, waiting.Review(), now)
+    after = status.note_wait(after, waiting.WaitingReview(), now)
     after = replace(after, conditions=suspend.suspended(job, after, now), endings=endings.remember(situation))
     census = situation.census.give_up(suspend.pods_to_remember(situation)).without_pods()
     after = status.count(job, after, census)
@@ -209,7 +210,7 @@ def _events(situation: Situation, after: Status, verdict: Verdict) -> tuple[Even
 
 
 def _urgency(situation: Situation, after: Status, actions: tuple[Action, ...]) -> Urgency:
-    """How long the status may wait, to be stored together with what follows. Restarts and ends never wait."""
+    """How long the status may wait, to be stored together with later changes. Restarts and ends never wait."""
     before = situation.before
     if after == before or _must_be_stored_first(situation, actions):
         return "now"
@@ -223,8 +224,8 @@ def _urgency(situation: Situation, after: Status, actions: tuple[Action, ...]) -
 
 
 def _must_be_stored_first(situation: Situation, actions: tuple[Action, ...]) -> bool:
-    """A pod that is being deleted cannot say much longer that its task has finished; and how a job's pods are
-    grouped must be known before they exist."""
+    """Whether the status must be stored before the actions: a deleted pod can no longer show that its task has
+    finished, and the grouping of a job's pods must be known before they exist."""
     setup = situation.setup
     is_grouped = setup.gang is not None or setup.queued > 0
     is_leaving = any(pod.deleting for pod in situation.observed.pods)
@@ -238,7 +239,7 @@ def _differs_in_counts_only(before: Status, after: Status) -> bool:
 
 
 def _explains_only(before: Status, after: Status) -> bool:
-    """What a pod waits for has changed, or a task that crashes again and again has done so once more."""
+    """Whether only the reason of a wait has changed, or a task in a crash loop has crashed once more."""
     if not (before.has(reasons.WAITING) or after.has(reasons.WAITING)):
         return False
     others = [c for c in after.conditions if c.type != reasons.WAITING]
@@ -256,5 +257,6 @@ def _overdue(pods: Iterable[Pod], now: datetime) -> list[float]:
 
 
 def _soonest(*times: float | None) -> float | None:
-    """Times that have passed were acted upon in this decision; the next change in the world wakes us then."""
+    """Seconds until the next pass. This decision acted on times that have passed; a change that follows from that
+    causes a pass by itself."""
     return min((time for time in times if time is not None and time > 0), default=None)

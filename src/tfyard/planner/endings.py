@@ -1,7 +1,7 @@
 """How attempts ended without success: kept in the status, because pods, their logs and events are soon gone.
 
-The status of a job that goes well has none. What is found again in a pod that is still there changes nothing, also
-when the limits have dropped it: the newest endings stay, in the order of their times.
+The status of a job without failures has none. An ending that a pod still shows is not added twice, not even when
+the limits have dropped it: the newest endings stay, in the order of their times.
 """
 
 from collections import defaultdict
@@ -19,18 +19,17 @@ UNKNOWN_TIME = datetime.min.replace(tzinfo=UTC)
 
 
 def remember(situation: Situation, over: Iterable[Pod] = ()) -> tuple[Ending, ...]:
-    """The endings of the status, with those that the pods show now. `over`: pods whose attempt ends by this very
-    decision."""
+    """The endings of the status and of the pods; `over`: pods whose attempt ends by this decision."""
     known, gone = situation.before.endings, {pod.uid: pod for pod in over}
-    found = [_over(pod, situation.stamp) for pod in gone.values()]
-    found += (_ending(pod, restart) for pod, restart in _ended(situation) if pod.uid not in gone)
-    told = {_identity(ending) for ending in known}
-    new = [ending for ending in found if _identity(ending) not in told]
+    shown = [_over(pod, situation.stamp) for pod in gone.values()]
+    shown += (_ending(pod, restart) for pod, restart in _ended(situation) if pod.uid not in gone)
+    stored = {_identity(ending) for ending in known}
+    new = [ending for ending in shown if _identity(ending) not in stored]
     return _newest((*known, *new)) if new else known
 
 
 def _ended(situation: Situation) -> Iterator[tuple[Pod, int]]:
-    """Pods that tell of a run that ended, and which restart in place that run was."""
+    """Pods whose status has a run that ended, each with the number of restarts in place before that run."""
     for role in situation.census:
         yield from ((pod, pod.restarts) for pod in role.failed)
         for pod in (*role.pending, *role.running):
@@ -39,7 +38,7 @@ def _ended(situation: Situation) -> Iterator[tuple[Pod, int]]:
 
 
 def _over(pod: Pod, now: datetime) -> Ending:
-    """Who asked it to stop says more than how its program took that."""
+    """The ending of an attempt that is over. That the pod was deleted or evicted says more than the exit code."""
     ending = _ending(pod, pod.restarts) if pod.end else _stopped(pod)
     is_deleted = not pod.disrupted and (pod.asked_to_stop or not pod.end)
     reason = reasons.DELETED if is_deleted else ending.reason
@@ -47,7 +46,7 @@ def _over(pod: Pod, now: datetime) -> Ending:
 
 
 def _ending(pod: Pod, restart: int) -> Ending:
-    """Of the run that the pod's exit code is about."""
+    """The ending of the run that the pod's exit code is about."""
     return Ending(
         task=pod.task.name,
         attempt=pod.attempt + 1,
@@ -61,7 +60,7 @@ def _ending(pod: Pod, restart: int) -> Ending:
 
 
 def _stopped(pod: Pod) -> Ending:
-    """Of a program that still runs: an exit code would be about an earlier run."""
+    """The ending of a program that still runs: an exit code would be about an earlier run."""
     return Ending(
         task=pod.task.name,
         attempt=pod.attempt + 1,
@@ -78,11 +77,11 @@ def last_words(text: str) -> str:
 
 
 def _newest(endings: Iterable[Ending]) -> tuple[Ending, ...]:
-    """Within the limits."""
-    of_tasks: dict[str, list[Ending]] = defaultdict(list)
+    """The newest endings, within the limits per task and per job."""
+    by_task: dict[str, list[Ending]] = defaultdict(list)
     for ending in sorted(endings, key=_order):
-        of_tasks[ending.task].append(ending)
-    kept = (ending for found in of_tasks.values() for ending in found[-ENDINGS_PER_TASK:])
+        by_task[ending.task].append(ending)
+    kept = (ending for of_task in by_task.values() for ending in of_task[-ENDINGS_PER_TASK:])
     return tuple(sorted(kept, key=_order)[-ENDINGS_PER_JOB:])
 
 

@@ -1,7 +1,7 @@
 """Gang scheduling: the pods of a job start together or not at all, with the scheduler that the cluster has.
 
 Each of the three schedulers has its own PodGroup and its own mark for pods that belong to one. None of them
-reports that a group can no longer be filled, so that is worked out here.
+reports that a group can no longer be filled, so `review` works that out.
 """
 
 from collections import defaultdict
@@ -43,10 +43,10 @@ SCHEDULERS: dict[GangScheduler, str] = {
     "volcano": "volcano",
     "scheduler-plugins": "scheduler-plugins-scheduler",
 }
-"""The names under which they are installed."""
+"""Default schedulerName of each gang scheduler; empty: the cluster's default scheduler."""
 DEFAULT_SCHEDULER = "default-scheduler"
 PATIENCE = 30.0
-"""Seconds until a wait is reported: most last for one second, and each would cost a status update."""
+"""Seconds until a wait is reported: most waits last one second, and a report costs a status update."""
 
 _NOT_COPIED = "kubectl.kubernetes.io/last-applied-configuration"
 
@@ -65,7 +65,7 @@ class Membership(Struct, frozen=True):
 
 
 def group_spec(job: Job, gang: Gang, members: int) -> Manifest:
-    """As upstream writes it. The core API has a number only: no queue, no resources, no timeout."""
+    """The PodGroup's spec, as upstream writes it. The core API has only a number of members."""
     policy = job.run_policy.scheduling or SchedulingPolicy()
     if gang.by == "core":
         return {"schedulingPolicy": {"gang": {"minCount": members}}}
@@ -78,26 +78,26 @@ def group_spec(job: Job, gang: Gang, members: int) -> Manifest:
 
 
 def min_member(job: Job, setup: Setup) -> int:
-    """Volcano counts finished tasks, but only as long as they have a pod."""
+    """Members that the group waits for. Volcano counts finished tasks, but only as long as they have a pod."""
     policy, countable = job.run_policy.scheduling, job.size - setup.finished_without_pod
     return max(1, min((policy.min_available if policy else None) or job.size, countable))
 
 
 def annotations(job: Job, gang: Gang) -> dict[str, str]:
-    """The job's own, as upstream copies them: Volcano reads some of its settings there."""
+    """The PodGroup's annotations, copied from the job as upstream does: Volcano reads some settings there."""
     if gang.by == "core":
         return {}
     return {name: text for name, text in job.annotations.items() if name != _NOT_COPIED}
 
 
 def amend(situation: Situation) -> Iterator[Amend]:
-    """Follow a job that was scaled. Fields that the job does not set are left as they are; a queue and a whole
-    core group cannot be changed."""
+    """Adapt the PodGroup to a job that was scaled. Fields that the job does not set stay as they are; a queue and
+    a core group cannot be changed."""
     job, gang, group = situation.job, situation.setup.gang, situation.observed.group
     if gang is None or group is None or group.deleting or gang.by == "core":
         return
-    wanted = group_spec(job, gang, min_member(job, situation.setup))
-    spec = {name: value for name, value in wanted.items() if name != "queue"}
+    target = group_spec(job, gang, min_member(job, situation.setup))
+    spec = {name: value for name, value in target.items() if name != "queue"}
     differs = {name: value for name, value in spec.items() if group.spec.get(name) != value}
     if differs:
         patch = {name: _merge(group.spec.get(name), value) for name, value in differs.items()}
@@ -105,14 +105,14 @@ def amend(situation: Situation) -> Iterator[Amend]:
 
 
 def _merge(old: Any, new: Any) -> Any:
-    """A merge patch keeps what it does not name: null removes a field."""
+    """The value of a merge patch, which keeps fields that it does not name: null removes one."""
     if isinstance(old, dict) and isinstance(new, dict):
         return {**dict.fromkeys(old), **new}
     return new
 
 
 def delete_group(job: Job, observed: Observed) -> Iterator[Delete]:
-    """A job that has ended or is suspended reserves nothing, whatever becomes of its pods."""
+    """Delete the PodGroup: a job that has ended or is suspended reserves nothing, even if its pods stay."""
     is_leaving = observed.group is not None and observed.group.deleting
     if (POD_GROUP, job.name) in observed.children and not is_leaving:
         yield Delete(POD_GROUP, job.name)
@@ -122,8 +122,8 @@ def delete_group(job: Job, observed: Observed) -> Iterator[Delete]:
 
 
 def _resources_of_first(job: Job, members: int) -> dict[str, str]:
-    """Roles in the order of the job: upstream sorts by PriorityClass, but never reads the priority of one.
-    A value that is not a quantity counts as 0: the API server will reject the pods for it."""
+    """What the first members need, with roles in the order of the job: upstream sorts by PriorityClass, but never
+    reads its priority. A value that is not a quantity counts as 0: the API server will reject the pods for it."""
     total: Sums = defaultdict(Decimal)
     left = members
     for role in job.roles:
@@ -146,17 +146,17 @@ def _resources_of_pod(role: Role) -> Sums:
 
 
 def _quantity(total: Decimal) -> str:
-    """Whole, or in thousandths; finer values are rounded up as the API server does."""
+    """A quantity in whole numbers or thousandths; finer values are rounded up as the API server does."""
     if total == total.to_integral_value():
         return f"{total:.0f}"
     return f"{(total * 1000).to_integral_value(ROUND_CEILING):.0f}m"
 
 
-# --- its members
+# --- the group's members
 
 
 def membership(job: Job, role: Role, setup: Setup, *, joins: bool) -> Membership:
-    """Pods that do not join the group still go to its scheduler, one by one."""
+    """What marks a role's pods as members; pods that do not join still go to the group's scheduler, one by one."""
     gang = setup.gang
     if gang is None:
         return Membership()
@@ -172,40 +172,40 @@ def membership(job: Job, role: Role, setup: Setup, *, joins: bool) -> Membership
     return Membership(labels={PLUGINS_GROUP: job.name}, spec=spec)
 
 
-# --- how it stands
+# --- the group's state
 
 
-class Review(Struct, frozen=True, kw_only=True):
+class GangReview(Struct, frozen=True, kw_only=True):
     given_up: tuple[GivenUp, ...] = ()
     """Pods that wait in a group that can no longer be filled: they are created again, outside of it."""
     joins: bool = True
     """Whether new pods join the group."""
     is_waiting: bool = False
-    """No pods are created yet."""
+    """Whether no pods are created yet."""
     obstacle: Obstacle | None = None
-    """Why, once the wait is long enough to be reported."""
+    """Why no pods are created, once the wait is long enough to be reported."""
     wake_after: float | None = None
 
 
-def review(situation: Situation) -> Review:
-    """A group can no longer be filled when tasks have finished meanwhile, or when the operator has another
-    scheduler now and new pods will not join."""
-    began = situation.before.cluster
-    is_left = began is not None and began.gang is not None and situation.setup.gang is None
+def review(situation: Situation) -> GangReview:
+    """Whether the group starts or waits. It can no longer be filled when tasks have finished meanwhile, or when
+    the operator has another scheduler now and new pods will not join."""
+    kept = situation.before.cluster
+    is_left = kept is not None and kept.gang is not None and situation.setup.gang is None
     joins = _can_fill(situation)
     waiting = [pod for role in situation.census for pod in role.pending if pod.waits]
     stuck = tuple(GivenUp(pod) for pod in waiting) if is_left or not joins else ()
     wait = _wait(situation.give_up(stuck))
     if wait is None:
-        return Review(given_up=stuck, joins=joins)
+        return GangReview(given_up=stuck, joins=joins)
     patience = PATIENCE - (situation.now - situation.start).total_seconds()
-    told = wait if patience <= 0 else None
-    return Review(given_up=stuck, joins=joins, is_waiting=True, obstacle=told, wake_after=patience)
+    reported = wait if patience <= 0 else None
+    return GangReview(given_up=stuck, joins=joins, is_waiting=True, obstacle=reported, wake_after=patience)
 
 
 def _can_fill(situation: Situation) -> bool:
-    """Whether enough pods are members, or can still become members. Volcano counts finished pods, the others do
-    not, and a replacement would wait for them for ever. It starts alone: the gang has started long ago."""
+    """Whether enough pods are members, or can still become members. Volcano counts finished pods. The other
+    schedulers do not, and a replacement would wait for ever: it starts outside of the group."""
     setup, census = situation.setup, situation.census
     if setup.gang is None or setup.gang.by == "volcano":
         return True
@@ -217,16 +217,16 @@ def _can_fill(situation: Situation) -> bool:
 
 
 def _core_members(group: Group | None) -> int:
-    """A core group stays as it was created, however the job is scaled."""
+    """Members of an existing core group, which cannot be changed when the job is scaled; 0: there is none."""
     policy = (group.spec if group else {}).get("schedulingPolicy") or {}
     return int((policy.get("gang") or {}).get("minCount") or 0)
 
 
 def _wait(situation: Situation) -> Obstacle | None:
-    """Why no pods are created yet. Never while some are there: then the gang has started, and every pod is
-    needed. (An old Volcano may refuse such a pod for a while; that is reported and retried like any refusal.)"""
+    """Why no pods are created yet; None if some exist: then the gang has started, and every pod is needed.
+    (An old Volcano may refuse such a pod for a while; that is reported and retried like any refusal.)"""
     job, gang, group = situation.job, situation.setup.gang, situation.observed.group
-    if gang is None or any(role.running or role.pending for role in situation.census):
+    if gang is None or any(role.running or role.pending or role.unknown for role in situation.census):
         return None
     if group is not None and group.deleting:
         return Obstacle(reasons.GROUP_DELETING, reasons.GROUP_DELETING_MESSAGE.format(job=job))
@@ -239,8 +239,8 @@ def _wait(situation: Situation) -> Obstacle | None:
 
 
 def warnings(job: Job, setup: Setup) -> Iterator[Event]:
-    """A scheduler that the template names is kept; it may know nothing of our group. And a schedulingPolicy that
-    has no effect is reported, except on a single machine, where all tasks start together anyway."""
+    """Warnings about a scheduler that a template names, which is kept and may not know the PodGroup, and about a
+    schedulingPolicy without effect, except on a single machine, where all tasks start together anyway."""
     if setup.gang is None:
         if job.run_policy.scheduling is not None and job.size > 1 and not setup.ports:
             yield Event("Warning", reasons.NO_GANG, reasons.NO_GANG_MESSAGE)

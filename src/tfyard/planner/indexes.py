@@ -1,10 +1,10 @@
-"""Sets of task indexes, written as Indexed Jobs write them: `0-2,7`. Ten thousand in a row are 6 bytes."""
+"""Sets of task indexes in the notation of Indexed Jobs: `0-2,7`. Ten thousand in a row are 6 bytes."""
 
 from collections.abc import Iterable, Iterator
 
 
 def expand(text: str, below: int) -> set[int]:
-    """Bounded, because a status is data that others may write, and a span of a billion is a few letters."""
+    """The indexes in `text` below a bound: users may write a status, and a span of a billion is a few letters."""
     return {index for first, last in _spans(text) for index in range(first, min(last + 1, below))}
 
 

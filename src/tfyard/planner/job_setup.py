@@ -1,4 +1,4 @@
-"""How one job runs at its site: decided at its first pass, then kept in `status.cluster`."""
+"""The setup of one job at its site: decided at its first pass, then kept in `status.cluster`."""
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -19,12 +19,12 @@ class Setup(Struct, frozen=True, kw_only=True):
     gang: Gang | None = None
     """The gang scheduler of this job's pods; None: they start one by one."""
     queued: int = 0
-    """How many pods Kueue was told to wait for; 0: it does not queue this job's pods."""
+    """Number of pods in Kueue's group; 0: Kueue does not queue this job's pods."""
     finished_without_pod: int = 0
-    """How many tasks have finished and have no pod any more: no gang or queue may wait for them."""
+    """Number of tasks that have finished and have no pod any more: no gang or queue may wait for them."""
 
     def cluster(self) -> Cluster:
-        """What the status must remember."""
+        """The part of the setup that is kept in the status."""
         return Cluster(
             services=self.services,
             domain=self.domain,
@@ -45,7 +45,7 @@ def addresses(job: Job, role: Role, setup: Setup) -> list[str]:
 
 
 def choose_setup(job: Job, observed: Observed, site: Site) -> Setup:
-    """What was decided at the job's first pass; at the first pass, what the job and the site ask for."""
+    """The setup that was decided at the job's first pass; at the first pass, what the job and the site ask for."""
     kept, setup = observed.status.cluster, _grouping(job, observed, site)
     if kept is not None:
         return replace(setup, services=kept.services, domain=kept.domain, dialect=kept.dialect)
@@ -56,14 +56,14 @@ def choose_setup(job: Job, observed: Observed, site: Site) -> Setup:
 
 
 def _has_replica_services(job: Job, observed: Observed) -> bool:
-    """Another operator started this job with a Service per replica: its running pods know only those names,
-    and address each other as upstream does."""
+    """Whether another operator started this job with a Service per replica: its running pods know only those
+    names, and address each other as upstream does."""
     services = {name for kind, name in observed.children if kind == "Service"}
     return bool(services) and any(pod_name(job.name, task) in services for task in job.tasks())
 
 
 def _grouping(job: Job, observed: Observed, site: Site) -> Setup:
-    """How this job's pods are grouped. Chosen while there are none, and kept as long as there are some:
+    """How this job's pods are grouped: chosen while there are none, and kept as long as there are some, because
     half a gang never has enough members."""
     kept, is_resumed = observed.status.cluster, observed.status.has(SUSPENDED)
     is_grouped = site.gang is not None or site.queues_pods or (kept is not None and kept.queued > 0)
@@ -73,14 +73,14 @@ def _grouping(job: Job, observed: Observed, site: Site) -> Setup:
         is_same = site.gang is not None and site.gang.by == kept.gang
         return replace(setup, gang=site.gang if is_same else None, queued=kept.queued)
     if observed.pods and not is_resumed and (POD_GROUP, job.name) not in observed.children:
-        return setup  # another operator started it; a group would mean that we did
+        return setup  # another operator started it; a group would mean that this one did
     is_queued = site.queues_pods and QUEUE_NAME in job.labels
     return replace(setup, gang=_gang_for(job, site.gang), queued=job.size - gone if is_queued else 0)
 
 
 def _gang_for(job: Job, gang: Gang | None) -> Gang | None:
-    """A single pod needs no gang. Volcano and scheduler-plugins get a group even so, because their queues come
-    with it and upstream does the same."""
+    """The gang scheduler for a job. A single pod needs none, but Volcano and scheduler-plugins get a group even
+    then, because their queues come with it and upstream does the same."""
     if gang is None or (gang.by == "core" and job.size == 1):
         return None
     return gang if gang.every or job.run_policy.scheduling is not None else None

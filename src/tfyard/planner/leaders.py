@@ -1,9 +1,9 @@
-"""Who leads a job: the tasks whose success is the job's."""
+"""The leaders of a job: the tasks whose success is the job's success."""
 
 from tfyard.model import CHIEF, MASTER, WORKER, Job, Role
 
 LEADING_ROLES = (CHIEF, MASTER, WORKER)
-"""In this order; a job without any of them is led by its first role."""
+"""Roles that lead a job, by precedence; a job without any of them is led by its first role."""
 
 
 def leading_role(job: Job) -> Role | None:
@@ -30,8 +30,8 @@ def leaders(job: Job) -> set[int]:
 
 
 def masters(job: Job, role: Role) -> range:
-    """Which tasks of a role carry upstream's `job-role: master` label, by which tools find the logs to show:
-    the task that the format names, else every chief, else worker 0."""
+    """Indexes of a role's tasks that carry upstream's label `job-role: master`, by which tools find the logs to
+    show: the task that the format names, else every chief, else worker 0."""
     if job.chief is not None:
         index = job.chief.index
         return range(index, index + 1) if role.name == job.chief.role else range(0)

@@ -14,11 +14,11 @@ from .restart import Verdict, describe, explain
 Level = Literal["Normal", "Warning"]
 
 NAMED_PODS = 3
-"""More pods than this are counted instead of named."""
+"""Maximum number of pods that an event names; more are counted."""
 
 
 def tell(job: Job, before: Status, after: Status, verdict: Verdict) -> Iterator[Event]:
-    """What a status change means; written only after the status itself."""
+    """Events about a change of the status; they are written only after the status itself."""
     yield from _exits(job, chain(verdict.fatal, verdict.restarted))
     yield from _evictions(verdict.restarted)
     if after.has(reasons.RESTARTING) and (verdict.restarted or verdict.replaced):
@@ -27,14 +27,19 @@ def tell(job: Job, before: Status, after: Status, verdict: Verdict) -> Iterator[
         yield _event("Warning" if after.has(reasons.BLOCKED) else "Normal", after, reasons.BLOCKED)
     if _changed(before, after, reasons.SUSPENDED):
         yield _event("Normal", after, reasons.SUSPENDED)
-    if after.has(reasons.SUCCEEDED):
-        yield _event("Normal", after, reasons.SUCCEEDED)
-    if after.has(reasons.FAILED):
-        yield _event("Warning", after, reasons.FAILED)
+    yield from tell_end(after)
+
+
+def tell_end(status: Status) -> Iterator[Event]:
+    """The event about the end of a job; none if it has not ended."""
+    if status.has(reasons.SUCCEEDED):
+        yield _event("Normal", status, reasons.SUCCEEDED)
+    if status.has(reasons.FAILED):
+        yield _event("Warning", status, reasons.FAILED)
 
 
 def warn(job: Job, setup: Setup) -> Iterator[Event]:
-    """Where a template contradicts the job: reported once, at the start."""
+    """Warnings about templates that contradict the job, reported once, at the start."""
     for role in job.roles:
         if role.overruled_restart:
             text = reasons.TEMPLATE_RESTART_POLICY_MESSAGE
@@ -43,19 +48,19 @@ def warn(job: Job, setup: Setup) -> Iterator[Event]:
 
 
 def narrate(actions: Iterable[Action]) -> Iterator[Event]:
-    """What was done, after it was done: `Created 64 pods` instead of 64 events, with their Service."""
+    """Events about completed actions: `Created 64 pods` instead of 64 events, with their Service."""
     done: dict[str, dict[str, list[str]]] = {"Create": defaultdict(list), "Delete": defaultdict(list)}
-    stopped: list[str] = []
+    amended: dict[tuple[str, str], list[str]] = defaultdict(list)
     for action in actions:
         if isinstance(action, DeleteJob):
             yield Event("Normal", "SuccessfulDeleteJob", "Deleted job: its TTL has expired")
         elif isinstance(action, Create | Delete):
             done["Create" if isinstance(action, Create) else "Delete"][action.kind].append(action.name)
-        elif action.kind == "Pod" and "spec" in action.patch:
-            stopped.append(action.name)
-    if stopped:
-        text = reasons.STOPPED_SIDECARS_MESSAGE.format(pods=_summary("Pod", stopped))
-        yield Event("Normal", reasons.STOPPED_SIDECARS, text)
+        elif action.reason:
+            amended[action.reason, action.kind].append(action.name)
+    for (reason, kind), names in amended.items():
+        text = reasons.AMENDED_MESSAGES[reason].format(objects=_summary(kind, names))
+        yield Event("Normal", reason, text)
     for verb, kinds in done.items():
         if kinds:
             leading = "Pod" if "Pod" in kinds else next(iter(kinds))
@@ -71,7 +76,7 @@ def _summary(kind: str, names: list[str]) -> str:
 
 
 def _exits(job: Job, pods: Iterable[Pod]) -> Iterator[Event]:
-    """Only of pods that ended badly: that a task has finished is in the counts already."""
+    """Events about the exit codes of failed pods; finished tasks are in the counts already."""
     by_code: dict[int, list[str]] = defaultdict(list)
     for pod in pods:
         if pod.exit_code is not None:
@@ -83,7 +88,7 @@ def _exits(job: Job, pods: Iterable[Pod]) -> Iterator[Event]:
 
 
 def _evictions(pods: Iterable[Pod]) -> Iterator[Event]:
-    """Why a kubelet ended pods that count as failed; if the job fails, the failure says it."""
+    """Warnings that say why a kubelet evicted pods; if the job fails, its failure says it."""
     evicted = [pod for pod in pods if pod.reason == reasons.EVICTED]
     yield from (Event("Warning", reasons.EVICTED, describe(pod)) for pod in evicted[:NAMED_PODS])
 

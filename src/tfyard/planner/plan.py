@@ -1,4 +1,4 @@
-"""From what should be there to what must be done. Success and failure are decided before, not here."""
+"""Actions that follow from a decision. Success and failure are decided before."""
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime
@@ -12,19 +12,20 @@ from .situation import Situation
 from .tf_config import Roster, roster
 
 OVERDUE_AFTER = 30.0
-"""Seconds past its deletion time after which a pod is deleted by force, where it surely runs no more: it would
-keep its name for ever, and its task could never be replaced."""
+"""Seconds past its deletion time after which a pod is deleted by force, if it certainly runs no more: otherwise
+it would keep its name for ever, and its task could never get a new pod."""
 
 
-def plan(situation: Situation, group: gang.Review) -> Iterator[Action]:
-    """Create what is missing (Services before the pods that use them), delete Services that are too many."""
+def plan(situation: Situation, group: gang.GangReview) -> Iterator[Action]:
+    """Create missing objects (Services before the pods that use them), delete superfluous Services."""
     job, observed, setup = situation.job, situation.observed, situation.setup
     listed = roster(job, setup)
-    wanted = children.wanted(job, listed, situation.site, setup)
-    yield from _superfluous_services(job, observed, wanted.keys())
-    for key, manifest in wanted.items():
+    manifests = children.wanted(job, listed, situation.site, setup)
+    yield from _superfluous_services(job, observed, manifests.keys())
+    for key, manifest in manifests.items():
         if key not in observed.children:
             yield Create(manifest, adopts=situation.site.kubeflow and key[0] == "Service")
+    yield from children.repair(manifests, observed.services)
     yield from gang.amend(situation)
     if not group.is_waiting:
         missing = _missing_pods(situation, listed, joins=group.joins)
@@ -32,7 +33,7 @@ def plan(situation: Situation, group: gang.Review) -> Iterator[Action]:
 
 
 def delete_pods(gone: Iterable[Pod], now: datetime) -> Iterator[Delete]:
-    """A pod whose kubelet does not finish its deletion is deleted by force."""
+    """Delete pods; by force if the kubelet does not finish a deletion."""
     for pod in gone:
         if pod.deleting is None:
             yield Delete("Pod", pod.name, pod.uid)
@@ -41,7 +42,7 @@ def delete_pods(gone: Iterable[Pod], now: datetime) -> Iterator[Delete]:
 
 
 def overdue_in(pod: Pod, now: datetime) -> float:
-    """Seconds until the deletion of a pod has taken too long."""
+    """Seconds until the deletion of a pod has taken so long that it is repeated by force."""
     if pod.deleting is None:
         return OVERDUE_AFTER
     return (pod.deleting - now).total_seconds() + OVERDUE_AFTER

@@ -1,7 +1,7 @@
-"""Pods: the user's template plus what makes it this task of this job.
+"""Pod manifests: the user's template plus names, labels, TF_CONFIG and ports of one task.
 
-What a role's pods share is built once; each pod then costs a handful of small dicts. Parts are shared
-between pods and with the template, so nothing here changes data in place.
+Parts that are equal for a role's pods are built once; each pod then costs a handful of small dicts. Parts are
+shared between pods and with the template, so no function in this module changes data in place.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -32,12 +32,12 @@ GPU = "nvidia.com/gpu"
 def builder(
     job: Job, role: Role, roster: Roster, site: Site, groups: Sequence[Membership], *, hostnames: bool
 ) -> PodBuilder:
-    held = {key: value for group in groups for key, value in group.spec.items()}
+    group_spec = {key: value for group in groups for key, value in group.spec.items()}
     metadata_of = _metadata_builder(job, role, groups)
     spec_of = _spec_builder(job, role, roster, site)
 
     def build(index: int, attempt: int) -> Manifest:
-        meta, spec = metadata_of(index, attempt), {**spec_of(index), **held}
+        meta, spec = metadata_of(index, attempt), {**spec_of(index), **group_spec}
         if hostnames:
             spec["hostname"], spec["subdomain"] = meta["name"], job.name
         return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}
@@ -46,19 +46,19 @@ def builder(
 
 
 def _metadata_builder(job: Job, role: Role, groups: Sequence[Membership]) -> PodBuilder:
-    given: Manifest = role.template.get("metadata") or {}
-    labels = {**_app_labels(job, role), **(given.get("labels") or {}), **job_labels(job)}
+    template: Manifest = role.template.get("metadata") or {}
+    labels = {**_app_labels(job, role), **(template.get("labels") or {}), **job_labels(job)}
     labels[REPLICA_TYPE] = role.name.lower()
-    annotations: dict[str, str] = given.get("annotations") or {}
+    annotations: dict[str, str] = template.get("annotations") or {}
     for group in groups:
         labels, annotations = {**labels, **group.labels}, {**annotations, **group.annotations}
-    finalizers = {"finalizers": given["finalizers"]} if given.get("finalizers") else {}
+    finalizers = {"finalizers": template["finalizers"]} if template.get("finalizers") else {}
     fixed = {**finalizers, **owner_references(job)}
-    prefix, labelled = pod_prefix(job.name, role.name), masters(job, role)
+    prefix, master_indexes = pod_prefix(job.name, role.name), masters(job, role)
 
     def build(index: int, attempt: int) -> Manifest:
         own = {**labels, REPLICA_INDEX: str(index)}
-        if index in labelled:
+        if index in master_indexes:
             own[JOB_ROLE] = "master"
         return {
             "name": f"{prefix}{index}",
@@ -72,7 +72,7 @@ def _metadata_builder(job: Job, role: Role, groups: Sequence[Membership]) -> Pod
 
 
 def owner_references(job: Job) -> Manifest:
-    """Deleting the job deletes its children. A job without a uid is not in a cluster, and owns nothing."""
+    """Owner references, by which deleting the job deletes its children; none outside of a cluster."""
     if not job.uid:
         return {}
     reference = {
@@ -87,7 +87,7 @@ def owner_references(job: Job) -> Manifest:
 
 
 def metadata(job: Job, name: str, labels: dict[str, str]) -> Manifest:
-    """Of an object of the job that is not a pod."""
+    """Metadata of an object of the job that is not a pod."""
     return {"name": name, "namespace": job.namespace, "labels": labels, **owner_references(job)}
 
 
@@ -117,13 +117,13 @@ def _spec_builder(job: Job, role: Role, roster: Roster, site: Site) -> Callable[
 
 
 def _restart_policy(job: Job, role: Role, site: Site) -> str:
-    """The kubelet knows no limit and restarts at once: where no restart is allowed, it must not make one."""
+    """The pod's restartPolicy: Never where the job allows no restart, because a kubelet knows no limit."""
     is_forbidden = job.run_policy.backoff_limit == 0 and not site.kubeflow
     return "Never" if is_forbidden or role.restart == "ExitCode" else role.restart
 
 
 def with_failure_message(container: Manifest) -> Manifest:
-    """The container's status then has the last lines of its log, which is deleted with the pod."""
+    """The container, with the last lines of its log in its status if it fails: its log is deleted with the pod."""
     if "terminationMessagePolicy" in container:
         return container
     return {**container, "terminationMessagePolicy": "FallbackToLogsOnError"}
@@ -155,14 +155,14 @@ def _container_builder(
 
 
 def _wants_tf_config(job: Job, container: Manifest) -> bool:
-    """A TF_CONFIG that the user sets is kept."""
+    """Whether the container gets a TF_CONFIG; one that the user sets is kept."""
     return has_tf_config(job) and TF_CONFIG not in env_names(container)
 
 
 def _classic_variables(container: Manifest) -> list[str]:
-    """Those that the program mentions and the user has not set. Other programs do not get them: the host lists
-    would make every pod grow with the job. They come first, because the kubelet only expands a reference to a
-    variable that precedes it."""
+    """Classic variables that the program mentions and the user has not set. Other programs do not get them: the
+    host lists would make every pod grow with the job. They come first in env, because the kubelet only expands a
+    reference to a variable that precedes it."""
     text, own = program_text(container), env_names(container)
     return [name for name in CLASSIC_VARIABLES if name in text and name not in own]
 
@@ -178,8 +178,8 @@ def env_names(container: Manifest) -> set[str]:
 
 
 def with_port(container: Manifest, port: int) -> Manifest:
-    """Named as tools expect it. A port that the user lists under another name is not listed twice, because
-    the server rejects duplicates."""
+    """The container with the job's port, named as tools expect it. A port that the user lists under another name
+    is not listed twice, because the server rejects duplicates."""
     ports: list[Manifest] = container.get("ports") or []
     if any(entry.get("name") == PORT_NAME or entry.get("containerPort") == port for entry in ports):
         return container
@@ -187,7 +187,7 @@ def with_port(container: Manifest, port: int) -> Manifest:
 
 
 def _platform_server(container: Manifest, site: Site) -> Manifest:
-    """The platform's image and command, where the job has none of its own."""
+    """Image and command of the platform's parameter server, where the job has none of its own."""
     chosen: Manifest = {}
     if site.server_image and container.get("image") == DEFAULT_IMAGE:
         chosen["image"] = site.server_image
@@ -218,7 +218,7 @@ def _service_port(entry: Manifest) -> Manifest:
 
 
 def with_drivers(spec: Manifest, accelerators: Mapping[str, Accelerator]) -> Manifest:
-    """The pod spec plus what its `tensorflow` container needs; what the user wrote is kept and not repeated.
+    """The pod spec plus the drivers that its `tensorflow` container needs; entries of the user are kept.
 
     Old clusters had no device plugin: each pod mounted the node's driver itself. The operator's config says what
     to mount for which resource, so that jobs need not."""
@@ -238,7 +238,7 @@ def _requested(container: Manifest, accelerators: Mapping[str, Accelerator]) -> 
 
 
 def _modern(resource: str) -> str:
-    """Configs of 2017 use the GPU's old name; jobs get today's name when they are loaded."""
+    """Today's name of a resource: configs of 2017 use the GPU's old name, jobs get the new one when loaded."""
     return GPU if resource == OLD_GPU else resource
 
 
@@ -257,13 +257,13 @@ def _with_accelerator(spec: Manifest, position: int, accelerator: Accelerator) -
 
 
 def _ensure_volume(volumes: list[Manifest], driver: DriverMount) -> str:
-    """The name of a volume for this driver: an equal one is shared; another one of the same name is kept."""
-    wanted = {"path": driver.host_path}
+    """Name of the volume for this driver: an equal volume is shared, a different one of the same name is kept."""
+    host_path = {"path": driver.host_path}
     taken = {volume.get("name"): volume for volume in volumes}
     name = driver.name
     while name in taken:
-        if taken[name].get("hostPath") == wanted:
+        if taken[name].get("hostPath") == host_path:
             return name
         name += "-driver"
-    volumes.append({"name": name, "hostPath": wanted})
+    volumes.append({"name": name, "hostPath": host_path})
     return name

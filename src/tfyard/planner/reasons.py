@@ -1,7 +1,9 @@
-"""Every condition type, reason and message: to the letter as upstream writes them, where upstream has them."""
+"""Condition types, reasons and messages: identical to upstream's, where upstream has them."""
 
 from collections.abc import Iterable
 from typing import Final
+
+from tfyard.model.status import NAME_TAKEN as NAME_TAKEN
 
 CREATED: Final = "Created"
 RUNNING: Final = "Running"
@@ -21,12 +23,13 @@ TFJOB_SUSPENDED: Final = "TFJobSuspended"
 TFJOB_RESUMED: Final = "TFJobResumed"
 UNBLOCKED: Final = "Unblocked"
 INVALID_SPEC: Final = "InvalidSpec"
-NAME_TAKEN: Final = "NameTaken"
 EXITED_WITH_CODE: Final = "ExitedWithCode"
 EVICTED: Final = "Evicted"
 DELETED: Final = "Deleted"
 CRASH_LOOP: Final = "CrashLoop"
 STOPPED_SIDECARS: Final = "StoppedSidecars"
+STOPPED_RESTARTS: Final = "StoppedRestarts"
+REPAIRED_SERVICE: Final = "RepairedService"
 STATUS_UNREADABLE: Final = "StatusUnreadable"
 TEMPLATE_RESTART_POLICY: Final = "SetPodTemplateRestartPolicy"
 TEMPLATE_SCHEDULER: Final = "SetPodTemplateSchedulerName"
@@ -55,9 +58,11 @@ BACKOFF_MESSAGE: Final = (
 DEADLINE_MESSAGE: Final = (
     "Job {job.name} has failed because it was active longer than specified deadline ({deadline} s)"
 )
-STOPPED_SIDECARS_MESSAGE: Final = (
-    "Stopped the containers that were left after the end of the program in {pods}"
-)
+AMENDED_MESSAGES: Final = {
+    STOPPED_SIDECARS: "Stopped the containers that were left after the end of the program in {objects}",
+    STOPPED_RESTARTS: "The job has ended, so the program is not started again in {objects}",
+    REPAIRED_SERVICE: "Another client had changed selector or ports: put them back in {objects}",
+}
 INVALID_MESSAGE: Final = "TFJob {job.namespace}/{job.name} is invalid:"
 NAMESAKE_MESSAGE: Final = (
     "{other}/{job.name} has the same name, so pods and Services of both would have the same names;"
@@ -86,5 +91,5 @@ QUEUE_TOO_SMALL_MESSAGE: Final = (
 
 
 def listed(text: str, problems: Iterable[str]) -> str:
-    """In one line: a table shows only the first, and `kubectl describe` loses its columns at the second."""
+    """Text and problems in one line: tables show only the first, and `kubectl describe` misaligns the others."""
     return f"{text} {'; '.join(problems)}"

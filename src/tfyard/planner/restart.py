@@ -1,7 +1,7 @@
-"""What to do about a pod that failed or is being deleted.
+"""Rulings about pods that failed or are being deleted.
 
-The restart policy of its role judges a program's own failure. A pod that was taken away (drain, preemption, node
-pressure, a lost node, `kubectl delete`) says nothing about the program: it is replaced under every policy and
+The restart policy of the role decides about a program's own failure. A pod that was taken away (drain, preemption,
+node pressure, a lost node, `kubectl delete`) says nothing about the program: it is replaced under every policy and
 costs no retry. Kubernetes' own Job counts such pods unless its podFailurePolicy says otherwise; a TFJob has no
 such field, and a job should not fail because its cluster is busy.
 """
@@ -12,7 +12,7 @@ from typing import Literal
 from msgspec import Struct
 
 from tfyard.model import WORKER, Failure, Job, Pod, Role, TaskBackoff
-from tfyard.model.exit_codes import may_restart
+from tfyard.model.exit_codes import START_ERRORS, may_restart
 
 from . import backoff, reasons
 from .census import Census, GivenUp
@@ -40,18 +40,18 @@ class Verdict(Struct, frozen=True, kw_only=True):
     replaced: tuple[Pod, ...] = ()
     fatal: tuple[Pod, ...] = ()
     waits: tuple[str, ...] = ()
-    """Which tasks wait for their next attempt, how long and why; in words."""
+    """Sentences that say which tasks wait for their next attempt, how long and why."""
     given_up: tuple[GivenUp, ...] = ()
     """Every pod whose attempt is over, in the order in which to delete them."""
 
     @property
     def over(self) -> tuple[Pod, ...]:
-        """Pods whose attempt is over, and worth remembering."""
+        """Pods whose attempt is over, and whose ending is stored in the status."""
         return (*self.fatal, *self.restarted, *self.replaced)
 
 
 def judge(situation: Situation) -> Verdict:
-    """What is to be done about each pod that failed or is being deleted."""
+    """Decide about each pod that failed or is being deleted."""
     rulings = list(_rulings(situation))
     given_up = tuple(_give_up(situation, pod, ruling) for pod, ruling in rulings if ruling in ANOTHER_ATTEMPT)
 
@@ -83,24 +83,25 @@ def _rulings(situation: Situation) -> Iterator[tuple[Pod, Ruling]]:
 
 
 def _rule_failed(situation: Situation, role: Role, pod: Pod) -> Ruling:
-    """Upstream asks nobody why a pod failed: under Never, an eviction ends the job."""
+    """The ruling about a failed pod. Upstream ignores why a pod failed: under Never, an eviction ends the job."""
     if pod.disrupted and not (situation.site.kubeflow and role.restart == "Never"):
         return "replace"
-    if may_restart(role.restart, pod.exit_code):
+    is_hopeless = role.restart == "ExitCode" and pod.reason in START_ERRORS and not situation.site.kubeflow
+    if may_restart(role.restart, pod.exit_code) and not is_hopeless:
         return "restart"
     return "keep" if is_tolerated(situation.job, pod) else "fatal"
 
 
 def _rule_leaving(pod: Pod) -> Ruling:
-    """Given up at first sight: its restarts in place go with it, and a program that saves its work and exits 0
-    because it was stopped has not finished."""
+    """The ruling about a pod that is being deleted. It is given up at once: its count of restarts is lost with it,
+    and a program that saves its work and exits 0 because it was stopped has not finished."""
     if pod.phase != "Pending":
         return "replace"
     return "drop" if pod.restarts else "keep"
 
 
 def is_tolerated(job: Job, pod: Pod) -> bool:
-    """The job survives this permanent failure: of elastic workers, and in v1alpha1 of all but the chief."""
+    """Whether the job survives this permanent failure: of elastic workers, in v1alpha1 of all but the chief."""
     if job.dynamic_workers and pod.task.role == WORKER:
         return True
     if job.fails_with == "chief":
@@ -110,7 +111,7 @@ def is_tolerated(job: Job, pod: Pod) -> bool:
 
 
 def failure(situation: Situation, verdict: Verdict) -> Failure | None:
-    """Why the job cannot go on, if it cannot."""
+    """Why the job fails; None: it goes on."""
     job, census = situation.job, situation.census
     if verdict.fatal:
         pod = verdict.fatal[0]
@@ -128,8 +129,13 @@ def failure(situation: Situation, verdict: Verdict) -> Failure | None:
 def may_restart_in_place(job: Job, census: Census, *, kubeflow: bool = False) -> bool:
     """Whether the limit allows the restarts that were made and those that are due. Upstream sees a restart in
     place only after it was made."""
-    limit, due = job.run_policy.backoff_limit, 0 if kubeflow else len(census.restarts_due)
+    limit, due = job.run_policy.backoff_limit, 0 if kubeflow else len(_failing(census))
     return limit is None or census.restarts + due <= _restarts_allowed(limit, kubeflow=kubeflow)
+
+
+def _failing(census: Census) -> tuple[Pod, ...]:
+    """Pods whose next restart in place follows a failure of their own."""
+    return tuple(pod for pod in census.restarts_due if not pod.disrupted)
 
 
 def _restarts_allowed(limit: int, *, kubeflow: bool) -> int:
@@ -139,7 +145,7 @@ def _restarts_allowed(limit: int, *, kubeflow: bool) -> int:
 
 def _beyond_limit(job: Job, allowed: int, census: Census, verdict: Verdict) -> Failure:
     here = [pod for role in census for pod in (*role.running, *role.pending) if pod.restarts]
-    pods = (*verdict.restarted, *census.restarts_due) or here
+    pods = (*verdict.restarted, *_failing(census)) or here
     worst = max(pods, key=lambda pod: pod.restarts, default=None)
     detail = describe(worst) if worst else _restarts(census.restarts)
     text = reasons.BACKOFF_MESSAGE.format(job=job, allowed=_restarts(allowed), detail=detail)
@@ -148,7 +154,7 @@ def _beyond_limit(job: Job, allowed: int, census: Census, verdict: Verdict) -> F
 
 
 def explain(job: Job, verdict: Verdict) -> str:
-    """Why the job restarts, and which tasks wait until they do."""
+    """A sentence that says why the job restarts, and which tasks wait before they do."""
     pods = verdict.restarted or verdict.replaced
     message = reasons.RESTARTING_MESSAGE if verdict.restarted else reasons.REPLACING_MESSAGE
     text = message.format(job=job, roles=", ".join(sorted({pod.task.role for pod in pods})))
@@ -156,7 +162,7 @@ def explain(job: Job, verdict: Verdict) -> str:
 
 
 def describe(pod: Pod) -> str:
-    """How a task ended, in words: its exit code, the reason, and the last lines it wrote."""
+    """A sentence that says how a task ended: its exit code, the reason, and the last lines of its log."""
     lines = "\n".join(pod.message.strip().splitlines()[-MESSAGE_LINES:])[-MESSAGE_LENGTH:]
     return f"{pod.task.name} {_ending(pod)}" + (f": {lines}" if lines else "")
 

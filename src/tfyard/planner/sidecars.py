@@ -1,7 +1,8 @@
-"""Containers that run on when the program of their pod has ended: a proxy, a log shipper.
+"""Pods that go on after their program has ended: because of a proxy, a log shipper, or a restart that is due.
 
-The task has ended with its program, and the rest of its pod gets a moment for what it still has to send. After
-that, a pod that stays is ended by a deadline of its own: to delete it would lose its logs.
+The task has ended with its program, and sidecars get a moment for what they still have to send. After that, a pod
+that stays is ended by its activeDeadlineSeconds, because deleting it would delete its logs. The same goes for a
+pod whose program would be restarted in place though its job has ended.
 """
 
 from collections.abc import Iterable, Iterator
@@ -9,21 +10,32 @@ from datetime import datetime
 
 from tfyard.model import END_AT_ONCE, Amend, Pod
 
+from .reasons import STOPPED_RESTARTS, STOPPED_SIDECARS
+
 MOMENT = 10.0
-"""Seconds."""
+"""Seconds that sidecars may run after the program has ended."""
 
 
 def lingering(pods: Iterable[Pod], besides: Iterable[Pod] = ()) -> list[Pod]:
-    """Those of which only other containers than the program run; without those that are deleted anyway."""
+    """Pods in which only other containers than the program run, except `besides`, which are deleted anyway."""
     others = {pod.uid for pod in besides}
     return [pod for pod in pods if pod.lingers_since and pod.deleting is None and pod.uid not in others]
 
 
 def end(lingering: Iterable[Pod], now: datetime) -> Iterator[Amend]:
-    for pod in lingering:
-        if not may_go_on(pod, now):
-            patch = {"metadata": {"uid": pod.uid}, "spec": {"activeDeadlineSeconds": END_AT_ONCE}}
-            yield Amend("Pod", pod.name, patch)
+    yield from (_end(pod, STOPPED_SIDECARS) for pod in lingering if not may_go_on(pod, now))
+
+
+def end_restarts(pods: Iterable[Pod]) -> Iterator[Amend]:
+    """End pods whose program would be restarted in place, whatever the restart policy says."""
+    for pod in pods:
+        if pod.restart_due and not pod.told_to_end and pod.deleting is None:
+            yield _end(pod, STOPPED_RESTARTS)
+
+
+def _end(pod: Pod, reason: str) -> Amend:
+    patch = {"metadata": {"uid": pod.uid}, "spec": {"activeDeadlineSeconds": END_AT_ONCE}}
+    return Amend("Pod", pod.name, patch, reason)
 
 
 def may_go_on(pod: Pod, now: datetime) -> bool:
@@ -31,7 +43,7 @@ def may_go_on(pod: Pod, now: datetime) -> bool:
 
 
 def next_end(lingering: Iterable[Pod], now: datetime) -> float | None:
-    """Seconds until the first of them must end; None: none of them is waited for."""
+    """Seconds until the first of these pods must end; None: none has time left."""
     left = (_remaining(pod, now) for pod in lingering)
     return min((seconds for seconds in left if seconds > 0), default=None)
 

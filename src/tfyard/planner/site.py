@@ -1,4 +1,4 @@
-"""What the machine or the operator offers to every job: its settings. What holds for one job is in job_setup."""
+"""Settings of the operator or the machine, which hold for every job. `job_setup` has those of one job."""
 
 from msgspec import Struct
 
@@ -19,7 +19,7 @@ class DriverEnv(Struct, frozen=True):
 
 
 class Accelerator(Struct, frozen=True, rename="camel"):
-    """What a container that requests this device also needs, on clusters without a device plugin."""
+    """Mounts and variables for a container that requests this device, on clusters without a device plugin."""
 
     volumes: tuple[DriverMount, ...] = ()
     env_vars: tuple[DriverEnv, ...] = ()
@@ -32,7 +32,7 @@ class Gang(Struct, frozen=True, kw_only=True):
     scheduler: str = ""
     """The pods' schedulerName; empty: the cluster's default scheduler does it."""
     every: bool = True
-    """For all jobs, as upstream's flag; or only for those with a schedulingPolicy."""
+    """Whether all jobs are gang-scheduled, as with upstream's flag, or only those with a schedulingPolicy."""
 
 
 class Site(Struct, frozen=True, kw_only=True):
@@ -40,22 +40,22 @@ class Site(Struct, frozen=True, kw_only=True):
     domain: str = ""
     """The cluster domain at the end of addresses; empty: `….svc`, which every cluster resolves."""
     dialect: Dialect | None = None
-    """For all jobs; None: each job chooses."""
+    """The dialect of all jobs; None: each job chooses."""
     ports: dict[Task, int] = {}
-    """On a single machine each task listens on its own port; empty on a cluster."""
+    """The port of each task on a single machine; empty on a cluster."""
     accelerators: dict[str, Accelerator] = {}
     server_script: str = ""
     """The platform's own parameter server (`grpcServerFilePath`); empty: tfyard's."""
     server_image: str = ""
     """The image of tfyard's parameter server, unless the job sets one."""
     server_command: tuple[str, ...] = ()
-    """What that server runs instead of the script; empty: the script."""
+    """Command of that server instead of the script; empty: the script."""
     tensorboard_image: str = TENSORBOARD_IMAGE
     kubeflow: bool = False
-    """Jobs end, are cleaned up and take over Services to the letter as under training-operator; Services and
-    TF_CONFIG are its own by `services` and `dialect`."""
+    """Whether jobs end, are cleaned up and take over Services exactly as under training-operator. `services` and
+    `dialect` decide about its Services and TF_CONFIG."""
     gang: Gang | None = None
     backoff: Backoff = Backoff(first=10.0, longest=600.0)
-    """Of a task that fails again and again: the numbers of Kubernetes' own Job."""
+    """Back-off of a task that fails repeatedly, with the numbers of Kubernetes' own Job."""
     queues_pods: bool = False
-    """Kueue queues the pods of a job, for clusters where it does not manage TFJobs themselves."""
+    """Whether Kueue queues the pods of a job, for clusters where it does not manage TFJobs themselves."""

@@ -1,4 +1,4 @@
-"""Everything that one decision is made from. Policies read it and return what they found; nobody changes it."""
+"""The input of one decision. Policies read it and return their results; it is never changed."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -28,7 +28,7 @@ class Situation(Struct, frozen=True, kw_only=True):
 
     @property
     def is_resumed(self) -> bool:
-        """This is the first pass after a suspension."""
+        """Whether this is the first pass after a suspension."""
         return self.before.has(SUSPENDED) and not self.job.run_policy.suspend
 
     @property
@@ -50,5 +50,5 @@ def survey(job: Job, observed: Observed, site: Site, now: datetime) -> Situation
 
 
 def whole_seconds(now: datetime) -> datetime:
-    """Kubernetes stores whole seconds: a finer time would differ from itself after it is read back."""
+    """The time as Kubernetes stores it: a finer one would differ after it is read back."""
     return now.replace(microsecond=0)

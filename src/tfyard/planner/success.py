@@ -10,7 +10,7 @@ def has_succeeded(situation: Situation) -> bool:
 
 
 def is_running(situation: Situation, crashing: frozenset[str]) -> bool:
-    """`crashing`: uids of pods that only seem to run."""
+    """Whether a leader runs; `crashing`: uids of pods in a crash loop, which do not count."""
     role = leading_role(situation.job)
     return role is not None and any(
         pod.uid not in crashing for pod in situation.census.roles[role.name].running

@@ -1,4 +1,4 @@
-"""A suspended job keeps only its memory: no pods, no Services. Tasks that have finished stay finished."""
+"""Suspending a job: pods and Services are deleted; finished tasks stay finished by what the status remembers."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -12,11 +12,11 @@ from .situation import Situation
 
 
 def suspended(job: Job, status: Status, now: datetime) -> conditions.Conditions:
-    found, text = status.conditions, reasons.SUSPENDED_MESSAGE.format(job=job)
+    listed, text = status.conditions, reasons.SUSPENDED_MESSAGE.format(job=job)
     for type in (reasons.RUNNING, reasons.RESTARTING):
         if status.has(type):
-            found = conditions.put(found, type, reasons.TFJOB_SUSPENDED, text, now, holds=False)
-    return conditions.put(found, reasons.SUSPENDED, reasons.TFJOB_SUSPENDED, text, now)
+            listed = conditions.put(listed, type, reasons.TFJOB_SUSPENDED, text, now, holds=False)
+    return conditions.put(listed, reasons.SUSPENDED, reasons.TFJOB_SUSPENDED, text, now)
 
 
 def resumed(job: Job, status: Status, now: datetime) -> conditions.Conditions:
@@ -27,17 +27,18 @@ def resumed(job: Job, status: Status, now: datetime) -> conditions.Conditions:
 
 
 def pods_to_remember(situation: Situation) -> Iterator[GivenUp]:
-    """All pods are deleted. What must still count after the resume: failures that nobody has judged, and restarts
-    in place. The other pods are not given up: that would be an entry in the status for every task."""
+    """Pods that must count after the resume: those with restarts in place or a failure that is not counted yet.
+    The other pods are only deleted: giving them up would be an entry in the status for every task."""
     for role in situation.census:
         for pod in role.failed:
             yield GivenUp(pod, counts=not pod.disrupted and not is_tolerated(situation.job, pod))
-        yield from (GivenUp(pod) for pod in (*role.running, *role.pending, *role.leaving) if pod.restarts)
+        here = (*role.running, *role.pending, *role.leaving, *role.unknown)
+        yield from (GivenUp(pod) for pod in here if pod.restarts)
 
 
 def pods_still_leaving(situation: Situation) -> Iterator[GivenUp]:
-    """Pods that the suspension deleted and that are still there at the resume: however they end, their tasks
-    have not finished, and nobody else took them away."""
+    """Pods that the suspension deleted and that still exist at the resume: however they end, their tasks have not
+    finished, and they were not taken away by the cluster."""
     if situation.is_resumed:
         yield from (GivenUp(pod) for role in situation.census for pod in role.leaving)
 

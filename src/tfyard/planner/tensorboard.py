@@ -22,8 +22,8 @@ done
 echo "TensorBoard is not installed in this image: choose one that has it, such as {TENSORBOARD_IMAGE}" >&2
 exit 1
 """
-"""Run by `sh`: TensorFlow brings TensorBoard along up to 2.20 only, and the runtime's own message about a missing
-command does not say what to do."""
+"""Script for `sh` that starts TensorBoard: TensorFlow includes it only up to 2.20, and the runtime's message about
+a missing command does not say what to do."""
 
 
 def objects(job: Job, site: Site) -> Iterator[Manifest]:

@@ -1,4 +1,4 @@
-"""TF_CONFIG and the classic host lists: how each task learns who the others are and who it is itself.
+"""TF_CONFIG and the classic host lists, by which each task learns the addresses of all tasks and its own index.
 
 The operator's pods, rendered manifests and notebooks all use this module. Only the index differs: a number,
 `$(TASK_INDEX)` for the kubelet to expand, or a variable of a shell script.
@@ -7,6 +7,7 @@ The operator's pods, rendered manifests and notebooks all use this module. Only 
 beyond a budget the text is in one ConfigMap, and the kubelet expands it into each pod's TF_CONFIG.
 """
 
+import hashlib
 from collections.abc import Callable
 
 import msgspec
@@ -26,7 +27,7 @@ CLASSIC_VARIABLES = ("PS_HOSTS", "WORKER_HOSTS", "JOB_NAME", "TASK_INDEX")
 
 Hosts = dict[str, list[str]]
 Index = int | str
-"""A number, or the text that is replaced by one when the task starts."""
+"""A number, or a placeholder that is replaced by a number when the task starts."""
 
 
 def tf_config(cluster: str, kind: str, index: Index, *, environment: bool = True) -> str:
@@ -45,7 +46,7 @@ class Roster(Struct, frozen=True, kw_only=True):
     """Name of the ConfigMap that holds the texts; empty: they are small enough to be in each pod."""
 
     def type_of(self, role: str) -> str:
-        """TF 2 refuses a cluster with a `master`; older programs require it."""
+        """The role's name in TF_CONFIG: TF 2 refuses a cluster with a `master`, older programs require it."""
         return "chief" if role == MASTER and self.dialect == "tf2" else role.lower()
 
     def cluster_text(self, role: str) -> str:
@@ -53,15 +54,16 @@ class Roster(Struct, frozen=True, kw_only=True):
         return _compact(dict(sorted(listed.items())))
 
     def config_data(self) -> dict[str, str]:
-        """What the ConfigMap holds: one text for all tasks, and the evaluator's own if it differs."""
+        """Data of the ConfigMap: one text for all tasks, and the evaluator's own if it differs."""
         texts = {"cluster": self.cluster_text(WORKER)}
         if EVALUATOR in self.hosts and (own := self.cluster_text(EVALUATOR)) != texts["cluster"]:
             texts["evaluator"] = own
         return texts
 
     def _lists(self, name: str, reader: str) -> bool:
-        """An evaluator is no member of the training cluster: if all tasks list it, ParameterServerStrategy
-        waits for it forever (tensorflow#46169). Upstream lists it since 1.2; TF 1 never lists it."""
+        """Whether the TF_CONFIG of `reader` lists a role. An evaluator is no member of the training cluster: if
+        all tasks list it, ParameterServerStrategy waits for it forever (tensorflow#46169). Upstream lists it since
+        1.2; TF 1 never lists it."""
         if name != EVALUATOR or self.dialect == "kubeflow":
             return True
         return self.dialect == "tf2" and reader == EVALUATOR
@@ -81,8 +83,8 @@ class Roster(Struct, frozen=True, kw_only=True):
         return {"name": variable, "valueFrom": {"configMapKeyRef": {"name": self.config_map, "key": key}}}
 
     def _sparse(self, role: str, index: int) -> str:
-        """Elastic workers come and go, so only the chief lists them: it schedules onto them. Upstream's parameter
-        servers list nobody but themselves."""
+        """TF_CONFIG of a job with elastic workers. They come and go, so only the chief lists them: it schedules
+        onto them. Upstream's parameter servers list only themselves."""
         if role == PS and self.dialect == "kubeflow":
             own = _compact({"worker": {}, "ps": [self.hosts[PS][index]]})
             return tf_config(own, self.type_of(role), index, environment=False)
@@ -105,23 +107,23 @@ class Roster(Struct, frozen=True, kw_only=True):
         return {**self.host_lists(), "JOB_NAME": self.type_of(task.role), "TASK_INDEX": str(task.index)}
 
     def cluster_spec(self) -> str:
-        """The form of TensorFlow's old stand-alone server: `ps|h:1;h:2,worker|h:3`."""
+        """The cluster in the syntax of TensorFlow's old stand-alone server: `ps|h:1;h:2,worker|h:3`."""
         listed = {self.type_of(name): hosts for name, hosts in self.hosts.items() if name != EVALUATOR}
         return ",".join(f"{kind}|{';'.join(hosts)}" for kind, hosts in sorted(listed.items()))
 
 
 def roster(job: Job, setup: Setup) -> Roster:
     hosts = {role.name: addresses(job, role, setup) for role in job.roles if role.replicas > 0}
-    found = Roster(hosts=hosts, dialect=setup.dialect, dynamic=job.dynamic_workers)
-    if job.dynamic_workers or setup.ports or not _is_large(found, job.size):
-        return found
-    name = cluster_config_name(job.name, _digest(found.config_data()))
+    inline = Roster(hosts=hosts, dialect=setup.dialect, dynamic=job.dynamic_workers)
+    if job.dynamic_workers or setup.ports or not _is_large(inline, job.size):
+        return inline
+    name = cluster_config_name(job.name, _digest(inline.config_data()))
     return Roster(hosts=hosts, dialect=setup.dialect, config_map=name)
 
 
 def has_tf_config(job: Job) -> bool:
-    """A job of one task has none, as upstream: TensorFlow then trains on one machine.
-    An alpha MASTER always had one, and its scripts read it."""
+    """Whether the job's tasks get a TF_CONFIG. A job of one task has none, as upstream: TensorFlow then trains on
+    one machine. A v1alpha1 MASTER always has one, because its scripts read it."""
     return job.size > 1 or (job.dialect == "tf1" and job.role(MASTER) is not None)
 
 
@@ -129,13 +131,11 @@ def _compact(data: object) -> str:
     return msgspec.json.encode(data).decode()
 
 
-def _is_large(found: Roster, size: int) -> bool:
-    return len(found.cluster_text(WORKER)) * size > INLINE_BUDGET
+def _is_large(roster: Roster, size: int) -> bool:
+    return len(roster.cluster_text(WORKER)) * size > INLINE_BUDGET
 
 
 def _digest(data: dict[str, str]) -> str:
-    import hashlib  # slow to import, and only large jobs need it
-
     return hashlib.sha256(_compact(data).encode()).hexdigest()[:8]
 
 

@@ -1,6 +1,6 @@
-"""A job whose spec cannot be read. If it never could, it fails. If it runs already, its pods stay as they are and
-it is blocked until the next edit: meanwhile no pod is created, replaced or judged, but what can be read of its run
-policy holds."""
+"""Jobs whose spec cannot be read. If it never could, the job fails. If the job runs already, its pods stay as they
+are and it is blocked until the next edit: meanwhile no pod is created, replaced or judged, but the readable parts
+of its run policy hold."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -15,16 +15,16 @@ from .census import GivenUp
 from .situation import Situation
 
 MOST_TASKS = 100_000
-"""Of a role. Labels and statuses are data that others may write, and a census costs time for each task."""
+"""Maximum number of tasks of a role: users may write labels and statuses, and a census costs time per task."""
 
 
 def was_never_readable(observed: Observed) -> bool:
-    """Nobody has started it: neither this operator nor another one before it."""
+    """Whether neither this operator nor another one before it has started the job."""
     return not (observed.status.conditions or observed.pods or observed.children)
 
 
 def refuse(job: Job, before: Status, now: datetime) -> Status:
-    """It fails, for all the reasons at once."""
+    """The status of a job that fails because of its spec; the message lists all problems."""
     after = status.begin(job, before, before.cluster or Cluster(), now)
     after = status.fail(after, Failure(cause="InvalidSpec", message=_explain(job)), now)
     return replace(after, phase=reasons.FAILED)
@@ -35,8 +35,8 @@ def obstacles(job: Job) -> list[Obstacle]:
 
 
 def with_known_roles(job: Job, observed: Observed) -> Job:
-    """With the roles that its status and its pods show: those of the spec may be what is wrong, and what is
-    remembered of a task must not be dropped because of that."""
+    """The job with the roles that its status and its pods show: the roles in the spec may be wrong, and the status
+    must not forget a task because of that."""
     sizes: dict[str, int] = defaultdict(int)
     for name, shown in observed.status.replica_statuses.items():
         _, _, size = shown.ready.partition("/")
@@ -48,7 +48,7 @@ def with_known_roles(job: Job, observed: Observed) -> Job:
 
 
 def pods_leaving(situation: Situation) -> Iterator[GivenUp]:
-    """Somebody deletes them: however they end, their tasks have not finished."""
+    """Pods that are being deleted: however they end, their tasks have not finished."""
     return (GivenUp(pod) for role in situation.census for pod in role.leaving)
 
 

@@ -1,9 +1,9 @@
-"""Where objects of each kind are on the server."""
+"""Addresses of objects on the server, by kind."""
 
 from tfyard.kube import Resource, requests
 from tfyard.model import Manifest
+from tfyard.model.permission import RBAC
 
-RBAC = "rbac.authorization.k8s.io"
 TFJOBS = requests.TFJOBS
 OLD_TFJOBS = requests.OLD_TFJOBS
 DEPLOYMENTS = requests.DEPLOYMENTS
@@ -18,10 +18,10 @@ KINDS = {
     "PodDisruptionBudget": Resource("policy", "v1", "poddisruptionbudgets"),
     "Role": Resource(RBAC, "v1", "roles"),
     "RoleBinding": Resource(RBAC, "v1", "rolebindings"),
-    "ClusterRole": Resource(RBAC, "v1", "clusterroles", namespaced=False),
-    "ClusterRoleBinding": Resource(RBAC, "v1", "clusterrolebindings", namespaced=False),
+    "ClusterRole": requests.CLUSTER_ROLES,
+    "ClusterRoleBinding": requests.CLUSTER_ROLE_BINDINGS,
 }
-"""What is installed, in the order in which it is created."""
+"""Kinds of objects that are installed, in the order in which they are created."""
 
 
 def path_of(manifest: Manifest) -> str:
@@ -33,6 +33,12 @@ def title(manifest: Manifest) -> str:
     """As kubectl names an object: deployment.apps/tf-job-operator."""
     group = KINDS[manifest["kind"]].group
     return f"{manifest['kind'].lower()}{f'.{group}' if group else ''}/{manifest['metadata']['name']}"
+
+
+def named(deployment: Manifest) -> str:
+    """A Deployment in a sentence."""
+    metadata = deployment["metadata"]
+    return f"deployment {metadata['name']} in the namespace {metadata['namespace']}"
 
 
 def helm_release(manifest: Manifest) -> str:

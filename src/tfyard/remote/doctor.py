@@ -1,24 +1,25 @@
-"""Looks at a cluster for `doctor`, one question after the other. What may not be seen is a finding, too."""
+"""Checks of a cluster for `doctor`, one after the other. A list that may not be read is a finding, too."""
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 
 from tfyard.install import kubeflow
-from tfyard.install.permissions import Permission
 from tfyard.install.settings import LABELS, NAME
 from tfyard.kube import Forbidden, KubeError, NotFound, Resource, requests
 from tfyard.kube.access_reviews import is_allowed, review
 from tfyard.kube.sync import SyncClient
 from tfyard.model import Manifest
 from tfyard.model.names import BOX_OPERATOR, LEASE_NAME
+from tfyard.model.permission import Permission
 from tfyard.overview import doctor
 from tfyard.overview.doctor import Finding
 
 from .addresses import DEPLOYMENTS, KINDS, OLD_TFJOBS, TFJOBS, WEBHOOKS
+from .views import list_pods
 
 DNS_SERVICES = ("kube-dns", "dns-default", "rke2-coredns-rke2-coredns")
-"""Of most clusters, of OpenShift, of RKE2."""
+"""Names of the DNS Service in most clusters, in OpenShift and in RKE2."""
 WHO_AM_I = requests.create(
     "/apis/authentication.k8s.io/v1/selfsubjectreviews",
     {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"},
@@ -35,7 +36,7 @@ RIGHTS = {
     "open shells": Permission("", "pods", ("create",), "exec"),
     "copy results": Permission("", "pods", ("create",)),
 }
-"""What people who train do, and a permission that it needs."""
+"""Actions of users -> a permission that each needs."""
 
 REPLACE = "`tfyard install --replace-kubeflow`"
 NO_TFJOBS = Finding("wrong", "crd", "the cluster does not serve TFJobs", "`tfyard install`")
@@ -44,7 +45,7 @@ Look = Callable[[SyncClient], Iterator[Finding]]
 
 
 def examine(client: SyncClient) -> Iterator[Finding]:
-    """Finding by finding, so that a slow cluster shows how far it got. Raises if the server cannot be reached."""
+    """Yields finding by finding, so that progress is seen. Raises if the server cannot be reached."""
     yield doctor.version(client.send(requests.get("/version")), client.access.cluster.server)
     for subject, look in LOOKS.items():
         try:
@@ -70,10 +71,8 @@ def _definitions(client: SyncClient) -> Iterator[Finding]:
 
 
 def _definition(crd: Manifest, resource: Resource = TFJOBS) -> Finding:
-    """One that is half there, or drops what the operator must remember, stops the operator."""
-    from tfyard.formats.crd.status import missing_memory
-
-    name, found = crd["metadata"]["name"], doctor.definition(crd)
+    """A definition that is not established stops the operator."""
+    name, finding = crd["metadata"]["name"], doctor.definition(crd)
     if "deletionTimestamp" in crd["metadata"]:
         fix = "when it is gone, `tfyard install`; objects with finalizers delay it"
         return Finding("wrong", "crd", f"{name} is being deleted, with all its jobs", fix)
@@ -83,32 +82,30 @@ def _definition(crd: Manifest, resource: Resource = TFJOBS) -> Finding:
     if refused:
         return Finding("wrong", "crd", f"{name} does not work: {refused[0]}", "`tfyard install`")
     if all(each["name"] != resource.version for each in crd["spec"]["versions"] if each.get("served")):
-        return Finding("wrong", "crd", f"{found.text}; {resource.version} is not served", "`tfyard install`")
-    if found.level == "ok" and (missing := missing_memory(crd)):
         return Finding(
-            "wrong", "crd", f"{found.text}; it would drop {', '.join(missing)}", "`tfyard install`"
+            "wrong", "crd", f"{finding.text}; {resource.version} is not served", "`tfyard install`"
         )
-    return found
+    return finding
 
 
 def _discovered(client: SyncClient) -> Finding:
-    """Everybody may ask which resources there are. The group has many other kinds."""
+    """Looks for TFJobs by discovery, which every user may read. The group has many other kinds."""
     try:
-        found = client.send(requests.get(f"/apis/{TFJOBS.group}/{TFJOBS.version}"))["resources"]
+        resources = client.send(requests.get(f"/apis/{TFJOBS.group}/{TFJOBS.version}"))["resources"]
     except NotFound:
         return NO_TFJOBS
-    if all(each["name"] != TFJOBS.plural for each in found):
+    if all(each["name"] != TFJOBS.plural for each in resources):
         return NO_TFJOBS
-    text = f"{TFJOBS.group}/{TFJOBS.version} has TFJobs; who keeps their definition may not be seen"
+    text = f"{TFJOBS.group}/{TFJOBS.version} has TFJobs; their definition may not be read"
     return Finding("ok", "crd", text)
 
 
 def operators(client: SyncClient) -> Iterator[Finding]:
-    found = _items(client, DEPLOYMENTS)
-    ours = [each for each in found if is_ours(each)]
-    others = [each for each in found if each not in ours and works_on_tfjobs(each)]
+    deployments = _items(client, DEPLOYMENTS)
+    ours = [each for each in deployments if is_ours(each)]
+    others = [each for each in deployments if each not in ours and works_on_tfjobs(each)]
     if not ours and not others:
-        if _is_box(client):
+        if _is_dev_cluster(client):
             yield Finding("ok", "operator", "the one of `tfyard dev`")
         else:
             yield Finding("wrong", "operator", "no operator works on TFJobs here", "`tfyard install`")
@@ -118,8 +115,8 @@ def operators(client: SyncClient) -> Iterator[Finding]:
         yield Finding("wrong" if ours else "ok", "operator", text, REPLACE if ours else "")
 
 
-def _is_box(client: SyncClient) -> bool:
-    """The operator of `tfyard dev` runs beside the cluster, is alone, and is started again if it ends."""
+def _is_dev_cluster(client: SyncClient) -> bool:
+    """Whether it is a cluster of `tfyard dev`: its one operator is outside of it, and is restarted if it ends."""
     try:
         client.send(requests.get(KINDS["ClusterRole"].path(name=BOX_OPERATOR)))
     except (NotFound, Forbidden):
@@ -128,13 +125,13 @@ def _is_box(client: SyncClient) -> bool:
 
 
 def _operator(deployment: Manifest) -> Finding:
-    wanted, status = deployment["spec"].get("replicas", 1), deployment.get("status") or {}
+    replicas, status = deployment["spec"].get("replicas", 1), deployment.get("status") or {}
     ready = status.get("readyReplicas", 0)
     image = deployment["spec"]["template"]["spec"]["containers"][0]["image"]
-    text = f"{_named(deployment)}: {ready} of {wanted} ready, {image}"
+    text = f"{_named(deployment)}: {ready} of {replicas} ready, {image}"
     if ready:
         return Finding("ok", "operator", text)
-    if not wanted:
+    if not replicas:
         metadata = deployment["metadata"]
         fix = f"kubectl -n {metadata['namespace']} scale deployment {metadata['name']} --replicas=1"
         return Finding("wrong", "operator", f"{text}: it is scaled to zero", f"`{fix}`")
@@ -147,7 +144,7 @@ def is_ours(deployment: Manifest) -> bool:
 
 
 def works_on_tfjobs(deployment: Manifest) -> bool:
-    """Of Deployments that are not ours."""
+    """Whether a Deployment that is not tfyard's works on TFJobs."""
     is_first = deployment["metadata"]["name"] == NAME  # the operator of 2017 had the same name
     return (is_first or kubeflow.is_kubeflow_operator(deployment)) and kubeflow.reconciles_tfjobs(deployment)
 
@@ -162,17 +159,17 @@ def _webhooks(client: SyncClient) -> Iterator[Finding]:
 
 def _leader(client: SyncClient) -> Iterator[Finding]:
     of = requests.selecting(fields={"metadata.name": LEASE_NAME})
-    found = client.send(requests.get(requests.LEASES.path(), of))["items"]
-    if not found and _is_box(client):
+    leases = client.send(requests.get(requests.LEASES.path(), of))["items"]
+    if not leases and _is_dev_cluster(client):
         yield Finding("ok", "leader", "the operator of `tfyard dev` is the only one")
     else:
-        yield doctor.lease(found, datetime.now(UTC))
+        yield doctor.lease(leases, datetime.now(UTC))
 
 
 def _rights(client: SyncClient) -> Iterator[Finding]:
     user = client.send(WHO_AM_I)["status"]["userInfo"]["username"]
     namespace, allowed = client.access.namespace, dict[str, bool]()
-    for what, permission in RIGHTS.items():
+    for action, permission in RIGHTS.items():
         asked = Permission(
             permission.group,
             permission.resource,
@@ -180,19 +177,19 @@ def _rights(client: SyncClient) -> Iterator[Finding]:
             permission.subresource,
             namespace=namespace,
         )
-        allowed[what] = is_allowed(client.send(review(asked, asked.verbs[0])))
+        allowed[action] = is_allowed(client.send(review(asked, asked.verbs[0])))
     yield doctor.rights(user, namespace, allowed)
 
 
 def _nodes(client: SyncClient) -> Iterator[Finding]:
-    found = _items(client, requests.NODES)
-    yield doctor.nodes(found)
+    nodes = _items(client, requests.NODES)
+    yield doctor.nodes(nodes)
     running = {"fieldSelector": "status.phase!=Succeeded,status.phase!=Failed,spec.nodeName!="}
     try:
-        pods = client.send(requests.get(requests.PODS.path(), running))["items"]
+        pods = list_pods(client, "", running)
     except Forbidden:
         pods = None
-    yield doctor.gpus(found, pods)
+    yield doctor.gpus(nodes, pods)
 
 
 def _storage(client: SyncClient) -> Iterator[Finding]:
@@ -202,21 +199,21 @@ def _storage(client: SyncClient) -> Iterator[Finding]:
 def _dns(client: SyncClient) -> Iterator[Finding]:
     of = {"labelSelector": f"{doctor.SERVICE_NAME} in ({','.join(DNS_SERVICES)})"}
     try:
-        found = client.send(requests.get(requests.ENDPOINT_SLICES.path(), of))["items"]
+        slices = client.send(requests.get(requests.ENDPOINT_SLICES.path(), of))["items"]
     except Forbidden:
-        found = client.send(requests.get(requests.ENDPOINT_SLICES.path("kube-system"), of))["items"]
-    if not found and _is_box(client):
+        slices = client.send(requests.get(requests.ENDPOINT_SLICES.path("kube-system"), of))["items"]
+    if not slices and _is_dev_cluster(client):
         yield Finding(
             "ok", "dns", "`tfyard dev` writes the names of tasks and Services into each pod's hosts file"
         )
     else:
-        yield doctor.dns(found)
+        yield doctor.dns(slices)
 
 
 def _quotas(client: SyncClient) -> Iterator[Finding]:
-    found = client.send(requests.get(requests.QUOTAS.path(client.access.namespace)))["items"]
-    yield from doctor.quotas(found)
-    if not found:
+    quotas = client.send(requests.get(requests.QUOTAS.path(client.access.namespace)))["items"]
+    yield from doctor.quotas(quotas)
+    if not quotas:
         yield Finding("ok", "quota", f"the namespace {client.access.namespace} has no quota")
 
 
@@ -234,8 +231,8 @@ LOOKS: dict[str, Look] = {
 
 
 def _items(client: SyncClient, resource: Resource) -> list[Manifest]:
-    found: list[Manifest] = client.send(requests.get(resource.path()))["items"]
-    return found
+    items: list[Manifest] = client.send(requests.get(resource.path()))["items"]
+    return items
 
 
 def _named(deployment: Manifest) -> str:

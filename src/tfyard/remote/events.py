@@ -1,5 +1,8 @@
 """The events of a TFJob and of its pods."""
 
+from collections.abc import Iterable
+from datetime import datetime
+
 import msgspec
 from msgspec import Struct
 
@@ -9,7 +12,8 @@ from tfyard.kube.sync import SyncClient
 from tfyard.model import Job
 from tfyard.model.summary import RecordedEvent
 from tfyard.overview.job_view import ToldEvent
-from tfyard.overview.objects import LONG_AGO, Event
+from tfyard.views.objects import LONG_AGO, EventView
+from tfyard.views.pods import PodView
 
 from .jobs import Found
 
@@ -17,30 +21,49 @@ EVENTS = requests.EVENTS
 
 
 class _Events(Struct, frozen=True):
-    items: list[Event] = []
+    items: list[EventView] = []
 
 
 _EVENTS = msgspec.json.Decoder(_Events)
 
 
-def events(client: SyncClient, found: Found, job: Job | None) -> list[ToldEvent]:
-    """Of the job and of its pods, oldest first. Pods may be gone, so they are known by their names."""
-    names = {f"{found.name}-{task.name}" for task in job.tasks()} if job else set[str]()
-    answers = sync_lists.pages(client, EVENTS.path(found.namespace))
-    told = [
-        each for answer in answers for each in decode(_EVENTS, answer).items if _is_of(each, found, names)
-    ]
-    told.sort(key=lambda each: each.order)
-    return [_told(each) for each in told]
+class _Subjects(Struct, frozen=True, kw_only=True):
+    """Objects whose events belong to a job."""
+
+    job: str
+    pods: set[str]
+    """Names of its pods, because pods may be gone."""
+    uids: set[str]
+    """Uids of the job, and of its pods that exist."""
+    since: datetime | None
+    """When the job was created; None: pods of others have names of its pods, so only uids count."""
+
+    def include(self, event: EventView) -> bool:
+        about = event.involved_object
+        if about.uid in self.uids:
+            return True
+        if about.kind.lower() == "tfjob":
+            return about.name == self.job and not about.uid
+        if about.kind != "Pod" or about.name not in self.pods or self.since is None:
+            return False
+        return not about.uid or event.at is None or event.at >= self.since
 
 
-def _is_of(event: Event, found: Found, pods: set[str]) -> bool:
-    about = event.involved_object
-    is_job = about.kind.lower() == "tfjob" and about.name == found.name
-    return is_job or (about.kind == "Pod" and about.name in pods)
+def events(client: SyncClient, tfjob: Found, job: Job | None, pods: Iterable[PodView]) -> list[ToldEvent]:
+    """Events of the job and of its pods, oldest first. `pods`: those that exist."""
+    summary = tfjob.summary
+    subjects = _Subjects(
+        job=tfjob.name,
+        pods={f"{tfjob.name}-{task.name}" for task in job.tasks()} if job else set(),
+        uids={tfjob.uid, *(pod.metadata.uid for pod in pods)},
+        since=None if summary.status.waits_for_names else summary.created,
+    )
+    answers = sync_lists.pages(client, EVENTS.path(tfjob.namespace))
+    own = [each for answer in answers for each in decode(_EVENTS, answer).items if subjects.include(each)]
+    return [_told(each) for each in sorted(own, key=lambda each: each.order)]
 
 
-def _told(event: Event) -> ToldEvent:
+def _told(event: EventView) -> ToldEvent:
     about = event.involved_object
     recorded = RecordedEvent(
         type="Warning" if event.type == "Warning" else "Normal",

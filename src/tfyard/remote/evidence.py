@@ -25,13 +25,16 @@ from tfyard.kube import (
     requests,
 )
 from tfyard.kube.errors import Answered
-from tfyard.kube.kinds import Page
+from tfyard.kube.kinds import ListPage
 from tfyard.kube.sync import SyncClient
-from tfyard.model import ROLES, Manifest, Role, RoleMemory, Status
+from tfyard.model import ROLES, Manifest, Role, Status
 from tfyard.model.names import JOB_NAME, LEASE_NAME, QUEUE_NAME
-from tfyard.overview import objects
-from tfyard.overview.causes import run_policy, running, volumes
-from tfyard.overview.evidence import Evidence, LogTail, Unreadable, last_end, seen
+from tfyard.overview.causes import killed, run_policy, running, volumes
+from tfyard.overview.evidence import Evidence, LogTail, Unreadable, seen
+from tfyard.views import objects
+from tfyard.views.pods import PodDetails
+from tfyard.views.program import conclude
+from tfyard.views.tfjob_status import load_status
 
 PREEMPTED = ("PreemptionByScheduler", "Preempted")
 LOG_QUERY = {"tailLines": "80", "limitBytes": "65536", "timestamps": "true"}
@@ -48,32 +51,32 @@ PLACES: dict[str, tuple[Resource, bool, dict[str, str]]] = {
     "policies": (Resource("networking.k8s.io", "v1", "networkpolicies"), True, {}),
     "workloads": (requests.WORKLOADS, True, {}),
 }
-"""Field of `Evidence` -> where it is listed, whether in the job's namespace only, and which of them."""
+"""Field of `Evidence` -> where it is listed, whether in the job's namespace only, and the query."""
 VIEWS: dict[str, Any] = {
-    "pods": objects.Pod,
-    "neighbours": objects.Pod,
-    "events": objects.Event,
-    "nodes": objects.Node,
+    "pods": PodDetails,
+    "neighbours": PodDetails,
+    "events": objects.EventView,
+    "nodes": objects.NodeView,
     "claims": objects.Claim,
     "classes": objects.StorageClass,
     "leases": objects.Lease,
-    "definitions": objects.Definition,
+    "definitions": Manifest,
     "quotas": objects.Quota,
     "slices": objects.Slice,
-    "policies": objects.Policy,
+    "policies": objects.NetworkPolicy,
     "workloads": objects.QueuedWorkload,
 }
 LEADING = [role.lower() for role in ROLES]
-"""The chief's log tells the most."""
+"""Roles by what their logs tell: the chief's tells the most."""
 MOST_LOGS = 8
-"""Of a large job: the first tasks tell enough, and each log is a request."""
+"""Logs that are read of a large job: the first tasks tell enough, and each log is a request."""
 KEPT_WORDS = 2000
-"""Bytes: a kubelet keeps 2048 of a log at most, and may begin with the next whole letter."""
+"""Bytes of a message that may be cut: a kubelet keeps 2048 at most, from a whole character on."""
 _ROLES = {role.lower(): role for role in ROLES}
 
 
 def gather(client: SyncClient, manifest: Manifest) -> Evidence:
-    """Of a TFJob as the server has it."""
+    """Evidence about a TFJob as the server has it."""
     evidence = _with_pods(client, _of_manifest(manifest))
     evidence = with_collections(client, evidence, _needed(evidence))
     evidence = _with_logs(client, evidence)
@@ -98,23 +101,7 @@ def _of_manifest(manifest: Manifest) -> Evidence:
 
 
 def _status(manifest: Manifest) -> tuple[Status, str]:
-    try:
-        status = msgspec.convert(manifest.get("status") or {}, Status)
-    except msgspec.ValidationError:
-        return _unusual_status(manifest)
-    return (status, "") if all(map(_is_plain, status.tasks.values())) else _unusual_status(manifest)
-
-
-def _is_plain(memory: RoleMemory) -> bool:
-    """Of indexes only; whether they are right is known where statuses are read, which is slow to import."""
-    indexes = (memory.finished.replace(",", "").replace("-", "") or "0", *memory.attempts, *memory.backoff)
-    return all(index.isdecimal() for index in indexes)
-
-
-def _unusual_status(manifest: Manifest) -> tuple[Status, str]:
-    """Written by an older operator, or by hand; or why it cannot be read."""
-    from tfyard.formats import load_status
-
+    """Status of the job, or why it cannot be read."""
     try:
         return load_status(manifest), ""
     except Invalid as problem:
@@ -122,7 +109,7 @@ def _unusual_status(manifest: Manifest) -> tuple[Status, str]:
 
 
 def _roles(spec: Manifest) -> Iterable[Role]:
-    """As far as they can be read: of both forms, and even of a spec that the operator refuses."""
+    """Roles as far as they can be read: of both forms, and even of a spec that the operator refuses."""
     of_map = spec.get("tfReplicaSpecs")
     pairs = list(of_map.items()) if isinstance(of_map, dict) else []
     of_list = spec.get("replicaSpecs")
@@ -139,40 +126,40 @@ def _with_pods(client: SyncClient, evidence: Evidence) -> Evidence:
     labels = requests.selecting({JOB_NAME: evidence.name})
     pods = _list(client, "pods", requests.PODS.path(evidence.namespace), labels)
     if not isinstance(pods, Unreadable):
-        pods = tuple(pod for pod in pods if _is_of_job(pod, evidence.uid))
+        pods = tuple(pod for pod in pods if pod.is_of(evidence.uid))
     evidence = replace(evidence, pods=pods)
-    return evidence if evidence.status.is_finished else replace(evidence, events=_events(client, evidence))
+    is_probed = any(killed.has_probes(evidence, end.task) for end in evidence.endings())
+    if evidence.status.is_finished and not is_probed:
+        return evidence
+    return replace(evidence, events=_events(client, evidence, is_probed))
 
 
-def _is_of_job(pod: objects.Pod, uid: str) -> bool:
-    """Not of a job of the same name in the other API group, nor of an earlier one."""
-    owners = {owner.uid for owner in pod.metadata.owner_references}
-    return not owners or uid in owners
-
-
-def _events(client: SyncClient, evidence: Evidence) -> Any:
-    """Warnings; that a pod was preempted is no warning."""
+def _events(client: SyncClient, evidence: Evidence, is_probed: bool) -> Any:
+    """Warnings, and the normal events about preempted pods and containers that a probe killed."""
     path = requests.EVENTS.path(evidence.namespace)
-    found = _list(client, "events", path, requests.selecting(fields={"type": "Warning"}))
+    events = _list(client, "events", path, requests.selecting(fields={"type": "Warning"}))
+    if isinstance(events, Unreadable):
+        return events
     is_disrupted = any(pod.taken_away for pod in seen(evidence.pods))
     was_preempted = any(ending.reason in PREEMPTED for ending in evidence.status.endings)
-    if isinstance(found, Unreadable) or not (is_disrupted or was_preempted):
-        return found
-    return found + seen(_list(client, "events", path, requests.selecting(fields={"reason": "Preempted"})))
+    reasons = {"Preempted": is_disrupted or was_preempted, killed.PROBE_KILLS: is_probed}
+    for reason in (each for each, is_needed in reasons.items() if is_needed):
+        events += seen(_list(client, "events", path, requests.selecting(fields={"reason": reason})))
+    return events
 
 
 def with_collections(client: SyncClient, evidence: Evidence, fields: set[str]) -> Evidence:
-    """By the names of fields of `Evidence`: one request each. What may not be seen is noted."""
-    found: dict[str, Any] = {}
+    """Adds fields of `Evidence` by one request each. Lists that may not be read are noted."""
+    lists: dict[str, Any] = {}
     for field in sorted(fields):
         resource, is_in_namespace, query = PLACES[field]
         path = resource.path(evidence.namespace if is_in_namespace else "")
-        found[field] = _list(client, field, path, query)
-    return replace(evidence, **found)
+        lists[field] = _list(client, field, path, query)
+    return replace(evidence, **lists)
 
 
 def _list(client: SyncClient, field: str, path: str, query: dict[str, str]) -> Any:
-    """All of them, or why not. A kind that this cluster does not have has no objects."""
+    """All objects, or why they cannot be read. A kind that this cluster does not have has none."""
     name = path.rpartition("/")[2]
     try:
         return tuple(client.send(requests.get(path, query), _pages(field)).items or ())
@@ -187,17 +174,17 @@ def _list(client: SyncClient, field: str, path: str, query: dict[str, str]) -> A
 
 
 @cache
-def _pages(field: str) -> "msgspec.json.Decoder[Page[Any]]":
-    """Made when it is needed: few are, and each takes a while."""
-    page: Any = Page
+def _pages(field: str) -> "msgspec.json.Decoder[ListPage[Any]]":
+    """Decoder of a field, made when it is needed: few are, and each takes a while."""
+    page: Any = ListPage
     return msgspec.json.Decoder(page[VIEWS[field]])
 
 
 def _with_logs(client: SyncClient, evidence: Evidence) -> Evidence:
-    """After a log that cannot be read because of permissions or the kubelet, no other is tried."""
+    """Adds logs; after one that permissions or the kubelet do not let read, no other is tried."""
     tails: dict[str, LogTail] = {}
     for pod in _with_news(evidence):
-        query = {**LOG_QUERY, "container": pod.trainer.name}
+        query = {**LOG_QUERY, "container": conclude(pod).failed_preparation or pod.trainer.name}
         path = requests.PODS.path(evidence.namespace, pod.name, "log")
         try:
             tails[pod.task] = tail(client.read(requests.get(path, query)))
@@ -213,7 +200,7 @@ def _with_logs(client: SyncClient, evidence: Evidence) -> Evidence:
 
 
 def tail(log: bytes) -> LogTail:
-    """Of a log with timestamps."""
+    """Text of a log with timestamps, and the last of them."""
     lines, at = [], None
     for line in log.decode("utf-8", "replace").splitlines():
         stamp, space, text = line.partition(" ")
@@ -223,7 +210,7 @@ def tail(log: bytes) -> LogTail:
 
 
 def _time(stamp: str) -> datetime | None:
-    """Nanoseconds are cut to what Python reads."""
+    """Time of a line; nanoseconds are cut to what Python reads."""
     whole, _, fraction = stamp.removesuffix("Z").partition(".")
     try:
         return datetime.fromisoformat(f"{whole}.{(fraction or '0')[:6]}").replace(tzinfo=UTC)
@@ -231,11 +218,11 @@ def _time(stamp: str) -> datetime | None:
         return None
 
 
-# --- what else to look at, given what is known
+# --- which requests follow, by what is known
 
 
 def _needed(evidence: Evidence) -> set[str]:
-    """Names of fields of `Evidence`, after its pods are known."""
+    """Fields of `Evidence` that are needed, after its pods are known."""
     if evidence.status.is_finished:
         return set()
     messages = [_unscheduled(pod) for pod in evidence.waiting]
@@ -265,31 +252,31 @@ def _is_explained(evidence: Evidence) -> bool:
 
 
 def _of_network(evidence: Evidence) -> set[str]:
-    """After the logs are known."""
+    """Fields of `Evidence` about the network, after the logs are known."""
     return {"slices", "policies"} if running.is_unreached(evidence) else set()
 
 
-def _with_news(evidence: Evidence) -> list[objects.Pod]:
-    """Whose logs are needed: of pods that run, or that failed without a word."""
+def _with_news(evidence: Evidence) -> list[PodDetails]:
+    """Pods whose logs are needed: those that run, or that failed without a whole message."""
     running = () if evidence.status.is_finished else evidence.running
-    found = [pod for pod in evidence.tasks if pod in running or _is_mute(pod)]
-    return sorted(found, key=_importance)[:MOST_LOGS]
+    pods = [pod for pod in evidence.tasks if pod in running or _is_mute(pod)]
+    return sorted(pods, key=_importance)[:MOST_LOGS]
 
 
-def _importance(pod: objects.Pod) -> tuple[object, ...]:
-    """Pods that failed, then those that lead the training."""
+def _importance(pod: PodDetails) -> tuple[object, ...]:
+    """Sort key: pods that failed, then those that lead the training."""
     role, _, index = pod.task.rpartition("-")
     rank = LEADING.index(role) if role in LEADING else len(LEADING)
     return not _is_mute(pod), rank, int(index) if index.isdigit() else 0
 
 
-def _is_mute(pod: objects.Pod) -> bool:
-    """The kubelet kept no last words of it, or only their end: a traceback begins with the user's own lines."""
-    ended = last_end(pod)
+def _is_mute(pod: PodDetails) -> bool:
+    """The pod failed without a message, or with its end only: a traceback begins with the user's own lines."""
+    ended = conclude(pod).failure
     is_cut = ended is not None and len(ended.message.encode()) >= KEPT_WORDS
     return ended is not None and (not ended.message or is_cut) and ended.reason != "OOMKilled"
 
 
-def _unscheduled(pod: objects.Pod) -> str:
+def _unscheduled(pod: PodDetails) -> str:
     condition = pod.condition("PodScheduled")
     return condition.message if condition and condition.status == "False" else ""

@@ -27,20 +27,21 @@ from tfyard.kube import (
     requests,
 )
 from tfyard.model import Manifest, names, tensorflow_container
-from tfyard.overview.objects import Event, Pod
+from tfyard.remote.logs import pod_starts
+from tfyard.views.objects import EventView
+from tfyard.views.pods import PodView
 
-from . import pod_starts
 from .events import EVENTS
 
 DEFAULT_IMAGE = names.HELPER_IMAGE
 CONTAINER = "helper"
 LABEL = names.HELPER
 USER = 65532
-"""Nobody's, where the job does not say whose its files are."""
+"""Id of the user, where the job does not name one."""
 LONGEST_START = 300.0
-"""Seconds until it must run: a cluster may have to add a node first."""
+"""Seconds until the pod must run: a cluster may have to add a node first."""
 PATIENCE = 3.0
-"""Seconds after which it is said what the pod waits for."""
+"""Seconds until the user is told what the pod waits for."""
 LOOK_EVERY = 0.25
 LONGEST_DELETION = 15.0
 IMAGE_PROBLEMS = ("ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "RegistryUnavailable")
@@ -48,8 +49,8 @@ PROBLEMS = ("CreateContainerConfigError", "CreateContainerError", "RunContainerE
 OF_USER = ("runAsUser", "runAsGroup", "supplementalGroups", "fsGroup")
 
 Say = Callable[[str], None]
-_POD = msgspec.json.Decoder(Pod)
-_PODS, _EVENTS = Kind(Pod), Kind(Event)
+_POD = msgspec.json.Decoder(PodView)
+_PODS, _EVENTS = Kind(PodView), Kind(EventView)
 
 
 class HelperFailed(TfyardError):
@@ -63,29 +64,29 @@ class Mount(Struct, frozen=True):
     read_only: bool = False
 
 
-class Helper(Struct, frozen=True, kw_only=True):
+class HelperPod(Struct, frozen=True, kw_only=True):
     namespace: str
     purpose: str
-    """One word, for its name and its label."""
+    """One word, for the name and the label of the pod."""
     mounts: tuple[Mount, ...]
     image: str = DEFAULT_IMAGE
     owner: Manifest | None = None
-    """The TFJob with which it goes at the latest."""
+    """TFJob with which the pod is deleted at the latest."""
     node: str = ""
-    """Where a claim is attached that only one node can use."""
+    """Node of a claim that only one node can use."""
     deadline: int = 3600
     argv: tuple[str, ...] = ()
-    """Default: it sleeps until it is deleted."""
+    """Command; default: the pod sleeps until it is deleted."""
     memory: str = "256Mi"
     like: Manifest = {}
-    """The pod template whose user, pull secrets and tolerations it takes."""
+    """Pod template with the user, pull secrets and tolerations for the pod."""
     user: int | None = None
-    """Instead of the template's."""
+    """Id of the user, instead of the template's."""
 
 
 @asynccontextmanager
-async def running(client: Client, helper: Helper, say: Say) -> AsyncIterator[str]:
-    """The pod's name, once it runs. Deleted on exit, on an error and on cancellation."""
+async def running(client: Client, helper: HelperPod, say: Say) -> AsyncIterator[str]:
+    """Name of the pod, once it runs. The pod is deleted on exit, on an error and on cancellation."""
     await _delete_ended(client, helper.namespace)
     pod = manifest(helper, f"tfyard-{helper.purpose}-{secrets.token_hex(4)}")
     path = requests.PODS.path(helper.namespace, pod["metadata"]["name"])
@@ -93,7 +94,7 @@ async def running(client: Client, helper: Helper, say: Say) -> AsyncIterator[str
         await _create(client, pod)
         async with asyncio.timeout(
             LONGEST_START + PATIENCE
-        ):  # a server that is away must not hold us for ever
+        ):  # a server that does not answer must not block for ever
             await _until_running(client, helper, path, say)
         yield str(pod["metadata"]["name"])
     finally:
@@ -103,7 +104,7 @@ async def running(client: Client, helper: Helper, say: Say) -> AsyncIterator[str
 # --- the pod
 
 
-def manifest(helper: Helper, name: str) -> Manifest:
+def manifest(helper: HelperPod, name: str) -> Manifest:
     claims = list(dict.fromkeys(mount.claim for mount in helper.mounts))
     volumes = {claim: f"claim-{index}" for index, claim in enumerate(claims)}
     spec = {
@@ -128,8 +129,8 @@ def manifest(helper: Helper, name: str) -> Manifest:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": _metadata(helper, name), "spec": spec}
 
 
-def _metadata(helper: Helper, name: str) -> Manifest:
-    """It must not look like a task: it has none of a job's labels, and its owner is not its controller."""
+def _metadata(helper: HelperPod, name: str) -> Manifest:
+    """The pod must not look like a task: it has no labels of a job, and its owner is not its controller."""
     labels = {LABEL: helper.purpose, "app.kubernetes.io/managed-by": "tfyard"}
     metadata: Manifest = {"name": name, "namespace": helper.namespace, "labels": labels}
     if helper.owner:
@@ -139,7 +140,7 @@ def _metadata(helper: Helper, name: str) -> Manifest:
     return metadata
 
 
-def _container(helper: Helper, volumes: dict[str, str]) -> Manifest:
+def _container(helper: HelperPod, volumes: dict[str, str]) -> Manifest:
     mounts: list[Manifest] = []
     for mount in helper.mounts:
         sub_path = {"subPath": mount.sub_path} if mount.sub_path else {}
@@ -159,12 +160,12 @@ def _container(helper: Helper, volumes: dict[str, str]) -> Manifest:
     }
 
 
-def _pod_security(helper: Helper) -> Manifest:
-    """As the user of the job's pods, whose files these are. Root only if somebody says so."""
-    said = {**(_spec(helper.like).get("securityContext") or {})}
-    said |= tensorflow_container(helper.like).get("securityContext") or {}
-    said |= {} if helper.user is None else {"runAsUser": helper.user}
-    user = {key: said[key] for key in OF_USER if said.get(key) is not None}
+def _pod_security(helper: HelperPod) -> Manifest:
+    """The pod runs as the user of the job's pods, as files belong to that user; as root only if asked for."""
+    context = {**(_spec(helper.like).get("securityContext") or {})}
+    context |= tensorflow_container(helper.like).get("securityContext") or {}
+    context |= {} if helper.user is None else {"runAsUser": helper.user}
+    user = {key: context[key] for key in OF_USER if context.get(key) is not None}
     if "runAsUser" not in user:
         user = {"runAsUser": USER, "runAsGroup": USER, "fsGroup": USER, **user}
     return {
@@ -176,24 +177,24 @@ def _pod_security(helper: Helper) -> Manifest:
 
 
 def _spec(template: Manifest) -> Manifest:
-    found: Manifest = template.get("spec") or {}
-    return found
+    spec: Manifest = template.get("spec") or {}
+    return spec
 
 
 # --- its life
 
 
 async def _delete_ended(client: Client, namespace: str) -> None:
-    """Helpers whose client was killed."""
+    """Deletes helpers whose client was killed."""
     for pod in (await list_all(client, _PODS, requests.PODS.path(namespace), {"labelSelector": LABEL})).items:
         if pod.is_over:
-            with suppress(Refused):  # gone already, or not ours to delete: it does no harm
+            with suppress(Refused):  # gone already, or the user may not delete it: it does no harm
                 path = requests.PODS.path(namespace, pod.name)
                 await client.send(requests.delete(path, uid=pod.metadata.uid, grace=0))
 
 
 async def _create(client: Client, pod: Manifest) -> None:
-    """To its end, also when we are cancelled: a deletion must not overtake it."""
+    """Waits for the answer even when cancelled: the deletion must not overtake the creation."""
     request = requests.create(requests.PODS.path(pod["metadata"]["namespace"]), pod)
     sending = asyncio.create_task(client.send(request))
     try:
@@ -205,9 +206,9 @@ async def _create(client: Client, pod: Manifest) -> None:
         raise HelperFailed(f"the helper pod was refused: {problem}") from None
 
 
-async def _until_running(client: Client, helper: Helper, path: str, say: Say) -> None:
+async def _until_running(client: Client, helper: HelperPod, path: str, say: Say) -> None:
     loop = asyncio.get_running_loop()
-    start, said, waits = loop.time(), "", ""
+    start, shown, waits = loop.time(), "", ""
     while (pod := await _get(client, path)).status.phase != "Running":
         if problem := _failure(pod, helper):
             raise HelperFailed(f"the helper pod cannot start: {problem}")
@@ -216,21 +217,21 @@ async def _until_running(client: Client, helper: Helper, path: str, say: Say) ->
             waits = await _warning(client, pod) or pod_starts.waiting_for(pod)
         if passed > LONGEST_START:
             raise HelperFailed(f"the helper pod does not run after {LONGEST_START:.0f} s: {waits}")
-        if waits != said:
+        if waits != shown:
             say(f"waiting for the helper pod {pod.name}: {waits}")
-            said = waits
+            shown = waits
         await asyncio.sleep(LOOK_EVERY)
 
 
-async def _get(client: Client, path: str) -> Pod:
+async def _get(client: Client, path: str) -> PodView:
     try:
         return await client.send(requests.get(path), _POD)
     except NotFound:
         raise HelperFailed("the helper pod was deleted before it ran") from None
 
 
-def _failure(pod: Pod, helper: Helper) -> str:
-    """What waiting does not mend."""
+def _failure(pod: PodView, helper: HelperPod) -> str:
+    """Problem that does not go away by waiting; empty: none."""
     waiting, ended = pod.program.state.waiting, pod.program.state.terminated
     reason = waiting.reason if waiting else ""
     if reason in IMAGE_PROBLEMS:
@@ -238,26 +239,26 @@ def _failure(pod: Pod, helper: Helper) -> str:
     if reason in PROBLEMS:
         return pod_starts.waiting_for(pod)
     if pod.is_over:
-        what = f"{ended.reason}, exit code {ended.exit_code}: {ended.message}" if ended else ""
-        return " ".join(f"{pod.status.reason} {pod.status.message} {what}".split())
+        ending = f"{ended.reason}, exit code {ended.exit_code}: {ended.message}" if ended else ""
+        return " ".join(f"{pod.status.reason} {pod.status.message} {ending}".split())
     scheduled = pod.condition("PodScheduled")
     message = scheduled.message if scheduled and scheduled.status == "False" else ""
     return message if "persistentvolumeclaim" in message and "not found" in message else ""
 
 
-async def _warning(client: Client, pod: Pod) -> str:
-    """Why its volumes cannot be mounted is told by events alone, which not every user may see."""
+async def _warning(client: Client, pod: PodView) -> str:
+    """Last warning: only events say why volumes cannot be mounted, and not every user may read them."""
     of = requests.selecting(fields={"involvedObject.uid": pod.metadata.uid, "type": "Warning"})
     try:
-        found = (await list_all(client, _EVENTS, EVENTS.path(pod.metadata.namespace), of)).items
+        events = (await list_all(client, _EVENTS, EVENTS.path(pod.metadata.namespace), of)).items
     except Forbidden:
         return ""
-    told = sorted((each.at, f"{each.reason}: {each.message}") for each in found if each.at)
-    return told[-1][1] if told else ""
+    warnings = sorted((each.at, f"{each.reason}: {each.message}") for each in events if each.at)
+    return warnings[-1][1] if warnings else ""
 
 
 async def _finish(deletion: asyncio.Task[None]) -> None:
-    """Whoever cancels us again does not cancel the deletion."""
+    """A second cancellation does not cancel the deletion."""
     try:
         await asyncio.shield(deletion)
     except asyncio.CancelledError:
@@ -266,7 +267,7 @@ async def _finish(deletion: asyncio.Task[None]) -> None:
 
 
 async def _delete(client: Client, path: str, say: Say) -> None:
-    """By its name, which is random: also if it is not known whether it was created."""
+    """Deletes the pod by its random name, also if it is not known whether it was created."""
     try:
         async with asyncio.timeout(LONGEST_DELETION):
             while True:

@@ -11,43 +11,42 @@ from tfyard.kube.requests import FIELD_MANAGER
 from tfyard.kube.sync import SyncClient
 from tfyard.model import Job
 from tfyard.model.names import QUEUE_NAME
-from tfyard.overview.objects import Pod
+from tfyard.views.pods import PodView
 
-from . import pod_starts, views
+from . import views
 from .jobs import Found
 
 JOB_UID = "kueue.x-k8s.io/job-uid"
 GRACE = 30
 """Seconds, where a pod does not say otherwise."""
 MOST_NAMES = 4
-"""That are told, and not only counted."""
+"""Names that are shown; more are only counted."""
 
 
 class Belongings:
-    def __init__(self, client: SyncClient, found: Found) -> None:
-        self._client, self._found = client, found
+    def __init__(self, client: SyncClient, tfjob: Found) -> None:
+        self._client, self._tfjob = client, tfjob
         self.unseen: tuple[str, ...] = ()
-        """What we may not look at, after it was asked for. What may be done to the job is another question."""
+        """Notes about what the user may not list, once it was asked for. Actions may be allowed all the same."""
 
     @cached_property
     def job(self) -> Job | None:
-        """None: it cannot be read."""
-        return formats.check(self._found.manifest).job
+        """Job of the manifest; None: it cannot be read."""
+        return formats.check(self._tfjob.manifest).job
 
-    def pods(self) -> list[Pod]:
+    def pods(self) -> Sequence[PodView]:
         try:
-            listed = views.pods(self._client, self._found)
+            return views.pods(self._client, self._tfjob)
         except Forbidden as problem:
             self.unseen = (f"its pods could not be looked at: {problem}",)
             return []
-        return [pod for pod in listed if pod_starts.belongs(pod, self._found)]
 
-    def running(self) -> list[Pod]:
-        """Those that have not ended and are not asked to."""
+    def running(self) -> list[PodView]:
+        """Pods that have not ended and are not being deleted."""
         return [pod for pod in self.pods() if not pod.is_over and pod.metadata.deletion_timestamp is None]
 
-    def leaving(self, pods: Sequence[Pod]) -> tuple[str, ...]:
-        """In words."""
+    def leaving(self, pods: Sequence[PodView]) -> tuple[str, ...]:
+        """Text about pods that go, with their longest grace period."""
         specs = [role.template.get("spec") or {} for role in self.job.roles] if self.job else []
         asked = [spec.get("terminationGracePeriodSeconds") for spec in specs]
         longest = max((GRACE if each is None else int(each) for each in asked), default=GRACE)
@@ -55,27 +54,27 @@ class Belongings:
         return tuple(f"{each}, after at most {longest} s of grace" for each in counted("pod", names))
 
     def claims(self) -> list[str]:
-        """By name."""
+        """Names of the claims that the job mounts."""
         specs = [role.template.get("spec") or {} for role in self.job.roles] if self.job else []
         volumes = (volume for spec in specs for volume in spec.get("volumes") or [])
         names = ((volume.get("persistentVolumeClaim") or {}).get("claimName") for volume in volumes)
         return [str(name) for name in dict.fromkeys(names) if name]
 
     def data(self, claims: Iterable[str] | None = None) -> list[str]:
-        """In words: claims, or these of them."""
+        """Text about the claims of the job, or about these."""
         return [f"the claim {name} with its data" for name in (self.claims() if claims is None else claims)]
 
     def owned_claims(self) -> list[str]:
-        """Claims whose owner the job is: Kubernetes deletes them with it."""
-        return [name for name in self.claims() if self._found.uid in self._owners(name)]
+        """Claims that the job owns: Kubernetes deletes them with it."""
+        return [name for name in self.claims() if self._tfjob.uid in self._owners(name)]
 
     def _owners(self, claim: str) -> set[str]:
-        """By uid. Of a claim that is not there, or that we may not read, none is known."""
+        """Uids of the claim's owners; none if it does not exist, or may not be read."""
         try:
-            found = self._client.send(requests.get(requests.CLAIMS.path(self._found.namespace, claim)))
+            manifest = self._client.send(requests.get(requests.CLAIMS.path(self._tfjob.namespace, claim)))
         except (NotFound, Forbidden):
             return set()
-        return {str(each.get("uid")) for each in found["metadata"].get("ownerReferences") or []}
+        return {str(each.get("uid")) for each in manifest["metadata"].get("ownerReferences") or []}
 
 
 def counted(kind: str, names: Sequence[str]) -> tuple[str, ...]:
@@ -89,20 +88,20 @@ def counted(kind: str, names: Sequence[str]) -> tuple[str, ...]:
 # --- Kueue
 
 
-class Workload(Struct, frozen=True):
+class KueueWorkload(Struct, frozen=True):
     path: str
     is_active: bool
 
     def activation(self, *, active: bool) -> Request:
-        """As `kueuectl stop workload` does: a job that is only suspended is resumed by Kueue at once."""
+        """Request as of `kueuectl stop workload`: a job that is only suspended is resumed by Kueue at once."""
         return requests.patch(self.path, {"spec": {"active": active}}, query={"fieldManager": FIELD_MANAGER})
 
 
-class Queue(Struct, frozen=True):
-    """Of Kueue, which suspends and resumes a job by its own object, the Workload. All empty: the job has none."""
+class KueueQueue(Struct, frozen=True):
+    """Queue of Kueue, which suspends and resumes a job by its Workload. Empty: the job has none."""
 
     name: str = ""
-    workload: Workload | None = None
+    workload: KueueWorkload | None = None
 
     @property
     def told_when_stopped(self) -> str:
@@ -122,23 +121,23 @@ class Queue(Struct, frozen=True):
 
     @property
     def unknown(self) -> tuple[str, ...]:
-        """It names a queue, and nothing of Kueue is to be seen."""
+        """Note that the job names a queue, and that nothing of Kueue is known."""
         if not self.name or self.workload:
             return ()
         return (f"it has the queue {self.name}: if Kueue manages TFJobs here, Kueue may change this again",)
 
 
-def queue_of(client: SyncClient, found: Found) -> Queue:
-    name = str((found.manifest["metadata"].get("labels") or {}).get(QUEUE_NAME) or "")
+def queue_of(client: SyncClient, tfjob: Found) -> KueueQueue:
+    name = str((tfjob.manifest["metadata"].get("labels") or {}).get(QUEUE_NAME) or "")
     if not name:
-        return Queue()
-    of = requests.selecting(labels={JOB_UID: found.uid})
+        return KueueQueue()
+    of = requests.selecting(labels={JOB_UID: tfjob.uid})
     try:
-        listed = client.send(requests.get(requests.WORKLOADS.path(found.namespace), of))["items"]
-    except (NotFound, Forbidden):  # no Kueue, or not for us to see
-        return Queue(name)
+        listed = client.send(requests.get(requests.WORKLOADS.path(tfjob.namespace), of))["items"]
+    except (NotFound, Forbidden):  # no Kueue, or the user may not list its objects
+        return KueueQueue(name)
     if not listed:
-        return Queue(name)
-    path = requests.WORKLOADS.path(found.namespace, listed[0]["metadata"]["name"])
+        return KueueQueue(name)
+    path = requests.WORKLOADS.path(tfjob.namespace, listed[0]["metadata"]["name"])
     is_active = (listed[0].get("spec") or {}).get("active") is not False
-    return Queue(name, Workload(path, is_active))
+    return KueueQueue(name, KueueWorkload(path, is_active))

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tfyard.errors import TfyardError
 from tfyard.kube import (
@@ -20,6 +21,7 @@ from tfyard.kube import (
 from tfyard.kube.decoding import decode, items
 from tfyard.kube.sync import ANYTHING, SyncClient
 from tfyard.model import Manifest
+from tfyard.model.spelling import closest
 from tfyard.model.summary import JobSummary
 
 from .addresses import OLD_TFJOBS, TFJOBS
@@ -28,12 +30,12 @@ from .summaries import VIEWS, of_view, summary
 BOTH = (TFJOBS, OLD_TFJOBS)
 
 
-class Missing(TfyardError):
+class NoSuchJob(TfyardError):
     """There is no such job, or the cluster does not serve TFJobs."""
 
 
 class Scope(Struct, frozen=True):
-    """Which jobs: of a namespace, or of all; with these labels, in kubectl's words."""
+    """Jobs of a namespace, or of all; with these labels, in kubectl's syntax."""
 
     namespace: str = ""
     selector: str = ""
@@ -72,7 +74,7 @@ class Found(Struct, frozen=True):
         return summary(msgspec.json.encode(self.manifest))
 
 
-class Listed(Struct, frozen=True):
+class LocatedJob(Struct, frozen=True):
     """A row of a list, and where its object is."""
 
     resource: Resource
@@ -83,15 +85,8 @@ class Listed(Struct, frozen=True):
         return _title(self.resource, self.job.name)
 
 
-class Change(Struct, frozen=True):
-    """Of a watch."""
-
-    listed: Listed
-    is_deleted: bool = False
-
-
 def find(client: SyncClient, namespace: str, name: str) -> Found:
-    """The job of that name, or `Missing` with the name that was probably meant."""
+    """The job of that name, or `NoSuchJob` with the name that was probably meant."""
     for resource in BOTH:
         try:
             return Found(resource, client.send(requests.get(resource.path(namespace, name))))
@@ -99,55 +94,52 @@ def find(client: SyncClient, namespace: str, name: str) -> Found:
             continue
         except Forbidden:
             if resource is TFJOBS:
-                raise  # of the old group, which few clusters have, most users' roles say nothing
+                raise  # most users' roles do not mention the old group, which few clusters have
     raise _missing(client, namespace, name)
 
 
-def summaries(client: SyncClient, scope: Scope) -> list[Listed]:
-    """By namespace and name, as kubectl sorts."""
-    found = [
-        Listed(resource, job)
+def summaries(client: SyncClient, scope: Scope) -> list[LocatedJob]:
+    """Rows by namespace and name, as kubectl sorts."""
+    rows = [
+        LocatedJob(resource, job)
         for resource, answers in _pages(client, scope)
         for answer in answers
         for job in _summaries(answer)
     ]
-    return sorted(found, key=lambda each: (each.job.namespace, each.job.name))
+    return sorted(rows, key=lambda each: (each.job.namespace, each.job.name))
 
 
 def manifests(client: SyncClient, scope: Scope) -> list[Found]:
     """The whole objects, in the order of `summaries`."""
-    found = [
+    objects = [
         Found(resource, {"apiVersion": page["apiVersion"], "kind": page["kind"].removesuffix("List"), **item})
         for resource, answers in _pages(client, scope)
         for page in (decode(ANYTHING, answer) for answer in answers)
         for item in page["items"]
     ]
-    return sorted(found, key=lambda each: (each.namespace, each.name))
+    return sorted(objects, key=lambda each: (each.namespace, each.name))
 
 
-def newest(client: SyncClient, namespace: str) -> Listed | None:
-    found = summaries(client, Scope(namespace))
-    return max(found, key=lambda each: each.job.created, default=None)
-
-
-def watch(client: SyncClient, resource: Resource, scope: Scope) -> Iterator[list[Change]]:
-    """First all of them at once, then each change. `client` is used for nothing else meanwhile."""
-    known: dict[tuple[str, str], Listed] = {}
+def watch(client: SyncClient, resource: Resource, scope: Scope) -> Iterator[list[LocatedJob]]:
+    """First all jobs at once, then each change; a deleted job has the phase Deleted. `client` must not be used for
+    anything else meanwhile."""
+    known: dict[tuple[str, str], LocatedJob] = {}
     for event in sync_lists.watch(client, VIEWS, resource.path(scope.namespace), scope.query):
         objects = event.items if isinstance(event, Snapshot) else [event.object]
-        rows = [Listed(resource, of_view(view)) for view in objects]
-        changes = [Change(row, isinstance(event, Removed)) for row in rows if _is_news(known, row, event)]
+        rows = [LocatedJob(resource, of_view(view)) for view in objects]
+        news = [row for row in rows if _is_news(known, row, event)]
+        changes = [_deleted(row) for row in news] if isinstance(event, Removed) else news
         if isinstance(event, Snapshot):  # after a gap: some may be gone
             now = {_key(row) for row in rows}
-            changes += [Change(known.pop(key), is_deleted=True) for key in list(known) if key not in now]
+            changes += [_deleted(known.pop(key)) for key in list(known) if key not in now]
         yield changes
 
 
-def follow(client: SyncClient, found: Found, deadline: float) -> Iterator[JobSummary | None]:
+def follow(client: SyncClient, tfjob: Found, deadline: float) -> Iterator[JobSummary | None]:
     """One job, now and after each change, until `deadline` on the monotonic clock; None: it was deleted, even if
     there is a new one of its name."""
-    uid, path = found.manifest["metadata"]["uid"], found.resource.path(found.namespace)
-    of = requests.selecting(fields={"metadata.name": found.name})
+    uid, path = tfjob.manifest["metadata"]["uid"], tfjob.resource.path(tfjob.namespace)
+    of = requests.selecting(fields={"metadata.name": tfjob.name})
     for event in sync_lists.watch(client, VIEWS, path, of, deadline):
         views = event.items if isinstance(event, Snapshot) else [event.object]
         same = [view for view in views if view.metadata.uid == uid]
@@ -158,30 +150,32 @@ def follow(client: SyncClient, found: Found, deadline: float) -> Iterator[JobSum
 
 
 def served(client: SyncClient, scope: Scope) -> list[Resource]:
-    """Which of both kinds can be listed here."""
+    """Kinds of TFJobs that can be listed here."""
     return [resource for resource, _ in _pages(client, scope, {"limit": "1"})]
 
 
 def _pages(
     client: SyncClient, scope: Scope, query: dict[str, str] | None = None
 ) -> list[tuple[Resource, list[bytes]]]:
-    found, refusal = list[tuple[Resource, list[bytes]]](), None
+    pages, refusal = list[tuple[Resource, list[bytes]]](), None
     for resource in BOTH:
         path = resource.path(scope.namespace)
         try:
             if query:
-                found.append((resource, [client.read(requests.get(path, {**scope.query, **query}))]))
+                pages.append((resource, [client.read(requests.get(path, {**scope.query, **query}))]))
             else:
-                found.append((resource, sync_lists.pages(client, path, scope.query)))
+                pages.append((resource, sync_lists.pages(client, path, scope.query)))
         except NotFound:
             continue
         except Forbidden as problem:
             refusal = refusal or problem
             if resource is TFJOBS:
                 raise
-    if not found:
-        raise refusal or Missing("this cluster does not serve TFJobs; `tfyard install` installs the operator")
-    return found
+    if not pages:
+        raise refusal or NoSuchJob(
+            "this cluster does not serve TFJobs; `tfyard install` installs the operator"
+        )
+    return pages
 
 
 def _summaries(answer: bytes) -> list[JobSummary]:
@@ -192,16 +186,20 @@ def _summaries(answer: bytes) -> list[JobSummary]:
 
 
 def _title(resource: Resource, name: str) -> str:
-    """As kubectl's `-o name`."""
+    """Name of an object, as of kubectl's `-o name`."""
     return f"tfjob.{resource.group}/{name}"
 
 
-def _key(row: Listed) -> tuple[str, str]:
+def _deleted(row: LocatedJob) -> LocatedJob:
+    return replace(row, job=replace(row.job, status=replace(row.job.status, phase="Deleted")))
+
+
+def _key(row: LocatedJob) -> tuple[str, str]:
     return row.job.namespace, row.job.name
 
 
-def _is_news(known: dict[tuple[str, str], Listed], row: Listed, event: object) -> bool:
-    """Remembers it, too."""
+def _is_news(known: dict[tuple[str, str], LocatedJob], row: LocatedJob, event: object) -> bool:
+    """Whether the row is new or has changed; remembers it."""
     before = known.get(_key(row))
     if isinstance(event, Removed):
         known.pop(_key(row), None)
@@ -211,15 +209,13 @@ def _is_news(known: dict[tuple[str, str], Listed], row: Listed, event: object) -
 
 
 def _missing(client: SyncClient, namespace: str, name: str) -> TfyardError:
-    """A list that fails is no reason to say less."""
-    from tfyard.formats.declarations.reading import closest
-
+    """Error about the missing job, also if the jobs that exist cannot be listed."""
     try:
         known = [each.job.name for each in summaries(client, Scope(namespace))]
-    except Missing as problem:
+    except NoSuchJob as problem:
         return problem
     except KubeError:
         known = []
     meant = closest(name, known)
     hint = f"; did you mean {meant}?" if meant else "; `tfyard get -A` lists the jobs of all namespaces"
-    return Missing(f"TFJob {name!r} not found in the namespace {namespace}{hint}")
+    return NoSuchJob(f"TFJob {name!r} not found in the namespace {namespace}{hint}")

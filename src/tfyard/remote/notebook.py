@@ -3,44 +3,47 @@
 from tfyard.kube import Client, Kind, list_all, requests
 from tfyard.model import Job
 from tfyard.overview import mounts
-from tfyard.overview.objects import Pod
-from tfyard.render import RenderOptions, notebook, scripts, tfjob
+from tfyard.remote.copying import job_paths
+from tfyard.render import RenderOptions, notebook, scripts
+from tfyard.render.tfjob import hosts
+from tfyard.views.pods import PodView
 
-from . import job_paths
-from .helper_pods import Helper, Mount
+from .helper_pods import HelperPod, Mount
 from .jobs import Found
-from .pod_follow import Choice
+from .pod_follow import PodChoice
 from .tasks import is_running
 
 DEADLINE = 8 * 3600
-"""Seconds, for a client that is killed; one that lives deletes its pod."""
+"""Seconds until the pod of a killed client ends; other clients delete theirs."""
 MEMORY = "4Gi"
 
-_PODS = Kind(Pod)
+_PODS = Kind(PodView)
 
 
-async def beside(client: Client, found: Found) -> Choice | None:
-    """The one that `tfyard notebook render` made for the job, if it runs."""
-    labels = {"tensorflow": "jupyter", "app.kubernetes.io/instance": f"{found.name}-jupyter"}
-    path = requests.PODS.path(found.namespace)
+async def beside(client: Client, tfjob: Found) -> PodChoice | None:
+    """Jupyter that `tfyard notebook render` made for the job, if it runs."""
+    labels = {"tensorflow": "jupyter", "app.kubernetes.io/instance": f"{tfjob.name}-jupyter"}
+    path = requests.PODS.path(tfjob.namespace)
     pods = (await list_all(client, _PODS, path, requests.selecting(labels=labels))).items
     if not any(map(is_running, pods)):
         return None
-    return Choice(f"Jupyter for {found.name}", found.namespace, labels, is_running)
+    return PodChoice(f"Jupyter for {tfjob.name}", tfjob.namespace, labels, is_running)
 
 
-async def helper(client: Client, found: Found, image: str, password: str, user: int | None = None) -> Helper:
-    """With every claim of the job where its tasks have it. Only the hash of the password is in the pod."""
-    job = job_paths.job_of(found)
+async def helper(
+    client: Client, tfjob: Found, image: str, password: str, user: int | None = None
+) -> HelperPod:
+    """Pod with every claim of the job where its tasks have it. Only the hash of the password is in the pod."""
+    job = job_paths.job_of(tfjob)
     needed = _claims(job)
-    hashed = notebook.hash_password(password, found.namespace, found.name)
-    return Helper(
-        namespace=found.namespace,
+    hashed = notebook.hash_password(password, tfjob.namespace, tfjob.name)
+    return HelperPod(
+        namespace=tfjob.namespace,
         purpose="notebook",
         mounts=needed,
         image=image,
-        owner=found.manifest,
-        node=await job_paths.node_of(client, found, needed),
+        owner=tfjob.manifest,
+        node=await job_paths.node_of(client, tfjob, needed),
         deadline=DEADLINE,
         argv=_argv(job, needed, hashed),
         memory=MEMORY,
@@ -50,17 +53,17 @@ async def helper(client: Client, found: Found, image: str, password: str, user: 
 
 
 def _claims(job: Job) -> tuple[Mount, ...]:
-    found: dict[str, Mount] = {}
+    by_path: dict[str, Mount] = {}
     for role in job.roles:
         for each in mounts.below(role.template, "/"):
             if each.claim:
-                found.setdefault(each.at, Mount(each.claim, each.at, each.sub_path))
-    return tuple(found.values())
+                by_path.setdefault(each.at, Mount(each.claim, each.at, each.sub_path))
+    return tuple(by_path.values())
 
 
 def _argv(job: Job, needed: tuple[Mount, ...], hashed: str) -> tuple[str, ...]:
-    """Its folder is that of the first claim: what is elsewhere goes with the pod."""
-    cluster = notebook.cluster_of(job, tfjob.hosts(job, RenderOptions()))
+    """Command of Jupyter in the folder of the first claim: files elsewhere are lost with the pod."""
+    cluster = notebook.cluster_of(job, hosts(job, RenderOptions()))
     env = {
         notebook.CLUSTER_CONFIG: notebook.cluster_config(cluster),
         "NOTEBOOKS": needed[0].at if needed else "/tmp",

@@ -1,4 +1,4 @@
-"""The pod to reach now, as a watch tells: a task's pod that is replaced has the same name and is another one."""
+"""The pod to connect to now, by a watch: a new pod of a task has the same name as the one before."""
 
 import asyncio
 from collections.abc import Callable
@@ -6,6 +6,7 @@ from contextlib import AsyncExitStack
 
 from msgspec import Struct
 
+from tfyard.errors import NotRunning
 from tfyard.kube import (
     Changed,
     Client,
@@ -20,50 +21,51 @@ from tfyard.kube import (
     requests,
     watch,
 )
+from tfyard.kube.pod_streams import PodConnection
 from tfyard.model.names import JOB_NAME
 from tfyard.overview import waiting
-from tfyard.overview.objects import Pod
-from tfyard.overview.waiting import Verdict
+from tfyard.overview.waiting import WaitResult
+from tfyard.remote.logs import pod_starts
+from tfyard.views.pods import PodView
 
-from . import pod_starts
-from .forwarding import Say, Stream
 from .jobs import Found
 from .summaries import VIEWS, of_view
-from .tasks import NotRunning, is_running
+from .tasks import is_running
 
 PATIENCE = 30.0
 """Seconds that a connection waits for a pod that runs."""
 RETRY = 0.5
 
-_PODS = Kind(Pod)
+_PODS = Kind(PodView)
+Say = Callable[[str], None]
 
 
-class Choice(Struct, frozen=True):
-    """Which pods of a namespace are meant, and what people call them."""
+class PodChoice(Struct, frozen=True):
+    """Pods of a namespace that are selected, and their name in messages."""
 
     name: str
     namespace: str
     labels: dict[str, str]
-    fits: Callable[[Pod], bool]
+    fits: Callable[[PodView], bool]
 
 
-def of_task(found: Found, task: str) -> Choice:
-    def fits(pod: Pod) -> bool:
-        return pod.task == task and pod_starts.belongs(pod, found)
+def of_task(tfjob: Found, task: str) -> PodChoice:
+    def fits(pod: PodView) -> bool:
+        return pod.task == task and pod.is_of(tfjob.uid)
 
-    return Choice(task, found.namespace, {JOB_NAME: found.name}, fits)
+    return PodChoice(task, tfjob.namespace, {JOB_NAME: tfjob.name}, fits)
 
 
 class PodFollow:
-    def __init__(self, client: Client, choice: Choice, say: Say) -> None:
+    def __init__(self, client: Client, choice: PodChoice, say: Say) -> None:
         self.choice = choice
         self._client, self._say = client, say
-        self._pods: dict[str, Pod] = {}
+        self._pods: dict[str, PodView] = {}
         self._changed = asyncio.Event()
         self._last = ""
 
     async def watch(self) -> None:
-        """Until it is cancelled."""
+        """Follows the pods until it is cancelled."""
         choice = self.choice
         path, of = requests.PODS.path(choice.namespace), requests.selecting(labels=choice.labels)
         async for event in watch(self._client, _PODS, path, of):
@@ -76,8 +78,8 @@ class PodFollow:
                     self._pods.pop(pod.metadata.uid, None)
             self._note()
 
-    async def current(self) -> Pod:
-        """The one that runs, or that will in a moment."""
+    async def current(self) -> PodView:
+        """The pod that runs, or that starts within PATIENCE."""
         try:
             async with asyncio.timeout(PATIENCE):
                 while (pod := self._running()) is None:
@@ -88,9 +90,9 @@ class PodFollow:
             why = f": {pod_starts.waiting_for(known[0])}" if known else ": it has no pod"
             raise NotRunning(f"{self.choice.name} is not running{why}") from None
 
-    async def until_over(self) -> Pod:
-        """The one pod that is meant, once it has ended or is gone."""
-        last: Pod | None = None
+    async def until_over(self) -> PodView:
+        """The selected pod, once it has ended or is gone."""
+        last: PodView | None = None
         while True:
             fitting = [pod for pod in self._pods.values() if self.choice.fits(pod)]
             if last and (not fitting or fitting[0].is_over):
@@ -98,7 +100,7 @@ class PodFollow:
             last = fitting[0] if fitting else last
             await self._changed.wait()
 
-    def _running(self) -> Pod | None:
+    def _running(self) -> PodView | None:
         fitting = [pod for pod in self._pods.values() if self.choice.fits(pod) and is_running(pod)]
         return max(fitting, key=_created, default=None)
 
@@ -111,12 +113,12 @@ class PodFollow:
         self._changed = asyncio.Event()
 
 
-def _created(pod: Pod) -> str:
+def _created(pod: PodView) -> str:
     return f"{pod.metadata.creation_timestamp} {pod.name}"
 
 
 class PodReach:
-    """The pod that runs when a connection comes."""
+    """Connects with the pod that runs when a connection is opened."""
 
     def __init__(self, client: Client, pods: PodFollow) -> None:
         self._client, self._pods = client, pods
@@ -125,8 +127,8 @@ class PodReach:
     def name(self) -> str:
         return self._pods.choice.name
 
-    async def connect(self, stack: AsyncExitStack, port: int, tell: Say) -> Stream:
-        """A pod may go, or not be there yet, while it is asked for."""
+    async def connect(self, stack: AsyncExitStack, port: int, tell: Say) -> PodConnection:
+        """Tries again: the pod may be deleted, or not listen yet."""
         loop, namespace = asyncio.get_running_loop(), self._pods.choice.namespace
         end = loop.time() + PATIENCE
         while True:
@@ -141,14 +143,14 @@ class PodReach:
                 await asyncio.sleep(RETRY)
 
 
-async def until_ended(client: Client, found: Found) -> Verdict:
-    """How the job ended."""
-    path, uid = found.resource.path(found.namespace), found.manifest["metadata"]["uid"]
-    async for event in watch(client, VIEWS, path, requests.selecting(fields={"metadata.name": found.name})):
+async def until_ended(client: Client, tfjob: Found) -> WaitResult:
+    """Verdict about the job, once it has ended."""
+    path, uid = tfjob.resource.path(tfjob.namespace), tfjob.manifest["metadata"]["uid"]
+    async for event in watch(client, VIEWS, path, requests.selecting(fields={"metadata.name": tfjob.name})):
         jobs = event.items if isinstance(event, Snapshot) else [event.object]
         same = [job for job in jobs if job.metadata.uid == uid]
         if isinstance(event, Removed) or not same:
             break
         if verdict := waiting.verdict(of_view(same[0]), "finished"):
             return verdict
-    return waiting.deleted(found.name)
+    return waiting.deleted(tfjob.name)

@@ -1,4 +1,4 @@
-"""Which right a user lacks, by the server's words, and how an administrator grants it."""
+"""The permission that a user lacks, by the server's message, and how an administrator grants it."""
 
 import re
 from collections.abc import Iterator
@@ -13,20 +13,20 @@ _USER = r'[Uu]ser "(?P<who>[^"]+)"'
 
 
 def missing_right(refusal: Forbidden, namespace: str, role: str) -> str:
-    """In one line. `role`: a ClusterRole that has it. Empty: it is refused for something else."""
+    """One line about it. `role`: a ClusterRole that has it. Empty: the refusal has another reason."""
     message = refusal.status.message
-    found, user = re.search(_MAY_NOT, message), re.search(_USER, message)
-    if not found:
+    denied, user = re.search(_MAY_NOT, message), re.search(_USER, message)
+    if not denied:
         return ""
     who = user["who"] if user else "USER"
     fix = f"kubectl create rolebinding tfyard -n {namespace} --clusterrole={role} --user={who}"
     where = f" in the namespace {namespace}" if namespace else ""
-    return f"{who} may not {found['verb']} {found['what']}{where}; an administrator allows it by `{fix}`"
+    return f"{who} may not {denied['verb']} {denied['what']}{where}; an administrator allows it by `{fix}`"
 
 
 @contextmanager
 def explained(namespace: str, role: str) -> Iterator[None]:
-    """Forbidden with these words, and of the same type."""
+    """Raises Forbidden with the text of `missing_right`."""
     try:
         yield
     except Forbidden as refusal:

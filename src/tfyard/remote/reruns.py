@@ -11,25 +11,25 @@ from tfyard.model import Manifest
 from tfyard.model.names import RERUN_OF
 
 NOT_COPIED = ("kubectl.kubernetes.io/", "kueue.x-k8s.io/", "meta.helm.sh/", "argocd.argoproj.io/")
-"""Annotations that tell how the old object was made, or where it is in a queue."""
+"""Prefixes of annotations that tell how the old object was made, or where it is in a queue."""
 
 
-class Changes(Struct, frozen=True, kw_only=True):
-    """In what the new job shall differ."""
+class RerunChanges(Struct, frozen=True, kw_only=True):
+    """Differences of the new job."""
 
     name: str = ""
-    """Empty: the old one's with a number."""
+    """Name of the new job; empty: that of the old one with a number."""
     counts: dict[str, int] = {}
-    """Role, such as Worker -> its tasks."""
+    """Role, such as Worker -> its number of tasks."""
     variables: dict[str, str] = {}
 
 
-def read(sets: Sequence[str], env: Sequence[str], name: str | None) -> Changes:
-    """The options as given: ROLE=N, K=V."""
+def read(sets: Sequence[str], env: Sequence[str], name: str | None) -> RerunChanges:
+    """Reads the options ROLE=N and K=V."""
     asked = options.JobOptions(sets=tuple(sets), env=tuple(env), name=name)
     options.check(asked)
     counts = dict(options.replicas(text) for text in asked.sets)
-    return Changes(name=name or "", counts=counts, variables=asked.variables)
+    return RerunChanges(name=name or "", counts=counts, variables=asked.variables)
 
 
 def next_name(manifest: Manifest, taken: Container[str]) -> str:
@@ -38,9 +38,9 @@ def next_name(manifest: Manifest, taken: Container[str]) -> str:
     return next(name for number in count(2) if (name := f"{first}-{number}") not in taken)
 
 
-def manifest(old: Manifest, name: str, changes: Changes) -> Manifest:
-    """It runs at once, also if the old one was stopped. Its owners are not its own."""
-    wanted = [
+def manifest(old: Manifest, name: str, changes: RerunChanges) -> Manifest:
+    """The new job, which runs at once, also if the old one was stopped. It has no owners."""
+    changed = [
         *edits.resumed(old),
         *edits.scaled(old, changes.counts),
         *edits.with_variables(old, changes.variables),
@@ -49,7 +49,7 @@ def manifest(old: Manifest, name: str, changes: Changes) -> Manifest:
         "apiVersion": old["apiVersion"],
         "kind": old["kind"],
         "metadata": {"name": name, **_metadata(old)},
-        "spec": edits.edited(old, wanted)["spec"],
+        "spec": edits.edited(old, changed)["spec"],
     }
 
 
@@ -60,6 +60,6 @@ def _metadata(old: Manifest) -> Manifest:
 
 
 def _first(manifest: Manifest) -> str:
-    """The job that the first rerun was of."""
+    """Name of the job that was rerun first."""
     metadata = manifest["metadata"]
     return str((metadata.get("annotations") or {}).get(RERUN_OF) or metadata["name"])

@@ -1,6 +1,5 @@
-"""What is read of a TFJob in a list: little, quickly, and whoever wrote its status."""
+"""Summary of a TFJob in a list: few fields, decoded quickly, of a status that any operator wrote."""
 
-from contextlib import suppress
 from datetime import datetime
 
 import msgspec
@@ -12,12 +11,13 @@ from tfyard.kube import Kind
 from tfyard.kube.decoding import decode
 from tfyard.model import Status
 from tfyard.model.summary import JobSummary
+from tfyard.views.tfjob_status import decode_status
 
 UNREADABLE = Status(phase="Unknown")
-"""Of a job whose stored status cannot be read: one such job must not hide the others."""
+"""Status of a job whose stored one cannot be read: one such job must not hide the others."""
 
 
-class _Meta(Struct, frozen=True, rename="camel"):
+class _JobMeta(Struct, frozen=True, rename="camel"):
     name: str
     namespace: str
     creation_timestamp: datetime
@@ -33,21 +33,21 @@ class _Spec(Struct, frozen=True, rename="camel"):
     tf_replica_specs: dict[str, _Role] = {}
 
 
-class View(Struct, frozen=True):
-    metadata: _Meta
+class SummaryView(Struct, frozen=True):
+    metadata: _JobMeta
     spec: Raw = Raw(b"{}")
     status: Raw = Raw(b"{}")
 
 
-VIEWS = Kind(View)
-_SPEC, _STATUS = msgspec.json.Decoder(_Spec), msgspec.json.Decoder(Status)
+VIEWS = Kind(SummaryView)
+_SPEC = msgspec.json.Decoder(_Spec)
 
 
 def summary(manifest: bytes) -> JobSummary:
     return of_view(decode(VIEWS.one, manifest))
 
 
-def of_view(view: View) -> JobSummary:
+def of_view(view: SummaryView) -> JobSummary:
     meta, status = view.metadata, _status(view.status)
     if any(not role.ready for role in status.replica_statuses.values()):
         status = _with_counts(status, view.spec)
@@ -61,20 +61,14 @@ def of_view(view: View) -> JobSummary:
 
 
 def _status(raw: Raw) -> Status:
-    """That of v1alpha1 has a state; it, and what others wrote, is read by `formats`, which is slower to import."""
-    if b'"state"' not in bytes(raw):
-        with suppress(msgspec.DecodeError):
-            return _STATUS.decode(raw)
-    from tfyard import formats
-
     try:
-        return formats.load_status({"status": msgspec.json.decode(raw)})
+        return decode_status(bytes(raw))
     except Invalid:
         return UNREADABLE
 
 
 def _with_counts(status: Status, spec: Raw) -> Status:
-    """Other operators write how many are active, not how many of how many."""
+    """Adds the number of tasks of each role: other operators write only how many are active."""
     try:
         specs = _SPEC.decode(spec).tf_replica_specs
     except msgspec.DecodeError:

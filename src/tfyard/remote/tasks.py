@@ -1,20 +1,17 @@
-"""Where a task of a job runs now: its pod, and the container to reach into."""
+"""The pod of a running task, and the container in which commands run."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 from msgspec import Struct
 
 from tfyard import formats
-from tfyard.errors import TfyardError, Usage
+from tfyard.errors import NotRunning, Usage
 from tfyard.kube.sync import SyncClient
-from tfyard.overview.objects import Pod
+from tfyard.remote import views
+from tfyard.remote.logs import pod_starts
+from tfyard.views.pods import PodView
 
-from . import pod_starts, views
 from .jobs import Found
-
-
-class NotRunning(TfyardError):
-    """The task has no running container now."""
 
 
 class TaskContainer(Struct, frozen=True, kw_only=True):
@@ -25,24 +22,24 @@ class TaskContainer(Struct, frozen=True, kw_only=True):
     uid: str
 
 
-def names(found: Found) -> list[str]:
-    """Of all tasks, as the job says."""
-    job = formats.check(found.manifest).job
+def names(tfjob: Found) -> list[str]:
+    """Names of all tasks of the job."""
+    job = formats.check(tfjob.manifest).job
     if job is None:
-        raise Usage(f"{found.name} cannot be read: `tfyard describe {found.name}` says why")
+        raise Usage(f"{tfjob.name} cannot be read: `tfyard describe {tfjob.name}` says why")
     return [task.name for task in job.tasks()]
 
 
-def pods(client: SyncClient, found: Found) -> dict[str, Pod]:
-    """By task; of this job, not of an earlier one of its name."""
-    return {pod.task: pod for pod in views.pods(client, found) if pod_starts.belongs(pod, found)}
+def pods(client: SyncClient, tfjob: Found) -> dict[str, PodView]:
+    """Pods by task; those of this job, not of an earlier one of its name."""
+    return {pod.task: pod for pod in views.pods(client, tfjob)}
 
 
-def container_of(found: Found, known: dict[str, Pod], task: str, container: str = "") -> TaskContainer:
-    """`container`: default is the one that trains. NotRunning says why it is not there."""
+def container_of(tfjob: Found, known: Mapping[str, PodView], task: str, container: str = "") -> TaskContainer:
+    """`container`: default is the one that trains. NotRunning says why it does not run."""
     pod = known.get(task)
     if pod is None:
-        raise NotRunning(f"{task} has no pod{_ended(found)}")
+        raise NotRunning(f"{task} has no pod{_ended(tfjob)}")
     chosen = container or pod.trainer.name
     status = next((each for each in pod.statuses if each.name == chosen), None)
     if chosen not in _containers(pod):
@@ -50,38 +47,26 @@ def container_of(found: Found, known: dict[str, Pod], task: str, container: str 
     if status is None or not status.state.running:
         raise NotRunning(f"{task} is not running{_why(pod, chosen)}")
     return TaskContainer(
-        task=task, namespace=found.namespace, pod=pod.name, container=chosen, uid=pod.metadata.uid
+        task=task, namespace=tfjob.namespace, pod=pod.name, container=chosen, uid=pod.metadata.uid
     )
 
 
-def is_running(pod: Pod) -> bool:
+def is_running(pod: PodView) -> bool:
     return bool(pod.program.state.running) and not pod.metadata.deletion_timestamp
 
 
-def only(words: Sequence[str], tasks: Sequence[str]) -> str:
-    """The one task that is meant; without a word, that of a job with one task."""
-    from tfyard.overview.log_lines import chosen
-
-    meant = chosen(words, tasks)
-    if len(meant) == 1:
-        return meant[0]
-    what = f"{words[0]} means" if words else "the job has"
-    some = ", ".join(meant[:4]) + (", …" if len(meant) > 4 else "")
-    raise Usage(f"{what} {len(meant)} tasks: name one of {some}")
-
-
-def _containers(pod: Pod) -> list[str]:
+def _containers(pod: PodView) -> list[str]:
     return [each.name for each in (*pod.spec.containers, *pod.spec.init_containers)]
 
 
-def _ended(found: Found) -> str:
-    state = found.summary.status
+def _ended(tfjob: Found) -> str:
+    state = tfjob.summary.status
     if state.is_finished:
         return ": the job has ended; `tfyard logs` and `tfyard cp` still get what it left"
-    return f" yet; `tfyard why {found.name}` says what it waits for"
+    return f" yet; `tfyard why {tfjob.name}` says what it waits for"
 
 
-def _why(pod: Pod, container: str) -> str:
+def _why(pod: PodView, container: str) -> str:
     status = next((each for each in pod.statuses if each.name == container), None)
     if status is not None and (end := status.state.terminated):
         return f": it ended with code {end.exit_code}"

@@ -10,95 +10,95 @@ from tfyard.errors import TfyardError
 from tfyard.kube import Client, Kind, list_all, requests
 from tfyard.model import Job, Manifest, tensorflow_container
 from tfyard.overview import mounts
-from tfyard.overview.objects import Pod
 from tfyard.planner.tensorboard import command
+from tfyard.remote.copying.job_paths import claims, job_of
+from tfyard.views.pods import PodView
 
-from .helper_pods import Helper, Mount
-from .job_paths import claims, job_of
+from .helper_pods import HelperPod, Mount
 from .jobs import Found
-from .pod_follow import Choice
+from .pod_follow import PodChoice
 from .tasks import is_running
 
 DEADLINE = 8 * 3600
-"""Seconds, for a client that is killed; one that lives deletes its pod."""
+"""Seconds until the pod of a killed client ends; other clients delete theirs."""
 MEMORY = "2Gi"
 BESIDE = {"app.kubernetes.io/name": "tensorboard"}
 
-_PODS = Kind(Pod)
+_PODS = Kind(PodView)
 
 
 class NoSummaries(TfyardError):
-    """It is not known where they are, or they cannot be read from another pod."""
+    """The folder of the summaries is not known, or no other pod can read it."""
 
 
 class Summaries(Struct, frozen=True, kw_only=True):
-    """Of one job: a folder in a helper pod, and what must be mounted for it."""
+    """Summaries of one job: a folder in a helper pod, and what must be mounted for it."""
 
-    found: Found
+    tfjob: Found
     name: str
     folder: str
     mounts: tuple[Mount, ...]
     template: Manifest
     image: str
     node: str = ""
-    """Where a claim is in use that only one node can have."""
+    """Node of a claim that only one node can use."""
 
 
-async def beside(client: Client, found: Found) -> Choice | None:
-    """The one that the operator or a rendered manifest keeps for the job, if it runs."""
-    labels = {**BESIDE, "app.kubernetes.io/instance": found.name}
-    path = requests.PODS.path(found.namespace)
+async def beside(client: Client, tfjob: Found) -> PodChoice | None:
+    """TensorBoard that the operator or a rendered manifest keeps for the job, if it runs."""
+    labels = {**BESIDE, "app.kubernetes.io/instance": tfjob.name}
+    path = requests.PODS.path(tfjob.namespace)
     pods = (await list_all(client, _PODS, path, requests.selecting(labels=labels))).items
     if not any(map(is_running, pods)):
         return None
-    return Choice(f"TensorBoard of {found.name}", found.namespace, labels, is_running)
+    return PodChoice(f"TensorBoard of {tfjob.name}", tfjob.namespace, labels, is_running)
 
 
-def summaries(found: Found, log_dir: str = "") -> Summaries:
+def summaries(tfjob: Found, log_dir: str = "") -> Summaries:
     """`log_dir`: as a task sees it; default: what the job says, else all that its tasks write to a claim."""
-    job = job_of(found)
+    job = job_of(tfjob)
     board = job.tensorboard
     asked = log_dir or (board.log_dir if board else "") or _written(job)
     if not asked:
         more = "say where they are: `tensorboard: /out/logs` in the job file, or --logdir"
         raise NoSummaries(
-            f"{found.name} does not say where its summaries are, and does not write to a claim; {more}"
+            f"{tfjob.name} does not say where its summaries are, and does not write to a claim; {more}"
         )
     asked = mounts.normal(asked, job)
     template = mounts.role_of(job, "", asked).template
     needed = claims(template, asked, read_only=True)
     if not needed:
         kept = mounts.kept(job)
-        raise NoSummaries(f"{asked} of {found.name} is not on a claim, so no other pod can read it{kept}")
+        raise NoSummaries(f"{asked} of {tfjob.name} is not on a claim, so no other pod can read it{kept}")
     image = (board.image if board else "") or str(tensorflow_container(template).get("image") or "")
     return Summaries(
-        found=found, name=found.name, folder=asked, mounts=needed, template=template, image=image
+        tfjob=tfjob, name=tfjob.name, folder=asked, mounts=needed, template=template, image=image
     )
 
 
 def shared(parts: Sequence[Summaries]) -> list[list[Summaries]]:
-    """Which can share a pod: of one namespace, with claims that are not in use on different nodes. Those that can
-    be anywhere come last, and join the first group."""
+    """Groups that can share a pod: of one namespace, with claims that are not in use on different nodes. Jobs for
+    any node come last, and join the first group."""
     groups: dict[tuple[str, str], list[Summaries]] = {}
     for part in sorted(parts, key=lambda part: not part.node):
-        namespace = part.found.namespace
+        namespace = part.tfjob.namespace
         known = [key for key in groups if key[0] == namespace and part.node in ("", key[1])]
         groups.setdefault(known[0] if known else (namespace, part.node), []).append(part)
     return list(groups.values())
 
 
-def helper(parts: Sequence[Summaries], image: str = "", user: int | None = None) -> Helper:
-    """Of one job, its folder is where its tasks have it; of several, below the job's name."""
+def helper(parts: Sequence[Summaries], image: str = "", user: int | None = None) -> HelperPod:
+    """Pod of TensorBoard. The folder of one job is where its tasks have it; of several, below the job's name."""
     first, is_one = parts[0], len(parts) == 1
     moved = parts if is_one else [_below(f"/{part.name}", part) for part in parts]
     spec = ",".join(f"{part.name}:{part.folder}" for part in moved)
     argv = command(first.folder) if is_one else command(spec, "--logdir_spec")
-    return Helper(
-        namespace=first.found.namespace,
+    return HelperPod(
+        namespace=first.tfjob.namespace,
         purpose="tensorboard",
         mounts=tuple(mount for part in moved for mount in part.mounts),
         image=image or first.image,
-        owner=first.found.manifest if is_one else None,
+        owner=first.tfjob.manifest if is_one else None,
         node=first.node,
         deadline=DEADLINE,
         argv=tuple(argv),

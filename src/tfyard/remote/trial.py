@@ -11,6 +11,7 @@ from tfyard.kube import NotFound, kubeconfig, requests
 from tfyard.kube.sync import SyncClient
 from tfyard.model import Manifest
 from tfyard.model.names import HELPER_IMAGE
+from tfyard.views.tfjob_status import load_status
 
 from .addresses import TFJOBS
 
@@ -18,7 +19,7 @@ NAME = "tfyard-trial"
 
 
 def job(image: str) -> Manifest:
-    """It passes PodSecurity `restricted`. If it fails, the operator deletes it after ten minutes."""
+    """A job that passes PodSecurity `restricted`. If it fails, the operator deletes it after ten minutes."""
     container = {
         "name": "tensorflow",
         "image": image,
@@ -36,19 +37,19 @@ def job(image: str) -> Manifest:
 
 
 def run(client: SyncClient, namespace: str, image: str, timeout: float) -> str:
-    """The phase in which the job ends, or is when time is up."""
+    """Phase of the job at its end, or when the time is up."""
     with contextlib.suppress(NotFound):  # of an earlier trial
         client.send(requests.delete(TFJOBS.path(namespace, NAME)))
     client.send(requests.create(TFJOBS.path(namespace), job(image)))
     end, phase = time.monotonic() + timeout, ""
     while phase not in ("Succeeded", "Failed") and time.monotonic() < end:
-        found = client.send(requests.get(TFJOBS.path(namespace, NAME)))
-        now = str((found.get("status") or {}).get("phase") or "Pending")
+        manifest = client.send(requests.get(TFJOBS.path(namespace, NAME)))
+        now = load_status(manifest).phase or "Pending"
         if now != phase:
             print(f"{NAME}: {now}", flush=True)
         phase = now
         time.sleep(0.5)
-    if phase == "Succeeded":  # one that failed stays for whoever looks for the reason
+    if phase == "Succeeded":  # a job that failed stays, so that its reason can be found
         client.send(requests.delete(TFJOBS.path(namespace, NAME)))
     return phase
 
@@ -58,10 +59,10 @@ def main() -> int:
     parser.add_argument("--namespace", default="default")
     parser.add_argument("--image", default=HELPER_IMAGE)
     parser.add_argument("--timeout", type=float, default=240.0)
-    given = parser.parse_args()
+    options = parser.parse_args()
     try:
         with SyncClient(kubeconfig.load(os.environ)) as client:
-            phase = run(client, given.namespace, given.image, given.timeout)
+            phase = run(client, options.namespace, options.image, options.timeout)
     except TfyardError as problem:
         print(f"tfyard: {problem}", file=sys.stderr)
         return 1

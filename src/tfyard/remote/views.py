@@ -12,10 +12,11 @@ from tfyard.kube import KubeError, requests, sync_lists
 from tfyard.kube.decoding import decode
 from tfyard.kube.sync import SyncClient
 from tfyard.model import Manifest
-from tfyard.model.names import ATTEMPT, JOB_NAME
-from tfyard.overview.attempts import Attempt, failed, merged
+from tfyard.model.names import JOB_NAME
+from tfyard.overview.attempts import Attempt, failed, merged, remembered
 from tfyard.overview.job_view import EVENTS_UNREAD, JobView, outputs
-from tfyard.overview.objects import Condition, Pod, State
+from tfyard.views.pods import PodDetails, TimedCondition
+from tfyard.views.program import ProgramRun, conclude, runs
 
 from .events import events
 from .jobs import Found
@@ -23,48 +24,40 @@ from .jobs import Found
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
-def view(client: SyncClient, found: Found) -> JobView:
-    """What may not be read is said in the view, and the rest is shown."""
+def view(client: SyncClient, tfjob: Found) -> JobView:
+    """The view names what may not be read, and shows the rest."""
     unreadable: list[str] = []
-    checked = formats.check(found.manifest)
+    checked = formats.check(tfjob.manifest)
     job = checked.job
     tasks = [task.name for task in job.tasks()] if job else []
     try:
-        seen = [attempt for pod in pods(client, found) for attempt in attempts_of(pod)]
+        known = pods(client, tfjob)
     except KubeError as problem:
-        seen, unreadable = [], [*unreadable, f"pods: {problem}"]
+        known, unreadable = [], [*unreadable, f"pods: {problem}"]
+    seen = [attempt for pod in known for attempt in attempts_of(pod)]
     try:
-        told = events(client, found, job)
+        recorded = events(client, tfjob, job, known)
     except KubeError as problem:
-        told, unreadable = [], [*unreadable, f"{EVENTS_UNREAD}{problem}"]
+        recorded, unreadable = [], [*unreadable, f"{EVENTS_UNREAD}{problem}"]
     return JobView(
-        summary=found.summary,
-        title=f"TFJob of {found.manifest['apiVersion']}",
+        summary=tfjob.summary,
+        title=f"TFJob of {tfjob.manifest['apiVersion']}",
         job=job,
         problems=tuple(problem.message for problem in checked.errors),
-        attempts=tuple(merged(remembered(found.manifest), seen, tasks)),
-        failed=failed(seen, found.summary.status),
-        events=tuple(told),
+        attempts=tuple(merged(remembered(tfjob.summary.status), seen, tasks)),
+        failed=failed(seen, tfjob.summary.status),
+        events=tuple(recorded),
         outputs=tuple(outputs(job)) if job else (),
         unreadable=tuple(unreadable),
     )
 
 
-def remembered(manifest: Manifest) -> list[Attempt]:
-    """What the operator wrote down of attempts whose pods may be gone."""
-    endings = (manifest.get("status") or {}).get("endings") or []
-    try:
-        return msgspec.convert(endings, list[Attempt])
-    except msgspec.ValidationError:  # written by somebody else
-        return []
-
-
-# --- as it was given
+# --- the manifest as it was applied
 
 
 def given(manifest: Manifest) -> tuple[str, Manifest] | None:
-    """By whom, and what: as kubectl wrote it down, else the fields that the last apply owns, so without those that
-    others have changed since. None of a job that was created as it is."""
+    """The tool that applied the job, and the manifest: as kubectl recorded it, else the fields that the last apply
+    owns, so without those that others have changed since. None: the job was not applied."""
     metadata = manifest["metadata"]
     if text := (metadata.get("annotations") or {}).get(LAST_APPLIED):
         with suppress(msgspec.DecodeError):  # it was edited
@@ -86,19 +79,19 @@ def _is_apply(entry: dict[str, Any]) -> bool:
 
 
 def _owned(value: Any, fields: dict[str, Any]) -> Any:
-    """The part of a value that is named in a server's notation; a field with nothing below is owned as a whole."""
+    """The part of a value that managedFields name; a field with nothing below is owned as a whole."""
     below = {key: each for key, each in fields.items() if key != "."}
     if not below:
         return value
     if isinstance(value, dict):
         names = {key[2:]: each for key, each in below.items()}
         return {name: _owned(each, names[name]) for name, each in value.items() if name in names}
-    found = [(item, key) for item in value for key in below if _is_named(item, key)]
-    return [_owned(item, below[key]) for item, key in found]
+    pairs = [(item, key) for item in value for key in below if _is_named(item, key)]
+    return [_owned(item, below[key]) for item, key in pairs]
 
 
 def _is_named(item: Any, key: str) -> bool:
-    """An item of a list: by its keys (`k:`) or its value (`v:`)."""
+    """Whether a key of managedFields names the item of a list: by its keys (`k:`) or its value (`v:`)."""
     asked = msgspec.json.decode(key[2:])
     return bool(item == asked if key.startswith("v:") else asked.items() <= item.items())
 
@@ -107,49 +100,41 @@ def _is_named(item: Any, key: str) -> bool:
 
 
 class _Pods(Struct, frozen=True):
-    items: list[Pod] = []
+    items: list[PodDetails] = []
 
 
 _PODS = msgspec.json.Decoder(_Pods)
 
 
-def pods(client: SyncClient, found: Found) -> list[Pod]:
-    of = requests.selecting(labels={JOB_NAME: found.name})
-    answers = sync_lists.pages(client, requests.PODS.path(found.namespace), of)
+def pods(client: SyncClient, tfjob: Found) -> list[PodDetails]:
+    """Pods of the tasks of this job."""
+    of = requests.selecting(labels={JOB_NAME: tfjob.name})
+    return [pod for pod in list_pods(client, tfjob.namespace, of) if pod.is_of(tfjob.uid)]
+
+
+def list_pods(client: SyncClient, namespace: str, query: dict[str, str]) -> list[PodDetails]:
+    """Pods of a namespace; of all without one."""
+    answers = sync_lists.pages(client, requests.PODS.path(namespace), query)
     return [pod for answer in answers for pod in decode(_PODS, answer).items]
 
 
-def attempts_of(pod: Pod) -> list[Attempt]:
-    """The present run of its program, and the one before it, if the kubelet restarted it in place."""
-    number = pod.metadata.annotations.get(ATTEMPT, "0")
-    attempt = int(number) + 1 if number.isdigit() else 1
-    program, count = pod.program, pod.program.restart_count
-    if not program.last_state.terminated:
-        return [_as_told(pod, _attempt(pod, program.state, attempt, count))]
-    # A restart is counted when it begins: in a back-off, the last one that was counted is the one that has ended.
-    restart = count + 1 if program.state.waiting else count
-    last = _attempt(pod, program.last_state, attempt, restart - 1)
-    return [last, _as_told(pod, _attempt(pod, program.state, attempt, restart))]
+def attempts_of(pod: PodDetails) -> list[Attempt]:
+    """The present run of the pod's program, and the one before it, if the kubelet restarted it in place."""
+    *before, present = [_attempt(pod, run) for run in runs(pod)]
+    # Of a pod that was not admitted, no container could have failed.
+    return [*before, replace(present, state="Failed") if conclude(pod).outcome == "Failed" else present]
 
 
-def _as_told(pod: Pod, present: Attempt) -> Attempt:
-    """By whoever ends the pod, if anybody does. Of a pod that was not admitted no container could have failed."""
-    reason, message = pod.ended_by
-    state = "Failed" if pod.status.phase == "Failed" else present.state
-    told = (reason or present.reason, message or present.message)
-    return replace(present, state=state, reason=told[0], message=told[1])
-
-
-def _attempt(pod: Pod, state: State, attempt: int, restart: int) -> Attempt:
-    ended, running, waiting = state.terminated, state.running, state.waiting
-    scheduled = pod.condition("PodScheduled") or Condition()
+def _attempt(pod: PodDetails, run: ProgramRun) -> Attempt:
+    ended, running, restart = run.state.terminated, run.state.running, run.restart
+    scheduled = pod.condition("PodScheduled") or TimedCondition()
     name = "Running" if running else "Waiting"
     if ended:
         name = "Failed" if ended.exit_code else "Succeeded"
     refused = scheduled.reason if scheduled.status != "True" else ""
     return Attempt(
         task=pod.task,
-        attempt=attempt,
+        attempt=pod.attempt + 1,
         restart=restart,
         state=name,
         created=None if restart else pod.metadata.creation_timestamp,
@@ -157,7 +142,7 @@ def _attempt(pod: Pod, state: State, attempt: int, restart: int) -> Attempt:
         started=ended.started_at if ended else running.started_at if running else None,
         finished=ended.finished_at if ended else None,
         exit_code=ended.exit_code if ended else None,
-        reason=ended.reason if ended else waiting.reason if waiting else refused,
-        message=ended.message if ended else waiting.message if waiting else "",
+        reason=run.reason or refused,
+        message=run.message,
         node=pod.spec.node_name,
     )

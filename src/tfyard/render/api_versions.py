@@ -1,13 +1,13 @@
-"""API versions that no supported Kubernetes serves any more, and what to write instead."""
+"""API versions that no supported Kubernetes serves any more, and their replacements."""
 
 from collections.abc import Iterable
 
 from tfyard.model import Manifest, Problem
+from tfyard.model.permission import RBAC
 
 _APPS = ("Deployment", "DaemonSet", "ReplicaSet", "StatefulSet")
 _ROLES = ("Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding")
 _NETWORK = "networking.k8s.io/v1"
-_RBAC = "rbac.authorization.k8s.io"
 
 REMOVED: dict[str, dict[str, str]] = {
     "extensions/v1beta1": {
@@ -24,8 +24,8 @@ REMOVED: dict[str, dict[str, str]] = {
     "policy/v1beta1": {"PodDisruptionBudget": "policy/v1"},
     "autoscaling/v2beta1": {"HorizontalPodAutoscaler": "autoscaling/v2"},
     "autoscaling/v2beta2": {"HorizontalPodAutoscaler": "autoscaling/v2"},
-    f"{_RBAC}/v1alpha1": dict.fromkeys(_ROLES, f"{_RBAC}/v1"),
-    f"{_RBAC}/v1beta1": dict.fromkeys(_ROLES, f"{_RBAC}/v1"),
+    f"{RBAC}/v1alpha1": dict.fromkeys(_ROLES, f"{RBAC}/v1"),
+    f"{RBAC}/v1beta1": dict.fromkeys(_ROLES, f"{RBAC}/v1"),
     "storage.k8s.io/v1beta1": {"StorageClass": "storage.k8s.io/v1"},
     "scheduling.k8s.io/v1beta1": {"PriorityClass": "scheduling.k8s.io/v1"},
 }
@@ -41,7 +41,7 @@ def warnings(manifest: Manifest) -> Iterable[Problem]:
 
 
 def _selector(manifest: Manifest) -> str:
-    """The old versions took it from the pod's labels; apps/v1 requires it."""
+    """Advice on the selector, which the old versions derived from the pod's labels and apps/v1 requires."""
     spec = manifest.get("spec")
     if manifest["kind"] not in _APPS or not isinstance(spec, dict) or "selector" in spec:
         return ""

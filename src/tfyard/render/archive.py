@@ -1,6 +1,8 @@
-"""Files as one archive: byte-stable, and as a stream, so that its size does not matter."""
+"""Files as one byte-stable archive. It is a stream, so its size does not matter."""
 
+import io
 import struct
+import tarfile
 import zlib
 from collections.abc import Iterable, Iterator
 
@@ -10,20 +12,18 @@ from .options import CodeFile
 
 _BLOCK = 512
 _TIME = 315_619_200
-"""Of every file: 1980-01-02. Programs that zip their code cannot write earlier times."""
+"""Modification time of every file: 1980-01-02. Programs may zip their code, and zip has no times before 1980."""
 
 
-class Member(Struct, frozen=True):
+class ArchiveFile(Struct, frozen=True):
     path: str
     size: int
     executable: bool
     data: Iterable[bytes]
 
 
-def tar(members: Iterable[Member]) -> Iterator[bytes]:
-    """One time, no owners. In GNU's format, because busybox knows no other for long names."""
-    import tarfile  # slow to import, and most code is a handful of texts
-
+def tar(members: Iterable[ArchiveFile]) -> Iterator[bytes]:
+    """A tar archive without owners, in GNU's format: busybox supports no other for long names."""
     for member in members:
         head = tarfile.TarInfo(member.path)
         head.size, head.mode = member.size, 0o755 if member.executable else 0o644
@@ -35,7 +35,7 @@ def tar(members: Iterable[Member]) -> Iterator[bytes]:
 
 
 def gzip(parts: Iterable[bytes], level: int = 9) -> Iterator[bytes]:
-    """With a header of our own, because Python's differs by version."""
+    """gzip with a fixed header, because Python's differs between versions."""
     deflate, check, size = zlib.compressobj(level, zlib.DEFLATED, -zlib.MAX_WBITS), 0, 0
     yield b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x02\xff"
     for part in parts:
@@ -47,12 +47,9 @@ def gzip(parts: Iterable[bytes], level: int = 9) -> Iterator[bytes]:
 
 def unpack(packed: bytes) -> list[CodeFile]:
     """The files of an archive that fits into memory."""
-    import io
-    import tarfile
-
-    found = []
+    files = []
     with tarfile.open(fileobj=io.BytesIO(packed)) as opened:
         for entry in opened:
             if data := opened.extractfile(entry):
-                found.append(CodeFile(entry.name, data.read(), bool(entry.mode & 0o100)))
-    return found
+                files.append(CodeFile(entry.name, data.read(), bool(entry.mode & 0o100)))
+    return files

@@ -1,6 +1,6 @@
 """How the pods of a rendered job find each other: Services for names, and one ConfigMap with all addresses.
 
-Listing N tasks in N pods costs N² bytes. Here each pod refers to one text, which the kubelet expands.
+A list of N tasks in each of N pods would take N² bytes, so all pods refer to one text, which the kubelet expands.
 """
 
 from collections.abc import Mapping
@@ -43,13 +43,13 @@ def config_map(job: Job, roster: Roster, files: Mapping[str, str]) -> RenderedOb
 
 
 def names(roster: Roster) -> str:
-    """The host name of every task, one per line: what wait.sh reads."""
-    hosts = [host for listed in roster.hosts.values() for host in listed]
+    """The host name of every task, one per line, as wait.sh reads them."""
+    hosts = [host for addresses in roster.hosts.values() for host in addresses]
     return "".join(f"{host.rpartition(':')[0]}\n" for host in hosts)
 
 
 def labels(job: Job) -> dict[str, str]:
-    """By which `spread` and Services select pods. Without the operator's label: these pods are not its."""
+    """Labels by which `spread` and Services select pods, without the operator's: it must ignore these pods."""
     return {JOB_NAME: job.name}
 
 
@@ -69,13 +69,13 @@ def _metadata(job: Job, name: str) -> Manifest:
 
 
 def index_variable() -> Manifest:
-    """The first entry: the Job controller appends its own index, where other entries cannot refer to it."""
+    """The index, as the first entry, so that others can refer to it: the Job controller appends its own last."""
     field = {"fieldRef": {"fieldPath": f"metadata.labels['{INDEX_LABEL}']"}}
     return {"name": "TASK_INDEX", "valueFrom": field}
 
 
 def variables(role: Role, roster: Roster) -> list[Manifest]:
-    """For tasks of a role with its own Job; the kubelet fills in the index."""
+    """Variables for tasks of a role with its own Job; the kubelet fills in the index."""
     text = program_text(tensorflow_container(role.template))
     kind = [{"name": "JOB_NAME", "value": roster.type_of(role.name)}] if "JOB_NAME" in text else []
     ours = roster.environment(role.name)("$(TASK_INDEX)")
@@ -83,12 +83,12 @@ def variables(role: Role, roster: Roster) -> list[Manifest]:
 
 
 def shared_variables(role: Role, roster: Roster) -> list[Manifest]:
-    """For tasks of all roles in one Job; task.sh sets the other variables."""
+    """Variables for tasks of all roles in one Job; task.sh sets the others."""
     text = program_text(tensorflow_container(role.template))
-    found = [index_variable(), *host_lists(roster, text), roster.cluster_entry(WORKER)]
+    entries = [index_variable(), *host_lists(roster, text), roster.cluster_entry(WORKER)]
     if "evaluator" in roster.config_data():
-        found.append(roster.cluster_entry(EVALUATOR, EVALUATOR_VARIABLE))
-    return found
+        entries.append(roster.cluster_entry(EVALUATOR, EVALUATOR_VARIABLE))
+    return entries
 
 
 def host_lists(roster: Roster, text: str) -> list[Manifest]:
@@ -98,7 +98,7 @@ def host_lists(roster: Roster, text: str) -> list[Manifest]:
 
 
 def with_variables(template: Manifest, ours: list[Manifest]) -> Manifest:
-    """Ours come before the user's, which may refer to them. A variable that the user sets is kept."""
+    """Adds tfyard's variables before the user's, which may refer to them; those that the user sets are kept."""
 
     def change(container: Manifest) -> Manifest:
         taken, own = env_names(container), container.get("env") or []

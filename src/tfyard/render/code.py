@@ -1,6 +1,6 @@
 """How the job's code, and the packages that it requires, get into the pods, if they are not in the image.
 
-A folder of a few text files becomes a ConfigMap that is mounted as it is, so that `kubectl edit` shows the
+A folder of a few text files becomes a ConfigMap that is mounted directly, so that `kubectl edit` shows the
 program. Anything else is packed, and unpacked by an init container with the image's own Python.
 
 `requirements` are packages that pip installs before the training, into a layer that PYTHONPATH names. On a claim
@@ -23,26 +23,26 @@ from .objects import RenderedObject
 from .options import CodeFile, RenderOptions
 
 MAX_CONFIG_MAP = 1 << 20
-"""The most that Kubernetes accepts in one ConfigMap."""
+"""Largest ConfigMap that Kubernetes accepts, in bytes."""
 MAX_UNPACKED, MAX_FILES = 4 << 30, 100_000
-"""Bytes and files of an archive that is fetched."""
+"""Limits for a fetched archive: bytes and files."""
 VOLUME = "tfyard-code"
 ARCHIVE = "code.tar.gz"
 ON_CLAIM = "tfyard-code"
-"""The folder of a claim that has a folder for each code, named by its hash."""
+"""Folder on a claim with one folder per code, named by its hash."""
 _SOURCE_AT = "/tfyard-code"
 _FETCH = "fetch.py"
 _PACKAGES, _PACKAGES_AT = "tfyard-packages", "/tfyard-packages"
 LAYERS = "packages"
-"""The folder beside the code on a claim that has a folder for each layer of packages."""
+"""Folder beside the code on a claim, with one folder per layer of packages."""
 _INSTALL = "requirements.py"
 _OTHER_PACKAGES = "TFYARD_OTHER_PACKAGES"
-"""Keeps what the job itself sets as PYTHONPATH."""
+"""Variable that keeps the job's own value of PYTHONPATH."""
 _KEY = re.compile(r"[-._a-zA-Z0-9]{1,253}")
 
 
 def add(job: Job, options: RenderOptions) -> tuple[Job, list[RenderedObject]]:
-    """The job whose pods have their code, and the objects that contain it."""
+    """The job with its code in the pods, and the objects that contain it."""
     code = job.code
     if code is None:
         return job, []
@@ -58,7 +58,7 @@ def add(job: Job, options: RenderOptions) -> tuple[Job, list[RenderedObject]]:
 
 
 def unsupported(job: Job) -> list[str]:
-    """What the job says about its code and `tfyard submit` alone can do."""
+    """Messages about settings of the code that only `tfyard submit` supports."""
     if job.code is None or not job.code.claim:
         return []
     cannot = f"code.claim: manifests cannot put files on the claim {job.code.claim}"
@@ -71,7 +71,7 @@ def _config_map(job: Job) -> Manifest:
 
 
 def with_packages(job: Job, code: Code, change: podspec.Change) -> Job:
-    """Each pod template with its code, by `change`, and then with what the code requires."""
+    """The job with its code in each pod template, added by `change`, and with the packages that it requires."""
     mount: Manifest = {"name": VOLUME, "mountPath": code.at}
 
     def both(template: Manifest) -> Manifest:
@@ -99,7 +99,7 @@ def _add_folder(job: Job, code: Code, files: Sequence[CodeFile]) -> tuple[Job, l
 
 
 def config_map_with(files: Sequence[CodeFile], head: Manifest, limit: int = MAX_CONFIG_MAP) -> Manifest:
-    """`head` with the files as they are, if they can be keys and are not more than `limit` bytes, else packed."""
+    """`head` with the files as keys, if they can be keys and have at most `limit` bytes; else with an archive."""
     files = sorted(files, key=lambda file: file.path)
     texts = _flat_texts(files)
     if texts is not None and sum(len(file.data) + len(file.path) for file in files) <= limit:
@@ -108,14 +108,14 @@ def config_map_with(files: Sequence[CodeFile], head: Manifest, limit: int = MAX_
 
 
 def in_config_map(job: Job, code: Code, config_map: Manifest) -> Job:
-    """The job whose pods have the code from a ConfigMap that `config_map_with` made."""
+    """The job whose pods get the code from a ConfigMap that `config_map_with` made."""
     mount: Callable[[Manifest, Code, str], Manifest] = _unpacked if "binaryData" in config_map else _mounted
     name = config_map["metadata"]["name"]
     return with_packages(job, code, lambda template: mount(template, code, name))
 
 
 def on_claim(job: Job, code: Code, kept: tuple[str, str], requirements: bytes) -> Job:
-    """The job whose pods mount code on a claim, read-only. `kept`: the claim, and the hash of the code."""
+    """The job whose pods mount code on a claim, read-only. `kept` has the claim and the hash of the code."""
     claim, digest = kept
     volume: Manifest = {"name": VOLUME, "persistentVolumeClaim": {"claimName": claim}}
     where = f"{ON_CLAIM}/{digest}"
@@ -131,14 +131,14 @@ def on_claim(job: Job, code: Code, kept: tuple[str, str], requirements: bytes) -
 
 
 def files_of(config_map: Manifest) -> list[CodeFile]:
-    """What `config_map_with` put into it."""
+    """The files in a ConfigMap that `config_map_with` made."""
     texts = [CodeFile(path, text.encode()) for path, text in (config_map.get("data") or {}).items()]
     packed = (config_map.get("binaryData") or {}).get(ARCHIVE)
     return texts + (archive.unpack(base64.b64decode(packed)) if packed else [])
 
 
 def size_of(config_map: Manifest) -> int:
-    """As Kubernetes counts it: keys and values, decoded."""
+    """Size of a ConfigMap as Kubernetes counts it: keys and decoded values."""
     texts = config_map.get("data") or {}
     packed = config_map.get("binaryData") or {}
     return sum(len(key) + len(text.encode()) for key, text in texts.items()) + sum(
@@ -147,7 +147,7 @@ def size_of(config_map: Manifest) -> int:
 
 
 def _flat_texts(files: Sequence[CodeFile]) -> dict[str, str] | None:
-    """The files as keys of a ConfigMap, if they can be: no folders, text only, valid names."""
+    """The files as keys of a ConfigMap; None if one is in a folder, is not text or has no valid name."""
     texts = {}
     for file in files:
         text = _text(file.data)
@@ -158,7 +158,7 @@ def _flat_texts(files: Sequence[CodeFile]) -> dict[str, str] | None:
 
 
 def _text(data: bytes) -> str | None:
-    """YAML contains printable text only; a file with other characters must be packed to arrive unchanged."""
+    """The file as text; None if it has characters that YAML cannot contain, so that it must be packed."""
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError:
@@ -167,7 +167,9 @@ def _text(data: bytes) -> str | None:
 
 
 def pack(files: Sequence[CodeFile]) -> bytes:
-    members = (archive.Member(file.path, len(file.data), file.executable, (file.data,)) for file in files)
+    members = (
+        archive.ArchiveFile(file.path, len(file.data), file.executable, (file.data,)) for file in files
+    )
     return b"".join(archive.gzip(archive.tar(members)))
 
 
@@ -199,7 +201,7 @@ def _fetched(template: Manifest, code: Code, name: str) -> Manifest:
 
 
 def _by_init_container(template: Manifest, code: Code, name: str, command: list[str]) -> Manifest:
-    """An empty directory for the code, and an init container that fills it from the ConfigMap."""
+    """Adds an empty directory for the code, and an init container that fills it from the ConfigMap."""
     volume = {"name": f"{VOLUME}-source", "configMap": {"name": name}}
     source = {"name": volume["name"], "mountPath": _SOURCE_AT, "readOnly": True}
     mounts: list[Manifest] = [{"name": VOLUME, "mountPath": code.at}, source]
@@ -227,16 +229,16 @@ def _with_directory(template: Manifest, code: Code) -> Manifest:
 def with_requirements(
     template: Manifest, code: Code, code_mount: Manifest, layer: tuple[Manifest, str]
 ) -> Manifest:
-    """Whose init container is the first: what brings the code must be put before it. `layer`: the volume, and the
-    name of the folder in it."""
+    """Adds an init container that installs the packages. It is the first; the one that brings the code must be
+    added later, before it. `layer` has the volume and the name of the folder in it."""
     volume, name = layer
     sub_path = {"subPath": f"{ON_CLAIM}/{LAYERS}"} if "persistentVolumeClaim" in volume else {}
     mount: Manifest = {"name": volume["name"], "mountPath": _PACKAGES_AT, **sub_path}
     script = scripts.read(_INSTALL)
     command = podspec.python("-c", script, f"{code.at}/{code.requirements}", _PACKAGES_AT, name)
     step = podspec.init_container(_PACKAGES, template, command, [code_mount, mount])
-    step["workingDir"] = code.at  # paths in the file, such as ./package.whl, begin there
-    step["terminationMessagePolicy"] = "FallbackToLogsOnError"  # pip's last words are why the task failed
+    step["workingDir"] = code.at  # paths in the file, such as ./package.whl, are relative to it
+    step["terminationMessagePolicy"] = "FallbackToLogsOnError"  # pip's last lines say why the task failed
     if all(each["name"] != volume["name"] for each in template["spec"].get("volumes") or []):
         template = {**template, "spec": podspec.append(template["spec"], "volumes", [volume])}
     template = podspec.change_container(
@@ -251,6 +253,6 @@ def layer_in_pod() -> tuple[Manifest, str]:
 
 
 def layer_on_claim(volume: Manifest, requirements: bytes, template: Manifest) -> tuple[Manifest, str]:
-    """The volume of the code, and the layer's name: it changes with the file and the image."""
+    """The volume of the code, and the layer's name, which depends on the file and the image."""
     image = str(tensorflow_container(template).get("image") or "")
     return volume, hashlib.sha256(image.encode() + b"\0" + requirements).hexdigest()[:16]

@@ -29,13 +29,13 @@ def legacy(job: Job, options: RenderOptions) -> list[RenderedObject]:
     _check_names(job)
     roster = _roster(job, options.domain or DOMAIN)
     _check_size(roster)
-    tasks = [one for role in job.roles for one in _tasks(job, role, roster)]
+    tasks = [rendered for role in job.roles for rendered in _tasks(job, role, roster)]
     shared = [*before, *code_objects, *tf1_objects, _config_map(job, roster)]
     return [*shared, *tasks, *prerequisites.tensorboard(job)]
 
 
 def hosts(job: Job, options: RenderOptions) -> dict[str, list[str]]:
-    """The address of every task; for programs outside of the job."""
+    """The address of every task, for programs outside of the job."""
     return _roster(job, options.domain or DOMAIN).hosts
 
 
@@ -51,7 +51,7 @@ def _check_names(job: Job) -> None:
 
 
 def _check_size(roster: Roster) -> None:
-    """TF_CONFIG is one environment string, and its host names are longer here than where the job was checked."""
+    """Checks the length of TF_CONFIG again, because its host names are longer here than in `formats.check`."""
     size = len(roster.cluster_text(WORKER)) + 100
     if size > MAX_ENV_STRING:
         text = f"TF_CONFIG would have {size:,} bytes, and Linux allows {MAX_ENV_STRING:,}"
@@ -59,12 +59,12 @@ def _check_size(roster: Roster) -> None:
 
 
 def unsupported(job: Job) -> list[str]:
-    """What the job says and ReplicationControllers cannot do."""
-    found = ["the end of the job: a ReplicationController restarts every task, even after success"]
+    """Messages about settings of the job that ReplicationControllers do not support."""
+    lost = ["the end of the job: a ReplicationController restarts every task, even after success"]
     policy = job.run_policy
-    given = {"deadline": policy.deadline, "retries": policy.backoff_limit, "keepFor": policy.ttl}
-    names = [name for name, value in given.items() if value is not None]
-    return [*found, f"{', '.join(names)}: no operator enforces them"] if names else found
+    limits = {"deadline": policy.deadline, "retries": policy.backoff_limit, "keepFor": policy.ttl}
+    names = [name for name, value in limits.items() if value is not None]
+    return [*lost, f"{', '.join(names)}: no operator enforces them"] if names else lost
 
 
 def _tasks(job: Job, role: Role, roster: Roster) -> Iterator[RenderedObject]:
@@ -74,7 +74,7 @@ def _tasks(job: Job, role: Role, roster: Roster) -> Iterator[RenderedObject]:
 
 
 def _suffix(role: Role, index: int) -> str:
-    """A role of one task has no number: tensorflow-ps-service, as in the tutorial."""
+    """The index, or nothing if the role has one task: tensorflow-ps-service, as in the tutorial."""
     return str(index) if role.replicas > 1 else ""
 
 
@@ -144,7 +144,7 @@ def _template(job: Job, role: Role, task: Task, roster: Roster) -> Manifest:
 
 
 def _variables(job: Job, role: Role, task: Task, roster: Roster) -> list[Manifest]:
-    """PS_KEY and WORKER_KEY always; the classic variables if the program mentions them; TF_CONFIG."""
+    """PS_KEY and WORKER_KEY, the classic variables that the program mentions, and TF_CONFIG."""
     text = program_text(tensorflow_container(role.template))
     classic = {**roster.classic(task), "PS_HOSTS": "$(PS_KEY)", "WORKER_HOSTS": "$(WORKER_KEY)"}
     return [

@@ -12,6 +12,8 @@ from msgspec.structs import replace
 from tfyard import extras
 from tfyard.model import DEFAULT_PORT, EVALUATOR, Job, Manifest, names, tensorflow_container
 from tfyard.model.names import TENSORBOARD_IMAGE, TENSORBOARD_PORT
+from tfyard.planner.tensorboard import command
+from tfyard.planner.tf_config import TF_CONFIG, Roster, tf_config
 
 from . import podspec, scripts
 from .objects import RenderedObject
@@ -20,7 +22,7 @@ DEFAULT_IMAGE = f"{names.DEFAULT_IMAGE}-jupyter"
 PORT = 8888
 CONFIG_FILE = "jupyter_server_config.json"
 CLUSTER_CONFIG = "CLUSTER_CONFIG"
-"""The variable that lists the addresses of all tasks, for notebooks and for scripts/server.py."""
+"""Variable with the addresses of all tasks, for notebooks and for scripts/server.py."""
 _CONFIG_AT = "/etc/tfyard-jupyter"
 _SCRIPTS_AT = "/tfyard"
 
@@ -34,27 +36,27 @@ class Server(Struct, frozen=True, kw_only=True):
     service_type: str = "ClusterIP"
     hashed: str = ""
     password_secret: str = ""
-    """An existing Secret with the password itself under the key `password`; instead of a hash."""
+    """Name of an existing Secret with the password under the key `password`; it replaces the hash."""
     env: tuple[Manifest, ...] = ()
     volumes: tuple[Manifest, ...] = ()
     mounts: tuple[Manifest, ...] = ()
     resources: Manifest = {}
     summaries: str = ""
-    """A directory that TensorBoard shows; empty: no TensorBoard."""
+    """Directory that TensorBoard shows; empty: no TensorBoard."""
     ports: tuple[int, ...] = ()
     """Further ports, such as that of a TensorFlow server in the notebook."""
 
 
 def import_argon2() -> Any:
-    """The package of the extra `notebook`, or an error that says how to install it."""
+    """The package of the extra `notebook`. If it is missing, the error says how to install it."""
     with extras.needs("notebook", "Jupyter's password"):
         from argon2 import low_level
     return low_level
 
 
 def hash_password(password: str, namespace: str, name: str) -> str:
-    """As Jupyter itself hashes it (argon2id). The salt is computed from the input: the same input must give the
-    same output, and two servers or two passwords still never share a salt."""
+    """Hashes a password as Jupyter does (argon2id). The salt is derived from the input, so that the same input
+    gives the same output, but different servers or passwords never share a salt."""
     low_level = import_argon2()
     salt = hashlib.sha256(f"tfyard jupyter\0{namespace}\0{name}\0{password}".encode()).digest()[:16]
     hashed = low_level.hash_secret(
@@ -70,7 +72,7 @@ def hash_password(password: str, namespace: str, name: str) -> str:
 
 
 def config_text(hashed: str) -> str:
-    """Jupyter's config, with nothing in it but the hash of the password."""
+    """Jupyter's config, which contains only the hash of the password."""
     return json.dumps({"PasswordIdentityProvider": {"hashed_password": hashed}})
 
 
@@ -79,15 +81,13 @@ def cluster_config(hosts: Hosts) -> str:
 
 
 def cluster_of(job: Job, hosts: Hosts) -> Hosts:
-    """By the types that TensorFlow knows; an evaluator is no part of its cluster."""
-    from tfyard.planner.tf_config import Roster  # slow to import
-
+    """The hosts by TensorFlow's task types, without the evaluator, which is not part of its cluster."""
     roster = Roster(hosts={role: hosts[role] for role in hosts if role != EVALUATOR}, dialect=job.dialect)
     return {roster.type_of(role): listed for role, listed in roster.hosts.items()}
 
 
 def for_job(server: Server, job: Job, hosts: Hosts) -> Server:
-    """The server with the job's volumes, and the addresses of its tasks."""
+    """The server with the job's volumes and the addresses of its tasks."""
     env, ports = _cluster_variables(job, hosts, server.name)
     volumes, mounts = _volumes(job)
     board = server.summaries or (job.tensorboard.log_dir if job.tensorboard else "")
@@ -97,9 +97,7 @@ def for_job(server: Server, job: Job, hosts: Hosts) -> Server:
 
 
 def _cluster_variables(job: Job, hosts: Hosts, server: str) -> tuple[list[Manifest], tuple[int, ...]]:
-    """CLUSTER_CONFIG always; if the job has no chief, also a TF_CONFIG as the chief, and the chief's port."""
-    from tfyard.planner.tf_config import TF_CONFIG, tf_config  # slow to import
-
+    """CLUSTER_CONFIG; for a job without a chief also a TF_CONFIG as the chief, and the chief's port."""
     cluster = cluster_of(job, hosts)
     env: list[Manifest] = [{"name": CLUSTER_CONFIG, "value": cluster_config(cluster)}]
     if not cluster or "chief" in cluster or "master" in cluster:
@@ -110,8 +108,8 @@ def _cluster_variables(job: Job, hosts: Hosts, server: str) -> tuple[list[Manife
 
 
 def _volumes(job: Job) -> tuple[list[Manifest], list[Manifest]]:
-    """What the tasks mount, each once. Different volumes of one name get different names."""
-    found: dict[str, Manifest] = {}
+    """Volumes and mounts of the tasks, each once. Different volumes of the same name get different names."""
+    volumes: dict[str, Manifest] = {}
     mounts: dict[str, Manifest] = {}
     for role in job.roles:
         mounted = tensorflow_container(role.template).get("volumeMounts") or []
@@ -119,10 +117,10 @@ def _volumes(job: Job) -> tuple[list[Manifest], list[Manifest]]:
         for mount in mounted:
             if mount["name"] in known and mount["mountPath"] not in mounts:
                 source = {key: value for key, value in known[mount["name"]].items() if key != "name"}
-                name = podspec.free_name(mount["name"], source, found)
-                found[name] = source
+                name = podspec.free_name(mount["name"], source, volumes)
+                volumes[name] = source
                 mounts[mount["mountPath"]] = {**mount, "name": name}
-    return [{"name": name, **source} for name, source in found.items()], list(mounts.values())
+    return [{"name": name, **source} for name, source in volumes.items()], list(mounts.values())
 
 
 def render(server: Server) -> list[RenderedObject]:
@@ -131,7 +129,7 @@ def render(server: Server) -> list[RenderedObject]:
 
 
 def how_to_reach(server_name: str, namespace: str, service_type: str) -> list[str]:
-    """How to open the server, by type of Service."""
+    """Instructions for opening the server, by type of Service."""
     service = f"kubectl --namespace {namespace} get service {server_name}"
     forward = f"kubectl --namespace {namespace} port-forward service/{server_name} 8888:8888"
     here = f"On any cluster: {forward}, then http://localhost:8888"
@@ -209,7 +207,7 @@ def _deployment(server: Server) -> RenderedObject:
 
 
 def _pod(server: Server) -> Manifest:
-    """Without variables for Services: one named jupyter sets JUPYTER_PORT, which Jupyter takes for a number."""
+    """Service links are off: a Service named jupyter would set JUPYTER_PORT, which Jupyter takes for a number."""
     containers = [_jupyter(server)]
     volumes = [*server.volumes, {"name": "tfyard-start", "configMap": {"name": f"{server.name}-start"}}]
     if not server.password_secret:
@@ -224,9 +222,9 @@ def _pod(server: Server) -> Manifest:
 
 
 def _needs_directory(server: Server, path: str) -> bool:
-    """Not if a volume is mounted there or above: an empty directory would hide its contents."""
-    wanted = PurePosixPath(path)
-    return not any(wanted.is_relative_to(mount["mountPath"]) for mount in server.mounts)
+    """Whether no volume is mounted at the path or above: an empty directory would hide its contents."""
+    directory = PurePosixPath(path)
+    return not any(directory.is_relative_to(mount["mountPath"]) for mount in server.mounts)
 
 
 def _jupyter(server: Server) -> Manifest:
@@ -255,9 +253,7 @@ def _jupyter(server: Server) -> Manifest:
 
 
 def _board(server: Server) -> Manifest:
-    """In the server's image, because the cluster can pull it; but the default image has no TensorBoard."""
-    from tfyard.planner.tensorboard import command  # slow to import
-
+    """TensorBoard runs in the server's image, which the cluster can pull, but the default image has none."""
     return {
         "name": "tensorboard",
         "image": TENSORBOARD_IMAGE if server.image == DEFAULT_IMAGE else server.image,

@@ -1,4 +1,4 @@
-"""What the caller chooses in addition to the job."""
+"""Options of rendering, in addition to the job."""
 
 from msgspec import Struct
 
@@ -7,13 +7,13 @@ from tfyard.model import ServiceMode
 
 class CodeFile(Struct, frozen=True):
     path: str
-    """Relative to the code's folder, with `/` between the parts."""
+    """Path relative to the code's folder, with `/` between the parts."""
     data: bytes
     executable: bool = False
 
 
 class SecretFile(Struct, frozen=True):
-    """One key of a Secret, and its content."""
+    """A key of a Secret with its content."""
 
     secret: str
     key: str
@@ -23,11 +23,11 @@ class SecretFile(Struct, frozen=True):
 class RenderOptions(Struct, frozen=True, kw_only=True):
     create_namespace: bool = False
     nfs_claims: bool = False
-    """Mount NFS through a PersistentVolume and a claim, instead of naming the server in each pod."""
+    """NFS is mounted through a PersistentVolume and a claim, so that pods do not name the server."""
     secrets: tuple[SecretFile, ...] = ()
     services: ServiceMode | None = None
     domain: str = ""
-    """The cluster domain that addresses end with; empty: `….svc`, which every cluster resolves."""
+    """Cluster domain at the end of addresses; empty: they end with `.svc`, which every cluster resolves."""
     code_files: tuple[CodeFile, ...] = ()
-    """The files of the code folder, for a job whose code is one."""
+    """Files of the code, if the job's code is a folder."""
     git_image: str = "alpine/git:2.47.2"

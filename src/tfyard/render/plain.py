@@ -1,8 +1,8 @@
 """`--as plain`: objects that any cluster runs without an operator.
 
-Roles with the same pod spec become **one** Indexed Job, whose success policy ends every pod, parameter servers
-too, when the job's leader succeeds. Roles that differ become a Job each, and the leader's last step deletes the
-others. `unsupported` says what Kubernetes' Jobs cannot do.
+Roles with the same pod spec become **one** Indexed Job, whose success policy ends every pod, including parameter
+servers, when the job's leader succeeds. Roles that differ become a Job each, and the leader's last step deletes
+the others. `unsupported` lists what Kubernetes' Jobs cannot do.
 """
 
 import json
@@ -39,65 +39,65 @@ from .options import RenderOptions
 
 LAST_STEP = "TFYARD_END"
 UNLIMITED = 2**31 - 1
-"""The default of Kubernetes would fail the Job after six restarts."""
+"""Value of backoffLimit for a job without a limit: Kubernetes' default would fail the Job after six restarts."""
 _DISRUPTED: Manifest = {
     "action": "Ignore",
     "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}],
 }
-"""The eviction of a pod is not a failure of its program, as with the operator."""
+"""Rule by which the eviction of a pod is not a failure of its program, as with the operator."""
 JOB_LABEL = "batch.kubernetes.io/job-name"
 Host = Callable[[Task], str]
 
 
 def plain(job: Job, options: RenderOptions) -> list[RenderedObject]:
     job = prerequisites.without_empty_roles(job)
-    one = is_one_job(job)
+    is_one = is_one_job(job)
     job, code_objects = code.add(job, options)
     job, tf1_objects = tf1.add(job)
     job, before = prerequisites.create(job, options)
     job = replace(job, services=_service_mode(options.services or job.services))
-    jobs = _one_job(job, options) if one else _job_per_role(job, options)
+    jobs = _one_job(job, options) if is_one else _job_per_role(job, options)
     return [*before, *code_objects, *tf1_objects, *jobs, *prerequisites.tensorboard(job)]
 
 
 def hosts(job: Job, options: RenderOptions) -> dict[str, list[str]]:
-    """The address of every task; for programs outside of the job."""
+    """The address of every task, for programs outside of the job."""
     job = prerequisites.without_empty_roles(job)
     job = replace(job, services=_service_mode(options.services or job.services))
     return (_numbered(job, options)[0] if is_one_job(job) else _roster(job, options, None)).hosts
 
 
 def _numbered(job: Job, options: RenderOptions) -> tuple[Roster, dict[Task, int]]:
-    """In one Job for all roles, pods are numbered consecutively, and named by their number."""
+    """Addresses and numbers of the tasks in one Job for all roles, which numbers and names pods consecutively."""
     number = {task: i for i, task in enumerate(job.tasks())}
     return _roster(job, options, lambda task: f"{job.name}-{number[task]}"), number
 
 
 def _service_mode(services: ServiceMode | None) -> ServiceMode:
-    """Tasks in a cluster need names; only a local run can do without Services."""
+    """Never `none`: tasks in a cluster need names, and only a local run works without Services."""
     return "per-replica" if services == "per-replica" else "shared"
 
 
 def unsupported(job: Job) -> list[str]:
-    """What the job says and plain Jobs cannot do."""
-    found = []
+    """Messages about settings of the job that plain Jobs do not support."""
+    lost = []
     if job.run_policy.scheduling is not None:
-        found.append("gang: Jobs start their pods one by one; Kueue can start them together")
+        lost.append("gang: Jobs start their pods one by one; Kueue can start them together")
     if job.run_policy.evaluator_grace:
-        found.append("evaluator.grace: the evaluator ends with the training")
+        lost.append("evaluator.grace: the evaluator ends with the training")
     if job.dynamic_workers:
-        found.append("dynamic: every task lists all workers")
+        lost.append("dynamic: every task lists all workers")
     if job.has_harmless_failures:
-        found.append("a failed worker fails the job; with v1alpha1 only the chief does")
+        lost.append("a failed worker fails the job; with v1alpha1 only the chief does")
     if any(role.restart == "Always" for role in job.roles):
-        found.append("restart: always: a Job restarts a task that fails, not one that succeeds")
-    return found
+        lost.append("restart: always: a Job restarts a task that fails, not one that succeeds")
+    return lost
 
 
 def is_one_job(job: Job) -> bool:
-    """Whether one pod template can serve all roles. The command must be known, because task.sh runs before it
-    and finds out the role; the kubelet would expand `$(TASK_INDEX)` before that, to the wrong number, and
-    `$(TF_CONFIG)` not at all."""
+    """Whether one pod template can serve all roles. The command must be known, because task.sh, which determines
+    the role, runs it. It must not refer to `$(TASK_INDEX)` or `$(TF_CONFIG)`: the kubelet would expand them before
+    task.sh runs, the first to the wrong number and the second not at all."""
     first, *others = job.roles
     if not others or not podspec.command_of(first):
         return False
@@ -133,7 +133,7 @@ def _one_job(job: Job, options: RenderOptions) -> list[RenderedObject]:
 
 
 def _task_script() -> str:
-    """The script finds out role and index; the planner says how to write TF_CONFIG with them."""
+    """task.sh, which determines role and index, with the planner's form of TF_CONFIG."""
     text = tf_config("$cluster", "$JOB_NAME", "$TASK_INDEX").replace('"', '\\"')
     return scripts.read("task.sh").replace("@TF_CONFIG@", text)
 
@@ -148,7 +148,7 @@ def _ranges(job: Job) -> str:
 
 
 def _deciding(job: Job) -> list[Task]:
-    """The tasks whose success is the job's."""
+    """Tasks whose success is the job's success."""
     role, indexes = leading_role(job), leaders(job)
     return [] if role is None else [task for task in role.tasks() if task.index in indexes]
 
@@ -168,7 +168,7 @@ def _job_per_role(job: Job, options: RenderOptions) -> list[RenderedObject]:
 
 
 def _jobs_to_delete(job: Job) -> list[str]:
-    """Those that would continue after the leader has ended: parameter servers and evaluators always do."""
+    """Jobs that would continue after the leader has ended, as parameter servers and evaluators always do."""
     leader = leading_role(job)
     is_endless = any(role.name in (PS, EVALUATOR) for role in job.roles) or job.success != "AllWorkers"
     if leader is None or not is_endless:
@@ -193,7 +193,7 @@ def _role_job(job: Job, role: Role, roster: Roster | None, others: list[str]) ->
     labels = {**cluster.labels(job), REPLICA_TYPE: role.name.lower()}
     template = _pod_template(job, role, template, labels)
     deciding = [task.index for task in _deciding(job) if task.role == role.name]
-    success = compress(deciding) if len(deciding) < role.replicas else ""  # all: what a Job waits for anyway
+    success = compress(deciding) if len(deciding) < role.replicas else ""  # a Job waits for all by default
     manifest = _indexed_job(job, role, _job_name(job, role), template, (role.replicas, success))
     return RenderedObject(manifest, f"The role `{role.name.lower()}`: {role.replicas} pods, numbered from 0.")
 
@@ -203,7 +203,7 @@ def _job_name(job: Job, role: Role) -> str:
 
 
 def _pods(job: Job) -> dict[Task, tuple[str, int]]:
-    """The Job of each task's pod, and its index there."""
+    """Task -> the Job of its pod, and its index there."""
     return {task: (f"{job.name}-{task.role.lower()}", task.index) for task in job.tasks()}
 
 
@@ -220,8 +220,8 @@ def _services(job: Job, pods: dict[Task, tuple[str, int]]) -> list[RenderedObjec
 
 
 def _roster(job: Job, options: RenderOptions, host: Host | None) -> Roster:
-    """Indexed Jobs name their pods JOB-INDEX: with a Job per role that is the planner's own name; with one Job for
-    all roles it is `host`."""
+    """The addresses of the tasks. Indexed Jobs name their pods JOB-INDEX: with a Job per role this is the
+    planner's own name; with one Job for all roles, `host` gives it."""
     setup = Setup(services=job.services or "shared", domain=options.domain)
     if host is None or job.services == "per-replica":
         hosts = {role.name: addresses(job, role, setup) for role in job.roles}
@@ -236,7 +236,7 @@ def _roster(job: Job, options: RenderOptions, host: Host | None) -> Roster:
 
 
 def _indexed_job(owner: Job, role: Role, name: str, template: Manifest, counts: tuple[int, str]) -> Manifest:
-    """`counts`: how many pods, and the indexes whose success is the Job's (empty: all)."""
+    """`counts` has the number of pods, and the indexes whose success is the Job's (empty: all)."""
     size, succeeded = counts
     policy = owner.run_policy
     spec: dict[str, Any] = {
@@ -274,7 +274,7 @@ def _limits(owner: Job, role: Role) -> Manifest:
 
 
 def _pod_template(owner: Job, role: Role, template: Manifest, labels: dict[str, str]) -> Manifest:
-    """The pod template as a Job needs it: restarts in place or not at all, and a name under the Service."""
+    """The pod template with what a Job needs: restarts in place or none, and a DNS name under the Service."""
     template = podspec.change_container(template, lambda c: with_failure_message(with_port(c, role.port)))
     metadata = template.get("metadata") or {}
     in_place = role.restart in ("OnFailure", "Always") and owner.run_policy.backoff_limit != 0
@@ -286,7 +286,7 @@ def _pod_template(owner: Job, role: Role, template: Manifest, labels: dict[str, 
 
 
 def _with_last_step(template: Manifest, job: Job, role: Role, others: list[str]) -> Manifest:
-    """The training, then the last step, with a ServiceAccount that may do only that."""
+    """Adds the last step after the training, with a ServiceAccount that has permissions for it only."""
     entry = {"name": LAST_STEP, "value": json.dumps(_instructions(job, role, others), separators=(",", ":"))}
     command = ["/bin/sh", f"{cluster.SCRIPTS_AT}/last.sh", *podspec.command_of(role)]
     template = podspec.change_container(
@@ -297,7 +297,7 @@ def _with_last_step(template: Manifest, job: Job, role: Role, others: list[str])
 
 
 def _instructions(job: Job, role: Role, others: list[str]) -> Manifest:
-    """For end.py, which knows no rules of its own."""
+    """Instructions for end.py, which has no rules of its own."""
     deciding = leaders(job)
     waits = {"job": f"{job.name}-{role.name.lower()}", "others": len(deciding) - 1}
     return {
@@ -315,7 +315,7 @@ def _account_name(job: Job) -> str:
 
 
 def _last_step_permissions(job: Job, role: Role, others: list[str]) -> list[RenderedObject]:
-    """May get and delete the Jobs of this job, and nothing else."""
+    """Permissions to get and delete the Jobs of this job, and nothing else."""
     own = (role.template["spec"]).get("serviceAccountName")
     name = _account_name(job)
     metadata = {"name": name, "namespace": job.namespace, "labels": cluster.labels(job)}

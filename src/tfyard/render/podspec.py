@@ -1,4 +1,4 @@
-"""Small changes to a pod template. Templates are shared, so each function returns a new one."""
+"""Small changes of pod templates. Templates are shared, so each function returns a new one."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -10,7 +10,7 @@ Change = Callable[[Manifest], Manifest]
 
 
 def change_container(template: Manifest, change: Change) -> Manifest:
-    """The template with the container that trains changed."""
+    """The template with a changed training container."""
     trains = tensorflow_container(template)
     containers = [change(c) if c is trains else c for c in template["spec"]["containers"]]
     return {**template, "spec": {**template["spec"], "containers": containers}}
@@ -21,7 +21,7 @@ def with_command(container: Manifest, command: list[str]) -> Manifest:
 
 
 def add_volume(template: Manifest, volume: Manifest, mount: Manifest) -> Manifest:
-    """A volume, mounted into the container that trains."""
+    """The template with a volume that the training container mounts."""
     template = change_container(template, lambda c: append(c, "volumeMounts", [mount]))
     return {**template, "spec": append(template["spec"], "volumes", [volume])}
 
@@ -38,10 +38,10 @@ def append(owner: Manifest, key: str, items: Sequence[Any]) -> Manifest:
 
 
 def init_container(name: str, template: Manifest, command: list[str], mounts: list[Manifest]) -> Manifest:
-    """A short step before the training, in the same image, which the node pulls anyway.
+    """A short step before the training, in the same image, which the node pulls in any case.
 
-    Resources and security are those of the training, because clusters with quotas or policies refuse containers
-    without; a pod needs the larger of both, so it costs nothing. Devices are not requested.
+    Resources and security context are those of the training, because clusters with quotas or policies refuse
+    containers without them. This costs nothing, because a pod needs only the maximum. Devices are not requested.
     """
     trains = tensorflow_container(template)
     kept: Manifest = {key: trains[key] for key in ("imagePullPolicy", "securityContext") if key in trains}
@@ -62,13 +62,13 @@ def init_container(name: str, template: Manifest, command: list[str], mounts: li
 
 
 def python(*words: str) -> list[str]:
-    """The command `python3`, or `python` if an image only has that."""
+    """A command that runs `python3`, or `python` if the image has only that."""
     line = 'exec "$(command -v python3 || command -v python)" "$@"'
     return ["/bin/sh", "-c", line, "python", *words]
 
 
 def command_of(role: Role) -> list[str]:
-    """What the role runs, in full; empty if the image's own entrypoint runs."""
+    """The role's command and arguments; empty if the image's own entrypoint runs."""
     container = tensorflow_container(role.template)
     return [*container["command"], *(container.get("args") or [])] if container.get("command") else []
 
@@ -78,11 +78,10 @@ def from_config_map(variable: str, config_map: str, key: str) -> Manifest:
 
 
 def free_name(name: str, owner: Manifest, taken: dict[str, Manifest], limit: int = MAX_LABEL) -> str:
-    """This name, or one with a number appended if it is taken by something else: roles may each call a
-    different volume `data`."""
-    found, number = name, 1
-    while taken.get(found, owner) != owner:
+    """The name, with a number appended if another object has it: each role may call a different volume `data`."""
+    free, number = name, 1
+    while taken.get(free, owner) != owner:
         number += 1
         end = f"-{number}"
-        found = f"{name[: limit - len(end)]}{end}"
-    return found
+        free = f"{name[: limit - len(end)]}{end}"
+    return free

@@ -1,4 +1,4 @@
-"""What must exist in addition to the job: Namespace, Secrets, volumes and claims, TensorBoard."""
+"""Objects that a job needs in addition to itself: Namespace, Secrets, volumes and claims, TensorBoard."""
 
 import base64
 from collections.abc import Callable, Iterator, Sequence
@@ -8,28 +8,30 @@ from msgspec.structs import replace
 
 from tfyard.errors import Invalid
 from tfyard.model import Job, Manifest, Problem
+from tfyard.planner import Site
+from tfyard.planner.tensorboard import objects
 
 from . import podspec
 from .objects import RenderedObject
 from .options import RenderOptions, SecretFile
 
 _MAX_NAME = 253
-"""Of a claim, and of most names that are not a label."""
+"""Longest name of a claim, and of most objects whose names are not DNS labels."""
 _EVERYWHERE = {"default", "kube-system", "kube-public", "kube-node-lease"}
 """Namespaces that every cluster has."""
 
 
 class Assumed(Struct, frozen=True):
-    """What objects refer to without being accompanied by it."""
+    """Objects that rendered ones refer to but that are not rendered: the cluster must have them."""
 
     namespaces: list[str]
     claims: list[str]
 
 
 def assumed(objects: Sequence[Manifest]) -> Assumed:
-    created = {(one.get("kind"), _metadata(one).get("name")) for one in objects}
-    namespaces = [_metadata(one).get("namespace") for one in objects]
-    claims = [claim for one in objects for claim in _claims(one)]
+    created = {(manifest.get("kind"), _metadata(manifest).get("name")) for manifest in objects}
+    namespaces = [_metadata(manifest).get("namespace") for manifest in objects]
+    claims = [claim for manifest in objects for claim in _claims(manifest)]
     return Assumed(
         [
             n
@@ -41,21 +43,21 @@ def assumed(objects: Sequence[Manifest]) -> Assumed:
 
 
 def _metadata(manifest: Manifest) -> Manifest:
-    found = manifest.get("metadata")
-    return found if isinstance(found, dict) else {}
+    metadata = manifest.get("metadata")
+    return metadata if isinstance(metadata, dict) else {}
 
 
 def _claims(part: object) -> Iterator[str]:
-    """Of volumes, wherever a kind has its pods."""
+    """Claims of volumes, at any depth, because kinds have their pod template in different places."""
     if isinstance(part, list):
-        for one in part:
-            yield from _claims(one)
+        for below in part:
+            yield from _claims(below)
     elif isinstance(part, dict):
         claim = part.get("persistentVolumeClaim")
         if isinstance(claim, dict) and isinstance(claim.get("claimName"), str):
             yield claim["claimName"]
-        for one in part.values():
-            yield from _claims(one)
+        for below in part.values():
+            yield from _claims(below)
 
 
 def without_empty_roles(job: Job) -> Job:
@@ -66,8 +68,7 @@ def without_empty_roles(job: Job) -> Job:
 
 
 def create(job: Job, options: RenderOptions) -> tuple[Job, list[RenderedObject]]:
-    """The objects that pods refer to by name, in the order in which to create them; and the job that refers
-    to them."""
+    """The job, and the objects to which its pods refer by name, in the order in which to create them."""
     objects = [namespace(job.namespace)] if options.create_namespace else []
     objects += secrets(options.secrets, job.namespace)
     if options.nfs_claims:
@@ -102,19 +103,16 @@ def secrets(files: Sequence[SecretFile], namespace: str) -> list[RenderedObject]
 
 
 def tensorboard(job: Job) -> list[RenderedObject]:
-    """The same objects that the operator creates."""
+    """The objects that the operator would create for TensorBoard."""
     if job.tensorboard is None:
         return []
-    from tfyard.planner import Site  # slow to import, and most jobs have no TensorBoard
-    from tfyard.planner.tensorboard import objects
-
     created = objects(job, Site())
     comment = f"From `tensorboard: {job.tensorboard.log_dir}`."
     return [RenderedObject(manifest, comment) for manifest in created]
 
 
 def _claims_for_nfs(job: Job) -> tuple[Job, list[RenderedObject]]:
-    """Every NFS directory as a PersistentVolume and a claim; pods then refer to the claim."""
+    """A PersistentVolume and a claim for every NFS directory, and the job whose pods refer to the claims."""
     taken: dict[str, Manifest] = {claim["metadata"]["name"]: claim for claim in job.objects}
     objects: dict[str, list[RenderedObject]] = {}
 
@@ -128,7 +126,7 @@ def _claims_for_nfs(job: Job) -> tuple[Job, list[RenderedObject]]:
         return {"name": volume["name"], "persistentVolumeClaim": {"claimName": name, **read_only}}
 
     job = _with_volumes(job, claimed)
-    return job, [one for pair in objects.values() for one in pair]
+    return job, [rendered for pair in objects.values() for rendered in pair]
 
 
 def _with_volumes(job: Job, change: Callable[[Manifest], Manifest]) -> Job:
@@ -146,7 +144,7 @@ def _with_volumes(job: Job, change: Callable[[Manifest], Manifest]) -> Job:
 
 
 def nfs_claim(name: str, namespace: str, nfs: Manifest, size: str = "1Gi") -> list[RenderedObject]:
-    """NFS has no sizes: the number only has to be the same in both."""
+    """A volume and its claim. NFS has no sizes: the number only has to be the same in both."""
     volume_name = f"{namespace}-{name}"
     common = {"accessModes": ["ReadWriteMany"], "storageClassName": ""}
     volume = {

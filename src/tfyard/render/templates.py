@@ -1,4 +1,4 @@
-"""Jinja templates of users: sandboxed, and strict about undefined names unless they were written for other rules.
+"""Jinja templates of users, in a sandbox. Undefined names are errors, except in templates of the lenient kind.
 
 A template is a program: it may loop forever or fill the memory. `cli.template_process` limits it, because only
 a separate process can be stopped reliably.
@@ -17,11 +17,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tfyard.errors import Invalid
-from tfyard.formats.declarations.reading import closest, did_you_mean
 from tfyard.model import Position, Problem
+from tfyard.model.spelling import closest, did_you_mean
 
 MAX_OUTPUT = 16 << 20
-"""The most that tfyard reads of a manifest."""
+"""Largest manifest that tfyard reads, in characters."""
 _NAME = "<template>"
 _FIX = "set it with --set {name}=VALUE, or in the file of --values"
 
@@ -40,8 +40,8 @@ class _Environment(ImmutableSandboxedEnvironment):
 
 
 def fill(source: str, values: Mapping[str, Any], *, lenient: bool = False) -> Filled:
-    """The text, or `Invalid` with every problem found. `lenient`: as templates beside a config were written for;
-    an undefined name is empty, with a warning, and lines with only a block are removed."""
+    """The filled text; raises `Invalid` with every problem. `lenient` is for templates beside a config, which were
+    written for other rules: undefined names are empty, with a warning, and lines with only a block are removed."""
     warnings: list[Problem] = []
     undefined = _lenient(warnings) if lenient else jinja2.StrictUndefined
     environment = _environment(undefined, trim=lenient)
@@ -50,7 +50,7 @@ def fill(source: str, values: Mapping[str, Any], *, lenient: bool = False) -> Fi
         code = environment.compile(tree, filename=_NAME)
         template = jinja2.Template.from_code(environment, code, environment.make_globals(None))
         text = "".join(_limited(template.generate(dict(values))))
-        return Filled(text, [_located(one, template) for one in warnings])
+        return Filled(text, [_located(warning, template) for warning in warnings])
     except jinja2.UndefinedError as error:
         _refuse_undefined(error, environment.parse(source), set(values) | set(environment.globals))
     except jinja2.TemplateSyntaxError as error:
@@ -80,26 +80,26 @@ def _environment(undefined: type[jinja2.Undefined], *, trim: bool) -> _Environme
 
 
 def unused(source: str, names: Collection[str]) -> dict[str, str]:
-    """Names that the template does not read, and what was probably meant."""
+    """Names that the template does not use -> a suggestion."""
     used = _used(source) if names else set()
     return {name: did_you_mean(name, sorted(used)) for name in names if name not in used}
 
 
 def misspelled(source: str, names: Collection[str]) -> list[Problem]:
-    """Names that the template does not read but nearly does. Others are no problem: templates share values."""
+    """Warnings for unused names that resemble a used one. Other unused names are fine: templates share values."""
     used = _used(source) if names else set()
-    found = {name: closest(name, used - set(names), 0.8) for name in names if name not in used}
+    guesses = {name: closest(name, used - set(names), 0.8) for name in names if name not in used}
     return [
         Problem(
             (), f"--values: the template does not use {name!r}", f"did you mean {best}?", severity="warning"
         )
-        for name, best in found.items()
+        for name, best in guesses.items()
         if best
     ]
 
 
 def _used(source: str) -> set[str]:
-    """What the template takes from outside; none if it is no template, which is reported when it is filled."""
+    """Names that the template reads; empty if it is invalid, which is reported when it is filled."""
     try:
         return meta.find_undeclared_variables(_environment(jinja2.Undefined, trim=False).parse(source))
     except (jinja2.TemplateError, RecursionError):
@@ -107,7 +107,7 @@ def _used(source: str) -> set[str]:
 
 
 def _lenient(warnings: list[Problem]) -> type[jinja2.Undefined]:
-    """Undefined names that are empty where they are written or looped over; in `x or 8080` they are no problem."""
+    """Undefined names: empty, with a warning, where they are output or looped over, but not in `x or 8080`."""
 
     def warn(message: str) -> None:
         problem = Problem((), f"template: {message}", "it is empty in the output", severity="warning")
@@ -128,7 +128,7 @@ def _lenient(warnings: list[Problem]) -> type[jinja2.Undefined]:
 
 
 def _caller() -> Position | None:
-    """The line of the compiled template that is running."""
+    """Line of the compiled template that is running."""
     frame = inspect.currentframe()
     while frame is not None and frame.f_code.co_filename != _NAME:
         frame = frame.f_back
@@ -156,17 +156,17 @@ def _message(error: Exception) -> str:
 
 
 def _position(traceback: TracebackType | None) -> Position | None:
-    """The line in the template: Jinja maps its own frames to it."""
-    found = None
+    """Line of the template, to which Jinja maps its frames."""
+    position = None
     while traceback is not None:
         if traceback.tb_frame.f_code.co_filename == _NAME:
-            found = Position(traceback.tb_lineno, 1)
+            position = Position(traceback.tb_lineno, 1)
         traceback = traceback.tb_next
-    return found
+    return position
 
 
 def _refuse_undefined(error: jinja2.UndefinedError, tree: nodes.Template, known: set[str]) -> NoReturn:
-    """All names that are missing, not only the first."""
+    """Raises `Invalid` with all missing names, not only the first."""
     missing = _missing(tree, known)
     problems = [
         Problem((), f"template: {name!r} is undefined", _FIX.format(name=name), position=Position(line, 1))
@@ -178,7 +178,7 @@ def _refuse_undefined(error: jinja2.UndefinedError, tree: nodes.Template, known:
 
 
 def _missing(tree: nodes.Template, known: set[str]) -> dict[str, int]:
-    """Names that are used, set nowhere, and not tested with `is defined` or `default`."""
+    """Names that are used but not set, and not guarded by `is defined` or `default`, with their lines."""
     set_here = {n.name for n in tree.find_all(nodes.Name) if n.ctx in ("store", "param")}
     set_here |= {n.name for n in tree.find_all(nodes.Macro)} | {"loop", "caller", "varargs", "kwargs"}
     guards: list[nodes.Filter | nodes.Test] = [*tree.find_all(nodes.Filter), *tree.find_all(nodes.Test)]

@@ -1,6 +1,6 @@
-"""`tf1: true`: programs for TensorFlow 1 first find a `tensorflow` of ours, which gives them tensorflow.compat.v1.
+"""`tf1: true`: for programs of TensorFlow 1, tfyard's package `tensorflow` imports as tensorflow.compat.v1.
 
-In a cluster that module is in a ConfigMap, which pods mount; on this machine it is used where it is.
+In a cluster, pods mount this package from a ConfigMap; on this machine, it is used from its folder.
 """
 
 from msgspec.structs import replace
@@ -12,24 +12,25 @@ from . import podspec, scripts
 from .objects import RenderedObject
 
 FOLDER = scripts.FOLDER / "tf1"
-"""On this machine: what PYTHONPATH must begin with."""
+"""Folder with which PYTHONPATH must begin on this machine."""
 VARIABLE = "PYTHONPATH"
 VOLUME = "tfyard-tf1"
 _AT = "/tfyard-tf1"
-_MODULE = "tensorflow/__init__.py"
-_KEY = "tensorflow.py"
+_FILES = {"tensorflow.py": "tensorflow/__init__.py", "before_1.py": "tensorflow/before_1.py"}
+"""Key in the ConfigMap -> path of the file."""
 _OTHERS = "TFYARD_PYTHONPATH"
-"""Keeps what the job itself sets."""
+"""Variable that keeps the job's own value of PYTHONPATH."""
 
 
 def add(job: Job) -> tuple[Job, list[RenderedObject]]:
-    """The job whose pods have the module, and the ConfigMap that holds it."""
+    """The job whose pods mount the package, and the ConfigMap that contains it."""
     if not job.tf1:
         return job, []
     metadata = {"name": f"{job.name}-tf1", "namespace": job.namespace}
-    data = {_KEY: scripts.read(f"tf1/{_MODULE}")}
+    data = {key: scripts.read(f"tf1/{path}") for key, path in _FILES.items()}
     manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
-    source = {"name": metadata["name"], "items": [{"key": _KEY, "path": _MODULE}]}
+    items = [{"key": key, "path": path} for key, path in _FILES.items()]
+    source = {"name": metadata["name"], "items": items}
     volume, mount = {"name": VOLUME, "configMap": source}, {"name": VOLUME, "mountPath": _AT}
     roles = tuple(
         replace(role, template=with_folder(podspec.add_volume(role.template, volume, mount), _AT))
@@ -40,8 +41,8 @@ def add(job: Job) -> tuple[Job, list[RenderedObject]]:
 
 
 def with_folder(template: Manifest, folder: str, others: str = "", keep: str = _OTHERS) -> Manifest:
-    """The template or pod whose PYTHONPATH begins with this folder. `others`: what follows if it sets none;
-    `keep`: the variable for what it sets."""
+    """The template with a PYTHONPATH that begins with this folder. If the template sets PYTHONPATH, the variable
+    `keep` gets its value, and the folder comes before it; else `others` follow the folder."""
     alone = {"name": VARIABLE, "value": escape(":".join(filter(None, (folder, others))))}
     joined = {"name": VARIABLE, "value": f"{escape(folder)}:$({keep})"}
 

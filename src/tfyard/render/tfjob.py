@@ -1,9 +1,10 @@
-"""`--as tfjob`: the TFJob v1 object and what it needs, for a cluster with an operator."""
+"""`--as tfjob`: the TFJob v1 and the objects that it needs, for a cluster with an operator."""
 
 from msgspec.structs import replace
 
 from tfyard import formats
 from tfyard.model import Job, Manifest
+from tfyard.planner.job_setup import Setup, addresses
 
 from . import code, prerequisites, tf1
 from .objects import Path, RenderedObject
@@ -15,18 +16,16 @@ def tfjob(job: Job, options: RenderOptions) -> list[RenderedObject]:
     job, tf1_objects = tf1.add(job)
     job, before = prerequisites.create(job, options)
     objects = [*before, *code_objects, *tf1_objects, _job(job), *prerequisites.tensorboard(job)]
-    return [_without_default_namespace(one) for one in objects]
+    return [_without_default_namespace(rendered) for rendered in objects]
 
 
 def unsupported(job: Job) -> list[str]:
-    """What the job says and a TFJob cannot. What is rendered in addition to it does not count."""
+    """Messages about settings of the job that a TFJob, with the objects rendered beside it, does not support."""
     return formats.dump(replace(job, tensorboard=None, code=None, tf1=False, objects=()), "v1").lost
 
 
 def hosts(job: Job, options: RenderOptions) -> dict[str, list[str]]:
-    """The address of every task, as the operator assigns it; for programs outside of the job."""
-    from tfyard.planner.job_setup import Setup, addresses
-
+    """The address of every task, as the operator assigns it, for programs outside of the job."""
     mode = options.services or job.services
     setup = Setup(services="per-replica" if mode == "per-replica" else "shared", domain=options.domain)
     return {role.name: addresses(job, role, setup) for role in job.roles if role.replicas}
@@ -44,10 +43,10 @@ def _job(job: Job) -> RenderedObject:
     return RenderedObject(manifest, "The job itself; an operator creates its pods.", comments)
 
 
-def _without_default_namespace(one: RenderedObject) -> RenderedObject:
-    """No address is written into these objects, so `kubectl --namespace` can choose the namespace."""
-    metadata: Manifest = one.manifest["metadata"]
+def _without_default_namespace(rendered: RenderedObject) -> RenderedObject:
+    """The object without the namespace `default`: it has no addresses, so `kubectl --namespace` may choose."""
+    metadata: Manifest = rendered.manifest["metadata"]
     if metadata.get("namespace") != "default":
-        return one
+        return rendered
     kept = {key: value for key, value in metadata.items() if key != "namespace"}
-    return replace(one, manifest={**one.manifest, "metadata": kept})
+    return replace(rendered, manifest={**rendered.manifest, "metadata": kept})

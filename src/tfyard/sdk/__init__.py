@@ -1,5 +1,5 @@
-"""The Python interface: what the terminal does, by the same words and with the same errors.
+"""The Python interface: the commands of the terminal as functions, with the same words and errors.
 
-`tfyard/__init__.py` names what is public. Here is one file for each thing: `job.Job`, `run.Run`, and the two
-places where a run can be, `on_machine.py` and `on_cluster.py`.
+`tfyard/__init__.py` names what is public. `job.py` has `Job`, `run.py` has `Run`; runs on this machine are in
+`on_machine.py`, jobs on a cluster in `on_cluster.py`.
 """

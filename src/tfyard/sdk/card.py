@@ -1,7 +1,7 @@
-"""A run in a notebook: a card of HTML that follows the run while it goes on.
+"""The card of a run in a notebook: HTML that is updated while the run lasts.
 
-A thread updates it through IPython's display handle; there is no event loop of ours, and no script in the page.
-Everything that users or programs wrote is escaped.
+A thread updates it through IPython's display handle, without an event loop and without a script in the page. All
+text of users and programs is escaped.
 """
 
 import math
@@ -32,7 +32,7 @@ BOX = "border:1px solid #8884;border-radius:6px;padding:.6em .9em;max-width:46em
 
 
 def html(place: "Place") -> str:
-    """As it is now; what could not be asked is said in the card."""
+    """The card of the current state; an error is shown in the card."""
     try:
         body = "".join(_body(place))
     except TfyardError as problem:
@@ -84,7 +84,7 @@ def _label(curve: Curve) -> str:
 
 
 def _scaled(points: list[tuple[int, float]]) -> str:
-    """Halved before they are subtracted: the difference of two floats may overflow."""
+    """Points of the polyline. Values are halved before subtraction: the difference of floats may overflow."""
     xs, ys = [x for x, _ in points], [y / 2 for _, y in points]
     wide, tall = max(1, max(xs) - min(xs)), (max(ys) - min(ys)) or 1.0
     return " ".join(
@@ -97,7 +97,7 @@ def _scaled(points: list[tuple[int, float]]) -> str:
 
 
 def show(place: "Place", text: str) -> None:
-    """Called by IPython to display a run. In a terminal it is its text."""
+    """Display a run in IPython: as a live card in a notebook, as `text` in a terminal."""
     ipython = import_module("IPython")
 
     def bundle() -> dict[str, str]:
@@ -110,7 +110,7 @@ def show(place: "Place", text: str) -> None:
 
 
 def _follow(place: "Place", handle: Any, bundle: Any) -> None:
-    """Until it is over; the last update shows its end. A tenth of the time is spent on it at most."""
+    """Update the card until the run has ended. At most a tenth of the time is spent on updates."""
     took = 0.0
     while not _is_over(place):
         time.sleep(max(UPDATE_EVERY, 9 * took))
@@ -123,6 +123,6 @@ def _is_over(place: "Place") -> bool:
     try:
         return waiting.verdict(place.summary(), "succeeded") is not None
     except KubeError:
-        return False  # it may answer again
+        return False  # the cluster may answer again
     except TfyardError:
-        return True  # it was deleted
+        return True  # the job was deleted

@@ -1,9 +1,9 @@
-"""The process that runs one job for a Python program: what `tfyard run` is for a terminal.
+"""The process that runs one job for a Python program, as `tfyard run` does for a terminal.
 
-A process of its own, because a run has an event loop, children and a working directory, and those of the program
-are not ours to use. The first line of its standard input asks it; a job that is on no disk follows there. On its
-standard output it says how it began and what a user should know. When the program has ended, however that was, it
-ends the run.
+It is a separate process because a run has an event loop, child processes and a working directory, which must not
+be those of the program. Its standard input has an order in the first line, then the job file if that is in no
+file. Its standard output has messages: that the run has started, or why not, and warnings. It ends the run when
+the program ends, in whatever way.
 """
 
 import asyncio
@@ -21,34 +21,36 @@ from tfyard.backends.local.run_directory import RunDirectory
 from tfyard.errors import Invalid, TfyardError, Usage
 from tfyard.local import actions
 from tfyard.local.prepare import prepare
-from tfyard.local.prepared import Prepared
-from tfyard.local.run import Run
+from tfyard.local.prepared import PreparedRun
+from tfyard.local.run import Execution
 from tfyard.model.run_events import Note, RunEvent
-from tfyard.sdk.messages import Asked, Began, Message, Refused, Rerun, Resume, Start, Told
+from tfyard.sdk.messages import Asked, Began, Message, Rerun, Resume, RunRefused, StartRun, Told
 
 LOOK_EVERY = 0.5
-"""Seconds between two looks whether the program is still there."""
+"""Seconds between two checks whether the program still runs."""
 
 
 def main() -> int:
-    asked = msgspec.json.decode(sys.stdin.buffer.readline(), type=Asked)
+    order = msgspec.json.decode(sys.stdin.buffer.readline(), type=Asked)
     try:
-        prepared = _prepared(asked.what)
+        prepared = _prepared(order.what)
         _tell_about(prepared)
-        return asyncio.run(_Serving(prepared, asked.program).run())
+        return asyncio.run(_Serving(prepared, order.program).run())
     except Invalid as error:
-        plain = tuple(replace(each, value=UNSET) for each in error.problems)  # values may be anything
-        _tell(Refused(str(error), problems=plain, name=error.name))
+        plain = tuple(
+            replace(problem, value=UNSET) for problem in error.problems
+        )  # values may not be serializable
+        _tell(RunRefused(str(error), problems=plain, name=error.name))
     except TfyardError as error:
-        _tell(Refused(str(error), is_usage=isinstance(error, Usage)))
+        _tell(RunRefused(str(error), is_usage=isinstance(error, Usage)))
     except OSError as error:
-        _tell(Refused(f"{error.filename or 'the run directory'}: {error.strerror}"))
+        _tell(RunRefused(f"{error.filename or 'the run directory'}: {error.strerror}"))
     return 1
 
 
-def _prepared(what: Start | Resume | Rerun) -> Prepared:
-    match what:
-        case Start(settings):
+def _prepared(order: StartRun | Resume | Rerun) -> PreparedRun:
+    match order:
+        case StartRun(settings):
             return prepare(settings)
         case Resume(directory):
             return actions.resume(RunDirectory(Path(directory)))
@@ -56,7 +58,7 @@ def _prepared(what: Start | Resume | Rerun) -> Prepared:
             return actions.rerun(RunDirectory(Path(directory)), sets, env, name)
 
 
-def _tell_about(prepared: Prepared) -> None:
+def _tell_about(prepared: PreparedRun) -> None:
     for problem in prepared.warnings:
         _tell(Told("warning", str(Invalid([problem], (), prepared.file.name))))
     for text in prepared.changes:
@@ -64,19 +66,19 @@ def _tell_about(prepared: Prepared) -> None:
 
 
 def _tell(message: Message) -> None:
-    with suppress(OSError):  # the program has gone
+    with suppress(OSError):  # the program has ended
         os.write(1, msgspec.json.encode(message) + b"\n")
 
 
 class _Serving:
-    def __init__(self, prepared: Prepared, program: int) -> None:
+    def __init__(self, prepared: PreparedRun, program: int) -> None:
         self._program, self._has_begun = program, False
-        self._run = Run(prepared, self._show)
+        self._run = Execution(prepared, self._show)
 
     async def run(self) -> int:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            if signal.getsignal(number) is not signal.SIG_IGN:  # by nohup
+            if signal.getsignal(number) is not signal.SIG_IGN:  # nohup ignores SIGHUP
                 loop.add_signal_handler(number, self._run.interrupt)
         watching = asyncio.create_task(self._end_with_program())
         try:
@@ -86,7 +88,7 @@ class _Serving:
         return record.exit_code or 0
 
     async def _end_with_program(self) -> None:
-        """A process whose parent has ended gets another one."""
+        """Stop the run when the program has ended: this process then has another parent."""
         while os.getppid() == self._program:
             await asyncio.sleep(LOOK_EVERY)
         self._run.interrupt()
@@ -94,6 +96,6 @@ class _Serving:
     def _show(self, event: RunEvent) -> None:
         if isinstance(event, Note):
             _tell(Told(event.level, event.text))
-        elif not self._has_begun:  # after its first notes, the run has a record and takes orders
+        elif not self._has_begun:  # after its first notes, the run has a record and accepts orders
             self._has_begun = True
             _tell(Began(str(self._run.directory.path.resolve())))

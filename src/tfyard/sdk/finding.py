@@ -1,14 +1,14 @@
-"""Which job a name means: a TFJob of the cluster, or a run on this machine.
+"""Finds a job by its name: a TFJob of the cluster, or a run on this machine.
 
-A name is looked for in the cluster, if one is configured, and among the runs of this folder. The cluster's wins.
-`@latest` is the newest of both. `run/NAME` and `tfjob.kubeflow.org/NAME`, as `tfyard get -o name` prints them, say
-which is meant.
+A name is searched in the cluster, if one is configured, and among the runs of this folder; a TFJob takes
+precedence. `@latest` is the newest of both. `run/NAME` and `tfjob.kubeflow.org/NAME`, as `tfyard get -o name`
+prints them, are unambiguous.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -16,154 +16,111 @@ from msgspec.structs import replace
 
 from tfyard.errors import TfyardError, Usage
 from tfyard.model.names import LATEST
+from tfyard.remote import jobs
+from tfyard.sdk.on_cluster import OnCluster
+from tfyard.sdk.on_machine import OnMachine, all_runs, home
 
 if TYPE_CHECKING:
-    from datetime import datetime
-    from pathlib import Path
-
     from tfyard.backends.local.run_directory import RunDirectory
     from tfyard.kube.sync import SyncClient
     from tfyard.overview.record import RunRecord
-    from tfyard.remote.jobs import Found
+    from tfyard.sdk.place import Place, Say
 
-
-class ClusterJob(Struct, frozen=True):
-    client: SyncClient
-    found: Found
-
-
-class LocalRun(Struct, frozen=True):
-    directory: RunDirectory
-    record: RunRecord
-
-
-Target = ClusterJob | LocalRun
+    RecordedRun = tuple[RunDirectory, RunRecord]
 
 
 class Search(Struct, frozen=True, kw_only=True):
-    """Where to look."""
+    """Where to search, and how to report."""
 
     connect: Callable[[], SyncClient] | None = None
-    """None: no cluster is configured, or none is meant."""
+    """Connects to the cluster; None: no cluster is configured, or it is not to be searched."""
     is_local: bool = False
-    """Only runs on this machine are meant."""
+    """Search only runs on this machine."""
     has_namespace: bool = False
-    """One is named: runs on this machine are in none."""
-    say: Callable[[str], None]
+    """The caller named a namespace, so runs on this machine are not searched."""
+    say: Say
     local_words: str = "--local"
-    """How a caller says that the run is meant."""
+    """The option or argument that selects runs on this machine, for messages."""
+    asks_again: bool = False
+    """The job is used for long, maybe from other folders: each question reads it again."""
 
 
-def find(name: str, search: Search) -> Target:
-    kind, _, rest = name.rpartition("/")
+def find(name: str, search: Search) -> Place:
+    kind, _, short_name = name.rpartition("/")
     if kind == "run":
-        return _local(rest, replace(search, is_local=True))
+        return _local(short_name, replace(search, is_local=True))
     if kind.partition(".")[0] in ("tfjob", "tfjobs") and search.connect is not None:
-        return _job_called(rest, search.connect())
+        return _job_called(short_name, search, search.connect())
     if search.connect is None:
         return _local(name, search)
     if name == LATEST:
         return _latest(search, search.connect)
     run = None if search.has_namespace else _run_called(name)
     try:
-        target = _job_called(name, search.connect())
+        job = _job_called(name, search, search.connect())
     except TfyardError as problem:
         return _instead(run, problem, search)
     if run is not None:
-        where = target.found.namespace
-        search.say(
-            f"{name} is the TFJob in the namespace {where}; {search.local_words} means the run {run.record.name}"
-        )
-    return target
+        means = f"{search.local_words} means the run {run[1].name}"
+        search.say(f"{name} is the TFJob in the namespace {job.namespace}; {means}")
+    return job
 
 
-def all_runs() -> list[LocalRun]:
-    if not has_runs():
-        return []
-    from tfyard.backends.local import run_directory
-
-    found = run_directory.all_runs(home())
-    return [LocalRun(run, record) for run in found if (record := run.load()) is not None]
-
-
-def has_runs() -> bool:
-    """Told without importing what reads them."""
-    return os.path.isdir(os.path.join(_home(), "runs"))  # noqa: PTH112, PTH118
-
-
-def home() -> Path:
-    """Of the runs of this folder, as it is now: a notebook may change it."""
-    from pathlib import Path  # slow to import
-
-    return Path(_home())
-
-
-def _home() -> str:
-    return os.environ.get("TFYARD_HOME") or ".tfyard"
-
-
-def _job_called(name: str, client: SyncClient) -> ClusterJob:
-    from tfyard.remote import jobs
-
+def _job_called(name: str, search: Search, client: SyncClient) -> OnCluster:
     try:
-        return ClusterJob(client, jobs.find(client, client.access.namespace, name))
+        job = jobs.find(client, client.access.namespace, name)
     except BaseException:
         client.close()
         raise
+    if not search.asks_again:
+        return OnCluster(client.access, job, search.say, client)
+    client.close()
+    return OnCluster(client.access, job, search.say)
 
 
-def _instead(run: LocalRun | None, problem: TfyardError, search: Search) -> LocalRun:
-    """The run, if the cluster cannot say or has no such job."""
-    from tfyard.remote.jobs import Missing
-
+def _instead(run: RecordedRun | None, problem: TfyardError, search: Search) -> OnMachine:
+    """The run of this name, if the cluster cannot be asked or has no such job."""
     if run is None:
         raise problem
-    if not isinstance(problem, Missing):
-        search.say(f"{problem}; this is the run {run.record.name} of this machine")
-    return run
+    if not isinstance(problem, jobs.NoSuchJob):
+        search.say(f"{problem}; this is the run {run[1].name} of this machine")
+    return OnMachine(run[0], asks_again=search.asks_again)
 
 
-def _local(name: str, search: Search) -> LocalRun:
-    from tfyard.local import runs
+def _local(name: str, search: Search) -> OnMachine:
+    from tfyard.local import runs  # 25 ms with planner/ and node/, which jobs of a cluster do not need
 
     if name == LATEST:
-        newest = _newest_run()
+        newest = _newest(all_runs())
         if newest is None:
             raise Usage("there are no runs here; `tfyard run FILE` starts one")
-        return newest
+        return OnMachine(newest[0], asks_again=search.asks_again)
     try:
-        return LocalRun(*runs.find(name, home()))
+        return OnMachine(runs.find(name, Path(home()))[0], asks_again=search.asks_again)
     except Usage as problem:
         hint = "" if search.is_local else ", and no cluster is configured (no kubeconfig)"
         raise Usage(f"{problem}{hint}") from None
 
 
-def _latest(search: Search, connect: Callable[[], SyncClient]) -> Target:
-    from tfyard.remote import jobs
-
-    run = None if search.has_namespace else _newest_run()
+def _latest(search: Search, connect: Callable[[], SyncClient]) -> Place:
+    run = None if search.has_namespace else _newest(all_runs())
     try:
-        with connect() as client:  # it can be used again
-            row = jobs.newest(client, client.access.namespace)
+        with connect() as client:  # a closed client can be used again
+            rows = jobs.summaries(client, jobs.Scope(client.access.namespace))
     except TfyardError as problem:
         return _instead(run, problem, search)
-    if row is None and run is None:
+    row = max(rows, key=lambda row: row.job.created, default=None)
+    if run is not None and (row is None or run[1].started > row.job.created):
+        return OnMachine(run[0], asks_again=search.asks_again)
+    if row is None:
         raise Usage(f"there are no jobs in the namespace {client.access.namespace}, and no runs here")
-    if row is None or (run is not None and run.record.started > row.job.created):
-        assert run is not None
-        return run
-    return _job_called(row.job.name, client)
+    return _job_called(row.job.name, search, client)
 
 
-def _newest_run() -> LocalRun | None:
-    return max(all_runs(), key=_started, default=None)
+def _newest(runs: list[RecordedRun]) -> RecordedRun | None:
+    return max(runs, key=lambda run: run[1].started, default=None)
 
 
-def _started(run: LocalRun) -> datetime:
-    return run.record.started
-
-
-def _run_called(name: str) -> LocalRun | None:
-    """The newest run of that name or of a job of that name; not one whose name only begins so."""
-    fitting = [run for run in all_runs() if name in (run.record.name, run.record.job)]
-    return max(fitting, key=_started, default=None)
+def _run_called(name: str) -> RecordedRun | None:
+    """The newest run with exactly this name, or of a job with this name."""
+    return _newest([run for run in all_runs() if name in (run[1].name, run[1].job)])

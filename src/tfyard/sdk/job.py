@@ -1,4 +1,4 @@
-"""`tfyard.Job`: a job file with changes, a Python script, or words; checked when it is made."""
+"""`tfyard.Job`: a job file with changes, a Python script, or words; a job is checked when it is created."""
 
 import os
 import shlex
@@ -9,10 +9,10 @@ from typing import Any, Unpack
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tfyard import files, formats
+from tfyard import formats
 from tfyard.errors import Invalid, Usage
 from tfyard.formats.metadata import as_name
-from tfyard.job_input import options, script
+from tfyard.job_input import files, options, script
 from tfyard.job_input.load import from_documents
 from tfyard.job_input.options import JobOptions
 from tfyard.model import ROLES, Manifest, Role, tensorflow_container
@@ -25,13 +25,13 @@ _NOTHING = "a Job needs a file, a script, a module or the word run, as in Job('t
 
 
 class Source(Struct, frozen=True):
-    """What a command would be given."""
+    """The job as options of a command."""
 
     options: JobOptions
     text: str = ""
-    """The job file, if it is on no disk. Its paths are relative to the working directory."""
+    """The job file, if it was made from words. Its paths are relative to the working directory."""
     script: str = ""
-    """The script or module that it was made from, if it was."""
+    """The script or module that the job was made from, if any."""
 
 
 class Job:
@@ -60,7 +60,7 @@ class Job:
         return [task.name for task in self._loaded.tasks()]
 
     def yaml(self) -> str:
-        """The job file that does the same."""
+        """The job as a job file."""
         return self.source.text or formats.dump(self._loaded, "jobfile").text()
 
     def __str__(self) -> str:
@@ -87,8 +87,8 @@ def _source(target: str, words: Manifest) -> Source:
 
 
 def _anywhere(source: Source) -> Source:
-    """A notebook may change its folder before the job runs."""
-    path = os.path.abspath(source.options.target)  # noqa: PTH100 - not where links lead
+    """Make the path absolute: a notebook may change its working directory before the job runs."""
+    path = os.path.abspath(source.options.target)  # noqa: PTH100 - links are not resolved
     return replace(source, options=replace(source.options, target=path))
 
 
@@ -111,16 +111,16 @@ def _of_file(target: str, words: Manifest) -> Source:
 
 
 def _of_program(target: str, words: Manifest) -> Source:
-    """A script or module of this folder, which is the code of the job."""
+    """The job of a script or module; this folder is its code."""
     args, module = tuple(map(str, words.pop("args", ()))), words.pop("module", None)
-    found = script.portable_words(JobOptions(target=target, module=module, args=args), Path.cwd())
+    file_words = script.portable_words(JobOptions(target=target, module=module, args=args), Path.cwd())
     if _has_role(words):
-        del found["worker"]
-    return Source(JobOptions(target="-"), _yaml({**found, **words}), target or str(module))
+        del file_words["worker"]
+    return Source(JobOptions(target="-"), _yaml({**file_words, **words}), target or str(module))
 
 
 def _of_words(words: Manifest) -> Manifest:
-    """With what a job file must say. The tasks need this folder if the command names a file of it."""
+    """Add required words. This folder becomes the code of the job if the command names one of its files."""
     if "args" in words:
         raise Usage("args: they are for a script or module; they belong to the word run")
     command = _command(words["run"])
@@ -138,7 +138,7 @@ def _command(run: object) -> list[str]:
         return list(map(str, run)) if isinstance(run, Sequence) else []
     try:
         return shlex.split(run)
-    except ValueError:  # a quote without its twin; the shell will say so
+    except ValueError:  # an unclosed quote, which the shell will report
         return run.split()
 
 
@@ -147,7 +147,7 @@ def _has_role(words: Manifest) -> bool:
 
 
 def scalar(value: object) -> str:
-    """As it would be written in a job file."""
+    """The value as it is written in a job file."""
     return str(value).lower() if isinstance(value, bool) else "" if value is None else str(value)
 
 
@@ -156,7 +156,7 @@ def _yaml(words: Manifest) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Mappings and sequences of any kind as those that YAML has."""
+    """Convert mappings and sequences of any type to those of YAML."""
     if isinstance(value, Mapping):
         return {str(key): _plain(part) for key, part in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, str | bytes):
@@ -168,18 +168,18 @@ def _plain(value: Any) -> Any:
 
 
 def _load(source: Source) -> LoadedJob:
-    """With its changes. What else is wrong for a run or a cluster, these say before they start anything."""
-    asked = source.options
-    options.check(asked)
+    """Load the job with its changes. Problems of a run or a cluster are found later, before anything starts."""
+    changes = source.options
+    options.check(changes)
     if source.text:
         return _load_words(source.text)
-    documents = files.read_documents(asked.target)
-    job = options.adjusted(from_documents(documents, asked.target, uses_images=False).job, asked)
-    return replace(job, roles=tuple(_with_env(role, asked.variables) for role in job.roles))
+    documents = files.read_documents(changes.target)
+    job = options.adjusted(from_documents(documents, changes.target, uses_images=False).job, changes)
+    return replace(job, roles=tuple(_with_env(role, changes.variables) for role in job.roles))
 
 
 def _load_words(text: str) -> LoadedJob:
-    """Nobody has seen the lines of this text: a problem is where its word is."""
+    """Load a job from words. Problems have no line numbers: the text is generated, and users do not see it."""
     try:
         return from_documents(files.parse(text.encode(), "Job"), "-", uses_images=False).job
     except Invalid as error:
@@ -190,8 +190,8 @@ def _with_env(role: Role, variables: dict[str, str]) -> Role:
     if not variables:
         return role
     container, spec = tensorflow_container(role.template), role.template["spec"]
-    kept = [each for each in container.get("env") or () if each.get("name") not in variables]
+    kept = [variable for variable in container.get("env") or () if variable.get("name") not in variables]
     added = [{"name": name, "value": escape(value)} for name, value in variables.items()]
     changed = {**container, "env": [*kept, *added]}
-    containers = [changed if one is container else one for one in spec["containers"]]
+    containers = [changed if other is container else other for other in spec["containers"]]
     return replace(role, template={**role.template, "spec": {**spec, "containers": containers}})

@@ -1,4 +1,4 @@
-"""Log lines as values, and how a program chooses among them."""
+"""Log lines as values, and the arguments that choose among them."""
 
 import logging
 from collections.abc import Iterable, Iterator, Sequence
@@ -6,9 +6,10 @@ from datetime import UTC, datetime, timedelta
 
 from msgspec import Struct
 
-from tfyard.formats.loglines import without_colours
+from tfyard.logs.lines import Lines, LogEvent, Said, Wanted, attempt_of, chosen
+from tfyard.logs.readings import without_colours
 from tfyard.node.logs import LONGEST_LINE, clean_lines
-from tfyard.overview.log_lines import Lines, LogEvent, Said, Wanted, attempt_of, chosen
+from tfyard.overview.waiting import WaitResult
 from tfyard.sdk.durations import seconds
 
 LOG = logging.getLogger("tfyard")
@@ -22,12 +23,12 @@ class Line(Struct, frozen=True):
 
     task: str
     attempt: int
-    """Which start of the task it is from, counted from 1."""
+    """Number of the start of the task, from 1."""
     text: str
     restart: int = 0
-    """On a cluster: which restart in place of that attempt."""
+    """On a cluster: number of the restart in place within the attempt."""
     time: datetime | None = None
-    """When it was written; None for a run of an older tfyard on this machine, which kept no times."""
+    """When it was written; None for runs of older versions, which kept no times."""
 
     @property
     def role(self) -> str:
@@ -37,7 +38,7 @@ class Line(Struct, frozen=True):
         return self.text
 
 
-class Choice(Struct, frozen=True, kw_only=True):
+class LineChoice(Struct, frozen=True, kw_only=True):
     """The arguments of `Run.logs`."""
 
     role: Names = ()
@@ -51,7 +52,7 @@ class Choice(Struct, frozen=True, kw_only=True):
         since = (
             None
             if self.since in ("", RESTART)
-            else datetime.now(UTC) - timedelta(seconds=seconds(self.since))
+            else datetime.now(UTC) - timedelta(seconds=seconds(self.since, "--since", ", or restart"))
         )
         return Wanted(
             tasks=chosen((*_names(self.role), *_names(self.task)), tasks),
@@ -64,18 +65,18 @@ class Choice(Struct, frozen=True, kw_only=True):
         )
 
 
-def _names(given: Names) -> tuple[str, ...]:
-    return (given,) if isinstance(given, str) else tuple(given)
+def _names(names: Names) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else tuple(names)
 
 
-def lines(events: Iterable[LogEvent | None]) -> Iterator[Line | None]:
-    """What tfyard says in between (a task was restarted, lines are missing) goes to the logger `tfyard`."""
+def lines(events: Iterable[LogEvent | WaitResult | None]) -> Iterator[Line | None]:
+    """The lines of log events. Messages of tfyard (a task was restarted, lines are missing) are logged."""
     for event in events:
         if isinstance(event, Lines):
             yield from _lines(event)
         elif isinstance(event, Said):
-            who = f"{event.start.name}: " if event.start else ""
-            LOG.log(logging.WARNING if event.kind == "gap" else logging.INFO, "%s%s", who, event.text)
+            source = f"{event.start.name}: " if event.start else ""
+            LOG.log(logging.WARNING if event.kind == "gap" else logging.INFO, "%s%s", source, event.text)
         else:
             yield None
 

@@ -14,7 +14,7 @@ from typing import Any
 from msgspec import Struct
 
 from tfyard.errors import Usage
-from tfyard.formats.declarations.reading import did_you_mean
+from tfyard.model.spelling import did_you_mean
 from tfyard.sdk.functions import run
 from tfyard.sdk.job import Job
 from tfyard.sdk.run import Run
@@ -24,18 +24,18 @@ FILE = "cell.py"
 HEADER = "# Written by a notebook, from the cell %%tfyard"
 USAGE = """%%tfyard [FILE.py] [ROLE=N ...] [WORD=VALUE ...] [--env K=V ...] [--background] [-- ARGUMENT ...]
 
-Write the cell to FILE.py (default: cell.py), and run it on this machine, each task a real process. Its lines are
-printed until it ends; interrupting the cell stops the run. The value of the cell is the Run.
+Write the cell to FILE.py (default: cell.py), and run it on this machine, each task as a real process. Its lines
+are printed until it ends; interrupting the cell stops the run. The value of the cell is the Run.
 
     %%tfyard worker=2                            two workers
     %%tfyard train.py worker=2 --env LR=0.01     written to train.py; LR is set for each task
     %%tfyard memory=4Gi -- --steps 100           a limit for each task, and arguments of the program
-    %%tfyard --background                        go on at once; the cell shows a live card
+    %%tfyard --background                        do not wait; the cell shows a live card
 """
 
 
 class Cell(Struct, frozen=True, kw_only=True):
-    """The first line of a cell, read."""
+    """The options in the first line of a cell."""
 
     file: str = FILE
     words: dict[str, Any] = {}
@@ -43,7 +43,7 @@ class Cell(Struct, frozen=True, kw_only=True):
 
 
 def load(shell: Any) -> None:
-    """By `%load_ext tfyard`."""
+    """Called by `%load_ext tfyard`."""
 
     def tfyard(line: str, cell: str) -> Run:
         return _run(line, cell)
@@ -53,14 +53,14 @@ def load(shell: Any) -> None:
 
 
 def _run(line: str, cell: str) -> Run:
-    asked = read(line)
-    _write(Path(asked.file), f"{HEADER} {line.strip()}\n{cell}")
-    started = run(Job(asked.file, **asked.words))
-    if asked.is_background:
+    options = read(line)
+    _write(Path(options.file), f"{HEADER} {line.strip()}\n{cell}")
+    started = run(Job(options.file, **options.words))
+    if options.is_background:
         return started
     try:
-        for each in started.logs(follow=True):
-            print(f"{each.task} │ {each.text}")
+        for entry in started.logs(follow=True):
+            print(f"{entry.task} │ {entry.text}")
     except KeyboardInterrupt:
         started.stop()
         raise
@@ -68,16 +68,20 @@ def _run(line: str, cell: str) -> Run:
 
 
 def _write(path: Path, text: str) -> None:
-    """With the header, its lines have the numbers that they have in the cell."""
+    """Write the cell to a file. The header stands for the first line of the cell, so line numbers are the same."""
     if path.exists() and not path.read_text(encoding="utf-8", errors="replace").startswith(HEADER):
         raise Usage(f"%%tfyard: {path} exists, and was not written by a cell; choose another name")
     path.write_text(text, encoding="utf-8")
 
 
 def read(line: str) -> Cell:
-    """Usage if it cannot be understood."""
-    given = shlex.split(line)
-    own, args = (given[: given.index("--")], given[given.index("--") + 1 :]) if "--" in given else (given, [])
+    """Parse the first line of a cell; raises Usage."""
+    words_of_line = shlex.split(line)
+    own, args = (
+        (words_of_line[: words_of_line.index("--")], words_of_line[words_of_line.index("--") + 1 :])
+        if "--" in words_of_line
+        else (words_of_line, [])
+    )
     files = [word for word in own if word.endswith(".py") and "=" not in word]
     env = [own[at + 1] for at, word in enumerate(own[:-1]) if word == "--env"]
     others = [word for word in own if word not in (*files[:1], *env, "--env", "--background")]

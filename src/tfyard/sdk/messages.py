@@ -1,19 +1,19 @@
-"""What a program and the process of its run tell each other, as lines of JSON."""
+"""Messages between a program and the process of its run, as lines of JSON."""
 
 import msgspec
 from msgspec import Struct
 
-from tfyard.local.settings import Settings
+from tfyard.local.settings import RunOptions
 from tfyard.model import Problem
 
 
-class Start(Struct, frozen=True, tag=True):
-    settings: Settings
+class StartRun(Struct, frozen=True, tag=True):
+    settings: RunOptions
 
 
 class Resume(Struct, frozen=True, tag=True):
     directory: str
-    """Of the run that goes on."""
+    """Directory of the run to continue."""
 
 
 class Rerun(Struct, frozen=True, tag=True):
@@ -24,16 +24,16 @@ class Rerun(Struct, frozen=True, tag=True):
 
 
 class Asked(Struct, frozen=True):
-    what: Start | Resume | Rerun
+    what: StartRun | Resume | Rerun
     program: int
-    """The process that asks."""
+    """Process ID of the program."""
 
 
 class Began(Struct, frozen=True, tag=True):
     directory: str
 
 
-class Refused(Struct, frozen=True, tag=True):
+class RunRefused(Struct, frozen=True, tag=True):
     message: str
     is_usage: bool = False
     problems: tuple[Problem, ...] = ()
@@ -41,11 +41,11 @@ class Refused(Struct, frozen=True, tag=True):
 
 
 class Told(Struct, frozen=True, tag=True):
-    """What a user should know."""
+    """A message for the user."""
 
     level: str
     text: str
 
 
-Message = Began | Refused | Told
+Message = Began | RunRefused | Told
 MESSAGES: msgspec.json.Decoder[Message] = msgspec.json.Decoder(Message)

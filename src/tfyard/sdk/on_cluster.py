@@ -1,64 +1,127 @@
-"""A job on a cluster. Each question opens a connection of its own, so that threads may ask at the same time.
-
-What a question needs is imported when it is asked: a command of the terminal asks one.
-"""
+"""Jobs on a cluster. Each question opens its own connection, so that threads can ask at the same time."""
 
 from __future__ import annotations
 
-import logging
-import math
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
+from tfyard.errors import NotRunning, TfyardError
 from tfyard.extras import needs
+from tfyard.kube import Forbidden
 from tfyard.kube.sync import SyncClient
+from tfyard.logs.lines import only
 from tfyard.remote import jobs
+from tfyard.sdk.place import CommandEnded, Done, Intent, Listed
+
+# Each method imports what only it needs: 30 ms for questions and actions (planner/, formats/), 20 ms for asyncio,
+# 200 ms for streams (aiohttp). Lists need none of it; `tests/cli/test_get.py` asserts that.
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from contextlib import AbstractAsyncContextManager
 
-    from tfyard.file_trees import Copied
-    from tfyard.kube import Access
+    from tfyard.file_trees import Copied, CopyProgress
+    from tfyard.kube import Access, Resource
+    from tfyard.logs.lines import LogEvent, Wanted
+    from tfyard.model import Manifest
     from tfyard.model.summary import JobSummary
     from tfyard.overview.evidence import Evidence
     from tfyard.overview.job_view import JobView, ToldEvent
-    from tfyard.overview.log_lines import LogEvent, Wanted
     from tfyard.overview.metrics import Point
-    from tfyard.remote.actions import Intent
+    from tfyard.overview.waiting import WaitResult
+    from tfyard.remote import actions
     from tfyard.remote.jobs import Found
-    from tfyard.remote.tasks import TaskContainer
-    from tfyard.sdk.place import Changes, Executed
+    from tfyard.remote.usage import JobUsage
+    from tfyard.sdk.cluster_streams import ClusterStreams
+    from tfyard.sdk.forwarding import Port
+    from tfyard.sdk.pages import Here, Page, Ports
+    from tfyard.sdk.place import (
+        CommandOutput,
+        Copy,
+        HelperOptions,
+        NotebookOptions,
+        Place,
+        RerunOptions,
+        Say,
+        TaskCommand,
+    )
 
-LOG = logging.getLogger("tfyard")
+PAST = {
+    "stop": "stopped",
+    "resume": "resumed",
+    "restart": "restarted",
+    "scale": "scaled",
+    "delete": "deleted",
+}
+GOES_ON = {
+    "stop": "its pods are deleted after their grace period",
+    "restart": "its tasks start again",
+    "delete": "the job and its pods are deleted",
+}
+APPLIED = ("apiVersion", "kind", "spec")
 
 
 class OnCluster:
-    def __init__(self, access: Access, found: Found, client: SyncClient | None = None) -> None:
-        """`client`: by which it was just found. A command of the terminal asks by this one, about the job as it
-        was found."""
-        self.access, self._found, self._client = access, found, client
-        self.name, self.namespace = found.name, found.namespace
+    folder = None
 
-    def found(self, client: SyncClient) -> Found:
-        """The job as it is now: this one, not a newer one of its name."""
-        now = jobs.find(client, self.namespace, self.name)
-        if now.uid != self._found.uid:
-            raise jobs.Missing(f"TFJob {self.name} was deleted; there is a newer one of that name")
-        return now
+    def __init__(self, access: Access, job: Found, say: Say, client: SyncClient | None = None) -> None:
+        """`client`: the connection that found the job. Commands of the terminal use it, and the job as it was
+        found; without it, each question opens a connection and reads the job again."""
+        self._access, self._job, self._say, self._client = access, job, say, client
+        self.name, self.title, self.namespace = job.name, job.title, job.namespace
 
     @contextmanager
     def _asking(self) -> Iterator[tuple[SyncClient, Found]]:
-        with self._client or SyncClient(self.access) as client:
-            yield client, self._found if self._client else self.found(client)
+        with self._client or SyncClient(self._access) as client:
+            yield client, self._job if self._client else self._now(client)
+
+    def _now(self, client: SyncClient) -> Found:
+        """The current state of the job; raises if another job has its name by now."""
+        now = jobs.find(client, self.namespace, self.name)
+        if now.uid != self._job.uid:
+            raise jobs.NoSuchJob(f"TFJob {self.name} was deleted; there is a newer one of that name")
+        return now
+
+    def _current(self) -> Found:
+        if self._client:
+            return self._job
+        with SyncClient(self._access) as client:
+            return self._now(client)
 
     def summary(self) -> JobSummary:
-        with self._asking() as (_, found):
-            return found.summary
+        return self._current().summary
+
+    def manifest(self) -> Manifest:
+        return self._current().manifest
+
+    def spec(self) -> str:
+        from tfyard import formats
+        from tfyard.remote import views
+
+        manifest = self.manifest()
+        applied = {key: value for key, value in manifest.items() if key in APPLIED}
+        text = f"# as applied: with the defaults of the server\n{formats.to_yaml(applied)}"
+        if submitted := views.given(manifest):
+            by, document = submitted
+            text = f"# as given (by {by})\n{formats.to_yaml(document)}---\n{text}"
+        return text
+
+    def code(self, helper: HelperOptions) -> list[str]:
+        from tfyard.remote.submitting import code_lookup
+
+        with self._asking() as (client, job):
+            where = code_lookup.location(job)
+            if where.kind != "claim":
+                return code_lookup.lines(where, code_lookup.listed(client, job, where))
+        streams = self._streams("looking into a claim", job)
+        from tfyard.sdk import threads
+
+        return code_lookup.lines(where, threads.call(lambda: streams.code_files(where, helper)))
 
     def states(self, deadline: float) -> Iterator[JobSummary | None]:
-        with self._client or SyncClient(self.access) as client:
-            yield from jobs.follow(client, self._found, deadline)
+        with self._client or SyncClient(self._access) as client:
+            yield from jobs.follow(client, self._job, deadline)
 
     def exit_code(self) -> int | None:
         return None
@@ -66,181 +129,240 @@ class OnCluster:
     def tasks(self) -> list[str]:
         from tfyard.remote import tasks
 
-        with self._asking() as (_, found):
-            return tasks.names(found)
+        return tasks.names(self._current())
 
-    def logs(self, wanted: Wanted, *, follow: bool) -> Iterator[LogEvent | None]:
-        from tfyard.remote import logs
-        from tfyard.sdk import threads
+    def require_running(self, task: str) -> None:
+        from tfyard.remote import tasks
 
-        with self._asking() as (client, found):
-            if not follow:
-                yield from logs.read(client, found, wanted)
-                return
-        following: Iterator[LogEvent | None] = threads.iterate(lambda put: self._follow(found, wanted, put))
-        yield from following
+        with self._asking() as (client, job):
+            tasks.container_of(job, tasks.pods(client, job), task)
 
-    async def _follow(self, found: Found, wanted: Wanted, put: Callable[[LogEvent], None]) -> None:
-        with needs("kubernetes", "following the logs of a cluster"):
-            from tfyard.remote import log_follow
-        async for _ in log_follow.follow(self.access, found, wanted, put):
-            pass
+    def logs(self, wanted: Wanted) -> Iterator[LogEvent]:
+        from tfyard.remote.logs import reading
+
+        with self._asking() as (client, job):
+            yield from reading.read(client, job, wanted)
 
     def points(self, tasks: tuple[str, ...]) -> list[Point]:
         from tfyard.overview import metrics
         from tfyard.remote import usage
 
-        with self._asking() as (client, found):
-            specs = (found.manifest.get("spec") or {}).get("tfReplicaSpecs") or {}
-            return usage.points(client, found, tasks or metrics.leading({f"{r.lower()}-0" for r in specs}))
+        with self._asking() as (client, job):
+            specs = (job.manifest.get("spec") or {}).get("tfReplicaSpecs") or {}
+            return usage.points(client, job, tasks or metrics.leading({f"{r.lower()}-0" for r in specs}))
+
+    def meter(self) -> JobUsage:
+        from tfyard.remote.usage import JobUsage
+
+        return JobUsage(self._client or SyncClient(self._access), self._current())
 
     def evidence(self) -> Evidence:
         from tfyard.remote import evidence
 
-        with self._asking() as (client, found):
-            return evidence.gather(client, found.manifest)
+        with self._asking() as (client, job):
+            return evidence.gather(client, job.manifest)
 
     def view(self) -> JobView:
         from tfyard.remote import views
 
-        with self._asking() as (client, found):
-            return views.view(client, found)
+        with self._asking() as (client, job):
+            return views.view(client, job)
 
     def events(self) -> list[ToldEvent]:
         from tfyard import formats
-        from tfyard.remote import events
+        from tfyard.remote import events, views
 
-        with self._asking() as (client, found):
-            return events.events(client, found, formats.check(found.manifest).job)
+        with self._asking() as (client, job):
+            try:
+                pods = views.pods(client, job)
+            except Forbidden:
+                pods = []  # names and times tell which task an event is about
+            return events.events(client, job, formats.check(job.manifest).job, pods)
 
-    # --- what changes it
+    # --- actions
 
-    def stop(self) -> None:
+    def stop(self) -> Intent:
         from tfyard.remote import actions
 
-        self._perform(actions.stop)
+        return self._intent(actions.stop)
 
-    def resume(self) -> OnCluster:
+    def resume(self) -> Intent:
         from tfyard.remote import actions
 
-        self._perform(actions.resume)
-        return self
+        return self._intent(actions.resume)
 
-    def restart(self, words: tuple[str, ...]) -> None:
+    def restart(self, words: tuple[str, ...]) -> Intent:
         from tfyard.remote import actions
 
-        self._perform(lambda client, found: actions.restart(client, found, words))
+        return self._intent(partial(actions.restart, words=words))
 
-    def scale(self, counts: dict[str, int]) -> None:
+    def scale(self, counts: dict[str, int]) -> Intent:
         from tfyard.remote import actions
 
-        self._perform(lambda client, found: actions.scale(client, found, counts))
+        return self._intent(partial(actions.scale, counts=counts))
 
-    def delete(self) -> None:
+    def delete(self) -> Intent:
         from tfyard.remote import actions
 
-        self._perform(actions.delete)
+        return self._intent(actions.delete)
 
-    def rerun(self, changes: Changes) -> OnCluster:
+    def rerun(self, changes: RerunOptions) -> Intent:
         from tfyard.remote import actions, reruns
 
-        wanted = reruns.read(changes.sets, changes.env, changes.name)
-        with self._asking() as (client, found):
-            intent = actions.rerun(client, found, wanted)
-            _do(client, intent)
-            return OnCluster(self.access, jobs.find(client, self.namespace, intent.made))
+        read = reruns.read(changes.sets, changes.env, changes.name)
+        return self._intent(partial(actions.rerun, changes=read))
 
-    def _perform(self, intend: Callable[[SyncClient, Found], Intent]) -> None:
-        """And waits until it is so: pods are gone, or run again."""
-        from tfyard.remote import action_waits
-
-        with self._asking() as (client, found):
-            intent = intend(client, found)
-            _do(client, intent)
-            if intent.requests and (intent.pods or intent.verb == "delete"):
-                action_waits.until_done(client, intent, LOG.info, math.inf)
-
-    def get(self, path: str, to: Path) -> Copied:
-        from tfyard.sdk import threads
-
-        with self._asking() as (_, found):
-            pass
-        return threads.call(lambda: self._get(found, path, to))
-
-    async def _get(self, found: Found, path: str, to: Path) -> Copied:
-        with needs("kubernetes", "copying from a cluster"):
-            from tfyard.kube import Client
-            from tfyard.remote import copying
-        async with Client(self.access) as client:
-            return await copying.fetch(client, found, path, to)
-
-    # --- what reaches into it
-
-    def exec(self, task: str, argv: tuple[str, ...]) -> Executed:
-        from tfyard.sdk import threads
-
-        place = self._running(task)
-        return threads.call(lambda: self._exec(place, argv))
-
-    async def _exec(self, place: TaskContainer, argv: tuple[str, ...]) -> Executed:
-        from tfyard.sdk.place import Executed
-
-        with needs("kubernetes", "a command in a task of a cluster"):
-            from tfyard.kube import Client, pod_streams
-        command = pod_streams.Command(
-            namespace=place.namespace, pod=place.pod, container=place.container, argv=argv
+    def _intent(self, intend: Callable[[SyncClient, Found], actions.ClusterIntent]) -> Intent:
+        with self._asking() as (client, job):
+            intent = intend(client, job)
+        return Intent(
+            name=self.name,
+            title=self.title,
+            heading=f"{intent.verb} {self.title} in the namespace {self.namespace}",
+            goes=intent.goes,
+            stays=intent.stays,
+            notes=intent.notes,
+            perform=partial(self._perform, intent) if intent.requests else None,
         )
-        written = {pod_streams.STDOUT: b"", pod_streams.STDERR: b""}
-        async with Client(self.access) as client, pod_streams.start(client, command) as process:
-            async for stream, data in process.output():
-                written[stream] += data
-            code = await process.wait()
-        return Executed(code, *(text.decode(errors="replace") for text in written.values()))
 
-    def _running(self, task: str) -> TaskContainer:
-        """NotRunning if it is not, with the reason."""
+    def _perform(self, intent: actions.ClusterIntent) -> Done:
+        from tfyard.remote import actions
+
+        with self._client or SyncClient(self._access) as client:
+            actions.perform(client, intent)
+        if intent.made:
+            kind = self.title.rpartition("/")[0]
+            return Done(text=f"{kind}/{intent.made} created", made=partial(self._called, intent.made))
+        wait = partial(self._wait, intent)
+        return Done(text=f"{self.title} {PAST[intent.verb]}", wait=wait, goes_on=GOES_ON.get(intent.verb, ""))
+
+    def _wait(self, intent: actions.ClusterIntent, say: Say, timeout: float) -> Iterator[str]:
+        """Wait until the pods are deleted, or run again."""
+        from tfyard.remote import actions
+
+        if intent.pods or intent.verb == "delete":
+            with self._client or SyncClient(self._access) as client:
+                actions.until_done(client, intent, say, timeout)
+        if intent.verb == "restart":
+            yield f"running again: {', '.join(intent.pods)}"
+
+    def _called(self, name: str) -> OnCluster:
+        with self._client or SyncClient(self._access) as client:
+            return OnCluster(self._access, jobs.find(client, self.namespace, name), self._say)
+
+    # --- streams
+
+    def _streams(self, what: str, job: Found | None = None) -> ClusterStreams:
+        """Streams need asyncio and aiohttp, which the extra `kubernetes` installs."""
+        with needs("kubernetes", what):
+            from tfyard.sdk.cluster_streams import ClusterStreams
+        return ClusterStreams(self._access, job or self._current(), self._say)
+
+    def copy(self, copy: Copy, progress: CopyProgress) -> Copied:
+        streams = self._streams("tfyard cp")
+        from tfyard.sdk import threads
+
+        return threads.call(lambda: streams.copy(copy, progress))
+
+    def follow(self, wanted: Wanted) -> AsyncIterator[LogEvent | WaitResult | None]:
+        """Follow the logs and the job itself, so its state need not be read first."""
+        with needs("kubernetes", "tfyard logs -f"):
+            from tfyard.remote.logs import follow
+        return follow.follow(self._access, self._job, wanted)
+
+    def exec_here(self, task: str, command: TaskCommand) -> int:
         from tfyard.remote import tasks
 
-        with self._asking() as (client, found):
-            return tasks.container_of(found, tasks.pods(client, found), task)
+        streams = self._streams("tfyard exec")
+        with self._asking() as (client, job):
+            where = tasks.container_of(job, tasks.pods(client, job), task, command.container)
+        return streams.exec_here(where, command)
 
-    @contextmanager
-    def tensorboard(self, log_dir: str) -> Iterator[str]:
-        from tfyard.model.names import TENSORBOARD_PORT
-        from tfyard.remote.forwarding import Port
-        from tfyard.sdk import boards, threads
-        from tfyard.sdk.pages import Here
+    async def exec(
+        self, tasks: Sequence[str], command: TaskCommand
+    ) -> AsyncIterator[CommandOutput | CommandEnded]:
+        from tfyard.remote.tasks import container_of, pods
 
-        with self._asking() as (_, found):
-            here, source = Here(Port(TENSORBOARD_PORT), LOG.info), boards.Source(log_dir=log_dir)
-        making = boards.answering(boards.of_jobs(self.access, [found], source, here))
-        with threads.entered(lambda: making) as address:
-            yield address
+        streams, containers = self._streams("tfyard exec"), []
+        with self._asking() as (client, job):
+            known = pods(client, job)
+        for task in tasks:
+            try:
+                containers.append(container_of(job, known, task, command.container))
+            except NotRunning as problem:
+                yield CommandEnded(task, 0, problem)
+        if containers:
+            async for event in streams.exec(containers, command):
+                yield event
 
-    @contextmanager
-    def port_forward(self, task: str, port: int) -> Iterator[str]:
-        from tfyard.sdk import threads
+    def port_forward(self, words: Sequence[str], ports: Sequence[Port]) -> AbstractAsyncContextManager[Ports]:
+        if self.summary().status.is_finished:
+            more = f"`tfyard tensorboard {self.name}` shows its summaries, `tfyard cp` gets its files"
+            raise TfyardError(f"{self.name} has ended, its tasks have no ports any more; {more}")
+        return self._streams("tfyard port-forward").ports(only(words, self.tasks()), ports)
 
-        self._running(task)
-        with threads.entered(lambda: self._forward(task, port)) as address:
-            yield address
+    def tensorboard(
+        self, others: Sequence[Place], log_dir: str, helper: HelperOptions, here: Here
+    ) -> AbstractAsyncContextManager[list[Page]]:
+        other_jobs = [place._current() for place in others if isinstance(place, OnCluster)]
+        return self._streams("tfyard tensorboard").boards(other_jobs, log_dir, helper, here)
 
-    @asynccontextmanager
-    async def _forward(self, task: str, port: int) -> AsyncIterator[str]:
-        with needs("kubernetes", "ports of a task of a cluster"):
-            from tfyard.kube import Client
-            from tfyard.remote.forwarding import HOST, Port
-            from tfyard.sdk import pages
-        async with (
-            Client(self.access) as client,
-            pages.task_ports(client, self._found, task, [Port(port)], LOG.info) as (made, _),
-        ):
-            yield f"{HOST}:{made.bound[0].local}"
+    def notebook(self, wanted: NotebookOptions, here: Here) -> AbstractAsyncContextManager[Page]:
+        return self._streams("tfyard notebook").notebook(wanted, here)
 
 
-def _do(client: SyncClient, intent: Intent) -> None:
-    from tfyard.remote import actions
+class JobsOnCluster:
+    """The TFJobs of one namespace, or of all namespaces."""
 
-    for note in intent.notes:
-        LOG.info("%s: %s", intent.found.name, note)
-    actions.perform(client, intent)
+    def __init__(
+        self,
+        connect: Callable[[], SyncClient],
+        say: Say,
+        *,
+        selector: str = "",
+        all_namespaces: bool = False,
+        asks_again: bool = False,
+    ) -> None:
+        """`asks_again`: each place reads its job again at every question, as programs need it."""
+        self._connect, self._say, self._asks_again = connect, say, asks_again
+        self._selector, self._all = selector, all_namespaces
+
+    def rows(self) -> list[Listed]:
+        with self._connect() as client:
+            return [_row(listed) for listed in jobs.summaries(client, self._scope(client))]
+
+    def places(self) -> list[Place]:
+        with self._connect() as client:
+            listed = jobs.manifests(client, self._scope(client))
+        keeps = None if self._asks_again else client
+        return [OnCluster(client.access, job, self._say, keeps) for job in listed]
+
+    def running(self) -> list[Place]:
+        return [place for place in self.places() if not place.summary().status.is_finished]
+
+    def watch(self) -> Iterator[list[Listed]]:
+        """Watch each API group, with its own connection."""
+        from tfyard.sdk.merging import together
+
+        with self._connect() as client:
+            scope = self._scope(client)
+            served = jobs.served(client, scope)
+        yield from together([self._watch(resource, scope) for resource in served])
+
+    def _watch(self, resource: Resource, scope: jobs.Scope) -> Iterator[list[Listed]]:
+        for changes in jobs.watch(self._connect(), resource, scope):
+            yield [_row(listed) for listed in changes]
+
+    def nothing(self) -> str:
+        what = f"no TFJobs with the labels {self._selector}" if self._selector else "no TFJobs"
+        if self._all:
+            return f"{what} in any namespace"
+        namespace = self._connect().access.namespace
+        return f"{what} in the namespace {namespace}; `tfyard get -A` looks in all of them"
+
+    def _scope(self, client: SyncClient) -> jobs.Scope:
+        return jobs.Scope("" if self._all else client.access.namespace, self._selector)
+
+
+def _row(listed: jobs.LocatedJob) -> Listed:
+    return Listed(listed.title, listed.job, listed.job.status.is_finished)

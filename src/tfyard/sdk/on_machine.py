@@ -1,41 +1,57 @@
-"""A run on this machine.
-
-What a question needs is imported when it is asked: a command of the terminal asks one.
-"""
+"""Runs on this machine."""
 
 from __future__ import annotations
 
-import logging
+import os
 import time
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tfyard.errors import TfyardError, Usage
+from msgspec.structs import replace
+
+from tfyard.errors import NotRunning, TfyardError, Usage
+from tfyard.sdk.place import CommandEnded, Done, Intent, Listed
+
+# Each method imports what only it needs: 45 ms for questions (planner/, node/, formats/), 80 ms for actions (with
+# asyncio). Commands about jobs of a cluster need none of it; `tests/cli` says which of them may not import it.
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tfyard.backends.local.run_directory import RunDirectory
-    from tfyard.file_trees import Copied
+    from tfyard.file_trees import Copied, CopyProgress
+    from tfyard.local.views import RunUsage
+    from tfyard.logs.lines import LogEvent, Wanted
+    from tfyard.model import Manifest
     from tfyard.model.summary import JobSummary
     from tfyard.overview.evidence import Evidence
     from tfyard.overview.job_view import JobView, ToldEvent
-    from tfyard.overview.log_lines import LogEvent, Wanted
     from tfyard.overview.metrics import Point
     from tfyard.overview.record import RunRecord
-    from tfyard.sdk.place import Changes, Executed
+    from tfyard.overview.waiting import WaitResult
+    from tfyard.sdk.messages import Rerun, Resume
+    from tfyard.sdk.pages import Here, Page, Ports
+    from tfyard.sdk.place import CommandOutput, Copy, HelperOptions, Place, RerunOptions, TaskCommand
 
 LOOK_EVERY = 0.2
-"""Seconds between two looks at the record."""
-LOG = logging.getLogger("tfyard")
+"""Seconds between two looks at the record of a run."""
+LIST_EVERY = 1.0
+"""Seconds between two looks at all runs."""
 
 
 class OnMachine:
     namespace = ""
 
-    def __init__(self, directory: RunDirectory) -> None:
-        self.directory, self.name = directory, directory.name
+    def __init__(self, directory: RunDirectory, *, asks_again: bool = False) -> None:
+        """`asks_again`: the run is used for long, maybe from other folders."""
+        self.directory = type(directory)(directory.path.resolve()) if asks_again else directory
+        self.name, self.title = directory.name, f"run/{directory.name}"
+
+    @property
+    def folder(self) -> Path | None:
+        return self.directory.path
 
     @property
     def record(self) -> RunRecord:
@@ -49,6 +65,18 @@ class OnMachine:
 
         return runs.summary(self.directory, self.record)
 
+    def manifest(self) -> Manifest:
+        from tfyard.local import runs
+
+        return runs.manifest(self.directory, self.record)
+
+    def spec(self) -> str:
+        return (self.directory.path / "job.yaml").read_text()
+
+    def code(self, _: HelperOptions) -> list[str]:
+        text = "a run on this machine uses the code where it is; `describe --spec` shows the job file"
+        raise Usage(f"{self.name}: {text}")
+
     def states(self, deadline: float) -> Iterator[JobSummary | None]:
         from tfyard.local import runs
 
@@ -56,7 +84,7 @@ class OnMachine:
             record = self.directory.load()
             now = runs.summary(self.directory, record) if record else None
             if now is None or record is None or record.ended or not now.status.is_finished:
-                yield now  # else its tasks are stopping
+                yield now  # otherwise its tasks are still stopping
             if time.monotonic() >= deadline:
                 return
             time.sleep(max(0.0, min(LOOK_EVERY, deadline - time.monotonic())))
@@ -65,22 +93,31 @@ class OnMachine:
         return self.record.exit_code
 
     def tasks(self) -> list[str]:
+        record = self.directory.load()
+        return [task.name for task in record.tasks] if record else []
+
+    def require_running(self, task: str) -> None:
+        from tfyard.local import tasks
+
+        tasks.require_running(self.record, task)
+
+    def logs(self, wanted: Wanted) -> Iterator[LogEvent]:
         from tfyard.local import logs
 
-        return logs.tasks(self.directory)
-
-    def logs(self, wanted: Wanted, *, follow: bool) -> Iterator[LogEvent | None]:
-        from tfyard.local import logs
-
-        return logs.follow(self.directory, wanted) if follow else logs.read(self.directory, wanted)
+        return logs.read(self.directory, wanted)
 
     def points(self, tasks: tuple[str, ...]) -> list[Point]:
         from tfyard.local import runs
         from tfyard.overview import metrics
 
-        read = runs.points(self.directory)
-        wanted = set(tasks) or set(metrics.leading({point.task for point in read}))
-        return [point for point in read if point.task in wanted]
+        points = runs.points(self.directory)
+        chosen = set(tasks) or set(metrics.leading({point.task for point in points}))
+        return [point for point in points if point.task in chosen]
+
+    def meter(self) -> RunUsage:
+        from tfyard.local import views
+
+        return views.RunUsage(self.directory)
 
     def evidence(self) -> Evidence:
         from tfyard.local import evidence
@@ -97,69 +134,235 @@ class OnMachine:
 
         return views.events(self.directory)
 
-    # --- what changes it
+    # --- actions
 
-    def stop(self) -> None:
+    def stop(self) -> Intent:
         from tfyard.local import actions
 
-        actions.stop(self.directory)
+        record = actions.require_running(self.directory, "stop")
+        running = [task.name for task in record.tasks if task.outcome == "Running"]
+        goes = f"{', '.join(running)}, after their grace period" if running else "the run itself"
+        return self._intent("stop", (goes,), ("its record, its logs and its volumes",), self._stop)
 
-    def resume(self) -> OnMachine:
-        from tfyard.sdk import starting
-        from tfyard.sdk.messages import Resume
-
-        return OnMachine(starting.start(Resume(str(self.directory.path))))
-
-    def restart(self, words: tuple[str, ...]) -> None:
+    def _stop(self) -> Done:
         from tfyard.local import actions
 
-        for _ in actions.restart(self.directory, actions.to_restart(self.directory, words)):
-            pass
+        end = actions.stop(self.directory)
 
-    def scale(self, counts: dict[str, int]) -> None:  # noqa: ARG002
+        def wait(*_: object) -> Iterator[str]:
+            ended = end()
+            yield f"{ended.name} {'stopped' if ended.phase == 'Stopped' else f'ended: {ended.phase}'}"
+
+        return Done(wait=wait, goes_on="its tasks end within their grace period", is_waited_for=True)
+
+    def restart(self, words: tuple[str, ...]) -> Intent:
         from tfyard.local import actions
 
-        raise actions.refuse_scale(self.directory)
+        tasks = actions.to_restart(self.directory, words)
+        goes = f"the processes of {', '.join(tasks)}, after their grace period"
+        stays = "the other tasks, and the retries that are left"
+        return self._intent("restart", (goes,), (stays,), partial(self._restart, tasks))
 
-    def rerun(self, changes: Changes) -> OnMachine:
-        from tfyard.sdk import starting
-        from tfyard.sdk.messages import Rerun
+    def _restart(self, tasks: tuple[str, ...]) -> Done:
+        from tfyard.local import actions
 
-        asked = Rerun(str(self.directory.path), changes.sets, changes.env, changes.name)
-        return OnMachine(starting.start(asked))
+        again = actions.restart(self.directory, tasks)
+        return Done(
+            wait=lambda *_: (f"running again: {task}" for task in again), goes_on="its tasks start again"
+        )
 
-    def delete(self) -> None:
+    def scale(self, _: dict[str, int]) -> Intent:
+        again = f"`tfyard rerun {self.name} --set worker=4` starts its job with another number"
+        text = f"{self.name} is a run on this machine, whose tasks know each other from the start"
+        raise Usage(f"{text}; {again}")
+
+    def delete(self) -> Intent:
+        if self.record.ended is None:
+            raise Usage(f"{self.name} is still running; `tfyard stop {self.name}` stops it")
+        intent = self._intent("delete", ("its record and its logs",), ("its volumes",), self._delete)
+        return replace(intent, heading=f"delete the run {self.name}")
+
+    def _delete(self) -> Done:
         from tfyard.local import runs
 
-        runs.remove(str(self.directory.path))
+        return Done(text=f"{runs.remove(str(self.directory.path))} deleted")
 
-    def get(self, path: str, to: Path) -> Copied:
-        from tfyard.file_trees import Silent
+    def resume(self) -> Intent:
+        from tfyard.local import actions
+        from tfyard.sdk.messages import Resume
+
+        order = Resume(str(self.directory.path))
+        intent = self._intent("resume", (), (), partial(_started, order))
+        return replace(intent, in_foreground=partial(actions.resume, self.directory))
+
+    def rerun(self, changes: RerunOptions) -> Intent:
+        from tfyard.local import actions
+        from tfyard.sdk.messages import Rerun
+
+        words = (changes.sets, changes.env, changes.name)
+        order = Rerun(str(self.directory.path), *words)
+        intent = self._intent("rerun", (), (), partial(_started, order))
+        return replace(intent, in_foreground=partial(actions.rerun, self.directory, *words))
+
+    def _intent(
+        self, verb: str, goes: tuple[str, ...], stays: tuple[str, ...], perform: Callable[[], Done]
+    ) -> Intent:
+        return Intent(
+            name=self.name,
+            title=self.name,
+            heading=f"{verb} {self.name}",
+            goes=goes,
+            stays=stays,
+            perform=perform,
+        )
+
+    def copy(self, copy: Copy, progress: CopyProgress) -> Copied:
         from tfyard.local import copying
 
-        return copying.copy(copying.locate(self.directory, self.record, path), to, Silent())
+        if copy.is_code:
+            raise Usage(f"{self.name} ran the code where it is: there is no copy of it")
+        there = copying.locate(self.directory, self.record, copy.path, copy.task)
+        source, to = (copy.here, there) if copy.is_upload else (there, copy.here)
+        return copying.copy(source, to, progress, into=copy.into)
 
-    # --- what reaches into it
+    # --- streams
 
-    def exec(self, task: str, argv: tuple[str, ...]) -> Executed:
+    async def follow(self, wanted: Wanted) -> AsyncIterator[LogEvent | WaitResult | None]:
+        """Follow the logs. Other coroutines run after each event, so one loop can follow many runs."""
+        import asyncio
+
+        from tfyard.local import logs
+        from tfyard.overview import waiting
+
+        for event in logs.follow(self.directory, wanted):
+            yield event
+            await asyncio.sleep(0 if event else logs.LOOK_EVERY)
+        record = self.directory.load()
+        if record is None:
+            yield waiting.deleted(self.name)
+        else:
+            yield waiting.WaitResult(
+                1 if record.exit_code is None else record.exit_code, ""
+            )  # None: tfyard was killed
+
+    def exec_here(self, task: str, command: TaskCommand) -> int:
+        """Run the command as a child process, which has the terminal of this one."""
         from tfyard.local import tasks
+
+        _require_no_container(command)
+        return tasks.exec(self.record, task, command.argv)
+
+    async def exec(
+        self, tasks: Sequence[str], command: TaskCommand
+    ) -> AsyncIterator[CommandOutput | CommandEnded]:
         from tfyard.sdk import starting
 
-        if tasks.leader(self.record, task) is None:
-            raise TfyardError(f"{task} of {self.name} is not running")
-        return starting.execute(self.directory, task, argv)
+        _require_no_container(command)
+        running = []
+        for task in tasks:
+            try:
+                self.require_running(task)
+                running.append(task)
+            except NotRunning as problem:
+                yield CommandEnded(task, 0, problem)
+        if running:
+            async for event in starting.in_tasks(self.directory, running, command.argv):
+                yield event
 
-    @contextmanager
-    def tensorboard(self, log_dir: str) -> Iterator[str]:
-        from tfyard.model.names import TENSORBOARD_PORT
-        from tfyard.remote.forwarding import Port
-        from tfyard.sdk import boards, threads
-        from tfyard.sdk.pages import Here
-
-        here = Here(Port(TENSORBOARD_PORT), LOG.info)
-        making = boards.answering(boards.of_runs([(self.directory, self.record)], log_dir, here))
-        with threads.entered(lambda: making) as address:
-            yield address
-
-    def port_forward(self, task: str, port: int) -> AbstractContextManager[str]:  # noqa: ARG002
+    def port_forward(self, *_: object) -> AbstractAsyncContextManager[Ports]:
         raise Usage(f"{self.name} runs on this machine: its ports are at 127.0.0.1 already")
+
+    @asynccontextmanager
+    async def tensorboard(
+        self, others: Sequence[Place], log_dir: str, _: HelperOptions, here: Here
+    ) -> AsyncIterator[list[Page]]:
+        """One TensorBoard for all these runs."""
+        import asyncio
+
+        from tfyard.local import summaries
+        from tfyard.sdk import pages
+
+        runs = [self, *(place for place in others if isinstance(place, OnMachine))]
+        folders = {run.name: summaries.folder(run.directory, run.record, log_dir) for run in runs}
+        async with summaries.board(folders) as reach:
+            over = asyncio.ensure_future(reach.over())
+            async with pages.page(f"TensorBoard of {', '.join(folders)}", reach, here, over) as made:
+                yield [made]
+
+    def notebook(self, *_: object) -> AbstractAsyncContextManager[Page]:
+        raise Usage(f"{self.name} runs on this machine: Jupyter here sees the same files")
+
+
+def _require_no_container(command: TaskCommand) -> None:
+    if command.container:
+        raise Usage("-c chooses a container of a pod; a task of a run on this machine is one process")
+
+
+def _started(order: Resume | Rerun) -> Done:
+    """Start the run in a separate process, which ends with this program."""
+    from tfyard.sdk import starting
+
+    directory = starting.start(order)
+    return Done(text=f"{directory.name} started", made=lambda: OnMachine(directory))
+
+
+# --- many runs
+
+
+def home() -> str:
+    """The folder of runs. It is read at each use: a notebook may change the working directory."""
+    return os.environ.get("TFYARD_HOME") or ".tfyard"
+
+
+def has_runs() -> bool:
+    return Path(home(), "runs").is_dir()
+
+
+def all_runs() -> list[tuple[RunDirectory, RunRecord]]:
+    """All runs of this folder, sorted by name."""
+    if not has_runs():
+        return []
+    from tfyard.local import runs
+
+    return runs.listed(datetime.now(UTC), Path(home()))
+
+
+class RunsOnMachine:
+    """The runs of this folder."""
+
+    def __init__(self, *, asks_again: bool = False) -> None:
+        """`asks_again`: its places are used for long, maybe from other folders."""
+        self._asks_again = asks_again
+
+    def rows(self) -> list[Listed]:
+        return [_row(run, record) for run, record in all_runs()]
+
+    def places(self) -> list[Place]:
+        return [OnMachine(run, asks_again=self._asks_again) for run, _ in all_runs()]
+
+    def running(self) -> list[Place]:
+        return [OnMachine(run) for run, record in all_runs() if record.ended is None]
+
+    def watch(self) -> Iterator[list[Listed]]:
+        known = {row.title: row for row in self.rows()}
+        yield list(known.values())
+        while True:
+            time.sleep(LIST_EVERY)
+            now = {row.title: row for row in self.rows()}
+            gone = [_gone(row) for title, row in known.items() if title not in now]
+            if changed := [*(row for row in now.values() if row != known.get(row.title)), *gone]:
+                yield changed
+            known = now
+
+    def nothing(self) -> str:
+        return "no runs here; start one with `tfyard run FILE`"
+
+
+def _row(run: RunDirectory, record: RunRecord) -> Listed:
+    from tfyard.local import runs
+
+    return Listed(f"run/{record.name}", runs.summary(run, record), record.ended is not None)
+
+
+def _gone(row: Listed) -> Listed:
+    return replace(row, job=replace(row.job, status=replace(row.job.status, phase="Deleted")))

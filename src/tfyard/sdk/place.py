@@ -1,27 +1,93 @@
-"""Where a job is: what is asked of it and done to it, on a cluster (`on_cluster.py`) and on this machine
-(`on_machine.py`). This is the one protocol that both have; `Run` and the commands of the terminal ask by it."""
+"""The protocols for questions and actions about jobs, on a cluster (`on_cluster.py`) and on this machine
+(`on_machine.py`). `Place` is one job, `Jobs` are many. `Run`, the commands of the terminal and completions use
+only these two protocols, and never check where a job is.
 
-from collections.abc import Iterator
-from contextlib import AbstractContextManager
-from pathlib import Path
-from typing import Protocol
+Questions and actions are plain calls: a command that prints once should load neither asyncio nor aiohttp.
+Following logs, ports and pages are coroutines: one thread can follow many jobs. `threads.py` runs coroutines for
+synchronous callers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 
-from tfyard.file_trees import Copied
-from tfyard.model.summary import JobSummary
-from tfyard.overview.evidence import Evidence
-from tfyard.overview.job_view import JobView, ToldEvent
-from tfyard.overview.log_lines import LogEvent, Wanted
-from tfyard.overview.metrics import Point
+from tfyard.errors import TfyardError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tfyard.file_trees import Copied, CopyProgress
+    from tfyard.local.prepared import PreparedRun
+    from tfyard.logs.lines import LogEvent, Wanted
+    from tfyard.model import Manifest
+    from tfyard.model.summary import JobSummary
+    from tfyard.overview.evidence import Evidence
+    from tfyard.overview.job_view import JobView, ToldEvent
+    from tfyard.overview.metrics import Point
+    from tfyard.overview.top import TaskUse
+    from tfyard.overview.waiting import WaitResult
+    from tfyard.sdk.forwarding import Port
+    from tfyard.sdk.pages import Here, Page, Ports
+
+Say = Callable[[str], None]
+"""Reports a message to the user: on standard error of a command, by the logger `tfyard` of a program."""
 
 
-class Changes(Struct, frozen=True, kw_only=True):
-    """In what a rerun differs, as the terminal is told."""
+# --- parameters
+
+
+class RerunOptions(Struct, frozen=True, kw_only=True):
+    """Changes of a rerun, as options of the terminal."""
 
     sets: tuple[str, ...] = ()
     env: tuple[str, ...] = ()
     name: str | None = None
+
+
+class HelperOptions(Struct, frozen=True, kw_only=True):
+    """Settings of the pod that reads a claim, where one is needed; empty: those of the job."""
+
+    image: str = ""
+    user: int | None = None
+
+
+class Copy(Struct, frozen=True, kw_only=True):
+    """A copy between a path of this machine and a path as the tasks of the job see it."""
+
+    here: Path
+    path: str
+    task: str = ""
+    """Task of the path; empty: any task that has it."""
+    is_code: bool = False
+    """Copy the code that the job was submitted with, instead of a path."""
+    is_upload: bool = False
+    into: bool = False
+    """The destination is a folder; the copy keeps its name in it."""
+    helper: HelperOptions = HelperOptions()
+
+
+class TaskCommand(Struct, frozen=True, kw_only=True):
+    """A command in a task. `stdin` and `tty` are only for `exec_here`."""
+
+    argv: tuple[str, ...]
+    container: str = ""
+    """Name of the container; empty: the one that trains."""
+    stdin: bool = False
+    tty: bool = False
+
+
+class NotebookOptions(Struct, frozen=True, kw_only=True):
+    image: str
+    password: str = ""
+    """Empty: a password is generated and returned with the page."""
+    user: int | None = None
+
+
+# --- results
 
 
 class Executed(Struct, frozen=True):
@@ -32,57 +98,183 @@ class Executed(Struct, frozen=True):
     stderr: str
 
 
+class CommandOutput(Struct, frozen=True):
+    """What a command in a task wrote. `stream`: 1 is standard output, 2 standard error."""
+
+    task: str
+    stream: int
+    data: bytes
+
+
+class CommandEnded(Struct, frozen=True):
+    """A command in a task has ended, or could not be run; `problem` is NotRunning or an error of the cluster."""
+
+    task: str
+    code: int
+    problem: TfyardError | None = None
+
+
+class Done(Struct, frozen=True, kw_only=True):
+    """An action that was performed; it cannot be undone."""
+
+    text: str = ""
+    """What was done, as a sentence; empty if it is known only after the wait."""
+    wait: Callable[[Say, float], Iterator[str]] = lambda *_: iter(())
+    """Waits for the effect, at most these seconds: reports what it waits for, and yields the results."""
+    goes_on: str = ""
+    """What continues if the caller stops waiting."""
+    is_waited_for: bool = False
+    """The caller must wait."""
+    made: Callable[[], Place] | None = None
+    """Finds the new job, if the action made one."""
+
+
+class Intent(Struct, frozen=True, kw_only=True):
+    """What an action would do, to be shown and confirmed. An action that is not possible raises instead."""
+
+    name: str
+    title: str
+    """Name of the job for users: tfjob.kubeflow.org/mnist, or the name of a run."""
+    heading: str
+    """The action, in words."""
+    goes: tuple[str, ...] = ()
+    stays: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    """Further remarks."""
+    perform: Callable[[], Done] | None = None
+    """None: nothing needs to be done, and `notes` say why."""
+    in_foreground: Callable[[], PreparedRun] | None = None
+    """Prepares the run that a terminal runs in the foreground, instead of `perform`."""
+
+
+class Meter(Protocol):
+    """Measures the resources that the tasks of a job use, at each call."""
+
+    problem: str
+    """Why some values are unknown."""
+
+    def tasks(self) -> list[TaskUse]: ...
+
+
+# --- one job
+
+
 class Place(Protocol):
     name: str
+    title: str
+    """Name that `get -o name` prints and every command accepts."""
     namespace: str
-    """Empty on this machine."""
+    """Namespace of the job; empty on this machine."""
+
+    @property
+    def folder(self) -> Path | None:
+        """The folder of a run on this machine."""
 
     def summary(self) -> JobSummary: ...
 
+    def manifest(self) -> Manifest: ...
+
+    def spec(self) -> str:
+        """The job as it was submitted and as it is applied, as YAML."""
+
+    def code(self, helper: HelperOptions, /) -> list[str]:
+        """Lines that say where the code of the job is and which files it has."""
+
     def states(self, deadline: float) -> Iterator[JobSummary | None]:
-        """Now and after each change, until `deadline` on the monotonic clock; None: it was deleted. When it says
-        that the job is over, nothing of a run on this machine is left."""
+        """The state now and after each change, until `deadline` on the monotonic clock; None: the job was deleted.
+        A run on this machine is reported as ended when all its processes have ended."""
 
     def exit_code(self) -> int | None:
-        """Of a run that knows its own."""
+        """The exit code of a run on this machine that has ended; None on a cluster."""
 
     def tasks(self) -> list[str]: ...
 
-    def logs(self, wanted: Wanted, *, follow: bool) -> Iterator[LogEvent | None]:
-        """None whenever nothing is new."""
+    def require_running(self, task: str) -> None:
+        """Raise NotRunning, with the reason, if the task has no running program now."""
+
+    def logs(self, wanted: Wanted) -> Iterator[LogEvent]:
+        """The logs until now."""
 
     def points(self, tasks: tuple[str, ...]) -> list[Point]:
-        """Of these tasks, or of those that lead."""
+        """The metrics of these tasks; none: of the leading tasks."""
+
+    def meter(self) -> Meter: ...
 
     def evidence(self) -> Evidence: ...
 
     def view(self) -> JobView: ...
 
     def events(self) -> list[ToldEvent]:
-        """Of the job and its pods, oldest first."""
+        """The events of the job and its pods, oldest first."""
 
-    def stop(self) -> None: ...
+    # --- actions
 
-    def resume(self) -> "Place":
-        """On this machine, what goes on is a new run."""
+    def stop(self) -> Intent: ...
 
-    def restart(self, words: tuple[str, ...]) -> None:
-        """Tasks and roles; none: all tasks."""
+    def resume(self) -> Intent:
+        """Continue a stopped job; on this machine, as a new run."""
 
-    def scale(self, counts: dict[str, int]) -> None: ...
+    def restart(self, words: tuple[str, ...]) -> Intent:
+        """Restart tasks. `words`: tasks and roles; none: all tasks."""
 
-    def rerun(self, changes: Changes) -> "Place": ...
+    def scale(self, counts: dict[str, int], /) -> Intent: ...
 
-    def delete(self) -> None: ...
+    def rerun(self, changes: RerunOptions) -> Intent: ...
 
-    def get(self, path: str, to: Path) -> Copied: ...
+    def delete(self) -> Intent: ...
 
-    # --- what reaches into it
+    def copy(self, copy: Copy, progress: CopyProgress) -> Copied: ...
 
-    def exec(self, task: str, argv: tuple[str, ...]) -> Executed: ...
+    # --- streams
 
-    def tensorboard(self, log_dir: str) -> AbstractContextManager[str]:
-        """Its address."""
+    def follow(self, wanted: Wanted) -> AsyncIterator[LogEvent | WaitResult | None]:
+        """The logs as they are written, until the job has ended; the last item says how. None: nothing new now."""
 
-    def port_forward(self, task: str, port: int) -> AbstractContextManager[str]:
-        """An address here: host:port."""
+    def exec_here(self, task: str, command: TaskCommand) -> int:
+        """Run a command with the standard streams and the terminal of this process; returns its exit code."""
+
+    def exec(self, tasks: Sequence[str], command: TaskCommand) -> AsyncIterator[CommandOutput | CommandEnded]:
+        """Run a command in all these tasks at once, without input."""
+
+    def port_forward(
+        self, words: Sequence[str], ports: Sequence[Port], /
+    ) -> AbstractAsyncContextManager[Ports]:
+        """Forward local ports to a task. `words` name the task; none: the only one."""
+
+    def tensorboard(
+        self, others: Sequence[Place], log_dir: str, helper: HelperOptions, here: Here, /
+    ) -> AbstractAsyncContextManager[list[Page]]:
+        """TensorBoard for the summaries of this job and of `others`, which are in the same kind of place."""
+
+    def notebook(self, wanted: NotebookOptions, here: Here, /) -> AbstractAsyncContextManager[Page]: ...
+
+
+# --- many jobs
+
+
+class Listed(Struct, frozen=True):
+    """A job in a list."""
+
+    title: str
+    job: JobSummary
+    is_over: bool
+
+
+class Jobs(Protocol):
+    """Many jobs: the runs of a folder, or the TFJobs of one or all namespaces; also those that have ended."""
+
+    def rows(self) -> list[Listed]:
+        """The jobs, sorted by namespace and name."""
+
+    def places(self) -> list[Place]:
+        """The place of each job, in the order of `rows`."""
+
+    def running(self) -> list[Place]:
+        """The places of jobs that have not ended."""
+
+    def watch(self) -> Iterator[list[Listed]]:
+        """Yield all jobs, then those that have changed; deleted ones have the phase Deleted. The iterator blocks:
+        it needs one thread for all jobs."""
+
+    def nothing(self) -> str:
+        """The message if there are no jobs."""

@@ -1,26 +1,39 @@
-"""`tfyard.Run`: a job that runs or has run, here or on a cluster."""
+"""`tfyard.Run`: a job that runs or has ended, on this machine or on a cluster."""
 
 import logging
 import math
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal, Self
 
+from tfyard.file_trees import Silent
 from tfyard.job_input.options import replicas
+from tfyard.logs.lines import only
+from tfyard.model.names import TENSORBOARD_PORT
 from tfyard.model.summary import RecordedEvent
 from tfyard.overview import job_table, job_view, waiting
 from tfyard.overview.metrics import Point
-from tfyard.overview.waiting import Verdict
-from tfyard.sdk import card, lines
+from tfyard.overview.waiting import WaitResult
+from tfyard.sdk import card, lines, pages, threads
 from tfyard.sdk.durations import seconds
+from tfyard.sdk.forwarding import Port
 from tfyard.sdk.job import scalar
-from tfyard.sdk.lines import Choice, Line, Names
-from tfyard.sdk.on_machine import OnMachine
-from tfyard.sdk.place import Changes, Executed, Place
+from tfyard.sdk.lines import Line, LineChoice, Names
+from tfyard.sdk.place import (
+    CommandEnded,
+    Copy,
+    Done,
+    Executed,
+    HelperOptions,
+    Intent,
+    Place,
+    RerunOptions,
+    TaskCommand,
+)
 from tfyard.sdk.why import JobDeleted, JobFailed, WaitTimeout, Why, why
 
 LOG = logging.getLogger("tfyard")
@@ -28,9 +41,9 @@ Goal = Literal["succeeded", "running", "finished"]
 
 
 class Run:
-    """A job that runs or has run. `tfyard.run` and `tfyard.submit` start one, `tfyard.find` finds one.
+    """A job that runs or has ended. `tfyard.run` and `tfyard.submit` start one, `tfyard.find` finds one.
 
-    What it tells is read anew each time.
+    Its state is read again at each access.
     """
 
     def __init__(self, place: Place) -> None:
@@ -42,29 +55,29 @@ class Run:
 
     @property
     def namespace(self) -> str:
-        """Of the cluster; empty for a run on this machine."""
+        """Namespace of the job; empty for a run on this machine."""
         return self._place.namespace
 
     @property
     def status(self) -> str:
-        """Running, Succeeded, Failed, …: the STATE of `tfyard get`."""
+        """The STATE of `tfyard get`: Running, Succeeded, Failed, …"""
         return job_table.state(self._place.summary()) or "Pending"
 
     @property
     def exit_code(self) -> int | None:
-        """What `tfyard wait` would end with; None while it goes on."""
+        """The exit code of `tfyard wait` for this job; None while it runs."""
         over = waiting.verdict(self._place.summary(), "succeeded")
         return None if over is None else self._code(over)
 
     @property
     def tasks(self) -> list[str]:
-        """worker-0, worker-1, …"""
+        """Names of the tasks: worker-0, worker-1, …"""
         return self._place.tasks()
 
     @property
     def directory(self) -> Path | None:
-        """The files of a run on this machine: its logs, its metrics, its job file."""
-        return self._place.directory.path if isinstance(self._place, OnMachine) else None
+        """Folder of a run on this machine, with its logs, metrics and job file."""
+        return self._place.folder
 
     def logs(
         self,
@@ -76,43 +89,45 @@ class Run:
         since: str | float | timedelta = "",
         attempt: int | str = "",
     ) -> Iterator[Line]:
-        """The lines of all tasks, or of some roles or tasks (`worker-0`, `worker-0..3`). With `follow`, they go on
-        until the job ends.
+        """The log lines of all tasks, or of some roles or tasks (`worker-0`, `worker-0..3`). With `follow`, until
+        the job ends.
 
-        `tail`: the last lines of each task only. `since`: `"10m"`, or `"restart"`. `attempt`: a number, as
-        `describe` counts them, or `"all"`; else the last. What tfyard says in between goes to the logger `tfyard`.
+        `tail`: only the last lines of each task. `since`: `"10m"`, or `"restart"`. `attempt`: a number, as counted
+        by `describe`, or `"all"`; default: the last. Messages of tfyard go to the logger `tfyard`.
         """
-        choice = Choice(role=role, task=task, tail=tail, since=since, attempt=attempt)
+        choice = LineChoice(role=role, task=task, tail=tail, since=since, attempt=attempt)
         return (line for line in self._log_steps(choice, follow=follow) if line is not None)
 
-    def _log_steps(self, choice: Choice, *, follow: bool) -> Iterator[Line | None]:
-        """None whenever nothing is new. A mistake is told at once, not with the first line."""
+    def _log_steps(self, choice: LineChoice, *, follow: bool) -> Iterator[Line | None]:
+        """The lines, and None whenever nothing is new. Wrong arguments raise at once, not with the first line."""
         wanted = choice.wanted(self._place.tasks())
-        return lines.lines(self._place.logs(wanted, follow=follow))
+        if not follow:
+            return lines.lines(self._place.logs(wanted))
+        return lines.lines(threads.iterate(lambda: self._place.follow(wanted)))
 
     def metrics(self, *tasks: str) -> list[dict[str, Any]]:
-        """What the tasks reported in their logs: of these, or of the chief, else the first worker, and the
-        evaluator. `pandas.DataFrame(run.metrics())` is a table of it."""
+        """The metrics in the logs of these tasks; default: of the chief (else the first worker) and the evaluator.
+        `pandas.DataFrame(run.metrics())` makes a table of them."""
         return [_row(point) for point in self._place.points(tasks)]
 
     def why(self) -> Why:
-        """Why it waits or has failed, and how to fix it."""
+        """Why the job waits or has failed, and how to fix it."""
         return why(self._place.evidence())
 
     def describe(self) -> str:
-        """All that is known of it, as `tfyard describe` prints it."""
+        """The output of `tfyard describe`."""
         return "\n".join(job_view.lines(self._place.view(), datetime.now(UTC)))
 
     def events(self) -> list[dict[str, Any]]:
-        """Of the job and its pods, oldest first: time, type, reason, about, message, count."""
+        """The events of the job and its pods, oldest first: time, type, reason, about, message, count."""
         return [
             {"time": each.event.at, "about": each.about, **_event(each.event)}
             for each in self._place.events()
         ]
 
     def wait(self, timeout: str | float | timedelta | None = None, *, until: Goal = "succeeded") -> Self:
-        """Until it has succeeded, runs, or is finished in any way. `JobFailed` if it has failed (its text is
-        `why()`), `JobDeleted` if it is gone, `WaitTimeout` if the time is over.
+        """Wait until the job has succeeded, runs, or has finished in any way. Raises `JobFailed`, with the text of
+        `why()`, `JobDeleted`, or `WaitTimeout`.
 
         Ctrl-C ends the wait, not the run."""
         for _ in self._wait_steps(timeout, until):
@@ -120,7 +135,11 @@ class Run:
         return self
 
     def _wait_steps(self, timeout: str | float | timedelta | None, until: Goal) -> Iterator[None]:
-        deadline = math.inf if timeout is None else time.monotonic() + seconds(timeout)
+        deadline = (
+            math.inf
+            if timeout is None
+            else time.monotonic() + seconds(timeout, "timeout", ", or a number of seconds")
+        )
         last = ""
         for job in self._place.states(deadline):
             if job is None:
@@ -133,69 +152,89 @@ class Run:
             yield
         raise WaitTimeout(waiting.timed_out(self.name, until, last).text)
 
-    # --- what changes it
+    # --- actions
 
     def stop(self) -> Self:
-        """Its tasks end within their grace period, which is waited for; the job stays, and can be resumed."""
-        self._place.stop()
+        """Stop the job and wait until its tasks have ended, within their grace period; it can be resumed."""
+        self._do(self._place.stop())
         return self
 
     def resume(self) -> "Run":
-        """Goes on with a job that was stopped: tasks that had finished do not run again. On this machine, it is
-        a new run with the same volumes."""
-        return Run(self._place.resume())
+        """Continue a stopped job; tasks that had finished do not run again. On this machine, it is a new run with
+        the same volumes."""
+        return self._do(self._place.resume())
 
     def restart(self, *tasks: str) -> Self:
-        """These tasks or roles start again, or all; it costs no retry. Waits until they run."""
-        self._place.restart(tasks)
+        """Restart these tasks or roles, or all tasks, and wait until they run; it uses no retry."""
+        self._do(self._place.restart(tasks))
         return self
 
     def scale(self, **roles: int) -> Self:
-        """`scale(worker=4)`, of a job on a cluster."""
-        self._place.scale(dict(replicas(f"{role}={count}") for role, count in roles.items()))
+        """Change the number of tasks of a job on a cluster: `scale(worker=4)`."""
+        counts = dict(replicas(f"{role}={count}") for role, count in roles.items())
+        self._do(self._place.scale(counts))
         return self
 
     def rerun(
         self, *, name: str | None = None, env: Mapping[str, object] | None = None, **roles: int
     ) -> "Run":
-        """A new job of the same spec, from its beginning: `rerun(worker=4, env={"LR": "0.01"})`."""
+        """Start a new job with the same spec: `rerun(worker=4, env={"LR": "0.01"})`."""
         sets = tuple(f"{role}={count}" for role, count in roles.items())
         variables = tuple(f"{key}={scalar(value)}" for key, value in (env or {}).items())
-        return Run(self._place.rerun(Changes(sets=sets, env=variables, name=name)))
+        return self._do(self._place.rerun(RerunOptions(sets=sets, env=variables, name=name)))
 
     def delete(self) -> None:
-        """Its record, its pods and their logs go. Volumes and claims stay."""
-        self._place.delete()
+        """Delete the job with its record, pods and logs. Volumes and claims stay."""
+        self._do(self._place.delete())
+
+    def _do(self, intent: Intent) -> "Run":
+        """Perform an action and wait until pods are deleted or run again. Returns the new job, or this one."""
+        for note in intent.notes:
+            LOG.info("%s: %s", self.name, note)
+        done = intent.perform() if intent.perform else Done()
+        for _ in done.wait(LOG.info, math.inf):
+            pass
+        return Run(done.made() if done.made else self._place)
 
     def get(self, path: str, to: str | os.PathLike[str] = ".") -> Path:
-        """Copies a file or folder of a volume of the job to `to`; also after the end. What is there already is not
-        copied again. Returns where it is."""
-        copied = self._place.get(path, Path(to))
+        """Copy a file or folder of a volume of the job to `to`, also after its end. Equal files are not copied
+        again. Returns the path of the copy."""
+        copied = self._place.copy(Copy(here=Path(to), path=path), Silent())
         for note in (*copied.notes, *copied.problems):
             LOG.warning("%s", note)
         return Path(copied.to)
 
-    # --- what reaches into it
+    # --- access to tasks
 
     def exec(self, command: str | Sequence[str], task: str = "") -> Executed:
-        """Runs a command in a running task and waits for its end: `exec("nvidia-smi", task="worker-0")`. A text is
-        for a shell, a list is a program with its arguments. `task` may be left out if there is only one."""
+        """Run a command in a running task and wait for its end: `exec("nvidia-smi", task="worker-0")`. A string is
+        run by a shell, a list is a program with its arguments. `task` may be left out if there is only one."""
         argv = ("/bin/sh", "-c", command) if isinstance(command, str) else tuple(command)
-        return self._place.exec(self._only(task), argv)
+        chosen = self._only(task)
+        return threads.call(lambda: _executed(self._place, chosen, argv))
 
     def tensorboard(self, log_dir: str = "") -> AbstractContextManager[str]:
-        """TensorBoard over its summaries, also after the end: `with run.tensorboard() as url`. `log_dir`: where
-        they are, as the tasks see it; default: as the job says."""
-        return self._place.tensorboard(log_dir)
+        """Show the summaries in TensorBoard, also after the end: `with run.tensorboard() as url`. `log_dir`:
+        folder of the summaries, as the tasks see it; default: that of the job."""
+        return threads.entered(lambda: self._board(log_dir))
+
+    def _board(self, log_dir: str) -> AbstractAsyncContextManager[str]:
+        here = pages.Here(Port(TENSORBOARD_PORT), LOG.info)
+        return pages.answering(self._place.tensorboard((), log_dir, HelperOptions(), here))
 
     def port_forward(self, task: str, port: int) -> AbstractContextManager[str]:
-        """A port of a task of a cluster, here: `with run.port_forward("worker-0", 6006) as address`, such as
-        127.0.0.1:40123. A task that is restarted is reached again at the same address."""
-        return self._place.port_forward(self._only(task), port)
+        """Forward a local port to a task on a cluster: `with run.port_forward("worker-0", 6006) as address`, such
+        as 127.0.0.1:40123. A restarted task is reached at the same address."""
+        making = self._port(task, port)
+        return threads.entered(lambda: making)
+
+    def _port(self, task: str, port: int) -> AbstractAsyncContextManager[str]:
+        chosen = self._only(task)
+        making = self._place.port_forward((chosen,), [Port(port)])
+        self._place.require_running(chosen)
+        return pages.address(making)
 
     def _only(self, task: str) -> str:
-        from tfyard.remote.tasks import only
-
         return only((task,) if task else (), self._place.tasks())
 
     # --- in a notebook
@@ -206,13 +245,25 @@ class Run:
     def _repr_html_(self) -> str:
         return card.html(self._place)
 
-    def _code(self, over: Verdict) -> int:
-        """A run on this machine knows what it ended with, also if it was interrupted."""
+    def _code(self, over: WaitResult) -> int:
+        """The exit code: that of a run on this machine, if it has one, also after an interrupt."""
         return (self._place.exit_code() or over.code) if over.code else 0
 
     def __repr__(self) -> str:
         place = f"in the namespace {self.namespace}" if self.namespace else "on this machine"
         return f"<Run {self.name} {place}>"
+
+
+async def _executed(place: Place, task: str, argv: tuple[str, ...]) -> Executed:
+    written, code = {1: b"", 2: b""}, 0
+    async for event in place.exec((task,), TaskCommand(argv=argv)):
+        if not isinstance(event, CommandEnded):
+            written[event.stream] += event.data
+        elif event.problem:
+            raise event.problem
+        else:
+            code = event.code
+    return Executed(code, *(text.decode(errors="replace") for text in written.values()))
 
 
 def _event(event: RecordedEvent) -> dict[str, Any]:

@@ -1,8 +1,9 @@
-"""Starts a run of this machine in a process of its own, and ends it with this program; and commands in its tasks.
+"""Starts runs on this machine in separate processes, which end with this program; and commands in their tasks.
 
-The process is in a session of its own: Ctrl-C in a terminal or a notebook interrupts who waits, not the run.
+The process has its own session: Ctrl-C in a terminal or a notebook interrupts the program, not the run.
 """
 
+import asyncio
 import atexit
 import logging
 import os
@@ -11,7 +12,8 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Sequence
+from asyncio.subprocess import DEVNULL, PIPE
+from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import IO
@@ -21,31 +23,34 @@ import msgspec
 from tfyard.backends.local.run_directory import RunDirectory
 from tfyard.errors import Invalid, TfyardError, Usage
 from tfyard.node.launch import PACKAGES
-from tfyard.sdk.messages import MESSAGES, Asked, Began, Refused, Rerun, Resume, Start, Told
-from tfyard.sdk.place import Executed
+from tfyard.sdk.merging import merged
+from tfyard.sdk.messages import MESSAGES, Asked, Began, Rerun, Resume, RunRefused, StartRun, Told
+from tfyard.sdk.place import CommandEnded, CommandOutput
 
 LOG = logging.getLogger("tfyard")
 PROGRAM = f"""import sys; sys.path.append({PACKAGES!r})
 from tfyard.sdk.child import main; sys.exit(main())"""
+
+CHUNK = 1 << 16
 EXECUTE = f"""import sys; sys.path.append({PACKAGES!r})
 from pathlib import Path
 from tfyard.backends.local.run_directory import RunDirectory
 from tfyard.local import tasks
 run, task, *argv = sys.argv[1:]
-sys.exit(tasks.exec(RunDirectory(Path(run)).load(), [task], argv, every=False))"""
+sys.exit(tasks.exec(RunDirectory(Path(run)).load(), task, argv))"""
 
 _running: dict[subprocess.Popen[bytes], int] = {}
-"""The processes that go on, and who started them: a fork of this program must leave them alone."""
+"""Running processes -> the process ID that started them: a fork of this program must not stop them."""
 
 
-def start(what: Start | Resume | Rerun, text: str = "") -> RunDirectory:
-    """When it returns, the run has a record. `text`: the job file, if the target is `-`."""
+def start(order: StartRun | Resume | Rerun, text: str = "") -> RunDirectory:
+    """Start a run and wait until it has a record. `text`: the job file, if the target is `-`."""
     with tempfile.TemporaryFile() as errors:
         process = _spawn(errors)
         listener = threading.Thread(target=_listen, args=(process,), daemon=True)
         try:
-            asked = msgspec.json.encode(Asked(what, os.getpid()))
-            answer = _answer(process, asked + b"\n" + text.encode())
+            request = msgspec.json.encode(Asked(order, os.getpid()))
+            answer = _answer(process, request + b"\n" + text.encode())
         except BaseException:
             process.terminate()
             raise
@@ -61,7 +66,7 @@ def start(what: Start | Resume | Rerun, text: str = "") -> RunDirectory:
 
 
 def _spawn(errors: IO[bytes]) -> subprocess.Popen[bytes]:
-    """What it is asked is not among its arguments: those can be read by every user of this machine."""
+    """Start the process. The order is not in its arguments, which every user of this machine can read."""
     process = subprocess.Popen(
         [sys.executable, "-P", "-c", PROGRAM],  # -P: no modules of the working directory
         stdin=subprocess.PIPE,
@@ -76,11 +81,11 @@ def _spawn(errors: IO[bytes]) -> subprocess.Popen[bytes]:
     return process
 
 
-def _answer(process: subprocess.Popen[bytes], question: bytes) -> Began | Refused | None:
-    """None: it has ended without one."""
+def _answer(process: subprocess.Popen[bytes], question: bytes) -> Began | RunRefused | None:
+    """Send the order and read the answer; None if the process has ended without one."""
     assert process.stdin is not None
     assert process.stdout is not None
-    with suppress(BrokenPipeError), process.stdin as stdin:  # it may have ended, and says why
+    with suppress(BrokenPipeError), process.stdin as stdin:  # it may have ended; its output says why
         stdin.write(question)
     for line in process.stdout:
         message = MESSAGES.decode(line)
@@ -90,14 +95,14 @@ def _answer(process: subprocess.Popen[bytes], question: bytes) -> Began | Refuse
     return None
 
 
-def _error(refused: Refused) -> TfyardError:
+def _error(refused: RunRefused) -> TfyardError:
     if refused.problems:
         return Invalid(refused.problems, (), refused.name)
     return Usage(refused.message) if refused.is_usage else TfyardError(refused.message)
 
 
 def _listen(process: subprocess.Popen[bytes]) -> None:
-    """Until it has ended."""
+    """Log the messages of the process until it has ended."""
     assert process.stdout is not None
     with process.stdout as stdout:
         for message in map(MESSAGES.decode, stdout):
@@ -107,33 +112,47 @@ def _listen(process: subprocess.Popen[bytes]) -> None:
     _running.pop(process, None)
 
 
-def _log(told: Told) -> None:
-    LOG.log(logging.WARNING if told.level == "warning" else logging.INFO, "%s", told.text)
+def _log(message: Told) -> None:
+    LOG.log(logging.WARNING if message.level == "warning" else logging.INFO, "%s", message.text)
 
 
-def execute(run: RunDirectory, task: str, argv: Sequence[str]) -> Executed:
-    """A command in a running task. It is forked into the task's namespaces, which a program with threads cannot do
-    by itself."""
-    process = subprocess.Popen(
-        [sys.executable, "-P", "-c", EXECUTE, str(run.path), task, *argv],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        encoding="utf-8",
-        errors="replace",
+async def in_tasks(
+    run: RunDirectory, tasks: Sequence[str], argv: Sequence[str]
+) -> AsyncIterator[CommandOutput | CommandEnded]:
+    async for event in merged(*(_in_task(run, task, argv) for task in tasks)):
+        yield event
+
+
+async def _in_task(
+    run: RunDirectory, task: str, argv: Sequence[str]
+) -> AsyncIterator[CommandOutput | CommandEnded]:
+    """Run a command in a task, by a new process: a program with threads cannot enter the namespaces of a task."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-P", "-c", EXECUTE, str(run.path), task, *argv),
+        stdin=DEVNULL,
+        stdout=PIPE,
+        stderr=PIPE,
         start_new_session=True,
     )
-    with process:
-        try:
-            out, errors = process.communicate()
-        except BaseException:  # by Ctrl-C: the command goes, too
+    assert process.stdout
+    assert process.stderr
+    try:
+        async for output in merged(_output(task, 1, process.stdout), _output(task, 2, process.stderr)):
+            yield output
+        yield CommandEnded(task, await process.wait())
+    finally:
+        if process.returncode is None:  # after Ctrl-C the command is killed, too
             os.killpg(process.pid, signal.SIGKILL)
-            raise
-    return Executed(process.returncode, out, errors)
+            await process.wait()
+
+
+async def _output(task: str, stream: int, reader: asyncio.StreamReader) -> AsyncIterator[CommandOutput]:
+    while data := await reader.read(CHUNK):
+        yield CommandOutput(task, stream, data)
 
 
 def stop_all() -> None:
-    """When this program ends: each run is asked to stop, as by Ctrl-C, and has its tasks' grace for that."""
+    """Stop all runs at the end of this program, as Ctrl-C does, and wait for their tasks' grace period."""
     own = [process for process, owner in _running.items() if owner == os.getpid()]
     for process in own:
         process.terminate()

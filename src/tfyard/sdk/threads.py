@@ -1,12 +1,12 @@
-"""Coroutines for synchronous callers: in a thread with an event loop of its own, which works where a loop runs
-already, as in a notebook, too."""
+"""Runs coroutines for synchronous callers, in a thread with its own event loop: this also works where a loop runs
+already, as in a notebook."""
 
 import asyncio
 import queue
 import threading
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from concurrent.futures import Future
-from contextlib import AbstractAsyncContextManager, contextmanager
+from contextlib import AbstractAsyncContextManager, contextmanager, suppress
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
@@ -16,7 +16,7 @@ MOST_WAITING = 1000
 
 
 def call(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """Its result. Ctrl-C cancels the coroutine and waits until it has cleaned up."""
+    """Run a coroutine and return its result. Ctrl-C cancels it and waits until it has cleaned up."""
     background = Background(make)
     try:
         return background.result()
@@ -26,7 +26,7 @@ def call(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
 
 
 def apart(function: Callable[[], T]) -> T:
-    """Where it may run an event loop: in a thread, if one runs here already."""
+    """Call a function that runs an event loop: in a thread, if one runs here already."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -36,7 +36,7 @@ def apart(function: Callable[[], T]) -> T:
     def work() -> None:
         try:
             future.set_result(function())
-        except BaseException as problem:  # noqa: BLE001 - it belongs to who asks for the result
+        except BaseException as problem:  # noqa: BLE001 - raised by result()
             future.set_exception(problem)
 
     threading.Thread(target=work, daemon=True).start()
@@ -45,22 +45,22 @@ def apart(function: Callable[[], T]) -> T:
 
 @contextmanager
 def entered(make: Callable[[], AbstractAsyncContextManager[T]]) -> Iterator[T]:
-    """What an asynchronous context gives. It is left when the block ends, which is waited for."""
-    given: Future[T] = Future()
+    """Enter an asynchronous context; at the end of the block it is left, which is waited for."""
+    entered_value: Future[T] = Future()
 
     async def stay() -> None:
         try:
             async with make() as value:
-                given.set_result(value)
+                entered_value.set_result(value)
                 await asyncio.Event().wait()
         except BaseException as problem:
-            if not given.done():
-                given.set_exception(problem)
+            if not entered_value.done():
+                entered_value.set_exception(problem)
             raise
 
     background = Background(stay)
     try:
-        yield given.result()
+        yield entered_value.result()
     finally:
         background.cancel()
 
@@ -75,15 +75,11 @@ class Background(Generic[T]):
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
-    @property
-    def is_over(self) -> bool:
-        return self._future.done()
-
     def result(self) -> T:
         return self._future.result()
 
     def cancel(self) -> None:
-        """Waits until it has ended."""
+        """Cancel the coroutine and wait until it has ended."""
         self._has_begun.wait()
         if self._task is not None and not self._future.done():
             self._runner.get_loop().call_soon_threadsafe(self._task.cancel)
@@ -93,7 +89,7 @@ class Background(Generic[T]):
         with self._runner:
             try:
                 self._future.set_result(self._runner.run(self._main()))
-            except BaseException as problem:  # noqa: BLE001 - it belongs to who asks for the result
+            except BaseException as problem:  # noqa: BLE001 - raised by result()
                 self._future.set_exception(problem)
                 self._has_begun.set()
 
@@ -103,26 +99,28 @@ class Background(Generic[T]):
         return await self._make()
 
 
-def iterate(feed: Callable[[Callable[[T], None]], Coroutine[Any, Any, None]]) -> Iterator[T | None]:
-    """What `feed` gives to its argument, as it comes; None whenever nothing is new. A slow reader slows it."""
-    items: queue.Queue[T] = queue.Queue(MOST_WAITING)
+def iterate(make: Callable[[], AsyncIterator[T]]) -> Iterator[T]:
+    """Iterate over an asynchronous iterator. A slow reader slows it."""
+    items: queue.Queue[tuple[T] | None] = queue.Queue(MOST_WAITING)
     closed = threading.Event()
 
-    def put(item: T) -> None:
+    def put(item: tuple[T] | None) -> None:
         while not closed.is_set():
-            try:
+            with suppress(queue.Full):
                 items.put(item, timeout=TICK)
-                break
-            except queue.Full:
-                continue
+                return
 
-    background = Background(lambda: feed(put))
+    async def feed() -> None:
+        try:
+            async for item in make():
+                put((item,))
+        finally:
+            put(None)
+
+    background = Background(feed)
     try:
-        while not background.is_over or not items.empty():
-            try:
-                yield items.get(timeout=TICK)
-            except queue.Empty:
-                yield None
+        while (item := items.get()) is not None:
+            yield item[0]
         background.result()
     finally:
         closed.set()

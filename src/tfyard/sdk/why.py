@@ -15,19 +15,19 @@ class Why(Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
     """Why a job waits or has failed. `print(why)` prints what the terminal prints."""
 
     code: int
-    """0 nothing is wrong; 1 it has failed; 3 it waits; 4 the cause is not known."""
+    """Exit code of `tfyard why`: 0 nothing is wrong; 1 the job has failed; 3 it waits; 4 the cause is unknown."""
     state: str
-    """fine, failed, waiting or unknown."""
+    """State of the job: fine, failed, waiting or unknown."""
     cause: str
-    """One sentence."""
+    """The cause, as one sentence."""
     kind: str = ""
     """A stable word for programs: image-pull, no-room, taint, …; empty if no cause is known."""
     fix: str = ""
-    """A command, or a line of the job file."""
+    """The fix: a command, or a line of the job file."""
     tasks: tuple[str, ...] = ()
-    """Which tasks it is about."""
+    """The affected tasks."""
     text: str = ""
-    """All of it, with the evidence and what else is true."""
+    """The whole output of `tfyard why`, with evidence and further causes."""
 
     def __str__(self) -> str:
         return self.text
@@ -52,7 +52,7 @@ def why(evidence: Evidence) -> Why:
 
 
 class JobFailed(TfyardError):
-    """A job that was waited for has failed. Its text is `why`."""
+    """The job that was waited for has failed. The text of this error is `why`."""
 
     def __init__(self, name: str, code: int, why: Why) -> None:
         super().__init__(name, code, why)
@@ -62,17 +62,17 @@ class JobFailed(TfyardError):
         return self.why.text
 
     def _render_traceback_(self) -> list[str]:
-        """IPython shows this in place of a traceback, which would be of our own code."""
+        """IPython shows this instead of a traceback, which would only show code of tfyard."""
         return [f"JobFailed: {self.name}: {self}"]
 
 
 class JobDeleted(TfyardError):
-    """A job that was waited for is gone."""
+    """The job that was waited for was deleted."""
 
     exit_code = DELETED_CODE
 
 
 class WaitTimeout(TfyardError, TimeoutError):
-    """The time of a wait is over; the job goes on."""
+    """The wait has timed out; the job continues."""
 
     exit_code = TIMEOUT_CODE

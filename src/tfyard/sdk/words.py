@@ -1,20 +1,20 @@
-"""The words of a `Job` in Python: those of the job file, and two for programs."""
+"""The keyword arguments of `Job`: the words of the job file, and `args` and `module`."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypedDict
 
 Role = int | Mapping[str, Any]
-"""A number of tasks, or a mapping as in the job file."""
+"""Number of tasks, or a mapping as in the job file."""
 Restart = Literal["never", "on-failure", "always", "exit-code"]
 
 
 class Words(TypedDict, total=False):
-    """docs/jobfile.md says what each word of the job file means."""
+    """The words of the job file are explained in docs/jobfile.md."""
 
     args: Sequence[str]
-    """For a script or module; for a file, the command of the tasks that have none."""
+    """Arguments of a script or module; for a file, the command of tasks that have none."""
     module: str
-    """A Python module, in place of a file: `python -m`."""
+    """Python module to run instead of a file: `python -m`."""
 
     version: int
     name: str
@@ -66,6 +66,6 @@ OF_CELLS = (
     *("chief", "worker", "ps", "evaluator", "name", "image"),
     *("cpu", "memory", "gpu", "restart", "retries", "deadline"),
 )
-"""Words that `%%tfyard` takes: those that are one word."""
+"""Words that `%%tfyard` accepts: those with a simple value."""
 OF_FILES = ("args", "chief", "env", "evaluator", "master", "name", "ps", "tf1", "worker")
-"""Words that change a job that is in a file; the others are changed in the file."""
+"""Words that can change a job of a file; the others are changed in the file."""

@@ -1,4 +1,5 @@
-"""For tests: of a training, by running its job to the end, and of what needs a cluster, on a real control plane.
+"""Tools for tests: of a training, by running its job to the end, and of programs that need a cluster, on a real
+control plane.
 
     def test_it_learns(tfyard_run):                             # pytest_plugins = ["tfyard.testing.training"]
         run = tfyard_run("train.py", worker=2)
@@ -9,9 +10,9 @@
             async with testing.ScriptedKubelet(client): ...     # pods run, by a script
 
 In pytest: `pytest_plugins = ["tfyard.testing.fixtures"]` gives `control_plane`, `namespace`, `controllers`.
-There is no fake apiserver: what holds here holds in Kubernetes.
+There is no fake apiserver: tests run against Kubernetes' own.
 
-What needs the extra `testing` is imported when it is first used; `tfyard.testing.training` needs only pytest.
+Names that need the extra `testing` are imported on first use; `tfyard.testing.training` needs only pytest.
 """
 
 from importlib import import_module
@@ -21,11 +22,10 @@ if TYPE_CHECKING:
     from tfyard.controlplane.binaries import MissingBinaries
     from tfyard.controlplane.control_plane import CONTROLLERS, ControlPlane
     from tfyard.controlplane.process import Process, ProcessFailed
-    from tfyard.kubelet.runtime import Pod
-    from tfyard.kubelet.script import Script, Sidecar
-    from tfyard.kubelet.scripted import ScriptedKubelet
     from tfyard.testing.builders import eventually
     from tfyard.testing.relay import Relay
+    from tfyard.testing.script import Pod, Script, Sidecar
+    from tfyard.testing.scripted import ScriptedKubelet
 
 __all__ = [
     "CONTROLLERS",
@@ -45,9 +45,8 @@ _HOMES = {
     "controlplane.binaries": ("MissingBinaries",),
     "controlplane.control_plane": ("CONTROLLERS", "ControlPlane"),
     "controlplane.process": ("Process", "ProcessFailed"),
-    "kubelet.runtime": ("Pod",),
-    "kubelet.script": ("Script", "Sidecar"),
-    "kubelet.scripted": ("ScriptedKubelet",),
+    "testing.script": ("Pod", "Script", "Sidecar"),
+    "testing.scripted": ("ScriptedKubelet",),
     "testing.builders": ("eventually",),
     "testing.relay": ("Relay",),
 }
@@ -57,6 +56,6 @@ if not TYPE_CHECKING:
     def __getattr__(name):
         for module, names in _HOMES.items():
             if name in names:
-                found = globals()[name] = getattr(import_module(f"tfyard.{module}"), name)
-                return found
+                value = globals()[name] = getattr(import_module(f"tfyard.{module}"), name)
+                return value
         raise AttributeError(f"module 'tfyard.testing' has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""Small valid objects for tests, the calls that most cluster tests begin with, and waiting for what follows."""
+"""Small valid objects for tests, the requests that most cluster tests begin with, and waiting for a result."""
 
 import asyncio
 import secrets
@@ -15,8 +15,8 @@ T = TypeVar("T")
 
 
 async def create_namespace(client: Client, prefix: str = "test") -> str:
-    """A namespace in which pods can be created at once. Admission refuses pods without the default ServiceAccount,
-    which otherwise a controller creates that may not run here."""
+    """A namespace in which pods can be created at once: with the default ServiceAccount, without which admission
+    refuses pods. Otherwise a controller creates it, which may not run in a test."""
     name = f"{prefix}-{secrets.token_hex(4)}"
     await client.send(requests.create(requests.NAMESPACES.path(), {"metadata": {"name": name}}))
     await create_service_account(client, name, "default")
@@ -32,7 +32,7 @@ async def create_service_account(client: Client, namespace: str, name: str) -> N
 
 
 async def service_account_token(client: Client, namespace: str, name: str, seconds: int = 600) -> str:
-    """A real token for it, as the kubelet would project one into a pod; ten minutes is the API's minimum."""
+    """A token of a ServiceAccount, as the kubelet projects one into a pod; the API's minimum is ten minutes."""
     path = requests.SERVICE_ACCOUNTS.path(namespace, name, "token")
     answer = await client.send(requests.create(path, {"spec": {"expirationSeconds": seconds}}))
     return str(answer["status"]["token"])
@@ -55,7 +55,7 @@ def config_map(name: str, data: dict[str, str] | None = None) -> dict[str, Any]:
 
 
 async def install_crds(client: Client, *definitions: dict[str, Any]) -> None:
-    """TFJob in all its versions, unless others are given; until every version is served."""
+    """Install CRDs, by default TFJob in all its versions, and wait until every version is served."""
     for definition in definitions or crds(VERSIONS):
         name, spec = definition["metadata"]["name"], definition["spec"]
         await client.send(requests.apply(requests.CRDS.path(name=name), definition))
@@ -66,9 +66,9 @@ async def install_crds(client: Client, *definitions: dict[str, Any]) -> None:
 
 
 async def _discover(client: Client, resource: Resource) -> None:
-    """Discovery follows the server's own routes by a moment, and clients that ask it first see nothing yet."""
-    found = await client.send(requests.get(f"/apis/{resource.group}/{resource.version}"))
-    assert resource.plural in {each["name"] for each in found["resources"]}
+    """Assert that discovery has the resource: it is updated a moment after the resource is served."""
+    api = await client.send(requests.get(f"/apis/{resource.group}/{resource.version}"))
+    assert resource.plural in {each["name"] for each in api["resources"]}
 
 
 async def eventually(look: Callable[[], Awaitable[T]], timeout: float = 60.0) -> T:

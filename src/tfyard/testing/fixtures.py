@@ -1,8 +1,8 @@
 """pytest fixtures: `pytest_plugins = ["tfyard.testing.fixtures"]` in a conftest.
 
-One control plane per run: an apiserver takes seconds to start, and its memory grows with each CRD. A test gets
-a namespace of its own. Controllers run only during the tests that ask for them, because they change what other
-tests see: they create objects in every namespace and delete pods on unknown nodes.
+There is one control plane per run: an apiserver takes seconds to start, and its memory grows with each CRD. A test
+gets a namespace of its own. Controllers run only during the tests that use them, because they affect other tests:
+they create objects in every namespace and delete pods on unknown nodes.
 """
 
 import asyncio
@@ -19,27 +19,27 @@ from tfyard.testing import builders
 WHY_SKIPPED = pytest.StashKey[set[str]]()
 
 
-def missing(config: pytest.Config, said: str) -> NoReturn:
-    """A laptop without Go may skip; in CI, skipped tests would go unnoticed, so they fail."""
+def missing(config: pytest.Config, reason: str) -> NoReturn:
+    """Skip a test for a reason; in CI it fails, because a skipped test would go unnoticed."""
     if os.environ.get("CI", "").lower() in ("true", "1"):
-        pytest.fail(said, pytrace=False)
-    config.stash.setdefault(WHY_SKIPPED, set()).add(said)
-    pytest.skip(said)
+        pytest.fail(reason, pytrace=False)
+    config.stash.setdefault(WHY_SKIPPED, set()).add(reason)
+    pytest.skip(reason)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """One visible line for each reason: an `s` in a row of dots is easily missed."""
     reasons: set[str] = terminalreporter.config.stash.setdefault(WHY_SKIPPED, set())
-    for said in sorted(reasons):
-        terminalreporter.write_line(f"tests were skipped: {said}", yellow=True)
+    for reason in sorted(reasons):
+        terminalreporter.write_line(f"tests were skipped: {reason}", yellow=True)
 
 
 def _new_control_plane(config: pytest.Config) -> ControlPlane:
     try:
         return ControlPlane()
     except MissingBinaries as problem:
-        said = f"no real control plane: {problem}"
-    missing(config, said)
+        reason = f"no real control plane: {problem}"
+    missing(config, reason)
 
 
 @pytest.fixture(scope="session")
@@ -50,14 +50,14 @@ def _control_plane(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
 
 @pytest.fixture
 def control_plane(_control_plane: ControlPlane) -> Iterator[ControlPlane]:
-    """The run's one control plane. Whatever a fault test stopped or paused runs again for the next test."""
+    """The run's one control plane. Components that a test stopped or paused are started again after it."""
     yield _control_plane
     _control_plane.restore()
 
 
 @pytest.fixture
 def namespace(control_plane: ControlPlane) -> str:
-    """A new namespace. Not deleted afterwards: that needs a controller, and the cluster goes soon."""
+    """A new namespace. It is not deleted: that needs a controller, and the cluster ends soon."""
 
     async def make() -> str:
         async with control_plane.client() as client:

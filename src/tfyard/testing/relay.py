@@ -11,7 +11,7 @@ from tfyard.dev.connections import Listener, Stream
 
 
 class Relay:
-    """`async with Relay(plane.server) as relay`: the same server at `relay.url`."""
+    """A relay to a server, as in `async with Relay(plane.server) as relay`; clients connect to `relay.url`."""
 
     def __init__(self, server: str) -> None:
         address = urlsplit(server)
@@ -38,7 +38,7 @@ class Relay:
         self._flowing.set()
 
     def half_close(self) -> None:
-        """End-of-file to the client, while the direction to the server stays open."""
+        """Send end-of-file to the client, while the direction to the server stays open."""
         for to_client in self._open:
             to_client.get_extra_info("socket").shutdown(socket.SHUT_WR)
 
@@ -62,7 +62,7 @@ class Relay:
 
     async def _close(self, writer: asyncio.StreamWriter) -> None:
         ends = (writer, self._open.pop(writer, writer))
-        for end in ends:  # before we wait: the relay that closes cancels that
+        for end in ends:  # before waiting, which is cancelled when the relay closes
             end.close()
         for end in ends:
             with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""pytest for people who test their own training: `pytest_plugins = ["tfyard.testing.training"]` in a conftest.
+"""pytest fixture for tests of your own training: `pytest_plugins = ["tfyard.testing.training"]` in a conftest.
 
 def test_it_learns(tfyard_run):
     run = tfyard_run("train.py", worker=2, env={"STEPS": "20"})
@@ -25,7 +25,7 @@ LONGEST = "10m"
 
 
 class Training:
-    """What `tfyard_run` is."""
+    """The value of the fixture `tfyard_run`."""
 
     def __init__(self) -> None:
         self.runs: list[Run] = []
@@ -39,8 +39,8 @@ class Training:
         timeout: str | float | timedelta = LONGEST,
         **words: Any,
     ) -> Run:
-        """Run a job to its end: a Job, or a file or script and words, as `Job` takes them. `JobFailed` if it
-        fails, unless `check` is false; `WaitTimeout` if it takes longer than `timeout`."""
+        """Run a job to its end: a Job, or a file or script and words, as `Job` takes them. Raises `JobFailed` if
+        it fails, unless `check` is false; `WaitTimeout` if it takes longer than `timeout`."""
         if isinstance(job, Job) and words:
             raise Usage(f"{next(iter(words))}: a Job has its words already")
         started = run(job if isinstance(job, Job) else Job(job, **words))
@@ -53,7 +53,7 @@ def tfyard_run(
     tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Training]:
     """Runs jobs to their end, in the test's working directory; their records, logs and volumes are in a temporary
-    folder, and nothing of them runs after the test."""
+    folder, and their processes end with the test."""
     monkeypatch.setenv("TFYARD_HOME", str(tmp_path_factory.mktemp("tfyard")))
     training = Training()
     yield training

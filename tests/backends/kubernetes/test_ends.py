@@ -1,4 +1,4 @@
-"""A pod that was asked to go before it ended has not finished, one that ended first has: whoever looks, whenever.
+"""A pod that was asked to stop before it ended has not finished, one that ended first has, in every history.
 
 Each story is the versions of one pod as a real apiserver stores them. Between any two versions the leader may
 look, be restarted (so that it knows no more than a list says), be followed by a standby, or lose its watch for a
@@ -15,23 +15,23 @@ import pytest
 from tests.planner.builders import NOW, created, job, workers
 from tfyard.backends.kubernetes.cache import Cache
 from tfyard.backends.kubernetes.resources import TFJOBS
-from tfyard.backends.kubernetes.views import (
+from tfyard.backends.kubernetes.views import StoredJob
+from tfyard.model import Decision, Observed, Status
+from tfyard.model.names import REPLICA_INDEX, REPLICA_TYPE
+from tfyard.planner import Site, decide
+from tfyard.views.pods import (
     Container,
+    ContainerStateRunning,
+    ContainerStateTerminated,
     ContainerStatus,
-    JobView,
-    Meta,
-    Owner,
+    ObjectMeta,
+    OwnerReference,
     PodCondition,
     PodSpec,
     PodStatus,
     PodView,
-    Running,
     State,
-    Terminated,
 )
-from tfyard.model import Decision, Observed, Status
-from tfyard.model.names import REPLICA_INDEX, REPLICA_TYPE
-from tfyard.planner import Site, decide
 
 JOB = job(workers(1, "OnFailure"), backoff_limit=0)
 LABELS = {REPLICA_TYPE: "worker", REPLICA_INDEX: "0"}
@@ -48,21 +48,21 @@ class Story:
         self.meta: dict[str, Any] = {"generation": 1}
         self.known = 1
         self.status: dict[str, Any] = {"phase": "Running"}
-        self.state = State(running=Running())
+        self.state = State(running=ContainerStateRunning())
         self.versions: list[PodView] = []
         self.proofs: set[int] = set()
-        """The versions that prove by themselves that it ended first."""
+        """Versions that prove by themselves that the program ended first."""
         self.store()
 
     def store(self, *, proof: bool = False) -> "Story":
         version = len(self.versions)
-        meta = Meta(
+        meta = ObjectMeta(
             "mnist-worker-0",
             "lab",
             uid="pod",
             resource_version=str(10 + version),
             labels=LABELS,
-            owner_references=(Owner(JOB.uid, controller=True),),
+            owner_references=(OwnerReference(JOB.uid, True, JOB.api_version, JOB.kind, JOB.name),),
             **self.meta,
         )
         trainer = ContainerStatus("tensorflow", state=self.state)
@@ -87,7 +87,7 @@ class Story:
     def end(self, at: float) -> None:
         self.status["phase"] = "Succeeded"
         self.state = State(
-            terminated=Terminated(0, "Completed", finished_at=ASKED_AT + timedelta(seconds=at))
+            terminated=ContainerStateTerminated(0, "Completed", finished_at=ASKED_AT + timedelta(seconds=at))
         )
 
 
@@ -142,16 +142,17 @@ ENDED = {
 
 
 class Observer:
-    """An operator's knowledge: filled by its watch, or at first by a list."""
+    """The cache of one operator: filled by its watch, or at first by a list."""
 
     def __init__(self, story: Story, now: int | None) -> None:
         self.story, self.cache = story, Cache()
-        self.cache.put_job(TFJOBS, JobView(metadata=Meta("mnist", "lab", uid=JOB.uid, resource_version="1")))
+        meta = ObjectMeta("mnist", "lab", uid=JOB.uid, resource_version="1")
+        self.cache.put_job(TFJOBS, StoredJob(metadata=meta, api_version=JOB.api_version, kind=JOB.kind))
         self.seen: set[int] = set()
         self.list(now)
 
     def list(self, now: int | None) -> None:
-        """None: there is no pod any more."""
+        """Fills the cache by a list. `now`: the version of the pod; None if it is gone."""
         self.cache.pods.replace([] if now is None else [self.story.versions[now]])
         if now is not None:
             self.seen.add(now)
@@ -165,7 +166,7 @@ class Observer:
 
     @property
     def pods(self) -> Any:
-        return self.cache.pods.of(JOB.uid)
+        return self.cache.pods.of(JOB.as_owner)
 
     @property
     def has_proof(self) -> bool:
@@ -208,10 +209,10 @@ class History:
     def look(self) -> Decision:
         if self.verdict is None and any(pod.end for pod in self.leader.pods):
             self.verdict = self.leader.has_proof
-        gone = self.leader.cache.pods.gone(JOB.uid)
+        gone = self.leader.cache.pods.gone(JOB.as_owner)
         decision = decide(JOB, Observed(status=self.status, pods=self.leader.pods), Site(), NOW)
         self.status = decision.status
-        self.leader.cache.pods.prune(JOB.uid, gone)
+        self.leader.cache.pods.prune(JOB.as_owner, gone)
         return decision
 
 
@@ -229,14 +230,18 @@ def histories(story: Story, possible: tuple[str, ...] = MOVES) -> Iterator[tuple
 @pytest.mark.parametrize("story", ASKED.values(), ids=ASKED.keys())
 def test_a_pod_that_was_asked_first_is_never_finished_and_replaced_when_it_is_gone(story: Story) -> None:
     for history, moves in histories(story):
-        made = created(history.look()) or created(history.look())  # who took it away is written first
+        made = created(history.look()) or created(
+            history.look()
+        )  # the reason of its disruption is written first
         assert made == ["mnist-worker-0"], moves
         assert not history.status.is_finished, moves
         assert not history.status.tasks.get("Worker") or not history.status.tasks["Worker"].finished, moves
 
 
 @pytest.mark.parametrize("tracked", [True, False])
-def test_whoever_saw_it_asked_while_it_ran_does_not_trust_the_clock_of_its_node(tracked: bool) -> None:
+def test_a_pod_seen_running_when_it_was_asked_to_stop_does_not_depend_on_its_nodes_clock(
+    tracked: bool,
+) -> None:
     behind = asked_first(tracked=tracked, evicted=False, acknowledged=False, late=-5)
     for history, moves in histories(behind, WATCHED):
         history.look()

@@ -7,18 +7,23 @@ import pytest
 from tfyard.backends.kubernetes.cache import Cache, JobKey
 from tfyard.backends.kubernetes.namesakes import holder_of_names, namesakes
 from tfyard.backends.kubernetes.resources import OLD_TFJOBS, TFJOBS
-from tfyard.backends.kubernetes.views import Child, JobView, Meta, Owner
+from tfyard.backends.kubernetes.views import Child, StoredJob
+from tfyard.model.names import JOB_KINDS
+from tfyard.views.pods import ObjectMeta, OwnerReference
 
 NEW, OLD = JobKey("kubeflow.org", "lab", "mnist"), JobKey("tensorflow.org", "lab", "mnist")
 
 
 def cache(new: int, old: int) -> Cache:
-    """With both jobs, made at these seconds."""
+    """A cache with both jobs, created at these seconds."""
     made = Cache()
     for resource, uid, second in ((TFJOBS, "new", new), (OLD_TFJOBS, "old", old)):
         when = datetime(2026, 3, 4, 5, 6, second, tzinfo=UTC)
-        meta = Meta(name="mnist", namespace="lab", uid=uid, resource_version="1", creation_timestamp=when)
-        made.put_job(resource, JobView(metadata=meta))
+        meta = ObjectMeta(
+            name="mnist", namespace="lab", uid=uid, resource_version="1", creation_timestamp=when
+        )
+        kind = JOB_KINDS[resource.group]
+        made.put_job(resource, StoredJob(metadata=meta, api_version=f"{resource.group}/v1", kind=kind))
     return made
 
 
@@ -33,8 +38,9 @@ def test_the_older_job_has_the_names_as_long_as_neither_has_objects(
 
 def test_the_job_that_has_objects_has_the_names() -> None:
     both = cache(new=1, old=2)
-    owner = (Owner(uid="old", controller=True),)
-    service = Meta(name="mnist", namespace="lab", uid="s", resource_version="2", owner_references=owner)
+    group = OLD.group
+    owner = (OwnerReference("old", True, f"{group}/v1alpha1", JOB_KINDS[group], "mnist"),)
+    service = ObjectMeta(name="mnist", namespace="lab", uid="s", resource_version="2", owner_references=owner)
     both.children.put("Service", Child(metadata=service))
     assert (holder_of_names(both, OLD), holder_of_names(both, NEW)) == (None, OLD)
 

@@ -1,34 +1,34 @@
-"""When a pod may be deleted by force: if nothing of it can run any more."""
+"""A pod may be deleted by force if nothing of it can run any more."""
 
 import pytest
 
 from tfyard.backends.kubernetes.objects import OUT_OF_SERVICE, why_not_by_force
-from tfyard.backends.kubernetes.views import (
+from tfyard.views.objects import NodeSpec, NodeStatus, NodeView
+from tfyard.views.pods import (
+    ContainerStateTerminated,
     ContainerStatus,
-    Meta,
-    NodeSpec,
-    NodeStatus,
-    NodeView,
-    PodCondition,
+    ObjectMeta,
     PodSpec,
     PodStatus,
     PodView,
     State,
     Taint,
-    Terminated,
+    TimedCondition,
 )
 
-ENDED, GOES_ON = ContainerStatus(state=State(terminated=Terminated())), ContainerStatus()
+ENDED, GOES_ON = ContainerStatus(state=State(terminated=ContainerStateTerminated())), ContainerStatus()
 
 
 def pod(*containers: ContainerStatus, init: tuple[ContainerStatus, ...] = ()) -> PodView:
     status = PodStatus(phase="Running", container_statuses=containers, init_container_statuses=init)
-    return PodView(Meta("train-worker-0"), PodSpec("node-0"), status)
+    return PodView(ObjectMeta("train-worker-0"), PodSpec("node-0"), status)
 
 
 def node(ready: str, *taints: str) -> NodeView:
-    conditions = (PodCondition("MemoryPressure", "False"), PodCondition("Ready", ready))
-    return NodeView(Meta("node-0"), NodeSpec(tuple(map(Taint, taints))), NodeStatus(conditions))
+    conditions = (TimedCondition("MemoryPressure", "False"), TimedCondition("Ready", ready))
+    return NodeView(
+        ObjectMeta("node-0"), NodeSpec(tuple(map(Taint, taints))), NodeStatus(conditions=conditions)
+    )
 
 
 @pytest.mark.parametrize("where", [None, node("Unknown", "some/taint", OUT_OF_SERVICE)])

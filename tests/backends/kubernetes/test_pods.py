@@ -1,4 +1,4 @@
-"""What is read of a pod, whatever somebody wrote into it: how its program ended, and whose fault that was."""
+"""The model of a pod, whatever users wrote into it: how its program ended, and whether the cluster caused that."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -7,10 +7,10 @@ import msgspec
 import pytest
 
 from tfyard.backends.kubernetes.pods import to_pod
-from tfyard.backends.kubernetes.views import Meta, PodView
 from tfyard.kube import Kind
 from tfyard.model import Pod
 from tfyard.model.names import ATTEMPT, REPLICA_INDEX, REPLICA_TYPE
+from tfyard.views.pods import ObjectMeta, PodView
 
 LABELS = {REPLICA_TYPE: "worker", REPLICA_INDEX: "0"}
 ASKED_AT = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -22,7 +22,7 @@ DISRUPTION = {"type": "DisruptionTarget", "status": "True", "reason": "Terminati
     ("text", "attempt"), [("3", 3), ("", 0), ("-1", 0), ("three", 0), ("²", 0), ("9" * 5000, 0)]
 )
 def test_an_attempt_that_is_no_number_is_the_first(text: str, attempt: int) -> None:
-    pod = to_pod(PodView(Meta("train-worker-0", labels=LABELS, annotations={ATTEMPT: text})))
+    pod = to_pod(PodView(ObjectMeta("train-worker-0", labels=LABELS, annotations={ATTEMPT: text})))
     assert pod is not None
     assert pod.attempt == attempt
 
@@ -32,8 +32,8 @@ def time(seconds: float) -> str:
 
 
 def ended(code: int, at: float = 0.0, **fields: Any) -> dict[str, Any]:
-    said = {"exitCode": code, "reason": "Error" if code else "Completed", "startedAt": time(-99)}
-    return {"state": {"terminated": {**said, "finishedAt": time(at), **fields}}}
+    terminated = {"exitCode": code, "reason": "Error" if code else "Completed", "startedAt": time(-99)}
+    return {"state": {"terminated": {**terminated, "finishedAt": time(at), **fields}}}
 
 
 RUNNING: dict[str, Any] = {"state": {"running": {"startedAt": time(-99)}}}
@@ -53,7 +53,7 @@ def read(
     meta: dict[str, Any] | None = None,
     **status: Any,
 ) -> Pod:
-    """A worker's pod as JSON, with the containers that are given."""
+    """A worker's pod as JSON, with these containers."""
     native_spec = [{"name": "proxy", "restartPolicy": "Always"}] if native else []
     containers = {"istio": sidecar, "tensorflow": main}
     inits = {"proxy": native, "fetch": init}
@@ -61,14 +61,14 @@ def read(
         "metadata": {"name": "train-worker-0", "uid": "one", "labels": LABELS, **(meta or {})},
         "spec": {
             "restartPolicy": restart,
-            "containers": [{"name": name, "image": "x"} for name, given in containers.items() if given],
+            "containers": [{"name": name, "image": "x"} for name, state in containers.items() if state],
             "initContainers": native_spec + ([{"name": "fetch"}] if init else []),
             **(spec or {}),
         },
         "status": {
             "phase": phase,
-            "containerStatuses": [{"name": n, **given} for n, given in containers.items() if given],
-            "initContainerStatuses": [{"name": n, **given} for n, given in inits.items() if given],
+            "containerStatuses": [{"name": n, **state} for n, state in containers.items() if state],
+            "initContainerStatuses": [{"name": n, **state} for n, state in inits.items() if state],
             **status,
         },
     }
@@ -166,7 +166,7 @@ def test_how_a_program_ended_does_not_change_with_what_becomes_of_its_pod(later:
 
 
 def test_a_program_that_ends_well_because_the_kubelet_stops_its_pod_has_not_finished() -> None:
-    """A deadline of the pod's own, or an eviction: the phase and the reason say it."""
+    """The kubelet stops a pod at its own deadline, or by an eviction: phase and reason tell that."""
     late = read("Failed", main=ended(0), reason="DeadlineExceeded", message="Pod was active too long")
     assert (late.end, late.exit_code, late.disrupted) == ("Failed", None, False)
     assert late.message == "Pod was active too long"
@@ -232,7 +232,14 @@ FAULTS: dict[str, tuple[dict[str, Any], bool]] = {
     "another kind of rejection": ({"reason": "PodOSNotSupported", "main": WAITING}, True),
     "a lost node": ({"reason": "NodeLost", **KILLED}, True),
     "a node that is shut down": ({"reason": "Terminated", **KILLED}, True),
+    "a node that was rebooted": ({"main": ended(255, reason="Unknown")}, True),
+    "a container that its kubelet lost": ({"main": ended(137, reason="ContainerStatusUnknown")}, True),
+    "a deadline at which its container was lost": (
+        {"reason": "DeadlineExceeded", "main": ended(137, reason="ContainerStatusUnknown")},
+        False,
+    ),
     "a program that fails": ({"main": ended(1)}, False),
+    "a program that exits with 255": ({"main": ended(255)}, False),
     "a deadline before anything started": ({"reason": "DeadlineExceeded", "main": WAITING}, False),
     "a condition that no longer holds": (
         {"conditions": [{**DISRUPTION, "status": "False"}], **KILLED},
@@ -265,3 +272,91 @@ def test_the_restart_of_a_program_in_a_crash_loop_is_due() -> None:
     assert not read("Pending", "OnFailure", main=WAITING).restart_due
     assert not read("Running", "OnFailure", main=RUNNING, sidecar=CRASHED).restart_due
     assert not read("Running", "OnFailure", main=RUNNING, native=CRASHED).restart_due
+
+
+RULE = {"action": "Restart", "exitCodes": {"operator": "In", "values": [1]}}
+BETWEEN: dict[str, tuple[str, dict[str, Any], bool]] = {
+    "a failure under OnFailure": ("OnFailure", {"main": ended(1)}, True),
+    "any end under Always": ("Always", {"main": ended(0)}, True),
+    "a success under OnFailure": ("OnFailure", {"main": ended(0)}, False),
+    "any end under Never": ("Never", {"main": ended(1)}, False),
+    "an init container that failed": ("Always", {"main": WAITING, "init": ended(1)}, True),
+    "an init container that is done": ("Always", {"main": RUNNING, "init": ended(0)}, False),
+    "what a rule decides": (
+        "Never",
+        {"main": ended(1), "spec": {"containers": [{"name": "tensorflow", "restartPolicyRules": [RULE]}]}},
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize(("restart", "seen", "due"), BETWEEN.values(), ids=BETWEEN.keys())
+def test_a_restart_is_due_as_soon_as_the_container_has_ended(
+    restart: str, seen: dict[str, Any], due: bool
+) -> None:
+    """A state of about a second, before the kubelet reports a crash loop or makes the first restart."""
+    assert read("Running", restart, **seen).restart_due is due
+    assert not read("Failed", restart, **seen).restart_due
+
+
+# --- restarts in place that a node caused
+
+LOST = ended(255, reason="Unknown")
+"""As a kubelet of Kubernetes 1.36 with containerd 2.2 reports a container that ran at a power cut: with its true
+start, no message, and a restart count that grows when it runs again. For a moment the pod is Running beside it.
+Init containers that had succeeded run again with their pod, and count, too."""
+UNSEEN = ended(137, reason="ContainerStatusUnknown")
+CREATING: dict[str, Any] = {"state": {"waiting": {"reason": "ContainerCreating"}}}
+
+
+def run(count: int, state: dict[str, Any], last: dict[str, Any]) -> dict[str, Any]:
+    """A container after so many restarts, with the end before the last one."""
+    return {**state, "restartCount": count, "lastState": last["state"]}
+
+
+EXCUSED: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
+    "it runs again": ({"main": run(1, RUNNING, LOST)}, ("tensorflow/1",)),
+    "it has failed by itself since": ({"main": run(1, ended(1), LOST)}, ("tensorflow/1",)),
+    "it had failed by itself before": ({"main": run(3, RUNNING, LOST)}, ("tensorflow/3",)),
+    "it is created and not yet started": (
+        {"main": run(2, {"state": {"waiting": {}}}, LOST)},
+        ("tensorflow/2",),
+    ),
+    "it has not been started again yet": ({"main": run(2, CREATING, LOST)}, ()),
+    "the kubelet counted before it started it": ({"main": run(2, CREATING, UNSEEN)}, ("tensorflow/2",)),
+    "the kubelet counted at its end": ({"main": {**UNSEEN, "restartCount": 1}}, ("tensorflow/1",)),
+    "its pod was set up anew": (
+        {"main": WAITING, "init": run(1, RUNNING, ended(0))},
+        ("fetch/1",),
+    ),
+    "a reboot in the middle of an init container": (
+        {"main": WAITING, "init": run(1, RUNNING, LOST)},
+        ("fetch/1",),
+    ),
+    "its own failure": ({"main": run(1, RUNNING, ended(1))}, ()),
+    "an init container's own failure": ({"main": WAITING, "init": run(1, RUNNING, ended(1))}, ()),
+    "its own end under Always": ({"main": run(1, RUNNING, ended(0))}, ()),
+    "no restart": ({"main": RUNNING}, ()),
+}
+
+
+@pytest.mark.parametrize(("seen", "excused"), EXCUSED.values(), ids=EXCUSED.keys())
+def test_a_restart_in_place_that_follows_a_reboot_is_told_apart(
+    seen: dict[str, Any], excused: tuple[str, ...]
+) -> None:
+    assert read("Running", "OnFailure", **seen).excused == excused
+
+
+def test_a_restart_that_a_node_caused_is_known_also_if_another_end_follows_at_once() -> None:
+    rebooted = read("Running", "OnFailure", main=run(1, RUNNING, LOST))
+    crashed = read("Running", "OnFailure", rebooted, main=run(2, RUNNING, ended(1)))
+    assert (crashed.restarts, crashed.excused) == (2, ("tensorflow/1",))
+
+
+def test_a_program_is_disrupted_from_its_loss_until_it_runs_again() -> None:
+    lost = read("Running", "OnFailure", main=LOST)
+    assert (lost.end, lost.restart_due, lost.disrupted) == ("", True, True)
+    assert read("Running", "OnFailure", main=run(0, CREATING, LOST)).disrupted
+    assert not read("Running", "OnFailure", main=run(1, RUNNING, LOST)).disrupted
+    for_good = read("Running", "Never", main=LOST, sidecar=RUNNING)
+    assert (for_good.end, for_good.disrupted) == ("Failed", True)

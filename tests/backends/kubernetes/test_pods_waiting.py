@@ -87,6 +87,13 @@ def test_a_pod_that_runs_or_has_ended_does_not_wait() -> None:
     assert read("Failed", main=ended(1)).wait is None
 
 
+@pytest.mark.parametrize("code", [0, 1])
+def test_a_program_that_has_ended_waits_for_nothing_though_its_pod_is_still_running(code: int) -> None:
+    seen = {"spec": {"nodeName": "n1"}, "startTime": STARTED}
+    assert read("Running", "OnFailure", main=ended(code), **seen).wait is None
+    assert pending("PodInitializing", "", restart="OnFailure", init=ended(1)).wait is None
+
+
 def test_a_crash_loop_tells_of_the_run_before_and_of_the_present_one() -> None:
     last = {"lastState": ended(1, at=-3, message="boom")["state"], "restartCount": 2}
     looping = {"state": {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 20s"}}, **last}
@@ -101,6 +108,47 @@ def test_a_crash_loop_tells_of_the_run_before_and_of_the_present_one() -> None:
     assert (again.wait, again.running_since, again.run_ended) == (None, ASKED_AT, at(time(-3)))
 
 
+NEVER = "1970-01-01T00:00:00Z"
+NOT_STARTED = ended(128, at=-3, reason="StartError", message=NO_PROGRAM, startedAt=NEVER)["state"]
+"""As a kubelet of Kubernetes 1.36 with containerd 2.2 reports it."""
+START_STATES: dict[str, dict[str, Any]] = {
+    "it could not be started": {"waiting": {"reason": "RunContainerError", "message": NO_PROGRAM}},
+    "it is tried again later": {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 20s"}},
+    "it is about to be tried again": {"waiting": {"reason": "ContainerCreating"}},
+}
+
+
+@pytest.mark.parametrize("state", START_STATES.values(), ids=START_STATES.keys())
+def test_a_program_that_cannot_be_started_does_not_run_though_a_kubelet_calls_its_pod_running(
+    state: dict[str, Any],
+) -> None:
+    main = {"state": state, "lastState": NOT_STARTED, "restartCount": 1}
+    pod = read("Running", "OnFailure", main=main, spec={"nodeName": "n1"}, startTime=STARTED)
+    assert pod.phase == "Pending"
+    assert pod.wait == Wait("Start", NO_PROGRAM, at(time(-3)), failed=True)
+    assert (pod.end, pod.exit_code, pod.restarts) == ("", 128, 1)
+    assert (pod.run_started, pod.run_ended, pod.restart_due) == (None, at(time(-3)), True)
+
+
+def test_a_program_that_could_not_be_started_is_not_started_again_under_never() -> None:
+    pod = read("Failed", main={"state": NOT_STARTED}, spec={"nodeName": "n1"}, startTime=STARTED)
+    assert (pod.phase, pod.end, pod.exit_code, pod.wait) == ("Failed", "Failed", 128, None)
+    between = read("Running", "OnFailure", main={"state": NOT_STARTED}, startTime=STARTED)
+    assert (between.phase, between.restart_due) == ("Pending", True)
+
+
+def test_a_program_that_could_be_started_at_last_runs() -> None:
+    main = {"state": {"running": {"startedAt": time(0)}}, "lastState": NOT_STARTED, "restartCount": 1}
+    pod = read("Running", "OnFailure", main=main, spec={"nodeName": "n1"}, startTime=STARTED)
+    assert (pod.phase, pod.wait) == ("Running", None)
+
+
+def test_an_init_container_that_cannot_be_started_is_told_as_such() -> None:
+    state = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 20s"}}
+    pod = pending("PodInitializing", "", init={"state": state, "lastState": NOT_STARTED, "restartCount": 2})
+    assert pod.wait == Wait("Start", NO_PROGRAM, at(time(-3)), failed=True)
+
+
 def test_an_init_container_in_a_crash_loop_tells_of_its_last_run() -> None:
     last = {"lastState": ended(7, at=-3, message="no code")["state"], "restartCount": 2}
     looping = {"state": {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 20s"}}, **last}
@@ -108,10 +156,10 @@ def test_an_init_container_in_a_crash_loop_tells_of_its_last_run() -> None:
     assert (pod.restart_due, pod.exit_code, pod.message) == (True, 7, "no code")
 
 
-def test_who_took_a_pod_away_says_it_in_a_condition() -> None:
-    said = "Eviction API: evicting"
+def test_the_reason_of_a_disruption_is_read_from_its_condition() -> None:
+    message = "Eviction API: evicting"
     reason = "EvictionByEvictionAPI"
-    taken = {"type": "DisruptionTarget", "status": "True", "reason": reason, "message": said}
+    taken = {"type": "DisruptionTarget", "status": "True", "reason": reason, "message": message}
     running = {"state": {"running": {"startedAt": STARTED}}}
     pod = read("Running", main=running, conditions=[taken], meta={"deletionTimestamp": time(30)})
-    assert (pod.disrupted, pod.reason, pod.message) == (True, reason, said)
+    assert (pod.disrupted, pod.reason, pod.message) == (True, reason, message)

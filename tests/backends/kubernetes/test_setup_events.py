@@ -1,4 +1,4 @@
-"""What the events of a pod say about its volumes: the newest one counts."""
+"""Waits by the events of a pod about its volumes: the newest one counts."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -6,7 +6,8 @@ import pytest
 
 from tfyard.backends.kubernetes.setup_events import _last_word
 from tfyard.model import Wait, WaitReason
-from tfyard.overview.objects import Event, Meta
+from tfyard.views.objects import EventView
+from tfyard.views.pods import ObjectMeta
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 SILENT = Wait("Mount", "", START)
@@ -16,9 +17,9 @@ def after(seconds: float) -> datetime:
     return START + timedelta(seconds=seconds)
 
 
-def event(reason: str, seconds: float, version: str = "") -> Event:
-    meta, at = Meta(resource_version=version), after(seconds)
-    return Event(metadata=meta, reason=reason, message=f"said {reason}", last_timestamp=at)
+def event(reason: str, seconds: float, version: str = "") -> EventView:
+    meta, at = ObjectMeta(resource_version=version), after(seconds)
+    return EventView(metadata=meta, reason=reason, message=f"said {reason}", last_timestamp=at)
 
 
 @pytest.mark.parametrize(
@@ -47,6 +48,8 @@ def test_of_two_events_in_one_second_the_one_that_was_stored_last_is_the_newest(
 
 
 def test_the_schedulers_finer_times_do_not_make_its_event_newer() -> None:
-    """The kubelet's have whole seconds: what it says later may seem earlier."""
-    scheduled = Event(metadata=Meta(resource_version="999"), reason="Scheduled", event_time=after(5.6))
+    """Events of a kubelet have whole seconds: a later one may seem earlier."""
+    scheduled = EventView(
+        metadata=ObjectMeta(resource_version="999"), reason="Scheduled", event_time=after(5.6)
+    )
     assert _last_word(SILENT, [event("FailedMount", 5, "1042"), scheduled]) is not None

@@ -1,4 +1,4 @@
-"""When a status is written. Counts: at rest, soon; while they change, now and then; for ever, ever more rarely."""
+"""When a status is written. Counts: soon when they rest, at intervals while they change, which grow with time."""
 
 from itertools import pairwise
 
@@ -24,19 +24,25 @@ def ready(number: int, urgency: Urgency = "at rest") -> Decision:
     return Decision(status=status, urgency=urgency)
 
 
+def writes(delay: StatusDelay, decision: Decision, now: float, *, is_creating_many: bool = False) -> bool:
+    """Whether the status is sent now; the server accepts it."""
+    if delay.holds("uid", decision, now, is_creating_many=is_creating_many):
+        return False
+    delay.written("uid", decision, now)
+    return True
+
+
 def written(delay: StatusDelay, changes_every: float, seconds: float) -> list[float]:
-    """When a job whose counts change as often is written about, looked at every tenth of a second."""
+    """Times of writes about a job whose counts change at this interval, checked every tenth of a second."""
     moments = [round(number * STEP, 1) for number in range(int(seconds / STEP))]
-    return [
-        moment for moment in moments if not delay.holds("uid", ready(int(moment / changes_every)), moment)
-    ]
+    return [moment for moment in moments if writes(delay, ready(int(moment / changes_every)), moment)]
 
 
 def test_counts_that_rest_are_written_soon() -> None:
     delay = StatusDelay()
     assert delay.holds("uid", ready(1), 0.0)
     assert delay.due_in("uid", 0.0) == QUIET
-    assert not delay.holds("uid", ready(1), QUIET)
+    assert writes(delay, ready(1), QUIET)
     assert delay.due_in("uid", QUIET) is None
 
 
@@ -62,47 +68,47 @@ def test_a_job_that_goes_on_changing_is_written_about_ever_more_rarely() -> None
 
 def test_a_job_that_does_not_go_well_is_written_about_at_once_and_then_at_most_every_ten_seconds() -> None:
     delay, moments = StatusDelay(), [round(number * STEP, 1) for number in range(600)]
-    found = [now for now in moments if not delay.holds("uid", ready(int(now / 0.3), "seldom"), now)]
-    assert found[0] <= SOON + STEP
-    assert len(found) == 6
-    assert min(b - a for a, b in pairwise(found)) >= SELDOM - STEP / 2
+    times = [now for now in moments if writes(delay, ready(int(now / 0.3), "seldom"), now)]
+    assert times[0] <= SOON + STEP
+    assert len(times) == 6
+    assert min(b - a for a, b in pairwise(times)) >= SELDOM - STEP / 2
     assert delay.due_in("uid", 60.0) is not None
     delay.forget("uid")
     assert delay.holds("uid", ready(1, "seldom"), 60.0)
     assert delay.due_in("uid", 60.0) == pytest.approx(SOON)
 
 
-def test_what_must_be_remembered_takes_the_counts_with_it() -> None:
+def test_an_urgent_status_is_written_with_the_counts() -> None:
     delay = StatusDelay()
     assert delay.holds("uid", ready(1), 0.0)
-    assert not delay.holds("uid", ready(1, "now"), 0.1)
+    assert writes(delay, ready(1, "now"), 0.1)
     assert delay.due_in("uid", 0.1) is None
 
 
-def test_that_a_job_runs_does_not_wait_for_its_counts_to_rest() -> None:
+def test_the_start_of_a_job_does_not_wait_for_its_counts_to_rest() -> None:
     delay = StatusDelay()
     assert delay.holds("uid", ready(1, "soon"), 0.0)
     assert delay.holds("uid", ready(2, "soon"), SOON / 2)
     assert not delay.holds("uid", ready(3, "soon"), SOON)
 
 
-def test_that_a_job_runs_takes_the_counts_with_it_that_wait_already() -> None:
+def test_the_start_of_a_job_is_written_with_counts_that_wait_already() -> None:
     delay = StatusDelay()
     assert delay.holds("uid", ready(1), 0.0)
     assert delay.holds("uid", ready(2, "soon"), QUIET / 2)
     assert not delay.holds("uid", ready(2, "soon"), QUIET)
 
 
-def test_in_a_rush_that_a_job_runs_gives_way_but_not_for_ever() -> None:
+def test_while_many_pods_are_created_the_start_of_a_job_waits_but_not_for_ever() -> None:
     delay, now = StatusDelay(), 0.0
-    while delay.holds("uid", ready(1, "soon"), now, is_creating_many=True):
+    while not writes(delay, ready(1, "soon"), now, is_creating_many=True):
         assert delay.due_in("uid", now)
         now += STEP
     assert LONGEST_YIELD <= now <= LONGEST_YIELD + CHECK_AGAIN
     assert delay.due_in("uid", now) is None
 
 
-def test_once_the_rush_is_over_it_is_told_at_the_next_look() -> None:
+def test_once_many_pods_were_created_the_start_of_a_job_is_written_at_the_next_check() -> None:
     delay = StatusDelay()
     assert delay.holds("uid", ready(1, "soon"), 0.0)
     assert delay.holds("uid", ready(1, "soon"), SOON, is_creating_many=True)
@@ -111,11 +117,19 @@ def test_once_the_rush_is_over_it_is_told_at_the_next_look() -> None:
     assert not delay.holds("uid", ready(1, "soon"), SOON + left)
 
 
-def test_a_rush_holds_up_no_counts_and_no_memory() -> None:
+def test_many_creates_delay_no_counts_and_no_urgent_status() -> None:
     delay = StatusDelay()
     assert delay.holds("uid", ready(1), 0.0, is_creating_many=True)
     assert not delay.holds("uid", ready(1), QUIET, is_creating_many=True)
     assert not delay.holds("uid", ready(2, "now"), QUIET, is_creating_many=True)
+
+
+def test_a_status_that_was_refused_stays_due() -> None:
+    delay = StatusDelay()
+    assert delay.holds("uid", ready(1), 0.0)
+    assert not delay.holds("uid", ready(1), QUIET)
+    assert not delay.holds("uid", ready(1), 2 * QUIET), "the queue's back-off decides, not a new rest"
+    assert delay.due_in("uid", 2 * QUIET) == 0.0
 
 
 def test_jobs_do_not_wait_for_each_other() -> None:

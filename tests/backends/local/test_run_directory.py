@@ -1,4 +1,4 @@
-"""Runs, found again by their names."""
+"""Run directories: found by name, written on a full disk, removed when they are old."""
 
 import fcntl
 import json
@@ -35,8 +35,8 @@ def test_a_run_is_found_by_its_name_before_its_jobs_before_a_beginning(tmp_path:
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "long", "a\0b", "a\nb"])
-def test_what_names_no_run_finds_none(tmp_path: Path, name: str) -> None:
-    """Least of all an empty variable of a script that stops or removes one."""
+def test_a_name_of_no_run_finds_none(tmp_path: Path, name: str) -> None:
+    """Neither does an empty name, such as an empty variable of a script that stops or removes runs."""
     (tmp_path / "runs" / "tra-1").mkdir(parents=True)
     with pytest.raises(Usage, match="not found; `tfyard runs` lists them"):
         run_directory.find_run("x" * 5000 if name == "long" else name, tmp_path)
@@ -60,8 +60,8 @@ def test_a_record_has_room_for_its_end_on_a_full_disk(tmp_path: Path) -> None:
     assert run.load() == replace(ended, is_locked=True)
 
 
-def test_what_a_run_left_that_never_began_is_swept_away(tmp_path: Path) -> None:
-    """It was killed while its code was fetched, or its disk was full. Whatever a task has written is kept."""
+def test_leftovers_of_a_run_that_never_began_are_removed(tmp_path: Path) -> None:
+    """The run was killed while its code was fetched, or its disk was full. Output of tasks is kept."""
     runs = tmp_path / "runs"
     for name in ("killed", "full", "written", "going", "young"):
         (runs / name / "logs").mkdir(parents=True)
@@ -89,7 +89,7 @@ def test_a_row_that_a_full_disk_has_cut_is_left_out(tmp_path: Path) -> None:
 
 @pytest.mark.processes
 def test_rows_are_appended_whole_or_not_at_all(tmp_path: Path) -> None:
-    """In a process that may write 1,000 bytes to a file, which stands for a disk that is full then."""
+    """A process that may write 1,000 bytes to a file stands for a full disk."""
     program = f"""
 import resource, signal
 from pathlib import Path
@@ -118,7 +118,7 @@ def test_without_locks_the_process_id_tells_whether_a_run_goes_on(tmp_path: Path
 
 
 def test_a_killed_run_is_found_although_its_supervisor_still_removes_files(tmp_path: Path) -> None:
-    """A link that leads nowhere is listed and cannot be found, as a file that goes meanwhile."""
+    """A dangling link is listed and does not exist, like a file that is removed meanwhile."""
     make_run(tmp_path, "gone", "t", ended=None, pid=2**22 + 1)
     (run,) = run_directory.all_runs(tmp_path)
     (run.path / "scratch").symlink_to("removed")

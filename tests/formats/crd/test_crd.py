@@ -1,4 +1,4 @@
-"""The CRDs as data: complete, small enough, and able to remember."""
+"""The CRDs as data: complete, small enough, and with the whole status."""
 
 import json
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ from tfyard.model import Manifest, Status
 ALL = crds(VERSIONS)
 KUBEFLOW, TENSORFLOW = ALL
 LARGEST = 400_000
-"""Bytes as JSON. etcd takes 1.5 MB; an upgrade keeps two copies, and each watcher of CRDs gets it."""
+"""Limit in bytes as JSON. etcd accepts 1.5 MB; an upgrade keeps two copies, and each watcher of CRDs gets it."""
 
 
 def versions(crd: Manifest) -> dict[str, Manifest]:
@@ -30,10 +30,10 @@ def versions(crd: Manifest) -> dict[str, Manifest]:
 
 
 def schema(crd: Manifest, version: str, *steps: str) -> Any:
-    found = versions(crd)[version]["schema"]["openAPIV3Schema"]
+    part = versions(crd)[version]["schema"]["openAPIV3Schema"]
     for step in steps:
-        found = found["additionalProperties"] if step == "*" else found["properties"][step]
-    return found
+        part = part["additionalProperties"] if step == "*" else part["properties"][step]
+    return part
 
 
 EVERY = [(crd, name) for crd in (KUBEFLOW, TENSORFLOW) for name in versions(crd)]
@@ -49,27 +49,27 @@ def nodes(part: Any) -> Iterator[Manifest]:
             yield from nodes(inner)
 
 
-def wanted(kind: Any) -> Any:
+def field_names(kind: Any) -> Any:
     """The fields of a Struct, as nested names."""
     kind = kind.type if isinstance(kind, mi.Metadata) else kind
     if isinstance(kind, mi.UnionType):
-        return next((found for option in kind.types if (found := wanted(option))), {})
+        return next((names for option in kind.types if (names := field_names(option))), {})
     if isinstance(kind, mi.DictType):
-        return {"*": wanted(kind.value_type)} if wanted(kind.value_type) else {}
+        return {"*": field_names(kind.value_type)} if field_names(kind.value_type) else {}
     if isinstance(kind, mi.ListType | mi.VarTupleType):
-        return {"[]": wanted(kind.item_type)} if wanted(kind.item_type) else {}
+        return {"[]": field_names(kind.item_type)} if field_names(kind.item_type) else {}
     if isinstance(kind, mi.StructType):
-        return {f.encode_name: wanted(f.type) for f in kind.fields}
+        return {f.encode_name: field_names(f.type) for f in kind.fields}
     return {}
 
 
 def absent(names: Any, part: Manifest, path: str = "") -> list[str]:
-    found = []
+    missing = []
     for name, below in names.items():
         inner = {"*": "additionalProperties", "[]": "items"}.get(name)
         node = part.get(inner) if inner else part.get("properties", {}).get(name)
-        found += [f"{path}.{name}"] if node is None else absent(below, node, f"{path}.{name}")
-    return found
+        missing += [f"{path}.{name}"] if node is None else absent(below, node, f"{path}.{name}")
+    return missing
 
 
 def test_all_versions_that_we_read_are_served_and_v1_is_stored() -> None:
@@ -86,7 +86,7 @@ def test_v1_and_v1beta1_are_served_unless_more_are_asked_for() -> None:
     assert list(versions(only)) == ["v1"], "v1 is stored"
 
 
-def test_what_one_version_says_does_not_depend_on_which_others_are_served() -> None:
+def test_a_version_is_the_same_whichever_others_are_served() -> None:
     (some,) = crds(["kubeflow.org/v1alpha2"])
     assert versions(some)["v1"] == versions(KUBEFLOW)["v1"]
     assert versions(some)["v1alpha2"] == versions(KUBEFLOW)["v1alpha2"]
@@ -131,14 +131,14 @@ def test_every_old_version_says_what_to_do_about_it() -> None:
 @pytest.mark.parametrize(("crd", "name"), EVERY, ids=IDS)
 def test_every_field_that_we_read_is_listed(crd: Manifest, name: str) -> None:
     spec = schema(crd, name, "spec")
-    assert absent(wanted(mi.type_info(v1alpha1.TfJobSpec)), spec) == []
+    assert absent(field_names(mi.type_info(v1alpha1.TfJobSpec)), spec) == []
     if crd is KUBEFLOW:
-        assert absent(wanted(mi.type_info(TFJobSpec)), spec) == []
+        assert absent(field_names(mi.type_info(TFJobSpec)), spec) == []
 
 
 @pytest.mark.parametrize(("crd", "name"), EVERY, ids=IDS)
-def test_every_field_that_we_remember_is_listed(crd: Manifest, name: str) -> None:
-    names = wanted(mi.type_info(Status))
+def test_every_field_of_the_status_is_listed(crd: Manifest, name: str) -> None:
+    names = field_names(mi.type_info(Status))
     if name == "v1alpha1":
         del names["replicaStatuses"]  # kept, whatever it is
     assert absent(names, schema(crd, name, "status")) == []
@@ -147,9 +147,9 @@ def test_every_field_that_we_remember_is_listed(crd: Manifest, name: str) -> Non
 def test_v1_describes_the_pod_as_kubernetes_does() -> None:
     pod = schema(KUBEFLOW, "v1", "spec", "tfReplicaSpecs", "*", "template", "spec")
     assert set(pod["properties"]) == set(pod_fields("PodSpec"))
-    one = pod["properties"]["containers"]["items"]
-    assert set(one["properties"]) == set(pod_fields("Container"))
-    assert "Image pull policy" in one["properties"]["imagePullPolicy"]["description"]
+    container = pod["properties"]["containers"]["items"]
+    assert set(container["properties"]) == set(pod_fields("Container"))
+    assert "Image pull policy" in container["properties"]["imagePullPolicy"]["description"]
 
 
 def test_nothing_inside_a_pod_template_is_dropped_because_it_is_new() -> None:
@@ -168,12 +168,12 @@ def _is_closed(node: Manifest) -> bool:
 
 
 @pytest.mark.parametrize("part", ["spec", "status"])
-def test_every_field_of_ours_is_explained(part: str) -> None:
+def test_every_field_that_tfyard_declares_has_a_description(part: str) -> None:
     fields = schema(KUBEFLOW, "v1", part)["properties"]
     assert [name for name, field in fields.items() if not field.get("description")] == []
 
 
-def test_keys_of_lists_have_a_value_even_where_nobody_wrote_one() -> None:
+def test_keys_of_lists_are_required_or_have_a_default() -> None:
     for crd, name in EVERY:
         for node in nodes(schema(crd, name)):
             for key in node.get("x-kubernetes-list-map-keys", []):
@@ -193,15 +193,15 @@ def test_each_old_version_stores_its_own_defaults() -> None:
     assert "default" not in schema(KUBEFLOW, "v1", "spec", "dialect")
 
 
-def test_the_text_is_the_data() -> None:
+def test_the_yaml_text_is_read_back_as_the_same_data() -> None:
     text = formats.to_yaml(*ALL)
     assert tuple(yaml.load_all(text, Loader=yaml.CSafeLoader)) == ALL
 
 
-# --- what a v1 object may be
+# --- v1 objects that were created as v1alpha1
 
 
-def test_the_dialect_may_stand_in_the_spec_and_the_annotation_wins() -> None:
+def test_the_dialect_may_be_in_the_spec_and_the_annotation_wins() -> None:
     document = tfjob(dialect="tf1")
     assert formats.load(document).dialect == "tf1"
     annotated = {**document["metadata"], "annotations": {"tfyard.dev/dialect": "kubeflow"}}
@@ -230,11 +230,11 @@ def test_both_forms_at_once_are_refused_as_v1() -> None:
     assert [problem.path for problem in formats.check(both).errors] == [("spec", "replicaSpecs")]
 
 
-# --- what a CRD would forget
+# --- fields of the status that a CRD would drop
 
 
 def upstream(status: Manifest) -> Manifest:
-    """The shape of training-operator's CRD."""
+    """A CRD like training-operator's."""
     root = {"type": "object", "properties": {"spec": {"type": "object"}, "status": status}}
     served = {"name": "v1", "served": True, "storage": True, "subresources": {"status": {}}}
     return {"spec": {"versions": [{**served, "schema": {"openAPIV3Schema": root}}]}}
@@ -254,7 +254,7 @@ UPSTREAM = upstream(
 
 
 @pytest.mark.parametrize("crd", ALL, ids=["kubeflow", "tensorflow"])
-def test_ours_forget_nothing(crd: Manifest) -> None:
+def test_the_crds_of_tfyard_drop_no_field_of_the_status(crd: Manifest) -> None:
     assert missing_memory(crd) == []
 
 
@@ -266,7 +266,7 @@ def test_the_endings_that_a_status_keeps_are_bounded(crd: Manifest) -> None:
         assert endings["items"]["properties"]["message"]["maxLength"] == 512
 
 
-def test_upstreams_forgets_what_we_must_remember() -> None:
+def test_the_crd_of_training_operator_drops_fields_of_the_status() -> None:
     missing = missing_memory(UPSTREAM)
     for field in ("phase", "tasks", "cluster", "failure", "observedGeneration", "replicaStatuses.*.ready"):
         assert f"status.{field}" in missing
@@ -275,7 +275,7 @@ def test_upstreams_forgets_what_we_must_remember() -> None:
     assert "status.replicaStatuses.*.active" not in missing
 
 
-def test_an_open_status_forgets_nothing() -> None:
+def test_an_open_status_drops_nothing() -> None:
     assert missing_memory(upstream({"type": "object", "x-kubernetes-preserve-unknown-fields": True})) == []
 
 
@@ -283,21 +283,21 @@ def test_a_field_that_is_listed_is_closed_even_inside_an_open_status() -> None:
     tasks = {"type": "object", "additionalProperties": {"type": "object", "properties": {"finished": {}}}}
     half = {"type": "object", "x-kubernetes-preserve-unknown-fields": True, "properties": {"tasks": tasks}}
     assert missing_memory(upstream(half)) == [
-        f"status.tasks.*.{field}" for field in ("attempts", "retries", "backoff")
+        f"status.tasks.*.{field}" for field in ("attempts", "retries", "excused", "backoff")
     ]
 
 
-def test_an_old_crd_that_prunes_nothing_forgets_nothing() -> None:
+def test_an_old_crd_that_prunes_nothing_drops_nothing() -> None:
     crd = upstream({"type": "object"})
     assert missing_memory({"spec": {**crd["spec"], "preserveUnknownFields": True}}) == []
 
 
-def test_a_crd_without_a_status_of_its_own_cannot_remember() -> None:
+def test_a_crd_without_a_status_subresource_is_reported() -> None:
     crd = upstream({"type": "object"})
     bare = {key: value for key, value in crd["spec"]["versions"][0].items() if key != "subresources"}
     assert missing_memory({"spec": {"versions": [bare]}}) == ["subresources.status"]
 
 
-def test_a_version_that_nobody_can_reach_does_not_count() -> None:
+def test_a_version_that_is_neither_served_nor_stored_does_not_count() -> None:
     retired = {**UPSTREAM["spec"]["versions"][0], "served": False, "storage": False}
     assert missing_memory({"spec": {"versions": [*KUBEFLOW["spec"]["versions"], retired]}}) == []

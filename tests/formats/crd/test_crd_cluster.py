@@ -1,4 +1,4 @@
-"""The CRDs on a real apiserver: what it keeps, what it fills in, and what kubectl shows of it."""
+"""The CRDs on a real apiserver: the fields that it keeps, its defaults, and the output of kubectl."""
 
 import json
 from typing import Any
@@ -29,6 +29,7 @@ from tfyard.formats.tfjob.versions import VERSIONS
 from tfyard.kube import Patch, Request, Resource, requests
 from tfyard.model import Manifest, RoleStatus, Status
 from tfyard.testing import ControlPlane
+from tfyard.views.tfjob_status import dump_status, load_status
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("crds")]
 
@@ -110,9 +111,7 @@ BLANK: Any = {
 
 
 @pytest.mark.parametrize("version", KUBEFLOW[:-1])
-async def test_fields_that_were_left_blank_are_no_mistake(
-    control_plane: ControlPlane, namespace: str, version: str
-) -> None:
+async def test_blank_fields_are_no_problem(control_plane: ControlPlane, namespace: str, version: str) -> None:
     body = {**tfjob({"Worker": {"template": BLANK}}), "apiVersion": f"kubeflow.org/{version}"}
     async with control_plane.client() as client:
         await create(client, namespace, body)
@@ -123,17 +122,17 @@ async def test_fields_that_were_left_blank_are_no_mistake(
 # --- the status
 
 
-async def test_the_server_remembers_all_that_we_must_remember(
+async def test_the_server_keeps_every_field_of_the_status(
     control_plane: ControlPlane, namespace: str
 ) -> None:
     async with control_plane.client() as client:
         await create(client, namespace, tfjob())
         await create(client, namespace, old(replica()))
-        for one in (V1, resource("tensorflow.org/v1alpha1")):
-            body = {"status": formats.dump_status(EVERYTHING)}
-            await client.send(requests.patch(one.path(namespace, "mnist", "status"), body))
-            read = await client.send(requests.get(one.path(namespace, "mnist")))
-            assert formats.load_status(read) == EVERYTHING
+        for kind in (V1, resource("tensorflow.org/v1alpha1")):
+            body = {"status": dump_status(EVERYTHING)}
+            await client.send(requests.patch(kind.path(namespace, "mnist", "status"), body))
+            read = await client.send(requests.get(kind.path(namespace, "mnist")))
+            assert load_status(read) == EVERYTHING
 
 
 async def test_what_other_operators_wrote_into_a_status_stays(
@@ -153,7 +152,7 @@ async def test_what_other_operators_wrote_into_a_status_stays(
     assert list(lost(theirs, read["status"])) == []
 
 
-async def test_v1alpha1s_list_of_statuses_stays_until_we_write_our_own(
+async def test_v1alpha1s_list_of_statuses_stays_until_tfyard_writes_a_status(
     control_plane: ControlPlane, namespace: str
 ) -> None:
     path = resource("tensorflow.org/v1alpha1").path(namespace, "mnist")
@@ -162,11 +161,11 @@ async def test_v1alpha1s_list_of_statuses_stays_until_we_write_our_own(
         await client.send(requests.replace(f"{path}/status", {**made, "status": LIST_STATUS}))
         read = await client.send(requests.patch(path, {"metadata": {"labels": {"a": "b"}}}))
         assert read["status"] == {**LIST_STATUS, "restarts": 0}
-        ours = {**read, "status": formats.dump_status(EVERYTHING)}
-        assert formats.load_status(await client.send(requests.replace(f"{path}/status", ours))) == EVERYTHING
+        ours = {**read, "status": dump_status(EVERYTHING)}
+        assert load_status(await client.send(requests.replace(f"{path}/status", ours))) == EVERYTHING
 
 
-async def test_what_is_served_is_what_missing_memory_judges(control_plane: ControlPlane) -> None:
+async def test_the_server_returns_crds_that_drop_no_field_of_the_status(control_plane: ControlPlane) -> None:
     async with control_plane.client() as client:
         for definition in crds(VERSIONS):
             path = requests.CRDS.path(name=definition["metadata"]["name"])
@@ -176,7 +175,7 @@ async def test_what_is_served_is_what_missing_memory_judges(control_plane: Contr
             assert conditions == {"NamesAccepted": "True", "Established": "True"}
 
 
-# --- who owns what: the server's notes are read and written with every change of a job
+# --- managedFields, which the server reads and writes with every change of a job
 
 
 def apply(path: str, manager: str, spec: Manifest) -> Request:
@@ -184,22 +183,22 @@ def apply(path: str, manager: str, spec: Manifest) -> Request:
     return requests.patch(path, body, Patch.APPLY, {"fieldManager": manager})
 
 
-async def test_a_status_and_a_container_are_one_note_each(
+async def test_a_status_and_a_container_are_one_entry_each_in_managed_fields(
     control_plane: ControlPlane, namespace: str
 ) -> None:
     async with control_plane.client() as client:
         made = await create(client, namespace, tfjob())
-        status = {**made, "status": formats.dump_status(EVERYTHING)}
+        status = {**made, "status": dump_status(EVERYTHING)}
         read = await client.send(requests.replace(V1.path(namespace, "mnist", "status"), status))
     notes = json.dumps([entry["fieldsV1"] for entry in read["metadata"]["managedFields"]])
     assert '"f:status": {}' in notes
     assert """"k:{\\"name\\":\\"tensorflow\\"}": {}""" in notes
 
 
-async def test_others_may_add_to_a_pod_that_they_do_not_own(
+async def test_other_clients_may_add_to_a_pod_template_that_they_do_not_own(
     control_plane: ControlPlane, namespace: str
 ) -> None:
-    """As queues and injectors do: a node selector, and a container of their own."""
+    """Queues and injectors do this: they add a node selector, or a container of their own."""
     side = {"name": "side", "image": "example/b:1"}
     theirs = {"template": {"spec": {"nodeSelector": {"pool": "gpu"}, "containers": [side]}}}
     path = V1.path(namespace, "mnist")
@@ -210,7 +209,10 @@ async def test_others_may_add_to_a_pod_that_they_do_not_own(
     worker = read["spec"]["tfReplicaSpecs"]["Worker"]
     assert worker["replicas"] == 3
     assert worker["template"]["spec"]["nodeSelector"] == {"pool": "gpu"}
-    assert [one["name"] for one in worker["template"]["spec"]["containers"]] == ["tensorflow", "side"]
+    assert [container["name"] for container in worker["template"]["spec"]["containers"]] == [
+        "tensorflow",
+        "side",
+    ]
 
 
 # --- kubectl
@@ -220,7 +222,7 @@ def test_kubectl_explains_the_job_down_into_the_pod(control_plane: ControlPlane)
     explained = control_plane.kubectl("explain", "tfjob.spec.tfReplicaSpecs.template.spec.containers.image")
     assert "Container image name" in explained
     assert "Number of restarts of any kind" in control_plane.kubectl("explain", "tfjob.spec.runPolicy")
-    assert "must remember" in control_plane.kubectl("explain", "tfj.status.tasks")
+    assert "after their pods are deleted" in control_plane.kubectl("explain", "tfj.status.tasks")
 
 
 async def test_kubectl_shows_a_job_in_one_line(control_plane: ControlPlane, namespace: str) -> None:
@@ -232,7 +234,7 @@ async def test_kubectl_shows_a_job_in_one_line(control_plane: ControlPlane, name
     status = Status(phase="Running", replica_statuses=roles)
     async with control_plane.client() as client:
         await create(client, namespace, tfjob())
-        body = {"status": formats.dump_status(status)}
+        body = {"status": dump_status(status)}
         await client.send(requests.patch(V1.path(namespace, "mnist", "status"), body))
     head, line = control_plane.kubectl("get", "tfjob", "-n", namespace).splitlines()
     assert head.split() == ["NAME", "STATE", "CHIEF", "WORKERS", "PS", "RESTARTS", "AGE"]
@@ -244,7 +246,7 @@ async def test_kubectl_shows_a_job_in_one_line(control_plane: ControlPlane, name
 async def test_kubectl_scales_the_workers(control_plane: ControlPlane, namespace: str) -> None:
     async with control_plane.client() as client:
         await create(client, namespace, tfjob())
-        body = {"status": formats.dump_status(EVERYTHING)}
+        body = {"status": dump_status(EVERYTHING)}
         await client.send(requests.patch(V1.path(namespace, "mnist", "status"), body))
         control_plane.kubectl("scale", "tfjob/mnist", "--replicas=5", "-n", namespace)
         read = await client.send(requests.get(V1.path(namespace, "mnist")))
@@ -253,7 +255,7 @@ async def test_kubectl_scales_the_workers(control_plane: ControlPlane, namespace
     assert (scale["status"]["replicas"], scale["status"]["selector"]) == (2, "a=b")
 
 
-def test_kubectl_apply_changes_a_job_of_an_old_version_without_a_quarrel(
+def test_kubectl_apply_changes_a_job_of_an_old_version_without_a_conflict(
     control_plane: ControlPlane, namespace: str
 ) -> None:
     for how in ([], ["--server-side", "--force-conflicts"]):

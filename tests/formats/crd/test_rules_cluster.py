@@ -1,4 +1,4 @@
-"""The rules of the CRDs on a real apiserver: what it refuses, and in which words."""
+"""The rules of the CRDs on a real apiserver: what it refuses, and with which message."""
 
 import json
 import re
@@ -99,7 +99,7 @@ BAD: list[tuple[Manifest, str]] = [
 
 
 def everywhere() -> Iterator[tuple[Manifest, str]]:
-    """Each in its own version, and what needs no description of pods in every other that has its form."""
+    """Each wrong job in its own version and, unless the rule is about pods, in another version of its form."""
     for body, message in BAD:
         yield body, message
         if body["apiVersion"] == "tensorflow.org/v1alpha1":
@@ -108,18 +108,22 @@ def everywhere() -> Iterator[tuple[Manifest, str]]:
             yield {**body, "apiVersion": "kubeflow.org/v1beta1"}, message
 
 
-async def test_what_is_wrong_is_refused_in_our_words(control_plane: ControlPlane, namespace: str) -> None:
-    found = []
+async def test_wrong_jobs_are_refused_with_the_message_of_the_rule(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    unexpected = []
     async with control_plane.client() as client:
         for body, message in everywhere():
-            said = await _refusal(client, namespace, body)
-            if not re.search(message, said):
-                found.append(f"{message!r}, of {body['apiVersion']} {body['spec']}: {said or 'accepted'}")
-    assert found == []
+            answer = await _refusal(client, namespace, body)
+            if not re.search(message, answer):
+                unexpected.append(
+                    f"{message!r}, of {body['apiVersion']} {body['spec']}: {answer or 'accepted'}"
+                )
+    assert unexpected == []
 
 
 @pytest.mark.parametrize("body", [body for body, _ in BAD], ids=range(len(BAD)))
-def test_the_server_refuses_nothing_that_we_would_take(body: Manifest) -> None:
+def test_the_server_refuses_no_job_that_tfyard_accepts(body: Manifest) -> None:
     assert formats.check(body).errors
 
 
@@ -150,7 +154,7 @@ GOOD = [
 
 
 @pytest.mark.parametrize("body", GOOD, ids=range(len(GOOD)))
-async def test_what_is_right_is_accepted(control_plane: ControlPlane, namespace: str, body: Manifest) -> None:
+async def test_valid_jobs_are_accepted(control_plane: ControlPlane, namespace: str, body: Manifest) -> None:
     assert formats.check(body).errors == ()
     async with control_plane.client() as client:
         assert await _refusal(client, namespace, body) == ""
@@ -168,7 +172,7 @@ CHANGES = [
 
 
 @pytest.mark.parametrize(("before", "change", "message"), CHANGES)
-async def test_what_may_not_change_does_not(
+async def test_immutable_fields_cannot_be_changed(
     control_plane: ControlPlane, namespace: str, before: Manifest, change: Manifest, message: str
 ) -> None:
     async with control_plane.client() as client:

@@ -1,15 +1,16 @@
-"""Another operator's CRD becomes ours, on a real apiserver, with jobs in it."""
+"""tfyard's CRD replaces that of another operator on a real apiserver that has jobs."""
 
 import pytest
 
 from tests.formats.serving import ALPHA1, EVERYTHING, LIST_STATUS, lost
 from tests.formats.test_validation import container, replica, tfjob
-from tfyard import formats, kube
+from tfyard import kube
 from tfyard.formats.crd.documents import crds
 from tfyard.formats.tfjob.versions import VERSIONS
 from tfyard.kube import Client, Resource, requests
 from tfyard.model import Manifest
 from tfyard.testing import ControlPlane, builders, eventually
+from tfyard.views.tfjob_status import dump_status, load_status
 
 pytestmark = pytest.mark.cluster
 
@@ -18,8 +19,8 @@ OLD = Resource(OLD_GROUP, "v1", "tfjobs")
 
 
 def minimal() -> Manifest:
-    """As tf-operator 1.0 had it: hardly any schema, everything kept. Under a group of its own, because the
-    real one serves other tests."""
+    """The CRD of tf-operator 1.0: hardly any schema, all fields kept. It has another group, because other tests
+    use the real one."""
     root = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     version = {"name": "v1", "served": True, "storage": True, "subresources": {"status": {}}}
     return {
@@ -65,7 +66,7 @@ async def test_jobs_of_another_operators_crd_stay_and_can_be_finished(
             read = await client.send(requests.get(OLD.path(namespace, name)))
             known = {key: value for key, value in spec.items() if key != "unknown"}
             assert list(lost(known, read["spec"])) == []
-            assert formats.load_status(read) == EVERYTHING
+            assert load_status(read) == EVERYTHING
         await _check_long_name(client, namespace)
 
 
@@ -81,21 +82,21 @@ async def _make_old(client: Client, namespace: str, name: str, spec: Manifest) -
 
 
 async def _prunes(client: Client, namespace: str) -> None:
-    """The server goes over to a new schema in its own time."""
+    """Fails until the server uses the new schema, which takes a moment."""
     read = await client.send(requests.get(OLD.path(namespace, "wrong")))
     assert "unknown" not in read["spec"]
 
 
 async def _finish(client: Client, namespace: str, name: str) -> None:
-    """The status first: while it is v1alpha1's list, the scale subresource refuses every other change."""
+    """Writes the status first: while it is v1alpha1's list, the scale subresource refuses every other change."""
     read = await client.send(requests.get(OLD.path(namespace, name)))
-    finished = {**read, "status": formats.dump_status(EVERYTHING)}
+    finished = {**read, "status": dump_status(EVERYTHING)}
     await client.send(requests.replace(OLD.path(namespace, name, "status"), finished))
     await client.send(requests.patch(OLD.path(namespace, name), {"metadata": {"labels": {"seen": "yes"}}}))
 
 
 async def _check_long_name(client: Client, namespace: str) -> None:
-    """It cannot have run under us; it may shrink, and not grow."""
+    """The job cannot have run under tfyard; it may shrink, but not grow."""
     path = OLD.path(namespace, LONG)
     await client.send(requests.patch(path, {"spec": {"tfReplicaSpecs": {"Worker": {"replicas": 0}}}}))
     with pytest.raises(kube.Unprocessable, match=r"metadata\.name is too long"):

@@ -1,4 +1,4 @@
-"""The walk over a declaration finds what msgspec itself finds in it."""
+"""structs.py reads the same from a declaration as msgspec itself."""
 
 from typing import Annotated, Any, Literal, Union
 
@@ -15,13 +15,13 @@ from tfyard.model import Status
 
 
 def structs(cls: type[Struct]) -> set[type[Struct]]:
-    found = {cls}
+    classes = {cls}
     waiting = [type_of(field.annotation) for field in fields(cls).values()]
     while waiting:
         part = waiting.pop()
         waiting += parts(part)
-        found |= structs(part.args[0]) if part.kind is Struct else set()
-    return found
+        classes |= structs(part.args[0]) if part.kind is Struct else set()
+    return classes
 
 
 DECLARED = [
@@ -34,18 +34,18 @@ DECLARED = [
 @pytest.mark.parametrize("cls", DECLARED)
 def test_fields_are_those_that_msgspec_sees(cls: type[Struct]) -> None:
     seen: Any = mi.type_info(cls)
-    found = [(key, field.name, field.is_required) for key, field in fields(cls).items()]
-    assert found == [(field.encode_name, field.name, field.required) for field in seen.fields]
+    declared = [(key, field.name, field.is_required) for key, field in fields(cls).items()]
+    assert declared == [(field.encode_name, field.name, field.required) for field in seen.fields]
 
 
 def test_an_optional_type_is_the_type_itself_and_the_outer_description_wins() -> None:
     inner = Annotated[int, Meta(ge=1, description="inner")]
-    found = type_of(Annotated[inner | None, Meta(description="outer")])
-    assert (found.kind, found.is_optional, found.description) == (int, True, "outer")
-    assert (found.limit("ge"), found.limit("le")) == (1, None)
+    declared = type_of(Annotated[inner | None, Meta(description="outer")])
+    assert (declared.kind, declared.is_optional, declared.description) == (int, True, "outer")
+    assert (declared.limit("ge"), declared.limit("le")) == (1, None)
 
 
-def test_what_a_type_holds_is_looked_at_in_turn() -> None:
+def test_the_parts_of_a_type_are_types() -> None:
     union = type_of(dict[str, list[Status] | Literal["all"]] | bool)
     assert (union.kind, [part.kind for part in parts(union)]) == (Union, [dict, bool])
     (options,) = parts(parts(union)[0])

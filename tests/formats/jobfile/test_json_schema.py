@@ -1,4 +1,4 @@
-"""The schema that editors check job files by."""
+"""The JSON schema by which editors check job files."""
 
 import json
 from pathlib import Path
@@ -37,8 +37,8 @@ def test_every_example_is_valid_and_stays_so_when_it_is_written_anew(path: Path)
 
 
 def test_what_init_writes_is_valid() -> None:
-    (found,) = formats.read(TEMPLATE.format(file="job.yaml", name="name: a", image="train:1"))
-    VALIDATOR.validate(found.data)
+    (document,) = formats.read(TEMPLATE.format(file="job.yaml", name="name: a", image="train:1"))
+    VALIDATOR.validate(document.data)
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_what_init_writes_is_valid() -> None:
         {**JOB, "run": [1]},
     ],
 )
-def test_a_typical_mistake_is_refused_by_the_schema_and_by_us(data: dict[str, Any]) -> None:
+def test_a_typical_mistake_is_refused_by_the_schema_and_by_tfyard(data: dict[str, Any]) -> None:
     assert not VALIDATOR.is_valid(data)
     assert formats.check(data).errors
 

@@ -92,7 +92,7 @@ def test_a_value_of_the_wrong_kind_is_an_error(
     assert message in found_message
 
 
-def test_paths_continue_from_where_the_template_stands_and_values_are_carried() -> None:
+def test_paths_begin_with_the_path_of_the_template_and_problems_have_the_value() -> None:
     path = ("spec", "tfReplicaSpecs", "Worker", "template")
     (problem,) = checks.unknown_fields({"spec": 3}, path)
     message = "must be a mapping, not 3"
@@ -100,7 +100,7 @@ def test_paths_continue_from_where_the_template_stands_and_values_are_carried() 
     assert len(checks.unknown_fields([], path)) == 1
 
 
-def test_a_wholly_foreign_template_does_not_report_without_end() -> None:
+def test_the_problems_of_a_template_with_only_unknown_fields_are_limited() -> None:
     assert len(checks.unknown_fields({f"field{n}": n for n in range(100_000)})) == checks.MAX_PROBLEMS
     assert len(checks.unknown_fields(template(args=list(range(100_000))))) == checks.MAX_PROBLEMS
 

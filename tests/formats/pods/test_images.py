@@ -53,5 +53,5 @@ def test_the_names_that_nodes_accept(image: str) -> None:
     ],
 )
 def test_the_names_that_nodes_refuse(image: str, fix: str) -> None:
-    (found,) = fixes(image)
-    assert found.startswith(fix)
+    (proposal,) = fixes(image)
+    assert proposal.startswith(fix)

@@ -82,7 +82,7 @@ def test_nonsense_is_refused_with_the_path_inside_the_patch(
     assert message in found_message
 
 
-def test_all_refusals_are_told_at_once() -> None:
+def test_all_problems_of_a_patch_are_reported_at_once() -> None:
     patch = {"metadata": 1, "spec": {"containers": [{}, 3], "nodeSelector": []}}
     assert [path for path, _ in refusals(BASE, patch)] == [
         *["metadata", "spec.containers[0]", "spec.containers[1]"],
@@ -90,7 +90,7 @@ def test_all_refusals_are_told_at_once() -> None:
     ]
 
 
-def test_directives_inside_of_something_new_are_obeyed_and_not_stored() -> None:
+def test_directives_inside_of_a_new_value_are_executed_and_not_stored() -> None:
     patch = {
         "spec": {
             "securityContext": {"$patch": "replace", "runAsUser": 1},
@@ -112,12 +112,12 @@ def test_directives_inside_of_something_new_are_obeyed_and_not_stored() -> None:
     }
 
 
-def test_merging_said_aloud_is_what_happens_anyway() -> None:
+def test_an_explicit_merge_directive_changes_nothing() -> None:
     patch = {"spec": {"$patch": "merge", "containers": [{"name": "a", "$patch": "merge", "image": "x"}]}}
     assert overlay.merge(BASE, patch)["spec"]["containers"] == [{"name": "a", "image": "x"}]
 
 
-def test_a_field_of_next_year_merges_as_a_mapping_or_is_replaced() -> None:
+def test_an_unknown_field_merges_as_a_mapping_or_is_replaced() -> None:
     base = {"spec": {"newThing": {"a": 1, "list": [1]}, "other": {"x": 1}}}
     patch = {"spec": {"newThing": {"b": {"c": None, "d": 2}, "list": [{"z": None}]}, "other": [1]}}
     assert overlay.merge(base, patch)["spec"] == {

@@ -1,4 +1,4 @@
-"""A field that is declared, and that nothing reads or writes, would be accepted and lost."""
+"""Every declared field is read and written: one that is not would be accepted and lost."""
 
 from typing import Any
 
@@ -49,8 +49,8 @@ REQUIRED = {("tfReplicaSpecs",), ("tfReplicaSpecs", "Worker", "template")}
 
 def job_of(spec: dict[str, Any]) -> Job:
     head = {"apiVersion": "kubeflow.org/v1", "kind": "TFJob", "metadata": {"name": "mnist"}}
-    (found,) = formats.read(formats.to_yaml({**head, "spec": spec}))
-    return formats.load(found)
+    (document,) = formats.read(formats.to_yaml({**head, "spec": spec}))
+    return formats.load(document)
 
 
 def without(fields: dict[str, Any], path: tuple[str, ...]) -> dict[str, Any]:

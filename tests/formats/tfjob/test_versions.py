@@ -1,4 +1,4 @@
-"""Every version that was ever published: read, with its own defaults, and carried to today's forms."""
+"""Every published version is read with its own defaults, and converted to today's formats."""
 
 from pathlib import Path
 from typing import Any
@@ -27,9 +27,9 @@ OLD_GPU = "alpha.kubernetes.io/nvidia-gpu"
 
 @pytest.mark.parametrize("path", EVERY, ids=IDS)
 def test_every_sample_is_valid_without_a_warning_but_that_of_the_labs_about_restarts(path: Path) -> None:
-    found = formats.check(document(path)).problems
-    assert templates.without_restarts(found) == ()
-    assert found or not path.name.startswith("001-")
+    problems = formats.check(document(path)).problems
+    assert templates.without_restarts(problems) == ()
+    assert problems or not path.name.startswith("001-")
 
 
 @pytest.mark.parametrize("version", ["v1", "jobfile"])
@@ -47,7 +47,7 @@ def test_every_sample_converts_to_a_job_of_the_same_plan(path: Path, version: fo
 
 
 @pytest.mark.parametrize("path", SEEDS, ids=[path.name for path in SEEDS])
-def test_every_seed_plans_its_one_master(path: Path) -> None:
+def test_every_sample_of_v1alpha1_creates_its_master(path: Path) -> None:
     job = formats.load(document(path))
     assert created(decide(job)) == [f"Pod/{job.name}-master-0"]
 
@@ -83,7 +83,7 @@ def test_v1alpha1_defaults_to_one_master_whose_end_counts(group: str, kind: str,
     assert (job.api_version, job.kind) == (f"{group}/v1alpha1", kind)
 
 
-def test_a_job_file_keeps_logs_and_lets_parameter_servers_go() -> None:
+def test_a_job_file_deletes_only_running_pods_at_the_end() -> None:
     job = load("jobfiles/image-only.yaml")
     assert (job.run_policy.clean, job.dialect) == ("Running", "tf2")
     assert [(r.name, r.replicas, r.restart) for r in job.roles] == [("Worker", 1, "Never")]
@@ -181,7 +181,7 @@ def test_the_accelerators_of_seed_004_reach_its_tfjob_under_the_old_name_of_the_
     assert container["resources"]["limits"] == {"nvidia.com/gpu": 1}
 
 
-def test_times_that_mean_never_are_taken() -> None:
+def test_times_that_mean_never_are_accepted() -> None:
     data = document(DATA / "manifests/v1-dist-mnist.yaml").data
     data["spec"]["runPolicy"] = {"ttlSecondsAfterFinished": 2**31 - 1, "activeDeadlineSeconds": 2**62}
     policy = formats.load(data).run_policy
@@ -209,7 +209,7 @@ def test_a_kubectl_list_is_split_and_each_item_keeps_its_own_place() -> None:
     assert (problem.position.line, problem.position.column) == (28, 19)  # type: ignore[union-attr]
 
 
-def test_an_annotation_of_ours_is_a_field_of_the_job() -> None:
+def test_an_annotation_of_tfyard_is_a_field_of_the_job() -> None:
     data = {"apiVersion": "kubeflow.org/v1", "kind": "TFJob"}
     template = {"spec": {"containers": [{"name": "tensorflow", "image": "a"}]}}
     notes = {

@@ -1,4 +1,4 @@
-"""What Kubernetes users already have becomes a Job: what is carried over, what is guessed, what is refused."""
+"""Workloads of Kubernetes users become Jobs: what is converted, what is guessed, what is refused."""
 
 import json
 from typing import Any
@@ -41,48 +41,48 @@ def read(*objects: dict[str, Any], allow_missing: bool = False) -> list[Converte
     return load(formats.read(yaml.safe_dump_all(objects)), allow_missing=allow_missing)
 
 
-def one(*objects: dict[str, Any], allow_missing: bool = False) -> Converted:
-    (found,) = read(*objects, allow_missing=allow_missing)
-    return found
+def convert(*objects: dict[str, Any], allow_missing: bool = False) -> Converted:
+    (result,) = read(*objects, allow_missing=allow_missing)
+    return result
 
 
 def job(*objects: dict[str, Any]) -> Job:
-    found = one(*objects)
-    assert not found.problems
-    return found.one
+    result = convert(*objects)
+    assert not result.problems
+    return result.one
 
 
 def errors(*objects: dict[str, Any]) -> list[str]:
-    found = [problem for result in read(*objects) for _, problem in result.problems]
-    assert all(problem.position for problem in found)
-    return [f"{'.'.join(map(str, problem.path))}: {problem.message}" for problem in found]
+    problems = [problem for result in read(*objects) for _, problem in result.problems]
+    assert all(problem.position for problem in problems)
+    return [f"{'.'.join(map(str, problem.path))}: {problem.message}" for problem in problems]
 
 
 def test_a_job_alone_is_one_worker_with_its_limits_and_its_name() -> None:
-    found = one(batch_job(activeDeadlineSeconds=600, ttlSecondsAfterFinished=60))
-    (role,) = found.one.roles
-    assert (found.one.name, role.name, role.replicas, role.restart) == ("train", "Worker", 1, "OnFailure")
-    policy = found.one.run_policy
+    result = convert(batch_job(activeDeadlineSeconds=600, ttlSecondsAfterFinished=60))
+    (role,) = result.one.roles
+    assert (result.one.name, role.name, role.replicas, role.restart) == ("train", "Worker", 1, "OnFailure")
+    policy = result.one.run_policy
     assert (policy.backoff_limit, policy.deadline, policy.ttl) == (6, 600, 60)
     assert role.template["spec"]["containers"] == [
         {"name": "tensorflow", "image": "example/train:1", "command": PROGRAM}
     ]
-    assert found.said == ["Job train is taken for a worker: nothing in it names a role"]
+    assert result.said == ["Job train is taken for a worker: nothing in it names a role"]
 
 
 @pytest.mark.parametrize(
     ("limit", "restart", "kept"), [(0, "Never", None), (2, "OnFailure", 2), (None, "OnFailure", 6)]
 )
 def test_a_job_restarts_as_often_as_kubernetes_did(limit: int | None, restart: str, kept: int | None) -> None:
-    found = job(batch_job(backoffLimit=limit, pod={"restartPolicy": "Never"}))
-    assert (found.roles[0].restart, found.run_policy.backoff_limit) == (restart, kept)
-    assert "restartPolicy" not in found.roles[0].template["spec"]
+    converted = job(batch_job(backoffLimit=limit, pod={"restartPolicy": "Never"}))
+    assert (converted.roles[0].restart, converted.run_policy.backoff_limit) == (restart, kept)
+    assert "restartPolicy" not in converted.roles[0].template["spec"]
 
 
 def test_an_indexed_job_is_as_many_workers_that_know_their_index_and_all_must_succeed() -> None:
-    found = job(batch_job(completions=3, parallelism=3, completionMode="Indexed"))
-    (role,) = found.roles
-    assert (role.replicas, found.success) == (3, "AllWorkers")
+    converted = job(batch_job(completions=3, parallelism=3, completionMode="Indexed"))
+    (role,) = converted.roles
+    assert (role.replicas, converted.success) == (3, "AllWorkers")
     assert role.template["spec"]["containers"][0]["env"] == [
         {"name": "JOB_COMPLETION_INDEX", "value": "$(TASK_INDEX)"}
     ]
@@ -111,9 +111,9 @@ def test_a_stateful_set_has_as_many_tasks_and_its_flags_become_variables() -> No
         "python t.py --job_name=worker --task_index=$(hostname | sed 's/.*-//') --worker_hosts=$HOSTS; date"
     )
     container = {"command": ["/bin/bash", "-c", line]}
-    found = job(workload("StatefulSet", "nlp-worker", "apps/v1beta1", container, replicas=4))
-    (role,) = found.roles
-    assert (found.name, role.name, role.replicas, found.success) == ("nlp", "Worker", 4, "")
+    converted = job(workload("StatefulSet", "nlp-worker", "apps/v1beta1", container, replicas=4))
+    (role,) = converted.roles
+    assert (converted.name, role.name, role.replicas, converted.success) == ("nlp", "Worker", 4, "")
     assert role.template["spec"]["containers"][0]["command"][2] == (
         "python t.py --job_name=$JOB_NAME --task_index=$TASK_INDEX --worker_hosts=$WORKER_HOSTS; date"
     )
@@ -133,7 +133,7 @@ def test_volumes_of_each_pod_and_equal_pods_are_refused() -> None:
 def task(
     kind: str, role: str, index: int, workers: int, version: str = "extensions/v1beta1"
 ) -> dict[str, Any]:
-    """In the style of 2016: a program and its arguments, short host names, one object per task."""
+    """A task in the style of 2016: a program and its arguments, short host names, one object per task."""
     hosts = ",".join(f"mnist-worker-{i}:5000" for i in range(workers))
     args = [
         f"--task_index={index}",
@@ -151,13 +151,13 @@ def task(
 def test_a_cluster_with_an_object_for_each_task_is_one_job(kind: str) -> None:
     services = [service(f"mnist-{name}", task=name[-1]) for name in ("worker-0", "worker-1", "ps-0")]
     tasks = [task(kind, "worker", 0, 2), task(kind, "worker", 1, 2), task(kind, "ps", 0, 2)]
-    found = one(*services, *tasks)
-    assert (found.one.name, found.problems) == ("mnist", [])
-    assert [(role.name, role.replicas, role.port) for role in found.one.roles] == [
+    result = convert(*services, *tasks)
+    assert (result.one.name, result.problems) == ("mnist", [])
+    assert [(role.name, role.replicas, role.port) for role in result.one.roles] == [
         ("Worker", 2, 5000),
         ("PS", 1, 5000),
     ]
-    assert found.one.roles[0].template["spec"]["containers"][0]["command"] == [
+    assert result.one.roles[0].template["spec"]["containers"][0]["command"] == [
         *PROGRAM,
         "--task_index=$(TASK_INDEX)",
         "--job_name",
@@ -165,7 +165,7 @@ def test_a_cluster_with_an_object_for_each_task_is_one_job(kind: str) -> None:
         "--worker_hosts=$(WORKER_HOSTS)",
         "--ps_hosts=$(PS_HOSTS)",
     ]
-    assert f"a task is restarted when it fails; {kind}s restarted every task that ended" in found.said
+    assert f"a task is restarted when it fails; {kind}s restarted every task that ended" in result.said
 
 
 def test_peers_that_are_not_in_the_input_are_named_unless_allowed() -> None:
@@ -175,12 +175,14 @@ def test_peers_that_are_not_in_the_input_are_named_unless_allowed() -> None:
         message
         == f"spec.template.spec.containers: tasks that belong to this one are not in the input: {lost}"
     )
-    found = one(task("ReplicaSet", "worker", 0, 3), task("ReplicaSet", "worker", 2, 3), allow_missing=True)
-    assert [(role.name, role.replicas) for role in found.one.roles] == [("Worker", 2)]
-    assert f"tasks that are not in the input are left out: {lost}" in found.said
+    result = convert(
+        task("ReplicaSet", "worker", 0, 3), task("ReplicaSet", "worker", 2, 3), allow_missing=True
+    )
+    assert [(role.name, role.replicas) for role in result.one.roles] == [("Worker", 2)]
+    assert f"tasks that are not in the input are left out: {lost}" in result.said
 
 
-def test_a_service_for_a_role_that_nobody_has_is_a_missing_peer() -> None:
+def test_a_service_for_a_role_without_a_workload_is_a_missing_peer() -> None:
     worker = workload("Deployment", "a-worker", "apps/v1", {"command": PROGRAM}, labels={"app": "w"})
     assert "ps (a-ps)" in errors(worker, service("a-ps", app="ps"))[0]
     assert errors(worker, service("a-worker", app="w")) == []
@@ -193,10 +195,10 @@ def test_a_cluster_in_tf_config_is_read_and_tf_config_is_removed() -> None:
         config = {"cluster": cluster, "task": {"type": role, "index": "0"}}
         env = [{"name": "TF_CONFIG", "value": json.dumps(config)}, {"name": "A", "value": "b"}]
         objects.append(workload("ReplicationController", role[0], "v1", {"env": env}))
-    found = one(*objects)
-    assert [(role.name, role.replicas) for role in found.one.roles] == [("Worker", 1), ("Evaluator", 1)]
-    assert found.one.roles[0].template["spec"]["containers"][0]["env"] == [{"name": "A", "value": "b"}]
-    assert "TF_CONFIG removed: tfyard sets it for every task" in found.said
+    result = convert(*objects)
+    assert [(role.name, role.replicas) for role in result.one.roles] == [("Worker", 1), ("Evaluator", 1)]
+    assert result.one.roles[0].template["spec"]["containers"][0]["env"] == [{"name": "A", "value": "b"}]
+    assert "TF_CONFIG removed: tfyard sets it for every task" in result.said
     assert "evaluator 0 (e-0:1)" in errors(objects[0])[0]
 
 
@@ -216,9 +218,9 @@ def test_a_cluster_in_a_config_map_is_read_as_python_wrote_it() -> None:
         )
         for role, i in (("ps", 0), ("worker", 0), ("worker", 1))
     ]
-    found = one(maps, *tasks)
-    assert found.one.name == "training"
-    assert [(role.name, role.replicas) for role in found.one.roles] == [("Worker", 2), ("PS", 1)]
+    result = convert(maps, *tasks)
+    assert result.one.name == "training"
+    assert [(role.name, role.replicas) for role in result.one.roles] == [("Worker", 2), ("PS", 1)]
     assert "worker 1 (worker-1.a.svc:8080)" in errors(maps, *tasks[:2])[0]
 
 
@@ -232,12 +234,12 @@ def test_files_that_tasks_name_after_themselves_do_not_make_them_different() -> 
         )
         for i in (0, 1)
     ]
-    found = one(*tasks)
+    result = convert(*tasks)
     assert (
-        found.one.roles[0].template["spec"]["containers"][0]["command"][2]
+        result.one.roles[0].template["spec"]["containers"][0]["command"][2]
         == "x > /log/a-worker-${TASK_INDEX}.txt; echo y"
     )
-    assert "Job a-worker-1 is taken for worker 1, by its name" in found.said
+    assert "Job a-worker-1 is taken for worker 1, by its name" in result.said
 
 
 def test_two_clusters_are_two_jobs_and_jobs_that_train_alone_are_one_each() -> None:
@@ -246,23 +248,23 @@ def test_two_clusters_are_two_jobs_and_jobs_that_train_alone_are_one_each() -> N
             "mnist", "nlp"
         )
     )
-    found = read(task("Deployment", "worker", 0, 1), task("Deployment", "ps", 0, 1), *other)
-    assert [(one.one.name, one.one.size) for one in found] == [("mnist", 2), ("nlp", 2)]
-    assert [one.one.name for one in read(batch_job("a"), batch_job("b"))] == ["a", "b"]
-    found = read(batch_job("load-data"), task("Deployment", "worker", 0, 1), task("Deployment", "ps", 0, 1))
-    assert [(one.one.name, one.one.size) for one in found] == [("mnist", 2), ("load-data", 1)]
+    results = read(task("Deployment", "worker", 0, 1), task("Deployment", "ps", 0, 1), *other)
+    assert [(result.one.name, result.one.size) for result in results] == [("mnist", 2), ("nlp", 2)]
+    assert [result.one.name for result in read(batch_job("a"), batch_job("b"))] == ["a", "b"]
+    results = read(batch_job("load-data"), task("Deployment", "worker", 0, 1), task("Deployment", "ps", 0, 1))
+    assert [(result.one.name, result.one.size) for result in results] == [("mnist", 2), ("load-data", 1)]
 
 
-def test_a_tensorboard_beside_a_cluster_is_kept_and_other_strangers_are_asked_about() -> None:
+def test_a_tensorboard_beside_a_cluster_is_kept_and_other_workloads_need_a_role() -> None:
     board = workload("Deployment", "board", "apps/v1", {"command": ["tensorboard", "--logdir=/out"]})
     tasks = task("Deployment", "worker", 0, 1), task("Deployment", "ps", 0, 1)
-    assert one(*tasks, board, service("board", app="board")).kept == ["Deployment board", "Service board"]
+    assert convert(*tasks, board, service("board", app="board")).kept == ["Deployment board", "Service board"]
     (message,) = errors(*tasks, workload("Deployment", "web", "apps/v1", {}))
     assert message == "spec.template.spec.containers: the role of Deployment web is unknown"
 
 
 @pytest.mark.parametrize("kind", ["CronJob", "DaemonSet", "Pod"])
-def test_kinds_that_cannot_be_a_job_say_why(kind: str) -> None:
+def test_kinds_that_cannot_be_a_job_are_refused_with_the_reason(kind: str) -> None:
     (message,) = errors({"apiVersion": "v1", "kind": kind, "metadata": {"name": "a"}})
     assert message.startswith(f"kind: a {kind} ")
 
@@ -271,11 +273,11 @@ def test_a_job_of_another_group_is_not_read() -> None:
     assert read({**batch_job(), "apiVersion": "batch.volcano.sh/v1alpha1"}) == []
 
 
-def test_what_a_job_has_and_a_tfjob_has_not_is_said() -> None:
-    found = one(batch_job(podFailurePolicy={"rules": []}, backoffLimitPerIndex=1))
+def test_fields_of_a_job_that_a_tfjob_does_not_have_are_reported() -> None:
+    result = convert(batch_job(podFailurePolicy={"rules": []}, backoffLimitPerIndex=1))
     assert (
         "backoffLimitPerIndex, podFailurePolicy of Job train left out: a TFJob has nothing like it"
-        in found.said
+        in result.said
     )
 
 
@@ -286,26 +288,26 @@ def test_a_job_as_kubectl_prints_it_loses_what_its_controller_added() -> None:
         "job-name": "train",
         "team": "a",
     }
-    found = job(batch_job(labels=labels, selector={"matchLabels": {"controller-uid": "1"}}))
-    assert found.roles[0].template["metadata"] == {"labels": {"team": "a"}}
+    converted = job(batch_job(labels=labels, selector={"matchLabels": {"controller-uid": "1"}}))
+    assert converted.roles[0].template["metadata"] == {"labels": {"team": "a"}}
 
 
 def test_arguments_for_the_entrypoint_of_an_image_stay_arguments() -> None:
-    found = job(workload("Job", "train", "batch/v1", {"args": ["--max_steps", "500"]}))
-    container = found.roles[0].template["spec"]["containers"][0]
+    converted = job(workload("Job", "train", "batch/v1", {"args": ["--max_steps", "500"]}))
+    container = converted.roles[0].template["spec"]["containers"][0]
     assert (container.get("command"), container["args"]) == (None, ["--max_steps", "500"])
 
 
-def test_a_name_of_a_job_that_is_no_host_name_is_changed_and_said() -> None:
-    found = one(batch_job("2018.run"))
-    assert found.one.name == "run"
-    assert "the job is called run: 2018.run cannot be part of host names" in found.said
+def test_a_name_of_a_job_that_is_no_host_name_is_changed_and_reported() -> None:
+    result = convert(batch_job("2018.run"))
+    assert result.one.name == "run"
+    assert "the job is called run: 2018.run cannot be part of host names" in result.said
 
 
 def test_every_problem_of_every_object_is_reported_at_once() -> None:
     bad = batch_job("a", parallelism=2, pod={"volumes": [{"name": "V"}]})
     bad["spec"]["template"]["spec"]["containers"][0]["volumeMounts"] = [{"name": "x", "mountPath": "/x"}]
-    found = errors(
+    messages = errors(
         bad, {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "b"}, "spec": {}}
     )
-    assert len(found) == 4, found
+    assert len(messages) == 4, messages

@@ -9,7 +9,7 @@ from tfyard.formats.yaml import compose, source
 
 
 def peak_bytes(text: str | bytes) -> int:
-    """What reading costs beyond the text itself, refused or not."""
+    """Memory that reading takes beyond the text itself, whether it is refused or not."""
     tracemalloc.start()
     try:
         refusal(text)
@@ -78,5 +78,5 @@ def test_too_many_documents_are_refused_also_when_empty() -> None:
     assert "1,000 documents" in problem("---\n" * 100_000).message
 
 
-def test_a_file_full_of_faults_is_not_reported_without_end() -> None:
+def test_the_number_of_reported_problems_is_limited() -> None:
     assert len(problems("- !x 1\n" * 10_000)) == compose.MAX_PROBLEMS

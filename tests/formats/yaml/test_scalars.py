@@ -42,8 +42,8 @@ def value(text: str) -> Any:
     ],
 )
 def test_scalars_mean_what_kubectl_takes_them_for(text: str, expected: Any) -> None:
-    found = value(text)
-    assert (found, type(found)) == (expected, type(expected))
+    resolved = value(text)
+    assert (resolved, type(resolved)) == (expected, type(expected))
 
 
 def test_not_a_number_is_a_number() -> None:

@@ -123,14 +123,18 @@ def test_a_quoted_merge_key_is_a_plain_name() -> None:
 
 
 def test_duplicate_keys_name_both_positions() -> None:
-    found = problem("a: 1\nb:\n  c: 1\n  'c': 2\n")
-    assert (found.path, found.position, found.fix) == (("b", "c"), Position(4, 3), "remove one of the two")
-    assert "line 3, column 3" in found.message
+    duplicate = problem("a: 1\nb:\n  c: 1\n  'c': 2\n")
+    assert (duplicate.path, duplicate.position, duplicate.fix) == (
+        ("b", "c"),
+        Position(4, 3),
+        "remove one of the two",
+    )
+    assert "line 3, column 3" in duplicate.message
 
 
 def test_every_problem_is_reported_at_once_also_before_a_syntax_error() -> None:
-    found = problems("on: 1\na: !x 2\na: 3\n---\nb: *c\nd: [\n")
-    assert [(each.position.line, each.position.column) for each in found if each.position] == [
+    reported = problems("on: 1\na: !x 2\na: 3\n---\nb: *c\nd: [\n")
+    assert [(each.position.line, each.position.column) for each in reported if each.position] == [
         *[(1, 1), (2, 4), (3, 1), (5, 4)],
         (7, 1),
     ]
@@ -138,9 +142,9 @@ def test_every_problem_is_reported_at_once_also_before_a_syntax_error() -> None:
 
 @pytest.mark.parametrize("key", ["on", "yes", "1", "1.5", "~", "null", "y"])
 def test_keys_that_are_not_text_are_to_be_quoted(key: str) -> None:
-    found = problem(f"{key}: 1")
-    assert (found.fix, found.position) == ("quote it", Position(1, 1))
-    assert key in found.message
+    refused = problem(f"{key}: 1")
+    assert (refused.fix, refused.position) == ("quote it", Position(1, 1))
+    assert key in refused.message
     assert only(f'"{key}": 1').data == {key: 1}
 
 
@@ -153,11 +157,11 @@ def test_bytes_that_are_not_utf8_name_their_offset() -> None:
 def test_locating_points_at_values_where_there_is_one_else_at_keys_and_sorts_by_position() -> None:
     document = only("a:\n  b: 1\n")
     placed = Problem(("a",), "kept", position=Position(9, 9))
-    found = source.locate(
+    located = source.locate(
         [Problem(("a", "b"), "value", value=1), Problem(("a", "b"), "field"), placed], document
     )
     positions = {"field": Position(2, 3), "value": Position(2, 6), "kept": Position(9, 9)}
-    assert [(each.message, each.position) for each in found] == list(positions.items())
+    assert [(each.message, each.position) for each in located] == list(positions.items())
 
 
 @pytest.mark.parametrize("text", [MANIFEST, "a:\n\tb: 1", "a: *", "a: 'b", "a: {{ b }}", "a: x\0"])
@@ -168,8 +172,8 @@ def test_the_slow_parser_says_the_same(text: str, monkeypatch: pytest.MonkeyPatc
 
 
 def loads_or_is_refused(text: str | bytes) -> None:
-    """What loads is plain data, so JSON takes it; what is refused says why."""
-    assert all(found.message for found in refusal(text))
+    """Text that loads is plain data, so JSON can write it; a refusal has a message."""
+    assert all(problem.message for problem in refusal(text))
 
 
 @given(st.binary(max_size=200))

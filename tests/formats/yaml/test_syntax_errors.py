@@ -39,15 +39,15 @@ from tfyard.model.problem import Position
     ],
 )
 def test_a_syntax_error_has_a_position_and_a_fix(text: str | bytes, position: Position, fix: str) -> None:
-    found = problems(text)[0]
-    assert found.position == position
-    assert fix in found.fix
+    first = problems(text)[0]
+    assert first.position == position
+    assert fix in first.fix
 
 
 def test_every_value_masked_with_stars_is_reported_and_what_else_is_wrong() -> None:
     text = "a: ****\nb:\n- ** \n- '*'\ntext: |\n  ****\nc: *****\nd: 1\nd: 2\n"
-    found = problems(text)
-    assert [(problem.path, problem.position.line) for problem in found if problem.position] == [
+    reported = problems(text)
+    assert [(problem.path, problem.position.line) for problem in reported if problem.position] == [
         (("a",), 1),
         (("b", 0), 3),
         (("c",), 7),

@@ -1,18 +1,22 @@
-"""Tasks that failed or were taken away: what ended them, by real last words."""
+"""Tasks that failed or were taken away: the causes, by real last words."""
 
 import msgspec
 import pytest
 
 from tests.overview.situations import (
+    NEVER_BEGUN,
     Manifest,
     ago,
     condition,
+    container,
     crashing,
     ended,
+    ended_in_place,
     job,
     local,
     pod,
     running,
+    stamp,
     status,
     warning,
     why,
@@ -138,18 +142,18 @@ ROLES = (Role(name="Worker", replicas=2, template={"spec": MOUNT}),)
 @pytest.mark.parametrize(("text", "expected"), PROGRAMS.items(), ids=[kind for kind, *_ in PROGRAMS.values()])
 def test_the_last_words_of_a_program_give_the_cause(text: str, expected: tuple[str, str, str]) -> None:
     kind, words, fix = expected
-    found = why(job(pod(status=ended(1, text)), status=FAILED, roles=ROLES))
-    assert (found.code, found.causes[0].kind) == (1, kind)
-    assert words in found.sentence
-    assert fix in found.causes[0].fix
-    assert "\n" not in found.sentence
-    assert all("\n" not in quote.text for quote in found.causes[0].evidence)
+    answer = why(job(pod(status=ended(1, text)), status=FAILED, roles=ROLES))
+    assert (answer.code, answer.causes[0].kind) == (1, kind)
+    assert words in answer.sentence
+    assert fix in answer.causes[0].fix
+    assert "\n" not in answer.sentence
+    assert all("\n" not in quote.text for quote in answer.causes[0].evidence)
 
 
 def test_the_line_is_the_innermost_of_the_users_own_code() -> None:
-    found = why(job(pod(status=ended(1, KERAS_3)), status=FAILED))
-    assert found.sentence.endswith("(/code/k3.py:6)")
-    assert found.causes[0].evidence[0].text == "ValueError: Attempt to convert a value (PerReplica"
+    answer = why(job(pod(status=ended(1, KERAS_3)), status=FAILED))
+    assert answer.sentence.endswith("(/code/k3.py:6)")
+    assert answer.causes[0].evidence[0].text == "ValueError: Attempt to convert a value (PerReplica"
 
 
 CODES = {
@@ -162,23 +166,23 @@ CODES = {
 
 @pytest.mark.parametrize(("code", "kind"), CODES.items())
 def test_a_signal_is_named(code: int, kind: str) -> None:
-    found = why(job(pod(status=ended(code)), status=FAILED))
-    assert found.causes[0].kind == kind
-    assert "SIG" in found.sentence
+    answer = why(job(pod(status=ended(code)), status=FAILED))
+    assert answer.causes[0].kind == kind
+    assert "SIG" in answer.sentence
 
 
 def test_a_shell_that_does_not_find_its_program() -> None:
     asked = {"spec": {"containers": [{"name": "tensorflow", "image": "example/train:1"}]}}
     roles = (Role(name="Worker", template=asked),)
-    found = why(job(pod(status=ended(127, "sh: 1: pyhton: not found")), status=FAILED, roles=roles))
-    assert found.causes[0].kind == "command"
-    assert "`pyhton` is not in the image example/train:1" in found.sentence
+    answer = why(job(pod(status=ended(127, "sh: 1: pyhton: not found")), status=FAILED, roles=roles))
+    assert answer.causes[0].kind == "command"
+    assert "`pyhton` is not in the image example/train:1" in answer.sentence
 
 
 def test_a_container_that_could_not_be_started_and_is_over() -> None:
     text = 'failed to create containerd task: … exec: "pyhton": executable file not found in $PATH: unknown'
-    found = why(job(pod(status=ended(128, text, "StartError")), status=FAILED))
-    assert found.causes[0].kind == "command"
+    answer = why(job(pod(status=ended(128, text, "StartError")), status=FAILED))
+    assert answer.causes[0].kind == "command"
 
 
 def limited(memory: str) -> Role:
@@ -188,20 +192,20 @@ def limited(memory: str) -> Role:
 
 def test_out_of_memory_proposes_half_as_much_again() -> None:
     roles = (limited("8Gi"),)
-    found = why(job(pod(status=ended(137, "", "OOMKilled")), status=FAILED, roles=roles))
-    assert found.causes[0].kind == "out-of-memory"
-    assert "memory limit of 8Gi" in found.sentence
-    assert "`memory: 12Gi`" in found.causes[0].fix
+    answer = why(job(pod(status=ended(137, "", "OOMKilled")), status=FAILED, roles=roles))
+    assert answer.causes[0].kind == "out-of-memory"
+    assert "memory limit of 8Gi" in answer.sentence
+    assert "`memory: 12Gi`" in answer.causes[0].fix
 
 
 def test_out_of_memory_may_have_exit_code_0() -> None:
-    found = why(job(pod(status=crashing(0, "", "OOMKilled"))))
-    assert (found.code, found.causes[0].kind) == (3, "out-of-memory")
+    answer = why(job(pod(status=crashing(0, "", "OOMKilled"))))
+    assert (answer.code, answer.causes[0].kind) == (3, "out-of-memory")
 
 
 def test_a_crash_loop_says_what_crashed() -> None:
-    found = why(job(pod(status=crashing(1, "ModuleNotFoundError: No module named 'pandas'"))))
-    assert (found.code, found.causes[0].kind) == (3, "missing-module")
+    answer = why(job(pod(status=crashing(1, "ModuleNotFoundError: No module named 'pandas'"))))
+    assert (answer.code, answer.causes[0].kind) == (3, "missing-module")
 
 
 def failed(reason: str, message: str = "", **conditions: str) -> Manifest:
@@ -211,12 +215,82 @@ def failed(reason: str, message: str = "", **conditions: str) -> Manifest:
 
 def test_an_eviction_names_the_pressure() -> None:
     text = "The node was low on resource: ephemeral-storage. Threshold quantity: 1Gi, available: 900Mi."
-    found = why(job(pod(status=failed("Evicted", text))))
-    assert found.causes[0].kind == "evicted"
-    assert "short of ephemeral-storage" in found.sentence
-    assert "`volumes:`" in found.causes[0].fix
+    answer = why(job(pod(status=failed("Evicted", text))))
+    assert answer.causes[0].kind == "evicted"
+    assert "short of ephemeral-storage" in answer.sentence
+    assert "`volumes:`" in answer.causes[0].fix
     text = "The node was low on resource: memory. Container tensorflow was using 9Gi, request is 1Gi."
     assert "short of memory" in why(job(pod(status=failed("Evicted", text)))).sentence
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "fix"),
+    [
+        (
+            'Usage of EmptyDir volume "scratch" exceeds the limit "10Mi". ',
+            "wrote more than 10Mi into its volume scratch",
+            "a larger `sizeLimit`",
+        ),
+        (
+            'Container tensorflow exceeded its local ephemeral storage limit "1Gi". ',
+            "wrote more than its limit of 1Gi of ephemeral-storage",
+            "`volumes:`",
+        ),
+        (
+            "Pod ephemeral local storage usage exceeds the total limit of containers 2Gi. ",
+            "wrote more than its limit of 2Gi of ephemeral-storage",
+            "`volumes:`",
+        ),
+    ],
+)
+def test_an_eviction_names_the_limit_that_the_task_passed(text: str, words: str, fix: str) -> None:
+    """The node is not short of anything then."""
+    found = why(job(pod(status=failed("Evicted", text))))
+    assert found.sentence == f"the node evicted worker-0, which {words}"
+    assert fix in found.causes[0].fix
+
+
+def test_an_init_container_that_failed_is_named_with_what_its_log_says() -> None:
+    done = {"exitCode": 3, "reason": "Error", "finishedAt": stamp(ago(minutes=1))}
+    waiting = container({"waiting": {"reason": "PodInitializing"}}, "Failed")
+    prepare = [{"name": "prepare", "image": "example/data:1", "state": {"terminated": done}}]
+    over = pod(status={**waiting, "initContainerStatuses": prepare})
+    logs = {"worker-0": LogTail("there is no data", ago(minutes=1))}
+    found = why(job(over, status=FAILED, logs=logs))
+    assert found.sentence == "worker-0 ended with exit code 3: there is no data (its init container prepare)"
+
+
+PROBED = (
+    Role(
+        name="Worker",
+        template={"spec": {"containers": [{"name": "tensorflow", "livenessProbe": {"exec": {}}}]}},
+    ),
+)
+
+
+def test_a_probe_that_failed_is_what_killed_the_task() -> None:
+    killing = warning("Killing", "Container tensorflow failed liveness probe, will be restarted", age=2)
+    unhealthy = warning("Unhealthy", "Liveness probe failed: no such lock", age=2)
+    over = ended(137)
+    over["containerStatuses"][0]["state"]["terminated"]["startedAt"] = stamp(ago(minutes=3))
+    found = why(job(pod(status=over), events=(killing, unhealthy), status=FAILED, roles=PROBED))
+    assert (found.causes[0].kind, found.causes[0].evidence[0].text) == ("probe", unhealthy.message)
+    assert found.sentence == "the kubelet killed worker-0 because its liveness probe failed: no such lock"
+    assert "livenessProbe" in found.causes[0].fix
+    never = warning("Killing", "Stopping container tensorflow", age=2)
+    same = why(job(pod(status=over), events=(never, unhealthy), status=FAILED, roles=PROBED))
+    assert same.sentence == found.sentence
+    silent = why(job(pod(status=over), events=(unhealthy,), status=FAILED, roles=PROBED))
+    assert silent.causes[0].kind == "killed"
+
+
+def test_a_probe_that_ended_an_earlier_run_did_not_kill_this_one() -> None:
+    killing = warning("Killing", "Container tensorflow failed liveness probe, will be restarted", age=4)
+    over = ended(137)
+    over["containerStatuses"][0]["state"]["terminated"]["startedAt"] = stamp(ago(minutes=3))
+    unhealthy = warning("Unhealthy", "Liveness probe failed: no such lock", age=4)
+    found = why(job(pod(status=over), events=(killing, unhealthy), status=FAILED, roles=PROBED))
+    assert found.causes[0].kind == "killed"
 
 
 TAKEN = {
@@ -230,18 +304,18 @@ TAKEN = {
 @pytest.mark.parametrize(("reason", "kind"), TAKEN.items())
 def test_a_pod_that_was_taken_away_is_replaced_at_no_cost(reason: str, kind: str) -> None:
     event = warning("Preempted", "Preempted by pod 1234 on node n1")
-    found = why(job(pod(status=failed("", DisruptionTarget=reason)), events=(event,)))
-    assert found.causes[0].kind == kind
-    assert "costs no retry" in found.causes[0].fix
-    assert found.causes[0].evidence[0].text == event.message
+    answer = why(job(pod(status=failed("", DisruptionTarget=reason)), events=(event,)))
+    assert answer.causes[0].kind == kind
+    assert "costs no retry" in answer.causes[0].fix
+    assert answer.causes[0].evidence[0].text == event.message
 
 
-def test_a_task_that_runs_again_is_fine_and_its_earlier_end_is_told() -> None:
+def test_a_task_that_runs_again_is_fine_and_its_earlier_end_is_reported() -> None:
     memory = (Ending(task="worker-0", attempt=1, exit_code=137, reason="OOMKilled", finished=ago(minutes=9)),)
     pods = (pod("worker-0", running()), pod("worker-1", running()))
-    found = why(job(*pods, status=status(condition("Running"), endings=memory)))
-    assert found.code == 0
-    assert [(cause.kind, cause.is_past) for cause in found.causes] == [("out-of-memory", True)]
+    answer = why(job(*pods, status=status(condition("Running"), endings=memory)))
+    assert answer.code == 0
+    assert [(cause.kind, cause.is_past) for cause in answer.causes] == [("out-of-memory", True)]
 
 
 def test_hours_later_the_job_remembers_what_its_pods_took_with_them() -> None:
@@ -249,9 +323,9 @@ def test_hours_later_the_job_remembers_what_its_pods_took_with_them() -> None:
         Ending(task="worker-1", attempt=1, exit_code=1, message="ValueError: first", finished=ago(hours=5)),
         Ending(task="worker-0", attempt=1, exit_code=1, message="KeyError: 'x'", finished=ago(hours=5)),
     )
-    found = why(job(status=status(condition("Failed"), failure=FAILED.failure, endings=memory)))
-    assert (found.code, found.sentence) == (1, "worker-0 failed with KeyError: 'x'")
-    assert [cause.tasks for cause in found.causes] == [("worker-0",), ("worker-1",)]
+    answer = why(job(status=status(condition("Failed"), failure=FAILED.failure, endings=memory)))
+    assert (answer.code, answer.sentence) == (1, "worker-0 failed with KeyError: 'x'")
+    assert [cause.tasks for cause in answer.causes] == [("worker-0",), ("worker-1",)]
 
 
 def test_a_lost_peer_is_a_symptom_of_what_ended_the_peer() -> None:
@@ -260,10 +334,10 @@ def test_a_lost_peer_is_a_symptom_of_what_ended_the_peer() -> None:
         " UNKNOWN: /job:worker/replica:0/task:1"
     )
     pods = (pod("worker-0", ended(1, lost)), pod("worker-1", ended(1, "ValueError: bad data")))
-    found = why(job(*pods, status=FAILED))
-    assert [cause.kind for cause in found.causes] == ["program-error", "peers"]
-    assert found.sentence == "worker-1 failed with ValueError: bad data"
-    assert "worker-0 cannot reach worker-1" in found.causes[1].sentence
+    answer = why(job(*pods, status=FAILED))
+    assert [cause.kind for cause in answer.causes] == ["program-error", "peers"]
+    assert answer.sentence == "worker-1 failed with ValueError: bad data"
+    assert "worker-0 cannot reach worker-1" in answer.causes[1].sentence
 
 
 SURVIVED = 'Traceback (most recent call last):\n  File "/code/t.py", line 3, in load\nKeyError: 1\n'
@@ -271,14 +345,14 @@ LOST = "UNAVAILABLE: failed to connect to all addresses; last error: UNKNOWN: /j
 
 
 def test_a_peer_that_was_lost_for_a_moment_is_not_what_ended_the_program() -> None:
-    found = why(job(pod(status=ended(1, f"{LOST}\ntrying again\n{SURVIVED}")), status=FAILED))
-    assert found.sentence == "worker-0 failed with KeyError: 1 (/code/t.py:3)"
+    answer = why(job(pod(status=ended(1, f"{LOST}\ntrying again\n{SURVIVED}")), status=FAILED))
+    assert answer.sentence == "worker-0 failed with KeyError: 1 (/code/t.py:3)"
 
 
 def test_an_exception_that_the_program_survived_is_not_what_ended_it_by_a_signal() -> None:
     text = f"{SURVIVED}F0000 00:00:1 11 service_agent.cc:70] Terminating process: {LOST}"
-    found = why(job(pod(status=ended(134, text)), status=FAILED))
-    assert (found.causes[0].kind, found.sentence) == (
+    answer = why(job(pod(status=ended(134, text)), status=FAILED))
+    assert (answer.causes[0].kind, answer.sentence) == (
         "peers",
         "worker-0 cannot reach worker-1: no pod of worker-1 runs",
     )
@@ -290,10 +364,10 @@ def test_retries_that_are_used_up_show_the_last_three_endings() -> None:
     )
     failure = Failure(cause="BackoffLimitExceeded", task="worker-0", exit_code=1, message="…")
     memory = status(condition("Failed"), failure=failure, endings=endings)
-    found = why(job(status=memory, spec={"runPolicy": {"backoffLimit": 3}}))
-    assert [cause.kind for cause in found.causes] == ["program-error", "retries"]
-    assert "(3 allowed)" in found.causes[1].sentence
-    assert [quote.text for quote in found.causes[1].evidence] == [
+    answer = why(job(status=memory, spec={"runPolicy": {"backoffLimit": 3}}))
+    assert [cause.kind for cause in answer.causes] == ["program-error", "retries"]
+    assert "(3 allowed)" in answer.causes[1].sentence
+    assert [quote.text for quote in answer.causes[1].evidence] == [
         f"worker-0, attempt {n}: failed, exit code 1" for n in (2, 3, 4)
     ]
 
@@ -303,14 +377,14 @@ def test_a_deadline() -> None:
     memory = status(
         condition("Failed"), condition("Waiting", "ImagePull", "worker-0: not found"), failure=failure
     )
-    found = why(job(status=memory, spec={"runPolicy": {"activeDeadlineSeconds": 7200}}))
-    assert (found.code, found.causes[0].kind) == (1, "deadline")
-    assert found.sentence == "it ran longer than its deadline of 2h00m; it had waited: worker-0: not found"
+    answer = why(job(status=memory, spec={"runPolicy": {"activeDeadlineSeconds": 7200}}))
+    assert (answer.code, answer.causes[0].kind) == (1, "deadline")
+    assert answer.sentence == "it ran longer than its deadline of 2h00m; it had waited: worker-0: not found"
 
 
 def test_a_failed_job_of_which_nothing_is_left_is_unknown() -> None:
-    found = why(job(status=status(condition("Failed"))))
-    assert (found.code, found.causes) == (4, ())
+    answer = why(job(status=status(condition("Failed"))))
+    assert (answer.code, answer.causes) == (4, ())
 
 
 def test_without_endings_the_words_of_the_failure_are_read() -> None:
@@ -320,12 +394,12 @@ def test_without_endings_the_words_of_the_failure_are_read() -> None:
         why(job(status=status(condition("Failed"), failure=failure))).sentence
         == "worker-0 failed with KeyError: 'y'"
     )
-    told = why(
+    answer = why(
         job(
             status=status(condition("Failed", "TFJobFailed", "TFJob train has failed because of the others."))
         )
     )
-    assert (told.code, told.causes[0].kind) == (1, "failed")
+    assert (answer.code, answer.causes[0].kind) == (1, "failed")
 
 
 def test_a_log_is_read_where_the_kubelet_kept_no_last_words() -> None:
@@ -341,38 +415,79 @@ def test_the_log_of_the_present_run_does_not_tell_of_the_end_of_the_one_before()
     last = crashing(1, "KeyError: 'x'")["containerStatuses"][0]["lastState"]
     again["containerStatuses"][0]["lastState"] = last
     logs = {"worker-0": LogTail("a long line of the present run\n" * 9, ago(minutes=1))}
-    found = why(job(pod("worker-0", again), pod("worker-1", running()), logs=logs))
-    assert [(cause.sentence, cause.is_past) for cause in found.causes] == [
+    answer = why(job(pod("worker-0", again), pod("worker-1", running()), logs=logs))
+    assert [(cause.sentence, cause.is_past) for cause in answer.causes] == [
         ("worker-0 failed with KeyError: 'x'", True)
     ]
 
 
 def test_a_run_on_this_machine_gets_a_fix_for_this_machine() -> None:
-    found = why(local("ModuleNotFoundError: No module named 'pandas'"))
-    assert (found.code, found.causes[0].kind) == (1, "missing-module")
-    assert "--python" in found.causes[0].fix
-    assert found.looked_at == ("the record of the run",)
+    answer = why(local("ModuleNotFoundError: No module named 'pandas'"))
+    assert (answer.code, answer.causes[0].kind) == (1, "missing-module")
+    assert "--python" in answer.causes[0].fix
+    assert answer.looked_at == ("the record of the run",)
     killed = msgspec.structs.replace(local("", 137, reason="OOMKilled"), roles=(limited("100Mi"),))
     assert why(killed).causes[0].fix == "--memory 150Mi, or smaller batches"
 
 
 def test_a_job_that_succeeded_needs_no_explanation() -> None:
-    """Not even of an attempt that failed before."""
-    found = why(job(pod(status=crashing(1, "KeyError")), status=status(condition("Succeeded"))))
-    assert (found.code, found.causes) == (0, ())
-    assert found.sentence == "train has succeeded; there is nothing to explain"
+    """Not even an earlier attempt that failed is explained."""
+    answer = why(job(pod(status=crashing(1, "KeyError")), status=status(condition("Succeeded"))))
+    assert (answer.code, answer.causes) == (0, ())
+    assert answer.sentence == "train has succeeded; there is nothing to explain"
 
 
 @pytest.mark.parametrize(("given_up", "failed", "kinds"), [(0, 1, ["program-error"]), (1, 1, []), (0, 0, [])])
-def test_of_a_job_that_succeeded_only_what_failed_for_good_is_told(
+def test_of_a_job_that_succeeded_only_permanent_failures_are_reported(
     given_up: int, failed: int, kinds: list[str]
 ) -> None:
-    """Its pods are gone: worker-1 failed, or was replaced, or was restarted in place and succeeded then."""
+    """The job's pods are gone: worker-1 failed, or was replaced, or was restarted in place and then succeeded."""
     ended = status(
         condition("Succeeded"),
         endings=(Ending(task="worker-1", attempt=1, exit_code=1, message="ValueError: bad batch"),),
         tasks={"Worker": RoleMemory(attempts={"1": given_up})} if given_up else {},
         replica_statuses={"Worker": RoleStatus(succeeded=2 - failed, failed=failed)},
     )
-    found = why(job(status=ended))
-    assert ([cause.kind for cause in found.causes], found.code) == (kinds, 0)
+    answer = why(job(status=ended))
+    assert ([cause.kind for cause in answer.causes], answer.code) == (kinds, 0)
+
+
+# --- pods that the operator ended in place
+
+
+def test_a_crash_loop_that_ended_with_its_job_is_explained_by_its_last_run() -> None:
+    last = {
+        "exitCode": 1,
+        "reason": "Error",
+        "message": "ValueError: no data",
+        "finishedAt": stamp(ago(minutes=1)),
+    }
+    crashed = ended_in_place(NEVER_BEGUN, restartCount=3, lastState={"terminated": last})
+    failed = status(
+        condition("Failed"), failure=Failure(cause="BackoffLimitExceeded", task="worker-0", exit_code=1)
+    )
+    answer = why(job(pod(status=crashed, activeDeadlineSeconds=1), status=failed))
+    assert "ValueError: no data" in answer.sentence
+    assert "deadline" not in answer.sentence
+
+
+def test_a_task_whose_sidecars_were_ended_needs_no_explanation() -> None:
+    done = {"terminated": {"exitCode": 0, "reason": "Completed", "finishedAt": stamp(ago(minutes=1))}}
+    proxy = {"name": "istio-proxy", "state": {"terminated": {"exitCode": 137, "reason": "Error"}}}
+    over = pod(status=ended_in_place(done, proxy), activeDeadlineSeconds=1)
+    assert why(job(over, status=status(condition("Succeeded")))).state == "fine"
+    going_on = why(job(over, pod("worker-1", running()), status=status(condition("Running"))))
+    assert (going_on.state, going_on.causes) == ("fine", ())
+
+
+def test_a_program_that_has_just_ended_well_is_done_before_its_pod_is() -> None:
+    done = {"terminated": {"exitCode": 0, "reason": "Completed", "finishedAt": stamp(ago(minutes=1))}}
+    lagging = {**ended_in_place(done), "phase": "Running", "reason": "", "message": ""}
+    answer = why(
+        job(
+            pod(status=lagging, restartPolicy="OnFailure"),
+            pod("worker-1", running()),
+            status=status(condition("Running")),
+        )
+    )
+    assert answer.state == "fine", answer.sentence

@@ -1,4 +1,4 @@
-"""Ends of programs as beginners cause them: what Python and TensorFlow print, and what an expert says of it.
+"""Ends of programs as beginners cause them: the output of Python and TensorFlow, and an expert's explanation.
 
 `tests/e2e/test_run_why.py` runs such programs; here are their last words.
 """
@@ -292,24 +292,24 @@ ENDS = {
 }
 
 
-@pytest.mark.parametrize("said", ENDS.values(), ids=ENDS)
-def test_the_end_of_a_program_is_told_as_an_expert_would(said: Said) -> None:
-    failure = Failure(cause="TaskFailed", task="worker-0", exit_code=said.code)
+@pytest.mark.parametrize("case", ENDS.values(), ids=ENDS)
+def test_the_end_of_a_program_is_explained_as_an_expert_would(case: Said) -> None:
+    failure = Failure(cause="TaskFailed", task="worker-0", exit_code=case.code)
     roles = (Role(name="Worker", replicas=2), Role(name="PS", replicas=1))
     memory = status(made("Failed"), failure=failure)
-    found = why(job(pod(status=end(said.code, said.text)), status=memory, roles=roles))
-    assert (found.code, found.causes[0].kind) == (1, said.kind), found.sentence
-    assert said.sentence in found.sentence
-    assert not said.sentence.endswith(")") or found.sentence.endswith(said.sentence)
-    assert said.fix in found.causes[0].fix
-    assert "\n" not in found.sentence
+    answer = why(job(pod(status=end(case.code, case.text)), status=memory, roles=roles))
+    assert (answer.code, answer.causes[0].kind) == (1, case.kind), answer.sentence
+    assert case.sentence in answer.sentence
+    assert not case.sentence.endswith(")") or answer.sentence.endswith(case.sentence)
+    assert case.fix in answer.causes[0].fix
+    assert "\n" not in answer.sentence
 
 
 def test_a_program_that_is_not_in_the_folder_of_a_run_is_named_as_the_job_file_does() -> None:
     path = "/home/a/.tfyard/runs/t-20261116-090909/work/t-worker-0/tensorflow/task.py"
-    found = why(local(f"python: can't open file '{path}': [Errno 2] No such file or directory", 2))
-    assert found.sentence == "there is no program task.py for worker-0"
-    assert found.causes[0].fix == "job file: `code: .` brings your code; or check the path in `run:`"
+    answer = why(local(f"python: can't open file '{path}': [Errno 2] No such file or directory", 2))
+    assert answer.sentence == "there is no program task.py for worker-0"
+    assert answer.causes[0].fix == "job file: `code: .` brings your code; or check the path in `run:`"
 
 
 def fixes(text: str, **fields: Any) -> str:

@@ -1,4 +1,4 @@
-"""What the apiserver refuses, and jobs on which nobody works: the words are those of Kubernetes 1.36."""
+"""Refusals by the apiserver, and jobs without an operator, with the messages of Kubernetes 1.36."""
 
 from datetime import datetime
 
@@ -7,8 +7,8 @@ import pytest
 
 from tests.overview.situations import ago, condition, job, pod, running, stamp, status, warning, why
 from tfyard.model import Failure, Status
-from tfyard.overview import objects
 from tfyard.overview.evidence import Unreadable
+from tfyard.views import objects
 
 POD = "cannot create pod train-worker-0: "
 REFUSED = {
@@ -76,10 +76,10 @@ REFUSED = {
 @pytest.mark.parametrize(("message", "expected"), REFUSED.items())
 def test_a_refusal_says_who_refused_and_the_fix(message: str, expected: tuple[str, str]) -> None:
     kind, words = expected
-    found = why(job(status=status(condition("Blocked", "Refused", POD + message))))
-    assert (found.code, found.causes[0].kind) == (3, kind)
-    assert words in f"{found.causes[0].sentence} → {found.causes[0].fix}"
-    assert found.causes[0].evidence[0].source == "apiserver"
+    answer = why(job(status=status(condition("Blocked", "Refused", POD + message))))
+    assert (answer.code, answer.causes[0].kind) == (3, kind)
+    assert words in f"{answer.causes[0].sentence} → {answer.causes[0].fix}"
+    assert answer.causes[0].evidence[0].source == "apiserver"
 
 
 def test_a_refusal_is_believed_before_everything_else() -> None:
@@ -89,40 +89,42 @@ def test_a_refusal_is_believed_before_everything_else() -> None:
             "Blocked", "QuotaExceeded", "exceeded quota: q, requested: pods=1, used: pods=1, limited: pods=1"
         )
     )
-    found = why(job(pod(), status=blocked, events=(event,)))
-    assert [cause.kind for cause in found.causes][:2] == ["quota", "mount"]
+    answer = why(job(pod(), status=blocked, events=(event,)))
+    assert [cause.kind for cause in answer.causes][:2] == ["quota", "mount"]
 
 
-def test_another_operators_refusals_are_read_from_its_events() -> None:
+@pytest.mark.parametrize(("uid", "kinds"), [("u1", ["quota"]), ("", ["quota"]), ("earlier", [])])
+def test_another_operators_refusals_are_read_from_events_about_this_job(uid: str, kinds: list[str]) -> None:
     event = warning(
         "FailedCreatePod",
         'pods "t" is forbidden: exceeded quota: q, requested: pods=1, used: pods=1, limited: pods=1',
         "train",
         "TFJob",
+        uid=uid,
     )
-    assert why(job(events=(event,))).causes[0].kind == "quota"
+    assert [cause.kind for cause in why(job(events=(event,))).causes] == kinds
 
 
 def test_a_spec_that_is_invalid() -> None:
     failure = Failure(
         cause="InvalidSpec", message="TFJob ml/train is invalid: spec.tfReplicaSpecs must be given"
     )
-    found = why(job(status=status(condition("Failed"), failure=failure)))
-    assert (found.code, found.causes[0].kind) == (1, "invalid-spec")
-    assert "must be given" in found.sentence
+    answer = why(job(status=status(condition("Failed"), failure=failure)))
+    assert (answer.code, answer.causes[0].kind) == (1, "invalid-spec")
+    assert "must be given" in answer.sentence
 
 
 def test_a_job_that_was_edited_into_an_invalid_one() -> None:
     text = "TFJob ml/train is invalid: spec.tfReplicaSpecs: TF_CONFIG would have 2 MB"
-    found = why(job(pod("worker-0", running()), status=status(condition("Blocked", "InvalidSpec", text))))
-    assert (found.code, found.causes[0].kind) == (3, "invalid-spec")
-    assert found.causes[0].fix == "correct it: kubectl -n ml edit tfjob train"
+    answer = why(job(pod("worker-0", running()), status=status(condition("Blocked", "InvalidSpec", text))))
+    assert (answer.code, answer.causes[0].kind) == (3, "invalid-spec")
+    assert answer.causes[0].fix == "correct it: kubectl -n ml edit tfjob train"
 
 
 def test_a_status_that_cannot_be_read() -> None:
-    found = why(job(status_problem="status.tasks.Worker.finished: must be indexes"))
-    assert found.causes[0].kind == "status-unreadable"
-    assert found.causes[0].fix == "kubectl -n ml edit tfjob train --subresource=status"
+    answer = why(job(status_problem="status.tasks.Worker.finished: must be indexes"))
+    assert answer.causes[0].kind == "status-unreadable"
+    assert answer.causes[0].fix == "kubectl -n ml edit tfjob train --subresource=status"
 
 
 def lease(renewed: datetime, holder: str = "operator-1") -> objects.Lease:
@@ -134,9 +136,9 @@ def lease(renewed: datetime, holder: str = "operator-1") -> objects.Lease:
 
 def test_a_job_that_no_operator_has_seen() -> None:
     new = {"status": Status()}
-    found = why(job(**new, leases=()))
-    assert (found.code, found.causes[0].kind, found.causes[0].fix) == (3, "no-operator", "tfyard install")
-    assert "no tfyard operator is installed" in found.sentence
+    answer = why(job(**new, leases=()))
+    assert (answer.code, answer.causes[0].kind, answer.causes[0].fix) == (3, "no-operator", "tfyard install")
+    assert "no tfyard operator is installed" in answer.sentence
     assert "does not run" in why(job(**new, leases=(lease(ago(hours=1)),))).sentence
     assert "does it watch this namespace?" in why(job(**new, leases=(lease(ago(seconds=3)),))).sentence
     assert why(job(**new, leases=Unreadable("forbidden"))).sentence == "no operator works on it"
@@ -148,13 +150,15 @@ def test_a_job_that_was_just_created_has_time() -> None:
 
 def test_an_operator_that_stopped_during_the_job() -> None:
     pods = (pod("worker-0", running()), pod("worker-1", running()))
-    found = why(job(*pods, leases=(lease(ago(hours=1)),)))
-    assert (found.code, found.causes[0].kind) == (3, "no-operator")
+    answer = why(job(*pods, leases=(lease(ago(hours=1)),)))
+    assert (answer.code, answer.causes[0].kind) == (3, "no-operator")
     assert why(job(*pods, leases=(lease(ago(seconds=3)),))).code == 0
+    assert why(job(*pods, leases=(lease(ago(seconds=3), holder=""),))).code == 0, "a standby takes over"
+    assert why(job(*pods, leases=(lease(ago(minutes=1), holder=""),))).code == 3
 
 
 def test_a_job_that_another_controller_manages() -> None:
-    found = why(
+    answer = why(
         job(status=Status(), spec={"runPolicy": {"managedBy": "kueue.x-k8s.io/multikueue"}}, leases=())
     )
-    assert found.causes[0].kind == "managed-by"
+    assert answer.causes[0].kind == "managed-by"

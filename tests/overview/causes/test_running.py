@@ -6,8 +6,8 @@ import msgspec
 
 from tests.overview.situations import ago, condition, job, pod, running, status, why
 from tfyard.model import Cluster, Role
-from tfyard.overview import objects
 from tfyard.overview.evidence import Evidence, LogTail
+from tfyard.views import objects
 
 UNREACHED = (
     "E0000 failed to connect to all addresses; last error: UNKNOWN: train-worker-1.train.ml.svc:2222: Failed to"
@@ -22,15 +22,15 @@ def both(log: str, minutes: float = 1, **fields: Any) -> Evidence:
 
 
 def test_a_running_job_is_fine() -> None:
-    found = why(both("Step: 10, loss: 0.5"))
-    assert (found.code, found.state) == (0, "fine")
-    assert found.sentence == "train has run for 5m00s with all 2 tasks; nothing blocks it"
+    answer = why(both("Step: 10, loss: 0.5"))
+    assert (answer.code, answer.state) == (0, "fine")
+    assert answer.sentence == "train has run for 5m00s with all 2 tasks; nothing blocks it"
 
 
 def test_a_peer_that_is_not_reached_is_named() -> None:
-    found = why(both(UNREACHED))
-    assert (found.code, found.causes[0].kind) == (3, "peers")
-    assert found.sentence == "worker-0 cannot reach worker-1"
+    answer = why(both(UNREACHED))
+    assert (answer.code, answer.causes[0].kind) == (3, "peers")
+    assert answer.sentence == "worker-0 cannot reach worker-1"
 
 
 BY_ADDRESS = (
@@ -43,8 +43,8 @@ def test_a_peer_is_also_known_by_its_address() -> None:
         pod("worker-0", running() | {"podIP": "10.0.0.22"}),
         pod("worker-1", running() | {"podIP": "10.0.0.2"}),
     )
-    found = why(job(*pods, logs={"worker-0": LogTail(BY_ADDRESS, ago(minutes=1))}))
-    assert found.sentence == "worker-0 cannot reach worker-1"
+    answer = why(job(*pods, logs={"worker-0": LogTail(BY_ADDRESS, ago(minutes=1))}))
+    assert answer.sentence == "worker-0 cannot reach worker-1"
 
 
 NO_PEER = "<urlopen error [Errno 111] Connection refused>"
@@ -68,8 +68,8 @@ PASSED = (
 
 
 def test_tasks_that_never_connect_are_named_by_tensorflow_itself() -> None:
-    found = why(both(WAITS, minutes=5))
-    assert (found.code, found.sentence) == (3, "worker-0 waits for worker-1 to connect")
+    answer = why(both(WAITS, minutes=5))
+    assert (answer.code, answer.sentence) == (3, "worker-0 waits for worker-1 to connect")
     assert why(both(WAITS, minutes=1)).code == 0, "for a moment, every job waits"
     assert why(both(WAITS + PASSED, minutes=5)).code == 0
 
@@ -80,13 +80,14 @@ def test_an_error_that_the_program_got_over_is_no_cause() -> None:
 
 def test_a_network_policy_that_selects_the_pods_is_named() -> None:
     spec = {"podSelector": {"matchLabels": {"training.kubeflow.org/job-name": "train"}}}
-    policy = msgspec.convert({"metadata": {"name": "deny"}, "spec": spec}, objects.Policy)
+    policy = msgspec.convert({"metadata": {"name": "deny"}, "spec": spec}, objects.NetworkPolicy)
     other = msgspec.convert(
-        {"metadata": {"name": "x"}, "spec": {"podSelector": {"matchLabels": {"a": "b"}}}}, objects.Policy
+        {"metadata": {"name": "x"}, "spec": {"podSelector": {"matchLabels": {"a": "b"}}}},
+        objects.NetworkPolicy,
     )
-    found = why(both(UNREACHED, policies=(other, policy)))
-    assert "NetworkPolicy deny selects these pods" in found.sentence
-    assert found.causes[0].fix == "kubectl -n ml describe networkpolicy deny"
+    answer = why(both(UNREACHED, policies=(other, policy)))
+    assert "NetworkPolicy deny selects these pods" in answer.sentence
+    assert answer.causes[0].fix == "kubectl -n ml describe networkpolicy deny"
 
 
 def test_a_task_without_an_endpoint_cannot_be_resolved() -> None:
@@ -95,45 +96,45 @@ def test_a_task_without_an_endpoint_cannot_be_resolved() -> None:
     mine = msgspec.convert({"metadata": of, "endpoints": endpoints}, objects.Slice)
     other = msgspec.convert({"endpoints": []}, objects.Slice)
     assert why(both(UNREACHED, slices=(other,))).sentence == "worker-0 cannot reach worker-1"
-    found = why(both(UNREACHED, slices=(mine, other)))
-    assert "worker-1 is not among the endpoints of its Service" in found.sentence
+    answer = why(both(UNREACHED, slices=(mine, other)))
+    assert "worker-1 is not among the endpoints of its Service" in answer.sentence
 
 
 def test_istio_between_the_tasks() -> None:
     proxied = running()
     proxied["containerStatuses"].append({"name": "istio-proxy", "state": {"running": {}}})
     logs = {"worker-0": LogTail(UNREACHED, ago(minutes=1))}
-    found = why(job(pod("worker-0", proxied), pod("worker-1", proxied), logs=logs))
-    assert "Istio's proxy" in found.sentence
-    assert "sidecar.istio.io/inject" in found.causes[0].fix
+    answer = why(job(pod("worker-0", proxied), pod("worker-1", proxied), logs=logs))
+    assert "Istio's proxy" in answer.sentence
+    assert "sidecar.istio.io/inject" in answer.causes[0].fix
 
 
 def test_an_evaluator_in_tf_config_keeps_all_waiting() -> None:
     roles = (Role(name="Worker", replicas=2), Role(name="Evaluator", replicas=1))
     memory = status(condition("Running"), cluster=Cluster(dialect="kubeflow"))
     log = "Waiting for the cluster, timeout = inf"
-    found = why(both(log, minutes=3, roles=roles, status=memory))
-    assert "TF_CONFIG lists the evaluator" in found.sentence
-    assert found.causes[0].fix == "job file: `dialect: tf2`"
+    answer = why(both(log, minutes=3, roles=roles, status=memory))
+    assert "TF_CONFIG lists the evaluator" in answer.sentence
+    assert answer.causes[0].fix == "job file: `dialect: tf2`"
     assert why(both(log, minutes=1, roles=roles, status=memory)).causes == (), "for a moment, every job waits"
-    found = why(both(UNREACHED, roles=roles, status=memory))
-    assert found.sentence == "worker-0 cannot reach worker-1", (
+    answer = why(both(UNREACHED, roles=roles, status=memory))
+    assert answer.sentence == "worker-0 cannot reach worker-1", (
         "TensorFlow 2.21 does not wait for an evaluator"
     )
 
 
 def test_nccl_that_does_not_connect() -> None:
-    found = why(
+    answer = why(
         both("node1:1:1 [0] NCCL WARN Connect to 10.0.0.2<3000> failed : Software caused connection abort")
     )
-    assert found.causes[0].kind == "nccl"
+    assert answer.causes[0].kind == "nccl"
 
 
 def test_tasks_that_are_silent_for_long() -> None:
-    found = why(both("Step: 10, loss: 0.5", minutes=25))
-    assert (found.code, found.causes[0].kind) == (3, "no-progress")
-    assert found.sentence == "worker-0 and worker-1 printed nothing for 25m00s"
-    assert found.causes[0].evidence[0].source == "log"
+    answer = why(both("Step: 10, loss: 0.5", minutes=25))
+    assert (answer.code, answer.causes[0].kind) == (3, "no-progress")
+    assert answer.sentence == "worker-0 and worker-1 printed nothing for 25m00s"
+    assert answer.causes[0].evidence[0].source == "log"
 
 
 def test_a_parameter_server_may_be_silent() -> None:
@@ -144,7 +145,7 @@ def test_a_parameter_server_may_be_silent() -> None:
 
 
 def test_a_loss_that_is_not_a_number() -> None:
-    found = why(both("Step: 9, loss: 0.5\nStep: 10, loss: nan"))
-    assert (found.code, found.causes[0].kind) == (3, "nan-loss")
-    assert found.sentence == "loss of worker-0 is not a number, and the training continues"
+    answer = why(both("Step: 9, loss: 0.5\nStep: 10, loss: nan"))
+    assert (answer.code, answer.causes[0].kind) == (3, "nan-loss")
+    assert answer.sentence == "loss of worker-0 is not a number, and the training continues"
     assert why(both("Step: 9, loss: nan\nStep: 10, loss: 0.5")).code == 0

@@ -1,1 +1,1 @@
-"""A cluster as a backend: what is there is watched, what was decided is written."""
+"""A cluster as a backend: watches the objects that exist, and writes what was decided."""

@@ -1,11 +1,11 @@
-"""What the watches brought: jobs by name, pods and other children by the job that owns them.
+"""The objects that the watches reported: jobs by name, pods and other children by the job that owns them.
 
 Answers to our own writes go in as well (`apply_response`), so that the next reconcile does not act on the state
-before them. A watch event that is older than such an answer is ignored; and an answer that comes after the watch
-went further must not bring back what is already gone.
+before them. A watch event that is older than such an answer is ignored; and a late answer must not bring back an
+object whose removal the watch has already reported.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
@@ -14,13 +14,16 @@ from msgspec.structs import replace
 
 from tfyard.kube import Resource
 from tfyard.model import Pod
+from tfyard.model.names import JOB_KINDS, is_name_of, pod_name
+from tfyard.views.pods import ObjectMeta, PodView, version_number
 
-from .pods import to_pod
+from .pods import read_pod
 from .taken_names import TakenNames
-from .views import Child, JobView, Meta, PodView
+from .unreadable import UnreadableObjects, problem_of
+from .views import Child, StoredJob
 
 
-class Versioned(Protocol):
+class ObjectVersion(Protocol):
     """One version of an object."""
 
     @property
@@ -30,7 +33,7 @@ class Versioned(Protocol):
 
 
 K = TypeVar("K")
-V = TypeVar("V", bound=Versioned)
+V = TypeVar("V", bound=ObjectVersion)
 
 
 class JobKey(NamedTuple):
@@ -42,76 +45,87 @@ class JobKey(NamedTuple):
 
 
 class Cache:
-    """One for the whole operator: informers fill it, the runner and the store read it and add what they wrote."""
+    """The operator's only cache: informers fill it, the runner and the store read it and add their writes."""
 
     def __init__(self) -> None:
-        self.jobs: dict[JobKey, JobView] = {}
-        self.pods = PodCache(lambda uid: uid in self._keys)
-        self.children = ChildCache()
-        self.taken_names = TakenNames()
+        self.jobs: dict[JobKey, StoredJob] = {}
         self._keys: dict[str, JobKey] = {}
+        """Jobs as owners -> their keys."""
+        self.unreadable = UnreadableObjects()
+        self.pods = PodCache(self._keys.__contains__, self.unreadable)
+        self.children = ChildCache(self._keys.__contains__, self.unreadable)
+        self.taken_names = TakenNames()
 
-    def key_of(self, uid: str) -> JobKey | None:
-        return self._keys.get(uid)
+    def key_of(self, owner: str) -> JobKey | None:
+        return self._keys.get(owner)
 
-    def has_job(self, resource: Resource, view: JobView) -> bool:
+    def has_job(self, resource: Resource, view: StoredJob) -> bool:
         """Whether this version is known: mostly our own status write, which comes back by the watch."""
         known = self.jobs.get(job_key(resource, view))
         return known is not None and known.metadata.uid == view.metadata.uid and is_newer(known, view)
 
-    def put_job(self, resource: Resource, view: JobView) -> JobKey:
+    def put_job(self, resource: Resource, view: StoredJob) -> JobKey:
         key = job_key(resource, view)
         known = self.jobs.get(key)
         if known is None or is_newer(view, known):
             if known is not None and known.metadata.uid != view.metadata.uid:
-                self._forget(known.metadata.uid)
-            self.jobs[key] = view.copy()
-            self._keys[view.metadata.uid] = key
+                self._forget(known.as_owner)
+            if (problem := problem_of(view)) or problem_of(known):
+                self.unreadable.note(JOB_KINDS[resource.group], view.metadata, problem)
+            self.jobs[key] = view
+            self._keys[view.as_owner] = key
         return key
 
-    def apply_job_response(self, resource: Resource, view: JobView) -> None:
+    def apply_job_response(self, resource: Resource, view: StoredJob) -> None:
         known = self.jobs.get(job_key(resource, view))
         if known is not None and known.metadata.uid == view.metadata.uid:
             self.put_job(resource, view)
 
-    def drop_job(self, resource: Resource, view: JobView) -> JobKey:
-        """Only this very object: a new job of the same name may be here already."""
+    def drop_job(self, resource: Resource, view: StoredJob) -> JobKey:
+        """Drops only this object: a new job of the same name may be cached already."""
         key = job_key(resource, view)
         known = self.jobs.get(key)
         if known is not None and known.metadata.uid == view.metadata.uid:
             del self.jobs[key]
-        self._forget(view.metadata.uid)
+            self.unreadable.note(JOB_KINDS[resource.group], view.metadata, "")
+        self._forget(view.as_owner)
         return key
 
     def drop_pod(self, view: PodView) -> list[str]:
-        """The uids of its owner and of the jobs that waited for its name."""
+        """Drops a pod; returns its owner and the jobs that waited for its name."""
         return [self.pods.drop(view), *self.taken_names.release("Pod", view.metadata)]
 
     def drop_child(self, kind: str, view: Child) -> list[str]:
-        """As for pods."""
+        """Drops a child; returns the same as for pods."""
         return [self.children.drop(kind, view), *self.taken_names.release(kind, view.metadata)]
 
     def apply_response(self, kind: str, view: PodView | Child) -> None:
-        """Of a create or patch, or of a get: before the watch brings it."""
+        """Stores the answer to a create, patch or get, before the watch reports it."""
         if isinstance(view, PodView):
             self.pods.apply_response(view)
         else:
             self.children.apply_response(kind, view)
 
-    def _forget(self, uid: str) -> None:
-        self._keys.pop(uid, None)
-        self.pods.forget(uid)
-        self.children.forget(uid)
-        self.taken_names.forget(uid)
+    def leftovers(self, namespace: str) -> set[tuple[str, str]]:
+        """(kind, name) of the objects of deleted jobs: they have their names until they are gone."""
+        return {*self.pods.leftovers(namespace), *self.children.leftovers(namespace)}
+
+    def _forget(self, owner: str) -> None:
+        """Forgets a job. Its objects stay until the watch reports that they are gone."""
+        self._keys.pop(owner, None)
+        self.pods.forget_gone(owner)
+        self.taken_names.forget(owner)
 
 
 class Owned(Generic[K, V]):
-    """Objects by the uid of the job that owns them, and by name or (kind, name)."""
+    """Objects by the job that owns them, and by name or (kind, name)."""
 
     def __init__(self) -> None:
         self._owners: dict[str, dict[K, V]] = {}
         self._owner_of: dict[str, str] = {}
-        """By the uid of the object."""
+        """Uid of an object -> its owner."""
+        self._shared: dict[str, str] = {}
+        """One string for each owner: its objects would each bring their own."""
 
     def __len__(self) -> int:
         return len(self._owners)
@@ -120,6 +134,7 @@ class Owned(Generic[K, V]):
         return self._owners.get(owner, {})
 
     def put(self, owner: str, key: K, value: V) -> None:
+        owner = self._shared.setdefault(owner, owner)
         known = self._owners.setdefault(owner, {})
         if key in known:
             self._owner_of.pop(known[key].uid, None)
@@ -127,17 +142,18 @@ class Owned(Generic[K, V]):
         self._owner_of[value.uid] = owner
 
     def remove(self, owner: str, key: K) -> bool:
-        """Whether it was there."""
+        """Removes an object; returns whether it was cached."""
         known = self._owners.get(owner, {})
         value = known.pop(key, None)
         if not known:
             self._owners.pop(owner, None)
+            self._shared.pop(owner, None)
         if value is not None:
             self._owner_of.pop(value.uid, None)
         return value is not None
 
-    def disown(self, meta: Meta, key: K) -> str:
-        """If somebody edited its ownerReferences: the uid of the owner that it had."""
+    def disown(self, meta: ObjectMeta, key: K) -> str:
+        """The owner that an object had, if its ownerReferences were edited."""
         former = self._owner_of.get(meta.uid, "")
         known = self.of(former).get(key)
         if former == meta.owner or known is None or is_older(meta.resource_version, known.version):
@@ -145,34 +161,33 @@ class Owned(Generic[K, V]):
         self.remove(former, key)
         return former
 
-    def forget(self, owner: str) -> None:
-        for value in self._owners.pop(owner, {}).values():
-            self._owner_of.pop(value.uid, None)
+    def of_others(self, is_job: Callable[[str], bool]) -> Iterator[tuple[K, V]]:
+        """Objects of owners that are not, or no longer, jobs."""
+        return (item for owner, known in self._owners.items() if not is_job(owner) for item in known.items())
 
     def items(self) -> list[tuple[str, K, V]]:
         return [(owner, key, value) for owner, known in self._owners.items() for key, value in known.items()]
 
 
 class Versions:
-    """Up to which version the watch has come, for each kind in each namespace."""
+    """The last version that the watch has reported, for each kind in each namespace."""
 
     def __init__(self) -> None:
         self._watched: dict[tuple[str, str], int] = {}
 
-    def advance(self, kind: str, meta: Meta) -> None:
-        """The watch has reported this version of an object."""
+    def advance(self, kind: str, meta: ObjectMeta) -> None:
+        """Notes that the watch has reported this version of an object."""
         key, version = (kind, meta.namespace), meta.resource_version
-        if version.isdigit():
-            self._watched[key] = max(self._watched.get(key, 0), int(version))
+        self._watched[key] = max(self._watched.get(key, 0), version_number(version))
 
-    def is_past(self, kind: str, meta: Meta) -> bool:
-        """Whether the watch has already reported whatever became of this version."""
+    def is_past(self, kind: str, meta: ObjectMeta) -> bool:
+        """Whether the watch has already reported this version or a later one."""
         watched = self._watched.get((kind, meta.namespace), 0)
-        return meta.resource_version.isdigit() and int(meta.resource_version) <= watched
+        return 0 < version_number(meta.resource_version) <= watched
 
 
 class CachedPod(Struct, frozen=True, gc=False):
-    """A pod as decisions see it: converted once, when it changes, and not at every reconcile; and small."""
+    """A pod as decisions need it: small, and converted once when it changes, not at every reconcile."""
 
     pod: Pod
     namespace: str
@@ -186,17 +201,18 @@ class CachedPod(Struct, frozen=True, gc=False):
 
 
 class PodCache:
-    """By the job that owns them. `put` and `drop` are for reports of a watch, `apply_response` and `mark_deleted`
-    for what we did ourselves and the watch has not reported yet."""
+    """Pods by the job that owns them. `put` and `drop` are for reports of a watch, `apply_response` and
+    `mark_deleted` for our own writes that the watch has not reported yet."""
 
-    def __init__(self, is_job: Callable[[str], bool]) -> None:
+    def __init__(self, is_job: Callable[[str], bool], unreadable: UnreadableObjects) -> None:
         self._is_job = is_job
-        """Whether a uid is that of a job."""
+        """Tells whether an owner is a job that exists."""
+        self._unreadable = unreadable
         self._pods = Owned[str, CachedPod]()
         self._versions = Versions()
 
     def __len__(self) -> int:
-        """How many jobs have pods."""
+        """Number of jobs that have pods."""
         return len(self._pods)
 
     def of(self, owner: str) -> tuple[Pod, ...]:
@@ -207,12 +223,12 @@ class PodCache:
         return cached.finalizers if cached else ()
 
     def disown(self, view: PodView) -> str:
-        """The uid of its former owner, if it is another's now, or nobody's."""
+        """A pod's former owner, if it has another now, or none."""
         return self._pods.disown(view.metadata, view.metadata.name)
 
     def put(self, view: PodView) -> str:
-        """The uid of its owner; empty if nothing changed that decisions depend on, as when our own create comes
-        back."""
+        """Stores a pod; returns its owner, or nothing if no field changed that decisions depend on, as
+        when the watch reports our own create."""
         self._versions.advance("Pod", view.metadata)
         return view.metadata.owner if self._keep(view) else ""
 
@@ -221,8 +237,8 @@ class PodCache:
             self._keep(view)
 
     def mark_deleted(self, owner: str, name: str, uid: str, until: datetime | None) -> None:
-        """We deleted it: it is gone (None), or terminates until then. The watch reports it later; a second delete
-        before that would be a useless write."""
+        """Notes our own delete: the pod is gone (None), or terminates until then. The watch reports it later; a
+        second delete before that would be a useless write."""
         cached = self._pods.of(owner).get(name)
         if cached is None or cached.pod.uid != uid:
             return
@@ -232,40 +248,45 @@ class PodCache:
             self._pods.put(owner, name, replace(cached, pod=replace(cached.pod, deleting=until)))
 
     def drop(self, view: PodView) -> str:
-        """The uid of its owner. The last version may say more than the one before."""
+        """Drops a pod; returns its owner. The last version may have news."""
         self._versions.advance("Pod", view.metadata)
+        self._unreadable.note("Pod", view.metadata, "")
         owner, name = view.metadata.owner, view.metadata.name
         cached = self._pods.of(owner).get(name)
         if cached is not None and cached.pod.uid == view.metadata.uid:
-            self._remove(owner, name, to_pod(view, cached.pod) or cached.pod)
+            self._remove(owner, name, read_pod(view, cached.pod) or cached.pod)
         return owner
 
     def gone(self, owner: str) -> list[str]:
-        """Names of pods that are deleted, and stay for one more reconcile only."""
+        """Names of deleted pods that stay for one more reconcile."""
         return [name for name, cached in self._pods.of(owner).items() if cached.is_gone]
 
     def prune(self, owner: str, names: list[str]) -> None:
-        """Remove these pods, if they are gone: what they had to report is written."""
+        """Removes these pods, if they are gone: their ends are written."""
         for name in names:
             cached = self._pods.of(owner).get(name)
             if cached is not None and cached.is_gone:
                 self._pods.remove(owner, name)
 
     def replace(self, views: list[PodView], namespace: str = "") -> set[str]:
-        """All pods (of a namespace), after a list. Which jobs changed is not known: every owner might have."""
+        """Replaces all pods (of a namespace) after a list; returns all owners: any of them may have changed."""
         known, listed = self._pods.items(), {view.metadata.uid for view in views}
         for owner, name, cached in known:
             if namespace in ("", cached.namespace) and cached.pod.uid not in listed and not cached.is_gone:
                 self._remove(owner, name, cached.pod)
         return {owner for owner, _, _ in known} | {self.put(view) for view in views}
 
-    def forget(self, owner: str) -> None:
-        self._pods.forget(owner)
+    def forget_gone(self, owner: str) -> None:
+        self.prune(owner, self.gone(owner))
+
+    def leftovers(self, namespace: str) -> Iterator[tuple[str, str]]:
+        others = self._pods.of_others(self._is_job)
+        return (("Pod", name) for name, cached in others if cached.namespace == namespace)
 
     def _remove(self, owner: str, name: str, last: Pod) -> None:
-        """It is deleted. A pod that had finished stays for one more reconcile: the server deletes such pods
-        without a warning, and that its task is done may not be written yet. So does one that was taken away: by
-        whom may not be written yet."""
+        """Removes a deleted pod. One that had finished stays for one more reconcile: the server deletes such pods
+        without a warning, and the end of its task may not be written yet. So does one that was taken away: the
+        reason may not be written yet."""
         cached = self._pods.of(owner)[name]
         has_finished = last.end == "Succeeded" and not last.asked_to_stop
         if self._is_job(owner) and (has_finished or last.disrupted):
@@ -275,41 +296,43 @@ class PodCache:
             self._pods.remove(owner, name)
 
     def _keep(self, view: PodView) -> bool:
-        """True if it says something new."""
+        """Stores a pod; returns whether it has news for decisions."""
         meta = view.metadata
         cached = self._pods.of(meta.owner).get(meta.name)
-        if not meta.owner or (cached is not None and is_older(meta.resource_version, cached.version)):
+        if cached is not None and is_older(meta.resource_version, cached.version):
             return False
         before = cached.pod if cached is not None and cached.pod.uid == meta.uid else None
-        pod = to_pod(view, before)
-        if pod is None:  # somebody removed its labels: it is no task's any more
+        pod = read_pod(view, before)
+        self._unreadable.note("Pod", meta, pod.unreadable if pod else problem_of(view))
+        if pod is None or not _is_named_by(meta, pod):  # its labels were removed: it is no task's any more
             return self._pods.remove(meta.owner, meta.name)
-        found = CachedPod(pod, meta.namespace, meta.resource_version, meta.finalizers)
-        self._pods.put(meta.owner, meta.name, found)
+        stored = CachedPod(pod, meta.namespace, meta.resource_version, meta.finalizers)
+        self._pods.put(meta.owner, meta.name, stored)
         return cached is None or cached.pod != pod
 
 
 class ChildCache:
-    """Services, ConfigMaps, Deployments and PodGroups, by the job that owns them and by (kind, name). One that is
-    gone has nothing to report, unlike a pod."""
+    """Services, ConfigMaps, Deployments and PodGroups, by the job that owns them and by (kind, name). Unlike a
+    pod, one that is gone has nothing to report."""
 
-    def __init__(self) -> None:
+    def __init__(self, is_job: Callable[[str], bool], unreadable: UnreadableObjects) -> None:
+        self._is_job, self._unreadable = is_job, unreadable
         self._children = Owned[tuple[str, str], Child]()
         self._versions = Versions()
 
     def __len__(self) -> int:
-        """How many jobs have children."""
+        """Number of jobs that have children."""
         return len(self._children)
 
     def of(self, owner: str) -> dict[tuple[str, str], Child]:
         return self._children.of(owner)
 
     def disown(self, kind: str, view: Child) -> str:
-        """As for pods."""
+        """A child's former owner, as for pods."""
         return self._children.disown(view.metadata, (kind, view.metadata.name))
 
     def put(self, kind: str, view: Child) -> str:
-        """The uid of its owner; empty if nothing changed, as for pods."""
+        """Stores a child; returns its owner, or nothing if no field changed, as for pods."""
         self._versions.advance(kind, view.metadata)
         return view.metadata.owner if self._keep(kind, view) else ""
 
@@ -318,8 +341,9 @@ class ChildCache:
             self._keep(kind, view)
 
     def drop(self, kind: str, view: Child) -> str:
-        """The uid of its owner."""
+        """Drops a child; returns its owner."""
         self._versions.advance(kind, view.metadata)
+        self._unreadable.note(kind, view.metadata, "")
         owner, key = view.metadata.owner, (kind, view.metadata.name)
         child = self._children.of(owner).get(key)
         if child is not None and child.metadata.uid == view.metadata.uid:
@@ -330,34 +354,45 @@ class ChildCache:
         self._children.remove(owner, (kind, name))
 
     def replace(self, kind: str, views: list[Child], namespace: str = "") -> set[str]:
-        """All of a kind (in a namespace), after a list."""
+        """Replaces all children of a kind (in a namespace) after a list."""
         known = self._children.items()
         for owner, key, child in known:
             if key[0] == kind and namespace in ("", child.metadata.namespace):
                 self._children.remove(owner, key)
         return {owner for owner, _, _ in known} | {self.put(kind, view) for view in views}
 
-    def forget(self, owner: str) -> None:
-        self._children.forget(owner)
+    def leftovers(self, namespace: str) -> Iterator[tuple[str, str]]:
+        others = self._children.of_others(self._is_job)
+        return (key for key, child in others if child.metadata.namespace == namespace)
 
     def _keep(self, kind: str, view: Child) -> bool:
-        """True if it says something new."""
-        owner, key = view.metadata.owner, (kind, view.metadata.name)
+        """Stores a child; returns whether it has news for decisions."""
+        meta, job = view.metadata, view.metadata.job
+        owner, key = meta.owner, (kind, meta.name)
         known = self._children.of(owner).get(key)
-        if not owner or (known is not None and not is_newer(view, known)):
+        is_own = job is not None and is_name_of(job.name, meta.name)
+        if known is not None and not is_newer(view, known):
             return False
-        self._children.put(owner, key, view)
+        self._unreadable.note(kind, meta, problem_of(view))
+        if not is_own:
+            return False
+        self._children.put(owner, key, replace(view, metadata=replace(meta, owner_references=())))
         return known is None or known.relevant != view.relevant
 
 
-def job_key(resource: Resource, view: JobView) -> JobKey:
+def _is_named_by(meta: ObjectMeta, pod: Pod) -> bool:
+    """Whether a pod has the name of its task: others may have the labels of one, too."""
+    return meta.job is not None and pod.name == pod_name(meta.job.name, pod.task)
+
+
+def job_key(resource: Resource, view: StoredJob) -> JobKey:
     return JobKey(resource.group, view.metadata.namespace, view.metadata.name)
 
 
-def is_newer(new: JobView | Child, old: JobView | Child) -> bool:
+def is_newer(new: StoredJob | Child, old: StoredJob | Child) -> bool:
     return not is_older(new.metadata.resource_version, old.metadata.resource_version)
 
 
 def is_older(version: str, than: str) -> bool:
-    """Versions of one resource compare as numbers (so Kubernetes promises since 1.35, and etcd always did)."""
-    return version.isdigit() and than.isdigit() and int(version) < int(than)
+    """Versions of one resource compare as numbers."""
+    return 0 < version_number(version) < version_number(than)

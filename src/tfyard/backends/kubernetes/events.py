@@ -1,13 +1,14 @@
-"""Sends the events of jobs, after the pods and statuses that jobs wait for."""
+"""Sends the events of jobs, after more urgent writes of pods and statuses."""
 
 import asyncio
+import hashlib
 import secrets
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
 
-from tfyard.kube import KubeError, requests
+from tfyard.kube import AlreadyExists, KubeError, requests
 from tfyard.kube.times import timestamp
 from tfyard.model import Event, Job, Manifest
 from tfyard.model.names import CONTROLLER
@@ -15,9 +16,11 @@ from tfyard.model.names import CONTROLLER
 from .writes import UNREAD, NotLeading, Writer
 
 LONGEST_WAIT, CHECK_EVERY = 5.0, 0.05
-"""Seconds that an event waits at most while pods and statuses are being written, and between two checks."""
+"""Longest wait of an event while pods and statuses are written, and the interval of checks, in seconds."""
 LONGEST_MESSAGE = 1024
 """The server refuses longer event messages."""
+REMEMBERED = 300.0
+"""Seconds during which an event is not sent again."""
 
 
 class EventRecorder:
@@ -29,13 +32,23 @@ class EventRecorder:
     ) -> None:
         self._writer, self.is_busy, self._on_lost = writer, is_busy, on_lost
         self._queue: asyncio.Queue[tuple[str, Manifest, float]] = asyncio.Queue()
+        self._recent: dict[str, float] = {}
+        """Uid of a job and name of an event -> when it was recorded, the oldest first."""
 
-    def record(self, job: Job, event: Event) -> None:
-        """Queue it. Nothing depends on events, so they are kept in memory only."""
-        self._queue.put_nowait((job.namespace, build_event(job, event), time.monotonic()))
+    def record(self, job: Job, event: Event, occasion: str = "") -> None:
+        """Queues an event. Nothing depends on events, so they are kept in memory only. One with an `occasion` has
+        the same name whichever operator records it, and however often, so that it is stored once."""
+        made, now = build_event(job, event, occasion), time.monotonic()
+        while self._recent and next(iter(self._recent.values())) < now - REMEMBERED:
+            del self._recent[next(iter(self._recent))]
+        if occasion and _key(made) in self._recent:
+            return
+        if occasion:
+            self._recent[_key(made)] = now
+        self._queue.put_nowait((job.namespace, made, now))
 
     async def run(self) -> None:
-        """Until cancelled; several of these send as many events at the same time."""
+        """Sends events until cancelled; several of these send in parallel."""
         while True:
             with suppress(NotLeading):
                 await self._send_next()
@@ -45,25 +58,43 @@ class EventRecorder:
         await self._queue.join()
 
     async def _send_next(self) -> None:
-        """An event that the server does not accept is not worth failing a job."""
+        """Sends one event. If the server does not accept it, that must not fail a job."""
         namespace, event, since = await self._queue.get()
         try:
             while self.is_busy() and time.monotonic() - since < LONGEST_WAIT:
                 await asyncio.sleep(CHECK_EVERY)
             request = requests.create(requests.EVENTS.path(namespace), event)
             await self._writer.send("create", "events", request, UNREAD)
+        except AlreadyExists:
+            return  # recorded before by another operator, which has ended since
         except KubeError as problem:
+            self._recent.pop(_key(event), None)
             self._on_lost(event, problem)
+        except NotLeading:
+            self._recent.pop(_key(event), None)
+            raise
         finally:
             self._queue.task_done()
 
 
-def build_event(job: Job, event: Event) -> Manifest:
+def _key(event: Manifest) -> str:
+    return f"{event['involvedObject']['uid']} {event['metadata']['name']}"
+
+
+def _mark(job: Job, event: Event, occasion: str) -> str:
+    """The end of an event's name: random, as Kubernetes' own, if there is no occasion."""
+    if not occasion:
+        return secrets.token_hex(8)
+    parts = (job.uid, event.type, event.reason, event.message, occasion)
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+
+
+def build_event(job: Job, event: Event, occasion: str) -> Manifest:
     now = timestamp(datetime.now(UTC))
     return {
         "apiVersion": "v1",
         "kind": "Event",
-        "metadata": {"name": f"{job.name}.{secrets.token_hex(8)}", "namespace": job.namespace},
+        "metadata": {"name": f"{job.name}.{_mark(job, event, occasion)}", "namespace": job.namespace},
         "involvedObject": {
             "apiVersion": job.api_version,
             "kind": job.kind,

@@ -22,11 +22,11 @@ def holder_of_names(cache: Cache, key: JobKey) -> JobKey | None:
 
 
 def _has_objects(cache: Cache, key: JobKey) -> bool:
-    uid = cache.jobs[key].metadata.uid
-    return bool(cache.pods.of(uid) or cache.children.of(uid))
+    owner = cache.jobs[key].as_owner
+    return bool(cache.pods.of(owner) or cache.children.of(owner))
 
 
 def _is_older(cache: Cache, key: JobKey, than: JobKey) -> bool:
-    """The server's times have whole seconds: the same one for both is not unlikely."""
+    """Whether one job is older. The server's times have whole seconds, so the group decides between equal ones."""
     mine, its = (cache.jobs[each].metadata.creation_timestamp for each in (key, than))
     return key.group < than.group if mine is None or its is None or mine == its else mine < its

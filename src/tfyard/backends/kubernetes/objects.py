@@ -1,4 +1,4 @@
-"""Creates, patches and deletes the objects of a job, one request each; what stands in the way is an Obstacle."""
+"""Creates, patches and deletes the objects of a job, one request each; what prevents that is an Obstacle."""
 
 import asyncio
 import random
@@ -19,6 +19,7 @@ from tfyard.kube import (
     Refused,
     Request,
     Unauthorized,
+    Undecodable,
     Unprocessable,
     requests,
 )
@@ -29,31 +30,30 @@ from tfyard.model.names import (
     OPERATOR_NAME,
     POD_GROUP,
     QUEUE_FINALIZER,
-    REPLICA_INDEX,
-    REPLICA_TYPE,
 )
+from tfyard.model.status import NAME_TAKEN
+from tfyard.views.objects import NodeView
+from tfyard.views.pods import ObjectMeta, PodView
 
-from . import lost_attempts
+from . import undone_writes, unreadable
 from .cache import Cache
-from .resources import Resources, child_kind
-from .views import Child, Meta, NodeView, PodView
+from .resources import PODS, Resources, child_kind
+from .views import Child
 from .writes import UNREAD, Writer
 
 T = TypeVar("T", PodView, NodeView)
 
-IDENTIFYING_LABELS = (OPERATOR_NAME, REPLICA_TYPE, REPLICA_INDEX)
-"""The labels by which an object is watched, and a pod counted as its task's."""
 QUOTA_CONFLICT, QUOTA_ATTEMPTS = Backoff(first=0.075, longest=0.3, jitter=0.67), 4
-"""For a create that lost a race for its quota."""
+"""Retries of a create that lost a race for its quota."""
 MANY, MANY_WITHIN = 10, 0.5
-"""So many objects created within so many seconds are many."""
+"""Number of objects, created within so many seconds, that count as many."""
 UNEXPLAINED = (Unauthorized, Conflict, Expired, NotFound)
-"""Refusals that say nothing about the object itself: they are retried, or a watch will explain them."""
+"""Refusals that are not about the object itself: they are retried, or a watch will explain them."""
 DEFAULT_GRACE = 30
-"""Seconds that a pod has by default to terminate; the watch soon brings the true time."""
+"""A pod's default grace period in seconds; the watch soon reports the true time."""
 OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
-"""The taint by which an administrator says that a machine is off."""
-PODS, NODES = Kind(PodView), Kind(NodeView)
+"""The taint by which an administrator declares that a machine is off."""
+NODES = Kind(NodeView)
 
 
 class ObjectWriter:
@@ -65,10 +65,11 @@ class ObjectWriter:
         self._created: deque[float] = deque(maxlen=MANY)
 
     def is_creating_many(self) -> bool:
-        """Whether many objects are being created: what can wait should leave the server to them."""
+        """Whether many objects are being created: less urgent writes should wait."""
         return len(self._created) == MANY and time.monotonic() - self._created[0] < MANY_WITHIN
 
-    async def create(self, job: Job, action: Create, *, is_retry: bool = False) -> Obstacle | None:
+    async def create(self, job: Job, action: Create, *, is_retry: bool = False) -> Obstacle | str:
+        """Creates an object; returns its uid, also if it was created before and only the answer was lost."""
         path = self._resources.of_kind(action.kind).path(job.namespace)
         try:
             answer = await self._create_with_retries(action.kind, requests.create(path, action.manifest))
@@ -80,14 +81,17 @@ class ObjectWriter:
             self._on_refused(action.kind)
             return Obstacle(_reason(problem), f"cannot create {action.kind.lower()} {action.name}: {problem}")
         self._created.append(time.monotonic())
-        return lost_attempts.check(action, answer.metadata)
+        changed = undone_writes.check(action, answer.metadata)
+        if changed is not None:
+            await self._take_back(job, Delete(action.kind, action.name, answer.metadata.uid))
+        return changed or answer.metadata.uid
 
     async def amend(self, job: Job, action: Amend) -> Obstacle | None:
         path = self._resources.of_kind(action.kind).path(job.namespace, action.name)
         try:
             await self._write("patch", action.kind, requests.patch(path, action.patch))
         except NotFound:
-            return None  # it has just been deleted, and the watch will say so
+            return None  # it has just been deleted, and the watch will report that
         except UNEXPLAINED:
             raise
         except Refused as problem:
@@ -99,10 +103,10 @@ class ObjectWriter:
         path = resource.path(job.namespace, action.name)
         if action.kind == "Pod":
             return await self._delete_pod(job, action, path)
-        known = self._cache.children.of(job.uid).get((action.kind, action.name))
+        known = self._cache.children.of(job.as_owner).get((action.kind, action.name))
         uid = action.uid or (known.metadata.uid if known else "")
         await self._send_delete(resource.plural, requests.delete(path, uid))
-        self._cache.children.remove(job.uid, action.kind, action.name)
+        self._cache.children.remove(job.as_owner, action.kind, action.name)
         return None
 
     async def _delete_pod(self, job: Job, action: Delete, path: str) -> Obstacle | None:
@@ -114,8 +118,14 @@ class ObjectWriter:
         request = requests.delete(path, action.uid, 0 if action.force else None)
         is_gone = await self._send_delete("pods", request)
         until = None if is_gone else self._writer.client.now() + timedelta(seconds=DEFAULT_GRACE)
-        self._cache.pods.mark_deleted(job.uid, action.name, action.uid, until)
+        self._cache.pods.mark_deleted(job.as_owner, action.name, action.uid, until)
         return None
+
+    async def _take_back(self, job: Job, action: Delete) -> None:
+        """Deletes an object that came back changed: it would run unseen, or as another task. Nor is it kept in the
+        cache: a watch by labels may never report that it is gone."""
+        await self.delete(job, action)
+        self._cache.pods.mark_deleted(job.as_owner, action.name, action.uid, None)
 
     async def delete_job(self, job: Job) -> None:
         resource = self._resources.of_job(job)
@@ -123,7 +133,7 @@ class ObjectWriter:
         await self._send_delete(resource.plural, requests.delete(path, job.uid, propagation="Background"))
 
     async def _create_with_retries(self, kind: str, request: Request) -> PodView | Child:
-        """Another create that counts against the same quota may come first."""
+        """Creates an object; retried, because another create that counts against the same quota may come first."""
         backoff = QUOTA_CONFLICT
         while True:
             try:
@@ -135,7 +145,7 @@ class ObjectWriter:
                 await asyncio.sleep(backoff.delay(random.random()))
 
     async def _write(self, verb: str, kind: str, request: Request) -> PodView | Child:
-        """The answer goes into the cache, before the watch brings it."""
+        """Writes an object; the answer goes into the cache before the watch reports it."""
         resource = self._resources.of_kind(kind).plural
         answer: PodView | Child
         if kind == "Pod":
@@ -145,49 +155,52 @@ class ObjectWriter:
         self._cache.apply_response(kind, answer)
         return answer
 
-    async def _check_existing(self, job: Job, action: Create, *, is_retry: bool) -> Obstacle | None:
-        """The name is taken. If the object is this job's, our create succeeded and only its answer was lost. Else
-        the job waits for the name, from before we look: if the object is removed after that, the job is woken."""
+    async def _check_existing(self, job: Job, action: Create, *, is_retry: bool) -> Obstacle | str:
+        """Handles a taken name. If the object is this job's, our create succeeded and only its answer was lost.
+        Else the job waits for the name; it does so before the check, so that a removal after it wakes the job."""
         name = (action.kind, job.namespace, action.name)
-        self._cache.taken_names.add(job.uid, name)
-        obstacle = await self._existing_obstacle(job, action, is_retry=is_retry)
-        if obstacle is None:
-            self._cache.taken_names.discard(job.uid, name)
-        return obstacle
+        self._cache.taken_names.add(job.as_owner, name)
+        existing = await self._find_existing(job, action, is_retry=is_retry)
+        if isinstance(existing, str):
+            self._cache.taken_names.discard(job.as_owner, name)
+        return existing
 
-    async def _existing_obstacle(self, job: Job, action: Create, *, is_retry: bool) -> Obstacle | None:
+    async def _find_existing(self, job: Job, action: Create, *, is_retry: bool) -> Obstacle | str:
         path = self._resources.of_kind(action.kind).path(job.namespace, action.name)
         try:
-            found = await self._get(action.kind, path)
+            existing = await self._get(action.kind, path)
+        except Undecodable as problem:
+            return unreadable.obstacle(action.kind, action.name, problem.detail)
         except NotFound:
             if not is_retry:
                 return await self.create(job, action, is_retry=True)
-            what = f"{action.kind.lower()} {action.name}"
-            return Obstacle("NameNotYetFree", f"{what} has just been deleted")
-        meta = found.metadata
+            subject = f"{action.kind.lower()} {action.name}"
+            return Obstacle("NameNotYetFree", f"{subject} has just been deleted")
+        meta = existing.metadata
         if action.adopts and _is_adoptable(action, meta):
             owners = {"uid": meta.uid, "ownerReferences": action.manifest["metadata"]["ownerReferences"]}
-            return await self.amend(job, Amend(action.kind, action.name, {"metadata": owners}))
+            return await self.amend(job, Amend(action.kind, action.name, {"metadata": owners})) or meta.uid
         obstacle = self._name_conflict(job, action, meta)
         if obstacle is None and action.kind == POD_GROUP and not _has_our_label(meta):
-            # Upstream's: the job's, but without the labels by which a watch would find it.
+            # Created by upstream: the job's, but without the labels by which a watch would find it.
             labels = {"metadata": {"labels": action.manifest["metadata"]["labels"]}}
-            return await self.amend(job, Amend(action.kind, action.name, labels))
-        obstacle = obstacle or _missing_label(action, meta)
-        if obstacle is None:
-            self._cache.apply_response(action.kind, found)
-        return obstacle
+            return await self.amend(job, Amend(action.kind, action.name, labels)) or meta.uid
+        obstacle = obstacle or undone_writes.missing_label(action, meta)
+        if obstacle is not None:
+            return obstacle
+        self._cache.apply_response(action.kind, existing)
+        return meta.uid
 
-    def _name_conflict(self, job: Job, action: Create, meta: Meta) -> Obstacle | None:
-        """Of an object that is being deleted, or is not this job's. The objects of a deleted job will be
-        collected; but a StatefulSet's pods may have such names as well."""
-        what, is_owned = f"{action.kind.lower()} {action.name}", meta.owner == job.uid
+    def _name_conflict(self, job: Job, action: Create, meta: ObjectMeta) -> Obstacle | None:
+        """The obstacle of an object that is being deleted, or is not this job's. The objects of a deleted job will
+        be collected; but a StatefulSet's pods may have such names as well."""
+        subject, is_owned = f"{action.kind.lower()} {action.name}", meta.owner == job.as_owner
         is_orphan = _has_our_label(meta) and meta.owner != "" and self._cache.key_of(meta.owner) is None
         if meta.deletion_timestamp is not None or (is_orphan and not is_owned):
-            return Obstacle("NameNotYetFree", f"{what} is still being deleted")
+            return not_yet_free(action)
         if is_owned:
             return None
-        return Obstacle("NameTaken", f"{what} exists and is not this job's; delete or rename one of them")
+        return Obstacle(NAME_TAKEN, f"{subject} exists and is not this job's; delete or rename one of them")
 
     async def _get(self, kind: str, path: str) -> PodView | Child:
         request = requests.get(path)
@@ -196,8 +209,9 @@ class ObjectWriter:
         return await self._writer.client.send(request, child_kind(kind).one)
 
     async def _release_from_queue(self, job: Job, action: Delete) -> None:
-        """Kueue holds a pod of a group until another replaces it; ours cannot, because it has the same name."""
-        finalizers = self._cache.pods.finalizers(job.uid, action.name)
+        """Removes Kueue's finalizer. Kueue holds a pod of a group until another replaces it, which ours cannot do,
+        because it has the same name."""
+        finalizers = self._cache.pods.finalizers(job.as_owner, action.name)
         if QUEUE_FINALIZER not in finalizers:
             return
         others = [name for name in finalizers if name != QUEUE_FINALIZER]
@@ -205,10 +219,10 @@ class ObjectWriter:
         try:
             await self.amend(job, Amend("Pod", action.name, patch))
         except Conflict:
-            return  # another pod has the name by now: nothing of it is ours to change
+            return  # another pod has the name by now, and must not be changed
 
     async def _send_delete(self, resource: str, request: Request) -> bool:
-        """True if there was nothing to delete: it is gone, or another now has the name."""
+        """Deletes; returns whether there was nothing to delete: the object is gone, or another has its name."""
         try:
             await self._writer.send("delete", resource, request, UNREAD)
         except (NotFound, Conflict):
@@ -216,27 +230,19 @@ class ObjectWriter:
         return False
 
 
-def _has_our_label(meta: Meta) -> bool:
+def not_yet_free(action: Create) -> Obstacle:
+    return Obstacle("NameNotYetFree", f"{action.kind.lower()} {action.name} is still being deleted")
+
+
+def _has_our_label(meta: ObjectMeta) -> bool:
     return meta.labels.get(OPERATOR_NAME) == CONTROLLER
 
 
-def _is_adoptable(action: Create, meta: Meta) -> bool:
-    """Upstream made it, or somebody in its stead, and nobody owns it: without an owner it is never deleted."""
+def _is_adoptable(action: Create, meta: ObjectMeta) -> bool:
+    """Whether the object has no owner, so that it would never be deleted, and our labels: upstream created it."""
     labels = action.manifest["metadata"]["labels"].items()
     is_free = not meta.owner_references and meta.deletion_timestamp is None
     return is_free and labels <= meta.labels.items()
-
-
-def _missing_label(action: Create, meta: Meta) -> Obstacle | None:
-    """The object is ours; but if somebody removed the labels that it is watched by, we would never see it end."""
-    for key, value in action.manifest["metadata"]["labels"].items():
-        if key in IDENTIFYING_LABELS and meta.labels.get(key) != value:
-            kind = action.kind.lower()
-            lost = (
-                f"{kind} {action.name} no longer has the label {key}={value}, by which the operator finds it"
-            )
-            return Obstacle("LabelsMissing", f"{lost}; put it back, or delete the {kind}")
-    return None
 
 
 def _reason(problem: Refused) -> str:
@@ -251,16 +257,20 @@ def _reason(problem: Refused) -> str:
 
 async def _force_obstacle(client: Client, namespace: str, action: Delete) -> Obstacle | None:
     """Why this pod, whose kubelet does not finish its deletion, must not be deleted by force yet; None if it may,
-    or is gone. Deleted by force, it may run on where nobody sees it, and its replacement would then write to the
-    same checkpoints. A node that does not answer is no proof: the network between may be all that is lost."""
-    pod = await _find(client, requests.PODS.path(namespace, action.name), PODS)
+    or is gone. Deleted by force, it may run on unseen, and its replacement would then write to the same
+    checkpoints. A node that does not answer is no proof: only the network may be down."""
+    try:
+        pod = await _find(client, requests.PODS.path(namespace, action.name), PODS)
+    except Undecodable as problem:
+        return unreadable.obstacle("Pod", action.name, problem.detail)
     if pod is None or pod.metadata.uid != action.uid:
         return None
     try:
         reason = await _why_not(client, pod)
-    except Forbidden:
-        node = pod.spec.node_name
-        reason = f"whether it still runs on {node} is not known, because the operator may not get nodes"
+    except (Forbidden, Undecodable) as problem:
+        is_denied, name = isinstance(problem, Forbidden), pod.spec.node_name
+        why = "the operator may not get nodes" if is_denied else "the node cannot be read"
+        reason = f"whether it still runs on {name} is not known, because {why}"
     return (
         Obstacle("PodTerminating", f"pod {action.name} is still being deleted: {reason}") if reason else None
     )
@@ -274,7 +284,7 @@ async def _why_not(client: Client, pod: PodView) -> str:
 
 
 def why_not_by_force(pod: PodView, node: NodeView | None) -> str:
-    """Empty: nothing of the pod runs any more. A node that is None is gone."""
+    """Why a pod must not be deleted by force; empty if nothing of it runs any more. `node`: None if it is gone."""
     if node is None or any(taint.key == OUT_OF_SERVICE for taint in node.spec.taints):
         return ""
     name = node.metadata.name
@@ -288,8 +298,7 @@ def why_not_by_force(pod: PodView, node: NodeView | None) -> str:
 
 
 def _has_ended(pod: PodView) -> bool:
-    statuses = (*pod.status.container_statuses, *pod.status.init_container_statuses)
-    return bool(pod.status.container_statuses) and all(each.state.terminated for each in statuses)
+    return bool(pod.status.container_statuses) and all(each.state.terminated for each in pod.statuses)
 
 
 async def _find(client: Client, path: str, kind: Kind[T]) -> T | None:

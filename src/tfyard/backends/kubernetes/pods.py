@@ -1,38 +1,35 @@
-"""What decisions depend on of a pod: how its program ended, whether it was asked to, whose fault it was, and what
-keeps it from running.
+"""The facts about a pod that decisions depend on: how its program ended (`views/program.py`), whether it was asked
+to, whether that was the cluster's fault, and what keeps it from running."""
 
-A task is its training container: what sidecars do, and what becomes of the pod afterwards, says nothing about it.
-"""
-
+import logging
 import re
-from datetime import datetime, timedelta
 
 from msgspec.structs import replace
 
-from tfyard.model import (
-    END_AT_ONCE,
-    ROLES,
-    TENSORFLOW_CONTAINER,
-    Phase,
-    Pod,
-    ProgramEnd,
-    Task,
-    Wait,
-    WaitReason,
-)
+from tfyard.model import ROLES, Phase, Pod, Task, Wait, WaitReason
+from tfyard.model.exit_codes import START_ERRORS
 from tfyard.model.names import (
-    ATTEMPT,
+    MAX_LABEL,
     PLUGINS_GROUP,
     QUEUE_RETRIES,
     REPLICA_INDEX,
     REPLICA_TYPE,
     VOLCANO_GROUP,
 )
+from tfyard.views.pods import (
+    ContainerStateTerminated,
+    ContainerStateWaiting,
+    ContainerStatus,
+    ObjectMeta,
+    PodView,
+)
+from tfyard.views.program import Conclusion, conclude, container, lingers_since, will_restart
 
-from .views import ContainerStatus, PodCondition, PodStatus, PodView, Terminated, Waiting
+from .unreadable import describe, problem_of
+
+log = logging.getLogger(__name__)
 
 ROLE_LABELS = {role.lower(): role for role in ROLES}
-TERMINAL = ("Succeeded", "Failed")
 DISRUPTIONS = frozenset(
     (
         "NodeLost",
@@ -46,11 +43,15 @@ DISRUPTIONS = frozenset(
         "UnexpectedAdmissionError",
     )
 )
-"""Pod reasons by which a kubelet says that the node ended, or does not admit the pod. A kubelet that restarts may
-refuse even a pod that ran before. Evicted is not among them: see `_is_the_clusters_fault`."""
+"""Pod reasons of a kubelet whose node shuts down, or that does not admit the pod. A kubelet that restarts may
+reject even a pod that ran before. Evicted is not among them: see `_is_the_clusters_fault`."""
 REJECTED, OUT_OF = "Pod was rejected: ", "OutOf"
-"""How messages and reasons of a kubelet that does not admit a pod begin."""
-NOT_ENDED, NOT_TAKEN = Terminated(), PodCondition()
+"""Prefixes of messages and reasons of a kubelet that does not admit a pod."""
+STATUS_UNKNOWN = "ContainerStatusUnknown"
+LOST = frozenset(("Unknown", STATUS_UNKNOWN))
+"""Reasons of a container that ended unseen, because its node was rebooted or lost it: from containerd, with exit
+code 255, and from the kubelet, with 137."""
+NOT_ENDED = ContainerStateTerminated()
 OWN_DEADLINE = "DeadlineExceeded"
 CRASH_LOOP = "CrashLoopBackOff"
 BEING_SET_UP = ("", "ContainerCreating", "PodInitializing")
@@ -60,58 +61,93 @@ WAIT_REASONS: dict[str, WaitReason] = {
     "RegistryUnavailable": "ImagePull",
     "SignatureValidationFailed": "ImagePull",
 }
-"""Other reasons are about the image if they say so, else about the start of the container."""
+"""Other reasons are about the image if they contain that word, else about the start of the container."""
 BACK_OFF = re.compile(r'Back-off pulling image ".*?": \w+: ')
-"""The kubelet alternates between an error and its back-off, which repeats the error: the same to a reader."""
+"""Prefix of an error that a kubelet repeats during its back-off: it is removed, so that both are equal."""
+
+
+def read_pod(view: PodView, before: Pod | None = None) -> Pod | None:
+    """Like `to_pod`, for every pod that a server may have: whatever cannot be read of one, it exists."""
+    try:
+        problem = problem_of(view)
+        if not problem:
+            return to_pod(view, before)
+    except Exception as error:  # concerns this pod; an informer must not end
+        log.debug("cannot read pod %s/%s", view.metadata.namespace, view.metadata.name, exc_info=True)
+        problem = describe(error)
+    return _unknown(view, problem)
+
+
+def _unknown(view: PodView, problem: str) -> Pod | None:
+    """The pod in an unknown state."""
+    meta, task = view.metadata, _task(view.metadata)
+    if task is None:
+        return None
+    return Pod(
+        name=meta.name,
+        uid=meta.uid,
+        task=task,
+        attempt=view.attempt,
+        phase="Unknown",
+        deleting=meta.deletion_timestamp,
+        unreadable=problem,
+    )
+
+
+def _task(meta: ObjectMeta) -> Task | None:
+    """The task that a pod is an attempt at, by its labels."""
+    role, index = ROLE_LABELS.get(meta.labels.get(REPLICA_TYPE, "")), meta.labels.get(REPLICA_INDEX, "")
+    return Task(role, int(index)) if role and index.isdecimal() and len(index) <= MAX_LABEL else None
 
 
 def to_pod(view: PodView, before: Pod | None = None) -> Pod | None:
-    """The model's pod; None for one whose labels are not those of a task. `before` is what was known of this very
-    pod: the last version alone cannot always tell whether it ended before it was asked to."""
-    labels = view.metadata.labels
-    role, index = ROLE_LABELS.get(labels.get(REPLICA_TYPE, "")), labels.get(REPLICA_INDEX, "")
-    if role is None or not index.isdigit():
+    """The model's pod; None if its labels are not those of a task. `before` is the last known state of this pod:
+    its present version alone cannot always tell whether it ended before it was asked to."""
+    task = _task(view.metadata)
+    if task is None:
         return None
-    status, trainer = view.status, _trainer(view)
-    ended = _end(view, trainer) or _end_before(view, trainer)
-    restarts, disruption = _restarts(view, trainer), _disruption(status)
-    end, taken = ended or NOT_ENDED, disruption or NOT_TAKEN
+    status, program = view.status, conclude(view)
+    end = program.last_end or NOT_ENDED
     pod = Pod(
         name=view.metadata.name,
         uid=view.metadata.uid,
-        task=Task(role, int(index)),
-        attempt=_attempt(view.metadata.annotations),
-        phase=_phase(status.phase),
-        program=_program(view, trainer),
+        task=task,
+        attempt=view.attempt,
+        phase="Pending" if _is_never_started(view, program) else _phase(status.phase),
+        program="" if program.outcome == status.phase else program.outcome,
         ready=any(c.type == "Ready" and c.status == "True" for c in status.conditions),
-        exit_code=_exit_code(status, ended),
-        message=status.message or taken.message or end.message,
-        reason=status.reason or taken.reason or end.reason,
+        exit_code=program.exit_code,
+        message=program.message or end.message,
+        reason=program.reason or end.reason,
         run_started=end.started_at,
         run_ended=end.finished_at,
-        running_since=_running_since(trainer) if restarts else None,
-        wait=_wait(view, trainer),
-        restarts=restarts,
-        restart_due=_is_restart_due(view, trainer),
-        disrupted=disruption is not None or _is_the_clusters_fault(status),
+        running_since=program.running_since,
+        wait=_wait(view, program),
+        restarts=program.restarts,
+        excused=_excused(program, before.excused if before else ()),
+        restart_due=_is_restart_due(view, program),
+        told_to_end=view.is_told_to_end,
+        disrupted=view.taken_away is not None or _is_the_clusters_fault(view) or _is_lost(view, program),
         member=_is_member(view),
         waits=_is_member(view) and not view.spec.node_name,
         final=view.metadata.annotations.get(QUEUE_RETRIES) == "false",
         started=status.start_time,
-        lingers_since=_lingers_since(view, trainer),
+        lingers_since=lingers_since(view, program),
         deleting=view.metadata.deletion_timestamp,
     )
     if before is not None and _ended_by_itself(before):
         return _as_it_ended(pod, before)
-    return replace(pod, asked_to_stop=_is_asked_to_stop(view, pod, before))
+    return replace(pod, asked_to_stop=_is_asked_to_stop(view, pod, before, program.end))
 
 
-# --- whether it was asked
+# --- whether it was asked to stop
 
 
-def _is_asked_to_stop(view: PodView, pod: Pod, before: Pod | None) -> bool:
-    """Whether its deletion came before the end of its program. In doubt it did: to run a task again is the lesser
-    harm."""
+def _is_asked_to_stop(
+    view: PodView, pod: Pod, before: Pod | None, ended: ContainerStateTerminated | None
+) -> bool:
+    """Whether its deletion came before the end of its program. If unclear, yes: it is less harmful to run a task
+    again."""
     meta = view.metadata
     if meta.deletion_timestamp is None:
         return False
@@ -119,11 +155,11 @@ def _is_asked_to_stop(view: PodView, pod: Pod, before: Pod | None) -> bool:
         return False  # a deletion raises the generation, and the kubelet had not seen that yet
     if not pod.end or (before is not None and before.asked_to_stop):
         return True  # seen running when it was asked: better than a comparison of two machines' clocks
-    grace, ended = meta.deletion_grace_period_seconds, _end(view, _trainer(view))
+    grace = meta.deletion_grace_period_seconds
     if not grace or ended is None or ended.finished_at is None:
         return True  # with grace 0, the time is that of the kubelet's own last request
-    asked_at = meta.deletion_timestamp - timedelta(seconds=grace)
-    return ended.finished_at >= asked_at  # in whole seconds: within the same one nobody knows
+    left = (meta.deletion_timestamp - ended.finished_at).total_seconds()
+    return left <= grace  # in whole seconds: within the same one it is unclear
 
 
 def _ended_by_itself(pod: Pod) -> bool:
@@ -131,7 +167,7 @@ def _ended_by_itself(pod: Pod) -> bool:
 
 
 def _as_it_ended(pod: Pod, before: Pod) -> Pod:
-    """The program of a pod ends once: what becomes of its other containers and its node changes nothing."""
+    """The pod with the first known end: the program ends once, and later changes of the pod do not count."""
     return replace(
         pod,
         program="" if pod.phase == before.end else before.end,
@@ -147,150 +183,118 @@ def _as_it_ended(pod: Pod, before: Pod) -> Pod:
 # --- how it ended
 
 
-def _is_restart_due(view: PodView, trainer: ContainerStatus | None) -> bool:
-    """The kubelet restarts the program, or what must run before it, and waits longer before each restart."""
-    found = (*_init_containers(view), *((trainer,) if trainer else ()))
-    return any(each.state.waiting and each.state.waiting.reason == CRASH_LOOP for each in found)
+def _is_restart_due(view: PodView, program: Conclusion) -> bool:
+    """Whether the kubelet is about to restart the program, or an init container before it: about a second after
+    its end, then after a back-off that grows."""
+    if view.is_over:
+        return False
+    return any(_is_backing_off(each) or _is_between_runs(view, each) for each in program.needed)
 
 
-def _trainer(view: PodView) -> ContainerStatus | None:
-    """The status of the container that trains: the one of that name, else the first."""
-    names = [container.name for container in view.spec.containers]
-    named = TENSORFLOW_CONTAINER if TENSORFLOW_CONTAINER in names or not names else names[0]
-    statuses = view.status.container_statuses
-    return next((each for each in statuses if each.name == named), None)
+def _is_backing_off(status: ContainerStatus) -> bool:
+    """Also right after a start that failed."""
+    waiting = status.state.waiting
+    return waiting is not None and (waiting.reason == CRASH_LOOP or _start_error(status) is not None)
 
 
-def _program(view: PodView, trainer: ContainerStatus | None) -> ProgramEnd:
-    """Where it differs from the phase. A kubelet that ends a whole pod says why in its reason; then the exit code
-    only says how the program reacted."""
-    ended, status = trainer.state.terminated if trainer else None, view.status
-    if trainer is None or ended is None or (status.phase == "Failed" and status.reason):
-        return ""
-    if status.phase not in TERMINAL and _will_restart(view, trainer.name, ended.exit_code):
-        return ""
-    end: ProgramEnd = "Failed" if ended.exit_code else "Succeeded"
-    return "" if end == status.phase else end
+def _is_between_runs(view: PodView, status: ContainerStatus) -> bool:
+    """Whether a container has ended and will restart. Not if its policy has rules: that is not known yet."""
+    ended = status.state.terminated
+    if ended is None or container(view, status.name).restart_policy_rules:
+        return False
+    return will_restart(view, status.name, ended.exit_code)
 
 
-def _will_restart(view: PodView, name: str, exit_code: int) -> bool:
-    """Whether the kubelet starts a container again, by its own policy or else the pod's. If it has rules for exit
-    codes, the phase of the pod will tell."""
-    own = next((each for each in view.spec.containers if each.name == name), None)
-    if own is not None and own.restart_policy_rules:
-        return True
-    policy = (own.restart_policy if own else "") or view.spec.restart_policy
-    return policy == "Always" or (policy == "OnFailure" and exit_code != 0)
+# --- whether the cluster caused it
 
 
-def _end(view: PodView, trainer: ContainerStatus | None) -> Terminated | None:
-    """Of the program; if an init container failed before it, the reason is there."""
-    ends = (each.state.terminated for each in _init_containers(view))
-    failed = next((ended for ended in ends if ended and ended.exit_code), None)
-    return (trainer.state.terminated if trainer else None) or failed
-
-
-def _end_before(view: PodView, trainer: ContainerStatus | None) -> Terminated | None:
-    """Of the run before the present one, or before the restart that is waited for."""
-    if trainer is not None and trainer.last_state.terminated:
-        return trainer.last_state.terminated
-    ends = (each.last_state.terminated for each in _init_containers(view))
-    return next((ended for ended in ends if ended), None)
-
-
-def _init_containers(view: PodView) -> list[ContainerStatus]:
-    """Without the sidecars among them, which run beside the program."""
-    sidecars = {each.name for each in view.spec.init_containers if each.restart_policy == "Always"}
-    return [each for each in view.status.init_container_statuses if each.name not in sidecars]
-
-
-def _restarts(view: PodView, trainer: ContainerStatus | None) -> int:
-    return sum(each.restart_count for each in (*_init_containers(view), *((trainer,) if trainer else ())))
-
-
-def _running_since(trainer: ContainerStatus | None) -> datetime | None:
-    running = trainer.state.running if trainer else None
-    return running.started_at if running else None
-
-
-def _exit_code(status: PodStatus, ended: Terminated | None) -> int | None:
-    """A code of 0 does not explain why a pod has failed: the program was stopped, and took it well."""
-    if ended is None or (ended.exit_code == 0 and status.phase == "Failed" and status.reason):
-        return None
-    return ended.exit_code
-
-
-def _lingers_since(view: PodView, trainer: ContainerStatus | None) -> datetime | None:
-    """Sidecars among the init containers end by themselves: the kubelet sees to it."""
-    is_over = view.status.phase in TERMINAL or view.spec.active_deadline_seconds == END_AT_ONCE
-    if trainer is None or trainer.state.terminated is None or is_over or not _program(view, trainer):
-        return None
-    others = (each for each in view.status.container_statuses if each.name != trainer.name)
-    return trainer.state.terminated.finished_at if any(_goes_on(view, each) for each in others) else None
-
-
-def _goes_on(view: PodView, container: ContainerStatus) -> bool:
-    ended = container.state.terminated
-    return ended is None or _will_restart(view, container.name, ended.exit_code)
-
-
-# --- whose fault it was
-
-
-def _is_the_clusters_fault(status: PodStatus) -> bool:
-    """Without a DisruptionTarget. Then an eviction is the program's own fault: it used more storage than it may.
-    But whoever never started anything cannot be at fault."""
+def _is_the_clusters_fault(view: PodView) -> bool:
+    """Whether a pod without a DisruptionTarget failed because of the cluster. An eviction is then the program's
+    own fault: it used too much storage. But a program that never started cannot be at fault."""
+    status = view.status
     if status.phase != "Failed" or status.reason == OWN_DEADLINE:
         return False
     is_rejected = status.message.startswith(REJECTED) or status.reason.startswith(OUT_OF)
-    return is_rejected or status.reason in DISRUPTIONS or not _has_started(status)
+    has_started = any(each.has_started for each in view.statuses)
+    return is_rejected or status.reason in DISRUPTIONS or not has_started
 
 
-def _disruption(status: PodStatus) -> PodCondition | None:
-    """By which the cluster says that it takes the pod away, who does, and why."""
-    found = (c for c in status.conditions if c.type == "DisruptionTarget" and c.status == "True")
-    return next(found, None)
+def _is_lost(view: PodView, program: Conclusion) -> bool:
+    """Whether the program has ended, for good or until its restart, because its node was rebooted. A reason of
+    the whole pod takes precedence."""
+    ended, is_running = program.last_end, program.program.state.running is not None
+    return ended is not None and ended.reason in LOST and not is_running and not view.status.reason
 
 
-def _has_started(status: PodStatus) -> bool:
-    containers = (*status.container_statuses, *status.init_container_statuses)
-    return any(each.has_started for each in containers)
+def _excused(program: Conclusion, known: tuple[str, ...]) -> tuple[str, ...]:
+    """Restarts that a node caused, with those of earlier versions of the pod: later ends replace them there."""
+    statuses = (each for each in program.needed if _is_excused(each, is_init=each is not program.program))
+    return tuple(sorted({*known, *(f"{each.name}/{each.restart_count}" for each in statuses)}))
+
+
+def _is_excused(status: ContainerStatus, *, is_init: bool) -> bool:
+    """Whether its last restart followed a reboot of its node. An init container that succeeded runs again only in
+    a pod that is set up anew. A kubelet that lost a container counts the restart before it happens."""
+    state, last = status.state, status.last_state.terminated
+    if not status.restart_count:
+        return False
+    if STATUS_UNKNOWN in (state.terminated.reason if state.terminated else "", last.reason if last else ""):
+        return True
+    is_by_node = last is not None and (last.reason in LOST or (is_init and not last.exit_code))
+    return is_by_node and (state.waiting is None or not state.waiting.reason)
 
 
 # --- what keeps it from running
 
 
-def _wait(view: PodView, trainer: ContainerStatus | None) -> Wait | None:
-    """The scheduler's words are in the pod's conditions, the kubelet's in its containers. A pod that is being set
-    up waits in silence: `setup_events` asks about it if that takes long. As long as the program runs, nobody waits
-    for the other containers."""
-    if view.status.phase in TERMINAL or (trainer and trainer.state.running):
+def _wait(view: PodView, program: Conclusion) -> Wait | None:
+    """What the pod waits for: the scheduler reports it in the pod's conditions, the kubelet in its containers. The
+    wait of a pod that is being set up has no message: `setup_events` looks for one if that takes long. Once the
+    program runs or has ended, other containers do not matter."""
+    if view.is_over:
+        return None
+    if refused := next(filter(None, map(_start_error, program.needed)), None):
+        return Wait("Start", refused.message or refused.reason, refused.finished_at, failed=True)
+    if program.program.state.running or program.program.state.terminated:
         return None
     if not view.spec.node_name:
         return _wait_for_a_node(view)
-    statuses = (*view.status.init_container_statuses, *view.status.container_statuses)
-    waiting = (each.state.waiting for each in statuses)
-    found = next((each for each in waiting if each and each.reason not in BEING_SET_UP), None)
-    if found is None:
-        return Wait("Mount", since=view.status.start_time) if view.status.start_time else None
-    return _wait_for_the_kubelet(view, trainer, found)
+    waiting = (each.state.waiting for each in view.statuses)
+    reported = next((each for each in waiting if each and each.reason not in BEING_SET_UP), None)
+    if reported is None:
+        is_set_up = view.status.start_time is None or _is_restart_due(view, program)
+        return None if is_set_up else Wait("Mount", since=view.status.start_time)
+    return _wait_for_the_kubelet(view, program, reported)
+
+
+def _start_error(status: ContainerStatus) -> ContainerStateTerminated | None:
+    """The failed start of a container, if its last start failed."""
+    ended = status.state.terminated or status.last_state.terminated
+    is_error = ended is not None and ended.reason in START_ERRORS and status.state.running is None
+    return ended if is_error else None
+
+
+def _is_never_started(view: PodView, program: Conclusion) -> bool:
+    """Whether the program of a Running pod never started: kubelets report Running while they retry the start."""
+    return view.status.phase == "Running" and _start_error(program.program) is not None
 
 
 def _wait_for_a_node(view: PodView) -> Wait | None:
-    found = (c for c in view.status.conditions if c.type == "PodScheduled" and c.status == "False")
-    condition = next(found, None)
-    if condition is None or condition.reason not in ("Unschedulable", "SchedulingGated"):
+    condition = view.condition("PodScheduled")
+    if condition is None or condition.status != "False":
+        return None
+    if condition.reason not in ("Unschedulable", "SchedulingGated"):
         return None
     word: WaitReason = "Unschedulable" if condition.reason == "Unschedulable" else "SchedulingGated"
     is_claim = "persistentvolumeclaim" in condition.message.lower()
     return Wait("VolumeClaim" if is_claim else word, condition.message, view.metadata.creation_timestamp)
 
 
-def _wait_for_the_kubelet(view: PodView, trainer: ContainerStatus | None, found: Waiting) -> Wait:
-    ended = trainer.last_state.terminated if trainer else None
+def _wait_for_the_kubelet(view: PodView, program: Conclusion, reported: ContainerStateWaiting) -> Wait:
+    ended = program.program.last_state.terminated
     since = (ended.finished_at if ended else None) or view.status.start_time
-    word = WAIT_REASONS.get(found.reason) or ("ImagePull" if "Image" in found.reason else "Start")
-    return Wait(word, BACK_OFF.sub("", found.message) or found.reason, since)
+    word = WAIT_REASONS.get(reported.reason) or ("ImagePull" if "Image" in reported.reason else "Start")
+    return Wait(word, BACK_OFF.sub("", reported.message) or reported.reason, since)
 
 
 # --- the rest
@@ -300,12 +304,6 @@ def _is_member(view: PodView) -> bool:
     meta = view.metadata
     is_marked = PLUGINS_GROUP in meta.labels or VOLCANO_GROUP in meta.annotations
     return is_marked or view.spec.scheduling_group is not None
-
-
-def _attempt(annotations: dict[str, str]) -> int:
-    """0 without the annotation: another operator created the pod."""
-    text = annotations.get(ATTEMPT, "0")
-    return int(text) if text.isdecimal() and len(text) < 10 else 0
 
 
 def _phase(text: str) -> Phase:

@@ -1,4 +1,4 @@
-"""Which kinds of objects the operator watches and writes, and how each is decoded."""
+"""The kinds of objects that the operator watches and writes, and how each is decoded."""
 
 from collections.abc import Iterable
 
@@ -7,8 +7,10 @@ from msgspec import Struct
 from tfyard.kube import Kind, Resource, requests
 from tfyard.model import Job
 from tfyard.model.names import POD_GROUP
+from tfyard.views.pods import PodView
 
-from .views import Child, GroupView
+from .unreadable import UnreadableChild, UnreadableJob, UnreadablePod, salvage
+from .views import Child, GroupView, ServiceView, StoredJob
 
 TFJOBS = requests.TFJOBS
 OLD_TFJOBS = requests.OLD_TFJOBS
@@ -18,22 +20,27 @@ CHILDREN = {
     "ConfigMap": requests.CONFIG_MAPS,
     "Deployment": requests.DEPLOYMENTS,
 }
-"""What a job has beside its pods, by kind. `install/permissions.py` has the permissions on them."""
+"""Kinds of objects that a job has beside its pods. `install/permissions.py` has the permissions on them."""
 
-_GROUPS: Kind[Child] = Kind(GroupView)
-_OTHERS = Kind(Child)
+PODS: Kind[PodView] = Kind(PodView, salvage=salvage(UnreadablePod))
+JOBS: Kind[StoredJob] = Kind(StoredJob, StoredJob.keep, salvage(UnreadableJob))
+_WITH_SPEC: dict[str, Kind[Child]] = {
+    POD_GROUP: Kind(GroupView, salvage=salvage(UnreadableChild)),
+    "Service": Kind(ServiceView, salvage=salvage(UnreadableChild)),
+}
+_OTHERS: Kind[Child] = Kind(Child, salvage=salvage(UnreadableChild))
 
 
 def child_kind(kind: str) -> Kind[Child]:
-    """How a child is decoded: of a PodGroup more is read than that it exists."""
-    return _GROUPS if kind == POD_GROUP else _OTHERS
+    """How a child is decoded: PodGroups and Services with their specs, others only with metadata."""
+    return _WITH_SPEC.get(kind, _OTHERS)
 
 
 class Resources(Struct, frozen=True):
     jobs: dict[str, Resource]
-    """By API group."""
+    """Resources of jobs by API group."""
     children: dict[str, Resource]
-    """By kind; with PodGroups if jobs get some."""
+    """Resources of children by kind; with PodGroups if jobs get some."""
 
     @classmethod
     def of(cls, jobs: Iterable[Resource], pod_groups: Resource | None = None) -> "Resources":

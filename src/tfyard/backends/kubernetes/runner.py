@@ -1,123 +1,185 @@
-"""A cluster as a PodRunner: observes what the cache knows, and applies what was decided."""
+"""A cluster as a PodRunner: observes pods by the cache, and applies decisions."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+import time
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
-from tfyard import formats
 from tfyard.backends.base import PodRunner
 from tfyard.kube import KubeError, ServerFault
-from tfyard.model import Action, Amend, Create, Delete, DeleteJob, Job, Observed, Obstacle, Outcome, Status
+from tfyard.model import (
+    Action,
+    Amend,
+    Create,
+    Delete,
+    DeleteJob,
+    Job,
+    Observed,
+    Obstacle,
+    Outcome,
+    Pod,
+    Status,
+)
 from tfyard.model.backoff import Backoff
 from tfyard.model.names import POD_GROUP, REPLICA_TYPE
 from tfyard.planner.reasons import BLOCKED
+from tfyard.views.tfjob_status import decode_status
 
+from . import unreadable
 from .cache import Cache, JobKey
-from .lost_attempts import ATTEMPT_LOST, LostAttempts
+from .fair_slots import FairSlots
 from .namesakes import holder_of_names
-from .objects import ObjectWriter
+from .objects import ObjectWriter, not_yet_free
 from .setup_events import SetupEvents
-from .views import to_group
+from .undone_writes import ChangedObject, UndoneWrites
+from .views import Child, ServiceView, to_group
 
-PARALLEL_WRITES = 32
-"""Writes of one job at the same time: a large job must leave room for the others."""
-SPEAK_FOR_ROLE = {"Invalid", "QuotaExceeded", "Forbidden", "NamespaceTerminating", "Refused", ATTEMPT_LOST}
-"""If one pod is refused for these reasons, the other pods of its role would be as well: they are not all tried."""
+PARALLEL_WRITES, WRITES_OF_ONE_JOB = 96, 32
+"""Most writes in parallel, of all jobs and of one; fair_slots.py divides them. The client has more connections:
+statuses, events and lists need some, too."""
+SPEAK_FOR_ROLE = {"Invalid", "QuotaExceeded", "Forbidden", "NamespaceTerminating", "Refused"}
+"""Reasons for which all pods of a role would be refused like the first one: they are not all tried."""
 FAULTS = 3
-"""After so many failures of the server in a row, that is reported as an obstacle."""
+"""Number of server failures in a row after which they are reported as an obstacle."""
 
 
 class ClusterRunner(PodRunner):
     def __init__(
-        self, objects: ObjectWriter, cache: Cache, backoff: Backoff, setup_events: SetupEvents
+        self,
+        objects: ObjectWriter,
+        cache: Cache,
+        backoff: Backoff,
+        setup_events: SetupEvents,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._objects, self._cache, self._setup_events = objects, cache, setup_events
         self._obstacles: dict[str, tuple[Obstacle, ...]] = {}
-        """Of each job that was observed: what stands in its way."""
+        """Uid of a job that was observed -> its obstacles."""
         self._faults: dict[str, int] = {}
-        self._lost = LostAttempts(backoff)
+        self.undone = UndoneWrites(backoff, clock)
+        self._slots = FairSlots(PARALLEL_WRITES, WRITES_OF_ONE_JOB)
 
     async def observe(self, job: Job) -> Observed:
         key = JobKey(job.api_version.partition("/")[0], job.namespace, job.name)
         view, namesake = self._cache.jobs[key], holder_of_names(self._cache, key)
-        children = self._cache.children.of(job.uid)
+        children = self._cache.children.of(job.as_owner)
         group = children.get((POD_GROUP, job.name))
-        status = formats.load_status(view.status_document())
+        status, pods = decode_status(bytes(view.status)), self._cache.pods.of(job.as_owner)
+        obstacles = self._obstacles.setdefault(job.uid, _stored_obstacles(status))
         return Observed(
             status=status,
-            pods=await self._setup_events.explain(job, self._cache.pods.of(job.uid)),
+            pods=await self._setup_events.explain(job, pods),
             children=frozenset(children),
             group=to_group(group) if group else None,
-            obstacles=self._obstacles.setdefault(job.uid, _stored_obstacles(status)),
+            services={
+                name: view.spec for (_, name), view in children.items() if isinstance(view, ServiceView)
+            },
+            obstacles=(*_unreadable(pods, children), *obstacles),
             namesake=f"tfjobs.{namesake.group}" if namesake else "",
             deleting=view.metadata.deletion_timestamp is not None,
         )
 
     async def apply(self, job: Job, actions: Sequence[Action]) -> Outcome:
-        attempt = Attempt(self._objects, job, is_blocked=bool(self._obstacles.get(job.uid)))
-        allowed = self._lost.allowed(job.uid, actions)
-        self._cache.taken_names.forget(job.uid)
+        attempt = ActionBatch(self._objects, self._slots, job, is_blocked=bool(self._obstacles.get(job.uid)))
+        self._cache.taken_names.forget(job.as_owner)
         try:
-            await attempt.run(allowed)
+            await attempt.run(self._creatable(attempt, self._due(attempt, actions)))
         except KubeError as problem:
             self._count_fault(attempt, problem)
-            if not attempt.obstacles:
-                return Outcome(done=tuple(attempt.done), error=str(problem))
-        else:
-            self._faults.pop(job.uid, None)
-        return self._remember(attempt, has_waiting=len(allowed) < len(actions))
+            return self._remember(attempt, str(problem))
+        self._faults.pop(job.uid, None)
+        return self._remember(attempt)
+
+    def _due(self, attempt: "ActionBatch", actions: Sequence[Action]) -> Sequence[Action]:
+        """The actions without those that must wait, because they were undone when they were done before."""
+        waits = [self.undone.why_wait(attempt.job.uid, action) for action in actions]
+        for position, wait in enumerate(waits):
+            if wait is not None:
+                attempt.add(wait, position)
+        due = [action for action, wait in zip(actions, waits, strict=True) if wait is None]
+        lacks_group = any(map(_is_group, actions)) and not any(map(_is_group, due))
+        return [action for action in due if not _role_of_pod(action)] if lacks_group else due
+
+    def _creatable(self, attempt: "ActionBatch", actions: Sequence[Action]) -> Sequence[Action]:
+        """The actions, without creates while an object of a deleted job has one of their names: new tasks would
+        connect to tasks of that job, which have the same names and may terminate for long."""
+        job, left = attempt.job, self._cache.leftovers(attempt.job.namespace)
+        held = [each for each in actions if isinstance(each, Create) and (each.kind, each.name) in left]
+        for each in held:
+            self._cache.taken_names.add(job.as_owner, (each.kind, job.namespace, each.name))
+            attempt.add(not_yet_free(each))
+        return [each for each in actions if not isinstance(each, Create)] if held else actions
 
     def forget(self, uid: str) -> None:
         self._obstacles.pop(uid, None)
         self._faults.pop(uid, None)
-        self._lost.forget(uid)
+        self.undone.forget(uid)
         self._setup_events.forget(uid)
 
     def forget_obstacles(self) -> None:
-        """Another operator was the leader meanwhile: what it found is in the statuses."""
+        """Forgets all obstacles after another operator was the leader: its obstacles are in the statuses."""
         self._obstacles.clear()
 
-    def _count_fault(self, attempt: "Attempt", problem: KubeError) -> None:
-        """A webhook that cannot be called is a fault of the server as well, and somebody should know of it."""
+    def _count_fault(self, attempt: "ActionBatch", problem: KubeError) -> None:
+        """Counts a server failure; many in a row are reported, such as a webhook that cannot be called."""
         if isinstance(problem, ServerFault):
             uid = attempt.job.uid
             faults = self._faults[uid] = self._faults.get(uid, 0) + 1
             if faults >= FAULTS:
                 attempt.add(Obstacle("ServerFault", f"the server failed {FAULTS} times or more: {problem}"))
 
-    def _remember(self, attempt: "Attempt", *, has_waiting: bool) -> Outcome:
-        """The next decision reports the obstacles, or that there are none any more."""
+    def _remember(self, attempt: "ActionBatch", error: str = "") -> Outcome:
+        """Keeps the obstacles: the next decision reports them, or that there are none any more. After an error
+        without an obstacle, the earlier ones hold."""
         uid, done = attempt.job.uid, tuple(attempt.done)
-        before = self._obstacles.pop(uid, ())
-        if self._cache.key_of(uid) is None:
-            return Outcome(done=done)  # the job was deleted meanwhile: `forget` has already been called
-        found = attempt.obstacles
-        self._lost.review(uid, done, found.get(ATTEMPT_LOST))
-        lost = self._lost.waits(uid)
-        told = {**found, ATTEMPT_LOST: lost} if lost else found
-        kept = self._obstacles[uid] = tuple(obstacle for _, obstacle in sorted(told.items()))
-        retry = kept if found or has_waiting else ()
-        return Outcome(done=done, obstacles=retry, is_unblocked=bool(before and not kept))
+        uids = tuple(filter(None, attempt.uids))
+        if self._cache.key_of(attempt.job.as_owner) is None:
+            self._obstacles.pop(uid, None)
+            return Outcome(done=done, error=error)  # deleted meanwhile: `forget` has already been called
+        self.undone.review(uid, zip(done, attempt.uids, strict=True), attempt.changed)
+        met, before = attempt.obstacles, self._obstacles.get(uid, ())
+        if error and not met:
+            return Outcome(done=done, uids=uids, error=error)
+        reported = {**{wait.reason: wait for wait in self.undone.waits(uid)}, **met}
+        kept = self._obstacles[uid] = tuple(obstacle for _, obstacle in sorted(reported.items()))
+        return Outcome(
+            done=done, uids=uids, obstacles=kept if met else (), is_unblocked=bool(before and not kept)
+        )
+
+
+def _unreadable(pods: Iterable[Pod], children: Mapping[tuple[str, str], Child]) -> Iterator[Obstacle]:
+    """The job's objects that cannot be read; a job shows the first."""
+    yield from (unreadable.obstacle("Pod", pod.name, pod.unreadable) for pod in pods if pod.unreadable)
+    for (kind, name), child in children.items():
+        if problem := unreadable.problem_of(child):
+            yield unreadable.obstacle(kind, name, problem)
 
 
 def _stored_obstacles(status: Status) -> tuple[Obstacle, ...]:
-    """What stood in the way when an earlier operator stopped: it does until this one has tried."""
+    """Obstacles from the status, as an earlier operator wrote them: they hold until this one has tried."""
     blocked = status.condition(BLOCKED)
-    if blocked is None or blocked.status != "True":
+    if blocked is None or blocked.status != "True" or blocked.reason == unreadable.REASON:
         return ()
     return (Obstacle(blocked.reason, blocked.message),)
 
 
-class Attempt:
-    """One attempt to do all actions of a decision: `done` and `obstacles` (by reason) say how far it came.
+class ActionBatch:
+    """One attempt to do all actions of a decision; `done`, `uids` and `obstacles` (by reason) are its result.
 
     While the job `is_blocked`, one pod of each role is tried before the others."""
 
-    def __init__(self, objects: ObjectWriter, job: Job, *, is_blocked: bool) -> None:
-        self._objects, self.job, self._is_blocked = objects, job, is_blocked
+    def __init__(self, objects: ObjectWriter, slots: FairSlots, job: Job, *, is_blocked: bool) -> None:
+        self._objects, self._slots, self.job, self._is_blocked = objects, slots, job, is_blocked
         self.done: list[Action] = []
+        self.uids: list[str] = []
         self._found: dict[str, tuple[int, Obstacle]] = {}
+        self._changed: dict[int, ChangedObject] = {}
         self._refused_roles: set[str] = set()
+
+    @property
+    def changed(self) -> list[ChangedObject]:
+        """What was created and came back changed, in the order of the actions."""
+        return [changed for _, changed in sorted(self._changed.items())]
 
     @property
     def obstacles(self) -> dict[str, Obstacle]:
@@ -127,56 +189,59 @@ class Attempt:
         """Deletes and patches, then Services and other children, then pods; the actions of each step in
         parallel."""
         for step in _steps(actions, one_pod_first=self._is_blocked):
-            await _in_parallel(partial(self._do, position, action) for position, action in step)
-            if self._found and any(isinstance(each, Create) and each.kind == POD_GROUP for _, each in step):
-                return  # pods would wait for nothing, or join somebody else's group of that name
+            await self._in_parallel(partial(self._do, position, action) for position, action in step)
+            if self._found and any(_is_group(each) for _, each in step):
+                return  # pods would wait for a group that is missing, or join another one of that name
+
+    async def _in_parallel(self, calls: Iterable[Callable[[], Awaitable[None]]]) -> None:
+        """After a failure no other call is started, but those in flight are awaited: they must not go on during
+        the next reconcile."""
+        failed = asyncio.Event()
+
+        async def run(call: Callable[[], Awaitable[None]]) -> None:
+            async with self._slots.slot(self.job.namespace, self.job.uid):
+                if failed.is_set():
+                    return
+                try:
+                    await call()
+                except BaseException:
+                    failed.set()
+                    raise
+
+        for problem in await asyncio.gather(*map(run, calls), return_exceptions=True):
+            if problem is not None:
+                raise problem
 
     def add(self, obstacle: Obstacle, position: int = -1) -> None:
-        """The first action of each reason speaks for all, whichever answer comes first: else the message would
-        change at each attempt."""
+        """Keeps one obstacle per reason, that of the first action, whichever answer comes first: else the message
+        would change at each attempt."""
         known = self._found.get(obstacle.reason)
         if known is None or position < known[0]:
             self._found[obstacle.reason] = (position, obstacle)
 
     async def _do(self, position: int, action: Action) -> None:
-        obstacle, role = None, _role_of_pod(action)
+        obstacle, uid, role = None, "", _role_of_pod(action)
         match action:
             case Create() if role in self._refused_roles:
                 return
             case Create():
-                obstacle = await self._objects.create(self.job, action)
+                made = await self._objects.create(self.job, action)
+                obstacle, uid = (made, "") if isinstance(made, Obstacle) else (None, made)
             case Amend():
                 obstacle = await self._objects.amend(self.job, action)
             case Delete():
-                obstacle = await self._objects.delete(self.job, action)
+                obstacle, uid = await self._objects.delete(self.job, action), action.uid
             case DeleteJob():
                 await self._objects.delete_job(self.job)
         if obstacle is None:
             self.done.append(action)
+            self.uids.append(uid)
             return
         self.add(obstacle, position)
-        if role and obstacle.reason in SPEAK_FOR_ROLE:
+        if isinstance(obstacle, ChangedObject):
+            self._changed[position] = obstacle
+        if role and (obstacle.reason in SPEAK_FOR_ROLE or isinstance(obstacle, ChangedObject)):
             self._refused_roles.add(role)
-
-
-async def _in_parallel(calls: Iterable[Callable[[], Awaitable[None]]]) -> None:
-    """After a failure no other call is started, but those in flight are awaited: they must not go on during the
-    next reconcile."""
-    slots, failed = asyncio.Semaphore(PARALLEL_WRITES), asyncio.Event()
-
-    async def run(call: Callable[[], Awaitable[None]]) -> None:
-        async with slots:
-            if failed.is_set():
-                return
-            try:
-                await call()
-            except BaseException:
-                failed.set()
-                raise
-
-    for problem in await asyncio.gather(*map(run, calls), return_exceptions=True):
-        if problem is not None:
-            raise problem
 
 
 def _steps(actions: Sequence[Action], *, one_pod_first: bool) -> list[list[tuple[int, Action]]]:
@@ -192,8 +257,12 @@ def _steps(actions: Sequence[Action], *, one_pod_first: bool) -> list[list[tuple
     return [step for step in steps if step]
 
 
+def _is_group(action: Action) -> bool:
+    return isinstance(action, Create) and action.kind == POD_GROUP
+
+
 def _role_of_pod(action: Action) -> str:
-    """The role of the pod that it creates; empty if it creates none."""
+    """The role of the pod that an action creates; empty if it creates none."""
     if not isinstance(action, Create) or action.kind != "Pod":
         return ""
     return str(action.manifest["metadata"]["labels"][REPLICA_TYPE])

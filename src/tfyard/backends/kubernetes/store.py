@@ -1,10 +1,10 @@
-"""Where a job's status is kept: in the TFJob itself, by its status subresource; and when it is written.
+"""Writes a job's status into the TFJob, by its status subresource, and decides when.
 
 A role of a thousand pods that starts changes its counts a thousand times. They are written when they have not
 changed for a while, which is within a second of the last change, or at long intervals if they never stop
-changing; and ever more rarely for a job that goes on changing, so that its writes do not grow with its
-duration. That a job has started or runs is written soon, but late enough for what follows at once to be in the
-same write.
+changing; and at growing intervals for a job that goes on changing, so that its writes do not grow with its
+duration. The start of a job is written soon, but late enough for changes that follow at once to be in the same
+write.
 """
 
 import time
@@ -13,14 +13,13 @@ from math import inf
 
 from msgspec import Struct
 
-from tfyard import formats
 from tfyard.backends.base import JobStore
-from tfyard.kube import Kind, requests
+from tfyard.kube import requests
 from tfyard.model import Decision, Job, Status
+from tfyard.views.tfjob_status import dump_status
 
 from .cache import Cache, JobKey
-from .resources import Resources
-from .views import JobView
+from .resources import JOBS, Resources
 from .writes import Writer
 
 OnReport = Callable[[Job, Status, Decision], None]
@@ -28,17 +27,17 @@ OnReport = Callable[[Job, Status, Decision], None]
 QUIET, LONGEST_QUIET = 0.4, 2.0
 """Seconds without a change after which counts are written: at first, and for a job that was written often."""
 PROMPT_WRITES = 2
-"""So many writes of counts are prompt; each later one waits twice as long as the one before."""
+"""Number of prompt writes of counts; each later one waits twice as long as the one before."""
 LONGEST_UNQUIET = 12
-"""Counts that never stop changing are written after so many quiet periods."""
+"""Number of quiet periods after which counts are written that never stop changing."""
 SOON = 0.4
-"""Seconds until it is written that a job has started or runs."""
+"""Seconds until the start of a job is written."""
 SELDOM = 10.0
 """Seconds between two writes about a job that does not go well, if nothing else must be written."""
 LONGEST_YIELD, CHECK_AGAIN = 30.0, 1.0
-"""Seconds that such a status waits at most while many pods are being created, and between two checks. A status
-costs the server as much as two pods: written in between, those of the first jobs would keep the pods of the last
-ones waiting."""
+"""Longest wait of such a status while many pods are created, and the interval of checks, in seconds. A status
+costs the server as much as two pods: written in between, statuses of the first jobs would delay the pods of the
+last ones."""
 
 
 class ClusterStore(JobStore):
@@ -52,7 +51,6 @@ class ClusterStore(JobStore):
     ) -> None:
         self._writer, self._cache, self._resources = writer, cache, resources
         self.is_creating_many, self._on_report = is_creating_many, on_report
-        self._kind = Kind(JobView)
         self._delay = StatusDelay()
 
     async def report(self, job: Job, before: Status, decision: Decision) -> None:
@@ -62,6 +60,7 @@ class ClusterStore(JobStore):
             return
         else:
             await self._write(job, decision.status)
+            self._delay.written(job.uid, decision, time.monotonic())
         self._on_report(job, before, decision)
 
     def due_in(self, uid: str) -> float | None:
@@ -72,8 +71,8 @@ class ClusterStore(JobStore):
         self._delay.forget(uid)
 
     async def _write(self, job: Job, status: Status) -> None:
-        """With the resourceVersion that the decision was based on: if somebody else was faster, the server answers
-        Conflict, and the job is reconciled again. The subresource takes nothing but the status."""
+        """Writes with the resourceVersion that the decision was based on: if another client was faster, the server
+        answers Conflict, and the job is reconciled again. The subresource stores nothing but the status."""
         resource = self._resources.of_job(job)
         view = self._cache.jobs.get(JobKey(resource.group, job.namespace, job.name))
         if view is None:
@@ -83,30 +82,30 @@ class ClusterStore(JobStore):
             "apiVersion": job.api_version,
             "kind": job.kind,
             "metadata": {**meta, "resourceVersion": view.metadata.resource_version},
-            "status": formats.dump_status(status),
+            "status": dump_status(status),
         }
         request = requests.replace(resource.path(job.namespace, job.name, "status"), body)
-        answer = await self._writer.send("update", "tfjobs/status", request, self._kind.one)
-        self._cache.apply_job_response(resource, answer)
+        answer = await self._writer.send("update", "tfjobs/status", request, JOBS.one)
+        self._cache.apply_job_response(resource, answer.keep())
 
 
-class Waiting(Struct, frozen=True):
+class DelayedStatus(Struct, frozen=True):
     status: Status
     since: float
-    """When it first differed from what is written."""
+    """When the status first differed from the stored one."""
     due: float
 
 
 class StatusDelay:
     def __init__(self) -> None:
-        self._waiting: dict[str, Waiting] = {}
+        self._waiting: dict[str, DelayedStatus] = {}
         self._written: dict[str, int] = {}
         self._explained: dict[str, float] = {}
 
     def holds(self, uid: str, decision: Decision, now: float, *, is_creating_many: bool = False) -> bool:
-        """Whether this status of a job should wait; if not, it counts as written."""
+        """Whether this status of a job should wait. One that is due stays due until it is `written`: if the server
+        refuses it, only the back-off of the queue decides when it is sent again."""
         if decision.urgency == "now":
-            self.release(uid)
             return False
         waiting = self._waiting.get(uid)
         if waiting is None or waiting.status != decision.status:
@@ -114,14 +113,17 @@ class StatusDelay:
         if now < waiting.due:
             return True
         if decision.urgency == "soon" and is_creating_many and now < waiting.since + LONGEST_YIELD:
-            self._waiting[uid] = Waiting(waiting.status, waiting.since, now + CHECK_AGAIN)
+            self._waiting[uid] = DelayedStatus(waiting.status, waiting.since, now + CHECK_AGAIN)
             return True
+        return False
+
+    def written(self, uid: str, decision: Decision, now: float) -> None:
+        """Notes that the server has accepted this status."""
         if decision.urgency == "at rest":
             self._written[uid] = self._written.get(uid, 0) + 1
         if decision.urgency == "seldom":
             self._explained[uid] = now
         self.release(uid)
-        return False
 
     def due_in(self, uid: str, now: float) -> float | None:
         """Seconds until the status that waits is due; None if none waits."""
@@ -129,7 +131,7 @@ class StatusDelay:
         return None if waiting is None else max(0.0, waiting.due - now)
 
     def release(self, uid: str) -> None:
-        """No status waits any more: it is written, or no longer true."""
+        """Drops the status that waits: it is written, or no longer true."""
         self._waiting.pop(uid, None)
 
     def forget(self, uid: str) -> None:
@@ -137,11 +139,13 @@ class StatusDelay:
         self._written.pop(uid, None)
         self._explained.pop(uid, None)
 
-    def _wait(self, uid: str, decision: Decision, before: Waiting | None, now: float) -> Waiting:
+    def _wait(self, uid: str, decision: Decision, before: DelayedStatus | None, now: float) -> DelayedStatus:
         since = before.since if before else now
         if decision.urgency == "soon":
-            return Waiting(decision.status, since, min(now + SOON, before.due if before else inf))
+            return DelayedStatus(decision.status, since, min(now + SOON, before.due if before else inf))
         if decision.urgency == "seldom":
-            return Waiting(decision.status, since, max(since + SOON, self._explained.get(uid, -inf) + SELDOM))
+            return DelayedStatus(
+                decision.status, since, max(since + SOON, self._explained.get(uid, -inf) + SELDOM)
+            )
         quiet = min(LONGEST_QUIET, QUIET * 2.0 ** max(0, self._written.get(uid, 0) - PROMPT_WRITES))
-        return Waiting(decision.status, since, min(now + quiet, since + LONGEST_UNQUIET * quiet))
+        return DelayedStatus(decision.status, since, min(now + quiet, since + LONGEST_UNQUIET * quiet))

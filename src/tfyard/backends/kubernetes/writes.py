@@ -1,5 +1,4 @@
-"""The one way by which the operator writes: whether it is still the leader is asked when a request is really
-sent."""
+"""All writes of the operator: each checks that it is still the leader at the moment when the request is sent."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -12,7 +11,7 @@ from tfyard.kube import Client, Request, before_sending
 T = TypeVar("T")
 
 UNREAD = Decoder(Raw)
-"""For answers that nobody reads."""
+"""Decoder of answers that are not used."""
 
 
 class NotLeading(Exception):
@@ -26,8 +25,8 @@ class Writer:
         self.client, self._may_write, self._on_write = client, may_write, on_write
 
     async def send(self, verb: str, resource: str, request: Request, into: Decoder[T]) -> T:
-        """`verb` and `resource` are RBAC's, for the metrics. This operator may be stopped, and another lead, while
-        the request waits for its turn or for its next attempt."""
+        """Sends a write; `verb` and `resource` are RBAC's, for the metrics. Another operator may become the leader
+        while the request waits for its slot or for its next attempt."""
 
         def check() -> None:
             if not self._may_write():

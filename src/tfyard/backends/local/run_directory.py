@@ -14,26 +14,28 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from shutil import rmtree
 from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
 from tfyard.errors import TfyardError, Usage
-from tfyard.model import Job
+from tfyard.model import Job, Status
 from tfyard.model.names import LATEST
 from tfyard.node import SCRATCH, WORK
 from tfyard.overview.record import RunRecord
 
 HOME = Path(os.environ.get("TFYARD_HOME") or ".tfyard")
-"""Of runs and volumes; another one where the working directory cannot be written to."""
+"""Folder of runs and volumes; TFYARD_HOME is for working directories that cannot be written to."""
+STATUS = "status.json"
 RESERVE = 4096
 """Bytes that a record may grow by until the end of its run."""
 RESERVE_PER_TASK = 64
 OLD = 60.0
-"""Seconds after which a directory without a lock and a record is not one that is being made."""
+"""Seconds after which a directory without a lock and a record is a leftover, not one that is being made."""
 KEEP, KEEP_VARIABLE = 100, "TFYARD_KEEP_RUNS"
-"""How many runs that have ended are kept, and the variable that says otherwise."""
+"""Number of ended runs that are kept, and the variable that overrides it."""
 
 
 class RunDirectory:
@@ -43,7 +45,7 @@ class RunDirectory:
         self.path, self._warn = path, warn
         self._has_warned = False
         self._lock: int | None = None
-        """While the run goes on; the kernel releases it however we end."""
+        """Lock during the run; the kernel releases it however this process ends."""
 
     @classmethod
     def make(cls, home: Path, job: Job, now: datetime, warn: Callable[[str], None]) -> "RunDirectory":
@@ -56,7 +58,7 @@ class RunDirectory:
         return made
 
     def close(self) -> None:
-        """The run has ended: nothing may stay but what is kept."""
+        """Removes temporary files after the end of the run, and releases the lock."""
         _remove(self.path / SCRATCH)
         _remove_empty(self.work)
         if self._lock is not None:
@@ -64,9 +66,7 @@ class RunDirectory:
             self._lock = None
 
     def discard(self) -> None:
-        """The run did not begin."""
-        from shutil import rmtree  # slow to import, and rarely needed
-
+        """Removes the directory of a run that did not start."""
         rmtree(self.path, ignore_errors=True)
 
     @property
@@ -75,11 +75,11 @@ class RunDirectory:
 
     @property
     def work(self) -> Path:
-        """What tasks without a working directory wrote; it may not exist."""
+        """Folder for tasks without a working directory; it may not exist."""
         return self.path / WORK
 
     def write(self, file: str, text: str, *, private: bool = False) -> None:
-        """`private`: for nobody else to read."""
+        """Writes a file; `private`: only the user may read it."""
         self.attempt(lambda: _replace(self.path / file, text, 0o600 if private else 0o666))
 
     def append(self, file: str, *rows: dict[str, Any]) -> None:
@@ -87,7 +87,7 @@ class RunDirectory:
             self.attempt(lambda: _append(self.path / file, msgspec.json.Encoder().encode_lines(rows)))
 
     def rows(self, file: str) -> list[dict[str, Any]]:
-        """What was appended; without rows that were cut when tfyard was killed."""
+        """The appended rows, without a row that was cut when tfyard was killed."""
         try:
             lines = (self.path / file).read_bytes().splitlines()
         except FileNotFoundError:
@@ -95,21 +95,31 @@ class RunDirectory:
         return [row for line in lines if (row := _row(line)) is not None]
 
     def record(self, record: RunRecord) -> None:
-        """While the run goes on, with room for its end: on a disk that is full by then, the file is overwritten
-        where it is."""
+        """Writes the record; during the run, with room for its end: if the disk is full by then, the file is
+        overwritten in place."""
         record = replace(record, is_locked=self._lock is not None)
         text = msgspec.json.format(msgspec.json.encode(record)).decode()
         room = 0 if record.ended else RESERVE + RESERVE_PER_TASK * len(record.tasks)
         path = self.path / "run.json"
         self.attempt(lambda: _replace(path, text + " " * room), lambda: _overwrite(path, text))
 
+    def write_status(self, status: Status) -> None:
+        self.write(STATUS, msgspec.json.format(msgspec.json.encode(status)).decode())
+
+    def status(self) -> Status:
+        """The status; empty before the first decision of the run."""
+        try:
+            return msgspec.json.decode((self.path / STATUS).read_bytes(), type=Status)
+        except (FileNotFoundError, msgspec.DecodeError):
+            return Status()
+
     def touch(self) -> None:
-        """Say that the run is alive: if it is killed, this is how long it lived."""
+        """Notes that the run is alive: if it is killed, this counts as the time of its end."""
         with suppress(OSError):
             os.utime(self.path / "run.json")
 
     def load(self) -> RunRecord | None:
-        """None: not a run, or one that ended before its record was written."""
+        """The record; None if it is not a run, or one that ended before its record was written."""
         try:
             record = msgspec.json.decode((self.path / "run.json").read_bytes(), type=RunRecord)
             return record if record.ended or self._is_running(record) else self._killed(record)
@@ -117,19 +127,19 @@ class RunDirectory:
             return None
 
     def _is_running(self, record: RunRecord) -> bool:
-        """By its lock: a process id may be used again, or be of another PID namespace. It must do where there are
-        no locks."""
+        """Whether the run goes on, by its lock: a process id may be reused, or be of another PID namespace. It is
+        used only where there are no locks."""
         return _is_locked(self.path) if record.is_locked else _is_alive(record.pid)
 
     def _killed(self, record: RunRecord) -> RunRecord:
-        """Its tfyard was killed before it could record the end: that was when a file was last written."""
+        """The record of a run whose tfyard was killed before it recorded the end, which was at the last write."""
         last = max(map(_written, (self.path, *self.path.iterdir(), *self.logs())))
         tasks = (replace(t, outcome="Killed") if t.outcome == "Running" else t for t in record.tasks)
         return replace(record, phase="Killed", ended=datetime.fromtimestamp(last, UTC), tasks=tuple(tasks))
 
     def logs(self, task: str | None = None) -> list[Path]:
-        found = sorted((self.path / "logs").glob("*.log"), key=_log_key)
-        return [log for log in found if task is None or log.name.startswith(f"{task}.")]
+        files = sorted((self.path / "logs").glob("*.log"), key=_log_key)
+        return [log for log in files if task is None or log.name.startswith(f"{task}.")]
 
     def attempt(self, write: Callable[[], object], instead: Callable[[], None] = lambda: None) -> None:
         try:
@@ -143,7 +153,7 @@ class RunDirectory:
 
 
 def _new(home: Path, stem: str) -> Path:
-    """The directory of a run that begins now."""
+    """Makes the directory of a new run."""
     runs, ignore = home / "runs", home / ".gitignore"
     runs.mkdir(parents=True, exist_ok=True)
     if not ignore.exists():
@@ -159,10 +169,10 @@ def _new(home: Path, stem: str) -> Path:
 
 
 def all_runs(home: Path = HOME) -> Iterator[RunDirectory]:
-    """Newest first. Others may be removing some of them meanwhile."""
+    """All runs, the newest first. Other commands may be removing some of them meanwhile."""
     runs = home / "runs"
-    found = [(_changed(path), path) for path in (runs.iterdir() if runs.is_dir() else ())]
-    for _, path in sorted(found, reverse=True):
+    dated = [(_changed(path), path) for path in (runs.iterdir() if runs.is_dir() else ())]
+    for _, path in sorted(dated, reverse=True):
         if path.is_dir():
             yield RunDirectory(path)
 
@@ -175,16 +185,16 @@ def _changed(path: Path) -> float:
 
 
 def find_run(name: str, home: Path = HOME) -> RunDirectory:
-    """By its name, its job's (the newest), the beginning of its name (the newest that fits), or its path. @latest:
-    the newest of all."""
-    found = list(all_runs(home))
-    if name == LATEST and found:
-        return found[0]
-    for fits in (_is_called, _is_of_job, _begins_with):
-        for run in found:
-            if name and fits(run, name):
+    """A run by its name, its job's name (the newest run), a prefix of its name (the newest run), or its path;
+    @latest is the newest of all."""
+    runs = list(all_runs(home))
+    if name == LATEST and runs:
+        return runs[0]
+    for matches in (_is_called, _is_of_job, _begins_with):
+        for run in runs:
+            if name and matches(run, name):
                 return run
-    with suppress(OSError):  # it is too long for a path
+    with suppress(OSError):  # the name is too long for a path
         if name and (Path(name) / "run.json").exists():
             return RunDirectory(Path(name))
     raise Usage(f"run {name[:100]!r} not found; `tfyard runs` lists them")
@@ -204,7 +214,7 @@ def _begins_with(run: RunDirectory, name: str) -> bool:
 
 
 def _written(path: Path) -> float:
-    """When, or 0 if it is gone: the supervisor of a killed run removes what must not stay."""
+    """Time of the last write; 0 if the file is gone: the supervisor of a killed run removes temporary files."""
     try:
         return path.stat().st_mtime
     except FileNotFoundError:
@@ -222,7 +232,7 @@ def _is_alive(pid: int) -> bool:
 
 
 def sweep(now: datetime, home: Path = HOME) -> list[str]:
-    """Remove the runs whose time to live (keepFor, ttlSecondsAfterFinished) is over; their names."""
+    """Removes the runs whose time to live (keepFor, ttlSecondsAfterFinished) is over; returns their names."""
     sweep_scratch(home)
     gone = []
     for run in all_runs(home):
@@ -236,7 +246,7 @@ def sweep(now: datetime, home: Path = HOME) -> list[str]:
 
 
 def prune(keep: int | None, home: Path = HOME) -> list[str]:
-    """Remove the oldest of the runs that have ended, if there are more than these; their names."""
+    """Removes the oldest of the ended runs, if there are more than `keep`; returns their names."""
     records = [(run, record) for run in all_runs(home) if (record := run.load()) is not None and record.ended]
     if keep is None or len(records) <= keep:
         return []
@@ -247,7 +257,7 @@ def prune(keep: int | None, home: Path = HOME) -> list[str]:
 
 
 def _sweep_empty(path: Path, now: datetime) -> None:
-    """What is left of a run that was killed while its code was fetched, or that found the disk full."""
+    """Removes the leftovers of a run that was killed while its code was fetched, or whose disk was full."""
     is_old = _changed(path) < now.timestamp() - OLD
     if (
         not is_old
@@ -262,15 +272,13 @@ def _sweep_empty(path: Path, now: datetime) -> None:
 
 
 def _remove_run(path: Path) -> None:
-    """Another command may be doing the same."""
-    from shutil import rmtree  # slow to import, and rarely needed
-
+    """Removes a run; another command may be doing the same."""
     with suppress(FileNotFoundError):
         rmtree(path)
 
 
 def kept() -> int | None:
-    """How many runs are kept after their end; None: all."""
+    """Number of runs that are kept after their end; None: all."""
     text = os.environ.get(KEEP_VARIABLE) or str(KEEP)
     if text == "all":
         return None
@@ -280,7 +288,7 @@ def kept() -> int | None:
 
 
 def sweep_scratch(home: Path = HOME) -> None:
-    """Remove what runs left that were killed together with their supervisor: it may hold Secrets."""
+    """Removes temporary files of runs that were killed together with their supervisor: they may hold Secrets."""
     for scratch in home.glob(f"runs/*/{SCRATCH}"):
         try:
             lock = _lock(scratch.parent)
@@ -292,8 +300,8 @@ def sweep_scratch(home: Path = HOME) -> None:
 
 
 def _lock(path: Path) -> int | None:
-    """None if another process has the lock, or if this file system has no locks. Not by process id: the process
-    may be in another PID namespace, and its id may be used again."""
+    """Takes the lock; None if another process has it, or if this file system has no locks. A process id would not
+    do: the process may be in another PID namespace, and its id may be reused."""
     directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -310,7 +318,7 @@ def _is_locked(path: Path) -> bool:
     except FileNotFoundError:
         return False  # it is being removed
     try:
-        fcntl.flock(directory, fcntl.LOCK_SH | fcntl.LOCK_NB)  # shared: two who look do not see each other
+        fcntl.flock(directory, fcntl.LOCK_SH | fcntl.LOCK_NB)  # shared: two checks do not block each other
     except BlockingIOError:
         return True
     finally:
@@ -319,7 +327,7 @@ def _is_locked(path: Path) -> bool:
 
 
 def _replace(path: Path, text: str, mode: int = 0o666) -> None:
-    """In one step: a reader never sees half a file, nor does a crash leave one."""
+    """Writes a file atomically: readers never see half of it, nor does a crash leave that."""
     new = path.with_name(f"{path.name}.new")
     try:
         new.touch(mode)
@@ -330,7 +338,7 @@ def _replace(path: Path, text: str, mode: int = 0o666) -> None:
 
 
 def _append(path: Path, data: bytes) -> None:
-    """All of it or nothing, also on a disk that is full after the first half."""
+    """Appends all of the data or nothing, also if the disk gets full."""
     with path.open("ab", buffering=0) as file:
         size = file.tell()
         if file.write(data) < len(data):
@@ -346,7 +354,7 @@ def _row(line: bytes) -> dict[str, Any] | None:
 
 
 def _overwrite(path: Path, text: str) -> None:
-    """In the space that the file has already."""
+    """Writes into the space that the file has already."""
     data = text.encode()
     with path.open("r+b") as file:
         size = os.fstat(file.fileno()).st_size
@@ -365,13 +373,11 @@ def _remove(scratch: Path) -> None:
     except FileNotFoundError:
         return  # the supervisor has removed it
     except OSError:  # it is not empty
-        from shutil import rmtree  # slow to import, and rarely needed
-
         rmtree(scratch, ignore_errors=True)
 
 
 def _remove_empty(directory: Path) -> None:
-    """The directory, and those in it, if no file is in them."""
+    """Removes a directory and those in it, if they have no files."""
     for path, _, _ in os.walk(directory, topdown=False):
         with suppress(OSError):
             Path(path).rmdir()

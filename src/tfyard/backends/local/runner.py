@@ -1,14 +1,18 @@
-"""The PodRunner of this machine: tasks of one job as pods of a node."""
+"""The PodRunner of this machine: it runs the tasks of one job as pods of a node."""
 
 import uuid
 from collections.abc import Callable, Sequence
 
+from msgspec.structs import replace
+
 from tfyard.backends.base import PodRunner
+from tfyard.backends.local.node import LocalNode, LocalPod, PodOptions
 from tfyard.backends.local.store import LocalStore
 from tfyard.model import (
     ROLES,
     TENSORFLOW_CONTAINER,
     Action,
+    Amend,
     Create,
     Delete,
     DeleteJob,
@@ -22,71 +26,101 @@ from tfyard.model import (
     tensorflow_container,
 )
 from tfyard.model.names import ATTEMPT, REPLICA_INDEX, REPLICA_TYPE
-from tfyard.node.node import Node
-from tfyard.node.pod import ContainerState, Options, PodState
-from tfyard.node.volumes import Volumes
+from tfyard.node import states
+from tfyard.node.states import CRASH_LOOP, Exited, PodState
 from tfyard.planner.census import take_census
 from tfyard.planner.restart import may_restart_in_place
+from tfyard.views.pods import (
+    Container,
+    ContainerStateRunning,
+    ContainerStateTerminated,
+    ContainerStateWaiting,
+    ContainerStatus,
+    PodSpec,
+    PodStatus,
+    PodView,
+    State,
+)
+from tfyard.views.program import conclude, lingers_since
 
 PREEMPTED = "Preempted"
+NOT_ENDED = ContainerStateTerminated()
 _ROLES = {role.lower(): role for role in ROLES}
 
 
 class LocalRunner(PodRunner):
-    """`adapt` turns the planner's pod into the one that runs here."""
+    """Runs pods on this machine; `adapt` changes the planner's pod for that."""
 
     def __init__(
-        self, node: Node, store: LocalStore, volumes: Volumes, adapt: Callable[[Manifest, Task], Manifest]
+        self, node: LocalNode, store: LocalStore, adapt: Callable[[Manifest, Task], Manifest]
     ) -> None:
-        self._node, self._store, self._volumes, self._adapt = node, store, volumes, adapt
+        self._node, self._store, self._adapt = node, store, adapt
         self.is_deleted = False
 
     async def observe(self, job: Job) -> Observed:  # noqa: ARG002
         return self._observe()
 
     async def apply(self, job: Job, actions: Sequence[Action]) -> Outcome:
-        uids = {state.name: state.uid for state in self._node.states()}
+        pods = {each.pod.name: each for each in self._node.pods.values()}
         for action in actions:
             match action:
-                case Create(manifest) if action.kind == "Pod" and action.name not in uids:
+                case Create(manifest) if action.kind == "Pod" and action.name not in pods:
                     self._create(job, manifest)
-                case Delete("Pod", name, force=force) if name in uids:
-                    self._node.delete(uids[name], 0 if force else None)
+                case Delete("Pod", name, force=force) if name in pods:
+                    self._delete(pods[name], force=force)
+                case Amend("Pod", name) if name in pods:  # to end it in place: logs stay here anyway
+                    self._delete(pods[name])
                 case DeleteJob():
                     self.is_deleted = True
         return Outcome(done=tuple(actions))
 
     def stop_all(self, *, force: bool) -> None:
-        for state in self._node.states():
-            self._node.delete(state.uid, 0 if force else None)
+        for each in [*self._node.pods.values()]:
+            self._delete(each, force=force)
 
     def evict(self, task: str, grace: float | None = None) -> float | None:
-        """As a preemption does. The grace period that it has; None if the task is not running."""
-        states = (state for state in self._node.states() if state.phase in ("Pending", "Running"))
-        found = (s for s in states if s.is_running and task_of(s.manifest).name == task)
-        state = next(found, None)
-        return None if state is None else self._node.evict(state.uid, PREEMPTED, grace)
+        """Ends a task as a preemption does; returns its grace period, or None if the task is not running."""
+        chosen = [each for each in self._node.pods.values() if each.is_running and _task(each).name == task]
+        return self._node.evict(chosen[0].pod.uid, PREEMPTED, grace) if chosen else None
 
     def tasks(self) -> dict[str, str]:
         """Uid of a pod -> the name of its task."""
-        return {state.uid: task_of(state.manifest).name for state in self._node.states()}
+        return {uid: _task(each).name for uid, each in self._node.pods.items()}
 
     def _observe(self) -> Observed:
-        return Observed(status=self._store.status, pods=tuple(map(_observed, self._node.states())))
+        pods = (self._observed(each) for each in self._node.pods.values())
+        return Observed(status=self._store.status, pods=tuple(pods))
+
+    def _observed(self, each: LocalPod) -> Pod:
+        seen = observed(each.pod.manifest, each.pod.state())
+        due = seen.restart_due and each.deleting is None
+        return replace(seen, restart_due=due, deleting=each.deleting, asked_to_stop=each.asked_to_stop)
 
     def _create(self, job: Job, manifest: Manifest) -> None:
         task, metadata = task_of(manifest), {**manifest["metadata"], "uid": uuid.uuid4().hex[:8]}
         pod = self._adapt({**manifest, "metadata": metadata}, task)
-        options = Options(
-            log_name=lambda container: log_name(task, container),
-            main=tensorflow_container(manifest)["name"],
-            may_restart=lambda: may_restart_in_place(job, take_census(job, self._observe())),
+        counted = _counted(pod)
+
+        def may_restart(container: str) -> bool:
+            is_free = container not in counted
+            return is_free or may_restart_in_place(job, take_census(job, self._observe()))
+
+        self._node.create(
+            pod, PodOptions(log_name=lambda name: log_name(task, name), may_restart=may_restart)
         )
-        self._node.create(pod, self._volumes, options)
+
+    def _delete(self, each: LocalPod, *, force: bool = False) -> None:
+        if each.deleting is None:
+            each.asked_to_stop = not observed(each.pod.manifest, each.pod.state()).end
+        self._node.delete(each.pod.uid, 0 if force else None)
+
+
+def _task(each: LocalPod) -> Task:
+    return task_of(each.pod.manifest)
 
 
 def task_of(pod: Manifest) -> Task:
-    """The jobs of a config with resources may be called anything."""
+    """The task of a pod; roles of a config with resources may have any name."""
     labels = pod["metadata"]["labels"]
     role = labels[REPLICA_TYPE]
     return Task(_ROLES.get(role, role), int(labels[REPLICA_INDEX]))
@@ -96,40 +130,79 @@ def log_name(task: Task, container: str) -> str:
     return task.name if container == TENSORFLOW_CONTAINER else f"{task.name}.{container}"
 
 
-def _observed(state: PodState) -> Pod:
-    main = tensorflow_container(state.manifest).get("name", "")
-    shown = _shown(state.containers, main)
-    ended = shown.ended
-    restarts = sum(c.restarts for c in state.containers if c.name == main or _is_init(c))
+def observed(manifest: Manifest, state: PodState) -> Pod:
+    view = _view(manifest, state)
+    program = conclude(view)
+    end = program.last_end or NOT_ENDED
+    is_due = not state.reason and any(state.containers[name].restart_due for name in _counted(manifest))
+    containers = [state.containers[each.name] for each in view.spec.containers]
     return Pod(
-        name=state.name,
-        uid=state.uid,
-        task=task_of(state.manifest),
-        attempt=int(state.manifest["metadata"]["annotations"].get(ATTEMPT, "0")),
+        name=str(manifest["metadata"]["name"]),
+        uid=str(manifest["metadata"]["uid"]),
+        task=task_of(manifest),
+        attempt=int(manifest["metadata"]["annotations"].get(ATTEMPT, "0")),
         phase=state.phase,
-        ready=state.is_ready,
-        exit_code=shown.exit_code,
-        message=shown.message,
-        reason=state.reason or shown.reason or (ended.reason if ended else ""),
-        run_started=ended.started if ended else None,
-        run_ended=ended.at if ended else None,
-        running_since=shown.started if shown.is_running and restarts else None,
-        wait=Wait("CrashLoop", since=ended.at if ended else None) if state.restart_due else None,
-        restarts=restarts,
-        restart_due=state.restart_due,
-        disrupted=bool(state.reason),
+        program="" if program.outcome == state.phase else program.outcome,
+        ready=state.phase == "Running" and all(each.is_ready for each in containers),
+        exit_code=program.exit_code,
+        message=program.message or end.message,
+        reason=program.reason or end.reason,
+        run_started=end.started_at,
+        run_ended=end.finished_at,
+        running_since=program.running_since,
+        wait=Wait("CrashLoop", since=end.finished_at) if is_due else None,
+        restarts=program.restarts,
+        restart_due=is_due,
+        disrupted=state.reason == PREEMPTED,
+        lingers_since=lingers_since(view, program),
         started=state.started,
-        deleting=state.deleting,
     )
 
 
-def _shown(containers: Sequence[ContainerState], main: str) -> ContainerState:
-    """The container whose end is the task's: the one that trains, unless an init container failed before it."""
-    trainer = next(container for container in containers if container.name == main)
-    if trainer.exit_code:
-        return trainer
-    return next((c for c in containers if c.exit_code and _is_init(c)), trainer)
+def _view(manifest: Manifest, state: PodState) -> PodView:
+    """The pod as a kubelet would report it. This node knows what else is concluded from policies and rules: a
+    container whose restart is due waits for it, and others that have ended will not restart."""
+    inits, main = manifest["spec"].get("initContainers") or (), manifest["spec"]["containers"]
+    spec = PodSpec(
+        restart_policy="Never",
+        containers=tuple(Container(each["name"]) for each in main),
+        init_containers=tuple(Container(each["name"], each.get("restartPolicy") or "") for each in inits),
+    )
+    status = PodStatus(
+        state.phase,
+        state.reason,
+        state.message,
+        container_statuses=tuple(_status(each.name, state) for each in spec.containers),
+        init_container_statuses=tuple(_status(each.name, state) for each in spec.init_containers),
+    )
+    return PodView(spec=spec, status=status)
 
 
-def _is_init(container: ContainerState) -> bool:
-    return container.is_init and not container.is_sidecar
+def _status(name: str, state: PodState) -> ContainerStatus:
+    known = state.containers[name]
+    if known.restart_due:
+        return ContainerStatus(
+            name, known.restarts, State(waiting=ContainerStateWaiting(CRASH_LOOP)), _state(known.ended)
+        )
+    return ContainerStatus(name, known.restarts, _state(known.current), _state(known.last))
+
+
+def _state(state: states.Waiting | states.Running | Exited | None) -> State:
+    match state:
+        case Exited(code, started, finished):
+            return State(
+                terminated=ContainerStateTerminated(code, state.why, state.message, started, finished)
+            )
+        case states.Running(since):
+            return State(running=ContainerStateRunning(since))
+        case states.Waiting(reason, message):
+            return State(waiting=ContainerStateWaiting(reason, message))
+        case _:
+            return State()
+
+
+def _counted(pod: Manifest) -> list[str]:
+    """The containers whose ends count for the task: init containers and the training container, not sidecars."""
+    inits = pod["spec"].get("initContainers") or ()
+    before = [str(each["name"]) for each in inits if each.get("restartPolicy") != "Always"]
+    return [*before, str(tensorflow_container(pod)["name"])]

@@ -12,7 +12,7 @@ from tfyard.model import Create, Decision, Delete, Event, Job, Status
 
 
 class LocalStore(JobStore):
-    """`memory`: what an earlier run of the job has finished."""
+    """The status of a run; `memory`: the status of the earlier run that it continues."""
 
     def __init__(
         self, directory: RunDirectory, on_event: Callable[[Event], None], memory: Status | None = None
@@ -31,7 +31,7 @@ class LocalStore(JobStore):
             self._on_event(event)
 
     def save(self) -> None:
-        self._directory.write("status.json", msgspec.json.format(msgspec.json.encode(self.status)).decode())
+        self._directory.write_status(self.status)
 
 
 def _summary(decision: Decision) -> dict[str, Any]:

@@ -1,1 +1,1 @@
-"""How a run looks: live on a terminal, as plain lines elsewhere, or as JSON for scripts."""
+"""Output of a run: live on a terminal, plain lines elsewhere, or JSON for scripts."""

@@ -1,4 +1,4 @@
-"""What every screen can do: show the events of a run."""
+"""The interface of screens, which show the events of a run."""
 
 from abc import ABC, abstractmethod
 
@@ -6,7 +6,7 @@ from tfyard.model.run_events import RunEvent
 
 
 class Screen(ABC):
-    """Also a context: on leaving, the terminal is as it was."""
+    """A context manager: its exit restores the terminal."""
 
     may_skip = False
     """Whether log lines may be left out if there are more than a person could read."""
@@ -18,7 +18,7 @@ class Screen(ABC):
         return
 
     def refresh(self) -> None:
-        """Called several times a second, whether something happens or not."""
+        """Called several times a second, also without events."""
         return
 
     @abstractmethod

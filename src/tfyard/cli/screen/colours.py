@@ -1,4 +1,4 @@
-"""The colours of tasks: by their place in the job, so that a task has the same one in every command."""
+"""Colours of tasks, by their position in the job: a task has the same colour in every command."""
 
 from collections.abc import Sequence
 
@@ -6,5 +6,5 @@ COLOURS = ("cyan", "green", "yellow", "magenta", "blue", "bright_cyan", "bright_
 
 
 def of_tasks(tasks: Sequence[str]) -> dict[str, str]:
-    """Names that both rich and click know."""
+    """Task -> colour, by a name that both rich and click know."""
     return {task: COLOURS[at % len(COLOURS)] for at, task in enumerate(tasks)}

@@ -1,4 +1,4 @@
-"""A run at the terminal: shows its events (live, as lines or as JSON), stops it by Ctrl-C, prints how it ended."""
+"""Shows a run at the terminal: prints its events (live, as lines or as JSON) and its end; Ctrl-C stops it."""
 
 import asyncio
 import os
@@ -16,11 +16,12 @@ from tfyard.cli.screen.base import Screen
 from tfyard.cli.screen.rows import columns, hanging, wrapped
 from tfyard.cli.screen.summary import summary
 from tfyard.errors import TfyardError
-from tfyard.formats.loglines import storable, without_colours
 from tfyard.local.evidence import why
-from tfyard.local.prepared import Prepared
-from tfyard.local.run import Run
+from tfyard.local.prepared import PreparedRun
+from tfyard.local.run import Execution
 from tfyard.local.shortfalls import outputs
+from tfyard.logs.readings import storable, without_colours
+from tfyard.logs.runtime_notices import Fold
 from tfyard.model.run_events import (
     Counts,
     Ended,
@@ -35,30 +36,29 @@ from tfyard.model.run_events import (
 )
 from tfyard.overview.progress import Progress, total_steps
 from tfyard.overview.record import RunRecord
-from tfyard.overview.runtime_notices import Fold
 from tfyard.overview.wording import PROGRAM, TOOL, ending, folded, skipped, starting_again
 
 REFRESH_EVERY = 0.15
 
 
-def follow(prepared: Prepared, output: str = "text", *, quiet: bool = False, verbose: bool = False) -> int:
-    """Until the run has ended; its exit code."""
+def follow(prepared: PreparedRun, output: str = "text", *, quiet: bool = False, verbose: bool = False) -> int:
+    """Run a job and show it until it has ended; the result is its exit code."""
     try:
-        record = asyncio.run(Follower(prepared, output, quiet=quiet, verbose=verbose).follow())
+        record = asyncio.run(RunFollower(prepared, output, quiet=quiet, verbose=verbose).follow())
     except OSError as error:
         raise TfyardError(f"{error.filename or 'the run directory'}: {error.strerror}") from error
     return record.exit_code or 0
 
 
-class Follower:
-    def __init__(self, prepared: Prepared, output: str, *, quiet: bool, verbose: bool) -> None:
+class RunFollower:
+    def __init__(self, prepared: PreparedRun, output: str, *, quiet: bool, verbose: bool) -> None:
         self._prepared, self._output, self._quiet = prepared, output, quiet
         self._progress = Progress(total_steps(prepared.job))
         tasks = [task.name for task in prepared.job.tasks()]
         self._screen = _choose(output, tasks, self._progress, quiet=quiet, verbose=verbose)
 
     async def follow(self) -> RunRecord:
-        run = Run(self._prepared, self._show, for_screen=self._screen.may_skip)
+        run = Execution(self._prepared, self._show, for_screen=self._screen.may_skip)
         with _on_terminal(self._screen):
             self._handle_signals(run)
             refreshing = asyncio.create_task(self._refresh())
@@ -81,17 +81,17 @@ class Follower:
         with suppress(OSError):  # the terminal is gone, or `head` has read enough: the run itself continues
             self._screen.show(event)
 
-    def _handle_signals(self, run: Run) -> None:
+    def _handle_signals(self, run: Execution) -> None:
         def interrupt() -> None:
             text = "stopping at once" if run.interrupts else "stopping; press Ctrl-C again to stop at once"
             self._show(Note("warning", text))
             run.interrupt()
 
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            if signal.getsignal(number) is not signal.SIG_IGN:  # by nohup
+            if signal.getsignal(number) is not signal.SIG_IGN:  # nohup ignores SIGHUP
                 asyncio.get_running_loop().add_signal_handler(number, interrupt)
 
-    def _print_end(self, run: Run, record: RunRecord) -> None:
+    def _print_end(self, run: Execution, record: RunRecord) -> None:
         click.echo()
         for line in summary(record, self._progress, why(run.directory, record)):
             click.echo(line)
@@ -107,12 +107,11 @@ class Follower:
 
 
 def _choose(output: str, tasks: list[str], progress: Progress, *, quiet: bool, verbose: bool) -> Screen:
-    """Rich is not needed to print lines."""
     if output == "json":
         return JsonScreen(quiet=quiet)
     is_dumb = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
     if sys.stdout.isatty() and not is_dumb and not quiet:
-        from .live import LiveScreen
+        from .live import LiveScreen  # 45 ms with rich, which printed lines do not need
 
         return LiveScreen(tasks, progress, verbose=verbose)
     return PlainScreen(tasks, quiet=quiet, verbose=verbose)
@@ -120,7 +119,7 @@ def _choose(output: str, tasks: list[str], progress: Progress, *, quiet: bool, v
 
 @contextmanager
 def _on_terminal(screen: Screen) -> Iterator[None]:
-    """A terminal that is gone at the end is no reason to fail."""
+    """Enter and leave the screen; a terminal that was closed meanwhile is no error."""
     screen.__enter__()
     try:
         yield
@@ -133,7 +132,7 @@ def _on_terminal(screen: Screen) -> Iterator[None]:
 
 
 class PlainScreen(Screen):
-    """For pipes, CI logs and people who want no colour: `worker-0 │ …`. On a terminal, long lines are wrapped
+    """Lines without colour, for pipes, CI logs and NO_COLOR: `worker-0 │ …`. On a terminal, long lines are wrapped
     below their task, and notices of the runtime are folded; a pipe gets everything."""
 
     def __init__(self, tasks: list[str], *, quiet: bool, verbose: bool) -> None:
@@ -188,13 +187,13 @@ class PlainScreen(Screen):
 
 
 def _write_labelled(label: bytes, text: bytes) -> None:
-    """Many times faster than as text, because the label is not ASCII and most logs are."""
+    """Write bytes: many times faster than text, because the label is not ASCII and most logs are."""
     sys.stdout.buffer.write(label + text.replace(b"\n", b"\n" + label) + b"\n")
     sys.stdout.buffer.flush()
 
 
 class JsonScreen(Screen):
-    """One JSON object per line and event, for scripts."""
+    """Prints each event as a line of JSON, for scripts."""
 
     def __init__(self, *, quiet: bool) -> None:
         self._counts: Counts | None = None

@@ -1,4 +1,4 @@
-"""The terminal: log lines above, and below them an area with the state of each role and of the training."""
+"""The live screen: log lines, and below them an area with the state of each role and of the training."""
 
 import time
 from collections import Counter, deque
@@ -14,6 +14,7 @@ from rich.text import Text
 from tfyard.cli.screen import colours
 from tfyard.cli.screen.base import Screen
 from tfyard.cli.screen.rows import hanging
+from tfyard.logs.runtime_notices import Fold
 from tfyard.model.run_events import (
     Counts,
     Ended,
@@ -27,7 +28,6 @@ from tfyard.model.run_events import (
     Unfinished,
 )
 from tfyard.overview.progress import Progress
-from tfyard.overview.runtime_notices import Fold
 from tfyard.overview.wording import (
     PROGRAM,
     TOOL,
@@ -66,7 +66,7 @@ class LiveScreen(Screen):
         self._usage: dict[str, tuple[float, int]] = {}
         self._lines: deque[_Line] = deque()
         self._unfinished: dict[str, str] = {}
-        """Task -> the line that it has not finished: a progress bar."""
+        """Task -> its unfinished line, such as a progress bar."""
         self._fold = Fold(active=not verbose)
         self._flushed = 0.0
         self.progress = progress
@@ -122,7 +122,7 @@ class LiveScreen(Screen):
         self._lines.append(_Line(task, text, TOOL, style))
 
     def _flush(self) -> None:
-        """Rich needs a tenth of a millisecond per line: of very many lines, only the last are printed."""
+        """Print waiting lines. Rich takes 0.1 ms per line, so of very many only the last are printed."""
         self._flushed = time.monotonic()
         hidden = Counter(self._lines.popleft().task for _ in range(len(self._lines) - LINES_PER_FLUSH))
         for task, count in hidden.items():
@@ -133,8 +133,8 @@ class LiveScreen(Screen):
     def _print(self, line: _Line) -> None:
         label = self._label(line.task, line.mark)
         if line.mark == TOOL:
-            said = hanging(label.plain + line.text, self._console.width)
-            rows = [label.append(said[len(label) :], style=line.style)]
+            message = hanging(label.plain + line.text, self._console.width)
+            rows = [label.append(message[len(label) :], style=line.style)]
         else:
             text = Text.from_ansi(line.text)
             text.expand_tabs()
@@ -148,7 +148,7 @@ class LiveScreen(Screen):
         return text.wrap(self._console, max(room, 2), overflow="fold")
 
     def _label(self, task: str, mark: str) -> Text:
-        """Also in front of every row of a long line: what a program writes never starts a row."""
+        """Label of a row. Every row of a long line has it, so that no output of a program starts a row."""
         label = Text()
         if task:
             label.append(f"{task:<{self._width}} {mark} ", style=self._colours.get(task, "white"))
@@ -161,7 +161,7 @@ class LiveScreen(Screen):
         return Group(*parts)
 
     def _bars(self) -> Iterator[RenderableType]:
-        """The lines that are being written, each cut to one row."""
+        """The unfinished lines, each cut to one row."""
         for task, text in list(self._unfinished.items())[-MOST_BARS:]:
             row = self._label(task, PROGRAM).append_text(Text.from_ansi(text))
             row.truncate(self._console.width, overflow="ellipsis")
@@ -185,7 +185,7 @@ class LiveScreen(Screen):
         return table
 
     def _used(self, role: str) -> Text:
-        """CPU and memory of each task; of a large role the sum."""
+        """CPU and memory of each task of a role, or their sum if the role is large."""
         mine = {task: use for task, use in self._usage.items() if task.startswith(f"{role.lower()}-")}
         line = Text(no_wrap=True, overflow="ellipsis")
         if len(mine) > FEW_TASKS:

@@ -1,5 +1,5 @@
-"""Long lines on a terminal. It would wrap them into its first column, where only tfyard writes; so they are
-wrapped here, below their task or indented: nothing that a program prints can look as if tfyard had said it."""
+"""Wraps long lines for a terminal, below their task or indented. The terminal itself would wrap them into its
+first column, where only tfyard writes: output of a program must not look like a message of tfyard."""
 
 import os
 import sys
@@ -8,7 +8,7 @@ INDENT = "    "
 
 
 def columns() -> int | None:
-    """Of the terminal; None: standard output is none, and lines may have any length."""
+    """Width of the terminal; None if standard output is no terminal, and lines may have any length."""
     try:
         return os.get_terminal_size(sys.stdout.fileno()).columns or 80 if sys.stdout.isatty() else None
     except (OSError, ValueError):
@@ -16,21 +16,20 @@ def columns() -> int | None:
 
 
 def wrapped(line: str, room: int) -> list[str]:
-    """Rows of at most so many columns."""
+    """The rows of a line, each of at most `room` columns."""
     line = line.expandtabs()
     if len(line) * 2 <= room:  # a character has two columns at most
         return [line]
-    from rich.cells import chop_cells  # slow to import, and most lines are short
+    from rich.cells import chop_cells  # 10 ms, and most lines are short
 
     return chop_cells(line, max(room, 2)) or [""]
 
 
 def hanging(text: str, room: int | None) -> str:
-    """A message, all but its first row indented. What it quotes from a log starts in a line of its own, or follows
-    our own words in the first."""
-    first, *rest = text.split("\n")
+    """A message with all rows but the first indented, so that quoted log lines never start in the first column."""
+    first, *others = text.split("\n")
     if room is None:
-        return "\n".join([first, *(INDENT + line for line in rest)])
+        return "\n".join([first, *(INDENT + line for line in others)])
     head, *more = wrapped(first, room)
-    lines = ["".join(more).lstrip(), *rest] if more else rest
+    lines = ["".join(more).lstrip(), *others] if more else others
     return "\n".join([head, *(INDENT + row for line in lines for row in wrapped(line, room - len(INDENT)))])

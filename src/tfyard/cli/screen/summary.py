@@ -1,4 +1,4 @@
-"""The end of a run, drawn with characters: a table of its tasks and the curve of its loss."""
+"""Summary of a run as text: a table of its tasks and the curve of its loss."""
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -14,11 +14,11 @@ from tfyard.overview.wording import number
 PLOT_WIDTH, PLOT_HEIGHT = 60, 6
 BLOCKS = " ▁▂▃▄▅▆▇█"
 FEWEST_POINTS = 3
-"""Fewer do not make a curve."""
+"""Minimum number of points of a curve."""
 
 
 def summary(record: RunRecord, progress: Progress, why: Sequence[str] = ()) -> Iterator[str]:
-    """`why`: it failed, in the words of `tfyard why`."""
+    """Lines of the summary. `why`: the output of `tfyard why`, if the run failed."""
     yield headline(record)
     yield ""
     yield from columns([TASK_COLUMNS, *map(task_row, record.tasks)])
@@ -35,7 +35,7 @@ def columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
 
 
 def plot(curve: Curve, width: int = PLOT_WIDTH) -> Iterator[str]:
-    """A curve in block letters: averaged into columns, drawn row by row from the top."""
+    """A curve of block characters: values are averaged into columns, rows are drawn from the top."""
     finite = [value for _, value in curve.points if isfinite(value)]
     if len(finite) < FEWEST_POINTS:
         return
@@ -52,7 +52,7 @@ def plot(curve: Curve, width: int = PLOT_WIDTH) -> Iterator[str]:
 
 
 def _extent(curve: Curve) -> str:
-    """A progress bar that starts again without naming an epoch always ends at the same step."""
+    """The range of steps, or the number of values if steps repeat, as in a progress bar without epochs."""
     first, last = curve.points[0][0], curve.points[-1][0]
     return f"{curve.unit}s {first:,} to {last:,}" if first < last else f"{len(curve.points):,} reports"
 
@@ -65,6 +65,6 @@ def _columns(values: list[float], width: int) -> list[float]:
 
 
 def _share(value: float, low: float, high: float) -> float:
-    """How far up the value is, from 0 to 1. Halved, because the difference of two floats may overflow."""
+    """Position between low and high, from 0 to 1. Values are halved: the difference of floats may overflow."""
     span = high / 2 - low / 2
     return (value / 2 - low / 2) / span if span else 0

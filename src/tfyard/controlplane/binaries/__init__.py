@@ -1,7 +1,7 @@
-"""Where the binaries of the control plane are on this machine.
+"""Finds the binaries of the control plane on this machine.
 
-Looked for in this order: an explicit folder, `KUBEBUILDER_ASSETS` (what envtest users already have), our own
-cache, PATH. `python -m tfyard.controlplane.binaries` and `tfyard dev up` fill the cache (see obtain.py) with the
+The order is: an explicit folder, `KUBEBUILDER_ASSETS` (which envtest users already have), tfyard's own cache,
+PATH. `python -m tfyard.controlplane.binaries` and `tfyard dev up` fill the cache (see obtain.py) with the
 versions that `go.mod` and `go.sum` beside this file pin; nothing is ever downloaded or built during a test.
 """
 
@@ -26,7 +26,7 @@ HOW_TO_GET_THEM = (
 )
 NEEDED = ("etcd", "kube-apiserver")
 Say = Callable[[str], None]
-"""Tells the user one line."""
+"""Function that shows one line to the user."""
 
 
 class MissingBinaries(TfyardError):
@@ -39,24 +39,23 @@ class Binaries(msgspec.Struct, frozen=True):
     folder: Path
 
     def path(self, name: str) -> Path:
-        found = self.folder / name
         if not self.has(name):
             raise MissingBinaries(f"{self.folder} has no {name}; {HOW_TO_GET_THEM}")
-        return found
+        return self.folder / name
 
     def has(self, *names: str) -> bool:
         return all(os.access(self.folder / name, os.X_OK) for name in names)
 
     @property
     def version(self) -> str:
-        """Such as `1.36.3`, from the apiserver itself."""
+        """Version of Kubernetes, such as `1.36.3`, as the apiserver prints it."""
         command = [str(self.path("kube-apiserver")), "--version"]
         try:
-            said = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True).stdout
+            output = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True).stdout
         except (OSError, subprocess.SubprocessError) as problem:
             raise MissingBinaries(f"{command[0]} does not run here: {problem}") from None
-        match = re.search(r"v(\d+\.\d+\.\d+)", said)
-        return match[1] if match else said.strip()
+        match = re.search(r"v(\d+\.\d+\.\d+)", output)
+        return match[1] if match else output.strip()
 
 
 def pinned_version(module: str = "k8s.io/kubernetes") -> str:
@@ -73,21 +72,21 @@ def cache_folder(name: str = "control-plane", pins: Path = HERE) -> Path:
 
 
 def locate(folder: Path | None = None, version: str | None = None) -> Binaries:
-    """The first folder that has them. `version` (such as `1.36`) must match what is found."""
-    wanted = version or pinned_version().rpartition(".")[0]
+    """The first folder that has the binaries of this version (such as `1.36`; default: the pinned one)."""
+    minor = version or pinned_version().rpartition(".")[0]
     assets = os.environ.get("KUBEBUILDER_ASSETS")
     if folder:
         return _explicit(Binaries(folder), version, "")
     if assets:
         return _explicit(Binaries(Path(assets)), version, ", which KUBEBUILDER_ASSETS names,")
     for candidate in (Binaries(cache_folder()), _on_path()):
-        if _is_complete(candidate) and _matches(candidate, wanted):
+        if _is_complete(candidate) and _matches(candidate, minor):
             return candidate
-    raise MissingBinaries(f"no etcd and kube-apiserver {wanted} here: {HOW_TO_GET_THEM}")
+    raise MissingBinaries(f"no etcd and kube-apiserver {minor} here: {HOW_TO_GET_THEM}")
 
 
 def _explicit(binaries: Binaries, version: str | None, named_by: str) -> Binaries:
-    """A folder that was named is used or refused, never replaced by another."""
+    """The binaries of a folder that the user named, which is never replaced by another one."""
     folder = f"{binaries.folder}{named_by}"
     if missing := [name for name in NEEDED if not binaries.has(name)]:
         raise MissingBinaries(f"{folder} has no {' and '.join(missing)} that can be executed")
@@ -97,8 +96,8 @@ def _explicit(binaries: Binaries, version: str | None, named_by: str) -> Binarie
 
 
 def _on_path() -> Binaries:
-    found = shutil.which("kube-apiserver")
-    return Binaries(Path(found).parent if found else Path("/nonexistent"))
+    apiserver = shutil.which("kube-apiserver")
+    return Binaries(Path(apiserver).parent if apiserver else Path("/nonexistent"))
 
 
 def _is_complete(binaries: Binaries) -> bool:

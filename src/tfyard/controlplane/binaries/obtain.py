@@ -1,4 +1,4 @@
-"""Fill the cache with the control plane's binaries: downloaded, or built where nothing can be downloaded."""
+"""Fills the cache with the control plane's binaries: downloaded, or built where nothing can be downloaded."""
 
 import fcntl
 import os
@@ -7,11 +7,11 @@ from pathlib import Path
 
 from tfyard.controlplane.binaries import Binaries, MissingBinaries, Say, cache_folder, locate
 from tfyard.controlplane.binaries.build import build
-from tfyard.controlplane.binaries.download import Mirrors, Unreachable, download
+from tfyard.controlplane.binaries.download import Mirrors, NoDownload, download
 
 
 def find_or_obtain(say: Say, folder: Path | None = None, mirrors: Mirrors | None = None) -> Binaries:
-    """What is here, else what can be had. A folder that was named is used or refused, never replaced."""
+    """The binaries of this machine, else downloaded or built. A folder that the user named is never replaced."""
     try:
         return locate(folder)
     except MissingBinaries:
@@ -22,7 +22,7 @@ def find_or_obtain(say: Say, folder: Path | None = None, mirrors: Mirrors | None
 
 
 def obtain(say: Say, mirrors: Mirrors) -> Path:
-    """The cache folder, filled. A second caller waits for the first one."""
+    """The cache folder, filled if necessary. A second caller waits for the first one."""
     folder = cache_folder()
     folder.parent.mkdir(parents=True, exist_ok=True)
     with (folder.parent / f"{folder.name}.lock").open("w") as lock:
@@ -35,7 +35,7 @@ def obtain(say: Say, mirrors: Mirrors) -> Path:
 def _fill(folder: Path, mirrors: Mirrors, say: Say) -> None:
     try:
         download(folder, mirrors, say)
-    except Unreachable as no_download:
+    except NoDownload as no_download:
         say(f"==> no download: {no_download}")
         try:
             build(folder, say)

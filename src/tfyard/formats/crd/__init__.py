@@ -1,5 +1,5 @@
 """The CustomResourceDefinitions of TFJob (`documents.py`), generated from the declarations of `formats`.
 
 They replace an admission webhook (rules), a conversion webhook (every version lists the fields of all) and a
-defaulting one (schema defaults). They are data; installing them is done elsewhere.
+defaulting webhook (schema defaults). `install/` and `remote/` install them.
 """

@@ -2,7 +2,7 @@
 
 Versions are not converted (`conversion: None`): the API server changes nothing but apiVersion, and drops fields
 that the schema of either version does not list. So every version lists the fields of all. The defaults of a
-version are set at admission and stored, because later nobody can tell with which version a job was created.
+version are set at admission and stored, because the version with which a job was created is not kept.
 """
 
 from collections.abc import Collection
@@ -39,8 +39,8 @@ _V1ALPHA1, _TENSORFLOW = "kubeflow.org/v1alpha1", "tensorflow.org/v1alpha1"
 
 
 def crds(served: Collection[str] = SERVED) -> tuple[Manifest, ...]:
-    """What a cluster needs to accept TFJobs of these versions; v1, which is stored, is always one of them.
-    Requires Kubernetes 1.30, whose rules can use `optionalOldSelf`."""
+    """The CRDs for TFJobs of these versions; v1, which is the stored version, is always served.
+    They require Kubernetes 1.30, whose rules can use `optionalOldSelf`."""
     older = [name for name in VERSIONS if name in served and name not in (V1, _V1ALPHA1, _TENSORFLOW)]
     versions = [_v1(), *map(_older, older), *([_kubeflow_v1alpha1()] if _V1ALPHA1 in served else [])]
     kubeflow = _crd("kubeflow.org", _NAMES, versions)
@@ -63,8 +63,8 @@ _NAMES = {
     "categories": ["all", "ml", "training"],
 }
 _OLD_NAMES = {"kind": "TfJob", "listKind": "TfJobList", "shortNames": ["oldtfj"], "categories": ["training"]}
-"""Not in `all`: it is deprecated, and every `kubectl get all` would print the warning. A short name of its own:
-kubectl would warn at each use of `tfj` that it is ambiguous."""
+"""TfJob is not in the category `all`, because every `kubectl get all` would then print its deprecation warning. It
+has a different short name, because kubectl would warn that `tfj` is ambiguous."""
 
 
 def _crd(group: str, names: Manifest, versions: list[Manifest]) -> Manifest:
@@ -148,15 +148,15 @@ def _root(spec: Schema, status_schema: Schema) -> Schema:
 
 
 def _kubeflow_spec(template: Schema) -> Schema:
-    found = schema.of(TFJobSpec, {"template": template})
+    spec = schema.of(TFJobSpec, {"template": template})
     old = {name: _of_old(part) for name, part in _v1alpha1_spec()["properties"].items()}
-    found = {**found, "description": str(TFJobSpec.__doc__), "properties": {**old, **found["properties"]}}
+    spec = {**spec, "description": str(TFJobSpec.__doc__), "properties": {**old, **spec["properties"]}}
     queue: Schema = {
         "x-kubernetes-validations": [rules.rule("self == oldSelf", "schedulingPolicy.queue is immutable")]
     }
     for path in (("schedulingPolicy",), ("runPolicy", "schedulingPolicy")):
-        found = schema.within(found, (*path, "queue"), queue)
-    return schema.within(found, ("tfReplicaSpecs", "*", "replicas"), {"default": 1})
+        spec = schema.within(spec, (*path, "queue"), queue)
+    return schema.within(spec, ("tfReplicaSpecs", "*", "replicas"), {"default": 1})
 
 
 def _of_old(part: Schema) -> Schema:
@@ -164,12 +164,12 @@ def _of_old(part: Schema) -> Schema:
 
 
 def _v1alpha1_spec() -> Schema:
-    found = schema.of(v1alpha1.TfJobSpec, {"template": pods.open_template()})
-    return {**found, "description": str(v1alpha1.TfJobSpec.__doc__)}
+    spec = schema.of(v1alpha1.TfJobSpec, {"template": pods.open_template()})
+    return {**spec, "description": str(v1alpha1.TfJobSpec.__doc__)}
 
 
 def _with_defaults(spec: Schema, clean: str, api_version: str) -> Schema:
-    """`clean`: the name of that policy's field in this version."""
+    """The spec with the defaults of this version, in which `clean` is the field of the clean-up policy."""
     defaults = VERSIONS[api_version]
     spec = schema.within(spec, (clean,), {"default": defaults.clean})
     return schema.within(spec, ("dialect",), {"default": defaults.dialect})

@@ -1,7 +1,7 @@
 """The schema of a pod template: in full, and with only the fields that rules use.
 
 Unknown fields are kept at every depth, so that fields of later Kubernetes releases reach the pod. The descriptions
-are Kubernetes' own; they are most of the CRD, and a second copy would not fit into etcd.
+are Kubernetes' own; they are most of the CRD's size, and a second copy would exceed the limit of etcd.
 """
 
 from typing import Any
@@ -20,7 +20,7 @@ _LISTS = {
     "mapType": "x-kubernetes-map-type",
 }
 _KEY_DEFAULTS = {"protocol": "TCP"}
-"""Items are identified by their keys, so a key that is absent needs a default."""
+"""Default of a list item's key that is absent: the server identifies items by their keys."""
 
 _TEMPLATE_METADATA: Schema = {
     **OPEN,
@@ -32,7 +32,7 @@ _TEMPLATE_METADATA: Schema = {
         "finalizers": {"type": "array", "items": {"type": "string"}},
     },
 }
-"""Without times: Go clients write `creationTimestamp: null` here, which a declared field would reject."""
+"""Times are not declared: Go clients write `creationTimestamp: null`, which a declared field would reject."""
 
 _SPECIAL: dict[str, Schema] = {
     "Quantity": QUANTITY,
@@ -42,25 +42,25 @@ _SPECIAL: dict[str, Schema] = {
     "ObjectMeta": OPEN,
     "EphemeralContainer": {**OPEN, "properties": {"name": {"type": "string"}}, "required": ["name"]},
 }
-"""Ephemeral containers belong to running pods; Kubernetes allows none in a template."""
+"""Schemas that replace Kubernetes' definitions. Ephemeral containers need no fields: templates have none."""
 
 
 _WHOLE: Schema = {"x-kubernetes-map-type": "atomic"}
 _OWNED_AS_A_WHOLE = ("Container", "Volume")
-"""For each field of a job the server notes who owns it, and reads and writes these notes with every change of the
-job, its status included. Containers and volumes, with all that is in them, would be most of the notes. One owner
-for each of them is enough: others add their own, or change what stands beside them, such as a node selector."""
+"""The server records the owner of each field in managedFields, which it reads and writes with every change of the
+job or its status. The fields of containers and volumes would be most of it. One owner per container or volume is
+enough: other clients add their own, or change fields beside them, such as a node selector."""
 
 
 def described() -> Schema:
-    """PodTemplateSpec in full, for `kubectl explain` and for type checks at admission."""
+    """The full schema of PodTemplateSpec, for `kubectl explain` and for type checks at admission."""
     schema = _definition("PodTemplateSpec", definitions())
     metadata = {**schema["properties"]["metadata"], **_TEMPLATE_METADATA}
     return {**schema, "properties": {**schema["properties"], "metadata": metadata}}
 
 
 def open_template() -> Schema:
-    """Only the fields that rules use."""
+    """A schema of PodTemplateSpec that declares only the fields that rules use."""
     text: Schema = {"type": "string"}
     container = {**OPEN, **_WHOLE, "required": ["name"], "properties": {"name": text, "image": text}}
     containers: Schema = {

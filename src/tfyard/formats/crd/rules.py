@@ -1,9 +1,9 @@
 """Admission without a webhook: the checks of `formats` that the server can do itself.
 
-Words of the schema (required, minLength, maximum) come first: the server checks them when the spec is written.
-Rules (CEL) are for the rest. The server evaluates every one of them again whenever the status is written, and
-each field that a rule reads makes the server copy the schemas of all fields beside it. So a rule begins with what
-decides most jobs, reads as little as possible, and shares its evaluation with others of the same object.
+Keywords of the schema (required, minLength, maximum) are preferred: the server checks them only when the spec is
+written. Rules (CEL) check everything else. The server evaluates every rule again whenever the status is written,
+and each field that a rule reads makes the server copy the schemas of all fields beside it. So a rule begins with
+the test that decides most jobs, reads few fields, and shares its evaluation with other rules of the same object.
 
 The API server rejects a CRD whose rules might cost too much, by its own estimate for the largest object that the
 schema allows; hence the bounds on roles and containers. What CEL cannot check (the size of TF_CONFIG, duplicate
@@ -44,7 +44,7 @@ def _count(replica: str) -> str:
 
 
 def _type(replica: str) -> str:
-    """Not with `orValue`: the server's estimate of the cost would not know how long the text can be."""
+    """A replica's type or its default. With `orValue`, the server could not estimate length and cost."""
     return f"(has({replica}.tfReplicaType) ? {replica}.tfReplicaType : 'MASTER')"
 
 
@@ -53,27 +53,27 @@ def rule(expression: str, message: str, **more: object) -> Rule:
 
 
 def _together(*rules: Rule) -> Rule:
-    """Several rules of one object as one, with the message of the first that is broken."""
+    """One rule for several of the same object; its message is that of the first broken one."""
     text = json.dumps(rules[-1]["message"])
-    for one in reversed(rules[:-1]):
-        text = f"!({one['rule']}) ? {json.dumps(one['message'])} : {text}"
-    expression = " && ".join(f"({one['rule']})" for one in rules)
+    for each in reversed(rules[:-1]):
+        text = f"!({each['rule']}) ? {json.dumps(each['message'])} : {text}"
+    expression = " && ".join(f"({each['rule']})" for each in rules)
     return rule(expression, "the spec breaks a rule of TFJobs", messageExpression=text)
 
 
 def for_kubeflow(schema: Schema, *, describes_pods: bool) -> Schema:
-    """The rules of a version that takes both forms: a map of roles, and v1alpha1's list."""
+    """The schema with the rules of a version that accepts both forms: a map of roles, and v1alpha1's list."""
     schema = _for_list(_for_map(schema, describes_pods=describes_pods))
     spec = [_together(*_one_form(), *_said_once(), *_chief_exists(), *_gangs()), _managed_by()]
     return _ruled(_ruled(schema, ("spec",), *spec), (), *_names(_pods_of_map(), _pods_of_list()))
 
 
 def for_tensorflow(schema: Schema) -> Schema:
-    asked = rule(
+    present = rule(
         "has(self.replicaSpecs) && size(self.replicaSpecs) > 0",
         "spec.replicaSpecs must be given: add at least one role",
     )
-    schema = _ruled(_for_list(schema), ("spec",), asked, *_chief_exists())
+    schema = _ruled(_for_list(schema), ("spec",), present, *_chief_exists())
     return _ruled(schema, (), *_names(_pods_of_list()))
 
 
@@ -85,7 +85,7 @@ def _ruled(schema: Schema, path: Path, *rules: Rule, **bounds: int) -> Schema:
 
 
 def _names(*pods: str) -> list[Rule]:
-    """Only for new jobs: the status of an old job must be writable, whatever its name."""
+    """Rules about names hold for new jobs only: the status of an old job must stay writable, whatever its name."""
     dns = rule(
         f"oldSelf.hasValue() || self.metadata.name.matches('^{DNS_LABEL.pattern}$')",
         "metadata.name must be lower-case letters, digits and '-', begin with a letter and not end with '-'",
@@ -103,7 +103,7 @@ def _names(*pods: str) -> list[Rule]:
 _ALWAYS_FITS = MAX_LABEL - max(
     len(tensorboard_name("")), max(map(len, ROLES)) + len(str(MAX_REPLICAS - 1)) + len("--")
 )
-"""Characters of a job's name with which every role and every index fit."""
+"""Length up to which a job's name fits with every role and every index."""
 
 
 def _pods_of_map() -> str:
@@ -114,7 +114,7 @@ def _pods_of_map() -> str:
 
 
 def _pods_of_list() -> str:
-    """At creation only: an old list has no bound, so the server rejects rules that iterate over it."""
+    """Checked at creation only: an old list has no bound, so the server rejects rules that iterate over it."""
     now = "self.spec.replicaSpecs"
     room = MAX_LABEL - len(tensorboard_name(""))
     board = f"(!has(self.spec.tensorboard) || size(self.metadata.name) <= {room})"
@@ -131,7 +131,7 @@ def _fits(role: str, count: str) -> str:
 
 
 def _one_form() -> list[Rule]:
-    """Both forms are fields of every version, because versions are not converted."""
+    """Rules against mixing the two forms, whose fields every version has, because versions are not converted."""
     old = " || ".join(f"has(self.{name})" for name in _OLD_FIELDS)
     new = " || ".join(f"has(self.{name})" for name in _NEW_FIELDS)
     return [
@@ -151,8 +151,8 @@ def _one_form() -> list[Rule]:
 
 
 def _said_once() -> list[Rule]:
-    """Fields of the run policy are under spec (before v1) or under runPolicy (in v1); a default of false does not
-    count. In CEL the two scheduling policies have different types and cannot be compared."""
+    """Fields of the run policy are under spec (before v1) or under runPolicy (in v1), and must not contradict each
+    other; a default of false does not count. CEL cannot compare two scheduling policies: their types differ."""
     gang = rule(
         "!has(self.schedulingPolicy) || !has(self.runPolicy) || !has(self.runPolicy.schedulingPolicy)",
         "schedulingPolicy is given twice, in spec and in spec.runPolicy: keep one of the two",
@@ -170,7 +170,7 @@ def _agrees(name: str) -> Rule:
 
 
 def _managed_by() -> Rule:
-    """Setting it later is a change too: two operators would have managed the job for a while."""
+    """Setting managedBy later is a change, too: two operators would have managed the job in turn."""
     text = "managedBy is immutable: two operators would manage one job"
     return rule(f"{_manager('self')} == {_manager('oldSelf')}", text)
 
@@ -189,21 +189,21 @@ def _gang(policy: str) -> Rule:
     roles = "self.tfReplicaSpecs"
     size = f"{roles}.map(role, {_count(f'{roles}[role]')}).sum()"
     text = "schedulingPolicy.minAvailable must be at most the number of tasks: a larger gang never starts"
-    wanted = f"{policy}.?minAvailable.orValue(0)"
-    return rule(f"{wanted} == 0 || !has({roles}) || {wanted} <= {size}", text)
+    minimum = f"{policy}.?minAvailable.orValue(0)"
+    return rule(f"{minimum} == 0 || !has({roles}) || {minimum} <= {size}", text)
 
 
 def _chief_exists() -> list[Rule]:
     chief = "self.terminationPolicy.chief"
-    given = f"has(self.terminationPolicy) && has({chief}) && has(self.replicaSpecs)"
+    named = f"has(self.terminationPolicy) && has({chief}) && has(self.replicaSpecs)"
     name = f"(has({chief}.replicaName) ? {chief}.replicaName : 'MASTER')"
     index = f"{chief}.?replicaIndex.orValue(0)"
     missing = rule(
-        f"!({given}) || self.replicaSpecs.exists(r, {_type('r')} == {name})",
+        f"!({named}) || self.replicaSpecs.exists(r, {_type('r')} == {name})",
         "spec.terminationPolicy.chief.replicaName: Missing ReplicaSpec for chief",
     )
     beyond = rule(
-        f"!({given}) || self.replicaSpecs.all(r, {_type('r')} != {name} || {index} < {_count('r')})",
+        f"!({named}) || self.replicaSpecs.all(r, {_type('r')} != {name} || {index} < {_count('r')})",
         "spec.terminationPolicy.chief.replicaIndex must be less than the replicas of the chief's type",
     )
     return [missing, beyond]
@@ -252,11 +252,11 @@ def _for_list(schema: Schema) -> Schema:
         f"{_type('self')} != 'MASTER' || {_count('self')} == 1",
         "replicas of a MASTER must be 1: a job has exactly one",
     )
-    given = rule(
+    templated = rule(
         f"{_type('self')} == 'PS' || (has(self.template) && has(self.template.spec))",
         "template must be given: only a PS may omit it",
     )
-    schema = _ruled(schema, (*path, "*"), master, given)
+    schema = _ruled(schema, (*path, "*"), master, templated)
     return _for_containers(schema, (*path, "*", "template", "spec"))
 
 

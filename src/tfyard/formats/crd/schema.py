@@ -1,4 +1,4 @@
-"""Declared Structs as the structural schemas in which a CRD describes its fields.
+"""Declared Structs -> structural schemas, in which a CRD describes its fields.
 
 A structural schema is JSON schema with less freedom: one type per field, no `oneOf` of types, no references.
 """
@@ -35,26 +35,27 @@ _SCALARS: dict[Any, Schema] = {
 
 
 def of(annotation: Any, special: Mapping[str, Schema] | None = None) -> Schema:
-    """`special`: schemas for fields of that name which the declaration leaves open, such as `template`."""
-    found = type_of(annotation)
-    text = {"description": found.description} if found.description else {}
-    return {**text, **_of_type(found, special or {})}
+    """The schema of an annotation. `special` has schemas of fields that the declaration leaves open, such as
+    `template`, by name."""
+    declared = type_of(annotation)
+    text = {"description": declared.description} if declared.description else {}
+    return {**text, **_of_type(declared, special or {})}
 
 
-def _of_type(found: Type, special: Mapping[str, Schema]) -> Schema:
-    if found.kind is Struct:
-        return _of_struct(found.args[0], special)
-    if found.kind is Union:
-        return _of_union(found, special)
-    if found.kind is Literal:
-        return {"type": "string", "enum": sorted(map(str, found.args))}
-    if found.kind is int:
-        return _of_int(found)
-    if found.kind is list:
-        return {"type": "array", "items": _of_item(found.args[0], special)}
-    if found.kind is dict:
-        return _of_dict(found.args[0], special)
-    return dict(_SCALARS[found.kind])
+def _of_type(declared: Type, special: Mapping[str, Schema]) -> Schema:
+    if declared.kind is Struct:
+        return _of_struct(declared.args[0], special)
+    if declared.kind is Union:
+        return _of_union(declared, special)
+    if declared.kind is Literal:
+        return {"type": "string", "enum": sorted(map(str, declared.args))}
+    if declared.kind is int:
+        return _of_int(declared)
+    if declared.kind is list:
+        return {"type": "array", "items": _of_item(declared.args[0], special)}
+    if declared.kind is dict:
+        return _of_dict(declared.args[0], special)
+    return dict(_SCALARS[declared.kind])
 
 
 def _of_struct(cls: type[Struct], special: Mapping[str, Schema]) -> Schema:
@@ -67,7 +68,7 @@ def _of_struct(cls: type[Struct], special: Mapping[str, Schema]) -> Schema:
 
 
 def _of_item(annotation: Any, special: Mapping[str, Schema]) -> Schema:
-    """An item of a list; one of any type is at least a mapping."""
+    """The schema of a list's items; items of any type are at least mappings."""
     schema = of(annotation, special)
     return OPEN if schema == KEEP_UNKNOWN else schema
 
@@ -78,16 +79,16 @@ def _of_dict(value: Any, special: Mapping[str, Schema]) -> Schema:
     return {"type": "object", "additionalProperties": of(value, special)}
 
 
-def _of_union(found: Type, special: Mapping[str, Schema]) -> Schema:
-    """Choices become one choice; text or a number is a quantity."""
-    options = [of(option, special) for option in found.args]
+def _of_union(declared: Type, special: Mapping[str, Schema]) -> Schema:
+    """A union of choices becomes one choice; text or a number is a quantity."""
+    options = [of(option, special) for option in declared.args]
     if all("enum" in option for option in options):
         return {"type": "string", "enum": sorted({word for option in options for word in option["enum"]})}
     return dict(QUANTITY)
 
 
-def _of_int(found: Type) -> Schema:
-    limits = {"minimum": found.limit("ge"), "maximum": found.limit("le")}
+def _of_int(declared: Type) -> Schema:
+    limits = {"minimum": declared.limit("ge"), "maximum": declared.limit("le")}
     known = {name: limit for name, limit in limits.items() if limit is not None}
     return {"type": "integer", "format": "int64", **known}
 
@@ -96,9 +97,9 @@ def within(schema: Schema, steps: Path, more: Schema) -> Schema:
     """The schema with `more` added at that path; the step `*` is each item of a list or value of a mapping."""
     if not steps:
         return {**schema, **more}
-    step, rest = str(steps[0]), steps[1:]
+    step, below = str(steps[0]), steps[1:]
     if step == "*":
         name = "items" if "items" in schema else "additionalProperties"
-        return {**schema, name: within(schema[name], rest, more)}
+        return {**schema, name: within(schema[name], below, more)}
     properties = schema["properties"]
-    return {**schema, "properties": {**properties, step: within(properties[step], rest, more)}}
+    return {**schema, "properties": {**properties, step: within(properties[step], below, more)}}

@@ -1,4 +1,4 @@
-"""The schema of the status: every field that we write must be listed, or the API server drops it silently."""
+"""The schema of the status: the API server silently drops every field that is not listed."""
 
 from tfyard.model import ENDINGS_PER_JOB, LAST_WORDS, Manifest, Status
 
@@ -10,10 +10,10 @@ _TEXTS = {
     "conditions": "Conditions of the job, each with a reason and times.",
     "replicaStatuses": "Number of tasks of each role that run, have succeeded and have failed.",
     "restarts": "Restarts of all roles that count against backoffLimit.",
-    "tasks": "What the operator must remember of tasks whose pods are deleted.",
+    "tasks": "Facts about tasks that the operator needs after their pods are deleted.",
     "cluster": "How the tasks find each other; decided once and then kept.",
     "failure": "Why the job failed.",
-    "endings": "How the last attempts that did not succeed ended, oldest first: 3 of each task, 20 in all.",
+    "endings": "How the last unsuccessful attempts ended, oldest first: 3 per task, 20 in all.",
     "startTime": "When the operator first reconciled the job.",
     "completionTime": "When the job ended.",
     "observedGeneration": "Generation of the spec that this status describes.",
@@ -36,12 +36,13 @@ _PARTS = {
         "selector": "Label selector of the pods, for autoscalers.",
     },
     "tasks": {
-        "attempts": "Number of abandoned pods by index of the task.",
-        "finished": "Indexes of tasks that have finished and need not run again: 0-2,7.",
+        "attempts": "Number of replaced pods by index of the task.",
+        "finished": "Indexes of finished tasks, which are not run again: 0-2,7.",
         "retries": "Restarts that count against backoffLimit and whose pods are deleted.",
-        "backoff": "Tasks that fail again and again, by index: how long each waits for its next attempt.",
-        "backoff.*.failures": "Number of attempts in a row that failed or were taken away.",
-        "backoff.*.until": "The next attempt starts no earlier.",
+        "excused": "Restarts in place by index of the task that do not count, because the node caused them.",
+        "backoff": "Tasks that fail repeatedly, by index, and when each is tried again.",
+        "backoff.*.failures": "Number of attempts in a row that failed or were disrupted.",
+        "backoff.*.until": "Time before which the next attempt does not start.",
     },
     "cluster": {
         "services": "Services of the tasks: one for all (shared) or one for each (per-replica).",
@@ -58,38 +59,38 @@ _PARTS = {
     },
     "endings": {
         "task": "The task, such as worker-3.",
-        "attempt": "Which pod of the task it was, counted from 1.",
-        "restart": "Which restart in place of that pod's program it was; 0 is its first run.",
+        "attempt": "Number of the task's pod, counted from 1.",
+        "restart": "Number of the restart in place within that pod; 0 is the program's first run.",
         "started": "When the program of the attempt started.",
-        "finished": "When it ended.",
+        "finished": "When the program of the attempt ended.",
         "exitCode": "The exit code of its program.",
         "reason": "Why, in one word.",
-        "message": "The last lines that the program wrote, or who ended it and why.",
+        "message": "The program's last lines, or what ended it and why.",
     },
 }
 _UPSTREAM: dict[str, Schema] = {
     "lastReconcileTime": {
-        "description": "When upstream's operator last looked; this one does not write it.",
+        "description": "When Kubeflow's operator last reconciled the job; tfyard does not write it.",
         "type": "string",
         "format": "date-time",
     }
 }
 _V1ALPHA1: dict[str, Schema] = {"replicaStatuses": schema.KEEP_UNKNOWN}
-"""A list in v1alpha1. Such objects exist, and could not be changed if the schema required a mapping."""
+"""replicaStatuses is a list in v1alpha1. If the schema required a mapping, stored objects could not be changed."""
 _ONE_OWNER: Schema = {"x-kubernetes-map-type": "atomic"}
-"""One writer, so the server need not list in managedFields who owns which field of the status. That list is read
-and written with every change of the job; the status would be a tenth of it."""
+"""The status has one writer, so managedFields need not list the owner of each of its fields. The server reads and
+writes managedFields with every change of the job; the status would be a tenth of it."""
 
 
 def described() -> Schema:
-    """Fields of others are kept: upstream's labelSelector, v1alpha1's state, v1alpha2's tfReplicaStatuses."""
-    found = _tolerant(schema.of(Status))
-    properties = {name: _described(name, part) for name, part in found["properties"].items()}
-    properties["restarts"]["default"] = 0  # we store no zeros, and a table shows one
+    """The schema of the status. It keeps other operators' fields, such as labelSelector and tfReplicaStatuses."""
+    base = _tolerant(schema.of(Status))
+    properties = {name: _described(name, part) for name, part in base["properties"].items()}
+    properties["restarts"]["default"] = 0  # zeros are not stored, but the column of `kubectl get` shows them
     endings = schema.within(properties["endings"], ("*", "message"), {"maxLength": LAST_WORDS})
     properties["endings"] = {**endings, "maxItems": ENDINGS_PER_JOB}
     text = "State of the job; written by the operator."
-    return {**found, **_ONE_OWNER, "description": text, "properties": {**properties, **_UPSTREAM}}
+    return {**base, **_ONE_OWNER, "description": text, "properties": {**properties, **_UPSTREAM}}
 
 
 def _described(name: str, part: Schema) -> Schema:
@@ -100,12 +101,12 @@ def _described(name: str, part: Schema) -> Schema:
 
 
 def for_v1alpha1() -> Schema:
-    found = described()
-    return {**found, "properties": {**found["properties"], **_V1ALPHA1}}
+    base = described()
+    return {**base, "properties": {**base["properties"], **_V1ALPHA1}}
 
 
 def _tolerant(part: Schema) -> Schema:
-    """Keeps fields that old operators wrote. Null needs no care: the API server drops it."""
+    """The schema with unknown fields kept, which old operators wrote. The API server drops null by itself."""
     if "properties" in part:
         return {**part, **OPEN, "properties": {name: _tolerant(p) for name, p in part["properties"].items()}}
     below: Schema = {
@@ -115,48 +116,48 @@ def _tolerant(part: Schema) -> Schema:
 
 
 def missing_memory(crd: Manifest) -> list[str]:
-    """Fields of our status that a CRD, as the API server returns it, would drop.
+    """Fields of tfyard's status that an installed CRD would drop.
 
-    Every version counts: an update through a version that drops fields drops them for all.
+    Every version counts, because an update through a version that drops fields drops them for all versions.
     """
     if crd["spec"].get("preserveUnknownFields"):
         return []
-    wanted = schema.of(Status)
+    needed = schema.of(Status)
     missing: dict[str, None] = {}
     for version in crd["spec"]["versions"]:
         if version.get("served") or version.get("storage"):
-            missing |= dict.fromkeys(_missing_in(version, wanted))
+            missing |= dict.fromkeys(_missing_in(version, needed))
     return list(missing)
 
 
-def _missing_in(version: Manifest, wanted: Schema) -> list[str]:
+def _missing_in(version: Manifest, needed: Schema) -> list[str]:
     if (version.get("subresources") or {}).get("status") is None:
         return ["subresources.status"]
     root = (version.get("schema") or {}).get("openAPIV3Schema") or {}
     if "status" not in root.get("properties", {}):
         return [] if _keeps(root) else ["status"]
-    return _dropped(wanted, root["properties"]["status"], "status")
+    return _dropped(needed, root["properties"]["status"], "status")
 
 
-def _dropped(wanted: Schema, served: Schema, path: str) -> list[str]:
-    """Listed fields are pruned by their own schema even where unknown ones are kept."""
-    found: list[str] = []
-    if "additionalProperties" in wanted:
-        found += _dropped_value(wanted, served, path)
-    elif "items" in wanted and "items" in served:
-        found += _dropped(wanted["items"], served["items"], f"{path}[]")
-    for name, part in wanted.get("properties", {}).items():
+def _dropped(needed: Schema, served: Schema, path: str) -> list[str]:
+    """Fields that the server drops. It prunes declared fields by their schema even where it keeps unknown ones."""
+    missing: list[str] = []
+    if "additionalProperties" in needed:
+        missing += _dropped_value(needed, served, path)
+    elif "items" in needed and "items" in served:
+        missing += _dropped(needed["items"], served["items"], f"{path}[]")
+    for name, part in needed.get("properties", {}).items():
         if name in served.get("properties", {}):
-            found += _dropped(part, served["properties"][name], f"{path}.{name}")
+            missing += _dropped(part, served["properties"][name], f"{path}.{name}")
         elif not _keeps(served):
-            found.append(f"{path}.{name}")
-    return found
+            missing.append(f"{path}.{name}")
+    return missing
 
 
-def _dropped_value(wanted: Schema, served: Schema, path: str) -> list[str]:
+def _dropped_value(needed: Schema, served: Schema, path: str) -> list[str]:
     values = served.get("additionalProperties")
     if isinstance(values, dict):
-        return _dropped(wanted["additionalProperties"], values, f"{path}.*")
+        return _dropped(needed["additionalProperties"], values, f"{path}.*")
     return [] if values or _keeps(served) else [f"{path}.*"]
 
 

@@ -1,1 +1,1 @@
-"""Declared Structs, walked: reading, problems, explanations. One declaration serves them all."""
+"""Reading, problems and explanations, all derived from one declaration: the Structs of a format."""

@@ -1,6 +1,6 @@
-"""What a field means: of the job file and of TFJob, down into the pod.
+"""The meaning of each field of the job file and of TFJob, including the fields of pods.
 
-The texts are those of the declarations, and inside pods Kubernetes' own.
+The texts come from the declarations and, for pods, from Kubernetes.
 """
 
 from collections.abc import Callable
@@ -15,8 +15,8 @@ from tfyard.formats.jobfile.words import JobFile
 from tfyard.formats.pods.fields import ROOT, definitions
 from tfyard.formats.tfjob.fields import TFJobSpec
 from tfyard.formats.tfjob.v1alpha1 import TfJobSpec
+from tfyard.model.spelling import closest, did_you_mean
 
-from .reading import closest, did_you_mean
 from .structs import Type, fields, parts, type_of
 
 
@@ -29,13 +29,13 @@ class Explanation(Struct, frozen=True, kw_only=True):
 
 
 class _Node(NamedTuple):
-    """A field, whether we declare it or Kubernetes does."""
+    """A field that tfyard or Kubernetes declares."""
 
     type: str
     description: str
     fields: Callable[[], dict[str, "_Node"]]
     entry: Callable[[], "_Node"] | None = None
-    """What a key that users choose leads to: a role, the name of a volume."""
+    """The field below a key that users choose, such as a role or the name of a volume."""
 
 
 def explain(path: str) -> Explanation:
@@ -49,7 +49,7 @@ def explain(path: str) -> Explanation:
 def _explain_tfjob(path: str, steps: list[str]) -> Explanation:
     text = "A TensorFlow training job, kubeflow.org/v1."
     if not steps:
-        fields_below = {"spec": ("mapping", "What to train")}
+        fields_below = {"spec": ("mapping", "Roles, and policies of the run")}
         return Explanation(path="tfjob", type="object", description=text, fields=fields_below)
     if steps[0] != "spec":
         raise Usage(f"{steps[0]}: not explained; try tfjob.spec")
@@ -57,23 +57,23 @@ def _explain_tfjob(path: str, steps: list[str]) -> Explanation:
     old = [name for name in fields(TfJobSpec) if name not in fields(TFJobSpec)]
     if not below or closest(below[0], [*fields(TFJobSpec), *old]) not in old:
         return _walk(path, _of_struct(TFJobSpec), below)
-    found = _walk(path, _of_struct(TfJobSpec), below)
+    explanation = _walk(path, _of_struct(TfJobSpec), below)
     is_ours = "template" not in below[:-1]
     note = "A field of v1alpha1; `tfyard convert` writes v1." if is_ours else ""
-    return replace(found, description=f"{found.description} {note}".strip())
+    return replace(explanation, description=f"{explanation.description} {note}".strip())
 
 
 def _walk(path: str, node: _Node, steps: list[str]) -> Explanation:
-    """Keys that users choose may be left out."""
+    """Follows the steps down from the node. Keys that users choose may be left out of the path."""
     below = node.fields()
     if not steps:
         shown = {name: (field.type, _sentence(field.description)) for name, field in below.items()}
         return Explanation(path=path, type=node.type, description=node.description, fields=shown)
-    step, rest = steps[0], steps[1:]
+    step, following = steps[0], steps[1:]
     if step in below:
-        return _walk(path, _pod_template() if step == "template" else below[step], rest)
+        return _walk(path, _pod_template() if step == "template" else below[step], following)
     if node.entry is not None:
-        return _walk(path, node.entry(), rest)
+        return _walk(path, node.entry(), following)
     hint = did_you_mean(step, below) if below else "this field has no fields of its own"
     raise Usage(f"{path}: field {step!r} not found; {hint}")
 
@@ -82,7 +82,7 @@ def _sentence(text: str) -> str:
     return text.split(". ")[0].rstrip(".")
 
 
-# --- what we declare
+# --- fields that tfyard declares
 
 
 def _of_struct(cls: type[Struct]) -> _Node:
@@ -93,16 +93,20 @@ def _of_fields(cls: type[Struct] | None) -> dict[str, _Node]:
     return {key: _of_type(type_of(field.annotation)) for key, field in fields(cls).items()} if cls else {}
 
 
-def _of_type(found: Type) -> _Node:
-    cls = _struct_in(found)
-    is_map = found.kind is dict or (found.kind is Union and any(part.kind is dict for part in parts(found)))
-    entry = partial(_of_struct, cls) if cls else partial(_of_type, found)  # a key may itself have dots
-    return _Node(_type_name(found), found.description, partial(_of_fields, cls), entry if is_map else None)
+def _of_type(declared: Type) -> _Node:
+    cls = _struct_in(declared)
+    is_map = declared.kind is dict or (
+        declared.kind is Union and any(part.kind is dict for part in parts(declared))
+    )
+    entry = partial(_of_struct, cls) if cls else partial(_of_type, declared)  # a key may itself have dots
+    return _Node(
+        _type_name(declared), declared.description, partial(_of_fields, cls), entry if is_map else None
+    )
 
 
-def _struct_in(found: Type) -> type[Struct] | None:
-    """The Struct whose fields are below: the value itself, or each of its items or entries."""
-    below = found.args if found.kind is Struct else map(_struct_in, parts(found))
+def _struct_in(declared: Type) -> type[Struct] | None:
+    """The Struct with the fields of this value, of its items or of its entries."""
+    below = declared.args if declared.kind is Struct else map(_struct_in, parts(declared))
     return next((cls for cls in below if cls is not None), None)
 
 
@@ -117,15 +121,15 @@ _TYPE_NAMES: dict[Any, str] = {
 }
 
 
-def _type_name(found: Type) -> str:
-    if found.kind is Literal:
-        return " | ".join(str(word) or '""' for word in sorted(found.args))
-    if found.kind is Union:
-        return " or ".join(dict.fromkeys(map(_type_name, parts(found))))
-    return _TYPE_NAMES.get(found.kind, "text")
+def _type_name(declared: Type) -> str:
+    if declared.kind is Literal:
+        return " | ".join(str(word) or '""' for word in sorted(declared.args))
+    if declared.kind is Union:
+        return " or ".join(dict.fromkeys(map(_type_name, parts(declared))))
+    return _TYPE_NAMES.get(declared.kind, "text")
 
 
-# --- what Kubernetes declares
+# --- fields that Kubernetes declares
 
 
 def _pod_template() -> _Node:

@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeVar, Union
 import msgspec
 
 from tfyard.model import Problem
+from tfyard.model.spelling import closest, did_you_mean
 
 from .structs import Type, fields, parts, type_of
 
@@ -16,11 +17,11 @@ Path = tuple[str | int, ...]
 T = TypeVar("T")
 
 MAX_PROBLEMS = 100
-"""Of errors, and of warnings. Nobody reads more, and a hostile file would be compared word by word for hours."""
+"""Limit for errors, and for warnings: more are useless, and comparing all words of a hostile file takes hours."""
 
 
 class Notes:
-    """Collects problems while reading goes on."""
+    """Collects problems while reading continues."""
 
     def __init__(self) -> None:
         self.problems: list[Problem] = []
@@ -33,7 +34,7 @@ class Notes:
         self.extend([Problem(path, message, fix, severity="warning")])
 
     def unknown(self, path: Path, message: str, known: Iterable[str]) -> None:
-        """The last step of the path is none of the known words."""
+        """Adds an error: the last step of the path is none of the known words."""
         if self._room["error"]:
             self.error(path, message, did_you_mean(str(path[-1]), known))
 
@@ -45,91 +46,76 @@ class Notes:
 
 
 def read(cls: type[T], value: object, path: Path, notes: Notes) -> T | None:
-    """The value as `cls`, or None if it cannot be read as one."""
+    """The value as `cls`, or None if it is invalid."""
     result = _read(cls, value, path, notes)
     return result if isinstance(result, cls) else None
 
 
 def not_one_of(words: Iterable[object], value: object, path: Path, notes: Notes) -> None:
-    """Note that the value is none of the words, with the one that was probably meant."""
+    """Adds an error: the value is none of the words. The fix names the word that was probably meant."""
     shown = [str(word) for word in words if word != ""]
     best = closest(value, shown) if isinstance(value, str) else None
     fix = f'did you mean "{best}"?' if best else ""
     notes.error(path, f"must be one of {', '.join(shown)}", fix, value)
 
 
-def closest(word: str, known: Iterable[str], likeness: float = 0.6) -> str | None:
-    """The known word that was probably meant."""
-    from difflib import get_close_matches  # imported only when there is a typo to explain
-
-    folded = {name.lower(): name for name in known}
-    found = get_close_matches(word.lower(), folded, n=1, cutoff=likeness)
-    return folded[found[0]] if found else None
-
-
 def name_of(value: object) -> str:
-    """The type of a value, in words."""
+    """Name of a value's type for messages."""
     return _NAMES.get(type(value), "nothing")
-
-
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    known = list(known)
-    best = closest(word, known)
-    return f"did you mean {best}?" if best else f"one of: {', '.join(known)}"
 
 
 _INVALID = object()
 
 
 def _read(annotation: Any, value: object, path: Path, notes: Notes) -> Any:
-    found = type_of(annotation)
-    reader = _READERS.get(found.kind)
-    return reader(found, value, path, notes) if reader else value
+    expected = type_of(annotation)
+    reader = _READERS.get(expected.kind)
+    return reader(expected, value, path, notes) if reader else value
 
 
-def _read_struct(found: Type, value: object, path: Path, notes: Notes) -> object:
+def _read_struct(expected: Type, value: object, path: Path, notes: Notes) -> object:
     if not isinstance(value, dict):
         return _wrong(value, "a mapping", path, notes)
-    (cls,) = found.args
+    (cls,) = expected.args
     known = fields(cls)
     for key in value:
         if key not in known:
             notes.unknown((*path, key), f"unknown field {key!r}", known)
-    given = {}
+    values = {}
     for key, field in known.items():
         if value.get(key) is None:
             if field.is_required:
                 notes.error((*path, key), "must be given", _purpose(field.annotation))
         elif (part := _read(field.annotation, value[key], (*path, key), notes)) is not _INVALID:
-            given[field.name] = part
-    missing = [field.name for field in known.values() if field.is_required and field.name not in given]
-    return _INVALID if missing else cls(**given)
+            values[field.name] = part
+    missing = [field.name for field in known.values() if field.is_required and field.name not in values]
+    return _INVALID if missing else cls(**values)
 
 
 def _purpose(annotation: Any) -> str:
-    """What a missing field is for, from its own description."""
+    """The purpose of a missing field: the first sentence of its description."""
     return type_of(annotation).description.split(". ")[0]
 
 
-def _read_dict(found: Type, value: object, path: Path, notes: Notes) -> object:
+def _read_dict(expected: Type, value: object, path: Path, notes: Notes) -> object:
     if not isinstance(value, dict):
         return _wrong(value, "a mapping", path, notes)
-    read_parts = {key: _read(found.args[0], part, (*path, key), notes) for key, part in value.items()}
+    read_parts = {key: _read(expected.args[0], part, (*path, key), notes) for key, part in value.items()}
     return {key: part for key, part in read_parts.items() if part is not _INVALID}
 
 
-def _read_list(found: Type, value: object, path: Path, notes: Notes) -> object:
+def _read_list(expected: Type, value: object, path: Path, notes: Notes) -> object:
     if not isinstance(value, list):
         return _wrong(value, "a list", path, notes)
-    items = [_read(found.args[0], part, (*path, i), notes) for i, part in enumerate(value)]
+    items = [_read(expected.args[0], part, (*path, i), notes) for i, part in enumerate(value)]
     return [item for item in items if item is not _INVALID]
 
 
-def _read_int(found: Type, value: object, path: Path, notes: Notes) -> object:
+def _read_int(expected: Type, value: object, path: Path, notes: Notes) -> object:
     if isinstance(value, bool) or not isinstance(value, int):
         fix = "remove the quotes" if isinstance(value, str) and value.lstrip("-").isdigit() else ""
         return _wrong(value, "a whole number", path, notes, fix)
-    low, high = found.limit("ge"), found.limit("le")
+    low, high = expected.limit("ge"), expected.limit("le")
     if (low is not None and value < low) or (high is not None and value > high):
         return _wrong(value, f"a number {_range(low, high)}", path, notes)
     return value
@@ -141,34 +127,34 @@ def _range(low: float | None, high: float | None) -> str:
     return f"from {low} to {high}"
 
 
-def _read_bool(_found: Type, value: object, path: Path, notes: Notes) -> object:
+def _read_bool(_expected: Type, value: object, path: Path, notes: Notes) -> object:
     return value if isinstance(value, bool) else _wrong(value, "true or false", path, notes)
 
 
-def _read_float(_found: Type, value: object, path: Path, notes: Notes) -> object:
+def _read_float(_expected: Type, value: object, path: Path, notes: Notes) -> object:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return _wrong(value, "a number", path, notes)
     return float(value)
 
 
-def _read_str(_found: Type, value: object, path: Path, notes: Notes) -> object:
+def _read_str(_expected: Type, value: object, path: Path, notes: Notes) -> object:
     if isinstance(value, str):
         return value
     return _wrong(value, "text", path, notes, "" if isinstance(value, dict | list) else "quote it")
 
 
-def _read_literal(found: Type, value: object, path: Path, notes: Notes) -> object:
-    if value in found.args and not isinstance(value, bool):
+def _read_literal(expected: Type, value: object, path: Path, notes: Notes) -> object:
+    if value in expected.args and not isinstance(value, bool):
         return value
-    not_one_of(found.args, value, path, notes)
+    not_one_of(expected.args, value, path, notes)
     return _INVALID
 
 
-def _read_union(found: Type, value: object, path: Path, notes: Notes) -> object:
-    if value is None and found.is_optional:
+def _read_union(expected: Type, value: object, path: Path, notes: Notes) -> object:
+    if value is None and expected.is_optional:
         return None
-    options = parts(found)
-    for annotation, option in zip(found.args, options, strict=True):
+    options = parts(expected)
+    for annotation, option in zip(expected.args, options, strict=True):
         if _accepts(option, value):
             return _read(annotation, value, path, notes)
     return _wrong(value, " or ".join(_NAMES[_python_type(option)] for option in options), path, notes)
@@ -182,7 +168,7 @@ def _accepts(option: Type, value: object) -> bool:
 
 
 def _python_type(option: Type) -> type:
-    """What a value of this type is before it is read: a Struct is a mapping, a choice is text."""
+    """The Python type in a file of a value of this type: a Struct is a mapping, a choice is text."""
     plain: type = {msgspec.Struct: dict, Literal: str}.get(option.kind, option.kind)
     return plain
 

@@ -1,8 +1,8 @@
 """A declared Struct as data: its fields by their keys in a file, each with its type, limits and description.
 
-Everything that is made from a declaration walks it with these functions: reading, `tfyard explain`, the JSON
-schema of the job file and the schemas of the CRDs. `msgspec.inspect` would do as well, but it translates a whole
-declaration before the first field is read, which would be most of the time that a short command takes.
+Reading, `tfyard explain`, the JSON schema of the job file and the schemas of the CRDs all use these functions.
+`msgspec.inspect` would do the same, but it translates a whole declaration before the first field is read, which
+would take most of the time of a short command.
 """
 
 from functools import cache
@@ -14,16 +14,16 @@ import msgspec
 
 class Field(NamedTuple):
     name: str
-    """The attribute in Python; the key in the file is that of `fields`."""
+    """Name of the attribute in Python; the keys of `fields` are those of the file."""
     annotation: Any
     is_required: bool
 
 
 class Type(NamedTuple):
-    """One level of an annotation: what it holds can be looked at with `type_of` in turn."""
+    """One level of an annotation; `type_of` gives the next level for each of `args`."""
 
     kind: Any
-    """str, int, float, bool, dict, list, Struct, Literal, Union, or what else was annotated."""
+    """str, int, float, bool, dict, list, Struct, Literal, Union, or another annotation."""
     args: tuple[Any, ...] = ()
     """The Struct, the words of a Literal, or the annotations of options, items or values."""
     metas: tuple[msgspec.Meta, ...] = ()
@@ -34,15 +34,15 @@ class Type(NamedTuple):
         return str(self.limit("description") or "")
 
     def limit(self, name: str) -> Any:
-        """What the annotation says under this name of `msgspec.Meta`, such as `ge`; the outermost wins."""
+        """The value of this attribute of `msgspec.Meta`, such as `ge`, in the outermost annotation that has it."""
         return next(
-            (said for meta in reversed(self.metas) if (said := getattr(meta, name)) is not None), None
+            (value for meta in reversed(self.metas) if (value := getattr(meta, name)) is not None), None
         )
 
 
 @cache
 def fields(cls: type[msgspec.Struct]) -> dict[str, Field]:
-    """By the key in the file; the fields of base classes come first."""
+    """The fields of a Struct by their keys in a file; those of base classes come first."""
     annotations: dict[str, Any] = {}
     for base in reversed(cls.__mro__):
         annotations |= getattr(base, "__annotations__", {})
@@ -68,15 +68,15 @@ def type_of(annotation: Any) -> Type:
     return Type(kind or annotation, args, metas)
 
 
-def parts(found: Type) -> list[Type]:
+def parts(declared: Type) -> list[Type]:
     """The options of a Union, the items of a list, the values of a dict."""
-    return [type_of(arg) for arg in found.args] if found.kind in (Union, list, dict) else []
+    return [type_of(arg) for arg in declared.args] if declared.kind in (Union, list, dict) else []
 
 
 def _union(options: tuple[Any, ...], metas: tuple[msgspec.Meta, ...]) -> Type:
-    """`X | None` is an X that may be absent."""
-    given = tuple(option for option in options if option is not NoneType)
-    if len(given) > 1:
-        return Type(Union, given, metas, NoneType in options)
-    only = type_of(given[0])
+    """`X | None` becomes an optional X."""
+    types = tuple(option for option in options if option is not NoneType)
+    if len(types) > 1:
+        return Type(Union, types, metas, NoneType in options)
+    only = type_of(types[0])
     return only._replace(metas=only.metas + metas, is_optional=True)

@@ -1,4 +1,4 @@
-"""The tfyard job file: what to train and with how many tasks, on one page, written by hand.
+"""The tfyard job file, which people write by hand: the program, and the number of tasks of each role.
 
 Its modules are imported by name (`jobfile.load`, `jobfile.dump`), so that reading does not import writing.
 """

@@ -1,4 +1,4 @@
-"""Which word of the file caused a problem in a pod template that was built from its words.
+"""Finds the word of the job file that caused a problem in the pod template built from it.
 
 `owners` are the words at the top of the file and those of the role, in this order, each with its path.
 """
@@ -23,12 +23,12 @@ _OF_VOLUMES: dict[Path, str] = {
     ("persistentVolumeClaim", "claimName"): "claim",
     ("hostPath", "path"): "hostPath",
 }
-"""Field of a mount or volume -> its word in the file; empty: its key."""
+"""Field of a mount or volume -> its word in the file; empty: the problem is in the key."""
 _FIELDS = {"subPath": "sub_path", "hostPath": "host_path"}
 
 
 def blamed(problem: Problem, template: Manifest, owners: Owners) -> Problem:
-    """The problem with the path of the word, or else of the overlay, that caused it."""
+    """The problem with the path of the word that caused it or, if no word did, of the overlay."""
     if is_missing_image(problem):
         return Problem(("image",), "must be given", f"image: {DEFAULT_IMAGE}")
     path = _word(problem, template, owners) or _overlay(problem.path, owners)
@@ -38,7 +38,7 @@ def blamed(problem: Problem, template: Manifest, owners: Owners) -> Problem:
 
 
 def is_repeated(problem: Problem, template: Manifest) -> bool:
-    """Of a request that equals the limit, because one word sets both; the limit has the same problem."""
+    """Whether the problem is of a request that equals the limit: one word sets both, so the limit has it, too."""
     match problem.path:
         case ("spec", "containers", int(i), "resources", "requests", name):
             limits = template["spec"]["containers"][i]["resources"].get("limits") or {}
@@ -47,7 +47,7 @@ def is_repeated(problem: Problem, template: Manifest) -> bool:
 
 
 def is_missing_image(problem: Problem) -> bool:
-    """The template has an empty image where the file has none."""
+    """Whether the image is missing in the file: the template then has an empty one."""
     match problem.path:
         case ("spec", "containers", _, "image"):
             return bool(problem.value == "")
@@ -68,18 +68,18 @@ def _word(problem: Problem, template: Manifest, owners: Owners) -> Path | None:
         case ("spec", "containers", int(i), "volumeMounts", int(j), key) if key in _OF_MOUNTS:
             name = template["spec"]["containers"][i]["volumeMounts"][j].get("name")
             return _volume(name, _OF_MOUNTS[str(key)], problem.value, owners)
-        case ("spec", "tolerations", int(i), *rest) if not _patches(owners, "tolerations"):
-            return _toleration(i, rest, owners)
-        case ("spec", "volumes", int(i), "emptyDir", *rest):
-            return _scratch(template["spec"]["volumes"][i].get("name"), rest, owners)
-        case ("spec", "volumes", int(i), *rest) if tuple(rest) in _OF_VOLUMES:
+        case ("spec", "tolerations", int(i), *steps) if not _patches(owners, "tolerations"):
+            return _toleration(i, steps, owners)
+        case ("spec", "volumes", int(i), "emptyDir", *steps):
+            return _scratch(template["spec"]["volumes"][i].get("name"), steps, owners)
+        case ("spec", "volumes", int(i), *steps) if tuple(steps) in _OF_VOLUMES:
             name = template["spec"]["volumes"][i].get("name")
-            return _volume(name, _OF_VOLUMES[tuple(rest)], problem.value, owners)
+            return _volume(name, _OF_VOLUMES[tuple(steps)], problem.value, owners)
     return None
 
 
 def _volume(name: Any, word: str, value: object, owners: Owners) -> Path | None:
-    """The word of the volume that has this value; the volume itself if its name is the problem."""
+    """Path of the volume's word that has this value, or of the volume itself if its name is the problem."""
     if not word:
         return _last(owners, lambda own: name in own.volumes, "volumes", name)
     field = _FIELDS.get(word, word)
@@ -101,41 +101,41 @@ def _variable(name: str, owners: Owners) -> Path | None:
 
 
 def _code_path(value: object, owners: Owners) -> Path | None:
-    """Without `workdir`, tasks start where the code is mounted."""
+    """Path of the code's mount path, which is the working directory if there is no `workdir`."""
     code = getattr(owners.get(()), "code", None)
     return ("code", "at") if getattr(code, "at", None) == value else None
 
 
-def _toleration(i: int, rest: list[Any], owners: Owners) -> Path | None:
-    """A role's are added to those at the top."""
+def _toleration(i: int, steps: list[Any], owners: Owners) -> Path | None:
+    """Path of a toleration: a role's are added to those at the top."""
     for path, own in owners.items():
         if i < len(own.tolerations):
-            return (*path, "tolerations", i, *rest)
+            return (*path, "tolerations", i, *steps)
         i -= len(own.tolerations)
     return None
 
 
-def _scratch(name: Any, rest: list[Any], owners: Owners) -> Path | None:
+def _scratch(name: Any, steps: list[Any], owners: Owners) -> Path | None:
     if any(isinstance(patch, dict) and patch.get("name") == name for patch in _patches(owners, "volumes")):
         return None
-    return _last(owners, lambda own: name in own.volumes, "volumes", name, "emptyDir", *rest)
+    return _last(owners, lambda own: name in own.volumes, "volumes", name, "emptyDir", *steps)
 
 
 def _last(owners: Owners, has: Callable[[PodWords], bool], *steps: Any) -> Path | None:
-    """A role's word wins over the top's."""
-    found = [path for path, own in owners.items() if has(own)]
-    return (*found[-1], *steps) if found else None
+    """Path in the last owner that has the word: a role's word wins over the one at the top."""
+    paths = [path for path, own in owners.items() if has(own)]
+    return (*paths[-1], *steps) if paths else None
 
 
 def _patches(owners: Owners, key: str) -> list[Any]:
-    """What the overlays have under a key of the pod's spec."""
+    """Items that the overlays have under a key of the pod's spec."""
     specs = [own.overlay.get("spec") for own in owners.values()]
     lists = [spec.get(key) for spec in specs if isinstance(spec, dict)]
-    return [item for found in lists if isinstance(found, list) for item in found]
+    return [item for patches in lists if isinstance(patches, list) for item in patches]
 
 
 def _overlay(path: Path, owners: Owners) -> Path:
-    """In the overlay into which the path leads deepest; a role's is applied last."""
+    """Path in the overlay that has most steps of the path; a role's is applied last."""
     owner = max(reversed(owners), key=lambda owner: _depth(owners[owner].overlay, path))
     return (*owner, "overlay", *path)
 

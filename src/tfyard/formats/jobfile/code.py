@@ -1,4 +1,4 @@
-"""`code` of the job file: one source, whose address is safe to give to git and to a downloader."""
+"""`code` of the job file: exactly one source, with an address that is safe for git and for a downloader."""
 
 import re
 from typing import Any
@@ -10,7 +10,7 @@ from tfyard.model import Code
 from .words import CodeWords, JobFile, VolumeWords
 
 _SOURCES = {"from": "from_", "path": "path", "git": "git", "url": "url"}
-"""Word -> its field."""
+"""Word in the file -> field of CodeWords."""
 _KINDS = {"path": "folder", "git": "git", "url": "http"}
 _BLANK = re.compile(r"[\s\x00-\x1f\x7f]")
 _WITH_SCHEME = re.compile(r"[a-z+]+://")
@@ -21,19 +21,19 @@ _REF = re.compile(r"(?!-)(?!.*\.\.)[^\s\x00-\x1f\x7f:?*\[\\]+")
 
 
 def load(words: JobFile, volumes: dict[Path, VolumeWords], notes: Notes) -> Code | None:
-    """`volumes`: every volume of the file, by its path."""
+    """`volumes` has every volume of the file by its path."""
     if words.code is None:
         if words.requirements is not None:
             text = "must be used with code: it names a file of it"
             notes.error(("requirements",), text, "add code: .", words.requirements)
         return None
     code = CodeWords(from_=words.code) if isinstance(words.code, str) else words.code
-    given = [word for word, field in _SOURCES.items() if getattr(code, field) is not None]
-    if len(given) != 1:
+    sources = [word for word, field in _SOURCES.items() if getattr(code, field) is not None]
+    if len(sources) != 1:
         notes.error(("code",), "must have one source", f"give exactly one of {', '.join(_SOURCES)}")
         return None
     kind, source, ref = _source(code)
-    _check_source(words, given[0], (kind, source, code.ref or ref), notes)
+    _check_source(words, sources[0], (kind, source, code.ref or ref), notes)
     _check_claim(code, kind, notes)
     _check_requirements(words.requirements, notes)
     _check_mount_path(code.at, volumes, notes)
@@ -52,15 +52,15 @@ def mount_path(words: JobFile) -> str:
 
 
 def _source(code: CodeWords) -> tuple[Any, str, str]:
-    """Its kind, its address, and what follows a `#`."""
+    """Kind, address and ref (what follows a `#`) of the code."""
     if code.from_ is not None:
         return split_address(code.from_)
     word = next(word for word in _KINDS if getattr(code, word) is not None)
     return _KINDS[word], str(getattr(code, word)), ""
 
 
-def _check_source(words: JobFile, word: str, found: tuple[Any, str, str], notes: Notes) -> None:
-    kind, source, ref = found
+def _check_source(words: JobFile, word: str, address: tuple[Any, str, str], notes: Notes) -> None:
+    kind, source, ref = address
     is_text = isinstance(words.code, str)
     if problem := _problem(kind, source):
         value = words.code if is_text else getattr(words.code, _SOURCES[word])
@@ -97,7 +97,7 @@ def split_address(text: str) -> tuple[Any, str, str]:
 
 
 def _problem(kind: str, source: str) -> tuple[str, str] | None:
-    """What is wrong with it, and the fix."""
+    """Message and fix if the source is invalid."""
     if not source.strip():
         return "must not be empty", "give a folder, a git URL, or the http(s) URL of an archive"
     if kind == "folder":

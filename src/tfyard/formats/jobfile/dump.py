@@ -1,4 +1,4 @@
-"""Job -> job file: what has a word becomes that word, the rest of a pod template an overlay."""
+"""Job -> job file: fields that have a word become that word; all others of a pod template become an overlay."""
 
 from typing import Any
 
@@ -27,18 +27,18 @@ _RESTART_WORDS = {policy: word for word, policy in RESTART.items()}
 _CLEAN_WORDS = {policy: word for word, policy in CLEAN.items()}
 _OF_ONE_ROLE = ("count", "grace")
 _MERGED = ("volumes", "labels", "annotations", "nodeSelector")
-"""Words whose entries in a role join those at the top."""
+"""Words whose entries in a role are added to those at the top."""
 
 
 def dump(job: Job) -> tuple[Words, list[str]]:
-    """The words of the file, and what has no words."""
+    """The words of the file, and descriptions of what the file cannot express."""
     roles = {role.name.lower(): _role_words(job, role) for role in job.roles}
     if job.run_policy.evaluator_grace and "evaluator" in roles:
         roles["evaluator"]["grace"] = durations.write(job.run_policy.evaluator_grace)
     shared = _shared(list(roles.values()))
     shared.pop("labels", None)
     if all(_labels(job).keys() <= own.get("labels", {}).keys() for own in roles.values()):
-        shared["labels"] = _labels(job)  # at the top, the word sets labels of the job too
+        shared["labels"] = _labels(job)  # at the top, this word also sets the labels of the job
     words = _head(job) | {key: value for key, value in shared.items() if value != {}}
     for name, own in roles.items():
         words[name] = _short(_without(own, shared))
@@ -57,17 +57,17 @@ def _head(job: Job) -> Words:
 
 
 def _shared(roles: list[Words]) -> Words:
-    """What is equal in all roles is written once, at the top."""
+    """The words that are equal in all roles: they are written once, at the top."""
     first, *others = roles or [{}]
-    found: Words = {}
+    shared: Words = {}
     for key, value in first.items():
         if key in _MERGED:
             value = {name: part for name, part in value.items() if _all_have(others, key, name, part)}
         elif key in _OF_ONE_ROLE or any(key not in role or role[key] != value for role in others):
             continue
         if value != {}:
-            found[key] = value
-    return found
+            shared[key] = value
+    return shared
 
 
 def _all_have(roles: list[Words], key: str, name: str, part: object) -> bool:
@@ -75,13 +75,13 @@ def _all_have(roles: list[Words], key: str, name: str, part: object) -> bool:
 
 
 def _without(own: Words, shared: Words) -> Words:
-    rest: Words = {}
+    words: Words = {}
     for key, value in own.items():
         if key in _MERGED:
             value = {name: part for name, part in value.items() if shared.get(key, {}).get(name) != part}
         if value != {} and (key in _MERGED or key not in shared):
-            rest[key] = value
-    return rest
+            words[key] = value
+    return words
 
 
 def _short(own: Words) -> Words | int:
@@ -130,20 +130,20 @@ def _tensorboard(job: Job, shared: Words) -> Words:
     words: Words = {"logs": board.log_dir}
     words |= {"image": board.image} if board.image else {}
     words |= {"service": board.service_type} if board.service_type != "ClusterIP" else {}
-    found = _board_volumes(job, board)
-    if found != shared:
-        words["volumes"] = found
+    own = _board_volumes(job, board)
+    if own != shared:
+        words["volumes"] = own
     return {"tensorboard": board.log_dir if len(words) == 1 else words}
 
 
 def _board_volumes(job: Job, board: TensorBoard) -> Words:
     claims = _claims_of(job)
-    found: Words = {}
-    for volume in map(_given_only, board.volumes):
-        mounts = [_given_only(mount) for mount in board.mounts if mount.get("name") == volume["name"]]
+    board_volumes: Words = {}
+    for volume in map(_without_nulls, board.volumes):
+        mounts = [_without_nulls(mount) for mount in board.mounts if mount.get("name") == volume["name"]]
         if len(mounts) == 1 and (words := volumes.words_for(volume, mounts[0])) is not None:
-            found[volume["name"]] = words | volumes.claim_words(claims.get(words.get("claim")))
-    return found
+            board_volumes[volume["name"]] = words | volumes.claim_words(claims.get(words.get("claim")))
+    return board_volumes
 
 
 def _code(code: Code) -> Words | str:
@@ -157,7 +157,7 @@ def _code(code: Code) -> Words | str:
 
 
 def _lost(job: Job, words: Words, roles: dict[str, Words]) -> list[str]:
-    """What the file has no words for."""
+    """Descriptions of what the file cannot express."""
     lost = []
     if job.has_harmless_failures:
         lost.append("a failed worker fails the job; in v1alpha1 only the chief did")
@@ -184,8 +184,8 @@ def _lost_volumes(job: Job, roles: dict[str, Words]) -> list[str]:
     shown = _board_volumes(job, board) if board else {}
     is_whole = board is None or len(board.volumes) == len(board.mounts) == len(shown)
     everywhere = [*shown.values(), *(v for own in roles.values() for v in own.get("volumes", {}).values())]
-    unsaid = _claims_of(job).keys() - {volume.get("claim") for volume in everywhere}
-    lost = [f"the creation of the claim {name}" for name in sorted(unsaid)]
+    undescribed = _claims_of(job).keys() - {volume.get("claim") for volume in everywhere}
+    lost = [f"the creation of the claim {name}" for name in sorted(undescribed)]
     return lost if is_whole else ["some volumes of tensorboard", *lost]
 
 
@@ -193,17 +193,17 @@ def _lost_volumes(job: Job, roles: dict[str, Words]) -> list[str]:
 
 
 def _role_words(job: Job, role: Role) -> Words:
-    """Each part of the pod template that has a word is taken out of a copy of it, and what is left is exactly what
-    the overlay must add, so nothing of a template is lost."""
-    rest = _given_only(templates.with_port(role.template, role.port))
-    spec = rest.setdefault("spec", {})
-    spec.pop("restartPolicy", None)  # without effect: the role has its own policy
-    container = tensorflow_container(rest)
+    """Each step removes the fields that have a word from a copy of the pod template. The remaining fields are
+    exactly the overlay, so nothing of a template is lost."""
+    template = _without_nulls(templates.with_port(role.template, role.port))
+    spec = template.setdefault("spec", {})
+    spec.pop("restartPolicy", None)  # it has no effect: the role's own policy is used
+    container = tensorflow_container(template)
     words: Words = {"count": role.replicas, **_program(job, container)}
     words |= {"restart": _RESTART_WORDS[role.restart]} if role.restart != "Never" else {}
     words |= _port(container) | _env(container) | _resources(container) | _volumes(job, spec, container)
-    words |= _placement(job, spec) | _metadata(rest)
-    overlay = _remainder(rest, container)
+    words |= _placement(job, spec) | _metadata(template)
+    overlay = _remainder(template, container)
     return words | ({"overlay": overlay} if overlay else {})
 
 
@@ -226,14 +226,14 @@ def _run(command: list[str]) -> str | list[str]:
 
 def _port(container: Manifest) -> Words:
     match container.get("ports"):
-        case [{"name": name, "containerPort": number, **rest}] if name == PORT_NAME and not rest:
+        case [{"name": name, "containerPort": number, **others}] if name == PORT_NAME and not others:
             del container["ports"]
             return {"port": number}
     return {}
 
 
 def _env(container: Manifest) -> Words:
-    """All or nothing: values may refer to earlier ones, so their order must not change."""
+    """All variables or none: values may refer to earlier variables, so their order must not change."""
     entries = container.get("env") or []
     values = {entry["name"]: entry.get("value") for entry in entries if set(entry) == {"name", "value"}}
     if not entries or len(values) != len(entries):
@@ -263,33 +263,33 @@ def _is_count(value: object) -> bool:
 
 
 def _volumes(job: Job, spec: Manifest, container: Manifest) -> Words:
-    """Volumes with one mount, in the training container, and a source that has a word."""
+    """Words for volumes whose only mount is in the training container and whose source has a word."""
     claims = _claims_of(job)
     mounts = _by_name(container.get("volumeMounts"))
     elsewhere = _mounted_elsewhere(spec, container)
-    found: Words = {}
+    described: Words = {}
     for volume in spec.get("volumes") or []:
         name = volume["name"]
         own = mounts.get(name, [])
         words = volumes.words_for(volume, own[0]) if len(own) == 1 and name not in elsewhere else None
         if words is not None:
-            found[name] = words | volumes.claim_words(claims.get(words.get("claim")))
+            described[name] = words | volumes.claim_words(claims.get(words.get("claim")))
     for owner, key in ((spec, "volumes"), (container, "volumeMounts")):
-        rest = [item for item in owner.pop(key, None) or [] if item.get("name") not in found]
-        owner |= {key: rest} if rest else {}
-    return {"volumes": found} if found else {}
+        others = [item for item in owner.pop(key, None) or [] if item.get("name") not in described]
+        owner |= {key: others} if others else {}
+    return {"volumes": described} if described else {}
 
 
 def _claims_of(job: Job) -> dict[Any, Manifest]:
-    """The claims that are created with the job: name -> spec."""
-    return {made["metadata"]["name"]: made["spec"] for made in job.objects}
+    """Claims that are created with the job: name -> spec."""
+    return {claim["metadata"]["name"]: claim["spec"] for claim in job.objects}
 
 
 def _by_name(items: list[Manifest] | None) -> dict[Any, list[Manifest]]:
-    found: dict[Any, list[Manifest]] = {}
+    by_name: dict[Any, list[Manifest]] = {}
     for item in items or []:
-        found.setdefault(item.get("name"), []).append(item)
-    return found
+        by_name.setdefault(item.get("name"), []).append(item)
+    return by_name
 
 
 def _mounted_elsewhere(spec: Manifest, container: Manifest) -> set[Any]:
@@ -329,7 +329,7 @@ def _metadata(template: Manifest) -> Words:
 
 
 def _remainder(template: Manifest, container: Manifest) -> Manifest:
-    """The template after all that has a word was taken out of it."""
+    """The fields of the template that have no word."""
     spec = template["spec"]
     if (
         list(container) == ["name"] and len(spec["containers"]) == 1
@@ -338,9 +338,9 @@ def _remainder(template: Manifest, container: Manifest) -> Manifest:
     return {key: part for key, part in template.items() if part}
 
 
-def _given_only(value: Any) -> Any:
-    """A copy without nulls and $-fields: to Kubernetes they are "not set" and unknown, but in an overlay they
-    would remove a field and give an order."""
+def _without_nulls(value: Any) -> Any:
+    """A copy without nulls and $-fields: in a template, Kubernetes takes them as not set and unknown, but in an
+    overlay they would remove a field or be a directive."""
     if isinstance(value, dict):
-        return {k: _given_only(v) for k, v in value.items() if v is not None and not k.startswith("$")}
-    return [_given_only(item) for item in value] if isinstance(value, list) else value
+        return {k: _without_nulls(v) for k, v in value.items() if v is not None and not k.startswith("$")}
+    return [_without_nulls(item) for item in value] if isinstance(value, list) else value

@@ -1,4 +1,4 @@
-"""The JSON schema of the job file, for editors: generated from its words.
+"""The JSON schema of the job file for editors, generated from the declaration of its words.
 
 python -m tfyard.formats.jobfile.json_schema > schemas/jobfile.json
 """
@@ -28,15 +28,15 @@ def jobfile_schema() -> Schema:
 
 
 def _structs(cls: type[Struct]) -> set[type[Struct]]:
-    """The Struct itself and all that its fields lead to."""
-    found = {cls}
+    """The Struct itself and all Structs below its fields."""
+    structs = {cls}
     waiting = [type_of(field.annotation) for field in fields(cls).values()]
     while waiting:
         part = waiting.pop()
         waiting += parts(part)
         if part.kind is Struct:
-            found |= _structs(part.args[0])
-    return found
+            structs |= _structs(part.args[0])
+    return structs
 
 
 def _of_struct(cls: type[Struct]) -> Schema:
@@ -51,34 +51,34 @@ def _of_struct(cls: type[Struct]) -> Schema:
     return {key: part for key, part in schema.items() if part != []}
 
 
-def _of_field(found: Type) -> Schema:
-    """Without null, without our defaults, and with one kind of number: an editor offers what it reads here."""
-    text = {"description": found.description}
-    if found.kind is not Union:
-        return {**text, **_of_type(found)}
-    options = [_of_type(part) for part in parts(found)]
+def _of_field(declared: Type) -> Schema:
+    """The schema of a field, without null and with one type of number, because editors offer all its options."""
+    text = {"description": declared.description}
+    if declared.kind is not Union:
+        return {**text, **_of_type(declared)}
+    options = [_of_type(part) for part in parts(declared)]
     if {"type": "number"} in options:
         options = [option for option in options if option != {"type": "integer"}]
     return {**text, "oneOf": options}
 
 
-def _of_type(found: Type) -> Schema:
-    if found.kind is Struct:
-        return {"$ref": f"#/$defs/{found.args[0].__name__}"}
-    if found.kind is Literal:
-        return {"enum": sorted(found.args)}
-    if found.kind is Union:
-        null = [{"type": "null"}] if found.is_optional else []
-        return {"anyOf": [*map(_of_type, parts(found)), *null]}
-    if found.kind not in _TYPES:
+def _of_type(declared: Type) -> Schema:
+    if declared.kind is Struct:
+        return {"$ref": f"#/$defs/{declared.args[0].__name__}"}
+    if declared.kind is Literal:
+        return {"enum": sorted(declared.args)}
+    if declared.kind is Union:
+        null = [{"type": "null"}] if declared.is_optional else []
+        return {"anyOf": [*map(_of_type, parts(declared)), *null]}
+    if declared.kind not in _TYPES:
         return {}
-    limits = {word: found.limit(name) for name, word in _LIMITS.items()}
+    limits = {word: declared.limit(name) for name, word in _LIMITS.items()}
     schema = {
-        "type": _TYPES[found.kind],
+        "type": _TYPES[declared.kind],
         **{word: limit for word, limit in limits.items() if limit is not None},
     }
-    below = [inside for part in parts(found) if (inside := _of_type(part))]
-    inner = "items" if found.kind is list else "additionalProperties"
+    below = [inside for part in parts(declared) if (inside := _of_type(part))]
+    inner = "items" if declared.kind is list else "additionalProperties"
     return {**schema, inner: below[0]} if below else schema
 
 

@@ -38,7 +38,7 @@ RESTART: dict[str, RestartPolicy] = {
 CLEAN: dict[str, Any] = {"all": "All", "running": "Running", "none": "None"}
 
 Text = Callable[[Path], str | None]
-"""A scalar's text as written in the file: environment variables keep `on`, `010` and `1:30` as text."""
+"""Gives a scalar as it is written in the file: environment variables keep `on`, `010` and `1:30` as text."""
 
 
 def load(data: Manifest, text: Text, notes: Notes) -> Job | None:
@@ -65,7 +65,7 @@ def load(data: Manifest, text: Text, notes: Notes) -> Job | None:
 
 
 def _name(value: object, notes: Notes) -> str:
-    """Always some name, so that the other problems of the file are reported too."""
+    """The name, or a default if it is invalid, so that the other problems of the file are reported, too."""
     if isinstance(value, str):
         metadata.check_name(value, ("name",), notes)
         return value
@@ -76,51 +76,53 @@ def _name(value: object, notes: Notes) -> str:
     return "job"
 
 
-def where(job: Job) -> limits.Where:
+def where(job: Job) -> limits.FieldPaths:
     roles: dict[str, Path] = {role.name: (role.name.lower(),) for role in job.roles}
-    return limits.Where(("name",), (), roles, "count", ("gang", "atLeast"))
+    return limits.FieldPaths(("name",), (), roles, "count", ("gang", "atLeast"))
 
 
 def role_words(words: JobFile) -> dict[str, RoleWords]:
-    """Each role's own words. A file without any role is one worker."""
-    given = {name: getattr(words, name.lower()) for name in ROLES}
-    found = {name: value for name, value in given.items() if value is not None} or {WORKER: 1}
+    """Role -> its own words. A file without any role means one worker."""
+    roles = {name: getattr(words, name.lower()) for name in ROLES}
+    roles = {name: value for name, value in roles.items() if value is not None} or {WORKER: 1}
     return {
-        name: RoleWords(count=value) if isinstance(value, int) else value for name, value in found.items()
+        name: RoleWords(count=value) if isinstance(value, int) else value for name, value in roles.items()
     }
 
 
 def _check_volumes(words: JobFile, notes: Notes) -> None:
-    made: dict[str | None, Manifest] = {}
+    claims: dict[str | None, Manifest] = {}
     for path, volume in _volumes(words).items():
         volumes.check(str(path[-1]), volume, path, notes)
-        if volume.size and made.setdefault(volume.claim, claim := volumes.claim(volume, "")) != claim:
+        if volume.size and claims.setdefault(volume.claim, claim := volumes.claim(volume, "")) != claim:
             text = f"the claim {volume.claim} is created twice, with different settings"
             notes.error((*path, "claim"), text, "give its size once", volume.claim)
     if isinstance(words.tensorboard, BoardWords):
         _check_board_volumes(words.tensorboard.volumes or {}, notes)
 
 
-def _check_board_volumes(found: dict[str, VolumeWords], notes: Notes) -> None:
-    """Those of TensorBoard are in no pod template."""
-    mounts = [volumes.mount(name, words) for name, words in found.items()]
-    spec: Manifest = {"volumes": [volumes.volume(name, words) for name, words in found.items()]}
+def _check_board_volumes(board_volumes: dict[str, VolumeWords], notes: Notes) -> None:
+    """Volumes of TensorBoard need a check of their own, because they are in no pod template."""
+    mounts = [volumes.mount(name, words) for name, words in board_volumes.items()]
+    spec: Manifest = {"volumes": [volumes.volume(name, words) for name, words in board_volumes.items()]}
     spec["containers"] = [{"volumeMounts": mounts}]
-    inner, owners = Notes(), blame.Owners({("tensorboard",): PodWords(volumes=found)})
+    inner, owners = Notes(), blame.Owners({("tensorboard",): PodWords(volumes=board_volumes)})
     pod_volumes.check(spec, ("spec",), inner)
     notes.extend(blame.blamed(problem, {"spec": spec}, owners) for problem in inner.problems)
 
 
 def _volumes(words: JobFile) -> dict[Path, VolumeWords]:
-    """Every volume of the file by its path: at the top, in a role, at TensorBoard."""
+    """Every volume of the file by its path: at the top, in a role, in `tensorboard`."""
     board = words.tensorboard.volumes if isinstance(words.tensorboard, BoardWords) else None
     owners: dict[Path, dict[str, VolumeWords]] = {(): words.volumes, ("tensorboard",): board or {}}
     owners |= {(name.lower(),): own.volumes for name, own in role_words(words).items()}
-    return {(*path, "volumes", name): own for path, found in owners.items() for name, own in found.items()}
+    return {
+        (*path, "volumes", name): own for path, by_name in owners.items() for name, own in by_name.items()
+    }
 
 
 class _Roles:
-    """Builds the roles of one file; holds what every step needs."""
+    """Builds the roles of one file."""
 
     def __init__(self, words: JobFile, text: Text, notes: Notes) -> None:
         self.words, self.text, self.notes = words, text, notes
@@ -141,14 +143,14 @@ class _Roles:
             port=templates.port(template),
         )
         templates.check_restart(role, (), "use the word `restart`", inner)
-        found = [p for p in inner.problems if not blame.is_repeated(p, built)]
-        found = [p for p in found if not (blame.is_missing_image(p) and self._has_bad_image(path))]
+        problems = [p for p in inner.problems if not blame.is_repeated(p, built)]
+        problems = [p for p in problems if not (blame.is_missing_image(p) and self._has_bad_image(path))]
         owners: dict[Path, PodWords] = {(): self.words, path: own}
-        self.notes.extend(blame.blamed(problem, built, owners) for problem in found)
+        self.notes.extend(blame.blamed(problem, built, owners) for problem in problems)
         return role
 
     def _has_bad_image(self, path: Path) -> bool:
-        """There is one, and its problem is reported already."""
+        """Whether the file has an image whose problem is already reported."""
         paths = (("image",), (*path, "image"))
         return any(p.path in paths and p.value is not UNSET for p in self.notes.problems)
 
@@ -164,13 +166,13 @@ class _Roles:
 
     def _template(self, own: PodWords, path: Path) -> Manifest:
         top = self.words
-        found = {**top.volumes, **own.volumes}
-        spec: Manifest = {"containers": [self._container(own, path, found)]}
-        if found:
-            spec["volumes"] = [volumes.volume(name, words) for name, words in found.items()]
+        mounted = {**top.volumes, **own.volumes}
+        spec: Manifest = {"containers": [self._container(own, path, mounted)]}
+        if mounted:
+            spec["volumes"] = [volumes.volume(name, words) for name, words in mounted.items()]
         secrets = own.pull_secret or top.pull_secret or []
         names = [secrets] if isinstance(secrets, str) else secrets
-        spec |= _given(
+        spec |= _non_empty(
             imagePullSecrets=[{"name": name} for name in names],
             serviceAccountName=own.service_account or top.service_account,
             nodeSelector={**top.node_selector, **own.node_selector},
@@ -178,10 +180,12 @@ class _Roles:
             tolerations=[*top.tolerations, *own.tolerations],
             affinity=affinity(own.spread or top.spread, top.name),
         )
-        meta = _given(labels={**top.labels, **own.labels}, annotations={**top.annotations, **own.annotations})
+        meta = _non_empty(
+            labels={**top.labels, **own.labels}, annotations={**top.annotations, **own.annotations}
+        )
         return {**({"metadata": meta} if meta else {}), "spec": spec}
 
-    def _container(self, own: PodWords, path: Path, found: dict[str, VolumeWords]) -> Manifest:
+    def _container(self, own: PodWords, path: Path, mounted: dict[str, VolumeWords]) -> Manifest:
         top = self.words
         run = own.run if own.run is not None else top.run
         self._check_run(run, path if own.run is not None else ())
@@ -190,18 +194,18 @@ class _Roles:
         return {
             "name": TENSORFLOW_CONTAINER,
             "image": own.image or top.image or "",
-            **_given(
+            **_non_empty(
                 command=shell.command(run) if isinstance(run, str) else run,
                 workingDir=workdir,
                 env=self._env(own, path),
                 ports=[{"name": PORT_NAME, "containerPort": port}] if port else None,
                 resources=_resources(top, own),
-                volumeMounts=[volumes.mount(name, words) for name, words in found.items()],
+                volumeMounts=[volumes.mount(name, words) for name, words in mounted.items()],
             ),
         }
 
     def _check_run(self, run: str | list[str] | None, path: Path) -> None:
-        """Kubernetes' `$(NAME)` has another meaning in a shell, and no program is called in capitals."""
+        """Warns about Kubernetes' `$(NAME)`: a shell would run NAME, but programs are not named in capitals."""
         if not isinstance(run, str):
             return
         if not run.strip():
@@ -228,29 +232,29 @@ class _Roles:
         return "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
     def _secrets(self, words: PodWords, path: Path) -> dict[str, Manifest]:
-        found = {}
+        sources = {}
         for name, source in words.secrets.items():
             secret, _, key = source.partition("/")
             if not secret or not key:
                 self.notes.error(
                     (*path, "secrets", name), "must be SECRET/KEY", 'for example "my-secret/token"', source
                 )
-            found[name] = {"secretKeyRef": {"name": secret, "key": key}}
-        return found
+            sources[name] = {"secretKeyRef": {"name": secret, "key": key}}
+        return sources
 
 
-def _given(**parts: Any) -> Manifest:
+def _non_empty(**parts: Any) -> Manifest:
     return {key: part for key, part in parts.items() if part}
 
 
 def _resources(top: PodWords, own: PodWords) -> Manifest:
-    """Limits equal requests, so that no task takes resources of another one."""
+    """Limits equal requests, so that no task uses the resources of another."""
     cpu, memory = own.cpu or top.cpu, own.memory or top.memory
-    asked = _given(cpu=cpu and str(cpu), memory=memory and str(memory))
+    requests = _non_empty(cpu=cpu and str(cpu), memory=memory and str(memory))
     gpu = own.gpu if own.gpu is not None else top.gpu
     devices = gpu if isinstance(gpu, dict) else {templates.GPU: gpu} if gpu else {}
-    limits = {**asked, **devices}
-    return _given(requests=asked, limits=limits)
+    limits = {**requests, **devices}
+    return _non_empty(requests=requests, limits=limits)
 
 
 def affinity(spread: str | None, job: str) -> Manifest | None:
@@ -299,7 +303,7 @@ def _scheduling(gang: GangWords | bool, notes: Notes) -> SchedulingPolicy | None
 
 
 def _tensorboard(words: JobFile, notes: Notes) -> TensorBoard | None:
-    """It mounts the volumes at the top of the file, as the tasks do, unless it has its own."""
+    """Without volumes of its own, TensorBoard mounts those at the top of the file, as the tasks do."""
     board = words.tensorboard
     if board is None:
         return None
@@ -307,17 +311,17 @@ def _tensorboard(words: JobFile, notes: Notes) -> TensorBoard | None:
         board = BoardWords(logs=board)
     if board.image:
         images.check(board.image, ("tensorboard", "image"), notes)
-    found = words.volumes if board.volumes is None else board.volumes
+    mounted = words.volumes if board.volumes is None else board.volumes
     return TensorBoard(
         log_dir=board.logs,
         image=board.image,
         service_type=board.service,
-        volumes=tuple(volumes.volume(name, volume) for name, volume in found.items()),
-        mounts=tuple(volumes.mount(name, volume) for name, volume in found.items()),
+        volumes=tuple(volumes.volume(name, volume) for name, volume in mounted.items()),
+        mounts=tuple(volumes.mount(name, volume) for name, volume in mounted.items()),
     )
 
 
 def _claims(words: JobFile, namespace: str) -> tuple[Manifest, ...]:
-    """The claims to create, each once, even if several roles mount it."""
+    """Claims to create; each is listed once, even if several roles mount it."""
     sized = [volume for volume in _volumes(words).values() if volume.size is not None]
     return tuple({volume.claim: volumes.claim(volume, namespace) for volume in sized}.values())

@@ -22,10 +22,10 @@ SOURCES = {
 
 
 def check(name: str, words: VolumeWords, path: Path, notes: Notes) -> None:
-    """What its pod template does not show."""
-    given = [word for field, word in SOURCES.items() if getattr(words, field) is not None]
-    if len(given) != 1:
-        text = f"has {len(given)} sources ({', '.join(given)})" if given else "has no source"
+    """Checks everything about a volume that cannot be checked in the pod template."""
+    sources = [word for field, word in SOURCES.items() if getattr(words, field) is not None]
+    if len(sources) != 1:
+        text = f"has {len(sources)} sources ({', '.join(sources)})" if sources else "has no source"
         notes.error(path, f"volume {name} {text}", f"give exactly one of {', '.join(SOURCES.values())}")
     if words.nfs is not None and ":/" not in words.nfs:
         notes.error(
@@ -43,7 +43,7 @@ def check(name: str, words: VolumeWords, path: Path, notes: Notes) -> None:
 
 def source(words: VolumeWords) -> Manifest:
     if words.nfs is not None:
-        server, _, export = words.nfs.partition(":/")  # an IPv6 address has colons of its own
+        server, _, export = words.nfs.partition(":/")  # not ":", which an IPv6 address contains
         return {"nfs": {"server": server, "path": f"/{export}"}}
     if words.claim is not None:
         return {"persistentVolumeClaim": {"claimName": words.claim}}
@@ -63,16 +63,16 @@ def volume(name: str, words: VolumeWords) -> Manifest:
 
 
 def mount(name: str, words: VolumeWords) -> Manifest:
-    made: Manifest = {"name": name, "mountPath": words.at}
+    mount: Manifest = {"name": name, "mountPath": words.at}
     if words.sub_path:
-        made["subPath"] = words.sub_path
+        mount["subPath"] = words.sub_path
     if words.read_only:
-        made["readOnly"] = True
-    return made
+        mount["readOnly"] = True
+    return mount
 
 
 def claim(words: VolumeWords, namespace: str) -> Manifest:
-    """The claim to create. ReadWriteMany, because the tasks share it."""
+    """The claim to create; by default ReadWriteMany, because the tasks share it."""
     spec: Manifest = {
         "accessModes": [words.access or "ReadWriteMany"],
         "resources": {"requests": {"storage": words.size}},
@@ -84,7 +84,7 @@ def claim(words: VolumeWords, namespace: str) -> Manifest:
 
 
 def claim_words(spec: Manifest | None) -> dict[str, Any]:
-    """The words that create this claim; none for a claim that must exist already."""
+    """Words that create this claim; empty for a claim that must already exist."""
     if spec is None:
         return {}
     words: dict[str, Any] = {"size": spec["resources"]["requests"]["storage"]}
@@ -93,31 +93,31 @@ def claim_words(spec: Manifest | None) -> dict[str, Any]:
 
 
 def words_for(volume: Manifest, mount: Manifest) -> dict[str, Any] | None:
-    """The words for a volume and its mount, or None if the file has no words for it."""
+    """Words for a volume and its mount, or None if the job file cannot express them."""
     extras = set(mount) - {"name", "mountPath", "subPath", "readOnly"}
     is_odd = extras or len(volume) != 2 or not LABEL.fullmatch(volume["name"])
-    found = None if is_odd else _source_words(volume)
-    if found is None or not mount["mountPath"].startswith("/"):
+    words = None if is_odd else _source_words(volume)
+    if words is None or not mount["mountPath"].startswith("/"):
         return None
-    found["at"] = mount["mountPath"]
-    found |= {key: mount[key] for key in ("subPath", "readOnly") if mount.get(key)}
-    return found
+    words["at"] = mount["mountPath"]
+    words |= {key: mount[key] for key in ("subPath", "readOnly") if mount.get(key)}
+    return words
 
 
 def _source_words(volume: Manifest) -> dict[str, Any] | None:
     match {key: value for key, value in volume.items() if key != "name"}:
-        case {"nfs": {"server": server, "path": path, **rest}} if not rest and path.startswith("/"):
+        case {"nfs": {"server": server, "path": path, **others}} if not others and path.startswith("/"):
             return {"nfs": f"{server}:{path}"}
-        case {"persistentVolumeClaim": {"claimName": name, **rest}} if not rest:
+        case {"persistentVolumeClaim": {"claimName": name, **others}} if not others:
             return {"claim": name}
-        case {"azureFile": {"secretName": secret, "shareName": share, **rest}} if not rest:
+        case {"azureFile": {"secretName": secret, "shareName": share, **others}} if not others:
             return {"azureFile": {"share": share, "secret": secret}}
-        case {"hostPath": {"path": path, **rest}} if not rest:
+        case {"hostPath": {"path": path, **others}} if not others:
             return {"hostPath": path}
         case {"emptyDir": settings}:
             return {"emptyDir": settings or {}}
-        case {"configMap": {"name": name, **rest}} if not rest:
+        case {"configMap": {"name": name, **others}} if not others:
             return {"configMap": name}
-        case {"secret": {"secretName": name, **rest}} if not rest:
+        case {"secret": {"secretName": name, **others}} if not others:
             return {"secret": name}
     return None

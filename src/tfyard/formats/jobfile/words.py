@@ -1,5 +1,5 @@
-"""The words of the job file. This is their one declaration: reading, the JSON schema, `tfyard explain` and
-docs/jobfile.md are made from it. How a word becomes part of a Job is in load.py, and back in dump.py."""
+"""The declaration of the job file's words, from which reading, the JSON schema, `tfyard explain` and
+docs/jobfile.md are derived. load.py converts the words to a Job, dump.py a Job to words."""
 
 from typing import Annotated, Any, Literal
 
@@ -62,7 +62,7 @@ class VolumeWords(Struct, frozen=True, rename="camel"):
 
 
 class PodWords(Struct, frozen=True, rename="camel"):
-    """Words for what each task runs. At the top they apply to every role; in a role, to that role only."""
+    """Words about each task's pod. At the top they apply to every role; in a role, to that role only."""
 
     image: Annotated[
         str | None, Meta(description="Container image; not used when the job runs on this machine.")
@@ -70,8 +70,8 @@ class PodWords(Struct, frozen=True, rename="camel"):
     run: Annotated[
         str | list[str] | None,
         Meta(
-            description="The command of each task. Text is run by a shell, a list is executed as it is."
-            " Without it, the image's entrypoint runs."
+            description="The command of each task. A shell runs text; a list is executed without a shell."
+            " Without `run`, the image's entrypoint runs."
         ),
     ] = None
     workdir: Annotated[
@@ -79,7 +79,7 @@ class PodWords(Struct, frozen=True, rename="camel"):
     ] = None
     env: Annotated[
         dict[str, Scalar],
-        Meta(description="Environment variables. Values are passed exactly as they are written here."),
+        Meta(description="Environment variables. Values are passed exactly as they are written in the file."),
     ] = {}
     secrets: Annotated[
         dict[str, str], Meta(description='Environment variables from Secrets: {TOKEN: "my-secret/key"}.')
@@ -108,7 +108,7 @@ class PodWords(Struct, frozen=True, rename="camel"):
         dict[str, VolumeWords], Meta(description="Volumes by name: storage that outlives the container.")
     ] = {}
     labels: Annotated[
-        dict[str, str], Meta(description="Labels of the pods; at the top, of the job too.")
+        dict[str, str], Meta(description="Labels of the pods and, at the top of the file, of the job.")
     ] = {}
     annotations: Annotated[dict[str, str], Meta(description="Annotations of the pods.")] = {}
     pull_secret: Annotated[
@@ -124,7 +124,7 @@ class PodWords(Struct, frozen=True, rename="camel"):
     spread: Annotated[
         Literal["prefer", "require"] | None,
         Meta(
-            description="Runs the tasks of this job on different nodes: if possible (prefer) or always (require)."
+            description="Runs the tasks of the job on different nodes: if possible (prefer) or always (require)."
         ),
     ] = None
     overlay: Annotated[
@@ -137,7 +137,7 @@ class PodWords(Struct, frozen=True, rename="camel"):
 
 
 class RoleWords(PodWords, frozen=True, rename="camel"):
-    """A role: the number of tasks, and what differs from the words at the top."""
+    """A role: the number of its tasks, and words that differ from those at the top."""
 
     count: Annotated[Count, Meta(description="Number of tasks; default 1.")] = 1
 
@@ -148,7 +148,8 @@ class EvaluatorWords(RoleWords, frozen=True, rename="camel"):
     grace: Annotated[
         Duration | None,
         Meta(
-            description="How long it may run after the training has ended, to evaluate the last checkpoint."
+            description="How long the evaluator may run after the training has ended, to evaluate the last"
+            " checkpoint."
         ),
     ] = None
 
@@ -160,7 +161,7 @@ class CodeWords(Struct, frozen=True, rename={"from_": "from"}):
         str | None,
         Meta(description="A folder relative to the job file, a git URL, or the http(s) URL of an archive."),
     ] = None
-    path: Annotated[str | None, Meta(description="The older word for `from` with a folder.")] = None
+    path: Annotated[str | None, Meta(description="A folder; the older word for `from`.")] = None
     git: Annotated[str | None, Meta(description="URL of a git repository.")] = None
     url: Annotated[str | None, Meta(description="URL of a .zip or .tar.gz archive.")] = None
     ref: Annotated[str, Meta(description="Branch, tag or commit of the git repository.")] = ""
@@ -168,8 +169,8 @@ class CodeWords(Struct, frozen=True, rename={"from_": "from"}):
     claim: Annotated[
         str | None,
         Meta(
-            description="PersistentVolumeClaim to which `tfyard submit` sends the folder; default: none if it"
-            " is small, else tfyard-code, which is created."
+            description="PersistentVolumeClaim to which `tfyard submit` copies the folder. By default, a small"
+            " folder needs none, and a large one is copied to tfyard-code, which is created."
         ),
     ] = None
 
@@ -180,11 +181,11 @@ class BoardWords(Struct, frozen=True, rename="camel"):
     logs: Annotated[str, Meta(description="Directory of the summaries, as the tasks see it.")]
     image: Annotated[
         str,
-        Meta(description=f"Image of TensorBoard; default: {TENSORBOARD_IMAGE}, the last with it."),
+        Meta(description=f"Image of TensorBoard; default: {TENSORBOARD_IMAGE}, the last that has it."),
     ] = ""
     service: Annotated[
         Literal["ClusterIP", "NodePort", "LoadBalancer"],
-        Meta(description="Type of its Service; default ClusterIP."),
+        Meta(description="Type of TensorBoard's Service; default ClusterIP."),
     ] = "ClusterIP"
     volumes: Annotated[
         dict[str, VolumeWords] | None,
@@ -193,7 +194,7 @@ class BoardWords(Struct, frozen=True, rename="camel"):
 
 
 class GangWords(Struct, frozen=True, rename="camel"):
-    """Gang scheduling: starts all tasks or none."""
+    """Gang scheduling: all tasks start, or none."""
 
     at_least: Annotated[
         Count | None, Meta(description="Number of tasks that must fit at the same time; default: all.")
@@ -213,7 +214,7 @@ Words = Count | RoleWords
 
 
 class JobFile(PodWords, frozen=True, rename="camel", kw_only=True):
-    """A training job: what to run, and the number of chiefs, workers, parameter servers and evaluators."""
+    """A training job: the program, and the number of chiefs, workers, parameter servers and evaluators."""
 
     version: Annotated[Literal[1], Meta(description="Version of this format.")] = 1
     name: Annotated[
@@ -236,14 +237,14 @@ class JobFile(PodWords, frozen=True, rename="camel", kw_only=True):
     requirements: Annotated[
         str | None,
         Meta(
-            description="A file of the code, such as requirements.txt: pip installs the packages that it lists"
-            " before the training starts. On this machine, the active environment is used as it is."
+            description="A file of the code, such as requirements.txt: pip installs its packages before the"
+            " training starts. A run on this machine uses the active environment and installs nothing."
         ),
     ] = None
     tf1: Annotated[
         bool,
         Meta(
-            description="For programs written for TensorFlow 1: `import tensorflow` gives them"
+            description="For programs written for TensorFlow 1: `import tensorflow` imports"
             " tensorflow.compat.v1, without the behaviour of TensorFlow 2."
         ),
     ] = False
@@ -268,20 +269,22 @@ class JobFile(PodWords, frozen=True, rename="camel", kw_only=True):
     clean: Annotated[
         Literal["all", "running", "none"],
         Meta(
-            description="Which pods are deleted when the job ends. Default running: parameter servers are deleted,"
-            " finished pods and their logs are kept."
+            description="Pods to delete when the job ends. With running, the default, parameter servers are"
+            " deleted; finished pods and their logs are kept."
         ),
     ] = "running"
     success: Annotated[
         Literal["chief", "all-workers"],
-        Meta(description="What ends the job: the chief (without one, worker 0), or all workers."),
+        Meta(
+            description="The job succeeds with the chief (without one, with worker 0), or with all workers."
+        ),
     ] = "chief"
-    suspend: Annotated[bool, Meta(description="Creates the job without starting it.")] = False
+    suspend: Annotated[bool, Meta(description="Creates the job, but does not start it.")] = False
     dynamic: Annotated[
         bool, Meta(description="Elastic training: workers may be added and removed while the job runs.")
     ] = False
     queue: Annotated[str | None, Meta(description="Name of the Kueue LocalQueue of this job.")] = None
-    gang: Annotated[GangWords | bool, Meta(description="Gang scheduling: starts all tasks or none.")] = False
+    gang: Annotated[GangWords | bool, Meta(description="Gang scheduling: all tasks start, or none.")] = False
     tensorboard: Annotated[
         str | BoardWords | None,
         Meta(description="Runs a TensorBoard for the summaries in this directory."),
@@ -289,7 +292,8 @@ class JobFile(PodWords, frozen=True, rename="camel", kw_only=True):
     dialect: Annotated[
         Dialect,
         Meta(
-            description="Form of TF_CONFIG: tf2, kubeflow (that of the Kubeflow operator) or tf1 (keeps `master`)."
+            description="Form of TF_CONFIG: tf2, kubeflow (as the Kubeflow operator writes it) or tf1 (with"
+            " `master`)."
         ),
     ] = "tf2"
     services: Annotated[

@@ -1,1 +1,1 @@
-"""Pod templates: checked against the fields that Kubernetes declares, merged, and brought up to date."""
+"""Pod templates: checks against the fields that Kubernetes declares, merging, and updates of old templates."""

@@ -4,67 +4,70 @@ An unknown field is only a warning: Kubernetes adds fields in every release, and
 A list instead of a mapping is an error in every release.
 """
 
+import json
 from collections.abc import Callable
 from typing import Any
 
 from tfyard.formats import quantities
-from tfyard.formats.declarations.reading import closest
 from tfyard.formats.pods import fields
 from tfyard.formats.pods.fields import Shape
 from tfyard.model.problem import FieldPath, Problem
+from tfyard.model.spelling import closest
 
-# Otherwise, every name in a hostile file would be compared with all known names.
+# Without a limit, every name in a hostile file would be compared with all known names.
 MAX_PROBLEMS = 100
 _LONGEST_GUESS = 64
 
 
 def unknown_fields(value: object, path: FieldPath = (), definition: str = fields.ROOT) -> list[Problem]:
     """Warnings for unknown fields, errors for values of the wrong type."""
-    found: list[Problem] = []
-    _check(value, fields.shape(definition), path, found)
-    return found[:MAX_PROBLEMS]
+    problems: list[Problem] = []
+    _check(value, fields.shape(definition), path, problems)
+    return problems[:MAX_PROBLEMS]
 
 
-def _check(value: Any, shape: Shape, path: FieldPath, found: list[Problem]) -> None:
-    if value is None or len(found) >= MAX_PROBLEMS:
+def _check(value: Any, shape: Shape, path: FieldPath, problems: list[Problem]) -> None:
+    if value is None or len(problems) >= MAX_PROBLEMS:
         return  # null means "not set" everywhere in Kubernetes
     if shape.form == "scalar":
-        _check_scalar(value, shape.of, path, found)
+        _check_scalar(value, shape.of, path, problems)
     elif shape.form == "list":
-        _check_list(value, shape, path, found)
+        _check_list(value, shape, path, problems)
     elif not isinstance(value, dict):
-        found.append(_clash(path, value, "a mapping"))
+        problems.append(_clash(path, value, "a mapping"))
     elif shape.form == "map":
         for key, inner in value.items():
-            _check(inner, fields.shape(shape.of), (*path, key), found)
+            _check(inner, fields.shape(shape.of), (*path, key), problems)
     else:
-        _check_object(value, shape.of, path, found)
+        _check_object(value, shape.of, path, problems)
 
 
-def _check_list(value: Any, shape: Shape, path: FieldPath, found: list[Problem]) -> None:
+def _check_list(value: Any, shape: Shape, path: FieldPath, problems: list[Problem]) -> None:
     if not isinstance(value, list):
         fix = "start each item with -" if isinstance(value, dict) else "write it as a list: [ ]"
-        found.append(_clash(path, value, "a list", fix))
+        problems.append(_clash(path, value, "a list", fix))
         return
     for index, item in enumerate(value):
-        if item is None and len(found) < MAX_PROBLEMS:  # "not set" has no meaning inside a list
-            found.append(Problem((*path, index), "must not be null", "remove the item, or fill it in", None))
+        if item is None and len(problems) < MAX_PROBLEMS:  # "not set" has no meaning inside a list
+            problems.append(
+                Problem((*path, index), "must not be null", "remove the item, or fill it in", None)
+            )
         elif shape.merge_key and isinstance(item, dict) and item.get(shape.merge_key) in (None, ""):
-            found.append(
+            problems.append(
                 Problem(
                     (*path, index, shape.merge_key), "must be given", "it identifies the items of this list"
                 )
             )
-        _check(item, fields.shape(shape.of), (*path, index), found)
+        _check(item, fields.shape(shape.of), (*path, index), problems)
 
 
-def _check_object(value: dict[str, Any], definition: str, path: FieldPath, found: list[Problem]) -> None:
+def _check_object(value: dict[str, Any], definition: str, path: FieldPath, problems: list[Problem]) -> None:
     known = fields.fields(definition)
     for key, inner in value.items():
         if key in known:
-            _check(inner, fields.shape(known[key]), (*path, key), found)
-        elif len(found) < MAX_PROBLEMS:
-            found.append(_unknown(key, known, path))
+            _check(inner, fields.shape(known[key]), (*path, key), problems)
+        elif len(problems) < MAX_PROBLEMS:
+            problems.append(_unknown(key, known, path))
 
 
 def _unknown(key: str, known: Any, path: FieldPath) -> Problem:
@@ -75,17 +78,17 @@ def _unknown(key: str, known: Any, path: FieldPath) -> Problem:
     return Problem((*path, key), message, severity="warning")
 
 
-def _check_scalar(value: Any, kind: str, path: FieldPath, found: list[Problem]) -> None:
-    accepts, wanted, fix = _SCALARS.get(kind, _ANY)
+def _check_scalar(value: Any, kind: str, path: FieldPath, problems: list[Problem]) -> None:
+    accepts, expected, fix = _SCALARS.get(kind, _ANY)
     if not accepts(value):
         is_quotable = fix != "quote it" or not isinstance(value, dict | list)
-        found.append(_clash(path, value, wanted, fix if is_quotable else ""))
+        problems.append(_clash(path, value, expected, fix if is_quotable else ""))
     elif kind == "quantity":
-        found.extend(quantities.problems(value, path))
+        problems.extend(quantities.problems(value, path))
 
 
-def _clash(path: FieldPath, value: Any, wanted: str, fix: str = "") -> Problem:
-    return Problem(path, f"must be {wanted}, not {_name(value)}", fix, value=value)
+def _clash(path: FieldPath, value: Any, expected: str, fix: str = "") -> Problem:
+    return Problem(path, f"must be {expected}, not {_name(value)}", fix, value=value)
 
 
 def _name(value: Any) -> str:
@@ -93,8 +96,6 @@ def _name(value: Any) -> str:
         return "a mapping"
     if isinstance(value, list):
         return "a list"
-    import json  # imported only when there is a problem to report
-
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= 60 else text[:60] + "…"
 
@@ -104,7 +105,7 @@ def _is_text(value: Any) -> bool:
 
 
 def _is_whole(value: Any) -> bool:
-    """1e3 counts: it reaches the API server as 1000."""
+    """1e3 is a whole number, too: it reaches the API server as 1000."""
     return not isinstance(value, bool) and (
         isinstance(value, int) or (isinstance(value, float) and value.is_integer())
     )

@@ -10,18 +10,18 @@ from typing import Any, Literal
 
 import msgspec
 
-# No pathlib: importing it takes `tfyard validate` as long as reading a job.
+# pathlib is not imported: that would take as long as reading a job.
 ROOT = "PodTemplateSpec"
 _DATA = __file__.removesuffix("fields.py") + "data/"
 
 
 class Shape(msgspec.Struct, frozen=True):
-    """What a field holds. `of`: name of the scalar or definition, or the shape of each item or value."""
+    """The type of a field. `of` is the name of the scalar or definition, or the shape of each item or value."""
 
     form: Literal["scalar", "object", "list", "map"]
     of: str
-    # What a patch does with a list: None replaces it, "" unites scalars, a name merges items by that key.
     merge_key: str | None = None
+    """Effect of a patch on a list: None replaces it, "" unites scalars, a name merges items by that key."""
 
 
 class _Table(msgspec.Struct, frozen=True):
@@ -30,18 +30,18 @@ class _Table(msgspec.Struct, frozen=True):
 
 
 def release() -> str:
-    """The minor release, as in `1.36`: patch releases add no fields."""
+    """The minor release of Kubernetes, as in `1.36`: patch releases add no fields."""
     return ".".join(_table().kubernetes.split(".")[:2])
 
 
 def fields(definition: str) -> Mapping[str, str]:
-    """The fields of one definition; each value is for `shape`."""
+    """The fields of one definition; `shape` parses each value."""
     return _table().definitions[definition]
 
 
 @cache
 def shape(words: str) -> Shape:
-    """Parse a shape of the table; tools/podschema.py documents the grammar."""
+    """Parses a shape of the table; tools/podschema.py documents the grammar."""
     if words.startswith("["):
         item, _, key = words[1:].rpartition("]")
         return Shape("list", item, key[1:] if key else None)
@@ -53,9 +53,9 @@ def shape(words: str) -> Shape:
 
 
 def definitions() -> dict[str, Any]:
-    """Everything that a pod template can contain, with descriptions, by the names of Kubernetes' types."""
-    found: dict[str, Any] = msgspec.json.decode(_read("podschema.json"))["definitions"]
-    return found
+    """All types in a pod template, with descriptions, by their names in Kubernetes."""
+    types: dict[str, Any] = msgspec.json.decode(_read("podschema.json"))["definitions"]
+    return types
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Names of images. The API server accepts any text; nodes use this grammar, and say InvalidImageName."""
+"""Names of images. The API server accepts any text; nodes check this grammar and report InvalidImageName."""
 
 import re
 from collections.abc import Iterable
@@ -18,7 +18,7 @@ _DIGEST = r"(?:sha256:[a-f0-9]{64}|sha384:[a-f0-9]{96}|sha512:[a-f0-9]{128})"
 _NAME = re.compile(
     rf"(?![a-f0-9]{{64}}$)(?:{_HOST}/)?{_PART}(?:/{_PART})*(?::[\w][\w.-]{{0,127}})?(?:@{_DIGEST})?", re.ASCII
 )
-"""Not 64 hexadecimal digits: that is the ID of an image, which registries do not know."""
+"""64 hexadecimal digits are not a name: they are the ID of an image, which registries do not know."""
 _PLACEHOLDER = re.compile(r"<[^<>]+>|\$\{\w+\}|\$\(\w+\)|\$\w+|\{\{.*?\}\}")
 
 
@@ -28,7 +28,7 @@ def check(image: str, path: Path, notes: Notes) -> None:
 
 
 def as_warnings(problems: Iterable[Problem]) -> tuple[Problem, ...]:
-    """For places that use no images."""
+    """The problems with wrong names of images as warnings, for local runs, which use no images."""
     return tuple(replace(p, severity="warning") if p.message == NOT_A_NAME else p for p in problems)
 
 
@@ -37,8 +37,8 @@ def _is_name(image: str) -> bool:
 
 
 def _fix(image: str) -> str:
-    if found := _PLACEHOLDER.search(image[:_LONGEST]):
-        return f"replace {found[0]} with a name of your own, as in {DEFAULT_IMAGE}"
+    if placeholder := _PLACEHOLDER.search(image[:_LONGEST]):
+        return f"replace {placeholder[0]} with a name of your own, as in {DEFAULT_IMAGE}"
     bare = re.sub(r"^\w+://", "", image.strip())
     better = next((name for name in (bare, bare.lower()) if _is_name(name)), None)
     return f'for example "{better}"' if better else f"write REGISTRY/NAME:TAG, as in {DEFAULT_IMAGE}"

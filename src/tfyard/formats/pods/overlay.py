@@ -1,10 +1,10 @@
 """Kubernetes' strategic merge patch, for pod templates.
 
 Mappings merge, null deletes, and a list merges by its key or is replaced, as Kubernetes' schema says for each
-list. Two habits of kubectl are surprising and are kept, so that a patch gives the same pod with both: new items
-of a list come *before* those that only the base has, and `$patch: delete` on a mapping leaves an empty mapping.
-Three are not kept: a null or a directive inside a new value is executed instead of stored, `$patch: replace` also
-works where there is nothing to replace, and `$patch: merge`, the default, is accepted.
+list. Two surprising behaviours of kubectl are kept, so that a patch gives the same pod with both: new items of a
+list come *before* those that only the base has, and `$patch: delete` on a mapping leaves an empty mapping.
+Three are different here: a null or a directive inside a new value is executed instead of stored, `$patch: replace`
+also works where there is nothing to replace, and `$patch: merge`, the default, is accepted.
 """
 
 from collections.abc import Hashable
@@ -27,7 +27,7 @@ Map = dict[str, Any]
 
 
 def merge(base: Map, patch: Map, definition: str = fields.ROOT) -> Map:
-    """A new value; base and patch are not changed. Raises `errors.Invalid`, with paths inside the patch."""
+    """The merged value; base and patch are not changed. Raises `errors.Invalid` with paths inside the patch."""
     merger = _Merger()
     merged = merger.map(base, patch, fields.shape(definition), ())
     if merger.problems:
@@ -42,12 +42,12 @@ class _Merger:
         self.problems: list[Problem] = []
 
     def map(self, base: Map, patch: Map, shape: Shape, path: FieldPath) -> Map:
-        how = patch.get(PATCH, "merge")
-        if how not in ("merge", "replace", "delete"):
-            self._refuse((*path, PATCH), f"must be merge, replace or delete, not {how!r}")
-        if how == "delete":
+        directive = patch.get(PATCH, "merge")
+        if directive not in ("merge", "replace", "delete"):
+            self._refuse((*path, PATCH), f"must be merge, replace or delete, not {directive!r}")
+        if directive == "delete":
             return {}
-        result = {} if how == "replace" else dict(base)
+        result = {} if directive == "replace" else dict(base)
         self._retain(result, patch, path)
         for key, value in patch.items():
             if not key.startswith("$"):
@@ -68,8 +68,10 @@ class _Merger:
             result[key] = value
 
     def _fits(self, value: Any, shape: Shape, path: FieldPath) -> bool:
-        wanted = {"map": dict, "object": dict, "list": list}.get(shape.form)
-        is_wrong = not isinstance(value, wanted) if wanted else _is_nested(value) and shape is not _UNKNOWN
+        expected = {"map": dict, "object": dict, "list": list}.get(shape.form)
+        is_wrong = (
+            not isinstance(value, expected) if expected else _is_nested(value) and shape is not _UNKNOWN
+        )
         if is_wrong:
             kinds = {"list": "a list", "scalar": "a single value"}
             self._refuse(path, f"{_kind(value)} cannot be merged into {kinds.get(shape.form, 'a mapping')}")
@@ -115,14 +117,14 @@ class _Merger:
         key, result = shape.merge_key or "", list(kept)
         position = {_identity(item, key): index for index, item in reversed(list(enumerate(kept)))}
         for index, item in changes:
-            found = position.get(_identity(item, key)) if kept else None
-            base = {} if found is None else result[found]
+            at = position.get(_identity(item, key)) if kept else None
+            base = {} if at is None else result[at]
             merged = self.map(base, item, _item(shape), (*path, index))
-            if found is None:
+            if at is None:
                 position[_identity(item, key)] = len(result)
                 result.append(merged)
             else:
-                result[found] = merged
+                result[at] = merged
         return result
 
     def _has_key(self, item: Any, key: str, path: FieldPath) -> bool:
@@ -163,12 +165,12 @@ class _Merger:
         if key is None or not isinstance(order, list):
             self._refuse(path, "must be a list, and is allowed only for lists that are merged")
         elif isinstance(result.get(name), list):
-            wanted = [_identity(item, key) for item in order]
+            order_of_patch = [_identity(item, key) for item in order]
             before = _if_type(base.get(name), list)
-            known = {*wanted, *(_identity(item, key) for item in before)}
+            known = {*order_of_patch, *(_identity(item, key) for item in before)}
             if any(_identity(item, key) not in known for item in result[name]):
                 self._refuse(path, f"{name} has items that this order does not list", "list every item")
-            result[name] = _arrange(result[name], wanted, before, key)
+            result[name] = _arrange(result[name], order_of_patch, before, key)
 
     def _names(self, value: Any, path: FieldPath) -> list[Any]:
         if isinstance(value, list) and not any(_is_nested(item) for item in value):
@@ -181,8 +183,8 @@ class _Merger:
 
 
 def _arrange(items: list[Any], order: list[Hashable], base: list[Any], key: str) -> list[Any]:
-    """kubectl's order: items of the patch in the patch's order, the others in the base's order. An item that only
-    the base has comes before one of the patch only if the base has both in this order."""
+    """Sorts items as kubectl does: those of the patch in its order, the others in the order of the base. An item
+    that only the base has comes before one of the patch only if the base has both in this order."""
     rank = {identity: index for index, identity in reversed(list(enumerate(order)))}
     old = {_identity(item, key): index for index, item in reversed(list(enumerate(base)))}
     ours = sorted(
@@ -207,7 +209,7 @@ def _unite(base: list[Any], patch: list[Any]) -> list[Any]:
 
 
 def _identity(item: Any, key: str) -> Hashable:
-    """What makes two items the same. In JSON true is not 1, and an item without the key equals no other."""
+    """A value that is equal for the same items. In JSON true is not 1; an item without the key equals no other."""
     value = item.get(key) if key and isinstance(item, dict) else item
     return id(item) if value is None or _is_nested(value) else (type(value), value)
 

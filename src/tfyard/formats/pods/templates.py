@@ -1,6 +1,6 @@
-"""Pod templates: rules for their containers, and changes that old ones need to run on today's nodes.
+"""Pod templates: rules for their containers, and changes that old templates need to run on today's nodes.
 
-They stay plain data. Unknown fields are kept, with a warning: they may be of a later Kubernetes release.
+Templates stay plain data. Unknown fields are kept, with a warning: a later Kubernetes release may have them.
 """
 
 from collections.abc import Iterable
@@ -19,10 +19,10 @@ _NO_EFFECT = "has no effect: the role's own restartPolicy is used, which is"
 
 
 def load(template: Manifest, path: Path, notes: Notes) -> Manifest:
-    found = checks.unknown_fields(template, path)
-    notes.extend(found)
-    if any(problem.severity == "error" and not quantities.is_about_amount(problem) for problem in found):
-        return {}  # of the wrong types: no further check is possible
+    problems = checks.unknown_fields(template, path)
+    notes.extend(problems)
+    if any(problem.severity == "error" and not quantities.is_about_amount(problem) for problem in problems):
+        return {}  # with wrong types, no further check is possible
     spec: Manifest = template.get("spec") or {}
     containers = _containers(template)
     _check_containers(containers, (*path, "spec", "containers"), notes)
@@ -40,12 +40,12 @@ def check_restart(role: Role, path: Path, fix: str, notes: Notes) -> None:
 
 
 def without_restarts(problems: Iterable[Problem]) -> tuple[Problem, ...]:
-    """Without those of `check_restart`: the planner says the same when the job starts."""
+    """The problems without those of `check_restart`: the planner warns of them when the job starts."""
     return tuple(problem for problem in problems if not problem.message.startswith(_NO_EFFECT))
 
 
 def _modern_gpus(spec: Manifest) -> Manifest:
-    """Containers that request a GPU by its name of 2017, which no node offers any more, with today's name."""
+    """The lists of containers with today's name of a GPU in place of that of 2017, which no node offers now."""
     return {
         kind: [_with_modern_gpu(c) for c in spec[kind]]
         for kind in ("initContainers", "containers")
@@ -54,7 +54,7 @@ def _modern_gpus(spec: Manifest) -> Manifest:
 
 
 def port(template: Manifest) -> int:
-    """The port of the TensorFlow server: the one named tfjob-port, else the default."""
+    """Port of the TensorFlow server: the one named tfjob-port, or else the default."""
     for container in _containers(template):
         if container.get("name") == TENSORFLOW_CONTAINER:
             for entry in container.get("ports") or []:
@@ -65,7 +65,7 @@ def port(template: Manifest) -> int:
 
 
 def with_port(template: Manifest, port_number: int) -> Manifest:
-    """v1 finds a role's port by the name of a container port."""
+    """The template with the role's port as a named container port, by which v1 finds it."""
     if port(template) == port_number:
         return template
     named = {"name": PORT_NAME, "containerPort": port_number}
@@ -84,8 +84,8 @@ def _other_ports(container: Manifest, number: int) -> list[Manifest]:
 
 
 def _containers(template: Manifest) -> list[Manifest]:
-    found: list[Manifest] = (template.get("spec") or {}).get("containers") or []
-    return found
+    containers: list[Manifest] = (template.get("spec") or {}).get("containers") or []
+    return containers
 
 
 def _check_containers(containers: list[Manifest], path: Path, notes: Notes) -> None:
@@ -119,8 +119,8 @@ def _check_containers(containers: list[Manifest], path: Path, notes: Notes) -> N
 
 def _check_image(container: Manifest, path: Path, notes: Notes) -> None:
     if not container.get("image"):
-        given = {"value": container["image"]} if "image" in container else {}
-        notes.error((*path, "image"), "must be required", "add the image to run", **given)
+        wrong = {"value": container["image"]} if "image" in container else {}
+        notes.error((*path, "image"), "must be required", "add the image to run", **wrong)
     else:
         images.check(container["image"], (*path, "image"), notes)
 
@@ -158,11 +158,11 @@ def _resources(container: Manifest) -> tuple[Manifest, Manifest]:
 
 
 def _with_modern_gpu(container: Manifest) -> Manifest:
-    """Today's name is accepted as a limit only."""
+    """The container with today's name of its GPU, which Kubernetes accepts as a limit only."""
     limits, requests = ({**part} for part in _resources(container))
-    asked = [part.pop(OLD_GPU) for part in (limits, requests) if OLD_GPU in part]
-    if not asked:
+    counts = [part.pop(OLD_GPU) for part in (limits, requests) if OLD_GPU in part]
+    if not counts:
         return container
-    limits.setdefault(GPU, asked[0])
+    limits.setdefault(GPU, counts[0])
     resources = {**(container.get("resources") or {}), "limits": limits, "requests": requests}
     return {**container, "resources": {key: part for key, part in resources.items() if part}}

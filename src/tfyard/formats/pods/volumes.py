@@ -1,11 +1,12 @@
-"""Rules for a pod's volumes and for where its containers mount them: what Kubernetes or its nodes refuse, and
-paths that would leave their volume."""
+"""Rules for a pod's volumes and mounts: what Kubernetes or its nodes refuse, and paths that would leave their
+volume."""
 
 import re
 from collections.abc import Iterator
 
-from tfyard.formats.declarations.reading import Notes, Path, closest
+from tfyard.formats.declarations.reading import Notes, Path
 from tfyard.model import Manifest
+from tfyard.model.spelling import closest
 
 LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 LABEL_RULE = "must be lower-case letters, digits and '-', and not start or end with '-'"
@@ -13,11 +14,11 @@ NOT_ABSOLUTE = "must be an absolute path"
 HIDES_ALL = "must not be /: it would hide the container's own files"
 _OBJECT_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 _FILES = ("configMap", "secret", "downwardAPI")
-"""Volumes of files, which may choose a path for each of them (`items`)."""
+"""Volumes of files that may set the path of each file (`items`)."""
 
 
 def check(spec: Manifest, path: Path, notes: Notes) -> None:
-    """All volumes, mounts and working directories of a pod."""
+    """Checks all volumes, mounts and working directories of a pod."""
     volumes = spec.get("volumes") or []
     check_volumes(volumes, (*path, "volumes"), notes)
     names = names_of(volumes)
@@ -41,12 +42,12 @@ def check_volumes(volumes: list[Manifest], path: Path, notes: Notes) -> None:
 
 
 def names_of(volumes: list[Manifest]) -> dict[str, None]:
-    """In their order, and quick to look up."""
+    """Names of the volumes in their order, and quick to look up."""
     return dict.fromkeys(str(volume.get("name")) for volume in volumes)
 
 
 def check_mounts(mounts: list[Manifest], names: dict[str, None], path: Path, notes: Notes) -> None:
-    """`names`: of the volumes that there are."""
+    """`names` are those of the pod's volumes."""
     seen: dict[str, str] = {}
     for i, mount in enumerate(mounts):
         name, at = str(mount.get("name")), str(mount.get("mountPath"))
@@ -73,7 +74,7 @@ def check_absolute(value: str | None, path: Path, notes: Notes) -> None:
 
 
 def check_inside(value: str | None, path: Path, notes: Notes) -> None:
-    """A path inside a volume."""
+    """Checks a path inside a volume."""
     if value and (value.startswith("/") or _leaves(value)):
         text = "must be a path inside the volume: relative, without '..'"
         better = "/".join(part for part in value.split("/") if part not in ("", ".", ".."))
@@ -81,7 +82,7 @@ def check_inside(value: str | None, path: Path, notes: Notes) -> None:
 
 
 def normal(path: str) -> str:
-    """`/data/` and `//data` are `/data`."""
+    """The normal form of a path: `/data/` and `//data` become `/data`."""
     return "/" + "/".join(part for part in path.split("/") if part not in ("", "."))
 
 
@@ -109,7 +110,7 @@ def _check_source(volume: Manifest, path: Path, notes: Notes) -> None:
 
 
 def _chosen_paths(volume: Manifest) -> Iterator[tuple[Path, str | None]]:
-    """The paths that a volume of files chooses for them."""
+    """Paths that a volume sets for its files, each with its field."""
     sources: list[tuple[Path, Manifest]] = [((), volume)]
     projected = (volume.get("projected") or {}).get("sources") or []
     sources += [(("projected", "sources", i), source) for i, source in enumerate(projected)]

@@ -1,1 +1,1 @@
-"""Every published version of TFJob, to and from the one Job."""
+"""Conversion of every published version of TFJob to a Job and back."""

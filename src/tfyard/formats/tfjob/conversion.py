@@ -1,4 +1,4 @@
-"""A TFJob with a map of roles <-> Job: every version from v1alpha2 on is read, v1 is the one that we write."""
+"""A TFJob with a map of roles <-> Job. Every version from v1alpha2 on is read; only v1 is written."""
 
 from typing import Any, get_args
 
@@ -13,7 +13,7 @@ from .fields import ReplicaSpec, RunPolicySpec, SchedulingSpec, TFJobSpec, canon
 from .versions import V1, VERSIONS, Defaults
 
 WRITTEN = VERSIONS[V1]
-"""What need not be written, because it is the default of the version that we write."""
+"""Defaults of the written version: fields with these values are omitted."""
 
 
 def load(document: Manifest, notes: Notes) -> Job | None:
@@ -40,26 +40,26 @@ def load(document: Manifest, notes: Notes) -> Job | None:
     )
 
 
-def where(spec: Manifest) -> limits.Where:
-    """Where problems of the whole job are reported."""
+def where(spec: Manifest) -> limits.FieldPaths:
+    """Field paths for problems of the job as a whole."""
     path: Path = ("spec", "tfReplicaSpecs")
-    given = spec.get("tfReplicaSpecs")
-    found = {canonical(key): (*path, key) for key in given} if isinstance(given, dict) else {}
-    roles: dict[str, Path] = {role: key for role, key in found.items() if role is not None}
+    specs = spec.get("tfReplicaSpecs")
+    paths = {canonical(key): (*path, key) for key in specs} if isinstance(specs, dict) else {}
+    roles: dict[str, Path] = {role: key for role, key in paths.items() if role is not None}
     gang: Path = ("schedulingPolicy", "minAvailable")
     gang = ("spec", *gang) if "schedulingPolicy" in spec else ("spec", "runPolicy", *gang)
-    return limits.Where(("metadata", "name"), path, roles, "replicas", gang)
+    return limits.FieldPaths(("metadata", "name"), path, roles, "replicas", gang)
 
 
 def dump(job: Job) -> tuple[Manifest, list[str]]:
-    """The TFJob object, and what could not be carried into it."""
-    head = _given(
+    """The TFJob object, and descriptions of what it cannot express."""
+    head = _non_empty(
         name=job.name,
         namespace=job.namespace if job.namespace != "default" else None,
         labels=job.labels,
         annotations={**job.annotations, **_annotations(job)},
     )
-    spec = _given(
+    spec = _non_empty(
         runPolicy=_run_policy_fields(job),
         successPolicy=job.success,
         enableDynamicWorker=job.dynamic_workers,
@@ -111,10 +111,10 @@ def _run_policy(spec: TFJobSpec, meta: metadata.Metadata, defaults: Defaults, no
     _check_gang(nested, ("spec", "runPolicy"), notes)
     for key, field in fields(RunPolicySpec).items():
         here, there = getattr(flat, field.name), getattr(nested, field.name)
-        if _is_given(here) and _is_given(there) and here != there:
+        if _is_set(here) and _is_set(there) and here != there:
             text = f"must not differ from spec.{key}: both set the same policy"
             notes.error(("spec", "runPolicy", key), text, "keep one of the two")
-        chosen[field.name] = there if _is_given(there) else here
+        chosen[field.name] = there if _is_set(there) else here
     return RunPolicy(
         clean=chosen["clean_pod_policy"] or defaults.clean,
         ttl=chosen["ttl_seconds_after_finished"],
@@ -128,13 +128,13 @@ def _run_policy(spec: TFJobSpec, meta: metadata.Metadata, defaults: Defaults, no
 
 
 def _check_gang(policy: RunPolicySpec, path: Path, notes: Notes) -> None:
-    asked = policy.scheduling_policy.min_resources if policy.scheduling_policy else None
-    for name, value in (asked or {}).items():
+    resources = policy.scheduling_policy.min_resources if policy.scheduling_policy else None
+    for name, value in (resources or {}).items():
         notes.extend(quantities.problems(value, (*path, "schedulingPolicy", "minResources", name)))
 
 
-def _is_given(value: object) -> bool:
-    return value is not None and value is not False  # 0 is given
+def _is_set(value: object) -> bool:
+    return value is not None and value is not False  # 0 is a value
 
 
 def _scheduling(spec: SchedulingSpec | None) -> SchedulingPolicy | None:
@@ -166,7 +166,7 @@ def _choice(meta: metadata.Metadata, name: str, words: tuple[str, ...], notes: N
 
 
 def _limited(seconds: int | None) -> int | None:
-    """A deadline may be any 64-bit number; beyond this limit it has no effect."""
+    """The deadline, cut to what tfyard computes with: v1 allows any 64-bit number."""
     return None if seconds is None else min(seconds, durations.LONGEST)
 
 
@@ -174,14 +174,14 @@ def _limited(seconds: int | None) -> int | None:
 
 
 def _annotations(job: Job) -> dict[str, str]:
-    """Annotations for what v1 has no field for."""
+    """Annotations for fields of a Job that v1 does not have."""
     grace = job.run_policy.evaluator_grace
-    found = {
+    annotations = {
         label.DIALECT: job.dialect if job.dialect != WRITTEN.dialect else None,
         label.SERVICES: job.services,
         label.EVALUATOR_GRACE: durations.write(grace) if grace else None,
     }
-    return {name: value for name, value in found.items() if value is not None}
+    return {name: value for name, value in annotations.items() if value is not None}
 
 
 def _run_policy_fields(job: Job) -> Manifest:
@@ -192,9 +192,9 @@ def _run_policy_fields(job: Job) -> Manifest:
         "backoffLimit": policy.backoff_limit,
     }
     return {
-        **_given(cleanPodPolicy=policy.clean if policy.clean != WRITTEN.clean else None),
+        **_non_empty(cleanPodPolicy=policy.clean if policy.clean != WRITTEN.clean else None),
         **{name: number for name, number in numbers.items() if number is not None},
-        **_given(
+        **_non_empty(
             suspend=policy.suspend,
             managedBy=policy.managed_by,
         ),
@@ -203,14 +203,14 @@ def _run_policy_fields(job: Job) -> Manifest:
 
 
 def _scheduling_fields(policy: SchedulingPolicy) -> Manifest:
-    found = {
+    spec = {
         "minAvailable": policy.min_available,
         "queue": policy.queue or None,
         "minResources": policy.min_resources,
         "priorityClass": policy.priority_class or None,
         "scheduleTimeoutSeconds": policy.timeout,
     }
-    return {name: value for name, value in found.items() if value is not None}
+    return {name: value for name, value in spec.items() if value is not None}
 
 
 def _replica_spec(role: Role) -> Manifest:
@@ -242,5 +242,5 @@ def _lost(job: Job) -> list[str]:
     return lost
 
 
-def _given(**fields: Any) -> Manifest:
+def _non_empty(**fields: Any) -> Manifest:
     return {name: value for name, value in fields.items() if value}

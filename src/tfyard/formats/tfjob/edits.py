@@ -1,6 +1,6 @@
-"""Changes of a TFJob as a cluster has it, of either form: a map of roles, or v1alpha1's list.
+"""Changes of a TFJob in a cluster, of either form: a map of roles, or v1alpha1's list.
 
-They are values: the same ones are sent to the server as a patch, and made in a copy.
+An Edit is a value: it can be sent to the server as a patch, and applied to a copy.
 """
 
 from collections.abc import Iterable, Mapping
@@ -17,7 +17,7 @@ from .fields import canonical
 
 
 class Edit(Struct, frozen=True):
-    """Sets a field. What it is in must exist."""
+    """Sets a field, whose parent must exist."""
 
     path: Path
     value: Any
@@ -29,23 +29,23 @@ class StoredRole(Struct, frozen=True):
 
     @property
     def replicas(self) -> int:
-        given = self.spec.get("replicas")
-        return 1 if given is None else int(given)
+        replicas = self.spec.get("replicas")
+        return 1 if replicas is None else int(replicas)
 
 
 def has_list(manifest: Manifest) -> bool:
-    """Whether its roles are v1alpha1's list, which knows no run policy but the clean-up of pods."""
+    """Whether the roles are v1alpha1's list, which has no run policy except the clean-up of pods."""
     return "replicaSpecs" in (manifest.get("spec") or {})
 
 
 def roles(manifest: Manifest) -> dict[str, StoredRole]:
-    """By their names, such as Worker."""
+    """The roles by their names, such as Worker."""
     spec = manifest.get("spec") or {}
     listed = enumerate(spec.get("replicaSpecs") or [])
-    old = ((each.get("tfReplicaType") or MASTER, ("spec", "replicaSpecs", i), each) for i, each in listed)
+    old = ((role.get("tfReplicaType") or MASTER, ("spec", "replicaSpecs", i), role) for i, role in listed)
     mapped = (spec.get("tfReplicaSpecs") or {}).items()
-    new = ((name, ("spec", "tfReplicaSpecs", name), each) for name, each in mapped)
-    return {canonical(name) or name: StoredRole(path, each) for name, path, each in (*old, *new)}
+    new = ((name, ("spec", "tfReplicaSpecs", name), role) for name, role in mapped)
+    return {canonical(name) or name: StoredRole(path, role) for name, path, role in (*old, *new)}
 
 
 def is_suspended(manifest: Manifest) -> bool:
@@ -53,33 +53,33 @@ def is_suspended(manifest: Manifest) -> bool:
 
 
 def suspended(manifest: Manifest) -> list[Edit]:
-    """Not for a list of roles."""
+    """Edits that suspend a job; not for v1alpha1's list of roles."""
     if "runPolicy" in manifest["spec"]:
         return [Edit(("spec", "runPolicy", "suspend"), True)]
     return [Edit(("spec", "runPolicy"), {"suspend": True})]
 
 
 def resumed(manifest: Manifest) -> list[Edit]:
-    """`suspend` in either of them suspends a job."""
+    """Edits that resume a job, under spec and under runPolicy: `suspend` in either of them suspends it."""
     return [Edit((*path, "suspend"), False) for path, policy in _policies(manifest) if policy.get("suspend")]
 
 
 def scaled(manifest: Manifest, counts: Mapping[str, int]) -> list[Edit]:
-    """Of roles that the job has."""
+    """Edits that set the numbers of tasks of existing roles."""
     known = roles(manifest)
     return [Edit((*known[name].path, "replicas"), count) for name, count in counts.items()]
 
 
 def with_variables(manifest: Manifest, variables: Mapping[str, str]) -> list[Edit]:
-    """Of the container that trains, in every role that has one."""
-    found = []
+    """Edits that set environment variables of the training container in every role."""
+    edits = []
     for role in roles(manifest).values() if variables else ():
         containers = ((role.spec.get("template") or {}).get("spec") or {}).get("containers")
         if containers:
-            chosen = tensorflow_container(role.spec["template"])
-            path = (*role.path, "template", "spec", "containers", containers.index(chosen), "env")
-            found.append(Edit(path, _set(chosen.get("env") or [], variables)))
-    return found
+            container = tensorflow_container(role.spec["template"])
+            path = (*role.path, "template", "spec", "containers", containers.index(container), "env")
+            edits.append(Edit(path, _set(container.get("env") or [], variables)))
+    return edits
 
 
 def edited(manifest: Manifest, edits: Iterable[Edit]) -> Manifest:
@@ -93,7 +93,7 @@ def edited(manifest: Manifest, edits: Iterable[Edit]) -> Manifest:
 
 
 def patch(edits: Iterable[Edit]) -> list[Manifest]:
-    """As a JSON Patch: a merge patch would replace a list as a whole."""
+    """The edits as a JSON Patch: a merge patch would replace a list as a whole."""
     return [{"op": "add", "path": _pointer(edit.path), "value": edit.value} for edit in edits]
 
 
@@ -103,7 +103,7 @@ def _policies(manifest: Manifest) -> list[tuple[Path, Manifest]]:
 
 
 def _set(entries: list[Manifest], variables: Mapping[str, str]) -> list[Manifest]:
-    """In the order in which they were: a variable may refer to those before it."""
+    """The variables with new values, in their order: a variable may refer to those before it."""
     new = {name: {"name": name, "value": escape(value)} for name, value in variables.items()}
     kept = [new.pop(entry.get("name", ""), entry) for entry in entries]
     return [*kept, *new.values()]

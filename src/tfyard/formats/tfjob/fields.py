@@ -1,7 +1,7 @@
 """The fields of a TFJob with a map of roles (`tfReplicaSpecs`), which all versions from v1alpha2 on share.
 
-This is their one declaration: reading, `tfyard explain` and the CRD are made from it. What a version does with a
-field that is absent is in versions.py, how a field becomes part of a Job and back in conversion.py.
+Reading, `tfyard explain` and the CRD are derived from this declaration. versions.py has the defaults of each
+version, conversion.py converts the fields to a Job and back.
 """
 
 from typing import Annotated, Any, Literal
@@ -19,14 +19,14 @@ Seconds = Annotated[int, Meta(ge=0, le=durations.LONGEST)]
 
 
 class ReplicaSpec(Struct, frozen=True, rename="camel"):
-    """One role of the job: the number of tasks, and the pod of each."""
+    """One role of the job: the number of its tasks, and their pod template."""
 
     replicas: Annotated[Count, Meta(description="Number of tasks of this role; default 1.")] = 1
     restart_policy: Annotated[
         RestartPolicy,
         Meta(
-            description="What happens when a task's program fails: Never fails the job, OnFailure and Always"
-            f" restart it, ExitCode restarts it after {RETRYABLE} (killed by a signal)."
+            description="Reaction to a failure of a task's program: Never fails the job, OnFailure and Always"
+            f" restart the task, ExitCode restarts it after {RETRYABLE} (killed by a signal)."
         ),
     ] = "Never"
     template: Annotated[
@@ -36,7 +36,7 @@ class ReplicaSpec(Struct, frozen=True, rename="camel"):
 
 
 class SchedulingSpec(Struct, frozen=True, rename="camel"):
-    """Gang scheduling: starts all tasks or none."""
+    """Gang scheduling: all tasks start, or none."""
 
     min_available: Annotated[
         Count | None, Meta(description="Number of pods that must fit at the same time; default: all.")
@@ -52,13 +52,11 @@ class SchedulingSpec(Struct, frozen=True, rename="camel"):
 
 
 class RunPolicySpec(Struct, frozen=True, rename="camel"):
-    """When the job ends, and what is kept of it."""
+    """When the job ends, and which of its pods are kept."""
 
     clean_pod_policy: Annotated[
         CleanPolicy | None,
-        Meta(
-            description="Which pods are deleted when the job has finished: All, Running or None (default in v1)."
-        ),
+        Meta(description="Pods to delete when the job has finished: All, Running or None (default in v1)."),
     ] = None
     ttl_seconds_after_finished: Annotated[
         Seconds | None,
@@ -76,24 +74,28 @@ class RunPolicySpec(Struct, frozen=True, rename="camel"):
     ] = False
     managed_by: Annotated[
         Literal["kubeflow.org/training-operator", "kueue.x-k8s.io/multikueue"] | None,
-        Meta(description="The controller that manages this job; the operator ignores jobs of another one."),
+        Meta(
+            description="The controller that manages this job; the operator ignores jobs of other controllers."
+        ),
     ] = None
     scheduling_policy: Annotated[SchedulingSpec | None, Meta(description="Gang scheduling.")] = None
 
 
 class TFJobSpec(RunPolicySpec, frozen=True, rename="camel"):
-    """The job. Fields of the run policy may be here, as before v1, or under runPolicy, as in v1."""
+    """The spec of the job. Fields of the run policy may be here, as before v1, or under runPolicy, as in v1."""
 
     tf_replica_specs: Annotated[
         dict[str, ReplicaSpec],
-        Meta(description="The roles: Chief or Master, Worker, PS, Evaluator; letter case does not matter."),
+        Meta(description="The roles: Chief or Master, Worker, PS, Evaluator, in any letter case."),
     ] = {}
     run_policy: Annotated[
-        RunPolicySpec | None, Meta(description="When the job ends, and what is kept of it.")
+        RunPolicySpec | None, Meta(description="When the job ends, and which of its pods are kept.")
     ] = None
     success_policy: Annotated[
         SuccessPolicy,
-        Meta(description='What ends a job without a chief: worker 0 ("") or all workers (AllWorkers).'),
+        Meta(
+            description='A job without a chief succeeds with worker 0 ("") or with all workers (AllWorkers).'
+        ),
     ] = ""
     enable_dynamic_worker: Annotated[
         bool,
@@ -105,14 +107,14 @@ class TFJobSpec(RunPolicySpec, frozen=True, rename="camel"):
     dialect: Annotated[
         Dialect | None,
         Meta(
-            description="Form of TF_CONFIG: tf2 (default in v1), kubeflow (that of the Kubeflow operator) or"
-            " tf1 (default before v1; keeps the master). The annotation tfyard.dev/dialect takes precedence."
+            description="Form of TF_CONFIG: tf2 (default in v1), kubeflow (as the Kubeflow operator writes it) or"
+            " tf1 (default before v1; with `master`). The annotation tfyard.dev/dialect takes precedence."
         ),
     ] = None
 
 
 def canonical(name: str) -> str | None:
-    """`WORKER` and `worker` are Worker: upstream ignores the letter case, and old manifests rely on that."""
+    """The role for a name in any letter case: Kubeflow's operator ignores it, and old manifests rely on that."""
     return next((role for role in ROLES if role.lower() == name.lower()), None)
 
 

@@ -1,7 +1,7 @@
 """v1alpha1, of tensorflow.org (`TfJob`, 2017) and of kubeflow.org (`TFJob`, 2018): a list of replica specs.
 
-Only the chief ended a job: a worker that failed was restarted. The restart policy was that of the pod template.
-A PS without a template was, and is, a parameter server that comes with the operator.
+Only the chief ended a job: a failed worker was restarted. The restart policy was that of the pod template.
+A PS without a template runs a parameter server that the operator provides, then as now.
 """
 
 from typing import Annotated, Any, Literal
@@ -40,12 +40,12 @@ config = json.loads(os.environ["TF_CONFIG"])
 Server = getattr(tf, "distribute", None) and getattr(tf.distribute, "Server", None) or tf.train.Server
 Server(config["cluster"], job_name=config["task"]["type"], task_index=config["task"]["index"]).join()
 """
-"""The program of a PS without a template. It reads its task from TF_CONFIG and serves until it is stopped; it
-runs on TensorFlow 2 and on the last releases of TensorFlow 1."""
+"""The program of a PS without a template. It reads its task from TF_CONFIG and serves until it is stopped. It runs
+with TensorFlow 2 and with the last releases of TensorFlow 1."""
 
 
-class ReplicaSpec(Struct, frozen=True, rename="camel"):
-    """One role: its type, the number of tasks, and the pod of each."""
+class TfReplicaSpec(Struct, frozen=True, rename="camel"):
+    """A role of the job: its type, the number of its tasks, and their pod template."""
 
     tf_replica_type: Annotated[ReplicaType, Meta(description="MASTER (default), WORKER or PS.")] = "MASTER"
     replicas: Annotated[
@@ -56,9 +56,9 @@ class ReplicaSpec(Struct, frozen=True, rename="camel"):
     ] = DEFAULT_PORT
     template: Annotated[
         dict[str, Any] | None,
-        Meta(description="Pod template of each task; a PS without one gets a default server."),
+        Meta(description="Pod template of each task; a PS without one runs tfyard's own parameter server."),
     ] = None
-    # The old operator gave this field and RuntimeId no JSON name, so Go's own names are stored in clusters.
+    # The old operator declared no JSON names for this field and RuntimeId, so clusters store them by Go's names.
     is_default_ps: Annotated[bool, Meta(description="Set by the old operator; not used.")] = field(
         default=False, name="IsDefaultPS"
     )
@@ -70,39 +70,39 @@ class TensorBoardSpec(Struct, frozen=True, rename="camel"):
     log_dir: Annotated[str, Meta(description="Directory of the summaries, as the containers see it.")]
     service_type: Annotated[
         Literal["ClusterIP", "NodePort", "LoadBalancer"],
-        Meta(description="Type of its Service; default ClusterIP."),
+        Meta(description="Type of TensorBoard's Service; default ClusterIP."),
     ] = "ClusterIP"
-    volumes: Annotated[list[dict[str, Any]], Meta(description="Volumes of its pod.")] = []
+    volumes: Annotated[list[dict[str, Any]], Meta(description="Volumes of TensorBoard's pod.")] = []
     volume_mounts: Annotated[list[dict[str, Any]], Meta(description="Mount paths of the volumes.")] = []
 
 
 class ChiefSpec(Struct, frozen=True, rename="camel"):
-    """The task that ends the job."""
+    """The task whose end is the end of the job."""
 
     replica_name: Annotated[ReplicaType, Meta(description="Replica type of the task.")] = "MASTER"
     replica_index: Annotated[Count, Meta(description="Index of the task.")] = 0
 
 
 class TerminationSpec(Struct, frozen=True):
-    """What ends the job."""
+    """When the job ends."""
 
-    chief: Annotated[ChiefSpec | None, Meta(description="The task that ends the job; default MASTER 0.")] = (
-        None
-    )
+    chief: Annotated[
+        ChiefSpec | None, Meta(description="The task whose end is the end of the job; default MASTER 0.")
+    ] = None
 
 
 class TfJobSpec(Struct, frozen=True, rename="camel"):
-    """The job as tensorflow/k8s declared it."""
+    """The spec of the job as tensorflow/k8s declared it."""
 
-    replica_specs: Annotated[list[ReplicaSpec], Meta(description="The roles of the job.")] = []
+    replica_specs: Annotated[list[TfReplicaSpec], Meta(description="The roles of the job.")] = []
     tf_image: Annotated[str, Meta(description="Image of TensorBoard and of a PS without a template.")] = ""
     tensorboard: Annotated[TensorBoardSpec | None, Meta(description="A TensorBoard for the job.")] = None
-    termination_policy: Annotated[TerminationSpec | None, Meta(description="What ends the job.")] = None
+    termination_policy: Annotated[TerminationSpec | None, Meta(description="When the job ends.")] = None
     scheduler_name: Annotated[str, Meta(description="Scheduler of every pod.")] = ""
     cleanup_pod_policy: Annotated[
         Literal["", "All", "Running", "None"],
         Meta(
-            description="Which pods are deleted when the job has finished: All (default in kubeflow.org), Running"
+            description="Pods to delete when the job has finished: All (default in kubeflow.org), Running"
             " or None (default in tensorflow.org)."
         ),
     ] = ""
@@ -138,23 +138,23 @@ def load(document: Manifest, notes: Notes) -> Job | None:
     )
 
 
-def where(spec: Manifest) -> limits.Where:
+def where(spec: Manifest) -> limits.FieldPaths:
     path: Path = ("spec", "replicaSpecs")
     roles: dict[str, Path] = {}
-    given = spec.get("replicaSpecs")
-    for i, replica in enumerate(given if isinstance(given, list) else []):
+    specs = spec.get("replicaSpecs")
+    for i, replica in enumerate(specs if isinstance(specs, list) else []):
         if isinstance(replica, dict):
             roles[canonical(str(replica.get("tfReplicaType"))) or MASTER] = (*path, i)
-    return limits.Where(("metadata", "name"), path, roles, "replicas", path)
+    return limits.FieldPaths(("metadata", "name"), path, roles, "replicas", path)
 
 
 def _roles(spec: TfJobSpec, raw: Manifest, notes: Notes) -> tuple[Role, ...]:
-    given = raw.get("replicaSpecs")
-    if given in (None, []):
+    specs = raw.get("replicaSpecs")
+    if specs in (None, []):
         notes.error(("spec", "replicaSpecs"), "must be given", "add at least one role")
     roles: dict[str, Role] = {}
     positions = [
-        i for i, replica in enumerate(given if isinstance(given, list) else []) if isinstance(replica, dict)
+        i for i, replica in enumerate(specs if isinstance(specs, list) else []) if isinstance(replica, dict)
     ]
     for i, replica in zip(positions, spec.replica_specs, strict=False):
         path: Path = ("spec", "replicaSpecs", i)
@@ -175,7 +175,7 @@ def _roles(spec: TfJobSpec, raw: Manifest, notes: Notes) -> tuple[Role, ...]:
     return in_order(roles)
 
 
-def _role(name: str, replica: ReplicaSpec, spec: TfJobSpec, path: Path, notes: Notes) -> Role:
+def _role(name: str, replica: TfReplicaSpec, spec: TfJobSpec, path: Path, notes: Notes) -> Role:
     template = replica.template
     if template is None and name != PS:
         notes.error((*path, "template"), "must be given", "add a pod template: only a PS may omit it")
@@ -202,15 +202,15 @@ def _default_server(image: str) -> Manifest:
 
 
 def _restart(role: str, inside: object) -> Any:
-    """The template's own policy. Without one, as the old operator did: it restarted a chief that was killed,
-    failed the job of a chief that exited with an error, and restarted every other task."""
+    """The template's own policy. Without one, the behaviour of the old operator: it restarted a chief that was
+    killed, failed the job if the chief exited with an error, and restarted every other task."""
     if inside in ("Always", "OnFailure", "Never"):
         return inside
     return "ExitCode" if role in (MASTER, CHIEF) else "OnFailure"
 
 
 def _chief(spec: TfJobSpec, roles: tuple[Role, ...], notes: Notes) -> Task | None:
-    """None if the usual rule finds the same task."""
+    """The task that terminationPolicy names; None if it is the one that leads by default."""
     chosen = spec.termination_policy.chief if spec.termination_policy else None
     if chosen is None:
         return None
@@ -233,10 +233,10 @@ def _tensorboard(spec: TfJobSpec, notes: Notes) -> TensorBoard | None:
     if board is None:
         return None
     path: Path = ("spec", "tensorboard")
-    found = checks.unknown_fields({"volumes": board.volumes}, path, "PodSpec")
-    found += checks.unknown_fields({"volumeMounts": board.volume_mounts}, path, "Container")
-    notes.extend(found)
-    if not any(problem.severity == "error" for problem in found):
+    problems = checks.unknown_fields({"volumes": board.volumes}, path, "PodSpec")
+    problems += checks.unknown_fields({"volumeMounts": board.volume_mounts}, path, "Container")
+    notes.extend(problems)
+    if not any(problem.severity == "error" for problem in problems):
         volumes.check_volumes(board.volumes, (*path, "volumes"), notes)
         names = volumes.names_of(board.volumes)
         volumes.check_mounts(board.volume_mounts, names, (*path, "volumeMounts"), notes)

@@ -1,4 +1,4 @@
-"""Every published version of TFJob, and what each one does with fields that are absent."""
+"""Every published version of TFJob and its defaults."""
 
 from msgspec import Struct
 
@@ -7,42 +7,42 @@ from tfyard.model import API_VERSION, CleanPolicy, Dialect
 
 
 class Defaults(Struct, frozen=True, kw_only=True):
-    """In what a version differs from the others."""
+    """The defaults in which versions differ."""
 
     clean: CleanPolicy
     dialect: Dialect
 
 
 V1 = API_VERSION
-"""The version that we write, and the one that clusters store."""
+"""The version that tfyard writes and that clusters store."""
 VERSIONS = {
     V1: Defaults(clean="None", dialect="tf2"),
     "kubeflow.org/v1beta2": Defaults(clean="Running", dialect="tf1"),
-    # It had no deadline and no backoff limit; both are accepted.
+    # v1beta1 had no deadline and no backoff limit; both are accepted.
     "kubeflow.org/v1beta1": Defaults(clean="Running", dialect="tf1"),
-    # The first version with a map of roles. Its documentation of cleanPodPolicy says All; its code did Running.
+    # The first version with a map of roles. Its documentation gives All as the default; its code used Running.
     "kubeflow.org/v1alpha2": Defaults(clean="Running", dialect="tf1"),
     # A list of roles, as v1alpha1.py declares it.
     "kubeflow.org/v1alpha1": Defaults(clean="All", dialect="tf1"),
-    # The first operator (2017) deleted nothing at the end, so that `kubectl logs` answered.
+    # The first operator (2017) deleted no pods at the end, so that `kubectl logs` still worked.
     "tensorflow.org/v1alpha1": Defaults(clean="None", dialect="tf1"),
 }
 SERVED = (V1, "kubeflow.org/v1beta1")
-"""What a cluster serves unless more is asked for. The API server decodes every change of a job once for each
-version that it serves."""
+"""Versions that a cluster serves by default. They are few, because the API server decodes every change of a job
+once for each served version."""
 DEFAULT_VERSIONS = ",".join(name.removeprefix("kubeflow.org/") for name in SERVED)
-"""The same as `--versions` takes it."""
+"""The same in the notation of `--versions`."""
 
 
 def why_not_served(api_version: str) -> str:
-    """A sentence for a version that clusters do not serve by default; empty for the others."""
+    """A message for a version that clusters do not serve by default; empty for the others."""
     if api_version not in VERSIONS or api_version in SERVED:
         return ""
-    return f"{api_version} is served only by clusters with `tfyard crds --versions all`"
+    return f"{api_version} is not served by default; `tfyard crds --versions all` serves it"
 
 
 def chosen(text: str) -> list[str]:
-    """Of `--versions`: v1,v1alpha2,tensorflow.org/v1alpha1, or all."""
+    """The versions that a value of `--versions` names: v1,v1alpha2,tensorflow.org/v1alpha1, or all."""
     if text == "all":
         return list(VERSIONS)
     words = [word.strip() for word in text.split(",") if word.strip()]

@@ -1,1 +1,1 @@
-"""Tasks that were written as Kubernetes' own workloads, one object or several, -> Jobs."""
+"""Kubernetes' own workloads (Jobs, StatefulSets, …) whose pods are tasks of a training -> Jobs of tfyard."""

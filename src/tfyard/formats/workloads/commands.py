@@ -1,5 +1,5 @@
-"""The program of a task, so that it fits every task of its role: hosts and index come from variables, code is
-fetched before the program starts, and the output goes to the log."""
+"""Changes a task's command so that all tasks of its role can share it: hosts and index come from variables, code
+is fetched before the program starts, and the output goes to the log."""
 
 import re
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from tfyard.formats import shell
 from tfyard.model import TENSORFLOW_CONTAINER, Code, Manifest
 
 HOSTS = {"PS_KEY": "PS_HOSTS", "WORKER_KEY": "WORKER_HOSTS"}
-"""Variables that hold a list of hosts -> the ones that tfyard sets."""
+"""Variables of old clusters with a list of hosts -> those that tfyard sets."""
 OURS = (
     *HOSTS,
     "TF_CONFIG",
@@ -21,14 +21,14 @@ OURS = (
     "JOB_NAME",
     "TASK_INDEX",
 )
-"""Variables about the cluster: the addresses in them would be those of the old Services."""
+"""Variables about the cluster, which are removed: their addresses would be those of the old Services."""
 COMPLETION_INDEX = {"name": "JOB_COMPLETION_INDEX", "value": "$(TASK_INDEX)"}
-"""What pods of an Indexed Job know their number by."""
+"""The variable from which pods of an Indexed Job read their index."""
 
 _WORD = r"""(?:\$\((?:[^()]|\([^()]*\))*\)|\$\{[^}]*\}|`[^`]*`|"[^"]*"|'[^']*'|[^\s;|&<>"'`])+"""
-"""A word of the shell, with what is substituted in it."""
+"""A word of the shell, including substitutions in it."""
 _ROLE = r"(?:chief|worker|ps|evaluator)(?![-\w])"
-"""Only these: other programs have a `--job_name`, too, and `master` may have another name in today's clusters."""
+"""Values of `--job_name` to replace. Other programs have this flag, too, and `master` may be `chief` now."""
 _FLAGS = {
     "PS_HOSTS": r"--ps[-_]hosts",
     "WORKER_HOSTS": r"--worker[-_]hosts",
@@ -58,48 +58,50 @@ def words(container: Manifest) -> list[str]:
 
 
 def modern(container: Manifest, say: Say) -> Program:
-    """The container of a role."""
-    given, kept = words(container), {k: v for k, v in container.items() if k not in _PARTS}
+    """The container of a role, made from that of one of its tasks."""
+    command, kept = words(container), {k: v for k, v in container.items() if k not in _PARTS}
     code = None
-    if container.get("command") and _is_script(given):
-        line, code, workdir = _line(given[2], say)
-        kept |= {"command": _script(given[0], line), **({"workingDir": workdir} if workdir else {})}
+    if container.get("command") and _is_script(command):
+        line, code, workdir = _line(command[2], say)
+        kept |= {"command": _script(command[0], line), **({"workingDir": workdir} if workdir else {})}
     elif container.get("command"):
-        kept["command"] = _with_variables(given)
-    elif given:
-        kept["args"] = _with_variables(given)  # for the entrypoint of the image
+        kept["command"] = _with_variables(command)
+    elif command:
+        kept["args"] = _with_variables(command)  # for the entrypoint of the image
     env = [entry for entry in container.get("env") or [] if entry["name"] not in OURS]
     _say_env(container, say)
     return Program({"name": TENSORFLOW_CONTAINER, **kept, **({"env": env} if env else {})}, code)
 
 
 def numbered(container: Manifest, name: str, span: tuple[int, int]) -> Manifest:
-    """With a variable for the number in the task's own name: `logs/worker-1.txt` is then the same in all tasks."""
+    """The container with a variable for the index in the task's name, as in `logs/worker-1.txt`."""
     own = re.compile(rf"(?<![-\w]){re.escape(name)}(?![-\w])")
 
     def put(text: str, index: str) -> str:
         return own.sub(lambda _: name[: span[0]] + index + name[span[1] :], text)
 
-    found = {**container}
+    replaced = {**container}
     form = "${TASK_INDEX}" if _is_script(words(container)) else "$(TASK_INDEX)"
     for key in ("command", "args"):
-        found |= {key: [put(str(word), form) for word in container[key]]} if container.get(key) else {}
+        replaced |= {key: [put(str(word), form) for word in container[key]]} if container.get(key) else {}
     env = [
         {**e, **({"value": put(e["value"], "$(TASK_INDEX)")} if e.get("value") else {})}
         for e in container.get("env") or []
     ]
-    return {**found, **({"env": env} if env else {})}
+    return {**replaced, **({"env": env} if env else {})}
 
 
-def flag_values(given: list[str]) -> dict[str, str]:
-    """PS_HOSTS and WORKER_HOSTS -> what the program is told, as it is written."""
-    text = " ".join(given)
-    found = {name: re.search(rf"{_FLAGS[name]}[= ][\"']?([^\s;|&<>\"'`]*)", text) for name in HOSTS.values()}
-    return {name: match[1] for name, match in found.items() if match}
+def flag_values(command: list[str]) -> dict[str, str]:
+    """PS_HOSTS and WORKER_HOSTS -> the value of the program's flag, as written."""
+    text = " ".join(command)
+    matches = {
+        name: re.search(rf"{_FLAGS[name]}[= ][\"']?([^\s;|&<>\"'`]*)", text) for name in HOSTS.values()
+    }
+    return {name: match[1] for name, match in matches.items() if match}
 
 
-def _is_script(given: list[str]) -> bool:
-    return len(given) == 3 and given[1] == "-c" and given[0].rpartition("/")[2] in _SHELLS
+def _is_script(command: list[str]) -> bool:
+    return len(command) == 3 and command[1] == "-c" and command[0].rpartition("/")[2] in _SHELLS
 
 
 def _script(program: str, line: str) -> list[str]:
@@ -107,7 +109,7 @@ def _script(program: str, line: str) -> list[str]:
 
 
 def _line(text: str, say: Say) -> tuple[str, Code | None, str]:
-    text = text.strip()  # and no more: line breaks, and spaces in quotes, have a meaning
+    text = text.strip()  # nothing inside is changed: line breaks, and spaces in quotes, have a meaning
     line = _REDIRECTION.sub("", text)
     if line != text:
         say(f"redirection `{text[len(line) :].strip()}` removed: the output goes to the log")
@@ -121,12 +123,12 @@ def _line(text: str, say: Say) -> tuple[str, Code | None, str]:
     return fetch["rest"].strip(), code, f"{code.at}/{inner}" if inner else code.at
 
 
-def _with_variables(given: list[str]) -> list[str]:
-    """Of a command without a shell: the kubelet expands `$(NAME)`. A flag and its value may be two words."""
-    found = []
-    for before, word in zip(["", *given], given, strict=False):
-        found.append(_value_after(before, word) or _replaced(word, "$({})"))
-    return found
+def _with_variables(command: list[str]) -> list[str]:
+    """A command without a shell gets `$(NAME)`, which the kubelet expands; a flag's value may be the next word."""
+    replaced = []
+    for before, word in zip(["", *command], command, strict=False):
+        replaced.append(_value_after(before, word) or _replaced(word, "$({})"))
+    return replaced
 
 
 def _value_after(flag: str, word: str) -> str | None:
@@ -150,14 +152,14 @@ def _flag_replaced(text: str, flag: str, new: str, *, is_role: bool) -> str:
     quoted = rf"(?P<quote>[\"'])(?P<inside>{flag}=){inside}(?P=quote)"
     plain = rf"(?P<bare>{flag}[= ]){alone}"
 
-    def put(found: re.Match[str]) -> str:
-        return f"{found['bare']}{new}" if found["bare"] else f'"{found["inside"]}{new}"'
+    def put(match: re.Match[str]) -> str:
+        return f"{match['bare']}{new}" if match["bare"] else f'"{match["inside"]}{new}"'
 
     return re.sub(f"{quoted}|{plain}", put, text)
 
 
 def _say_env(container: Manifest, say: Say) -> None:
-    """Those that programs read by themselves, and that are not what they were."""
+    """Remarks about removed variables that programs may read."""
     names = {entry["name"] for entry in container.get("env") or []}
     if "TF_CONFIG" in names:
         say("TF_CONFIG removed: tfyard sets it for every task")

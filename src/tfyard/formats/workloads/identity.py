@@ -1,4 +1,4 @@
-"""Which task a workload is: by the flags and the TF_CONFIG of its program, by labels, or by names."""
+"""Finds which task a workload is: by the flags and the TF_CONFIG of its program, by labels, or by names."""
 
 import re
 from typing import Any
@@ -22,27 +22,27 @@ _IN_NAME = re.compile(r"(?:^|-)(?P<role>chief|master|worker|ps|evaluator)s?-?(?P
 
 
 class Named(Struct, frozen=True):
-    """What a workload's name says: `boc-worker-1` is boc's worker 1."""
+    """The parts of a workload's name: `boc-worker-1` is worker 1 of boc."""
 
     stem: str
     role: str
     index: int | None
     span: tuple[int, int]
-    """Where the index is in the name."""
+    """Position of the index in the name."""
 
 
 class Identity(Struct, frozen=True):
     role: str | None
     index: int
     reason: str = ""
-    """Why this role, if it was guessed."""
+    """How the role was guessed; empty if it is explicit."""
 
 
 def of_name(name: str) -> Named | None:
-    found = [*_IN_NAME.finditer(name)]
-    if not found:
+    matches = [*_IN_NAME.finditer(name)]
+    if not matches:
         return None
-    last = found[-1]
+    last = matches[-1]
     role = canonical(last["role"]) or ""
     return Named(
         name[: last.start()], role, int(last["index"]) if last["index"] else None, last.span("index")
@@ -57,8 +57,8 @@ def identify(name: str, template: Manifest, container: Manifest, words: list[str
     if role is None and named is not None:
         role, reason = named.role, "by its name"
     index = _TASK_INDEX.search(text)
-    given = [index[1] if index else None, task.get("index"), *(labels.get(key) for key in _INDEX_LABELS)]
-    numbers = [int(one) for one in map(str, given) if one.isdecimal() and len(one) < 10]
+    indexes = [index[1] if index else None, task.get("index"), *(labels.get(key) for key in _INDEX_LABELS)]
+    numbers = [int(number) for number in map(str, indexes) if number.isdecimal() and len(number) < 10]
     return Identity(role, numbers[0] if numbers else (named.index if named else None) or 0, reason)
 
 
@@ -68,18 +68,18 @@ def _role(flag: re.Match[str] | None, task: object, labels: Manifest, container:
 
 
 def role_of(word: object) -> str | None:
-    """`worker`, and `workers`, as some wrote."""
+    """The role for a word such as `worker` or `workers`."""
     text = word if isinstance(word, str) else ""
     return canonical(text) or canonical(text.removesuffix("s"))
 
 
 def tf_config(container: Manifest) -> dict[str, Any]:
-    """The TF_CONFIG that the container has of its own, if it can be read."""
+    """The container's own TF_CONFIG; empty if it has none or an invalid one."""
     for entry in container.get("env") or []:
         if entry.get("name") == "TF_CONFIG" and isinstance(entry.get("value"), str):
             try:
-                found = msgspec.json.decode(entry["value"])
+                config = msgspec.json.decode(entry["value"])
             except (msgspec.DecodeError, RecursionError):
                 return {}
-            return found if isinstance(found, dict) else {}
+            return config if isinstance(config, dict) else {}
     return {}

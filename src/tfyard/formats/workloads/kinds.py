@@ -1,4 +1,4 @@
-"""The kinds of workloads that are read: how many pods each has, and what happens when one of them ends."""
+"""The kinds of workloads that can be converted: their number of pods, and what happens when a pod ends."""
 
 from msgspec import Struct
 
@@ -16,19 +16,19 @@ _VERSIONS = {
     STATEFUL_SET: ("apps/v1", *_OLD),
     JOB: ("batch/v1", "batch/v2alpha1", "extensions/v1beta1"),
 }
-"""Other groups have kinds of these names, too: Volcano has a Job."""
+"""Kind -> its API versions. Other groups have kinds with these names, too: Volcano has a Job."""
 UNREADABLE = {
     "CronJob": ("starts Jobs by the clock, and a job has no schedule", "write its jobTemplate as a Job"),
     "DaemonSet": ("has a pod on every node, and a job has a number of tasks", "write it as a StatefulSet"),
     "Pod": ("is not read by itself", "write it as the template of a Job"),
 }
-"""Why there is no job for them, and what to do."""
+"""Kind that cannot be converted -> the reason and the fix."""
 BACKOFF_LIMIT = 6
-"""Kubernetes' default for a Job."""
+"""Kubernetes' default of a Job's backoffLimit."""
 _FIELDS = {
     *("template", "replicas", "completions", "parallelism", "completionMode", "suspend"),
     *("backoffLimit", "activeDeadlineSeconds", "ttlSecondsAfterFinished", "volumeClaimTemplates"),
-    # The rest is about finding, replacing and naming pods, which tfyard does by itself.
+    # The following are about selecting, replacing and naming pods, which tfyard does by itself.
     *("selector", "manualSelector", "minReadySeconds", "strategy", "updateStrategy", "rollbackTo", "paused"),
     *("revisionHistoryLimit", "progressDeadlineSeconds", "podManagementPolicy", "podReplacementPolicy"),
     *("serviceName", "ordinals", "persistentVolumeClaimRetentionPolicy"),
@@ -36,7 +36,7 @@ _FIELDS = {
 
 
 class Policy(Struct, frozen=True, kw_only=True):
-    """What happens when a pod ends, and when the workload does. Durations are seconds."""
+    """What happens when a pod ends, and when the workload ends. Durations are in seconds."""
 
     restart: RestartPolicy = "OnFailure"
     retries: int | None = None
@@ -58,20 +58,20 @@ def is_unreadable(data: object) -> bool:
 
 
 def is_known(data: object) -> bool:
-    """A workload, or one of which we can say why it is not read."""
+    """Whether this is a workload that can be converted, or one with a known reason why it cannot."""
     return is_workload(data) or is_unreadable(data)
 
 
 def size(kind: str, spec: Manifest, notes: Notes) -> int:
-    """The number of its pods, which must be different tasks."""
+    """Number of the workload's pods, each of which must be a different task."""
     if kind == JOB:
         return _completions(spec, notes)
-    found = _number(spec, "replicas", notes, least=1, most=MAX_REPLICAS)
-    if found in (None, 1) or kind == STATEFUL_SET:
-        return found or 1
+    replicas = _number(spec, "replicas", notes, least=1, most=MAX_REPLICAS)
+    if replicas in (None, 1) or kind == STATEFUL_SET:
+        return replicas or 1
     text = "must be 1: equal pods would all be the same task"
     notes.error(
-        ("spec", "replicas"), text, "set it to 1, or use a StatefulSet, whose pods have numbers", found
+        ("spec", "replicas"), text, "set it to 1, or use a StatefulSet, whose pods have numbers", replicas
     )
     return 1
 
@@ -86,11 +86,11 @@ def _completions(spec: Manifest, notes: Notes) -> int:
                 text = "must be 1: without an index, equal pods would all be the same task"
                 notes.error(("spec", key), text, "set completionMode: Indexed, or set it to 1", count)
         return 1
-    wanted, together = counts["completions"] or 1, counts["parallelism"] or 1
-    if together < wanted:
-        text = f"must be {wanted}, as completions: the tasks of a job run at the same time"
-        notes.error(("spec", "parallelism"), text, f"parallelism: {wanted}", spec.get("parallelism"))
-    return wanted
+    completions, parallelism = counts["completions"] or 1, counts["parallelism"] or 1
+    if parallelism < completions:
+        text = f"must be {completions}, as completions: the tasks of a job run at the same time"
+        notes.error(("spec", "parallelism"), text, f"parallelism: {completions}", spec.get("parallelism"))
+    return completions
 
 
 def policy(kind: str, spec: Manifest, notes: Notes) -> Policy:
@@ -107,7 +107,7 @@ def policy(kind: str, spec: Manifest, notes: Notes) -> Policy:
 
 
 def left_out(spec: Manifest) -> list[str]:
-    """Fields of the spec that have no meaning for a job, or that we do not know."""
+    """Fields of the spec that have no meaning for a job or are unknown."""
     return sorted(set(spec) - _FIELDS)
 
 

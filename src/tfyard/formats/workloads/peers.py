@@ -1,4 +1,4 @@
-"""The other tasks that a program is told of, and those of them that are not in the input."""
+"""The other tasks whose addresses a program gets, and those of them that are not in the input."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,19 +12,19 @@ from tfyard.model.expansion import expand
 from . import commands, identity
 
 Hosts = dict[str, tuple[str, ...] | None]
-"""Role -> addresses of its tasks; None if there is a list that cannot be read here."""
+"""Role -> addresses of its tasks; None if the list is not in the input."""
 
 _ROLES = {"PS_HOSTS": PS, "WORKER_HOSTS": WORKER}
 _CLUSTER = re.compile(r"""["'](\w+)["']\s*:\s*\[([^\]]*)\]""")
-"""A role in a cluster spec: JSON, or as Python writes it, with a comma after the last item."""
+"""A role in a cluster spec, in JSON or in Python's notation with a comma after the last item."""
 _ADDRESS = re.compile(r"""["']([^"']+)["']""")
 _VARIABLE = re.compile(r"\$\{(\w+)\}|\$(\w+)")
 Labels = dict[str, str]
 
 
-class Missing(Struct, frozen=True):
+class MissingPeer(Struct, frozen=True):
     task: str
-    """As in `ps 0`."""
+    """Role and index, such as `ps 0`."""
     address: str
 
     def __str__(self) -> str:
@@ -32,13 +32,13 @@ class Missing(Struct, frozen=True):
 
 
 def config_maps(documents: Iterable[Document]) -> dict[str, Labels]:
-    found = {}
+    by_name = {}
     for document in documents:
         data = document.data if isinstance(document.data, dict) else {}
         entries = data.get("data")
         if data.get("kind") == "ConfigMap" and isinstance(entries, dict):
-            found[name_of(data)] = {key: text for key, text in entries.items() if isinstance(text, str)}
-    return found
+            by_name[name_of(data)] = {key: text for key, text in entries.items() if isinstance(text, str)}
+    return by_name
 
 
 def name_of(data: Manifest) -> str:
@@ -47,19 +47,19 @@ def name_of(data: Manifest) -> str:
 
 
 def listed(container: Manifest, maps: Mapping[str, Labels]) -> Hosts:
-    """By flags, by the variables that they refer to, and by cluster specs in variables."""
+    """The hosts that a container gets by flags, by the variables in them, and by cluster specs in variables."""
     env = dict(_variables(container, maps))
-    found: Hosts = {}
+    hosts: Hosts = {}
     for name in ("TF_CONFIG", "CLUSTER_CONFIG"):
-        found |= _cluster(env.get(name) or "")
-    given = {new: f"$({old})" for old, new in commands.HOSTS.items() if old in env}
-    for name, text in (given | commands.flag_values(commands.words(container))).items():
-        found[_ROLES[name]] = _addresses(_expanded(text, env))
-    return found
+        hosts |= _cluster(env.get(name) or "")
+    variables = {new: f"$({old})" for old, new in commands.HOSTS.items() if old in env}
+    for name, text in (variables | commands.flag_values(commands.words(container))).items():
+        hosts[_ROLES[name]] = _addresses(_expanded(text, env))
+    return hosts
 
 
 def _variables(container: Manifest, maps: Mapping[str, Labels]) -> Iterator[tuple[str, str]]:
-    """Those whose values are in the input."""
+    """The container's variables whose values are in the input."""
     for entry in container.get("env") or []:
         source = (entry.get("valueFrom") or {}).get("configMapKeyRef") or {}
         text = entry.get("value") or maps.get(str(source.get("name")), {}).get(str(source.get("key")))
@@ -68,7 +68,7 @@ def _variables(container: Manifest, maps: Mapping[str, Labels]) -> Iterator[tupl
 
 
 def _expanded(text: str, env: Mapping[str, str]) -> str:
-    return _VARIABLE.sub(lambda found: env.get(found[1] or found[2], found[0]), expand(text, env))
+    return _VARIABLE.sub(lambda match: env.get(match[1] or match[2], match[0]), expand(text, env))
 
 
 def _addresses(text: str) -> tuple[str, ...] | None:
@@ -80,24 +80,24 @@ def _cluster(text: str) -> Hosts:
     return {role: hosts for role, hosts in roles.items() if role is not None}
 
 
-def missing(hosts: Iterable[Hosts], present: Mapping[str, set[int]]) -> list[Missing]:
-    """The tasks that somebody lists, and that are not among these: role -> indexes."""
-    found: list[Missing] = []
-    for one in hosts:
-        for role, addresses in one.items():
+def missing(hosts: Iterable[Hosts], present: Mapping[str, set[int]]) -> list[MissingPeer]:
+    """Tasks that are listed as hosts but not `present`, which has the indexes of each role."""
+    absent: list[MissingPeer] = []
+    for cluster in hosts:
+        for role, addresses in cluster.items():
             have, word = present.get(role, set()), role.lower()
             if addresses is None and not have:
-                found.append(Missing(word, ""))
+                absent.append(MissingPeer(word, ""))
             for index, address in enumerate(addresses or ()):
                 if index not in have:
-                    found.append(Missing(f"{word} {index}", address))
-    return list(dict.fromkeys(found))
+                    absent.append(MissingPeer(f"{word} {index}", address))
+    return list(dict.fromkeys(absent))
 
 
 def unselected(documents: Iterable[Document], pods: list[Labels]) -> list[Manifest]:
-    """The Services that select none of these pods."""
+    """Services that select none of these pods."""
     services = [d.data for d in documents if isinstance(d.data, dict) and d.data.get("kind") == "Service"]
-    return [one for one in services if not any(_selects(one, labels) for labels in pods)]
+    return [service for service in services if not any(_selects(service, labels) for labels in pods)]
 
 
 def _selects(service: Manifest, labels: Labels) -> bool:

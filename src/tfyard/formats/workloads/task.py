@@ -1,4 +1,4 @@
-"""One workload -> the task (or, with several pods, the tasks) that it runs."""
+"""A workload's document -> Workload: the task (or, with several pods, the tasks) that it runs."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -18,7 +18,7 @@ SPEC: Path = (*TEMPLATE, "spec")
 
 
 class Workload(Struct, frozen=True, kw_only=True):
-    """What one object of the input runs."""
+    """An object of the input that runs one or several tasks of the same role."""
 
     document: Document
     kind: str
@@ -26,7 +26,7 @@ class Workload(Struct, frozen=True, kw_only=True):
     namespace: str
     role: str | None
     index: int
-    """Of its first pod."""
+    """Index of the first pod."""
     size: int
     policy: kinds.Policy
     template: Manifest
@@ -34,7 +34,7 @@ class Workload(Struct, frozen=True, kw_only=True):
     code: Code | None
     hosts: peers.Hosts
     is_alone: bool = False
-    """Nothing names its role, so it is a job of its own."""
+    """No role is known, so the workload becomes a separate job."""
     problems: tuple[Problem, ...] = ()
     said: tuple[str, ...] = ()
 
@@ -44,29 +44,29 @@ class Workload(Struct, frozen=True, kw_only=True):
 
     @property
     def labels(self) -> dict[str, str]:
-        """Of its pods."""
+        """Labels of the pods."""
         return dict((self.template.get("metadata") or {}).get("labels") or {})
 
     @property
     def stem(self) -> str:
-        """Its name without role and index."""
+        """The workload's name without role and index."""
         named = identity.of_name(self.name)
         return named.stem if named else self.name
 
     @property
     def is_endless(self) -> bool:
-        """Whether its pods were restarted even after success."""
+        """Whether the pods were restarted even after success."""
         return self.kind != kinds.JOB
 
 
 def read(
     document: Document, maps: Mapping[str, dict[str, str]]
 ) -> tuple[Workload | None, tuple[Problem, ...]]:
-    """The workload, if it can be read at all, and everything that is wrong with it."""
+    """The workload, unless the document is too malformed for one, and all problems."""
     notes = Notes()
-    found = _read(document, maps, notes)
+    workload = _read(document, maps, notes)
     problems = locate(notes.problems, document)
-    return (replace(found, problems=problems) if found else None), problems
+    return (replace(workload, problems=problems) if workload else None), problems
 
 
 def _read(document: Document, maps: Mapping[str, dict[str, str]], notes: Notes) -> Workload | None:
@@ -79,37 +79,37 @@ def _read(document: Document, maps: Mapping[str, dict[str, str]], notes: Notes) 
     kinds.check_claims(spec, notes)
     position = _main(template["spec"]["containers"])
     container = template["spec"]["containers"][position]
-    who = identity.identify(name, template, container, commands.words(container))
-    said: list[str] = []
-    program = commands.modern(_indexed(container, spec), said.append)
+    task = identity.identify(name, template, container, commands.words(container))
+    remarks: list[str] = []
+    program = commands.modern(_indexed(container, spec), remarks.append)
     built = _with_container(template, position, program.container)
-    _say_left_out(data, name, who, said)
-    _say_ports(container, said)
+    _say_left_out(data, name, task, remarks)
+    _say_ports(container, remarks)
     return Workload(
         document=document,
         kind=kind,
         name=name,
         namespace=namespace,
-        role=who.role,
-        index=who.index,
+        role=task.role,
+        index=task.index,
         size=kinds.size(kind, spec, notes),
         policy=kinds.policy(kind, spec, notes),
         template=templates.load(built, TEMPLATE, notes),
         port=_port(container),
         code=program.code,
         hosts=peers.listed(container, maps),
-        said=tuple(said),
+        said=tuple(remarks),
     )
 
 
 def _metadata(data: Manifest, notes: Notes) -> tuple[str, str]:
     """Name and namespace. A Job may have a prefix instead of a name."""
     raw = data.get("metadata")
-    found = checks.unknown_fields(raw, ("metadata",), "ObjectMeta")
-    notes.extend(found)
-    raw = raw if isinstance(raw, dict) and not found else {}
+    problems = checks.unknown_fields(raw, ("metadata",), "ObjectMeta")
+    notes.extend(problems)
+    raw = raw if isinstance(raw, dict) and not problems else {}
     name = raw.get("name") or str(raw.get("generateName") or "").rstrip("-")
-    if not name and not found:
+    if not name and not problems:
         notes.error(("metadata", "name"), "must be given", "give the workload a name")
     return name, raw.get("namespace") or "default"
 
@@ -121,17 +121,17 @@ def _template(data: Manifest, notes: Notes) -> Manifest | None:
     if not isinstance(template, dict):
         notes.error(TEMPLATE, "must be given", f"add the pod template of the {data['kind']}")
         return None
-    found = [p for p in checks.unknown_fields(template, TEMPLATE) if p.severity == "error"]
-    notes.extend(found)
-    containers = [] if found else (template.get("spec") or {}).get("containers") or []
-    if not found and (not containers or _main(containers) < 0):
+    problems = [p for p in checks.unknown_fields(template, TEMPLATE) if p.severity == "error"]
+    notes.extend(problems)
+    containers = [] if problems else (template.get("spec") or {}).get("containers") or []
+    if not problems and (not containers or _main(containers) < 0):
         fix = f"name the one that trains {TENSORFLOW_CONTAINER}" if containers else "add it, with its image"
         notes.error((*SPEC, "containers"), "must have one container that trains", fix)
     return template if containers and _main(containers) >= 0 else None
 
 
 def _main(containers: list[Manifest]) -> int:
-    """Which container trains; -1 if nobody knows."""
+    """Position of the container that trains; -1 if it is not known."""
     names = [container["name"] for container in containers]
     if len(names) == 1:
         return 0
@@ -148,7 +148,7 @@ def _indexed(container: Manifest, spec: Manifest) -> Manifest:
 
 
 def _with_container(template: Manifest, position: int, container: Manifest) -> Manifest:
-    """The role decides about restarts, so the template's own policy is left out."""
+    """The template with this container, and without a restart policy, because the role's policy is used."""
     spec = {key: value for key, value in template["spec"].items() if key != "restartPolicy"}
     containers = [*spec["containers"][:position], container, *spec["containers"][position + 1 :]]
     metadata = {
@@ -164,18 +164,18 @@ def _port(container: Manifest) -> int:
     return number if isinstance(number, int) and 0 < number < 65_536 else DEFAULT_PORT
 
 
-def _say_left_out(data: Manifest, name: str, who: identity.Identity, said: list[str]) -> None:
+def _say_left_out(data: Manifest, name: str, task: identity.Identity, remarks: list[str]) -> None:
     kind = data["kind"]
-    if who.role and who.reason:
-        said.append(f"{kind} {name} is taken for {who.role.lower()} {who.index}, {who.reason}")
+    if task.role and task.reason:
+        remarks.append(f"{kind} {name} is taken for {task.role.lower()} {task.index}, {task.reason}")
     if fields := kinds.left_out(data["spec"]):
-        said.append(f"{', '.join(fields)} of {kind} {name} left out: a TFJob has nothing like it")
+        remarks.append(f"{', '.join(fields)} of {kind} {name} left out: a TFJob has nothing like it")
 
 
-def _say_ports(container: Manifest, said: list[str]) -> None:
+def _say_ports(container: Manifest, remarks: list[str]) -> None:
     others = [str(port.get("containerPort")) for port in (container.get("ports") or [])[1:]]
     if others:
-        said.append(f"further ports removed: {', '.join(others)}; a task has one port")
+        remarks.append(f"further ports removed: {', '.join(others)}; a task has one port")
 
 
 def _without_nulls(value: Any) -> Any:

@@ -1,8 +1,8 @@
-"""YAML events -> plain values, each with the position where it was written.
+"""YAML events -> plain values, each with its position in the file.
 
-PyYAML's own composer is recursive C code that crashes the interpreter on a deeply nested file, forgets the source
-text, and lets the last of two equal keys win. This composer has its own stack and counts what aliases *would*
-expand to, so that an alias bomb is rejected before it uses memory.
+PyYAML's own composer is recursive C code that crashes the interpreter on a deeply nested file, loses the source
+text, and lets the last of two equal keys win. This composer has its own stack and counts the size to which aliases
+would expand, so that an alias bomb is rejected before it uses memory.
 """
 
 from collections.abc import Iterator
@@ -27,14 +27,14 @@ _CUT = 60
 _KEY_FIX = "write the key as text; a template such as {{ name }} must be quoted"
 
 
-class Node:
+class YamlNode:
     """A value with its position. Aliases share the children of their anchor, so data must not be changed."""
 
     __slots__ = ("children", "key_mark", "mark", "text", "value")
 
     def __init__(self, value: Any, mark: Any, text: str | None = None, children: Any = None) -> None:
         self.value = value
-        self.text = text  # of a scalar: what was written, before it became a value
+        self.text = text  # the text of a scalar before it became a value
         self.children = children  # dict[str, Node] of a mapping, list[Node] of a sequence
         self.mark = mark
         self.key_mark: Any = None
@@ -43,14 +43,14 @@ class Node:
         return _position(self.mark)
 
     def key_position(self) -> Position:
-        """List items and roots have no key; their own position is used."""
+        """Position of the key; list items and roots have none, so their own position is used."""
         return _position(self.key_mark or self.mark)
 
 
 class _Anchor:
     __slots__ = ("height", "letters", "node", "nodes")
 
-    def __init__(self, node: Node, nodes: int, letters: int, height: int) -> None:
+    def __init__(self, node: YamlNode, nodes: int, letters: int, height: int) -> None:
         self.node, self.nodes, self.letters, self.height = node, nodes, letters, height
 
 
@@ -62,7 +62,7 @@ class _Frame:
         *("anchor", "nodes", "letters", "height"),
     )
 
-    def __init__(self, node: Node, anchor: str | None, nodes: int, letters: int) -> None:
+    def __init__(self, node: YamlNode, anchor: str | None, nodes: int, letters: int) -> None:
         self.node, self.anchor, self.nodes, self.letters = node, anchor, nodes, letters
         self.is_map = type(node.value) is dict
         self.height = 1
@@ -70,20 +70,20 @@ class _Frame:
         self.key_mark: Any = None
         self.merging = False
         self.merge_mark: Any = None
-        self.merges: list[Node] = []
+        self.merges: list[YamlNode] = []
 
 
 class Composer:
-    """Feed it events; it yields the root Node of each document that is not empty, and keeps the problems."""
+    """Turns events into the root Node of each document that is not empty, and collects the problems."""
 
     def __init__(self) -> None:
-        import yaml  # slow to import; a job that comes from no file needs none
+        import yaml  # 12 ms; a run of a script reads no YAML
 
         self.problems: list[Problem] = []
         self.nodes = self.letters = self.documents = 0
         self._stack: list[_Frame] = []
         self._anchors: dict[str, _Anchor | None] = {}
-        self._root: Node | None = None
+        self._root: YamlNode | None = None
         self._handlers = {
             yaml.ScalarEvent: self._scalar,
             yaml.AliasEvent: self._alias,
@@ -95,7 +95,7 @@ class Composer:
         }
         self._end = yaml.DocumentEndEvent
 
-    def documents_of(self, events: Iterator[Any]) -> Iterator[Node]:
+    def documents_of(self, events: Iterator[Any]) -> Iterator[YamlNode]:
         handlers = self._handlers
         for event in events:
             kind = type(event)
@@ -110,12 +110,12 @@ class Composer:
             raise errors.Invalid(self.problems)
 
     def refuse(self, message: str, fix: str, mark: Any) -> None:
-        """For limits: to continue would be the work that the limit forbids."""
+        """Stops at once, for limits: to continue would do the work that the limit forbids."""
         self.report(message, fix, mark)
         raise errors.Invalid(self.problems)
 
     def path(self) -> FieldPath:
-        """The path of the value that is being read."""
+        """Path of the value that is being read."""
         steps: list[str | int] = []
         for frame in self._stack:
             if not frame.is_map:
@@ -140,8 +140,8 @@ class Composer:
                 message, "keep large data in a file or an image, not in the manifest", event.start_mark
             )
         if not self._stack and not text and event.implicit[0] and event.anchor is None:
-            return  # `---` and nothing after it
-        node = Node(self._value(event), event.start_mark, text)
+            return  # an empty document: nothing follows `---`
+        node = YamlNode(self._value(event), event.start_mark, text)
         if event.anchor is not None:
             self._anchors[event.anchor] = _Anchor(node, 1, len(text), 0)
         self._take(node, is_merge=text == "<<" and event.implicit[0])
@@ -178,7 +178,7 @@ class Composer:
         if self._stack:
             self._stack[-1].height = max(self._stack[-1].height, anchor.height + 1)
         seen = anchor.node
-        return self._take(Node(seen.value, event.start_mark, seen.text, seen.children))
+        return self._take(YamlNode(seen.value, event.start_mark, seen.text, seen.children))
 
     def _bad_alias(self, event: Any) -> None:
         name = _cut(event.anchor)
@@ -187,7 +187,7 @@ class Composer:
         else:
             message = f"the alias *{name} has no anchor &{name} above it"
             self.report(message, "quote the value or remove the line", event.start_mark)
-        self._take(Node("", event.start_mark, ""))
+        self._take(YamlNode("", event.start_mark, ""))
 
     def _open_map(self, event: Any) -> None:
         self._open(event, {}, {})
@@ -200,7 +200,7 @@ class Composer:
         self._check_depth(1, event.start_mark)
         if event.tag is not None and event.tag not in ("!", _TAG_OF[type(value)]):
             self._bad_tag(event)
-        node = Node(value, event.start_mark, children=children)
+        node = YamlNode(value, event.start_mark, children=children)
         if event.anchor is not None:
             self._anchors[event.anchor] = None
         self._stack.append(_Frame(node, event.anchor, self.nodes - 1, self.letters))
@@ -216,8 +216,8 @@ class Composer:
             self._stack[-1].height = max(self._stack[-1].height, frame.height + 1)
         self._take(frame.node)
 
-    def _take(self, node: Node, is_merge: bool = False) -> None:
-        """Hand a complete value to the collection that contains it."""
+    def _take(self, node: YamlNode, is_merge: bool = False) -> None:
+        """Adds a complete value to the collection that contains it."""
         if not self._stack:
             self._root = node
             return
@@ -230,7 +230,7 @@ class Composer:
         else:
             self._take_value(frame, node)
 
-    def _take_key(self, frame: _Frame, node: Node, is_merge: bool) -> None:
+    def _take_key(self, frame: _Frame, node: YamlNode, is_merge: bool) -> None:
         if is_merge:
             key, first = "<<", frame.merge_mark
             frame.merge_mark = node.mark
@@ -243,7 +243,7 @@ class Composer:
             message = f'duplicate key "{_cut(key)}"; the first is at line {at.line}, column {at.column}'
             self.report(message, "remove one of the two", node.mark)
 
-    def _key(self, node: Node) -> str:
+    def _key(self, node: YamlNode) -> str:
         if type(node.value) is str:
             if len(node.value) > MAX_KEY:
                 message = f"a key has {len(node.value):,} characters; at most {MAX_KEY:,} are allowed"
@@ -260,7 +260,7 @@ class Composer:
         self.report(message, fix, node.mark)
         return node.text or ""
 
-    def _take_value(self, frame: _Frame, node: Node) -> None:
+    def _take_value(self, frame: _Frame, node: YamlNode) -> None:
         node.key_mark = frame.key_mark
         if frame.merging:
             self._take_merge(frame, node)
@@ -269,7 +269,7 @@ class Composer:
             frame.node.children[frame.key] = node
         frame.key = None
 
-    def _take_merge(self, frame: _Frame, node: Node) -> None:
+    def _take_merge(self, frame: _Frame, node: YamlNode) -> None:
         sources = node.children if type(node.value) is list else [node]
         if all(type(source.value) is dict for source in sources):
             frame.merges.extend(sources)
@@ -294,9 +294,9 @@ class Composer:
             )
 
 
-def _merge(node: Node, merges: list[Node]) -> None:
-    """Fill in what `<<` brings: a key of the mapping itself wins, then the earlier source."""
-    children: dict[str, Node] = {}
+def _merge(node: YamlNode, merges: list[YamlNode]) -> None:
+    """Adds the keys of `<<`: a key of the mapping itself wins, then the earlier source."""
+    children: dict[str, YamlNode] = {}
     for source in merges:
         for key, child in source.children.items():
             children.setdefault(key, child)

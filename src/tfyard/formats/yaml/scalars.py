@@ -24,7 +24,7 @@ _INT = re.compile(r"[-+]?(?:0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO]?[0-7]+|[1-9][0-9]
 _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?\Z")
 _BASES = {"0x": 16, "0b": 2, "0o": 8}
 
-# What fits an int64 or a uint64; a larger number would silently lose digits in JSON.
+# The range of int64 and uint64: a larger number would silently lose digits in JSON.
 _SMALLEST, _LARGEST = -(2**63), 2**64 - 1
 # No 64-bit number is longer, and int() is slow or fails on thousands of digits.
 _MOST_DIGITS = 128
@@ -35,7 +35,7 @@ class TooLarge(ValueError):
 
 
 def resolve(text: str) -> Scalar:
-    """What an unquoted scalar means; TooLarge for an integer beyond 64 bits."""
+    """The value of an unquoted scalar. Raises TooLarge for an integer beyond 64 bits."""
     if text in _WORDS:
         return _WORDS[text]
     if text[0] not in _NUMERIC_START:
@@ -49,7 +49,7 @@ def resolve(text: str) -> Scalar:
 
 
 def as_tagged(text: str, tag: str) -> Scalar:
-    """The value of `!!int "3"` and the like; ValueError if text and tag do not match."""
+    """The value of a tagged scalar such as `!!int "3"`. Raises ValueError if text and tag do not match."""
     kind = tag.removeprefix(STANDARD)
     if kind == "str" or tag == "!":
         return text
@@ -76,6 +76,6 @@ def _integer(digits: str) -> int:
 
 
 def _float(text: str, digits: str) -> Scalar:
-    """Text stays text if the exponent overflows: `12e4567` is a commit, not infinity."""
+    """A number whose exponent overflows stays text: `12e4567` is a commit, not infinity."""
     value = float(digits)
     return text if math.isinf(value) else value

@@ -3,8 +3,8 @@
     for document in source.read(text, "job.yaml"): …
 
 The content of a file is not trusted: its size, depth, number of values and expanded aliases are limited, and
-`read` raises only `errors.Invalid`, with every problem that could be found, in words that help.
-JSON is YAML, so the output of `kubectl get -o json` can be read as it is.
+`read` raises only `errors.Invalid`, with as many problems as possible and helpful messages.
+JSON is YAML, so the output of `kubectl get -o json` can be read directly.
 """
 
 import re
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 import msgspec
 
 from tfyard import errors
-from tfyard.formats.yaml.compose import Composer, Node
+from tfyard.formats.yaml.compose import Composer, YamlNode
 from tfyard.model.problem import FieldPath, Position, Problem
 
 if TYPE_CHECKING:
@@ -22,21 +22,21 @@ if TYPE_CHECKING:
 MAX_INPUT = 16 << 20
 
 _AS_UTF8 = "save the file as UTF-8"
-# JSON writes characters beyond 16 bits as two escapes, which YAML rejects; after a backslash they are text.
+# JSON writes characters beyond 16 bits as two escapes, which YAML rejects. After a backslash, an escape is text.
 _PAIR = re.compile(r"(?<!\\)((?:\\\\)*)\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})")
 
 _QUOTE = "quote the value"
 _QUOTE_OR_REMOVE = "quote the value or remove the line"
 _TEMPLATE_FIX = 'quote the template: "{{ name }}", or render the file first'
 
-# Any character that YAML does not allow; the parser reports a byte offset, people need a line. Slow to compile.
+# Any character that YAML does not allow: the parser reports a byte offset, but users need a line. Slow to compile.
 _FORBIDDEN = "[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 _STARS = re.compile(r"\*{2,}(?=\s|$)")
 _LINE_BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 
 
 class _Lines:
-    """The lines of the text, shared by all documents. They are needed only for problems, so split on first use."""
+    """The lines of the text, shared by all documents. Only problems need them, so they are split on first use."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -56,7 +56,7 @@ class Document:
 
     __slots__ = ("_lines", "_root", "data", "index", "name")
 
-    def __init__(self, root: Node, name: str, index: int, lines: _Lines) -> None:
+    def __init__(self, root: YamlNode, name: str, index: int, lines: _Lines) -> None:
         self.data = root.value
         self.name = name
         self.index = index
@@ -64,24 +64,24 @@ class Document:
         self._lines = lines
 
     def position(self, path: FieldPath, *, key: bool = False) -> Position:
-        """The position of the value at `path`, or of its key; if it is absent, that of its nearest parent."""
+        """Position of the value at `path`, or of its key; if it is absent, of its nearest parent."""
         node, _ = self._walk(path)
         return node.key_position() if key else node.position()
 
     def text(self, path: FieldPath) -> str | None:
-        """A scalar as it was written, without its quotes: `on` and `1:30` before they became values."""
-        node, found = self._walk(path)
-        return node.text if found else None
+        """A scalar as it is written, without its quotes: `on` and `1:30` before they became values."""
+        node, is_present = self._walk(path)
+        return node.text if is_present else None
 
     def source_line(self, line: int) -> str:
         return self._lines.get(line)
 
     def part(self, path: FieldPath) -> "Document":
-        """The value at `path` as a document of its own, with its positions in the text."""
+        """The value at `path` as a separate document, which keeps its positions in the text."""
         node, _ = self._walk(path)
         return Document(node, self.name, self.index, self._lines)
 
-    def _walk(self, path: FieldPath) -> tuple[Node, bool]:
+    def _walk(self, path: FieldPath) -> tuple[YamlNode, bool]:
         node = self._root
         for step in path:
             child = _child(node, step)
@@ -98,43 +98,43 @@ def read(text: str | bytes, name: str = "<stdin>") -> tuple[Document, ...]:
     return tuple(Document(root, name, index, lines) for index, root in enumerate(_compose(source)))
 
 
-def _compose(source: str) -> list[Node]:
-    """The parser stops at the first error. Values masked with stars often come in numbers, so it is tried again
-    without each of them, as long as that costs little."""
-    import yaml  # slow to import; a job that comes from no file needs none
+def _compose(source: str) -> list[YamlNode]:
+    """The root of each document. The parser stops at the first error. Secrets masked with stars often occur many
+    times, so each is replaced and the text parsed again, as long as that is cheap: all of them are reported."""
+    import yaml  # 12 ms; a run of a script reads no YAML
 
-    found: list[Problem] = []
-    rest = source
+    problems: list[Problem] = []
+    masked = source
     while True:
         composer, is_done = Composer(), True
         try:
-            roots = list(composer.documents_of(yaml.parse(_without_pairs(rest), Loader=_loader())))
+            roots = list(composer.documents_of(yaml.parse(_without_pairs(masked), Loader=_loader())))
         except yaml.YAMLError as error:
-            found.append(_explain(error, source, composer.path()))
-            rest = _without_stars(error, rest)
-            is_done = not rest or len(rest) * len(found) > MAX_INPUT
-        if is_done and (found or composer.problems):
-            raise errors.Invalid(sorted([*composer.problems, *found], key=_reading_order))
+            problems.append(_explain(error, source, composer.path()))
+            masked = _without_stars(error, masked)
+            is_done = not masked or len(masked) * len(problems) > MAX_INPUT
+        if is_done and (problems or composer.problems):
+            raise errors.Invalid(sorted([*composer.problems, *problems], key=_reading_order))
         if is_done:
             return roots
 
 
 def _loader() -> Any:
-    """Some platforms have only the Python parser: the same language, ten times slower."""
+    """The parser in C or, where PyYAML has none, the one in Python: the same language, ten times slower."""
     import yaml
 
     return getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def locate(problems: tuple[Problem, ...] | list[Problem], document: Document) -> tuple[Problem, ...]:
-    """Give each problem its position, and sort them in reading order. One about a value
-    points at the value, one about a field at its key."""
+    """The problems with their positions, in reading order. A problem of a value points at the value, a problem of
+    a field at its key."""
     located = [problem if problem.position else _located(problem, document) for problem in problems]
     return tuple(sorted(located, key=_reading_order))
 
 
 def split_lines(text: str | bytes) -> list[str]:
-    """Lines as the YAML parser counts them, also of text that `read` rejected."""
+    """Lines as the YAML parser counts them, even of text that `read` rejects."""
     if isinstance(text, bytes):
         text = text.decode("utf-8", errors="replace")
     return _LINE_BREAK.split(text.removeprefix("\ufeff"))
@@ -149,12 +149,12 @@ def _located(problem: Problem, document: Document) -> Problem:
     return msgspec.structs.replace(problem, position=document.position(problem.path, key=is_about_field))
 
 
-def _child(node: Node, step: str | int) -> Node | None:
+def _child(node: YamlNode, step: str | int) -> YamlNode | None:
     children = node.children
     if isinstance(children, dict):
         return children.get(step)
     if isinstance(children, list) and isinstance(step, int) and 0 <= step < len(children):
-        item: Node = children[step]
+        item: YamlNode = children[step]
         return item
     return None
 
@@ -201,8 +201,8 @@ def _refuse(message: str, fix: str, position: Position | None = None) -> NoRetur
 
 # --- errors of the YAML parser
 #
-# The parser knows its grammar, not the mistakes that people make: tabs, secrets masked with stars, templates that
-# were not rendered. Needles are the parts that the messages of both PyYAML parsers share.
+# The parser's messages are about its grammar, not about common mistakes: tabs, secrets masked with stars,
+# templates that were not rendered. A needle is a part that the messages of both PyYAML parsers share.
 
 
 class _Known(NamedTuple):
@@ -275,23 +275,23 @@ def _explain(error: "yaml.YAMLError", text: str, path: FieldPath) -> Problem:
 
     if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
         return _marked(error, text, path)
-    found = re.search(_FORBIDDEN, text)
-    if found is None:
+    match = re.search(_FORBIDDEN, text)
+    if match is None:
         return Problem(path, str(error))
-    message = f"the character U+{ord(found[0]):04X} is not allowed in YAML"
+    message = f"the character U+{ord(match[0]):04X} is not allowed in YAML"
     fix = (
         "save the file as UTF-8 text"
-        if found[0] == "\0"
+        if match[0] == "\0"
         else 'remove it, or write it as an escape in "double quotes"'
     )
-    return Problem(path, message, fix, position=_position_of(text, found.start()))
+    return Problem(path, message, fix, position=_position_of(text, match.start()))
 
 
 def _without_stars(error: "yaml.YAMLError", text: str) -> str:
-    """The text with letters for the stars (`****`) that are this error, to find further ones; else empty."""
+    """The text with letters in place of the stars (`****`) of this error; empty if the error is another one."""
     mark: Any = getattr(error, "context_mark", None)
-    found = _STARS.match(text, mark.index) if mark is not None else None
-    return f"{text[: found.start()]}{'x' * len(found[0])}{text[found.end() :]}" if found else ""
+    stars = _STARS.match(text, mark.index) if mark is not None else None
+    return f"{text[: stars.start()]}{'x' * len(stars[0])}{text[stars.end() :]}" if stars else ""
 
 
 def _position_of(text: str, offset: int) -> Position:

@@ -1,2 +1,1 @@
-"""Why a job waits or has failed: a file per family of causes. Each looks at the evidence and says what it
-finds, and none guesses."""
+"""Causes for which a job waits or has failed, a file per family. All are found in the evidence."""

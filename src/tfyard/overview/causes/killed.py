@@ -1,13 +1,14 @@
-"""A task was killed: its pod was evicted, drained, preempted or lost with its node, its memory was used up, or a
-signal ended it."""
+"""Causes of tasks that were killed: their pod was evicted, drained, preempted or lost with its node, they ran out
+of memory, a probe failed, or a signal ended them."""
 
 import re
 from collections.abc import Iterator
 
+from tfyard.logs.tracebacks import fatal_error
 from tfyard.model.quantity import amount
 from tfyard.overview.cause import TASKS, Cause, Quote, cut
 from tfyard.overview.evidence import End, Evidence, seen
-from tfyard.overview.tracebacks import fatal_error
+from tfyard.views.objects import EventView
 
 _DISRUPTIONS = {
     "EvictionByEvictionAPI": ("drained", "evicted through the Eviction API, as `kubectl drain` does"),
@@ -23,11 +24,18 @@ _DISRUPTIONS = {
     "NodeShutdown": ("node-shutdown", "ended because its node shut down"),
     "Shutdown": ("node-shutdown", "ended because its node shut down"),
     "Terminated": ("node-shutdown", "ended because its node shut down"),
+    "Unknown": ("node-rebooted", "ended unseen, because its node was rebooted"),
+    "ContainerStatusUnknown": ("node-rebooted", "ended unseen: its node was rebooted, or lost its container"),
     "Deleted": ("deleted", "its pod was deleted"),
 }
-"""Reasons of pods and of the condition DisruptionTarget -> kind, and what happened."""
+"""Reason of a pod, a container or the condition DisruptionTarget -> kind and words."""
 _REJECTED = r"^(?:OutOf\w+|NodeAffinity|UnexpectedAdmissionError|TopologyAffinityError)$"
-_PRESSURE = r"low on resource: ([\w-]+)|exceeds? the (?:total )?limit[^.]*|(ephemeral local storage)"
+_PRESSURE = r"low on resource: ([\w-]+)"
+_VOLUME_LIMIT = r'EmptyDir volume "([^"]+)" exceeds the limit "([^"]+)"'
+_DISK_LIMIT = r'local ephemeral storage limit "([^"]+)"|exceeds the total limit of containers (\S+)\.'
+_FAILED_PROBE, _UNHEALTHY = r"failed (?:liveness|startup) probe", r"(?:Liveness|Startup) probe "
+PROBE_KILLS = "Killing"
+"""The reason of the event by which a kubelet tells that a probe ends a container, among others."""
 SIGNALS = {
     130: ("stopped", "SIGINT: it was interrupted, as by Ctrl-C", ""),
     132: ("illegal-instruction", "SIGILL: its TensorFlow is built for another processor",
@@ -39,14 +47,14 @@ SIGNALS = {
     139: ("crash", "SIGSEGV: a crash in compiled code; often libraries that do not fit together", ""),
     143: ("stopped", "SIGTERM: it was asked to stop", ""),
 }  # fmt: skip
-"""Exit code -> kind, words, fix. 128 + the number of the signal."""
+"""Exit code, which is 128 + the number of the signal -> kind, words, fix."""
 FROM_OUTSIDE = (130, 137, 143)
-"""Whoever sent these signals ended the program, whatever it had survived before."""
+"""Exit codes of signals from outside: they ended the program, whatever exception it printed before."""
 _CRASHES = (134, 139)
 _GAVE_UP = (
     r"Check failed: .*|^terminate called .*|^\s*what\(\): .*|Assertion [`'].*failed.*|^Fatal Python error: .*"
 )
-REPLACED = "tfyard replaces the pod, and that costs no retry"
+REPLACED = "it runs again, and that costs no retry"
 
 
 def of_end(evidence: Evidence, end: End) -> Iterator[Cause]:
@@ -55,11 +63,13 @@ def of_end(evidence: Evidence, end: End) -> Iterator[Cause]:
         yield _out_of_memory(evidence, end)
     elif end.reason == "Evicted":
         yield _evicted(evidence, end)
-    elif end.reason in _DISRUPTIONS:
-        yield _disrupted(evidence, end, end.reason, end.quote(end.text or end.reason))
+    elif by_probe := _by_probe(evidence, end):
+        yield by_probe
     elif target is not None and target.reason in _DISRUPTIONS:
         quote = Quote("condition", cut(target.message or target.reason), target.last_transition_time)
         yield _disrupted(evidence, end, target.reason, quote)
+    elif end.reason in _DISRUPTIONS:
+        yield _disrupted(evidence, end, end.reason, end.quote(end.text or end.reason))
     elif re.match(_REJECTED, end.reason):
         sentence = f"the node of {TASKS} did not take it ({end.reason}): {cut(end.text, 200)}"
         yield Cause(
@@ -72,7 +82,7 @@ def of_end(evidence: Evidence, end: End) -> Iterator[Cause]:
 
 
 def leaving(evidence: Evidence) -> Iterator[Cause]:
-    """Pods that are being taken away at this moment."""
+    """Causes of pods that are being taken away now."""
     for pod in seen(evidence.pods):
         target = pod.taken_away if pod.task and not pod.is_over else None
         if target is not None:
@@ -81,25 +91,74 @@ def leaving(evidence: Evidence) -> Iterator[Cause]:
 
 
 def _disrupted(evidence: Evidence, end: End, reason: str, quote: Quote) -> Cause:
-    kind, what = _DISRUPTIONS.get(reason, ("taken-away", f"taken away ({reason})"))
+    kind, words = _DISRUPTIONS.get(reason, ("taken-away", f"taken away ({reason})"))
     pod = evidence.pod(end.task).name or f"{evidence.name}-{end.task}"
     preempted = next((event for event in evidence.events_of("Pod", pod) if event.reason == "Preempted"), None)
     quotes = (Quote("event", cut(preempted.message), preempted.at), quote) if preempted else (quote,)
-    sentence = f"{TASKS}: {what}"
+    sentence = f"{TASKS}: {words}"
     return Cause(kind=kind, sentence=sentence, fix=REPLACED, tasks=(end.task,), evidence=quotes)
 
 
 def _evicted(evidence: Evidence, end: End) -> Cause:
-    found = re.search(_PRESSURE, end.text)
-    resource = (found[1] or "ephemeral-storage") if found else ""
-    fix = {
-        "memory": f"job file: `memory: {_more(evidence.memory(end.task)) or '8Gi'}`, so that the node reserves it",
-        "ephemeral-storage": "job file: write to a volume (`volumes:`) instead of the container's own disk",
-    }.get(resource, "")
-    sentence = f"the node evicted {TASKS}" + (f" because it was short of {resource}" if resource else "")
+    reason, fix = _eviction(evidence, end)
+    sentence = f"the node evicted {TASKS}{reason}"
     return Cause(
         kind="evicted", sentence=sentence, fix=fix, tasks=(end.task,), evidence=(end.quote(cut(end.text)),)
     )
+
+
+def _eviction(evidence: Evidence, end: End) -> tuple[str, str]:
+    """Why, and what to do: the task passed a limit of its own, or the node had too little for all."""
+    if volume := re.search(_VOLUME_LIMIT, end.text):
+        fix = f"job file: a larger `sizeLimit` in the `emptyDir:` of the volume {volume[1]}, or a claim"
+        return f", which wrote more than {volume[2]} into its volume {volume[1]}", fix
+    on_volume = "job file: write to a volume (`volumes:`) instead of the container's own disk"
+    if disk := re.search(_DISK_LIMIT, end.text):
+        return f", which wrote more than its limit of {disk[1] or disk[2]} of ephemeral-storage", on_volume
+    if pressure := re.search(_PRESSURE, end.text):
+        memory = _more(evidence.memory(end.task)) or "8Gi"
+        fixes = {
+            "memory": f"job file: `memory: {memory}`, so that the node reserves it",
+            "ephemeral-storage": on_volume,
+        }
+        return f" because it was short of {pressure[1]}", fixes.get(pressure[1], "")
+    return "", ""
+
+
+# --- probes
+
+
+def has_probes(evidence: Evidence, task: str) -> bool:
+    """Its training container may be killed by a kubelet because of a probe."""
+    return bool({"livenessProbe", "startupProbe"} & evidence.container(task).keys())
+
+
+def _by_probe(evidence: Evidence, end: End) -> Cause | None:
+    """The kubelet told that it ended this run, and what the probe said. Under restartPolicy Never it does not say
+    why it ended it: then nobody else may have done so."""
+    name = evidence.pod(end.task).name or f"{evidence.name}-{end.task}"
+    events = [each for each in evidence.events_of("Pod", name) if _is_during(each, end)]
+    kills = [each for each in events if each.reason == PROBE_KILLS]
+    told = next((each for each in events if re.match(_UNHEALTHY, each.message)), None)
+    is_named = any(re.search(_FAILED_PROBE, each.message) for each in kills)
+    if told is None or not kills or not (is_named or end.reason in ("", "Error")):
+        return None
+    probe, (_, _, answer) = told.message.split()[0].lower(), told.message.partition(": ")
+    sentence = f"the kubelet killed {TASKS} because its {probe} probe failed"
+    return Cause(
+        kind="probe",
+        sentence=sentence + (f": {cut(answer.strip(), 200)}" if answer.strip() else ""),
+        fix=f"job file: `overlay:` with a {probe}Probe of a larger `timeoutSeconds` or `failureThreshold`",
+        tasks=(end.task,),
+        evidence=(Quote("event", cut(told.message), told.at),),
+    )
+
+
+def _is_during(event: EventView, end: End) -> bool:
+    """Kubelets tell whole seconds of both."""
+    if event.at is None or end.started is None or end.at is None:
+        return False
+    return end.started <= event.at <= end.at
 
 
 def _out_of_memory(evidence: Evidence, end: End) -> Cause:
@@ -118,7 +177,7 @@ def _out_of_memory(evidence: Evidence, end: End) -> Cause:
 
 
 def _more(limit: str) -> str:
-    """Half as much again, in the same unit."""
+    """One and a half times the limit, in the same unit."""
     match = re.fullmatch(r"([0-9.]+)([A-Za-z]*)", limit)
     if match is None or amount(limit) is None:
         return ""
@@ -129,7 +188,7 @@ def _more(limit: str) -> str:
 
 
 def of_signal(end: End, is_local: bool) -> Cause | None:
-    """Of a program that raised no exception."""
+    """The cause of a program that a signal ended and that raised no exception."""
     if end.exit_code not in SIGNALS:
         return None
     kind, words, fix = SIGNALS[end.exit_code]
@@ -151,6 +210,6 @@ def of_signal(end: End, is_local: bool) -> Cause | None:
 
 
 def _gave_up(text: str) -> str:
-    """What a library or the interpreter wrote before it gave up."""
-    found = [match[0] for line in text.split("\n") if (match := re.search(_GAVE_UP, line))]
-    return found[-1].strip() if found else ""
+    """The last message of a library or the interpreter before it aborted."""
+    messages = [match[0] for line in text.split("\n") if (match := re.search(_GAVE_UP, line))]
+    return messages[-1].strip() if messages else ""

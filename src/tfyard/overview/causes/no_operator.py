@@ -1,19 +1,24 @@
-"""Nobody works on the job: there is no operator, it does not run, or the job belongs to another one."""
+"""Causes of jobs without an operator: there is none, it does not run, or the job belongs to another one."""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
+from tfyard.formats.crd.status import missing_memory
 from tfyard.overview.cause import Cause, Quote
 from tfyard.overview.evidence import Evidence, Unreadable, seen
-from tfyard.overview.objects import Lease
 from tfyard.overview.wording import duration
+from tfyard.planner.decide import OURS
+from tfyard.views.objects import Lease
 
 PATIENCE = timedelta(seconds=10)
-"""An operator that runs has seen a new job by then."""
+"""Time within which a running operator has seen a new job."""
 LEASE_SECONDS = 15
-"""Where a lease does not say how long it holds."""
+"""Duration of a lease that has none in its spec."""
 MISSED_LEASES = 2
 """An operator that has not renewed its lease for so many of its lengths does not run."""
+
+LEADER_CHANGE = timedelta(seconds=15)
+"""A leader that ends releases its lease; another operator takes it, or starts and takes it, within this time."""
 
 
 def find(evidence: Evidence, now: datetime) -> Iterator[Cause]:
@@ -26,12 +31,10 @@ def find(evidence: Evidence, now: datetime) -> Iterator[Cause]:
     elif status.conditions and _is_seen(evidence):
         yield from _died(evidence, now)
     else:
-        yield _nobody(evidence, now)
+        yield _no_operator(evidence, now)
 
 
 def _is_other(manager: str) -> bool:
-    from tfyard.planner.decide import OURS  # few jobs name one, and the planner is slow to import
-
     return manager != OURS
 
 
@@ -40,7 +43,7 @@ def _is_due(evidence: Evidence, now: datetime) -> bool:
 
 
 def _is_seen(evidence: Evidence) -> bool:
-    """Its present spec was; operators that do not say so have seen it if there are conditions."""
+    """Whether the operator has seen the present spec; without observedGeneration, conditions show that it has."""
     known = evidence.status.observed_generation
     return known is None or known >= evidence.generation
 
@@ -55,23 +58,23 @@ def _managed_by(manager: str) -> Cause:
     )
 
 
-def _nobody(evidence: Evidence, now: datetime) -> Cause:
+def _no_operator(evidence: Evidence, now: datetime) -> Cause:
     age = duration((now - evidence.created).total_seconds()) if evidence.created else "?"
-    said = Quote(
+    quote = Quote(
         "apiserver", f"the TFJob exists for {age}, and its status has no condition", evidence.created
     )
     if evidence.status.conditions:
-        said = Quote("apiserver", "the last change of its spec is not in its status yet", evidence.created)
+        quote = Quote("apiserver", "the last change of its spec is not in its status yet", evidence.created)
     words, fix = absence(evidence, now)
     sentence = f"no operator works on it: {words}" if words else "no operator works on it"
-    return Cause(kind="no-operator", sentence=sentence, fix=fix, evidence=(said,))
+    return Cause(kind="no-operator", sentence=sentence, fix=fix, evidence=(quote,))
 
 
 def absence(evidence: Evidence, now: datetime) -> tuple[str, str]:
-    """What the leases and the CRD say, and the fix."""
+    """Why no operator reconciles the job, by the leases and the CRD, and the fix."""
     install = "tfyard install"
-    is_alive = any(is_held(lease, now) for lease in seen(evidence.leases))
-    foreign = [each.name for each in seen(evidence.definitions) if not each.is_tfyards]
+    is_alive = any(is_led(lease, now) for lease in seen(evidence.leases))
+    foreign = [each["metadata"]["name"] for each in seen(evidence.definitions) if missing_memory(each)]
     if foreign and not is_alive:
         return f"the CRD {foreign[0]} is not tfyard's, so tfyard's operator does not start", install
     if isinstance(evidence.leases, Unreadable):
@@ -85,26 +88,29 @@ def absence(evidence: Evidence, now: datetime) -> tuple[str, str]:
 
 
 def _died(evidence: Evidence, now: datetime) -> Iterator[Cause]:
-    """Of a job that was worked on: only if the lease proves it."""
+    """The cause of a job whose operator has ended, if the lease proves that."""
     leases = seen(evidence.leases)
-    if leases and not any(is_held(lease, now) for lease in leases):
+    if leases and not any(is_led(lease, now) for lease in leases):
         lease = max(
             leases, key=lambda each: each.spec.renew_time.timestamp() if each.spec.renew_time else 0.0
         )
-        said = Quote(
+        quote = Quote(
             "apiserver",
             f"Lease {lease.metadata.namespace}/{lease.name} is not renewed",
             lease.spec.renew_time,
         )
         sentence = "the operator no longer runs: tasks are not restarted, and their end is not recorded"
         fix = f"kubectl -n {lease.metadata.namespace} get pods; then `tfyard install`"
-        yield Cause(kind="no-operator", sentence=sentence, fix=fix, evidence=(said,))
+        yield Cause(kind="no-operator", sentence=sentence, fix=fix, evidence=(quote,))
 
 
-def is_held(lease: Lease, now: datetime) -> bool:
+def is_led(lease: Lease, now: datetime) -> bool:
+    """An operator holds the lease, or has released it so recently that the next one is about to take it."""
     spec = lease.spec
-    if not spec.holder_identity or spec.renew_time is None:
+    if spec.renew_time is None:
         return False
+    if not spec.holder_identity:
+        return now - spec.renew_time <= LEADER_CHANGE
     return now - spec.renew_time <= MISSED_LEASES * timedelta(
         seconds=spec.lease_duration_seconds or LEASE_SECONDS
     )

@@ -1,4 +1,4 @@
-"""A program ended by itself: the exception that it raised, and the fix where the error is a known one."""
+"""Causes of programs that ended by themselves: the exception, and the fix if the error is a known one."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -6,18 +6,20 @@ from collections.abc import Callable, Iterator
 from msgspec import Struct
 from msgspec.structs import replace
 
+from tfyard.logs.tracebacks import Raised, last_exception
 from tfyard.overview.cause import TASKS, Cause, S, cut
 from tfyard.overview.causes import killed
 from tfyard.overview.evidence import End, Evidence
-from tfyard.overview.tracebacks import Raised, last_exception
 
 MOST_BETWEEN, LAST_LINES = 10, 40
-"""Lines: between what a child process and its parent print; of the very end of a log."""
+"""Maximum number of lines between the tracebacks of a child process and its parent, and lines of a log's end."""
 LAST_WORDS = 10
-"""Lines among which one may name the error."""
+"""Number of last lines that are searched for one that names the error."""
+_WARNING = r"\w*Warning: |(?i:\bdeprecated\b)|^\s*warnings\.warn\("
+"""Lines that many programs end with, and that no program ends because of."""
 _ERROR_LINE = r"^(?:\S+ ){0,3}(?:ERROR|FATAL|CRITICAL)\b|^\S+: error: "
 _HINT = r"^(?:Pass --help|Try '|Run .* --help)"
-"""How to get help is no cause."""
+"""Lines that say how to get help, which are no cause."""
 _MODULE = r"No module named '([\w.]+)'"
 _OF_TF1 = (
     r"module 'tensorflow' has no attribute '(?:app|flags|placeholder|Session|contrib|ConfigProto|GPUOptions"
@@ -32,7 +34,7 @@ _NAN = (
 _IN_USE = r"(?i)address already in use|errno: ?98|EADDRINUSE"
 _NO_SERVER = r"Could not start gRPC server"
 _NOT_OPENED = r"Failed to add port to server: No address added"
-"""By gRPC of TensorFlow 2.21: that it is in use is the usual reason, which is not told any more."""
+"""Message of gRPC in TensorFlow 2.21, without the reason: usually the port is in use."""
 _PORT = r"(?:\]|\d\.\d+\.\d+\.\d+|localhost|\bport)[:=]? ?(\d{2,5})\b"
 _DENIED = r"(?i)permission denied:? ?'?([/\w.-]*)|PermissionDeniedError:.*?(/[\w./-]+)"
 _READ_ONLY = r"Read-only file system:? ?'?(/[\w./-]*)|(/[\w./-]+); Read-only file system"
@@ -42,7 +44,7 @@ _NO_FILE = (
     r"|(?:any matching files for|Could not find directory) (\S+)"
 )
 _WORK = r"^.*/\.tfyard/runs/[^/]+/work/[^/]+/[^/]+/"
-"""The folder in which a task of a run starts; job files name what is in it without that."""
+"""The folder in which a task of a run starts; job files name files relative to it."""
 _KERAS_3 = r"PerReplica|PerWorkerValue"
 _OS_MODULE = r"^<frozen os>$|/os\.py$"
 _RESOLVER = "tfconfig_cluster_resolver.py"
@@ -51,19 +53,19 @@ _TF_CONFIG = (
     r"|Disallowed task type"
 )
 _BY_COORDINATOR = r"ClusterCoordinator|RemoteValue|ParameterServerStrategy"
-"""Of Keras only if it is among the frames: programs use these themselves."""
+"""Names in messages of Keras; only if Keras is among the frames, because programs use them, too."""
 
 
 class Known(Struct, frozen=True):
-    """What an exception reads like, and what follows from it."""
+    """A known exception, with its cause and fix."""
 
     kind: str
     pattern: str
     words: str
-    """{: text}: what the exception says; {sentence}: with its type."""
+    """{: text} is the exception's message; {sentence}: with its type."""
     fix: str
     local_fix: str = ""
-    """If it is another one on this machine."""
+    """The fix on this machine, if it differs."""
 
     def __call__(self, death: "Death") -> Cause | None:
         if not re.search(self.pattern, death.text):
@@ -74,7 +76,7 @@ class Known(Struct, frozen=True):
 
 
 class Death(Struct, frozen=True):
-    """The end of a program, with what its last words say."""
+    """The end of a program, with its exception."""
 
     end: End
     evidence: Evidence
@@ -86,27 +88,27 @@ class Death(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """Of the exception, or the last lines: earlier ones may tell of what the program survived."""
+        """Text of the exception, else the last lines: earlier ones may be about handled errors."""
         return self.raised.whole if self.raised else "\n".join(self.end.text.split("\n")[-LAST_LINES:])
 
     def fix(self, there: str, here: str = "") -> str:
-        """In a cluster, and on this machine if it is another one."""
+        """The fix: `there` in a cluster, `here` on this machine if it is given."""
         return here if here and self.is_local else there
 
     def cause(self, kind: str, sentence: str, fix: str = "", line: str = "") -> Cause:
         position = f" ({self.raised.position})" if self.raised and self.raised.position else ""
-        said = line or (self.raised.sentence if self.raised else _last_line(self.end.text))
+        proof = line or (self.raised.sentence if self.raised else _last_line(self.end.text))
         return Cause(
             kind=kind,
             sentence=f"{sentence}{position}",
             fix=fix,
             tasks=(self.end.task,),
-            evidence=(self.end.quote(said),),
+            evidence=(self.end.quote(proof),),
         )
 
 
 def of_end(evidence: Evidence, end: End) -> Iterator[Cause]:
-    """The first that knows it; the last one knows every end."""
+    """The cause by the first function that knows it; the last function knows every end."""
     is_sent = end.exit_code in killed.FROM_OUTSIDE
     death = Death(end, evidence, None if is_sent else _decisive(end))
     known = (_signal,) if is_sent else KNOWN
@@ -114,7 +116,7 @@ def of_end(evidence: Evidence, end: End) -> Iterator[Cause]:
 
 
 def _decisive(end: End) -> Raised | None:
-    """The exception that ended it, or that of its child process. A signal ends a program without one, unless it is
+    """The exception that ended the program or its child process. A signal ends a program without one, unless it is
     printed at the very end."""
     raised = last_exception(end.text)
     if raised is None:
@@ -125,7 +127,7 @@ def _decisive(end: End) -> Raised | None:
 
 
 def _of_child(raised: Raised) -> Raised | None:
-    """What a child process printed right before its parent failed because of it."""
+    """The exception that a child process printed right before its parent failed because of it."""
     if raised.name != "CalledProcessError" or raised.before is None:
         return None
     lines = raised.before.whole.split("\n")
@@ -135,10 +137,10 @@ def _of_child(raised: Raised) -> Raised | None:
 
 
 def _missing_module(death: Death) -> Cause | None:
-    found = re.search(_MODULE, death.text)
-    if found is None or found[1].startswith(_TF1_MODULES):
+    match = re.search(_MODULE, death.text)
+    if match is None or match[1].startswith(_TF1_MODULES):
         return None
-    name = found[1]
+    name = match[1]
     lacks = "the Python that runs the tasks does not have it" if death.is_local else "it is not in the image"
     fix = death.fix(
         "job file: an `image:` that has it; if it is your own code, `code: .`",
@@ -158,7 +160,7 @@ def _tensorflow_1(death: Death) -> Cause | None:
 
 
 def _keras_3(death: Death) -> Cause | None:
-    """Keras 3 has no support for strategies of several machines; its predecessor has."""
+    """The cause of a program under Keras 3, which does not support strategies of several machines."""
     is_coordinated = "/keras/" in death.end.text and re.search(_BY_COORDINATOR, death.text)
     if death.raised is None or not (is_coordinated or re.search(_KERAS_3, death.text)):
         return None
@@ -168,7 +170,7 @@ def _keras_3(death: Death) -> Cause | None:
 
 
 def _tf_config(death: Death) -> Cause | None:
-    """tfyard writes it, so whoever changed it is at fault."""
+    """The cause of an invalid TF_CONFIG: tfyard writes a valid one, so the user or the program changed it."""
     is_broken = "JSONDecodeError" in death.text and _RESOLVER in death.end.text
     if not re.search(_TF_CONFIG, death.text) and not is_broken:
         return None
@@ -184,18 +186,20 @@ def _address_in_use(death: Death) -> Cause | None:
     if not lines:
         return None
     line = next((line for line in lines if re.search(_IN_USE, line)), lines[0])
-    port, is_told = re.search(_PORT, line), re.search(_IN_USE, line)
-    what = "is in use by another process" if is_told else "cannot be opened: usually another process has it"
-    words = f"{TASKS}: its port{f' {port[1]}' if port else ''} {what}"
+    port, is_in_use = re.search(_PORT, line), re.search(_IN_USE, line)
+    problem = (
+        "is in use by another process" if is_in_use else "cannot be opened: usually another process has it"
+    )
+    words = f"{TASKS}: its port{f' {port[1]}' if port else ''} {problem}"
     fix = "job file: another `port:`; with hostNetwork, two tasks of a node must not share one"
     return death.cause("address-in-use", words, fix, line)
 
 
 def _permission(death: Death) -> Cause | None:
-    found = re.search(_DENIED, death.text)
-    if found is None:
+    match = re.search(_DENIED, death.text)
+    if match is None:
         return None
-    path = found[1] or found[2] or ""
+    path = match[1] or match[2] or ""
     mount = _mount(death, path)
     if not mount:
         return None if not path else death.cause("permission", f"{TASKS} may not write or read {path}")
@@ -208,10 +212,10 @@ def _permission(death: Death) -> Cause | None:
 
 
 def _read_only(death: Death) -> Cause | None:
-    found = re.search(_READ_ONLY, death.text)
-    if found is None:
+    match = re.search(_READ_ONLY, death.text)
+    if match is None:
         return None
-    path = found[1] or found[2]
+    path = match[1] or match[2]
     mount = _mount(death, path)
     fix = "job file: its volume without `readOnly: true`; or write to another one" if mount else ""
     words = f"{TASKS} may not write to {mount or path}: it is mounted read-only"
@@ -219,17 +223,17 @@ def _read_only(death: Death) -> Cause | None:
 
 
 def _mount(death: Death, path: str) -> str:
-    found = death.evidence.container(death.end.task).get("volumeMounts") or []
-    mounts = [str(each.get("mountPath", "")) for each in found]
+    listed = death.evidence.container(death.end.task).get("volumeMounts") or []
+    mounts = [str(each.get("mountPath", "")) for each in listed]
     fitting = [m for m in mounts if m and (path == m or path.startswith(f"{m.rstrip('/')}/"))]
     return max(fitting, key=len, default="")
 
 
 def _missing_file(death: Death) -> Cause | None:
-    found = re.search(_NO_FILE, death.raised.sentence if death.raised else death.text)
-    if found is None:
+    match = re.search(_NO_FILE, death.raised.sentence if death.raised else death.text)
+    if match is None:
         return None
-    path = re.sub(_WORK, "", next(filter(None, found.groups())))
+    path = re.sub(_WORK, "", next(filter(None, match.groups())))
     if "can't open file" in death.text:
         code = "job file: `code: .` brings your code"
         fix = death.fix(f"{code}; or an image that has it", f"{code}; or check the path in `run:`")
@@ -267,14 +271,14 @@ def _signal(death: Death) -> Cause | None:
 
 
 def _exit_code(death: Death) -> Cause:
-    """All that is known: the code, and a line of the last ones if there are any."""
+    """The cause if only the exit code is known, with one of the last lines if there are any."""
     last = death.end.text.rstrip().split("\n")[-LAST_WORDS:]
     errors = [line.strip() for line in last if re.search(_ERROR_LINE, line)]
-    said = errors[-1] if errors else _last_line(death.end.text)
+    line = errors[-1] if errors else _last_line(death.end.text)
     words = f"{TASKS} ended with {death.end.words}" + (
-        f": {cut(said, 240)}" if said else ", and said nothing about the cause"
+        f": {cut(line, 240)}" if line else ", and said nothing about the cause"
     )
-    return death.cause("program-error", words, line=said or death.end.words)
+    return death.cause("program-error", words, line=line or death.end.words)
 
 
 def _sentence(death: Death) -> str:
@@ -283,7 +287,9 @@ def _sentence(death: Death) -> str:
 
 def _last_line(text: str) -> str:
     lines = [line.strip() for line in text.split("\n") if line.strip()]
-    return next((line for line in reversed(lines) if not re.match(_HINT, line)), "")
+    return next(
+        (line for line in reversed(lines) if not re.match(_HINT, line) and not re.search(_WARNING, line)), ""
+    )
 
 
 ERRORS = (

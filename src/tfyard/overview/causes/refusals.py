@@ -1,4 +1,4 @@
-"""What the apiserver did not accept: a quota, a policy, a missing account, a name. Its answer is the evidence."""
+"""Causes of requests that the apiserver refused: a quota, a policy, a missing account, a name."""
 
 import re
 from collections.abc import Iterator
@@ -8,12 +8,16 @@ from msgspec import Struct
 
 from tfyard.model.quantity import amount
 from tfyard.overview.cause import Cause, Quote, cut
+from tfyard.overview.causes import pod_security
 from tfyard.overview.evidence import Evidence
+from tfyard.planner import reasons
 
+LONGEST_REASON = 900
+"""Characters of a refusal's reason: PodSecurity names each violation of each container."""
 BLOCKED, INVALID = "Blocked", "InvalidSpec"
 _PAIR = r"([\w./-]+)=([\w.]+)"
 _HTTP_CODE = r" \(\d{3} \w*\)$"
-"""At the end of what the operator wrote down; it says nothing more."""
+"""End of the operator's messages about refusals, which explains nothing."""
 _QUOTA = (
     r"exceeded quota: (?P<quota>[^\s,]+), requested: (?P<asked>\S+), used: (?P<used>\S+),"
     r" limited: (?P<limit>\S+?)(?:\s|$)"
@@ -21,7 +25,7 @@ _QUOTA = (
 
 
 class Refusal(Struct, frozen=True):
-    """How a refusal reads, and what follows from it. Named groups may be used in both texts."""
+    """A kind of refusal, with its cause and fix. Both texts may use named groups of the pattern."""
 
     pattern: str
     kind: str
@@ -59,11 +63,28 @@ REFUSALS = (
         "the admission policy {who} does not allow the pods: {what}",
     ),
     Refusal(
+        r"admission policy or webhook (?P<what>changed the labels of .*); it must keep them",
+        "labels-changed",
+        "an admission policy or webhook {what}: the operator finds its pods and Services by these labels",
+        "exempt them: kubectl get mutatingadmissionpolicies,mutatingwebhookconfigurations",
+    ),
+    Refusal(
+        r"(?P<what>.* lost its annotation \S+) when it was created",
+        "labels-changed",
+        "{what}: an admission policy or webhook removes it",
+        "exempt it: kubectl get mutatingadmissionpolicies,mutatingwebhookconfigurations",
+    ),
+    Refusal(
+        r"(?P<what>.* is (?:deleted whenever it is created|changed back each time)): another client",
+        "undone",
+        "{what} by another client of the cluster",
+        "find it in the API server's audit log; clean-up jobs and GitOps controllers do that",
+    ),
+    Refusal(
         r'violates PodSecurity "(?P<who>[^"]+)": (?P<what>.*)',
         "pod-security",
         "the namespace accepts only pods of PodSecurity {who}: {what}",
-        "job file: `overlay: {spec: {securityContext: {runAsNonRoot: true, runAsUser: 1000, seccompProfile: {type:"
-        " RuntimeDefault}}}}`, and what else is named",
+        "{overlay}",
     ),
     Refusal(
         r"error looking up service account (?P<where>[\w.-]+)/(?P<account>[\w.-]+)",
@@ -136,16 +157,14 @@ def _blocked(evidence: Evidence) -> Iterator[Cause]:
         elif not is_of_queue(blocked.reason):
             yield of_message(evidence, blocked.message, quote)
     elif not evidence.tasks:
-        for event in evidence.events_of("TFJob", evidence.name):
+        for event in evidence.events_of("TFJob", evidence.name, evidence.uid):
             if event.type == "Warning" and event.reason.startswith("FailedCreate"):
                 yield of_message(evidence, event.message, Quote("event", cut(event.message), event.at))
                 return
 
 
 def is_of_queue(reason: str) -> bool:
-    """Whether a job that is blocked for this reason waits for its turn; queue.py explains that."""
-    from tfyard.planner import reasons  # brings the whole planner, which is slow to import
-
+    """Whether a job that is blocked for this reason waits in a queue; run_policy.py explains that."""
     waits = (reasons.GROUP_NOT_SEEN, reasons.GROUP_PENDING, reasons.GROUP_DELETING, reasons.QUEUE_TOO_SMALL)
     return reason in waits
 
@@ -155,9 +174,10 @@ def of_message(evidence: Evidence, message: str, quote: Quote) -> Cause:
     if quota := re.search(_QUOTA, message):
         return _over_quota(evidence, quota, quote)
     for refusal in REFUSALS:
-        if found := re.search(refusal.pattern, message):
-            words = {name: cut(text or "", 300) for name, text in found.groupdict().items()}
+        if match := re.search(refusal.pattern, message):
+            words = {name: cut(text or "", LONGEST_REASON) for name, text in match.groupdict().items()}
             words |= {"namespace": evidence.namespace, "job": evidence.name, "message": cut(message, 300)}
+            words |= {"overlay": pod_security.fix(match[0].partition(": ")[2], _init_containers(evidence))}
             words.setdefault("account", _account(evidence))
             fix = _filled(refusal.fix, words)
             return Cause(
@@ -166,8 +186,13 @@ def of_message(evidence: Evidence, message: str, quote: Quote) -> Cause:
     return Cause(kind="refused", sentence=f"it is blocked: {cut(message)}", evidence=(quote,))
 
 
+def _init_containers(evidence: Evidence) -> Iterator[str]:
+    for role in evidence.roles:
+        yield from (each["name"] for each in (role.template.get("spec") or {}).get("initContainers") or [])
+
+
 def _account(evidence: Evidence) -> str:
-    """The ServiceAccount of its pods."""
+    """Name of the ServiceAccount of the job's pods."""
     specs = ((role.template.get("spec") or {}) for role in evidence.roles)
     return next(
         (str(spec["serviceAccountName"]) for spec in specs if spec.get("serviceAccountName")), "default"
@@ -175,17 +200,17 @@ def _account(evidence: Evidence) -> str:
 
 
 def _filled(text: str, words: dict[str, str]) -> str:
-    """Not by str.format: the texts have braces of their own."""
-    return re.sub(r"\{(\w+)\}", lambda found: words.get(found[1], found[0]), text)
+    """The text with its words filled in; str.format cannot be used, because the texts have other braces."""
+    return re.sub(r"\{(\w+)\}", lambda mark: words.get(mark[1], mark[0]), text)
 
 
-def _over_quota(evidence: Evidence, found: "re.Match[str]", quote: Quote) -> Cause:
-    asked, used, limit = (dict(re.findall(_PAIR, found[part])) for part in ("asked", "used", "limit"))
+def _over_quota(evidence: Evidence, match: "re.Match[str]", quote: Quote) -> Cause:
+    asked, used, limit = (dict(re.findall(_PAIR, match[part])) for part in ("asked", "used", "limit"))
     parts = [_too_much(name, asked[name], used.get(name, "0"), limit.get(name, "0")) for name in asked]
     return Cause(
         kind="quota",
-        sentence=f"quota {found['quota']} leaves too little: {'; '.join(filter(None, parts))}",
-        fix=f"kubectl -n {evidence.namespace} describe quota {found['quota']}",
+        sentence=f"quota {match['quota']} leaves too little: {'; '.join(filter(None, parts))}",
+        fix=f"kubectl -n {evidence.namespace} describe quota {match['quota']}",
         evidence=(quote,),
     )
 

@@ -1,16 +1,17 @@
-"""The job is held back or was ended by its own run policy, or by a person: suspended, in a queue of Kueue, waiting
-for a gang scheduler; over its deadline, out of retries, or a run that somebody stopped."""
+"""Causes of jobs that their run policy or a user holds back or has ended: suspended, in a queue of Kueue, waiting
+for a gang scheduler; over the deadline, out of retries, or a run that was stopped."""
 
 from collections.abc import Iterator
 from datetime import datetime
 
 from tfyard.model import Condition
 from tfyard.model.names import QUEUE_NAME
-from tfyard.overview import objects
 from tfyard.overview.cause import Cause, Quote, cut
 from tfyard.overview.causes.refusals import BLOCKED, is_of_queue
 from tfyard.overview.evidence import Evidence, Unreadable, seen
 from tfyard.overview.wording import duration
+from tfyard.views.objects import QueuedWorkload
+from tfyard.views.pods import TimedCondition
 
 KUEUE_GATES = ("kueue.x-k8s.io/admission", "kueue.x-k8s.io/topology")
 _STOPPED = {
@@ -18,7 +19,7 @@ _STOPPED = {
     "Stopped": "it was stopped by `tfyard stop`; `tfyard resume` continues it",
     "Killed": "the tfyard that ran it was killed, and its tasks with it",
 }
-"""Phase of a run on this machine -> what happened."""
+"""Phase of a run on this machine -> words."""
 
 
 def find(evidence: Evidence, now: datetime) -> Iterator[Cause]:  # noqa: ARG001
@@ -27,7 +28,7 @@ def find(evidence: Evidence, now: datetime) -> Iterator[Cause]:  # noqa: ARG001
     yield from _ended(evidence)
 
 
-# --- it waits for its turn
+# --- jobs that are held back
 
 
 def _held_back(evidence: Evidence) -> Iterator[Cause]:
@@ -47,7 +48,7 @@ def _gang_fix(evidence: Evidence) -> str:
 
 
 def is_suspended(evidence: Evidence) -> bool:
-    """In either of the places of a run policy."""
+    """Whether the job is suspended, in either of the places of a run policy."""
     return bool(evidence.spec.get("suspend") or (evidence.spec.get("runPolicy") or {}).get("suspend"))
 
 
@@ -71,15 +72,15 @@ def _queued(evidence: Evidence, queue: str) -> Cause:
     workload = next((each for each in seen(evidence.workloads) if _is_of_job(each, evidence)), None)
     if isinstance(evidence.workloads, Unreadable) and evidence.workloads.reason:
         sentence = (
-            f"it waits in queue {queue}; for what, only its Workload says, and {evidence.workloads.reason}"
+            f"it waits in queue {queue}; only its Workload has the reason, and {evidence.workloads.reason}"
         )
         return Cause(kind="queue", sentence=sentence, evidence=(_label(evidence, queue),))
     if workload is None:
         doubt = "does Kueue run, and is there such a queue?"
         sentence = f"it waits for queue {queue}, and Kueue has not taken it up: {doubt}"
         fix = f"kubectl -n {evidence.namespace} get localqueues"
-        said = _label(evidence, queue, "; no Workload of Kueue")
-        return Cause(kind="queue", sentence=sentence, fix=fix, evidence=(said,))
+        quote = _label(evidence, queue, "; no Workload of Kueue")
+        return Cause(kind="queue", sentence=sentence, fix=fix, evidence=(quote,))
     refusal = _refusal(workload)
     words = refusal.message if refusal else "admitted, and not started yet"
     return Cause(
@@ -94,22 +95,22 @@ def _label(evidence: Evidence, queue: str, more: str = "") -> Quote:
     return Quote("apiserver", f"label {QUEUE_NAME}: {queue}{more}", evidence.created)
 
 
-def _is_of_job(workload: objects.QueuedWorkload, evidence: Evidence) -> bool:
-    """Of the TFJob itself, or of its pods as a group, which has the job's name."""
+def _is_of_job(workload: QueuedWorkload, evidence: Evidence) -> bool:
+    """Whether a Workload belongs to the TFJob itself, or to the group of its pods, which has the job's name."""
     owners = {owner.uid for owner in workload.metadata.owner_references}
     pods = {pod.metadata.uid for pod in seen(evidence.pods)}
     return evidence.uid in owners or bool(owners & pods) or workload.name == evidence.name
 
 
-def _refusal(workload: objects.QueuedWorkload) -> objects.Condition | None:
-    for wanted in ("QuotaReserved", "Admitted"):
+def _refusal(workload: QueuedWorkload) -> TimedCondition | None:
+    for type_ in ("QuotaReserved", "Admitted"):
         for condition in workload.status.conditions:
-            if condition.type == wanted and condition.status == "False":
+            if condition.type == type_ and condition.status == "False":
                 return condition
     return None
 
 
-# --- it was ended
+# --- jobs that were ended
 
 
 def _ended(evidence: Evidence) -> Iterator[Cause]:
@@ -118,7 +119,7 @@ def _ended(evidence: Evidence) -> Iterator[Cause]:
     failure, failed = evidence.status.failure, evidence.status.condition("Failed")
     if failure is None:
         if failed is not None and failed.status == "True" and failed.message:
-            yield _as_told(failed)
+            yield _as_reported(failed)
         return
     quote = Quote("condition", cut(failure.message), evidence.status.completion_time)
     if failure.cause == "DeadlineExceeded":
@@ -127,8 +128,8 @@ def _ended(evidence: Evidence) -> Iterator[Cause]:
         yield _retries(evidence, failure.task, quote)
 
 
-def _as_told(failed: Condition) -> Cause:
-    """By another operator, which says no more than this."""
+def _as_reported(failed: Condition) -> Cause:
+    """The cause by the condition of another operator, which reports no more than this."""
     quote = Quote("condition", cut(failed.message), failed.last_transition_time)
     return Cause(kind="failed", sentence=cut(failed.message), evidence=(quote,), is_symptom=True)
 
@@ -147,7 +148,7 @@ def _retries(evidence: Evidence, task: str, quote: Quote) -> Cause:
     limit = (evidence.spec.get("runPolicy") or {}).get("backoffLimit")
     allowed = f" ({limit} allowed)" if limit is not None else ""
     endings = [ending for ending in evidence.status.endings if not task or ending.task == task][-3:]
-    said = tuple(
+    quotes = tuple(
         Quote(
             "condition",
             f"{e.task}, attempt {e.attempt}: {e.reason or 'failed'}, exit code {e.exit_code}",
@@ -160,6 +161,6 @@ def _retries(evidence: Evidence, task: str, quote: Quote) -> Cause:
         kind="retries",
         sentence=sentence,
         fix="job file: more `retries:`",
-        evidence=said or (quote,),
+        evidence=quotes or (quote,),
         is_symptom=True,
     )

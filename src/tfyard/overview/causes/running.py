@@ -1,33 +1,35 @@
-"""Tasks run, and the training does not go on: they do not reach each other, wait for others that do not run, print
-nothing for a long time, or have a loss that is not a number."""
+"""Causes of trainings that run without progress: tasks do not reach each other, wait for others that do not run,
+print nothing for a long time, or have a loss that is not a number."""
 
 import re
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from math import isnan
 
+from tfyard.logs.readings import read_lines
+from tfyard.logs.tracebacks import last_exception
 from tfyard.model.exit_codes import SIGNALLED
 from tfyard.overview.cause import TASKS, Cause, Quote, S, cut, named
 from tfyard.overview.evidence import End, Evidence, LogTail, seen
-from tfyard.overview.objects import Pod, Policy
-from tfyard.overview.tracebacks import last_exception
 from tfyard.overview.wording import duration
+from tfyard.views.objects import NetworkPolicy
+from tfyard.views.pods import PodDetails
 
 PATIENCE = timedelta(minutes=2)
-"""Pods of one job need not start at the same moment."""
+"""Time that tasks may wait for each other: pods of one job need not start at the same moment."""
 _OF_GRPC = (
     r"failed to connect to all addresses|DNS resolution failed|UNAVAILABLE|UnavailableError"
     r"|CreateSession still waiting for response|DEADLINE_EXCEEDED: Barrier timed out"
     r"|Timed out waiting for .*worker|heartbeat timeout"
 )
-"""TensorFlow speaks it with peers, and with little else."""
+"""Errors of gRPC, which TensorFlow uses for peers and for little else."""
 _OF_SOCKETS = (
     r"Name or service not known|Temporary failure in name resolution|Connection refused|No route to host"
     r"|Connection timed out"
 )
-"""Of any server: of a peer only if one is named."""
+"""Errors of connections to any server; they are about a peer only if one is named."""
 _CONNECTING = r"Waiting for \d+/\d+ tasks to connect"
-"""Of TensorFlow's coordination service, which then lists some that are missing."""
+"""Message of TensorFlow's coordination service, which then lists some of the missing tasks."""
 _CONNECTED = r"Barrier\(WaitForAllTasks.* has passed"
 _TASK = r"/job:(\w+)/(?:replica:\d+/)?task:(\d+)"
 _NCCL = (
@@ -38,7 +40,7 @@ _WAITS_FOR_CLUSTER = r"Waiting for the cluster|CreateSession still waiting|Waiti
 _SIDECAR = "istio-proxy"
 LONGEST_SILENCE = timedelta(minutes=10)
 SERVERS = ("ps-",)
-"""They are silent while all goes well."""
+"""Prefixes of tasks that print nothing during a training that works."""
 OF_SERVICE = "kubernetes.io/service-name"
 """The label by which an EndpointSlice belongs to a Service: one for the job, or one for each pod."""
 
@@ -54,14 +56,14 @@ def find(evidence: Evidence, now: datetime) -> Iterator[Cause]:
 
 
 def of_end(evidence: Evidence, end: End) -> Iterator[Cause]:
-    """Of a task that ended because it lost a peer: what ended the peer is the cause, if that is known."""
+    """Causes of a task that ended because it lost a peer: what ended the peer, if that is known."""
     last = _decisive(end)
     if _is_of_peers(evidence, end.task, last):
         yield _diagnosed(evidence, end.task, last, end.quote(_line(last)))
 
 
 def _is_of_peers(evidence: Evidence, task: str, text: str) -> bool:
-    """Whether it tells of a peer, and not of a server that is no part of the job."""
+    """Whether the text is about a peer, and not about a server outside of the job."""
     if sum(role.replicas for role in evidence.roles) == 1:
         return False
     if re.search(f"{_OF_GRPC}|{_NCCL}", text):
@@ -70,7 +72,7 @@ def _is_of_peers(evidence: Evidence, task: str, text: str) -> bool:
 
 
 def _decisive(end: End) -> str:
-    """The exception that ended it: earlier lines may tell of what it survived. A signal has none."""
+    """The exception that ended the program: earlier lines may be about handled errors. A signal has none."""
     raised = last_exception(end.text) if (end.exit_code or 0) < SIGNALLED else None
     return raised.whole if raised else "\n".join(end.text.split("\n")[-20:])
 
@@ -99,13 +101,13 @@ def _half(evidence: Evidence, now: datetime) -> Iterator[Cause]:
     )
 
 
-def _age(pod: Pod, now: datetime) -> timedelta:
+def _age(pod: PodDetails, now: datetime) -> timedelta:
     created = pod.metadata.creation_timestamp
     return now - created if created else timedelta()
 
 
 def _not_connected(evidence: Evidence, now: datetime) -> Iterator[Cause]:
-    """Tasks that the first one waits for. For a moment, every job does."""
+    """Causes of tasks that wait for others to connect, which every job does for a moment."""
     for task in sorted(evidence.up):
         log = evidence.logs.get(task)
         missing = _stragglers(log.text) if log else []
@@ -117,22 +119,22 @@ def _not_connected(evidence: Evidence, now: datetime) -> Iterator[Cause]:
 
 
 def _stragglers(log: str) -> list[str]:
-    """As the coordination service named them last; none if all have connected since."""
-    ends = [found.end() for found in re.finditer(_CONNECTING, log)]
-    rest = log[ends[-1] :] if ends else ""
-    if re.search(_CONNECTED, rest):
+    """Missing tasks in the last message of the coordination service; none if all have connected since."""
+    ends = [match.end() for match in re.finditer(_CONNECTING, log)]
+    last = log[ends[-1] :] if ends else ""
+    if re.search(_CONNECTED, last):
         return []
-    return [f"{role}-{index}" for role, index in re.findall(rf"(?m)^{_TASK}$", rest)]
+    return [f"{role}-{index}" for role, index in re.findall(rf"(?m)^{_TASK}$", last)]
 
 
 def is_unreached(evidence: Evidence) -> bool:
-    """Whether a log says so, of a task that runs or that has ended."""
+    """Whether the log of a running or ended task has a message about an unreachable peer."""
     logs = evidence.logs.items()
     return any(_is_of_peers(evidence, task, log.text) or _stragglers(log.text) for task, log in logs)
 
 
 def _unreached(evidence: Evidence, now: datetime) -> Iterator[Cause]:
-    """Of tasks that run: only the last lines count, because most programs try again until it works."""
+    """Causes of running tasks that do not reach peers. Only the last lines count: most programs retry."""
     for task in sorted(evidence.up):
         log = evidence.logs.get(task)
         last = "\n".join(log.text.split("\n")[-3:]) if log else ""
@@ -141,23 +143,25 @@ def _unreached(evidence: Evidence, now: datetime) -> Iterator[Cause]:
 
 
 def _waits_for_long(log: LogTail, last: str, now: datetime) -> bool:
-    """For a moment, every job does."""
+    """Whether a task waits for the cluster, longer than every job does at its start."""
     is_over = log.at is None or now - log.at > PATIENCE
     return is_over and re.search(_WAITS_FOR_CLUSTER, last) is not None
 
 
 def _diagnosed(evidence: Evidence, task: str, text: str, quote: Quote) -> Cause:
     peers = _peers(evidence, task, text)
-    whom = named(peers) if peers else "the others"
+    names = named(peers) if peers else "the others"
     waits = re.search(_WAITS_FOR_CLUSTER, text) is not None
     for sentence, fix in _reasons(evidence, peers, waits_for_cluster=waits):
-        return _cause("peers", f"{TASKS} cannot reach {whom}: {sentence}", fix, task, quote)
+        return _cause("peers", f"{TASKS} cannot reach {names}: {sentence}", fix, task, quote)
     if re.search(_NCCL, text):
         fix = (
             "job file: `env: {NCCL_DEBUG: INFO}` shows more; `NCCL_SOCKET_IFNAME: eth0` chooses the interface"
         )
-        return _cause("nccl", f"{TASKS}: NCCL cannot connect its GPUs with those of {whom}", fix, task, quote)
-    return _cause("peers", f"{TASKS} cannot reach {whom}", "", task, quote)
+        return _cause(
+            "nccl", f"{TASKS}: NCCL cannot connect its GPUs with those of {names}", fix, task, quote
+        )
+    return _cause("peers", f"{TASKS} cannot reach {names}", "", task, quote)
 
 
 def _cause(kind: str, sentence: str, fix: str, task: str, quote: Quote) -> Cause:
@@ -165,15 +169,15 @@ def _cause(kind: str, sentence: str, fix: str, task: str, quote: Quote) -> Cause
 
 
 def _peers(evidence: Evidence, task: str, text: str) -> list[str]:
-    """Which ones: as TensorFlow names them, by their host names or by their addresses."""
-    found = [f"{role}-{index}" for role, index in re.findall(_TASK, text)]
+    """Peers that a text names: by TensorFlow's names, host names or addresses."""
+    peers = [f"{role}-{index}" for role, index in re.findall(_TASK, text)]
     for role in evidence.roles:
         for index in range(min(role.replicas, 1000)):
             name = f"{role.name.lower()}-{index}"
             if re.search(rf"\b{re.escape(evidence.name)}-{name}\b", text):
-                found.append(name)
-    found += [pod.task for pod in evidence.tasks if _names(text, pod.status.pod_ip)]
-    return [name for name in dict.fromkeys(found) if name != task]
+                peers.append(name)
+    peers += [pod.task for pod in evidence.tasks if _names(text, pod.status.pod_ip)]
+    return [name for name in dict.fromkeys(peers) if name != task]
 
 
 def _names(text: str, address: str) -> bool:
@@ -183,7 +187,7 @@ def _names(text: str, address: str) -> bool:
 def _reasons(
     evidence: Evidence, peers: list[str], *, waits_for_cluster: bool = False
 ) -> Iterator[tuple[str, str]]:
-    """What can be seen from outside, the most certain first."""
+    """Reasons (words, fix) for unreachable peers, the most certain first."""
     up = {pod.task for pod in evidence.running}
     down = [task for task in peers if task not in up]
     if down and evidence.tasks:
@@ -210,7 +214,7 @@ def _reasons(
 
 
 def _names_evaluator(peers: list[str]) -> bool:
-    """Programs of today do not mind an evaluator in TF_CONFIG: it must be named as who is missing."""
+    """Whether an evaluator is missing: only then its entry in TF_CONFIG is a reason, for current programs."""
     return any(peer.startswith("evaluator-") for peer in peers)
 
 
@@ -220,11 +224,11 @@ def _evaluator_in_cluster(evidence: Evidence) -> bool:
     return cluster is not None and cluster.dialect == "kubeflow" and has_evaluator
 
 
-def _isolates(policy: Policy, evidence: Evidence) -> bool:
-    wanted = policy.spec.pod_selector.get("matchLabels") or {}
+def _isolates(policy: NetworkPolicy, evidence: Evidence) -> bool:
+    labels = policy.spec.pod_selector.get("matchLabels") or {}
     if policy.spec.pod_selector.get("matchExpressions"):
-        return False  # not compared: it may select them or not
-    return any(wanted.items() <= pod.metadata.labels.items() for pod in evidence.tasks)
+        return False  # expressions are not evaluated: they may select the pods or not
+    return any(labels.items() <= pod.metadata.labels.items() for pod in evidence.tasks)
 
 
 def _unlisted(evidence: Evidence) -> list[str]:
@@ -238,7 +242,7 @@ def _unlisted(evidence: Evidence) -> list[str]:
 
 
 def _line(text: str) -> str:
-    """The line that says it."""
+    """The line with the error."""
     lines = [line for line in text.split("\n") if line.strip()]
     for pattern in (_OF_GRPC, _OF_SOCKETS, _NCCL, _WAITS_FOR_CLUSTER):
         for line in reversed(lines):
@@ -251,7 +255,7 @@ def _line(text: str) -> str:
 
 
 def _silent(evidence: Evidence, up: set[str], now: datetime) -> Iterator[Cause]:
-    """All that were looked at: a worker that waits for the others is silent, too."""
+    """Causes of tasks without output, if all logs are silent: waiting workers are silent, too."""
     times = {task: log.at for task, log in evidence.logs.items() if task in up and log.at is not None}
     if not times:
         return
@@ -272,8 +276,6 @@ def _silent(evidence: Evidence, up: set[str], now: datetime) -> Iterator[Cause]:
 
 
 def _metrics(log: str) -> list[dict[str, float]]:
-    from tfyard.formats.loglines import read_lines  # slow to import, and seldom needed
-
     return [reading.values for reading in read_lines(log)]
 
 

@@ -1,1 +1,1 @@
-"""A config with `resources` (and Jinja `imports`), a format of 2016, as manifests for today's clusters."""
+"""A config with `resources` (and Jinja `imports`), a format of 2016 -> manifests for today's clusters."""

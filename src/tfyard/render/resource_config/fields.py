@@ -1,4 +1,4 @@
-"""The fields of a config with resources: what to import, and a list of resources with their properties.
+"""The fields of a config with resources: imports, and a list of resources with their properties.
 
 All published forms are accepted: jobs as a list, as a map, or as separate numbers; the image under each of its
 names.
@@ -21,7 +21,7 @@ class Import(Struct, frozen=True):
     path: Annotated[str, Meta(description="The template's file, relative to this config.")]
 
 
-class Resource(Struct, frozen=True):
+class ConfigResource(Struct, frozen=True):
     """One part of the cluster."""
 
     type: Annotated[str, Meta(description="tensorflow-cluster, jupyter-service, or the name of an import.")]
@@ -31,7 +31,7 @@ class Resource(Struct, frozen=True):
 class ResourceConfig(Struct, frozen=True):
     """A config with resources."""
 
-    resources: Annotated[list[Resource], Meta(description="The parts of the cluster.")]
+    resources: Annotated[list[ConfigResource], Meta(description="The parts of the cluster.")]
     imports: Annotated[list[Import], Meta(description="Templates of your own.")] = []
 
 
@@ -39,15 +39,15 @@ class JobFields(Struct, frozen=True):
     """A group of identical tasks."""
 
     name: Annotated[str, Meta(description="Name of the job, such as ps or workers.")]
-    num_tasks: Annotated[Tasks, Meta(description="How many tasks it has.")]
+    num_tasks: Annotated[Tasks, Meta(description="Number of its tasks.")]
     port: Annotated[Port, Meta(description="Port of each task; default 8080.")] = DEFAULT_PORT
 
 
 class FilesystemFields(Struct, frozen=True, rename="kebab"):
     """A directory that all tasks share."""
 
-    pvc: Annotated[str, Meta(description="The PersistentVolumeClaim.")]
-    mount_path: Annotated[str, Meta(description="Where it appears.")] = "/var/tensorflow"
+    pvc: Annotated[str, Meta(description="Name of the PersistentVolumeClaim.")]
+    mount_path: Annotated[str, Meta(description="Mount path in the containers.")] = "/var/tensorflow"
 
 
 class JupyterFields(Struct, frozen=True, rename="kebab"):
@@ -57,7 +57,7 @@ class JupyterFields(Struct, frozen=True, rename="kebab"):
     secret_name: Annotated[
         str | None, Meta(description="An existing Secret with the password under the key `password`.")
     ] = None
-    server_image: Annotated[str, Meta(description="Its image.")] = ""
+    server_image: Annotated[str, Meta(description="Image of the notebook server.")] = ""
 
 
 class ClusterProperties(Struct, frozen=True, rename="kebab"):
@@ -88,7 +88,7 @@ class JupyterProperties(Struct, frozen=True):
 
     namespace: Annotated[str, Meta(description="Kubernetes namespace.")] = "default"
     password: Annotated[str | None, Meta(description="The password; only its hash is written.")] = None
-    image: Annotated[str, Meta(description="Its image.")] = ""
+    image: Annotated[str, Meta(description="Image of the notebook server.")] = ""
     cluster_config: Annotated[
         str | None, Meta(description="ConfigMap whose `clusterconfig` lists the cluster's tasks.")
     ] = None
@@ -98,7 +98,7 @@ class DiskProperties(Struct, frozen=True, rename="kebab"):
     """pd, gce-pvc, nfs-pvc: a claim, and the volume behind it."""
 
     name: Annotated[str, Meta(description="Name of the claim.")]
-    capacity: Annotated[str, Meta(description="Its size, such as 10Gi.")] = "10Gi"
+    capacity: Annotated[str, Meta(description="Size of the claim, such as 10Gi.")] = "10Gi"
     namespace: Annotated[str, Meta(description="Kubernetes namespace.")] = "default"
     ip: Annotated[str | None, Meta(description="Address of the NFS server.")] = None
     path: Annotated[str, Meta(description="The export of the NFS server.")] = "/"
@@ -110,5 +110,5 @@ class NfsServerProperties(Struct, frozen=True, rename="kebab"):
 
     name: Annotated[str, Meta(description="Name of the server, and of its Service.")]
     backend_pvc: Annotated[str, Meta(description="The claim whose disk is shared.")]
-    nfs_image: Annotated[str, Meta(description="Its image.")] = ""
+    nfs_image: Annotated[str, Meta(description="Image of the NFS server.")] = ""
     namespace: Annotated[str, Meta(description="Kubernetes namespace.")] = "default"

@@ -1,5 +1,5 @@
-"""The objects of each resource. A cluster has a Service per task, for its address, and a StatefulSet per job; on
-this machine it is a Job."""
+"""The objects of each resource. A cluster has a Service per task, for its address, and a StatefulSet per job. On
+this machine, a cluster runs as a Job."""
 
 from collections.abc import Mapping
 
@@ -15,7 +15,7 @@ from .load import Loaded, TemplateResource, jobs_of
 CONFIG = "tensorflow-cluster-config"
 KEY = "clusterconfig"
 CLOSED_REGISTRIES = ("gcr.io/oscon-tf-workshop/", "gcr.io/tensorflow/")
-"""Their images can no longer be pulled; today's default image replaces them."""
+"""Registries whose images can no longer be pulled; today's default image replaces them."""
 NFS_IMAGE = "registry.k8s.io/volume-nfs:0.8"
 NFS_PORTS = {"nfs": 2049, "mountd": 20048, "rpcbind": 111}
 DOMAIN = "cluster.local"
@@ -28,37 +28,37 @@ _CLAIMS = {
 
 
 def render(resources: list[Loaded]) -> list[RenderedObject | TemplateResource]:
-    """Every resource in the order of the config; the caller fills the user's templates."""
+    """The objects of every resource in the order of the config; the caller fills the user's templates."""
     clusters = [part for part in resources if isinstance(part, ClusterProperties)]
-    made: list[RenderedObject | TemplateResource] = []
+    rendered: list[RenderedObject | TemplateResource] = []
     for part in resources:
         if isinstance(part, TemplateResource):
-            made.append(part)
+            rendered.append(part)
         elif isinstance(part, ClusterProperties):
-            made += _cluster(part)
+            rendered += _cluster(part)
         elif isinstance(part, JupyterProperties):
             near = next((c for c in clusters if c.namespace == part.namespace), None)
-            made += _jupyter(part, near)
+            rendered += _jupyter(part, near)
         elif isinstance(part, NfsServerProperties):
-            made += _nfs_server(part)
+            rendered += _nfs_server(part)
         else:
-            made += _disk(part)
-    return made
+            rendered += _disk(part)
+    return rendered
 
 
 def replaced_images(resources: list[Loaded]) -> list[str]:
-    """Images of the config that can no longer be pulled, and what is used instead."""
-    found = [_given_image(part) for part in resources if isinstance(part, ClusterProperties)]
-    found += [part.image for part in resources if isinstance(part, JupyterProperties)]
+    """A message for each image of the config that can no longer be pulled, with its replacement."""
+    images = [_image_of(part) for part in resources if isinstance(part, ClusterProperties)]
+    images += [part.image for part in resources if isinstance(part, JupyterProperties)]
     return [
         f"the image {image} is no longer available; {DEFAULT_IMAGE} or its Jupyter variant is used instead"
-        for image in found
+        for image in images
         if image.startswith(CLOSED_REGISTRIES)
     ]
 
 
 def jupyter_namespaces(resources: list[Loaded]) -> list[str]:
-    """Of each notebook server."""
+    """Namespace of each notebook server."""
     return [
         part.namespace
         for part in resources
@@ -67,12 +67,12 @@ def jupyter_namespaces(resources: list[Loaded]) -> list[str]:
     ]
 
 
-def _given_image(part: ClusterProperties) -> str:
+def _image_of(part: ClusterProperties) -> str:
     return part.image or part.tensorflow_image or part.worker_image
 
 
-def _image(given: str, default: str) -> str:
-    return default if not given or given.startswith(CLOSED_REGISTRIES) else given
+def _image(image: str, default: str) -> str:
+    return default if not image or image.startswith(CLOSED_REGISTRIES) else image
 
 
 def hosts(part: ClusterProperties) -> notebook.Hosts:
@@ -98,11 +98,14 @@ def _cluster(part: ClusterProperties) -> list[RenderedObject]:
         objects += [_service(part.namespace, job, i) for i in range(job.num_tasks)]
         objects.append(_stateful_set(part, job))
     if part.jupyter_config is not None:
-        given = part.jupyter_config
+        fields = part.jupyter_config
         jupyter = JupyterProperties(
-            namespace=part.namespace, password=given.password, image=given.server_image, cluster_config=CONFIG
+            namespace=part.namespace,
+            password=fields.password,
+            image=fields.server_image,
+            cluster_config=CONFIG,
         )
-        objects += _jupyter(jupyter, part, given.secret_name or "")
+        objects += _jupyter(jupyter, part, fields.secret_name or "")
     return objects
 
 
@@ -123,8 +126,8 @@ def _service(namespace: str, job: JobFields, index: int) -> RenderedObject:
 
 
 def _stateful_set(part: ClusterProperties, job: JobFields) -> RenderedObject:
-    """Its pods are named like the tasks: job, dash, number. Clusters before 1.33 require a `serviceName`; any is
-    fine, because nobody uses the DNS names that pods get from it."""
+    """The pods have the names of the tasks: job, dash, number. Clusters before 1.33 require a `serviceName`; any
+    will do, because the DNS names that pods get from it are not used."""
     labels = {"tensorflow": "cluster", "job": job.name}
     spec: Manifest = {
         "replicas": job.num_tasks,
@@ -145,7 +148,7 @@ def _pod(part: ClusterProperties, job: JobFields) -> Manifest:
     scripts_mount = {"name": "tfyard", "mountPath": _SCRIPT_AT, "readOnly": True}
     container = {
         "name": "tf-grpc-server",
-        "image": _image(_given_image(part), DEFAULT_IMAGE),
+        "image": _image(_image_of(part), DEFAULT_IMAGE),
         "command": ["python3", f"{_SCRIPT_AT}/server.py"],
         "ports": [{"name": "grpc-server", "containerPort": job.port}],
         "env": [
@@ -175,7 +178,7 @@ def volumes_of(part: ClusterProperties) -> tuple[list[Manifest], list[Manifest]]
 def _jupyter(
     part: JupyterProperties, near: ClusterProperties | None, secret: str = ""
 ) -> list[RenderedObject]:
-    """The original had an open port for TensorBoard and nothing listened there; here TensorBoard does."""
+    """The original opened a port for TensorBoard, but ran none; here TensorBoard runs."""
     config = part.cluster_config or (CONFIG if near is not None else "")
     env = [podspec.from_config_map(notebook.CLUSTER_CONFIG, config, KEY)] if config else []
     volumes, mounts = volumes_of(near) if near is not None else ([], [])
@@ -211,7 +214,7 @@ def _disk(part: DiskProperties) -> list[RenderedObject]:
 
 
 def _nfs_server(part: NfsServerProperties) -> list[RenderedObject]:
-    """One pod mounts the disk and shares it, for clusters whose disks can only be mounted once."""
+    """A pod that mounts the disk and shares it, for clusters where only one node can mount a disk."""
     labels = {"role": part.name}
     metadata = {"name": part.name, "namespace": part.namespace}
     container = {
@@ -246,8 +249,8 @@ def _nfs_server(part: NfsServerProperties) -> list[RenderedObject]:
 
 
 def local_job(part: ClusterProperties, name: str) -> Job:
-    """A cluster as a Job that runs without Kubernetes: the same pods, with addresses of this machine. In
-    TensorFlow 1's dialect, because that keeps a job called `master`."""
+    """The cluster as a Job that runs without Kubernetes: the same pods, with addresses of this machine. Its
+    dialect is tf1, because that keeps a job called `master`."""
     roles = tuple(_local_role(part, fields) for fields in jobs_of(part))
     return Job(name=name, namespace=part.namespace, roles=roles, dialect="tf1")
 
@@ -260,12 +263,12 @@ def local_hosts(part: ClusterProperties, ports: Mapping[Task, int]) -> notebook.
 
 
 def _role_name(name: str) -> str:
-    """The jobs of a config may be called anything."""
+    """The role for the job of a config, which may have any name."""
     return canonical(name) or name
 
 
 def _local_role(part: ClusterProperties, fields: JobFields) -> Role:
-    """Servers never end by themselves; as in a StatefulSet, one that ends is started again."""
+    """A role that restarts always, as a StatefulSet does: servers never end by themselves."""
     return Role(
         name=_role_name(fields.name),
         replicas=fields.num_tasks,
@@ -276,7 +279,7 @@ def _local_role(part: ClusterProperties, fields: JobFields) -> Role:
 
 
 def _local_spec(part: ClusterProperties, fields: JobFields) -> Manifest:
-    """In a StatefulSet the pod's name is the task's; here the name of the job is before it."""
+    """The pod spec with the task's name as POD_NAME: here the pod's own name begins with the job's name."""
     spec = _pod(part, fields)
     (container,) = spec["containers"]
     own = {"name": "POD_NAME", "value": f"{fields.name}-$(TASK_INDEX)"}

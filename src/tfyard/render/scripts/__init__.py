@@ -1,4 +1,4 @@
-"""Scripts that rendered pods run around the user's program. Files, so that they can be linted and tested."""
+"""Scripts that rendered pods run around the user's program. As files, they can be linted and tested."""
 
 from functools import cache
 from pathlib import Path

@@ -1,4 +1,4 @@
-# Unpacks code from its standard input, checks it, and only then gives it its name.
+# Unpacks code from standard input, checks it, and only then renames it to its hash.
 # receive.sh FOLDER HASH NAME_OF_THIS_UPLOAD CHECKSUM_OF_THE_LIST [HASH_OR_packages/LAYER_TO_DELETE...]
 set -eu
 umask 022
@@ -6,13 +6,13 @@ folder=$1 hash=$2 upload=$3 sum=$4
 shift 4
 mkdir -p "$folder/packages"
 cd "$folder"
-chmod 1777 packages 2>/dev/null || true # tasks may have another user; not ours if it was there before
-# What clients that were killed have left.
+chmod 1777 packages 2>/dev/null || true # tasks may have another user; fails if another user created the folder
+# Delete what killed clients have left.
 find . packages -maxdepth 1 -name '*.part' -mtime +0 -exec rm -rf {} + 2>/dev/null || true
 for old; do
     echo "deleting $old, which no job uses" >&2
     case $old in
-    # As a whole or not at all. What is in it may be another user's: then the next task that installs some deletes it.
+    # Rename first, so that no layer is half deleted. The next task that installs deletes files of another user.
     packages/*) mv "$old" "$old.part" 2>/dev/null && rm -rf "$old.part" 2>/dev/null || true ;;
     *) rm -rf "$old" "$old.sums" ;;
     esac
@@ -29,4 +29,4 @@ cd ..
 mv "$part/sums" "$hash.sums"
 mv "$part/code" "$part/$upload"
 [ -d "$hash" ] || mv "$part/$upload" "$hash"
-rm -rf "${hash:?}/$upload" # another upload of the same code was faster by a moment, so ours went into it
+rm -rf "${hash:?}/$upload" # another upload of the same code was slightly faster, so this one was moved into it

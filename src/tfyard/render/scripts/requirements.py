@@ -1,4 +1,4 @@
-# Installs the packages that the code asks for, once per layer.  requirements.py FILE FOLDER_OF_LAYERS LAYER
+# Installs the packages that the code requires, once per layer.  requirements.py FILE FOLDER_OF_LAYERS LAYER
 # Works with every Python 3, because images may be old.
 import os
 import re
@@ -15,7 +15,7 @@ pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input"]
 
 
 def constraints(named):
-    """What the image has stays as it is, unless the file names it: TensorFlow needs its own numpy."""
+    """Versions of the image's packages, which stay unless the file names them: TensorFlow needs its own numpy."""
     found = subprocess.Popen([*pip, "list", "--format=freeze"], stdout=subprocess.PIPE)
     lines = found.communicate()[0].decode().splitlines(True)
     if found.returncode:
@@ -40,11 +40,11 @@ def install(part):
         os.rename(made, layer)
     except OSError:
         if not os.path.isdir(layer):
-            raise  # else another task was faster
+            raise  # if the layer exists, another task was faster
 
 
 def clean():
-    """What nobody uses, or what tasks that were killed have left. Only the tasks' own user may delete it."""
+    """Deletes unused layers and what killed tasks have left. Only the tasks' own user may delete them."""
     for each in os.listdir(layers):
         path = os.path.join(layers, each)
         if each.endswith(".part") and age(path) > 86400:
@@ -52,7 +52,7 @@ def clean():
 
 
 def age(path):
-    """In seconds."""
+    """Seconds since the last change."""
     try:
         return time.time() - os.path.getmtime(path)
     except OSError:
@@ -64,7 +64,7 @@ if os.path.isdir(layer):
     sys.stderr.write("the packages of {} are in {} already\n".format(file, layer))
 else:
     sys.stderr.write("installing the packages of {}\n".format(file))
-    # Other tasks may do the same at this moment: each works in a folder of its own, and the first to end is used.
+    # Other tasks may install at the same time: each works in a separate folder, and the first that ends is used.
     part = tempfile.mkdtemp(".part", "{}.{}.".format(name, socket.gethostname()), layers)
     try:
         install(part)

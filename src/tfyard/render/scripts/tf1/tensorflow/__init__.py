@@ -1,8 +1,9 @@
 """`import tensorflow` for programs written for TensorFlow 1, where TensorFlow 2 is installed (`tf1: true`).
 
-The folder above is the first on PYTHONPATH, so Python finds this file before the real package. It loads the real
-one and replaces it by `tensorflow.compat.v1`, without the behaviour of TensorFlow 2. An installed TensorFlow 1 is
-left as it is. In a cluster this file is in a ConfigMap, so it needs nothing but Python 3.
+The folder above is the first on PYTHONPATH, so Python finds this file before the real package. This file loads the
+real package and replaces it by `tensorflow.compat.v1`, without the behaviour of TensorFlow 2, and with functions
+from before TensorFlow 1.0. An installed TensorFlow 1 is not changed. In a cluster, this file and the one beside it
+are in a ConfigMap, so they need nothing but Python 3.
 """
 
 import importlib.machinery
@@ -11,6 +12,8 @@ import logging
 import os
 import sys
 import types
+
+from . import before_1
 
 CONTRIB = (
     "tf.contrib ended with TensorFlow 1. Instead of contrib.slim and contrib.layers: `pip install tf-slim` and "
@@ -24,42 +27,22 @@ MNIST = (
     "tf.keras.datasets.mnist.load_data(), which returns (images, labels) for training and for testing"
 )
 ENDED = {"contrib": CONTRIB, "estimator": ESTIMATOR, "examples": MNIST}
-RENAMED = {
-    "audio_summary": "summary.audio",
-    "batch_matmul": "matmul",
-    "histogram_summary": "summary.histogram",
-    "image_summary": "summary.image",
-    "inv": "reciprocal",
-    "listdiff": "setdiff1d",
-    "merge_all_summaries": "summary.merge_all",
-    "merge_summary": "summary.merge",
-    "mul": "multiply",
-    "neg": "negative",
-    "pack": "stack",
-    "scalar_summary": "summary.scalar",
-    "select": "where",
-    "sub": "subtract",
-    "unpack": "unstack",
-}
-"""Names of TensorFlow 0 that TensorFlow 1 does not have."""
 
 
 def missing(name):
-    """What to say about an attribute that TensorFlow does not have."""
+    """Message for an attribute that TensorFlow does not have."""
     if name in ENDED:
         return ENDED[name]
-    if name in RENAMED:
-        return "tf.{} has been tf.{} since TensorFlow 1.0".format(name, RENAMED[name])
     return "module 'tensorflow' has no attribute {!r}".format(name)
 
 
 class TensorFlow1(types.ModuleType):
-    """The module that programs get."""
+    """The module that programs import."""
 
     def __init__(self, real, v1):
         super().__init__("tensorflow", real.__doc__)
         self.__file__, self.__spec__, self.__loader__ = real.__file__, real.__spec__, real.__loader__
-        # Submodules of both: tensorflow.keras, and tensorflow.python, which programs import directly.
+        # Submodules come from both: tensorflow.keras, and tensorflow.python, which programs import directly.
         self.__path__ = [*v1.__path__, *real.__path__]
         self._v1 = v1
 
@@ -74,7 +57,7 @@ class TensorFlow1(types.ModuleType):
 
 
 class EndedModules:
-    """The last finder: what `import tensorflow.contrib...` asked for is not found, so it says what replaced it."""
+    """The last finder: an import that reaches it fails, and the error names what replaced tensorflow.contrib."""
 
     @staticmethod
     def find_spec(name, path=None, target=None):
@@ -85,7 +68,7 @@ class EndedModules:
 
 
 class NeedsTfKeras:
-    """Instead of tf.layers and tf.nn.rnn_cell, which Keras 3 does not have."""
+    """Stands for tf.layers and tf.nn.rnn_cell, which Keras 3 does not have."""
 
     def __init__(self, name, version):
         self._name, self._version = name, ".".join(version.split(".")[:2])
@@ -105,7 +88,7 @@ def find_real():
 
 
 def load_real(spec):
-    """Under its own name, because its parts import each other by it."""
+    """Loads the real package under the name `tensorflow`, by which its modules import each other."""
     module = importlib.util.module_from_spec(spec)
     sys.modules["tensorflow"] = module
     spec.loader.exec_module(module)
@@ -113,7 +96,7 @@ def load_real(spec):
 
 
 def without_v2_behavior(v1):
-    """Quietly: it warns that this will not be supported for ever."""
+    """Disables the behaviour of TensorFlow 2, without its warning that this will not be supported for ever."""
     logger = logging.getLogger("tensorflow")
     level = logger.level
     logger.setLevel(logging.ERROR)
@@ -134,6 +117,7 @@ def load():
         return
     v1 = real.compat.v1
     without_v2_behavior(v1)
+    before_1.give(v1)
     if has_keras_3() and not is_legacy:
         v1.layers = NeedsTfKeras("tf.layers", real.__version__)
         v1.nn.rnn_cell = NeedsTfKeras("tf.nn.rnn_cell", real.__version__)

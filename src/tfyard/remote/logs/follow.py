@@ -1,0 +1,279 @@
+"""Follows the logs of all tasks of a job until it ends: over restarts of tasks, nodes and the API server.
+
+A following is a coroutine with a task for each log, so one thread follows as many jobs as a program asks for.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from typing import Any
+
+from tfyard.kube import (
+    Access,
+    Changed,
+    Client,
+    Forbidden,
+    Kind,
+    KubeError,
+    Removed,
+    Snapshot,
+    WatchOptions,
+    list_all,
+    requests,
+    watch,
+)
+from tfyard.logs import remarks
+from tfyard.logs.lines import LogEvent, Said, Start, Wanted
+from tfyard.model import Ending, Status
+from tfyard.model.names import JOB_NAME
+from tfyard.model.summary import JobSummary
+from tfyard.overview import waiting
+from tfyard.overview.waiting import WaitResult
+from tfyard.remote.jobs import Found
+from tfyard.remote.logs import pod_starts
+from tfyard.remote.logs.reading import ROLE, since_restart
+from tfyard.remote.logs.tail import DEFAULT_PACE, Tail, TailPace, World
+from tfyard.remote.refusals import explained
+from tfyard.remote.summaries import VIEWS, of_view
+from tfyard.views.pods import PodView
+
+TICK = 0.1
+MOST_WAITING = 200
+"""Events that are kept for a slow reader before the tails wait for it."""
+_PODS = Kind(PodView)
+
+
+async def follow(
+    access: Access, tfjob: Found, wanted: Wanted, pace: TailPace = DEFAULT_PACE
+) -> AsyncIterator[LogEvent | WaitResult | None]:
+    """Events, None every tenth of a second, so that output can be flushed, and at last the verdict."""
+    async with Client(access) as client:
+        following = Following(client, tfjob, wanted, pace)
+        try:
+            with explained(tfjob.namespace, ROLE):
+                async for event in following.run():
+                    yield event
+        finally:
+            await following.close()
+
+
+class Following:
+    def __init__(self, client: Client, tfjob: Found, wanted: Wanted, pace: TailPace) -> None:
+        self._client, self._tfjob, self._wanted = client, tfjob, wanted
+        self._world = World(client, tfjob.namespace, self._show, pace)
+        self._shown: list[LogEvent] = []
+        self._job: JobSummary | None = tfjob.summary
+        self._tails: dict[Start, asyncio.Task[None]] = {}
+        self._watches: list[asyncio.Task[None]] = []
+        self._told = self._why = ""
+        self._why_since = 0.0
+        self._is_listed = asyncio.Event()
+
+    async def run(self) -> AsyncIterator[LogEvent | WaitResult | None]:
+        self._watches = [asyncio.create_task(self._watch_job()), asyncio.create_task(self._watch_pods())]
+        while (verdict := self._verdict()) is None:
+            self._look()
+            for event in self._taken():
+                yield event
+            await self._world.change(TICK)
+        await self._list_pods()
+        self._look()
+        async for _ in self._drain():
+            for event in self._taken():
+                yield event
+        self._tell_unread()
+        for event in self._taken():
+            yield event
+        yield verdict
+
+    def _show(self, event: LogEvent) -> None:
+        self._shown.append(event)
+        if len(self._shown) == MOST_WAITING:
+            self._world.room.clear()
+            self._world.notify()
+
+    def _taken(self) -> list[LogEvent | None]:
+        """Events that were shown since the last call, and None."""
+        shown, self._shown = self._shown, []
+        self._world.room.set()
+        return [*shown, None]
+
+    async def close(self) -> None:
+        tasks = [*self._watches, *self._tails.values()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _verdict(self) -> WaitResult | None:
+        if self._job is None:
+            return waiting.deleted(self._tfjob.name)
+        return waiting.verdict(self._job, "succeeded")
+
+    def _look(self) -> None:
+        """Starts tails for programs that have started since, and raises errors of watches and tails."""
+        for task in (*self._watches, *self._tails.values()):
+            if task.done() and not task.cancelled() and (problem := task.exception()):
+                raise problem
+        if not self._is_listed.is_set():
+            return
+        for pod in list(self._world.pods.values()):
+            for start in self._starts(pod):
+                if self._wanted.includes(start) and start not in self._tails:
+                    self._begin(pod, start)
+        self._tell_waiting()
+
+    def _starts(self, pod: PodView) -> list[Start]:
+        """Starts whose logs can be read; those before the present one only if they are asked for."""
+        now = pod_starts.present(pod)
+        known = [_start(each) for each in pod_starts.endings(pod)] if self._wants_earlier else []
+        return [*(start for start in known if start < now), *([now] if pod_starts.has_begun(pod) else [])]
+
+    @property
+    def _wants_earlier(self) -> bool:
+        return self._wanted.all_attempts or self._wanted.attempt is not None
+
+    def _tell_stored(self) -> None:
+        """Shows what the status has about starts whose logs are gone."""
+        kept = {start for pod in self._world.pods.values() for start in self._starts(pod)}
+        for each in self._status.endings:
+            if self._wants_earlier and self._wanted.includes(_start(each)) and _start(each) not in kept:
+                self._show(remarks.stored(_start(each), each))
+
+    def _begin(self, pod: PodView, start: Start) -> None:
+        earlier = [each for each in self._tails if each.task == start.task]
+        tail = Tail(
+            self._world, pod, start, self._wanted if not earlier else Wanted(tasks=self._wanted.tasks)
+        )
+        after = self._tails[max(earlier)] if earlier else None
+        self._tails[start] = asyncio.create_task(self._read(tail, start, after))
+
+    async def _read(self, tail: Tail, start: Start, after: asyncio.Task[None] | None) -> None:
+        """Reads one start of a task after the other, so that its lines are in their order."""
+        if after:
+            await asyncio.wait([after])
+            self._show(remarks.restarted(start, self._before(start)))
+        await tail.follow()
+        if ending := self._ending(start):
+            self._show(remarks.ended(start, ending))
+
+    def _before(self, start: Start) -> Ending | None:
+        known = (*self._status.endings, *self._world.endings.values())
+        earlier = [each for each in known if each.task == start.task and _start(each) < start]
+        return max(earlier, key=_start, default=None)
+
+    def _ending(self, start: Start) -> Ending | None:
+        known = {_start(each): each for each in self._status.endings} | self._world.endings
+        return known.get(start)
+
+    @property
+    def _status(self) -> Status:
+        return self._job.status if self._job else Status()
+
+    # --- what it waits for
+
+    def _tell_waiting(self) -> None:
+        """Shows what tasks wait for, once per reason, if it lasts."""
+        now = asyncio.get_running_loop().time()
+        text = remarks.waiting(self._status, self._unstarted(), len(self._wanted.tasks))
+        why = text.partition(": ")[2]
+        if why != self._why:
+            self._why, self._why_since = why, now
+        if not why or (why != self._told and now - self._why_since >= self._world.pace.patience):
+            self._told = why
+            if why:
+                self._show(Said(kind="waiting", text=text))
+
+    def _unstarted(self) -> dict[str, str]:
+        begun = {start.task for start in self._tails}
+        pods = {pod.task: pod_starts.waiting_for(pod) for pod in self._world.pods.values()}
+        return {task: pods.get(task, "") for task in self._wanted.tasks if task not in begun}
+
+    # --- the end
+
+    async def _drain(self) -> AsyncIterator[None]:
+        """Reads the logs of ended tasks to their end; tasks that outlive the job, such as servers, are left."""
+        loop = asyncio.get_running_loop()
+        end = loop.time() + self._world.pace.grace
+        while open_ := [start for start, task in self._tails.items() if not task.done()]:
+            if loop.time() > end and not any(self._world.is_over(start) for start in open_):
+                for start in open_:
+                    self._show(Said(kind="running", text="still runs after the end of the job", start=start))
+                return
+            self._look()
+            yield
+            await self._world.change(TICK)
+        self._look()
+
+    def _tell_unread(self) -> None:
+        """Shows tasks whose pods were gone before their logs could be read."""
+        begun = {start.task for start in self._tails}
+        for task in self._wanted.tasks:
+            if task not in begun:
+                known = [each for each in self._status.endings if each.task == task]
+                last = max(known, key=_start, default=None)
+                self._show(remarks.stored(_start(last), last) if last else remarks.gone(Start(task)))
+
+    # --- watching
+
+    async def _watch_job(self) -> None:
+        meta = self._tfjob.manifest["metadata"]
+        of = requests.selecting(fields={"metadata.name": self._tfjob.name})
+        path = self._tfjob.resource.path(self._tfjob.namespace)
+        async for event in watch(self._client, VIEWS, path, of, _unless_refused()):
+            jobs = event.items if isinstance(event, Snapshot) else [event.object]
+            same = [job for job in jobs if job.metadata.uid == meta["uid"]]
+            is_gone = isinstance(event, Removed) or not same
+            self._job = None if is_gone else of_view(same[0])
+            self._world.notify()
+
+    async def _watch_pods(self) -> None:
+        async for event in watch(self._client, _PODS, *self._pods(), _unless_refused()):
+            match event:
+                case Snapshot(items):
+                    self._snapshot(items)
+                case Changed(pod) if pod.is_of(self._tfjob.uid):
+                    self._world.note(pod)
+                case Removed(pod):
+                    self._world.note(pod)
+                    self._world.pods.pop(pod.metadata.uid, None)
+            self._world.notify()
+
+    async def _list_pods(self) -> None:
+        """Lists the pods after the end of the job: the watch on them may be a moment behind."""
+        if not self._is_listed.is_set():
+            self._snapshot((await list_all(self._client, _PODS, *self._pods())).items)
+            return
+        with suppress(TimeoutError, KubeError):
+            async with asyncio.timeout(self._world.pace.grace):
+                self._snapshot((await list_all(self._client, _PODS, *self._pods())).items)
+
+    def _snapshot(self, pods: list[PodView]) -> None:
+        self._world.pods.clear()
+        for pod in pods:
+            if pod.is_of(self._tfjob.uid):
+                self._world.note(pod)
+        if not self._is_listed.is_set():
+            self._wanted = since_restart(self._wanted, self._world.pods.values())
+            self._is_listed.set()
+            self._tell_stored()
+
+    def _pods(self) -> tuple[Any, Any]:
+        of = requests.selecting(labels={JOB_NAME: self._tfjob.name})
+        return requests.PODS.path(self._tfjob.namespace), of
+
+
+def _unless_refused() -> WatchOptions:
+    """Forbidden is final if it comes first; later, a server that restarts may forbid for a while."""
+    is_first = True
+
+    def on_interrupt(problem: KubeError | None) -> None:
+        nonlocal is_first
+        if is_first and isinstance(problem, Forbidden):
+            raise problem
+        is_first = False
+
+    return WatchOptions(on_interrupt=on_interrupt)
+
+
+def _start(ending: Ending) -> Start:
+    return Start(ending.task, ending.attempt, ending.restart)

@@ -1,0 +1,1 @@
+"""Submitting a job to a cluster: its checks, its code, its objects."""

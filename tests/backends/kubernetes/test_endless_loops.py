@@ -1,0 +1,154 @@
+"""Planner and runner together repeat no pair of writes without a back-off, whatever others do to the objects.
+
+Passes follow each other as fast as they can, which no worker does: only the back-off limits the writes."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, cast
+
+import msgspec
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.backends.kubernetes.hostile_server import Habit, HostileServer, Key, stamp
+from tests.planner.builders import job, role
+from tfyard.backends.kubernetes.cache import Cache
+from tfyard.backends.kubernetes.objects import ObjectWriter
+from tfyard.backends.kubernetes.resources import TFJOBS, Resources
+from tfyard.backends.kubernetes.runner import ClusterRunner
+from tfyard.backends.kubernetes.setup_events import SetupEvents
+from tfyard.backends.kubernetes.views import StoredJob
+from tfyard.backends.kubernetes.writes import Writer
+from tfyard.kube import Client
+from tfyard.model import PS, WORKER, Decision, Job, Status
+from tfyard.model.names import ATTEMPT, JOB_NAME, OPERATOR_NAME, REPLICA_INDEX, REPLICA_TYPE
+from tfyard.planner import Site
+from tfyard.spine import reconcile
+from tfyard.views.pods import ObjectMeta
+from tfyard.views.tfjob_status import dump_status
+
+SECONDS, PASSES = 100, 2
+MOST = 12
+"""Writes of one object in that time: after 0, 0, 10, 30 and 70 s, twice, because each of them may be repeated once
+when the object is deleted. Without a back-off it is some hundreds."""
+LABELS = (OPERATOR_NAME, JOB_NAME, REPLICA_TYPE, REPLICA_INDEX)
+REJECTED = {"phase": "Failed", "reason": "NodeAffinity", "message": "Pod was rejected: no"}
+
+
+def relabel(label: str, value: str | None) -> Habit:
+    def change(server: HostileServer, key: Key) -> None:
+        if label in server.objects[key]["metadata"]["labels"]:
+            server.change(key, {"metadata": {"labels": {label: value}}})
+
+    return change
+
+
+def of_pods(patch: Callable[[HostileServer], dict[str, Any]]) -> Habit:
+    def change(server: HostileServer, key: Key) -> None:
+        if key[0] == "Pod":
+            server.change(key, patch(server))
+
+    return change
+
+
+def remove(server: HostileServer, key: Key) -> None:
+    server.remove(key)
+
+
+def edit_service(server: HostileServer, key: Key) -> None:
+    if key[0] == "Service":
+        server.change(key, {"spec": {"selector": {"app": "other"}}})
+
+
+def ended(code: int) -> Habit:
+    def status(server: HostileServer) -> dict[str, Any]:
+        at = stamp(server.now())
+        over = {"exitCode": code, "startedAt": at, "finishedAt": at}
+        one = {"name": "tensorflow", "state": {"terminated": over}}
+        phase = "Failed" if code else "Succeeded"
+        return {"status": {"phase": phase, "startTime": at, "containerStatuses": [one]}}
+
+    return of_pods(status)
+
+
+def runs(server: HostileServer) -> dict[str, Any]:
+    at = stamp(server.now())
+    one = {"name": "tensorflow", "state": {"running": {"startedAt": at}}}
+    return {"status": {"phase": "Running", "startTime": at, "containerStatuses": [one]}}
+
+
+ADMISSION: dict[str, Habit] = {
+    **{f"without {label}": relabel(label, None) for label in LABELS},
+    **{f"other {label}": relabel(label, "7") for label in LABELS},
+    "another role": relabel(REPLICA_TYPE, "ps"),
+    "without attempt": of_pods(lambda _: {"metadata": {"annotations": {ATTEMPT: None}}}),
+    "without annotations": of_pods(lambda _: {"metadata": {"annotations": None}}),
+    "without owner": of_pods(lambda _: {"metadata": {"ownerReferences": None}}),
+}
+OTHERS: dict[str, Habit] = {
+    "run": of_pods(runs),
+    "delete": remove,
+    "crash": ended(137),
+    "fail": ended(1),
+    "reject": of_pods(lambda _: {"status": REJECTED}),
+    "edit": edit_service,
+    "relabel": relabel(REPLICA_INDEX, "7"),
+    "unlabel": relabel(OPERATOR_NAME, None),
+    "disown": of_pods(lambda _: {"metadata": {"ownerReferences": None}}),
+}
+
+
+class Store:
+    """Keeps each status at once."""
+
+    def __init__(self, cache: Cache, view: StoredJob) -> None:
+        self._cache, self._view, self._version = cache, view, 1
+
+    async def report(self, job: Job, before: Status, decision: Decision) -> None:  # noqa: ARG002
+        self._version += 1
+        meta = msgspec.structs.replace(self._view.metadata, resource_version=str(self._version))
+        status = msgspec.Raw(msgspec.json.encode(dump_status(decision.status)))
+        self._cache.put_job(TFJOBS, msgspec.structs.replace(self._view, metadata=meta, status=status))
+
+
+async def play(asked: Job, phases: list[tuple[list[str], list[str]]]) -> HostileServer:
+    """The writes of a job while the habits of others change from phase to phase."""
+    cache = Cache()
+    server = HostileServer(cache)
+    client = cast(Client, server)
+    objects = ObjectWriter(
+        Writer(client, lambda: True, lambda *_: None), cache, Resources.of([TFJOBS]), lambda _: None
+    )
+    runner = ClusterRunner(objects, cache, Site().backoff, SetupEvents(client), lambda: server.seconds)
+    meta = ObjectMeta(asked.name, "lab", asked.uid, "1")
+    view = StoredJob(metadata=meta, api_version=asked.api_version, kind=asked.kind)
+    cache.put_job(TFJOBS, view)
+    store = Store(cache, view)
+    for admission, others in phases:
+        server.admission = [ADMISSION[name] for name in admission]
+        server.others = [OTHERS[name] for name in others]
+        for _ in range(SECONDS // len(phases)):
+            for _ in range(PASSES):
+                await reconcile(asked, store, runner, Site(), server.now())
+                server.pass_on()
+            server.seconds += 1
+    return server
+
+
+habits = st.tuples(
+    st.lists(st.sampled_from(sorted(ADMISSION)), max_size=2),
+    st.lists(st.sampled_from(sorted(OTHERS)), max_size=2),
+)
+restarts = st.sampled_from(["Never", "OnFailure", "Always", "ExitCode"])
+
+
+@settings(max_examples=80, derandomize=True, deadline=None)
+@given(st.lists(habits, min_size=1, max_size=3), restarts, st.sampled_from([None, "per-replica"]))
+def test_no_object_is_created_changed_or_deleted_again_and_again_without_a_back_off(
+    phases: list[tuple[list[str], list[str]]], restart: str, services: Any
+) -> None:
+    asked = job(role(WORKER, 2, restart), role(PS, 1, restart), services=services)
+    asked = msgspec.structs.replace(asked, uid="u-1", namespace="lab", api_version="kubeflow.org/v1")
+    server = asyncio.run(play(asked, phases))
+    assert server.writes, "the job was worked on"
+    assert max(server.writes.values()) <= MOST, server.writes.most_common(5)

@@ -1,0 +1,153 @@
+"""Kueue's own controller on a whole cluster: jobs queue, are admitted and preempted, stopped and resumed."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cluster import guests
+from tests.cluster.clusters import Cluster, until
+
+pytestmark = [pytest.mark.cluster, pytest.mark.long]
+GROUP = "kueue.x-k8s.io"
+KUEUE = f"{GROUP}/v1beta1"
+QUEUES = "workloads,localqueues,clusterqueues,resourceflavors,workloadpriorityclasses"
+
+
+def _kueues(kind: str, name: str, **fields: Any) -> dict[str, Any]:
+    return {"apiVersion": KUEUE, "kind": kind, "metadata": {"name": name}, **fields}
+
+
+QUOTA = {"name": "cpu", "nominalQuota": "200m"}
+OBJECTS = (
+    _kueues("ResourceFlavor", "default"),
+    _kueues("WorkloadPriorityClass", "urgent", value=1000, description="before others"),
+    _kueues(
+        "ClusterQueue",
+        "all",
+        spec={
+            "namespaceSelector": {},
+            "preemption": {"withinClusterQueue": "LowerPriority"},
+            "resourceGroups": [
+                {"coveredResources": ["cpu"], "flavors": [{"name": "default", "resources": [QUOTA]}]}
+            ],
+        },
+    ),
+    _kueues("LocalQueue", "team", spec={"clusterQueue": "all"}),
+)
+
+
+class Team:
+    """A namespace whose queue has room for one job of two workers."""
+
+    def __init__(self, cluster: Cluster, folder: Path) -> None:
+        self.cluster, self._folder = cluster, folder
+
+    def tfyard(self, *words: str) -> str:
+        done = self.cluster.tfyard(*words, "-n", "queued")
+        assert done.code == 0, done.err
+        return done.out + done.err
+
+    def submit(self, name: str, *labels: str) -> None:
+        """It runs until `finish`."""
+        file = self._folder / f"{name}.yaml"
+        run = f"until [ -e /tmp/end-of-{name} ]; do sleep 0.2; done"
+        own = "".join(f"  {label}\n" for label in labels)
+        text = f"name: {name}\nimage: any:1\nrun: {run}\nworker: 2\ncpu: 100m\nqueue: team\n"
+        file.write_text(text + (f"labels:\n{own}" if own else ""))
+        self.tfyard("submit", str(file))
+
+    def state(self, name: str) -> str:
+        return str((self._job(name).get("status") or {}).get("phase"))
+
+    def pods(self, name: str) -> list[str]:
+        found = self.cluster.get("pods", "-n", "queued", "-l", f"training.kubeflow.org/job-name={name}")
+        return [each["metadata"]["name"] for each in found["items"] if each["status"]["phase"] == "Running"]
+
+    def until(self, **states: str) -> None:
+        until(lambda: {name: self.state(name) for name in states} == states, 120)
+
+    def finish(self, name: str) -> None:
+        for pod in self.pods(name):
+            self.cluster.kubectl("exec", "-n", "queued", pod, "--", "touch", f"/tmp/end-of-{name}")
+        self.until(**{name: "Succeeded"})
+
+    def restarts(self, name: str) -> Any:
+        return self._job(name)["status"].get("restarts", 0)
+
+    def _job(self, name: str) -> Any:
+        return self.cluster.get("tfjob", name, "-n", "queued")
+
+
+@pytest.fixture(scope="module")
+def kueue(_cluster: Cluster) -> Iterator[Cluster]:
+    _cluster.kubectl("create", "namespace", "queued")
+    with guests.installed(_cluster, "kueue"):
+        until(lambda: _is_applied(_cluster))
+        yield _cluster
+        _cluster.kubectl("delete", "-n", "queued", "tfjobs", "--all")
+        for kind in QUEUES.split(","):  # while Kueue runs, which has finalizers on them
+            _cluster.kubectl("delete", f"{kind}.{GROUP}", "--all", "-n", "queued")
+    _cluster.kubectl("delete", "namespace", "queued")
+
+
+def _is_applied(cluster: Cluster) -> bool:
+    """Its webhooks answer a moment after its pod is ready."""
+    try:
+        cluster.apply(*OBJECTS, namespace="queued")
+    except AssertionError as refusal:
+        if "failed calling webhook" not in str(refusal):
+            raise
+        return False
+    return True
+
+
+@pytest.fixture
+def team(kueue: Cluster, tmp_path: Path) -> Iterator[Team]:
+    yield Team(kueue, tmp_path)
+    kueue.kubectl("delete", "-n", "queued", "tfjobs", "--all")
+    until(lambda: not kueue.get("pods", "-n", "queued")["items"])
+
+
+def test_a_job_without_room_queues_and_starts_when_another_has_ended(team: Team) -> None:
+    team.submit("first")
+    team.until(first="Running")
+    team.submit("second")
+    team.until(second="Suspended")
+    why = team.cluster.tfyard("why", "second", "-n", "queued")
+    assert "it waits in queue team: " in why.out
+    assert "insufficient unused quota for cpu in flavor default" in why.out
+    assert team.pods("second") == []
+    team.finish("first")
+    team.until(second="Running")
+    team.finish("second")
+
+
+def test_a_job_that_is_stopped_gives_its_quota_back_and_queues_again_when_it_is_resumed(team: Team) -> None:
+    team.submit("first")
+    team.until(first="Running")
+    team.submit("second")
+    told = team.tfyard("stop", "first", "--wait", "--yes")
+    assert "Kueue suspends it, and gives its quota in the queue team back" in told
+    team.until(first="Suspended", second="Running")
+    assert team.pods("first") == []
+    told = team.tfyard("resume", "first", "--yes")
+    assert "it starts when Kueue admits it, from the end of the queue team" in told
+    team.finish("second")
+    team.until(first="Running")
+    assert team.restarts("first") == 0
+    team.finish("first")
+
+
+def test_a_job_that_is_preempted_by_priority_goes_on_later_and_loses_no_retry(team: Team) -> None:
+    team.submit("patient")
+    team.until(patient="Running")
+    team.submit("hasty", f"{GROUP}/priority-class: urgent")
+    team.until(hasty="Running", patient="Suspended")
+    why = team.cluster.tfyard("why", "patient", "-n", "queued")
+    assert "it waits in queue team: " in why.out
+    team.finish("hasty")
+    team.until(patient="Running")
+    assert team.restarts("patient") == 0
+    team.finish("patient")

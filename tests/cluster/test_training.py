@@ -1,0 +1,91 @@
+"""The main job on a whole cluster, with real TensorFlow."""
+
+import os
+import re
+import signal
+
+import pytest
+
+from tests.cli.running import ROOT, tfyard
+from tests.cluster.clusters import Cluster, until
+
+pytestmark = [pytest.mark.cluster, pytest.mark.tensorflow]
+CANCER = ROOT / "examples" / "cancer" / "job.yaml"
+GOOD_AUC = 0.976
+
+
+def apply(cluster: Cluster, *render: str, steps: int = 900) -> None:
+    rendered = tfyard("render", *render)
+    assert rendered.code == 0, rendered.err
+    cluster.kubectl("apply", "-f", "-", stdin=rendered.out.replace("--steps 3000", f"--steps {steps}"))
+
+
+def wait(cluster: Cluster, job: str) -> None:
+    """Until it has succeeded; if it fails, with what its pods say."""
+
+    def is_over() -> bool:
+        conditions = (cluster.get(job).get("status") or {}).get("conditions") or []
+        true = {condition["type"] for condition in conditions if condition["status"] == "True"}
+        assert "Failed" not in true, cluster.kubectl("describe", job, "pods")
+        return "Succeeded" in true
+
+    until(is_over, 240)
+
+
+def said_so_far(cluster: Cluster, pod: str, namespace: str = "default") -> str:
+    """Empty while there is no container yet, which kubectl calls an error."""
+    try:
+        return cluster.kubectl("-n", namespace, "logs", pod, "--tail=50")
+    except AssertionError:
+        return ""
+
+
+def until_it_trains(cluster: Cluster, pod: str = "cancer-chief-0", step: str = "Step: ") -> None:
+    """Until a task of the job cancer has printed a step; if it does not, with what the job waits for."""
+    try:
+        until(lambda: step in said_so_far(cluster, pod), 240)
+    except AssertionError as problem:
+        pods = cluster.kubectl("get", "pods,pvc", "--all-namespaces")
+        raise AssertionError(cluster.tfyard("why", "cancer").out + pods) from problem
+
+
+def auc(log: str) -> float:
+    found = re.search(r"Held-out: .*auc: ([\d.]+)", log)
+    assert found, log[-2000:]
+    return float(found[1])
+
+
+def check_use(cluster: Cluster) -> None:
+    """While it trains: `tfyard top` and `kubectl top` show what each task takes, and the node more than that. If
+    nothing measures it, `tfyard top` says so."""
+    shown = cluster.tfyard("top", "cancer")
+    if not cluster.has_metrics:
+        assert "metrics" in shown.err, shown.err
+        return
+    assert (shown.code, shown.err) == (0, "")
+    chief = next(line.split() for line in shown.out.splitlines() if line.startswith("chief-0"))
+    assert float(chief[2]) > 0, shown.out
+    assert chief[4] in ("MB", "GB"), shown.out
+    rows = [line.split() for line in cluster.kubectl("top", "pods", "--no-headers").splitlines()]
+    used = {row[0]: (row[1], row[2]) for row in rows if row[0].startswith("cancer-")}
+    assert used.keys() >= {"cancer-chief-0", "cancer-ps-0", "cancer-worker-0"}
+    assert all(int(memory.removesuffix("Mi")) > 50 for _, memory in used.values()), "TensorFlow is in it"
+    assert int(used["cancer-chief-0"][0].removesuffix("m")) > 10
+    node = cluster.kubectl("top", "nodes", "--no-headers").split()
+    assert node[0] == cluster.name
+    largest = max(int(memory.removesuffix("Mi")) for _, memory in used.values())
+    assert int(node[3].removesuffix("Mi")) > largest
+
+
+def test_the_cancer_job_trains_to_its_end_though_a_worker_is_killed(cluster: Cluster) -> None:
+    apply(cluster, str(CANCER))
+    until_it_trains(cluster, step="Step: 100,")
+    check_use(cluster)
+    os.kill(cluster.program_of("cancer-worker-1"), signal.SIGKILL)
+    wait(cluster, "tfjob/cancer")
+    assert auc(cluster.kubectl("logs", "cancer-chief-0")) >= GOOD_AUC
+    (claim,) = cluster.claims.glob("default_cancer_*")
+    assert (claim / "model" / "saved_model.pb").stat().st_size > 0
+    job = cluster.get("tfjob", "cancer")
+    assert job["status"]["replicaStatuses"]["Chief"]["succeeded"] == 1
+    cluster.kubectl("delete", "tfjob/cancer", "pvc/cancer")
