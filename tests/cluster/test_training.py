@@ -14,10 +14,20 @@ CANCER = ROOT / "examples" / "cancer" / "job.yaml"
 GOOD_AUC = 0.976
 
 
-def apply(cluster: Cluster, *render: str, steps: int = 900) -> None:
+def manifests(*render: str) -> str:
     rendered = tfyard("render", *render)
     assert rendered.code == 0, rendered.err
-    cluster.kubectl("apply", "-f", "-", stdin=rendered.out.replace("--steps 3000", f"--steps {steps}"))
+    return rendered.out
+
+
+def apply(cluster: Cluster, *render: str, steps: int = 900) -> None:
+    text = manifests(*render).replace("--steps 3000", f"--steps {steps}")
+    cluster.kubectl("apply", "-f", "-", stdin=text)
+
+
+def delete(cluster: Cluster, *render: str) -> None:
+    """Delete all that was applied, and wait: a claim stays as long as a pod mounts it, such as TensorBoard's."""
+    cluster.kubectl("delete", "-f", "-", stdin=manifests(*render))
 
 
 def wait(cluster: Cluster, job: str) -> None:
@@ -88,4 +98,4 @@ def test_the_cancer_job_trains_to_its_end_though_a_worker_is_killed(cluster: Clu
     assert (claim / "model" / "saved_model.pb").stat().st_size > 0
     job = cluster.get("tfjob", "cancer")
     assert job["status"]["replicaStatuses"]["Chief"]["succeeded"] == 1
-    cluster.kubectl("delete", "tfjob/cancer", "pvc/cancer")
+    delete(cluster, str(CANCER))

@@ -13,7 +13,16 @@ import pytest
 
 from tests.cli.running import ROOT
 from tests.cluster.clusters import Cluster, command_line, environment, until
-from tests.cluster.test_training import CANCER, GOOD_AUC, apply, auc, said_so_far, until_it_trains, wait
+from tests.cluster.test_training import (
+    CANCER,
+    GOOD_AUC,
+    apply,
+    auc,
+    delete,
+    said_so_far,
+    until_it_trains,
+    wait,
+)
 
 pytestmark = [pytest.mark.cluster, pytest.mark.tensorflow, pytest.mark.long]
 MNIST = ROOT / "examples" / "mnist"
@@ -104,7 +113,7 @@ def test_training_goes_on_through_drain_a_killed_operator_and_a_reboot(cluster: 
     status = cluster.get("tfjob", "cancer")["status"]
     assert status["replicaStatuses"]["Chief"]["succeeded"] == 1
     assert "retries" not in str(status.get("tasks")), "nothing of this is the program's fault"
-    cluster.kubectl("delete", "tfjob/cancer", "pvc/cancer", "--wait=false")
+    delete(cluster, str(CANCER))
 
 
 def tasks(cluster: Cluster) -> list[Any]:
