@@ -11,8 +11,6 @@ from tests.cluster.clusters import GPUS, Cluster, Registry
 from tests.cluster.images import PROGRAMS
 from tests.cluster.jobs import Jobs
 from tests.dev import running_box
-from tfyard import __version__
-from tfyard.install.settings import REPOSITORY
 
 Start = AbstractContextManager[Cluster]
 
@@ -23,8 +21,7 @@ def on_dev(state: Path, *options: str, name: str = "tfyard-dev") -> Start:
         f"--entrypoint={image.removesuffix(':latest')}=python {program}"
         for image, program in PROGRAMS.items()
     ]
-    operator = f"--entrypoint={REPOSITORY}:{__version__}=python -m tfyard"
-    return running_box.running(state, *pretended, *entrypoints, operator, *options, name=name)
+    return running_box.running(state, *pretended, *entrypoints, *options, name=name)
 
 
 @pytest.fixture(scope="session")

@@ -132,6 +132,57 @@ def test_a_run_is_fine_while_it_runs_and_interrupted_afterwards(yard: Yard) -> N
     )
 
 
+def test_a_run_that_its_user_restarted_and_then_stopped_was_stopped(yard: Yard) -> None:
+    yard.job("import time; print('Step: 1', flush=True); time.sleep(60)")
+    running = yard.start("run", "job.yaml", "-o", "json")
+    assert running.stdout is not None
+    while '"started"' not in (line := running.stdout.readline()):
+        assert line
+    wait_until(
+        lambda: yard.tfyard("restart", "--local", "t", "--all", "--yes").returncode == 0, "it is restarted"
+    )
+    assert yard.tfyard("stop", "--local", "t", "--yes").returncode == 0
+    running.communicate(timeout=60)
+    told = yard.tfyard("why", "--local", "t")
+    assert told.returncode == 1
+    first, *others = told.stdout.splitlines()
+    assert first == "it was stopped by `tfyard stop`; `tfyard resume` continues it"
+    assert [line.partition(": ")[2] for line in others] == ["worker-0: restarted by `tfyard restart`"]
+
+
+# --- fixes, typed as they are printed
+
+
+def fix(yard: Yard, *words: str) -> str:
+    """What `tfyard why` prints for a run that fails."""
+    assert yard.tfyard("run", *words, "-q").returncode
+    told = yard.tfyard("why", "--local", "@latest").stdout
+    return next(line.removeprefix("fix: ") for line in told.splitlines() if line.startswith("fix: "))
+
+
+def test_who_ran_a_script_gets_options_and_who_ran_a_job_file_gets_its_words(yard: Yard) -> None:
+    yard.job("import os; os.environ['BUCKET']")
+    assert fix(yard, "task.py") == "--env BUCKET=…"
+    assert yard.tfyard("run", "task.py", "--env", "BUCKET=…", "-q").returncode == 0
+    yard.job("import time; time.sleep(60)", deadline="1s")
+    assert fix(yard, "task.py", "--deadline", "1s") == "a longer `--deadline`"
+    assert fix(yard, "job.yaml") == "job file: a longer `deadline:`"
+    assert yard.tfyard("rerun", "--local", "@latest", "-q").returncode
+    assert "fix: job file: a longer `deadline:`" in yard.tfyard("why", "--local", "@latest").stdout
+
+
+def test_the_fix_for_a_module_beside_the_folder_of_the_program_is_to_run_it_as_a_module(yard: Yard) -> None:
+    yard.write("pkg/train.py", "import pkg.data")
+    yard.write("pkg/data.py", "")
+    yard.write("job.yaml", "name: t\nimage: none\ncode: .\nrun: python pkg/train.py\nworker: 1\n")
+    own = "name the interpreter that has it with --python, or activate its environment; if it is your own code, "
+    assert fix(yard, "job.yaml") == f"{own}job file: `run: python -m pkg.train`"
+    yard.write("job.yaml", "name: t\nimage: none\ncode: .\nrun: python -m pkg.train\nworker: 1\n")
+    assert yard.tfyard("run", "job.yaml", "-q").returncode == 0
+    assert fix(yard, "pkg/train.py") == f"{own}`-m pkg.train`"
+    assert yard.tfyard("run", "-m", "pkg.train", "-q").returncode == 0
+
+
 ABSENT = """
 clusters: [{name: c, cluster: {server: "http://127.0.0.1:1"}}]
 contexts: [{name: c, context: {cluster: c}}]

@@ -220,8 +220,9 @@ def test_missing_objects_are_reported_with_the_command_that_creates_them() -> No
         )
     ) == [
         "wrong worker, ps: there is no ConfigMap settings in namespace ml"
-        " | kubectl -n ml create configmap settings --from-file=FILE",
-        "wrong worker: Secret token has no key a, b | kubectl -n ml edit secret token",
+        " | kubectl -n ml create configmap settings --from-literal=KEY=VALUE",
+        "wrong worker: Secret token has no key a, b"
+        """ | kubectl -n ml patch secret token -p '{"stringData":{"a":"VALUE","b":"VALUE"}}'""",
         "warning worker: there is no Secret registry in namespace ml: images of a private registry could not be"
         " pulled | kubectl -n ml create secret docker-registry registry --docker-server=HOST …",
     ]

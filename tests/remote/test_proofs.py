@@ -38,6 +38,7 @@ RUNNING, FOREIGN, JOBS = (
     "tests.remote.test_causes",
 )
 RUNS, GANG, KUBELET = "tests.e2e.test_run_why", "tests.controller.test_gang", "tests.cluster.test_why"
+FIXES = "tests.remote.test_fixes"
 POLICIES = "tests.controller.test_faults_policies"
 PROOFS = {
     "1 image cannot be pulled": Proof(situations="pull private misnamed never"),
@@ -88,6 +89,9 @@ PROOFS = {
     "18 drained, preempted, node lost": Proof(
         situations="drained replaced preempted low lost doomed admitted shutdown rebooted removed"
     ),
+    "deleted, and held by a finalizer": Proof(
+        tests={f"{FIXES}.test_a_deleted_job_that_a_finalizer_holds_is_not_one_that_runs": "deletion"}
+    ),
     "19 peers not reached": Proof(
         tests={
             f"{RUNNING}.test_a_peer_that_is_not_reached_and_what_is_between": "peers",
@@ -118,7 +122,10 @@ PROOFS = {
         }
     ),
     "runs on this machine": Proof(
-        tests={f"{RUNS}.test_a_run_is_fine_while_it_runs_and_interrupted_afterwards": "interrupted"}
+        tests={
+            f"{RUNS}.test_a_run_is_fine_while_it_runs_and_interrupted_afterwards": "interrupted",
+            f"{RUNS}.test_a_run_that_its_user_restarted_and_then_stopped_was_stopped": "restarted",
+        }
     ),
 }  # fmt: skip
 

@@ -153,7 +153,8 @@ async def test_peers_by_address_nccl_and_istio(
         await job.inject_proxies()
         found = await job.why("peers")
     assert found.sentence.startswith("worker-0 cannot reach worker-1: Istio's proxy is between them")
-    assert found.causes[0].fix == 'job file: `annotations: {sidecar.istio.io/inject: "false"}`'
+    injected = 'TFJob: `template: {metadata: {annotations: {sidecar.istio.io/inject: "false"}}}`'
+    assert found.causes[0].fix == injected
 
 
 async def test_tasks_that_wait_for_others_to_connect_and_for_an_evaluator(
@@ -168,7 +169,7 @@ async def test_tasks_that_wait_for_others_to_connect_and_for_an_evaluator(
         await box.containers.run("first-worker-0", says(WAITS))
         found = await job.why("peers", minutes=5)
     assert "TF_CONFIG lists the evaluator as a member of the cluster, so all wait for it" in found.sentence
-    assert found.causes[0].fix == "job file: `dialect: tf2`"
+    assert found.causes[0].fix == "TFJob: `metadata: {annotations: {tfyard.dev/dialect: tf2}}`"
 
 
 async def test_a_loss_that_is_not_a_number_silence_and_a_crash_without_last_words(

@@ -35,7 +35,7 @@ from tfyard.errors import TfyardError
 from tfyard.formats.crd.documents import crds as definitions
 from tfyard.formats.tfjob.versions import VERSIONS
 from tfyard.install import permissions
-from tfyard.install.roles import OPERATOR_RULES, rules
+from tfyard.install.roles import OPERATOR_RULES, people_roles, rules
 from tfyard.kube import Access, Client, kubeconfig, requests
 from tfyard.model import Manifest
 from tfyard.model.backoff import Backoff
@@ -203,13 +203,15 @@ async def keep(process: Process, start: Callable[[], Awaitable[object]], journal
 
 
 async def install_operator(client: Client) -> None:
-    """Install the CRDs with all versions, so that users can try old files, and the operator's role."""
+    """Install what `tfyard install` does, without the Deployment: the CRDs, with all versions so that users can
+    try old files, the operator's role, and the roles of the people who train."""
     for definition in definitions(VERSIONS):
         await client.send(requests.apply(requests.CRDS.path(name=definition["metadata"]["name"]), definition))
     await crds.ready(client, install=True, wait=crds.PUBLICATION_TIMEOUT)
-    resources = (requests.CLUSTER_ROLES, requests.CLUSTER_ROLE_BINDINGS)
-    for resource, document in zip(resources, role_and_binding(), strict=True):
-        await client.send(requests.apply(resource.path(name=BOX_OPERATOR), document))
+    resources = {"ClusterRole": requests.CLUSTER_ROLES, "ClusterRoleBinding": requests.CLUSTER_ROLE_BINDINGS}
+    for document in (*role_and_binding(), *people_roles()):
+        path = resources[document["kind"]].path(name=document["metadata"]["name"])
+        await client.send(requests.apply(path, document))
 
 
 def role_and_binding() -> tuple[Manifest, Manifest]:

@@ -4,6 +4,7 @@ import asyncio
 import os
 import shlex
 import ssl
+import sys
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from fnmatch import fnmatchcase
@@ -12,6 +13,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
+from tfyard import __version__
 from tfyard.controlplane.components import LOOPBACK
 from tfyard.controlplane.control_plane import ControlPlane
 from tfyard.dev import pod_proxy
@@ -20,6 +22,7 @@ from tfyard.dev.networking import Networking
 from tfyard.dev.pod_proxy import PodProxy
 from tfyard.dev.service_relay import ServiceRelay
 from tfyard.dev.shared_network import SharedNetwork
+from tfyard.install.settings import REPOSITORY
 from tfyard.kube import Client
 from tfyard.kubelet import metrics
 from tfyard.kubelet.claims import Provisioner
@@ -102,7 +105,9 @@ class BoxNode(Struct, frozen=True, kw_only=True):
 
     @property
     def _entrypoints(self) -> dict[str, str]:
-        return self.folder.settings().entrypoint
+        """What images run: tfyard's own is known, so that `tfyard install` works here as on any cluster."""
+        operator = f"{shlex.quote(sys.executable)} -m tfyard"
+        return {f"{REPOSITORY}:{__version__}": operator, **self.folder.settings().entrypoint}
 
     @property
     def _capacity(self) -> dict[str, str]:

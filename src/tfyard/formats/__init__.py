@@ -3,7 +3,7 @@
 All problems are reported at once, each with its field path, and for a file also with line and column.
 """
 
-from .loading import Checked, check, is_config, is_job, load, split
+from .loading import Checked, check, is_config, is_job, is_job_file, load, split
 from .writing import Dumped, Version, dump, to_yaml
 from .yaml.source import Document, read, split_lines
 
@@ -16,6 +16,7 @@ __all__ = [
     "dump",
     "is_config",
     "is_job",
+    "is_job_file",
     "load",
     "read",
     "split",

@@ -57,6 +57,10 @@ def is_job(data: object) -> bool:
     return str(kind).lower() == "tfjob" or (kind is None and data.get("apiVersion") in (None, *VERSIONS))
 
 
+def is_job_file(data: object) -> bool:
+    return is_job(data) and isinstance(data, dict) and not {"apiVersion", "kind"} & data.keys()
+
+
 def is_config(data: object) -> bool:
     """Whether this is a config with `resources`, which render/resource_config reads."""
     return isinstance(data, dict) and "resources" in data and not {"apiVersion", "kind", "name"} & data.keys()

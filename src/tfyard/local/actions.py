@@ -20,13 +20,10 @@ from tfyard.local.prepare import prepare
 from tfyard.local.run_control import Order, Reply
 from tfyard.logs.lines import chosen
 from tfyard.model import RoleMemory, Status
-from tfyard.overview.record import RunRecord
+from tfyard.overview.record import CUT_OFF, RunRecord
 
 if TYPE_CHECKING:
     from tfyard.local.prepared import PreparedRun
-
-GOES_ON = ("Stopped", "Interrupted", "Killed")
-"""Phases of a run that ended before its job did."""
 
 
 def stop(run: RunDirectory) -> Callable[[], RunRecord]:
@@ -76,7 +73,7 @@ def resume(run: RunDirectory) -> PreparedRun:
     record = _record(run)
     if record.ended is None:
         raise Usage(f"{run.name} is running; there is nothing to resume")
-    if record.phase not in GOES_ON:
+    if record.phase not in CUT_OFF:
         again = f"`tfyard rerun {run.name}` runs its job again"
         raise Usage(f"{run.name} has finished ({record.phase}), so there is nothing to resume; {again}")
     if busy := _continued_by(run):
@@ -125,7 +122,7 @@ def require_running(run: RunDirectory, verb: str) -> RunRecord:
 
 
 def _next(record: RunRecord) -> str:
-    word = "resume" if record.phase in GOES_ON else "rerun"
+    word = "resume" if record.phase in CUT_OFF else "rerun"
     return f"`tfyard {word} {record.name}` {'continues it' if word == 'resume' else 'runs its job again'}"
 
 

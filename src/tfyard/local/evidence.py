@@ -7,8 +7,9 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from tfyard.backends.local.run_directory import RunDirectory
+from tfyard.local import options_file
 from tfyard.local.views import job_of
-from tfyard.model import Condition, Job, Manifest, Status
+from tfyard.model import Condition, Job, Manifest, Status, tensorflow_container
 from tfyard.node.logs import tail
 from tfyard.overview.evidence import End, Evidence, LogTail
 from tfyard.overview.record import RunRecord, TaskRecord
@@ -35,6 +36,8 @@ def gather(run: RunDirectory, record: RunRecord) -> Evidence:
         name=record.name,
         is_local=True,
         phase=record.phase,
+        given_as=options_file.given_as(run),
+        code=_code_folder(job) if job else "",
         created=record.started,
         roles=job.roles if job else (),
         spec={"runPolicy": _limits(job)} if job else {},
@@ -42,6 +45,14 @@ def gather(run: RunDirectory, record: RunRecord) -> Evidence:
         ends=tuple(_end(run, task, status) for task in record.tasks if task.outcome == "Failed"),
         logs={task.name: _log(run, task.name) for task in record.tasks if task.outcome == "Running"},
     )
+
+
+def _code_folder(job: Job) -> str:
+    """The folder of the code; that of a script is where tfyard was called."""
+    if job.code is not None:
+        return job.code.source
+    folders = (tensorflow_container(role.template).get("workingDir") for role in job.roles)
+    return next((str(each) for each in folders if each), "")
 
 
 def _status(run: RunDirectory, record: RunRecord) -> Status:

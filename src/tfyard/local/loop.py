@@ -9,7 +9,7 @@ from functools import partial
 
 from tfyard.backends.local.node import ContainerEnded, ContainerStarted, LineBegun, NodeEvent, PodWarning
 from tfyard.backends.local.run_directory import RunDirectory
-from tfyard.backends.local.runner import PREEMPTED, LocalRunner
+from tfyard.backends.local.runner import PREEMPTED, RESTARTED, LocalRunner
 from tfyard.backends.local.store import LocalStore
 from tfyard.local.interpreter import Interpreter
 from tfyard.local.logs import RunLogReader
@@ -202,7 +202,8 @@ class Loop:
             return "the job has ended"
         if self.interrupts:
             return "the run was interrupted"
-        return "it was preempted" if event.reason == PREEMPTED else "its task has ended"
+        words = {PREEMPTED: "it was preempted", RESTARTED: "it is restarted"}
+        return words.get(event.reason, "its task has ended")
 
 
 def hint(interpreter: Interpreter, log: str, *, tf1: bool) -> str:

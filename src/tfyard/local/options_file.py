@@ -1,13 +1,17 @@
 """Options of a run, kept in its directory: with them and its job file, the run can be repeated."""
 
+from pathlib import Path
+
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from tfyard import formats
 from tfyard.backends.local.run_directory import RunDirectory
 from tfyard.errors import Usage
 from tfyard.local.prepared import PreparedRun
 from tfyard.local.settings import RunOptions
+from tfyard.overview.fixes import GivenAs
 
 NAME = "asked.json"
 
@@ -18,6 +22,7 @@ class OptionsSource(Struct, frozen=True, kw_only=True):
     """The file of the job: `code` is relative to its folder, and it may have other objects. Empty: a script."""
     is_config: bool = False
     """The file was a config with resources, which has no job file of its own."""
+    given_as: GivenAs = "job-file"
 
 
 def text(prepared: PreparedRun) -> str:
@@ -34,17 +39,37 @@ def text(prepared: PreparedRun) -> str:
         metric=asked.metric,
     )
     file = "" if asked.is_script else str(prepared.file)
-    whole = OptionsSource(settings=kept, file=file, is_config=prepared.is_from_config)
+    whole = OptionsSource(
+        settings=kept, file=file, is_config=prepared.is_from_config, given_as=_given_as(prepared)
+    )
     return msgspec.json.format(msgspec.json.encode(whole)).decode()
+
+
+def _given_as(prepared: PreparedRun) -> GivenAs:
+    """What the user gave. The job file of a run that is repeated was written by tfyard, so that run knows it."""
+    if prepared.settings.is_script:
+        return "script"
+    if (Path(prepared.settings.target).parent / NAME).is_file():
+        return given_as(RunDirectory(Path(prepared.settings.target).parent))
+    is_job_file = isinstance(prepared.text, formats.Document) and formats.is_job_file(prepared.text.data)
+    return "job-file" if is_job_file else "tfjob"
+
+
+def given_as(run: RunDirectory) -> GivenAs:
+    asked = _load(run)
+    return asked.given_as if asked else "job-file"
+
+
+def _load(run: RunDirectory) -> OptionsSource | None:
+    try:
+        return msgspec.json.decode((run.path / NAME).read_bytes(), type=OptionsSource)
+    except (FileNotFoundError, msgspec.DecodeError):
+        return None
 
 
 def again(run: RunDirectory) -> RunOptions:
     """Options that start the run's own job again."""
-    job = run.path / "job.yaml"
-    try:
-        asked = msgspec.json.decode((run.path / NAME).read_bytes(), type=OptionsSource)
-    except (FileNotFoundError, msgspec.DecodeError):
-        asked = None
+    job, asked = run.path / "job.yaml", _load(run)
     if asked is None or not job.exists():
         raise Usage(f"{run.name} ended too early to be repeated; `tfyard run FILE` starts its job")
     if asked.is_config:

@@ -6,12 +6,13 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from tfyard.backends.local.node import ContainerEnded
-from tfyard.backends.local.runner import PREEMPTED, LocalRunner
+from tfyard.backends.local.runner import PREEMPTED, RESTARTED, LocalRunner
 from tfyard.local.settings import Rehearsal
 from tfyard.model import Failure, Job
 from tfyard.model.exit_codes import SIGKILLED, may_restart
 
 KILL, RESTART = "--kill", "restart"
+REASONS = {KILL: PREEMPTED, RESTART: RESTARTED}
 NEEDS_RESTART = (
     "where all tasks fail with one, as in MultiWorkerMirroredStrategy, the job needs `restart: on-failure`"
 )
@@ -34,7 +35,7 @@ class Rehearsals:
     def evict(self, rehearsal: Rehearsal, by: str = KILL) -> bool:
         """Evicts the task; False: it is not running."""
         task = rehearsal.task
-        grace = self._runner.evict(task, 0.0 if rehearsal.now else None)
+        grace = self._runner.evict(task, REASONS[by], 0.0 if rehearsal.now else None)
         if grace is None:
             self._say(f"{by}: {task} is not running")
             return False
@@ -46,7 +47,7 @@ class Rehearsals:
     def ended(self, event: ContainerEnded, *, is_job_finished: bool) -> None:
         """Reports how a task ended that got the signal."""
         task = event.started.log_name
-        if event.reason != PREEMPTED or task not in self._waiting:
+        if event.reason not in REASONS.values() or task not in self._waiting:
             return
         signalled = self._waiting.pop(task)
         if signalled.grace:

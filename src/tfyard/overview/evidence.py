@@ -10,6 +10,9 @@ from msgspec import Struct
 from tfyard.model import Manifest, Role, RoleStatus, Status, tensorflow_container
 from tfyard.overview.attempts import is_final
 from tfyard.overview.cause import Quote, Source, cut
+from tfyard.overview.fixes import GivenAs
+from tfyard.overview.record import CUT_OFF
+from tfyard.overview.references import Reference, of_pod
 from tfyard.views.objects import (
     Claim,
     EventView,
@@ -78,7 +81,13 @@ class Evidence(Struct, frozen=True, kw_only=True):
     is_local: bool = False
     phase: str = ""
     """Phase of a run on this machine, by its record: it may have been interrupted or killed."""
+    given_as: GivenAs = "job-file"
+    code: str = ""
+    """Folder of the job's own code, in its containers or on this machine; empty: the code is in the image."""
     created: datetime | None = None
+    deleted: datetime | None = None
+    """When its deletion was asked for."""
+    finalizers: tuple[str, ...] = ()
     generation: int = 0
     uid: str = ""
     spec: Manifest = {}
@@ -102,6 +111,8 @@ class Evidence(Struct, frozen=True, kw_only=True):
     classes: tuple[StorageClass, ...] | Unreadable = NOT_ASKED
     leases: tuple[Lease, ...] | Unreadable = NOT_ASKED
     """Leases by which operators elect their leader."""
+    operators: tuple[Manifest, ...] | Unreadable = NOT_ASKED
+    """Deployments of tfyard's operator, if none works on the job."""
     definitions: tuple[Manifest, ...] | Unreadable = NOT_ASKED
     """The CRD of TFJobs, if no operator works on the job."""
     quotas: tuple[Quota, ...] | Unreadable = NOT_ASKED
@@ -178,7 +189,7 @@ class Evidence(Struct, frozen=True, kw_only=True):
                     text=ending.message,
                     started=ending.started,
                     at=ending.finished,
-                    is_past=ending.task in up and not self.status.is_finished,
+                    is_past=self.phase in CUT_OFF or (ending.task in up and not self.status.is_finished),
                 )
         failure = self.status.failure
         if not ends and failure is not None and failure.task:
@@ -229,6 +240,17 @@ class Evidence(Struct, frozen=True, kw_only=True):
             steps = (template.get("spec") or {}).get("initContainers") or []
             return next((each for each in steps if each.get("name") == init_container), {})
         return tensorflow_container(template) if template else {}
+
+    def references(self, task: str) -> list[Reference]:
+        """The ConfigMaps and Secrets that the pods of a task need, by the job's template."""
+        return of_pod(self._template(task).get("spec") or {})
+
+    def of_code(self, path: str) -> str:
+        """Path of a file in the folder of the job's code; empty: it is elsewhere, or the code is in the image."""
+        folder = f"{self.code.rstrip('/')}/"
+        if not self.code or (path.startswith("/") and not path.startswith(folder)):
+            return ""
+        return path.removeprefix(folder).removeprefix("./") if "/" in path else ""
 
     def pod(self, task: str) -> PodDetails:
         """The pod of a task; if it may not be read, one made from the job's template."""

@@ -8,11 +8,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tfyard.model.quantity import amount
+from tfyard.overview import references
 from tfyard.overview.cause import Quote, cut, with_tasks
 from tfyard.overview.causes import no_operator, refusals, scheduling, volumes
 from tfyard.overview.doctor import Finding, Level
 from tfyard.overview.evidence import NOT_ASKED, Evidence, Unreadable, seen
-from tfyard.overview.references import CONFIG_MAP, PRIORITY_CLASS, SERVICE_ACCOUNT, Reference
+from tfyard.overview.fixes import spoken
+from tfyard.overview.references import PRIORITY_CLASS, SERVICE_ACCOUNT, Reference
 from tfyard.overview.storage_classes import MANY, ONE, is_shared
 from tfyard.views.objects import Claim, Quota
 from tfyard.views.pods import PodDetails
@@ -56,7 +58,8 @@ class Seen(Struct, frozen=True, kw_only=True):
 
 def findings(facts: Seen, now: datetime) -> list[Finding]:
     parts = (_operator(facts, now), _refusals(facts), _misfits(facts), _together(facts))
-    return [each for part in (*parts, _quotas(facts), _claims(facts), _missing(facts)) for each in part]
+    found = [each for part in (*parts, _quotas(facts), _claims(facts), _missing(facts)) for each in part]
+    return [replace(each, fix=spoken(each.fix, facts.evidence.given_as)) for each in found]
 
 
 def unchecked(facts: Seen) -> list[str]:
@@ -276,7 +279,7 @@ def _absent(missing: MissingReference, namespace: str) -> tuple[str, str]:
     kind, name, kubectl = missing.reference.kind, missing.reference.name, f"kubectl -n {namespace}"
     if missing.keys:
         text = f"{kind} {name} has no key {', '.join(sorted(missing.keys))}"
-        return text, f"{kubectl} edit {kind.lower()} {name}"
+        return text, references.addition(namespace, missing.reference, missing.keys)
     if kind == PRIORITY_CLASS:
         return f"there is no PriorityClass {name}", "kubectl get priorityclasses"
     text = f"there is no {kind} {name} in namespace {namespace}"
@@ -285,5 +288,4 @@ def _absent(missing: MissingReference, namespace: str) -> tuple[str, str]:
     if missing.reference.is_for_pulling:
         text = f"{text}: images of a private registry could not be pulled"
         return text, f"{kubectl} create secret docker-registry {name} --docker-server=HOST …"
-    word = "configmap" if kind == CONFIG_MAP else "secret generic"
-    return text, f"{kubectl} create {word} {name} --from-file=FILE"
+    return text, references.creation(namespace, missing.reference)

@@ -11,6 +11,8 @@ from tfyard.planner import indexes
 
 DEADLINE_CODE, INTERRUPT_CODE = 124, Interrupted.exit_code
 """Exit codes of tfyard: as `timeout` has it, and a shell after Ctrl-C."""
+CUT_OFF = ("Stopped", "Interrupted", "Killed")
+"""Phases of a run that ended before its job did."""
 
 
 class TaskRecord(Struct, frozen=True, kw_only=True):

@@ -1,6 +1,6 @@
 """The objects that a pod refers to and does not start without, such as ConfigMaps and Secrets."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from msgspec import Struct
@@ -44,6 +44,21 @@ def of_admission(spec: Manifest) -> list[Reference]:
     """Objects that admission looks up before it accepts a pod."""
     fields = {SERVICE_ACCOUNT: "serviceAccountName", PRIORITY_CLASS: "priorityClassName"}
     return [Reference(kind, str(spec[field])) for kind, field in fields.items() if spec.get(field)]
+
+
+def creation(namespace: str, reference: Reference) -> str:
+    """The command that creates a ConfigMap or Secret with the keys that the pod needs."""
+    word = "configmap" if reference.kind == CONFIG_MAP else "secret generic"
+    data = [f"--from-literal={key}=VALUE" for key in sorted(reference.keys) or ("KEY",)]
+    return f"kubectl -n {namespace} create {word} {reference.name} {' '.join(data)}"
+
+
+def addition(namespace: str, reference: Reference, keys: Iterable[str]) -> str:
+    """The command that adds keys to a ConfigMap or Secret."""
+    field = "data" if reference.kind == CONFIG_MAP else "stringData"
+    values = ",".join(f'"{key}":"VALUE"' for key in sorted(keys))
+    patch = f"""-p '{{"{field}":{{{values}}}}}'"""
+    return f"kubectl -n {namespace} patch {reference.kind.lower()} {reference.name} {patch}"
 
 
 def _walk(part: Any) -> Iterator[Reference]:

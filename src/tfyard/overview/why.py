@@ -25,6 +25,7 @@ from tfyard.overview.causes import (
     volumes,
 )
 from tfyard.overview.evidence import NOT_ASKED, End, Evidence, Unreadable
+from tfyard.overview.fixes import spoken
 from tfyard.overview.wording import duration
 from tfyard.views.pods import PodDetails
 
@@ -42,6 +43,7 @@ COLLECTIONS = {
     "claims": "claims",
     "classes": "storage classes",
     "leases": "leases",
+    "operators": "the operator's Deployment",
     "definitions": "the CRD of TFJobs",
     "slices": "endpoint slices",
     "policies": "network policies",
@@ -84,6 +86,7 @@ def explain(evidence: Evidence, now: datetime) -> Answer:
 
 def _found(evidence: Evidence, now: datetime) -> Iterator[Cause]:
     """All causes; of a job that has succeeded, only those of failed tasks that it succeeded without."""
+    yield from run_policy.held_deletion(evidence)
     if evidence.status.has("Succeeded"):
         for end in evidence.failures():
             yield from _of_end(evidence, end)
@@ -93,7 +96,7 @@ def _found(evidence: Evidence, now: datetime) -> Iterator[Cause]:
     for end in evidence.endings():
         yield from _of_end(evidence, end)
     if not evidence.status.is_finished:
-        yield from killed.leaving(evidence)
+        yield from killed.leaving(evidence, now)
         yield from _waits(evidence, now)
 
 
@@ -140,7 +143,7 @@ def _noted(evidence: Evidence) -> Iterator[Cause]:
         case "Mount":
             cause = volumes.of_message(evidence, pod, message, quote)
         case "Config":
-            cause = start.of_config(evidence.namespace, task, message, quote)
+            cause = start.of_config(evidence, pod, message, quote, task)
         case reason:
             kind = _NOTED_KINDS.get(reason, "waiting")
             cause = Cause(
@@ -164,7 +167,14 @@ def ranked(evidence: Evidence, causes: list[Cause]) -> list[Cause]:
         merged[key] = replace(known, tasks=(*known.tasks, *cause.tasks)) if known else cause
     culprit = evidence.status.failure.task if evidence.status.failure else ""
     order = sorted(merged.values(), key=lambda cause: _rank(cause, culprit))
-    return [replace(cause, sentence=with_tasks(cause.sentence, cause.tasks)) for cause in order]
+    return [
+        replace(
+            cause,
+            sentence=with_tasks(cause.sentence, cause.tasks),
+            fix=spoken(cause.fix, evidence.given_as),
+        )
+        for cause in order
+    ]
 
 
 def _rank(cause: Cause, culprit: str) -> tuple[object, ...]:
@@ -179,6 +189,8 @@ def _rank(cause: Cause, culprit: str) -> tuple[object, ...]:
 def _verdict(evidence: Evidence, present: list[Cause], now: datetime) -> tuple[int, str]:
     status = evidence.status
     first = present[0].sentence if present else ""
+    if evidence.deleted is not None and first:
+        return WAITING, first
     if status.has("Succeeded"):
         words = f", though not all of its tasks: {first}" if first else "; there is nothing to explain"
         return FINE, f"{evidence.name} has succeeded{words}"

@@ -13,6 +13,7 @@ from tfyard.model import Manifest
 from tfyard.model.names import BOX_OPERATOR, LEASE_NAME
 from tfyard.model.permission import Permission
 from tfyard.overview import doctor
+from tfyard.overview.causes import no_operator
 from tfyard.overview.doctor import Finding
 
 from .addresses import DEPLOYMENTS, KINDS, OLD_TFJOBS, TFJOBS, WEBHOOKS
@@ -126,17 +127,13 @@ def _is_dev_cluster(client: SyncClient) -> bool:
 
 def _operator(deployment: Manifest) -> Finding:
     replicas, status = deployment["spec"].get("replicas", 1), deployment.get("status") or {}
-    ready = status.get("readyReplicas", 0)
     image = deployment["spec"]["template"]["spec"]["containers"][0]["image"]
-    text = f"{_named(deployment)}: {ready} of {replicas} ready, {image}"
-    if ready:
+    text = f"{_named(deployment)}: {status.get('readyReplicas', 0)} of {replicas} ready, {image}"
+    unready = no_operator.not_ready(deployment)
+    if unready is None:
         return Finding("ok", "operator", text)
-    if not replicas:
-        metadata = deployment["metadata"]
-        fix = f"kubectl -n {metadata['namespace']} scale deployment {metadata['name']} --replicas=1"
-        return Finding("wrong", "operator", f"{text}: it is scaled to zero", f"`{fix}`")
-    pods = f"kubectl -n {deployment['metadata']['namespace']} describe pods -l app.kubernetes.io/name=tfyard"
-    return Finding("wrong", "operator", text, f"`{pods}` says why")
+    words, fix = unready
+    return Finding("wrong", "operator", f"{text}: {words}", f"`{fix}`" + (" says why" if replicas else ""))
 
 
 def is_ours(deployment: Manifest) -> bool:

@@ -14,6 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from tfyard.errors import Invalid
+from tfyard.install.settings import LABELS
 from tfyard.kube import (
     Forbidden,
     NotFound,
@@ -27,10 +28,12 @@ from tfyard.kube import (
 from tfyard.kube.errors import Answered
 from tfyard.kube.kinds import ListPage
 from tfyard.kube.sync import SyncClient
-from tfyard.model import ROLES, Manifest, Role, Status
-from tfyard.model.names import JOB_NAME, LEASE_NAME, QUEUE_NAME
+from tfyard.model import ROLES, Manifest, Role, Status, tensorflow_container
+from tfyard.model.names import CODE_VOLUME, GIVEN_AS, JOB_NAME, LEASE_NAME, QUEUE_NAME
 from tfyard.overview.causes import killed, run_policy, running, volumes
 from tfyard.overview.evidence import Evidence, LogTail, Unreadable, seen
+from tfyard.overview.fixes import GivenAs
+from tfyard.remote.addresses import DEPLOYMENTS
 from tfyard.views import objects
 from tfyard.views.pods import PodDetails
 from tfyard.views.program import conclude
@@ -45,6 +48,7 @@ PLACES: dict[str, tuple[Resource, bool, dict[str, str]]] = {
     "claims": (requests.CLAIMS, True, {}),
     "classes": (requests.STORAGE_CLASSES, False, {}),
     "leases": (requests.LEASES, False, {"fieldSelector": f"metadata.name={LEASE_NAME}"}),
+    "operators": (DEPLOYMENTS, False, requests.selecting(LABELS)),
     "definitions": (requests.CRDS, False, {"fieldSelector": "metadata.name=tfjobs.kubeflow.org"}),
     "quotas": (requests.QUOTAS, True, {}),
     "slices": (requests.ENDPOINT_SLICES, True, {}),
@@ -60,6 +64,7 @@ VIEWS: dict[str, Any] = {
     "claims": objects.Claim,
     "classes": objects.StorageClass,
     "leases": objects.Lease,
+    "operators": Manifest,
     "definitions": Manifest,
     "quotas": objects.Quota,
     "slices": objects.Slice,
@@ -86,18 +91,35 @@ def gather(client: SyncClient, manifest: Manifest) -> Evidence:
 def _of_manifest(manifest: Manifest) -> Evidence:
     meta, spec = manifest["metadata"], manifest.get("spec") or {}
     status, problem = _status(manifest)
+    roles, deleted = tuple(_roles(spec)), meta.get("deletionTimestamp")
     return Evidence(
         name=meta["name"],
         namespace=meta["namespace"],
         uid=meta.get("uid", ""),
+        given_as=given_as(meta.get("annotations") or {}),
+        code=next(filter(None, map(_code_folder, roles)), ""),
         created=datetime.fromisoformat(meta["creationTimestamp"]),
+        deleted=datetime.fromisoformat(deleted) if deleted else None,
+        finalizers=tuple(meta.get("finalizers") or ()),
         generation=meta.get("generation", 0),
         labels=meta.get("labels") or {},
         spec=spec if isinstance(spec, dict) else {},
-        roles=tuple(_roles(spec)),
+        roles=roles,
         status=status,
         status_problem=problem,
     )
+
+
+def given_as(annotations: dict[str, str]) -> GivenAs:
+    """What `tfyard submit` was given, by the annotations of the job; other programs give TFJobs."""
+    known: dict[str, GivenAs] = {"script": "script", "job-file": "job-file"}
+    return known.get(annotations.get(GIVEN_AS, ""), "tfjob")
+
+
+def _code_folder(role: Role) -> str:
+    """Mount path of the job's code; empty: the code is in the image."""
+    mounts = tensorflow_container(role.template).get("volumeMounts") or ()
+    return next((str(each.get("mountPath")) for each in mounts if each.get("name") == CODE_VOLUME), "")
 
 
 def _status(manifest: Manifest) -> tuple[Status, str]:
@@ -234,7 +256,7 @@ def _needed(evidence: Evidence) -> set[str]:
     if any("Insufficient" in message for message in messages):
         needed.add("neighbours")
     if not evidence.status.conditions or not (evidence.tasks or _is_explained(evidence)):
-        needed.add("leases")
+        needed |= {"leases", "operators"}
     if not evidence.status.conditions:
         needed.add("definitions")
     if QUEUE_NAME in evidence.labels and (run_policy.is_suspended(evidence) or run_policy.is_gated(evidence)):

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from tfyard.errors import Invalid
 from tfyard.model import Code, Job, Manifest, Problem, tensorflow_container
+from tfyard.model.names import CODE_VOLUME as VOLUME
 
 from . import archive, podspec, scripts, tf1
 from .objects import RenderedObject
@@ -26,7 +27,6 @@ MAX_CONFIG_MAP = 1 << 20
 """Largest ConfigMap that Kubernetes accepts, in bytes."""
 MAX_UNPACKED, MAX_FILES = 4 << 30, 100_000
 """Limits for a fetched archive: bytes and files."""
-VOLUME = "tfyard-code"
 ARCHIVE = "code.tar.gz"
 ON_CLAIM = "tfyard-code"
 """Folder on a claim with one folder per code, named by its hash."""

@@ -141,7 +141,7 @@ async def test_applying_actions_twice_does_no_harm(tmp_path: Path) -> None:
         assert [seen.name for seen in (await runner.observe(JOB)).pods] == ["j-ps-0", "j-ps-1"]
         assert sorted(runner.tasks().values()) == ["ps-0", "ps-1"]
         await until(node, lambda: all(each.is_running for each in node.pods.values()))
-        assert (runner.evict("ps-1"), runner.evict("ps-2")) == (30, None)
+        assert (runner.evict("ps-1", "Preempted"), runner.evict("ps-2", "Preempted")) == (30, None)
         await runner.apply(JOB, [Delete("Pod", "j-ps-0", force=True), DeleteJob()])
         (first, second) = (await runner.observe(JOB)).pods
         assert (first.deleting is not None, second.disrupted, runner.is_deleted) == (True, True, True)

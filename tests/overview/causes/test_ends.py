@@ -427,7 +427,9 @@ def test_a_run_on_this_machine_gets_a_fix_for_this_machine() -> None:
     assert "--python" in answer.causes[0].fix
     assert answer.looked_at == ("the record of the run",)
     killed = msgspec.structs.replace(local("", 137, reason="OOMKilled"), roles=(limited("100Mi"),))
-    assert why(killed).causes[0].fix == "--memory 150Mi, or smaller batches"
+    assert why(killed).causes[0].fix == "job file: `memory: 150Mi`, or smaller batches"
+    of_script = msgspec.structs.replace(killed, given_as="script")
+    assert why(of_script).causes[0].fix == "`--memory 150Mi`, or smaller batches"
 
 
 def test_a_job_that_succeeded_needs_no_explanation() -> None:

@@ -43,7 +43,8 @@ from tfyard.views.pods import (
 )
 from tfyard.views.program import conclude, lingers_since
 
-PREEMPTED = "Preempted"
+PREEMPTED, RESTARTED = "Preempted", "Restarted"
+"""Reasons of tasks that are taken away: as a preemption does it, and by `tfyard restart`."""
 NOT_ENDED = ContainerStateTerminated()
 _ROLES = {role.lower(): role for role in ROLES}
 
@@ -78,10 +79,10 @@ class LocalRunner(PodRunner):
         for each in [*self._node.pods.values()]:
             self._delete(each, force=force)
 
-    def evict(self, task: str, grace: float | None = None) -> float | None:
-        """Ends a task as a preemption does; returns its grace period, or None if the task is not running."""
+    def evict(self, task: str, reason: str, grace: float | None = None) -> float | None:
+        """Takes a task away; returns its grace period, or None if the task is not running."""
         chosen = [each for each in self._node.pods.values() if each.is_running and _task(each).name == task]
-        return self._node.evict(chosen[0].pod.uid, PREEMPTED, grace) if chosen else None
+        return self._node.evict(chosen[0].pod.uid, reason, grace) if chosen else None
 
     def tasks(self) -> dict[str, str]:
         """Uid of a pod -> the name of its task."""
@@ -153,7 +154,7 @@ def observed(manifest: Manifest, state: PodState) -> Pod:
         wait=Wait("CrashLoop", since=end.finished_at) if is_due else None,
         restarts=program.restarts,
         restart_due=is_due,
-        disrupted=state.reason == PREEMPTED,
+        disrupted=state.reason in (PREEMPTED, RESTARTED),
         lingers_since=lingers_since(view, program),
         started=state.started,
     )

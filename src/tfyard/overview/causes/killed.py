@@ -3,12 +3,15 @@ of memory, a probe failed, or a signal ended them."""
 
 import re
 from collections.abc import Iterator
+from datetime import datetime
 
 from tfyard.logs.tracebacks import fatal_error
 from tfyard.model.quantity import amount
 from tfyard.overview.cause import TASKS, Cause, Quote, cut
+from tfyard.overview.causes.run_policy import without_finalizers
 from tfyard.overview.evidence import End, Evidence, seen
 from tfyard.views.objects import EventView
+from tfyard.views.pods import PodDetails
 
 _DISRUPTIONS = {
     "EvictionByEvictionAPI": ("drained", "evicted through the Eviction API, as `kubectl drain` does"),
@@ -27,6 +30,7 @@ _DISRUPTIONS = {
     "Unknown": ("node-rebooted", "ended unseen, because its node was rebooted"),
     "ContainerStatusUnknown": ("node-rebooted", "ended unseen: its node was rebooted, or lost its container"),
     "Deleted": ("deleted", "its pod was deleted"),
+    "Restarted": ("restarted", "restarted by `tfyard restart`"),
 }
 """Reason of a pod, a container or the condition DisruptionTarget -> kind and words."""
 _REJECTED = r"^(?:OutOf\w+|NodeAffinity|UnexpectedAdmissionError|TopologyAffinityError)$"
@@ -81,13 +85,38 @@ def of_end(evidence: Evidence, end: End) -> Iterator[Cause]:
         )
 
 
-def leaving(evidence: Evidence) -> Iterator[Cause]:
+def leaving(evidence: Evidence, now: datetime) -> Iterator[Cause]:
     """Causes of pods that are being taken away now."""
     for pod in seen(evidence.pods):
+        if pod.task and _is_held(pod, now):
+            yield _held(evidence, pod)
+            continue
         target = pod.taken_away if pod.task and not pod.is_over else None
         if target is not None:
             quote = Quote("condition", cut(target.message or target.reason), target.last_transition_time)
             yield _disrupted(evidence, End(task=pod.task, reason=target.reason), target.reason, quote)
+
+
+def _is_held(pod: PodDetails, now: datetime) -> bool:
+    """Whether only a finalizer holds a deleted pod: its time of deletion, the end of its grace period, is over."""
+    deleted = pod.metadata.deletion_timestamp
+    return bool(pod.metadata.finalizers) and deleted is not None and now >= deleted
+
+
+def _held(evidence: Evidence, pod: PodDetails) -> Cause:
+    holder = pod.metadata.finalizers[0]
+    quote = Quote(
+        "apiserver",
+        f"metadata.finalizers: {', '.join(pod.metadata.finalizers)}",
+        pod.metadata.deletion_timestamp,
+    )
+    return Cause(
+        kind="deletion",
+        sentence=f"the pod of {TASKS} is deleted, and its finalizer {holder} holds its name: no other can start",
+        fix=without_finalizers(evidence.namespace, f"pod {pod.name}"),
+        tasks=(pod.task,),
+        evidence=(quote,),
+    )
 
 
 def _disrupted(evidence: Evidence, end: End, reason: str, quote: Quote) -> Cause:
@@ -164,13 +193,10 @@ def _is_during(event: EventView, end: End) -> bool:
 def _out_of_memory(evidence: Evidence, end: End) -> Cause:
     memory = evidence.memory(end.task)
     limit = f" of {memory}" if memory else ""
-    option = "--memory" if evidence.is_local else "job file: `memory:"
-    more = _more(memory) or "…"
-    fix = f"{option} {more}" if evidence.is_local else f"{option} {more}`"
     return Cause(
         kind="out-of-memory",
         sentence=f"{TASKS} used more than the memory limit{limit}, and the kernel killed it (OOMKilled)",
-        fix=f"{fix}, or smaller batches",
+        fix=f"job file: `memory: {_more(memory) or '…'}`, or smaller batches",
         tasks=(end.task,),
         evidence=(end.quote(f"OOMKilled, {end.words.split(', ')[-1]}"),),
     )

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from tfyard.formats.crd.status import missing_memory
+from tfyard.model import Manifest
 from tfyard.overview.cause import Cause, Quote
 from tfyard.overview.evidence import Evidence, Unreadable, seen
 from tfyard.overview.wording import duration
@@ -73,18 +74,36 @@ def _no_operator(evidence: Evidence, now: datetime) -> Cause:
 def absence(evidence: Evidence, now: datetime) -> tuple[str, str]:
     """Why no operator reconciles the job, by the leases and the CRD, and the fix."""
     install = "tfyard install"
-    is_alive = any(is_led(lease, now) for lease in seen(evidence.leases))
+    led = [lease for lease in seen(evidence.leases) if is_led(lease, now)]
+    is_alive, is_held = bool(led), any(lease.spec.holder_identity for lease in led)
     foreign = [each["metadata"]["name"] for each in seen(evidence.definitions) if missing_memory(each)]
     if foreign and not is_alive:
         return f"the CRD {foreign[0]} is not tfyard's, so tfyard's operator does not start", install
+    installed = next(iter(seen(evidence.operators)), None)
+    if not is_held and installed and (unready := not_ready(installed)):
+        return f"the tfyard operator is installed, and {unready[0]}", unready[1]
+    if is_alive or installed:
+        fix = f"add {evidence.namespace} to the operator's --namespaces, or look into its log"
+        return "the operator runs; does it watch this namespace?", fix
     if isinstance(evidence.leases, Unreadable):
         return "", install
     if not evidence.leases:
         return "no tfyard operator is installed in this cluster", install
-    if is_alive:
-        fix = f"add {evidence.namespace} to the operator's --namespaces, or look into its log"
-        return "the operator runs; does it watch this namespace?", fix
     return "the tfyard operator is installed, but does not run", install
+
+
+def not_ready(deployment: Manifest) -> tuple[str, str] | None:
+    """Why no pod of an operator's Deployment is ready, and the fix; None: one is."""
+    metadata, replicas = deployment["metadata"], deployment["spec"].get("replicas", 1)
+    kubectl = f"kubectl -n {metadata['namespace']}"
+    if (deployment.get("status") or {}).get("readyReplicas"):
+        return None
+    if not replicas:
+        return "it is scaled to zero", f"{kubectl} scale deployment {metadata['name']} --replicas=1"
+    selector = ",".join(
+        f"{key}={value}" for key, value in deployment["spec"]["selector"]["matchLabels"].items()
+    )
+    return f"none of its {replicas} pods is ready", f"{kubectl} describe pods -l {selector}"
 
 
 def _died(evidence: Evidence, now: datetime) -> Iterator[Cause]:
@@ -100,7 +119,9 @@ def _died(evidence: Evidence, now: datetime) -> Iterator[Cause]:
             lease.spec.renew_time,
         )
         sentence = "the operator no longer runs: tasks are not restarted, and their end is not recorded"
+        unready = [found for each in seen(evidence.operators) if (found := not_ready(each))]
         fix = f"kubectl -n {lease.metadata.namespace} get pods; then `tfyard install`"
+        fix = unready[0][1] if unready else fix
         yield Cause(kind="no-operator", sentence=sentence, fix=fix, evidence=(quote,))
 
 

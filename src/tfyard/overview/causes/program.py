@@ -45,6 +45,9 @@ _NO_FILE = (
 )
 _WORK = r"^.*/\.tfyard/runs/[^/]+/work/[^/]+/[^/]+/"
 """The folder in which a task of a run starts; job files name files relative to it."""
+_PROGRAM = r"\bpython[\d.]*(?: -[a-zA-Z]+)* (?:\./)?((?:[\w-]+/)+[\w-]+)\.py\b"
+"""A program in a folder of the code, as a command names it."""
+_NOT_IN_CODE = "if it is there, .gitignore leaves it out: a line `!PATH` in .tfyardignore brings it"
 _KERAS_3 = r"PerReplica|PerWorkerValue"
 _OS_MODULE = r"^<frozen os>$|/os\.py$"
 _RESOLVER = "tfconfig_cluster_resolver.py"
@@ -142,12 +145,27 @@ def _missing_module(death: Death) -> Cause | None:
         return None
     name = match[1]
     lacks = "the Python that runs the tasks does not have it" if death.is_local else "it is not in the image"
-    fix = death.fix(
-        "job file: an `image:` that has it; if it is your own code, `code: .`",
-        "name the interpreter that has it with --python, or activate its environment; if it is your own code,"
-        " job file: `code: .`",
+    where = death.fix(
+        "job file: an `image:` that has it",
+        "name the interpreter that has it with --python, or activate its environment",
     )
+    fix = f"{where}; if it is your own code, {_own_module(death)}"
     return death.cause("missing-module", f"{TASKS} did not find the module {name}: {lacks}", fix)
+
+
+def _own_module(death: Death) -> str:
+    """How a module of the user's own code is found. Python looks for it in the folder of the program, or, with
+    `-m`, in the folder of the code."""
+    container = death.evidence.container(death.end.task)
+    words = [*(container.get("command") or ()), *(container.get("args") or ())]
+    program = re.search(
+        _PROGRAM, " ".join(map(str, words)).replace(f"{death.evidence.code.rstrip('/')}/", "")
+    )
+    if not death.evidence.code:
+        return "job file: `code: .`"
+    if program is None:
+        return _NOT_IN_CODE
+    return f"job file: `run: python -m {program[1].replace('/', '.')}`"
 
 
 def _tensorflow_1(death: Death) -> Cause | None:
@@ -235,15 +253,23 @@ def _missing_file(death: Death) -> Cause | None:
         return None
     path = re.sub(_WORK, "", next(filter(None, match.groups())))
     if "can't open file" in death.text:
-        code = "job file: `code: .` brings your code"
-        fix = death.fix(f"{code}; or an image that has it", f"{code}; or check the path in `run:`")
-        return death.cause("missing-file", f"there is no program {path} for {TASKS}", fix)
+        path = death.evidence.of_code(path) or path
+        return death.cause("missing-file", f"there is no program {path} for {TASKS}", _program_fix(death))
     fix = "check the path; job file: `volumes:` puts a folder there"
-    if not re.match(r"/|\w+://", path):
+    if death.evidence.code and not re.match(r"/|\w+://", path):
+        fix = f"relative paths begin in the folder of `code:`; {_NOT_IN_CODE}"
+    elif not re.match(r"/|\w+://", path):
         fix = "relative paths begin in the folder of `code:`, without it in " + death.fix(
             "the image's", "an empty one"
         )
     return death.cause("missing-file", f"{TASKS} did not find the file {path}", fix)
+
+
+def _program_fix(death: Death) -> str:
+    if death.evidence.code:
+        return f"its path is relative to the folder of `code:`; {_NOT_IN_CODE}"
+    code = "job file: `code: .` brings your code"
+    return death.fix(f"{code}; or an image that has it", f"{code}; or check the path in `run:`")
 
 
 def _environment(death: Death) -> Cause | None:

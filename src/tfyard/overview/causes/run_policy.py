@@ -14,6 +14,7 @@ from tfyard.views.objects import QueuedWorkload
 from tfyard.views.pods import TimedCondition
 
 KUEUE_GATES = ("kueue.x-k8s.io/admission", "kueue.x-k8s.io/topology")
+OF_KUBERNETES = ("foregroundDeletion", "orphan")
 _STOPPED = {
     "Interrupted": "it was interrupted by Ctrl-C or a signal before it ended",
     "Stopped": "it was stopped by `tfyard stop`; `tfyard resume` continues it",
@@ -110,6 +111,35 @@ def _refusal(workload: QueuedWorkload) -> TimedCondition | None:
     return None
 
 
+# --- jobs that are being deleted
+
+
+def held_deletion(evidence: Evidence) -> Iterator[Cause]:
+    """The cause of a job that is deleted and still there. Kubernetes' own finalizers wait for its objects."""
+    others = [name for name in evidence.finalizers if name not in OF_KUBERNETES]
+    if evidence.deleted is None:
+        return
+    quote = Quote("apiserver", f"metadata.finalizers: {', '.join(evidence.finalizers)}", evidence.deleted)
+    if not others:
+        sentence = f"{evidence.name} is being deleted, and waits until its objects are gone"
+        yield Cause(kind="deletion", sentence=sentence, evidence=(quote,), is_symptom=True)
+        return
+    sentence = (
+        f"{evidence.name} is deleted, and the finalizer {others[0]} holds it until its controller is done"
+    )
+    yield Cause(
+        kind="deletion",
+        sentence=sentence,
+        fix=without_finalizers(evidence.namespace, f"tfjob {evidence.name}"),
+        evidence=(quote,),
+    )
+
+
+def without_finalizers(namespace: str, title: str) -> str:
+    patch = """--type=merge -p '{"metadata":{"finalizers":null}}'"""
+    return f"if that controller no longer runs: kubectl -n {namespace} patch {title} {patch}"
+
+
 # --- jobs that were ended
 
 
@@ -139,7 +169,7 @@ def _deadline(evidence: Evidence, quote: Quote) -> Cause:
     limit = f" of {duration(seconds)}" if isinstance(seconds, int) else ""
     waiting = evidence.status.condition("Waiting")
     waited = f"; it had waited: {cut(waiting.message, 200)}" if waiting and waiting.status == "True" else ""
-    fix = "--deadline" if evidence.is_local else "job file: a longer `deadline:`"
+    fix = "job file: a longer `deadline:`"
     sentence = f"it ran longer than its deadline{limit}{waited}"
     return Cause(kind="deadline", sentence=sentence, fix=fix, evidence=(quote,))
 

@@ -4,9 +4,11 @@ ConfigMap, Secret or key is missing."""
 import re
 from collections.abc import Iterable, Iterator
 
+from tfyard.overview import references
 from tfyard.overview.cause import TASKS, Cause, Quote, cut
 from tfyard.overview.causes import image_pulls
 from tfyard.overview.evidence import End, Evidence
+from tfyard.overview.references import Reference
 from tfyard.views.pods import ContainerDetails, PodDetails
 
 CONFIG_WAITS = {"CreateContainerConfigError", "CreateContainerError", "CreatePodSandboxError"}
@@ -32,9 +34,9 @@ def of_pod(evidence: Evidence, pod: PodDetails) -> Cause | None:
             return image_pulls.of_container(evidence, pod, status, waiting, image)
         quote = Quote("container", cut(waiting.message or waiting.reason), pod.changed)
         if waiting.reason in CONFIG_WAITS:
-            return of_config(evidence.namespace, pod.task, waiting.message, quote)
+            return of_config(evidence, pod, waiting.message, quote)
         if waiting.reason in COMMAND_WAITS:
-            return _of_command(pod.task, waiting.message, _container(pod, status.name), quote)
+            return _of_command(evidence, pod.task, waiting.message, _container(pod, status.name), quote)
     return None
 
 
@@ -57,7 +59,7 @@ def of_end(evidence: Evidence, end: End) -> Iterator[Cause]:
     if is_unstarted and (over := _hiding(paths, _program(end.text) or "".join(words[:1]))):
         yield _hidden(end, over)
         return
-    yield _of_command(end.task, end.text, container, end.quote(cut(end.text)), evidence.is_local)
+    yield _of_command(evidence, end.task, end.text, container, end.quote(cut(end.text)))
 
 
 def _of_script(end: End) -> Cause:
@@ -83,24 +85,29 @@ def _hidden(end: End, path: str) -> Cause:
 # --- configuration and command
 
 
-def of_config(namespace: str, task: str, message: str, quote: Quote) -> Cause:
-    """The cause of a missing ConfigMap, Secret or key, for a container or a volume."""
+def of_config(evidence: Evidence, pod: PodDetails, message: str, quote: Quote, task: str = "") -> Cause:
+    """The cause of a missing ConfigMap, Secret or key, for a container or a volume. `task`: of a pod that may not
+    be read."""
+    namespace, task = evidence.namespace, task or pod.task
     sentence, fix, kind = f"{TASKS} cannot be configured: {cut(message)}", "", "config"
     if missing := re.search(_MISSING, message):
-        name = {"configmap": "ConfigMap", "secret": "Secret"}[missing[1].lower()]
+        name = {"configmap": references.CONFIG_MAP, "secret": references.SECRET}[missing[1].lower()]
+        absent = Reference(name, missing[2], _keys(evidence, task, name, missing[2]))
         kind, sentence = (
             f"{name.lower()}-missing",
             f"{TASKS} cannot start: there is no {name} {missing[2]} in namespace {namespace}",
         )
-        fix = f"kubectl -n {namespace} create {_kind_word(name)} {missing[2]} --from-literal=KEY=VALUE"
+        fix = references.creation(namespace, absent)
     elif key := re.search(_KEY, message):
         kind, sentence = "key-missing", f"{TASKS} cannot start: {key[2]} {key[3]} has no key {key[1]}"
-        fix = f"kubectl -n {namespace} edit {key[2].lower()} {key[3]}"
+        fix = references.addition(namespace, Reference(key[2], key[3]), [key[1]])
     elif key := re.search(_VOLUME_KEY, message):
-        kind, sentence = (
-            "key-missing",
-            f"{TASKS} cannot start: a volume wants the key {key[1]}, which does not exist",
-        )
+        users = [each for each in evidence.references(task) if key[1] in each.keys]
+        wants = f"{TASKS} cannot start: a volume wants the key {key[1]}, which"
+        kind, sentence = "key-missing", f"{wants} does not exist"
+        if len(users) == 1:
+            sentence = f"{wants} {users[0].kind} {users[0].name} does not have"
+            fix = references.addition(namespace, users[0], [key[1]])
     elif "runAsNonRoot" in message:
         kind, sentence = (
             "runs-as-root",
@@ -110,22 +117,21 @@ def of_config(namespace: str, task: str, message: str, quote: Quote) -> Cause:
     return Cause(kind=kind, sentence=sentence, fix=fix, tasks=(task,), evidence=(quote,))
 
 
-def _kind_word(name: str) -> str:
-    return "secret generic" if name == "Secret" else "configmap"
+def _keys(evidence: Evidence, task: str, kind: str, name: str) -> frozenset[str]:
+    """The keys of an object that the pods of a task need."""
+    needed = (each.keys for each in evidence.references(task) if (each.kind, each.name) == (kind, name))
+    return frozenset().union(*needed)
 
 
 def _of_command(
-    task: str, message: str, container: ContainerDetails, quote: Quote, is_local: bool = False
+    evidence: Evidence, task: str, message: str, container: ContainerDetails, quote: Quote
 ) -> Cause:
     program = _program(message) or (container.command[0] if container.command else "")
     named = f"`{program}`" if program else "its command"
     image = f"the image {container.image}" if container.image else "the image"
-    where = "on this machine" if is_local else f"in {image}"
+    where = "on this machine" if evidence.is_local else f"in {image}"
     if "permission denied" in message.lower():
-        words, fix = (
-            f"{named} may not be executed",
-            f"make it executable {where}: `chmod +x`, or run it by `python` or `sh`",
-        )
+        words, fix = f"{named} may not be executed", _executable(evidence, program, where)
     elif "exec format error" in message.lower():
         words, fix = (
             f"{named} is for another kind of processor",
@@ -135,11 +141,20 @@ def _of_command(
         words = "its arguments and environment are larger than Linux starts a program with"
         fix = "put long values into a file, and give its path"
     else:
-        fix = "job file: `run:`" + ("" if is_local else "; or an image that has it")
+        fix = "job file: `run:`" + ("" if evidence.is_local else "; or an image that has it")
         words = f"{named} is not {where}"
     return Cause(
         kind="command", sentence=f"{TASKS} cannot start: {words}", fix=fix, tasks=(task,), evidence=(quote,)
     )
+
+
+def _executable(evidence: Evidence, program: str, where: str) -> str:
+    """What makes a program executable: in the folder of the code, if it is a file of that."""
+    file = evidence.of_code(program)
+    command = f"chmod +x {file}" if file else "chmod +x"
+    again = ", and submit it again" if file and not evidence.is_local else ""
+    where = "in the folder of the code" if file else where
+    return f"make it executable {where}: `{command}`{again}; or run it by `python` or `sh`"
 
 
 def _program(message: str) -> str:

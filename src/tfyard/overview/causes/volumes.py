@@ -33,7 +33,7 @@ def of_message(evidence: Evidence, pod: PodDetails, message: str, quote: Quote) 
     if "Multi-Attach error" in message:
         return _multi_attach(pod, quote)
     if re.search(r'(?:configmap|secret) "[^"]+" not found|non-existent (?:config|secret) key', message):
-        return start.of_config(evidence.namespace, pod.task, message, quote)
+        return start.of_config(evidence, pod, message, quote)
     if re.search(_MISSING, message):
         return of_claim(evidence, pod, message, quote)
     failure = re.search(_MOUNT, message)

@@ -18,7 +18,7 @@ from tfyard.overview import table
 from tfyard.overview.wording import size
 from tfyard.remote.jobs import Found
 from tfyard.render import CodeFile
-from tfyard.render.code import LAYERS, ON_CLAIM, VOLUME, files_of
+from tfyard.render.code import LAYERS, ON_CLAIM, files_of
 
 KEPT_NAME = re.compile(rf"[0-9a-f]{{32}}|{LAYERS}/[0-9a-f]{{16}}")
 
@@ -56,10 +56,10 @@ def location(tfjob: Found) -> CodeLocation:
     volumes = {each["name"]: each for each in (template.get("spec") or {}).get("volumes") or []}
     mount = _mount(template)
     at, digest = str(mount.get("mountPath") or ""), str(annotations.get(label.CODE) or "")
-    if claim := (volumes.get(VOLUME) or {}).get("persistentVolumeClaim"):
+    if claim := (volumes.get(label.CODE_VOLUME) or {}).get("persistentVolumeClaim"):
         sub_path = str(mount.get("subPath") or "")
         return CodeLocation(kind="claim", name=claim["claimName"], hash=digest, at=at, sub_path=sub_path)
-    for volume in (volumes.get(f"{VOLUME}-source") or {}, volumes.get(VOLUME) or {}):
+    for volume in (volumes.get(f"{label.CODE_VOLUME}-source") or {}, volumes.get(label.CODE_VOLUME) or {}):
         if config_map := volume.get("configMap"):
             address = _address(template)
             kind: Literal["fetched", "config-map"] = "fetched" if address else "config-map"
@@ -154,16 +154,16 @@ def require(where: CodeLocation, job: str) -> None:
 
 def _mount(template: Manifest) -> Manifest:
     mounts: Iterable[Manifest] = tensorflow_container(template).get("volumeMounts") or []
-    return next((each for each in mounts if each.get("name") == VOLUME), {})
+    return next((each for each in mounts if each.get("name") == label.CODE_VOLUME), {})
 
 
 def _address(template: Manifest) -> str:
     """Address that tfyard's init container fetches; empty if it unpacks what came with the job."""
     for each in template["spec"].get("initContainers") or []:
         words = each.get("command") or []
-        if each.get("name") == VOLUME and "git" in words:
+        if each.get("name") == label.CODE_VOLUME and "git" in words:
             return str(words[words.index("git") + 1])
-        if each.get("name") == VOLUME and any(word.endswith("/fetch.py") for word in words):
+        if each.get("name") == label.CODE_VOLUME and any(word.endswith("/fetch.py") for word in words):
             return str(next(word for word in words if word.startswith(("http://", "https://"))))
     return ""
 

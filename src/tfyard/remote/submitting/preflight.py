@@ -60,6 +60,8 @@ def look(client: SyncClient, job: Job, beside: Sequence[Manifest], known: Eviden
     there = {claim.name for claim in seen(gathered.claims)}
     claims = [msgspec.convert(each, Claim) for each in beside if each["kind"] == "PersistentVolumeClaim"]
     others = _other_operators(client, job, gathered)
+    if not gathered.leases and not others:
+        gathered = evidence.with_collections(client, gathered, {"operators"})
     return Seen(
         evidence=gathered,
         trials=tried.trials,
@@ -145,12 +147,14 @@ def _missing(
 ) -> tuple[tuple[MissingReference, ...], list[str]]:
     """Missing objects, and what could not be read. Each object is asked for once."""
     answers: dict[tuple[str, str], frozenset[str] | Unreadable | None] = {}
-    missing = list[MissingReference]()
+    missing, keys = list[MissingReference](), dict[tuple[str, str], frozenset[str]]()
+    for _, each in needed:
+        keys[each.kind, each.name] = keys.get((each.kind, each.name), frozenset()) | each.keys
     for role, reference in needed:
         key = reference.kind, reference.name
         if key not in answers:
             answers[key] = _keys(client, namespace, reference)
-        missing += _compared(role, reference, answers[key])
+        missing += _compared(role, replace(reference, keys=keys[key]), answers[key])
     unread = {each.reason for each in answers.values() if isinstance(each, Unreadable)}
     return tuple(missing), sorted(unread)
 
@@ -159,7 +163,7 @@ def _compared(
     role: str, reference: Reference, keys: frozenset[str] | Unreadable | None
 ) -> Iterator[MissingReference]:
     if keys is None:
-        yield MissingReference(role, replace(reference, keys=frozenset()))
+        yield MissingReference(role, reference)
     elif not isinstance(keys, Unreadable) and (absent := reference.keys - keys):
         yield MissingReference(role, replace(reference, keys=frozenset()), absent)
 

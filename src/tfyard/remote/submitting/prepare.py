@@ -13,7 +13,7 @@ from tfyard.job_input import code_folder, files, options, script
 from tfyard.job_input.load import Loaded, from_documents
 from tfyard.job_input.options import JobOptions
 from tfyard.model import Job, Manifest, Problem, Role
-from tfyard.model.names import JOB_NAME
+from tfyard.model.names import GIVEN_AS, JOB_NAME
 from tfyard.overview.storage_classes import ONE, choose
 from tfyard.render import CodeFile, RenderOptions, podspec
 from tfyard.render.tfjob import tfjob, unsupported
@@ -69,9 +69,18 @@ def prepare(submission: Submission, namespace: str) -> PreparedSubmission:
     if not job.size:
         raise Usage(f"{job.name} has no tasks: nothing to submit")
     where = submission.namespace or _own_namespace(prepared.text) or namespace
-    job = _in_namespace(replace(job, annotations=_without_kubectls(job.annotations)), where)
+    annotations = {**_without_kubectls(job.annotations), **_given_as(submission, prepared)}
+    job = _in_namespace(replace(job, annotations=annotations), where)
     _check_again(job)
     return replace(prepared, job=job, others=tuple(_placed(each, where) for each in prepared.others))
+
+
+def _given_as(submission: Submission, prepared: PreparedSubmission) -> dict[str, str]:
+    """The annotation about a script or a job file; a TFJob is what the cluster has anyway."""
+    if submission.is_script:
+        return {GIVEN_AS: "script"}
+    is_job_file = isinstance(prepared.text, formats.Document) and formats.is_job_file(prepared.text.data)
+    return {GIVEN_AS: "job-file"} if is_job_file else {}
 
 
 def _from_script(submission: Submission) -> PreparedSubmission:

@@ -25,7 +25,7 @@ from tfyard.overview.doctor import Finding
 from tfyard.overview.evidence import Evidence, seen
 from tfyard.overview.wording import harmless
 from tfyard.remote.addresses import TFJOBS
-from tfyard.remote.evidence import with_collections
+from tfyard.remote.evidence import given_as, with_collections
 from tfyard.remote.jobs import Found
 from tfyard.remote.submitting import applying, changes, code_store, preflight
 from tfyard.remote.submitting.applying import How, Resources
@@ -128,7 +128,9 @@ def _is_queued(tfjob: Found) -> bool:
 
 def pack(client: SyncClient, prepared: PreparedSubmission, submission: Submission) -> Parcel:
     """Asks the cluster for what the objects depend on: its storage classes, and the code that it has."""
-    known = Evidence(name=prepared.job.name, namespace=prepared.job.namespace)
+    known = Evidence(
+        name=prepared.job.name, namespace=prepared.job.namespace, given_as=given_as(prepared.job.annotations)
+    )
     if prepared.makes_output:
         known = with_collections(client, known, {"classes"})
         prepared = with_storage(prepared, seen(known.classes))
