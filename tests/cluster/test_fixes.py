@@ -98,7 +98,7 @@ def test_a_module_of_the_code_and_a_program_that_git_ignores(jobs: Jobs) -> None
     jobs.submit(f"{WITH_CODE}run: python pkg/train.py\n")
     sentence, fix = why(jobs, "missing-file")
     assert sentence == "there is no program pkg/train.py for worker-0"
-    (rule,) = re.findall(r"a line `([^`]+)` in .tfyardignore brings it", fix)
+    (rule,) = re.findall(r"a line `([^`]+)` in .tfyardignore brings them", fix)
     (jobs.folder / ".tfyardignore").write_text(f"{rule.replace('PATH', 'pkg/train.py')}\n")
     again(jobs, f"{WITH_CODE}{line}\n")
 

@@ -68,9 +68,9 @@ def test_the_fix_for_a_module_of_ones_own_is_not_the_code_that_is_there_already(
     assert fix(NO_MODULE, "python", "-u", "pkg/train.py") == f"{image}job file: `run: python -m pkg.train`"
     shell = ("/bin/sh", "-c", "exec python /code/pkg/sub/train.py --steps 3")
     assert fix(NO_MODULE, *shell) == f"{image}job file: `run: python -m pkg.sub.train`"
-    left_out = "if it is there, .gitignore leaves it out: a line `!PATH` in .tfyardignore brings it"
-    assert fix(NO_MODULE, "python", "train.py") == f"{image}{left_out}"
-    assert fix(NO_PROGRAM, exit_code=2) == f"its path is relative to the folder of `code:`; {left_out}"
+    left_out = "; files that .gitignore names are not sent: a line `!PATH` in .tfyardignore brings them"
+    assert fix(NO_MODULE, "python", "train.py") == f"{image}its file is missing beside the program{left_out}"
+    assert fix(NO_PROGRAM, exit_code=2) == f"its path is relative to the folder of `code:`{left_out}"
 
 
 def test_a_file_of_the_code_is_made_executable_where_the_code_is() -> None:

@@ -47,7 +47,8 @@ _WORK = r"^.*/\.tfyard/runs/[^/]+/work/[^/]+/[^/]+/"
 """The folder in which a task of a run starts; job files name files relative to it."""
 _PROGRAM = r"\bpython[\d.]*(?: -[a-zA-Z]+)* (?:\./)?((?:[\w-]+/)+[\w-]+)\.py\b"
 """A program in a folder of the code, as a command names it."""
-_NOT_IN_CODE = "if it is there, .gitignore leaves it out: a line `!PATH` in .tfyardignore brings it"
+_LEFT_OUT = "; files that .gitignore names are not sent: a line `!PATH` in .tfyardignore brings them"
+"""Of code that was submitted; on this machine, its folder is used as it is."""
 _KERAS_3 = r"PerReplica|PerWorkerValue"
 _OS_MODULE = r"^<frozen os>$|/os\.py$"
 _RESOLVER = "tfconfig_cluster_resolver.py"
@@ -164,7 +165,7 @@ def _own_module(death: Death) -> str:
     if not death.evidence.code:
         return "job file: `code: .`"
     if program is None:
-        return _NOT_IN_CODE
+        return f"its file is missing beside the program{'' if death.is_local else _LEFT_OUT}"
     return f"job file: `run: python -m {program[1].replace('/', '.')}`"
 
 
@@ -257,7 +258,7 @@ def _missing_file(death: Death) -> Cause | None:
         return death.cause("missing-file", f"there is no program {path} for {TASKS}", _program_fix(death))
     fix = "check the path; job file: `volumes:` puts a folder there"
     if death.evidence.code and not re.match(r"/|\w+://", path):
-        fix = f"relative paths begin in the folder of `code:`; {_NOT_IN_CODE}"
+        fix = f"relative paths begin in {_folder(death)}{'' if death.is_local else _LEFT_OUT}"
     elif not re.match(r"/|\w+://", path):
         fix = "relative paths begin in the folder of `code:`, without it in " + death.fix(
             "the image's", "an empty one"
@@ -265,9 +266,14 @@ def _missing_file(death: Death) -> Cause | None:
     return death.cause("missing-file", f"{TASKS} did not find the file {path}", fix)
 
 
+def _folder(death: Death) -> str:
+    is_known = death.is_local and death.evidence.code.startswith("/")
+    return death.evidence.code if is_known else "the folder of `code:`"
+
+
 def _program_fix(death: Death) -> str:
     if death.evidence.code:
-        return f"its path is relative to the folder of `code:`; {_NOT_IN_CODE}"
+        return f"its path is relative to {_folder(death)}{'' if death.is_local else _LEFT_OUT}"
     code = "job file: `code: .` brings your code"
     return death.fix(f"{code}; or an image that has it", f"{code}; or check the path in `run:`")
 
