@@ -39,16 +39,17 @@ class Pull(Struct, frozen=True, kw_only=True):
 
 
 NO_LOGIN = "the registry wants a login that the pod does not have"
+LOGIN = "TFJob: `imagePullSecrets: [{name: NAME}]` in the `spec:` of the pod template"
 HUB = {"imagePullSecrets": [{"name": "hub"}]}
 PULLS = (
-    Pull(name="unauthorized", image="pulls/unauthorized:1", status=401, words=NO_LOGIN, fix="`pullSecret: NAME`"),
-    Pull(name="forbidden", image="pulls/forbidden:1", status=403, words=NO_LOGIN, fix="`pullSecret: NAME`"),
+    Pull(name="unauthorized", image="pulls/unauthorized:1", status=401, words=NO_LOGIN, fix=LOGIN),
+    Pull(name="forbidden", image="pulls/forbidden:1", status=403, words=NO_LOGIN, fix=LOGIN),
     Pull(name="secretless", image="pulls/secretless:1", status=401, pod=HUB,
          words=f"{NO_LOGIN}; there is no Secret hub in namespace", fix="create secret docker-registry hub"),
     Pull(name="absent", image="pulls/absent:1", status=404, words="the registry does not have it",
          fix="check the name and the tag"),
     Pull(name="limited", image="pulls/limited:1", status=429, words="the registry's rate limit is reached",
-         fix="`pullSecret: NAME`"),
+         fix=LOGIN),
     Pull(name="broken", image="pulls/broken:1", status=500, words="the registry answers with an error",
          fix="ask the registry's administrator"),
     Pull(name="unreachable", image=f"{UNREACHABLE}/train:1", words="the registry cannot be reached from the node",

@@ -9,6 +9,7 @@ from msgspec import Struct
 from tests.cluster.clusters import until
 from tests.cluster.jobs import Jobs
 from tests.remote.situations import job
+from tests.wording import is_said
 from tfyard.model import Manifest
 
 PATIENCE = 150
@@ -57,6 +58,6 @@ class Troubles(Jobs):
             until(is_told, max(self._end - time.monotonic(), 5))
         except AssertionError as problem:
             raise AssertionError(json.dumps(answer, indent=1)) from problem
-        assert expected.words in answer["sentence"]
+        assert is_said(expected.words, answer["sentence"]), answer["sentence"]
         if expected.fix:
-            assert expected.fix in answer["causes"][0]["fix"]
+            assert is_said(expected.fix, answer["causes"][0]["fix"]), answer["causes"][0]["fix"]

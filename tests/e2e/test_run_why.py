@@ -15,6 +15,7 @@ import pytest
 
 from tests.e2e.broken_programs import BEGINNERS, PROGRAMS, TENSORFLOW, Broken
 from tests.e2e.conftest import TIMEOUT, Yard, wait_until
+from tests.wording import is_said
 from tfyard.backends.local.run_directory import RunDirectory
 from tfyard.local.evidence import gather
 from tfyard.overview.why import Answer, explain
@@ -28,7 +29,8 @@ def test_a_run_that_fails_ends_with_its_cause(yard: Yard, broken: Broken) -> Non
     done = yard.tfyard("run", "job.yaml", "-q")
     answer = why(yard)
     assert (answer.code, answer.causes[0].kind) == (1, broken.kind), done.stdout
-    assert broken.sentence in answer.sentence
+    assert is_said(broken.sentence, answer.sentence), answer.sentence
+    assert is_said(broken.fix, answer.causes[0].fix), answer.causes[0].fix
     assert answer.sentence in " ".join(done.stdout.split())
 
 

@@ -70,55 +70,87 @@ SITUATIONS = (
     Situation(
         name="denied",
         kind="webhook",
-        words="the admission webhook denies.example.com does not allow the pods: images must be signed",
+        words=("the admission webhook denies.example.com does not allow the pods: images must be signed"),
     ),
     Situation(
         name="openshift",
         kind="security-context-constraint",
-        words="no SecurityContextConstraint of OpenShift allows the pods: [provider \"anyuid\": Forbidden",
-        fix="oc adm policy add-scc-to-user anyuid -z trainers -n ",
+        words=(
+            'no SecurityContextConstraint of OpenShift allows the pods: [provider "anyuid": '
+            'Forbidden: not usable by user or serviceaccount, provider "restricted-v2": '
+            ".containers[0].runAsUser: Invalid value: 0: must be in the ranges: [1000720000, "
+            "1000729999]]"
+        ),
+        fix="oc adm policy add-scc-to-user anyuid -z trainers -n NAMESPACE",
         before=account("trainers"),
         job={"serviceAccountName": "trainers", "securityContext": {"runAsUser": 0}},
     ),
-    Situation(name="hooked", kind="webhook-down", words="down.example.com cannot be reached"),
+    Situation(
+        name="hooked",
+        kind="webhook-down",
+        words=(
+            "the admission webhook down.example.com cannot be reached, so nothing can be created: "
+            'failed to call webhook: Post "https://127.0.0.1:1/?timeout=10s": dial tcp '
+            "127.0.0.1:1: connect: connection refused"
+        ),
+        fix="ask the cluster's administrator: its service does not answer",
+    ),
     Situation(
         name="policed",
         kind="policy",
-        words="does not allow the pods: no tag latest",
+        words="the admission policy NAMESPACE does not allow the pods: no tag latest",
         job={"container": {"image": "example/train:latest"}},
     ),
     Situation(
         name="secure",
         kind="pod-security",
-        words="PodSecurity restricted:latest: allowPrivilegeEscalation != false",
-        fix="runAsNonRoot: true",
+        words=(
+            "the namespace accepts only pods of PodSecurity restricted:latest: "
+            'allowPrivilegeEscalation != false (container "tensorflow" must set '
+            "securityContext.allowPrivilegeEscalation=false), unrestricted capabilities (container "
+            '"tensorflow" must set securityContext.capabilities.drop=["ALL"]), runAsNonRoot != '
+            'true (pod or container "tensorflow" must set securityContext.runAsNonRoot=true), '
+            'seccompProfile (pod or container "tensorflow" must set '
+            'securityContext.seccompProfile.type to "RuntimeDefault" or "Localhost")'
+        ),
+        fix=(
+            "TFJob: `template: {spec: {securityContext: {runAsNonRoot: true, runAsUser: 1000, "
+            "seccompProfile: {type: RuntimeDefault}}, containers: [{name: tensorflow, "
+            "securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}}]}}`"
+        ),
         place="strict",
     ),
     Situation(
         name="ranged",
         kind="limit-range",
-        words="maximum memory usage per Container is 1Gi, but limit is 2Gi",
-        fix="describe limitranges",
+        words=(
+            "a LimitRange of the namespace says: maximum memory usage per Container is 1Gi, but limit is 2Gi"
+        ),
+        fix="kubectl -n NAMESPACE describe limitranges",
         place="strict",
         job={"container": limits(memory="2Gi")},
     ),
     Situation(
         name="going",
         kind="namespace-terminating",
-        words="is being deleted",
+        words="the namespace NAMESPACE is being deleted",
         place="going",
         job={"policy": {"suspend": True}},
         after=delete_the_namespace,
+        fix="submit the job in another namespace",
     ),
     Situation(
         name="admission",
         kind="queue",
-        words=f"it waits in queue team: {CAPACITY}",
-        fix="describe workload tfjob-admission",
+        words=(
+            "it waits in queue team: couldn't assign flavors to pod set worker: insufficient "
+            "unused quota for nvidia.com/gpu, 4 more needed"
+        ),
+        fix="kubectl -n NAMESPACE describe workload tfjob-admission",
         job={"policy": {"suspend": True}, "labels": {QUEUE_NAME: "team"}},
         after=wait_for_quota,
     ),
-)  # fmt: skip
+)
 
 
 # --- strict namespaces

@@ -168,16 +168,22 @@ REFUSED = (
     Situation(
         name="quota",
         kind="quota",
-        words="asks for 2 of requests.example.com/fpga, and 0 of 1 are in use",
-        fix="describe quota team",
+        words=(
+            "quota team leaves too little: the next pod asks for 2 of requests.example.com/fpga, "
+            "and 0 of 1 are in use"
+        ),
+        fix="kubectl -n NAMESPACE describe quota team",
         job={"container": limits(example__fpga=2)},
         before=quota("team", {"requests.example.com/fpga": "1"}, {"container": limits(example__fpga=2)}),
     ),
     Situation(
         name="unsaid",
         kind="quota-unsaid",
-        words="quota counted accepts only pods that say how much they need: limits.cpu for: tensorflow",
-        fix="limits: {cpu: 1}",
+        words=("quota counted accepts only pods that say how much they need: limits.cpu for: tensorflow"),
+        fix=(
+            "TFJob: `resources: {limits: {cpu: 1}}` of the container tensorflow and `resources: "
+            "{limits: {memory: 4Gi}}` of the container tensorflow"
+        ),
         job={"priorityClassName": "counted"},
         before=count_pods_of_a_priority,
     ),
@@ -186,58 +192,74 @@ REFUSED = (
         kind="priority-class",
         words="there is no PriorityClass high",
         job={"priorityClassName": "high"},
+        fix="kubectl get priorityclasses",
     ),
     Situation(
         name="account",
         kind="service-account",
-        words="there is no ServiceAccount trainer",
-        fix="create serviceaccount trainer",
+        words="there is no ServiceAccount trainer in namespace NAMESPACE",
+        fix="kubectl -n NAMESPACE create serviceaccount trainer",
         job={"serviceAccountName": "trainer"},
     ),
     Situation(
         name="taken",
         kind="refused",
-        words="pod taken-worker-0 exists and is not this job's; delete or rename one of them",
+        words=(
+            "it is blocked: pod taken-worker-0 exists and is not this job's; delete or rename one of them"
+        ),
         before=take_the_name,
     ),
     Situation(
         name="edited",
         kind="invalid-spec",
-        words="TF_CONFIG would have",
-        fix="correct it",
+        words=(
+            "its spec is invalid: TFJob NAMESPACE/edited is invalid: "
+            "spec.tfReplicaSpecs[Worker].replicas: TF_CONFIG would have … bytes; Linux allows at "
+            "most 131,072 (…)"
+        ),
+        fix="correct it: kubectl -n NAMESPACE edit tfjob edited",
         after=scale_beyond_tf_config,
     ),
     Situation(
         name="nonsense",
         kind="status-unreadable",
-        words="must be indexes such as 0-2,7, not 'some of them'",
-        fix="--subresource=status",
+        words=(
+            "its stored status cannot be read, so the operator does nothing: "
+            "status.tasks.Worker.finished: must be indexes such as 0-2,7, not 'some of them'"
+        ),
+        fix="kubectl -n NAMESPACE edit tfjob nonsense --subresource=status",
         job={"policy": {"suspend": True}},
         after=write_nonsense,
     ),
     Situation(
         name="paused",
         kind="suspended",
-        words="it is suspended",
-        fix="tfyard resume paused",
+        words="it is suspended until it is resumed",
+        fix="tfyard resume paused -n NAMESPACE",
         job={"policy": {"suspend": True}},
     ),
     Situation(
         name="queued",
         kind="queue",
-        words="it waits for queue team, and Kueue has not taken it up",
-        fix="get localqueues",
+        words=(
+            "it waits for queue team, and Kueue has not taken it up: does Kueue run, and is there "
+            "such a queue?"
+        ),
+        fix="kubectl -n NAMESPACE get localqueues",
         job={"policy": {"suspend": True}, "labels": {QUEUE_NAME: "team"}},
     ),
     Situation(
         name="elsewhere",
         kind="managed-by",
-        words="managedBy is kueue.x-k8s.io/multikueue",
-        fix="remove",
+        words=(
+            "another controller is to run it: managedBy is kueue.x-k8s.io/multikueue, so tfyard's "
+            "operator leaves it alone"
+        ),
+        fix="remove `spec.runPolicy.managedBy: kueue.x-k8s.io/multikueue`",
         job={"policy": {"managedBy": "kueue.x-k8s.io/multikueue"}},
         later=MINUTE,
     ),
-)  # fmt: skip
+)
 
 
 # --- what kubelets say
@@ -381,14 +403,17 @@ KUBELETS = (
         name="pull",
         kind="image-pull",
         words="worker-0 cannot pull example/train:1: the registry does not have it",
-        fix="check the name and the tag",
+        fix="check the name and the tag: `image: NAME:TAG`",
         script=waits("ImagePullBackOff", PULL + NO_SUCH_IMAGE),
     ),
     Situation(
         name="private",
         kind="image-pull",
-        words="there is no such repository, or it is private; there is no Secret hub in namespace",
-        fix="create secret docker-registry hub",
+        words=(
+            "worker-0 cannot pull example/train:1: there is no such repository, or it is private; "
+            "there is no Secret hub in namespace NAMESPACE"
+        ),
+        fix="kubectl -n NAMESPACE create secret docker-registry hub --docker-server=REGISTRY …",
         job={"imagePullSecrets": [{"name": "hub"}]},
         script=waits("ImagePullBackOff", PULL + PRIVATE),
         after=warning("private-worker-0", "FailedToRetrieveImagePullSecret", NO_PULL_SECRET),
@@ -396,66 +421,71 @@ KUBELETS = (
     Situation(
         name="misnamed",
         kind="image-pull",
-        words="the name is not valid",
+        words="worker-0 cannot pull example/train:1: the name is not valid",
         script=waits("InvalidImageName", INVALID_NAME),
+        fix="check the name and the tag: `image: NAME:TAG`",
     ),
     Situation(
         name="never",
         kind="image-pull",
-        words="it is not on the node, and imagePullPolicy is Never",
-        fix="imagePullPolicy: IfNotPresent",
+        words=("worker-0 cannot pull example/train:1: it is not on the node, and imagePullPolicy is Never"),
+        fix=("TFJob: `template: {spec: {containers: [{name: tensorflow, imagePullPolicy: IfNotPresent}]}}`"),
         script=waits("ErrImageNeverPull", NEVER),
     ),
     Situation(
         name="secret",
         kind="secret-missing",
-        words="there is no Secret token",
-        fix="create secret generic token",
+        words="worker-0 cannot start: there is no Secret token in namespace NAMESPACE",
+        fix="kubectl -n NAMESPACE create secret generic token --from-literal=KEY=VALUE",
         script=waits("CreateContainerConfigError", 'secret "token" not found'),
     ),
     Situation(
         name="settings",
         kind="configmap-missing",
-        words="there is no ConfigMap settings",
-        fix="create configmap settings",
+        words="worker-0 cannot start: there is no ConfigMap settings in namespace NAMESPACE",
+        fix="kubectl -n NAMESPACE create configmap settings --from-literal=KEY=VALUE",
         script=waits("CreateContainerConfigError", 'configmap "settings" not found'),
     ),
     Situation(
         name="key",
         kind="key-missing",
-        words="Secret token has no key TOKEN",
-        fix="patch secret token -p",
+        words="worker-0 cannot start: Secret token has no key TOKEN",
+        fix='kubectl -n NAMESPACE patch secret token -p \'{"stringData":{"TOKEN":"VALUE"}}\'',
         script=waits("CreateContainerConfigError", "couldn't find key TOKEN in Secret ml/token"),
     ),
     Situation(
         name="mounted",
         kind="secret-missing",
-        words="there is no Secret token",
+        words="worker-0 cannot start: there is no Secret token in namespace NAMESPACE",
         script=waits("ContainerCreating", ""),
         after=warning(
             "mounted-worker-0",
             "FailedMount",
             'MountVolume.SetUp failed for volume "t" : secret "token" not found',
         ),
+        fix="kubectl -n NAMESPACE create secret generic token --from-literal=KEY=VALUE",
     ),
     Situation(
         name="root",
         kind="runs-as-root",
-        words="runAsNonRoot forbids that",
-        fix="runAsUser",
+        words="worker-0 cannot start: the image runs as root, and runAsNonRoot forbids that",
+        fix="TFJob: `template: {spec: {securityContext: {runAsUser: 1000}}}`",
         script=waits("CreateContainerConfigError", AS_ROOT),
     ),
     Situation(
         name="reserved",
         kind="config",
-        words="worker-0 cannot be configured: failed to reserve container name",
+        words=(
+            'worker-0 cannot be configured: failed to reserve container name "tensorflow_1": '
+            'name "tensorflow_1" is reserved for "4f1c"'
+        ),
         script=waits("CreateContainerError", RESERVED),
     ),
     Situation(
         name="mount",
         kind="mount",
-        words="worker-0 cannot mount volume data (nfs files:/data): mount.nfs: access denied by server",
-        fix="exports this path",
+        words=("worker-0 cannot mount volume data (nfs files:/data): mount.nfs: access denied by server"),
+        fix="check that the server exports this path to the nodes",
         job={"volumes": [{"name": "data", "nfs": {"server": "files", "path": "/data"}}]},
         script=waits("ContainerCreating", ""),
         after=warning("mount-worker-0", "FailedMount", MOUNT),
@@ -463,8 +493,11 @@ KUBELETS = (
     Situation(
         name="attached",
         kind="multi-attach",
-        words="worker-0 cannot use out: another node has the volume",
-        fix="ReadWriteMany",
+        words="worker-0 cannot use out: another node has the volume, and only one may have it",
+        fix=(
+            "`tfyard convert FILE --to jobfile` writes a job file; there: a claim with `access: "
+            "ReadWriteMany`; or all tasks on one node by `nodeSelector:`"
+        ),
         job=claimed("out"),
         script=waits("ContainerCreating", ""),
         after=warning("attached-worker-0", "FailedAttachVolume", ATTACHED),
@@ -472,40 +505,43 @@ KUBELETS = (
     Situation(
         name="half",
         kind="image-pull",
-        words="worker-1 cannot pull",
+        words="worker-1 cannot pull example/train:1: the registry does not have it",
         also="half-running",
         job={"size": 2},
         script=half,
         later=5 * MINUTE,
+        fix="check the name and the tag: `image: NAME:TAG`",
     ),
     Situation(
         name="command",
         kind="command",
-        words="`pyhton` is not in the image example/train:1",
+        words="worker-0 cannot start: `pyhton` is not in the image example/train:1",
         script=waits("RunContainerError", NOT_FOUND),
+        fix="TFJob: `command:` of the container tensorflow; or an image that has it",
     ),
     Situation(
         name="started",
         kind="command",
-        words="`pyhton` is not in the image example/train:1",
-        fix="`command:`",
+        words="worker-0 cannot start: `pyhton` is not in the image example/train:1",
+        fix="TFJob: `command:` of the container tensorflow; or an image that has it",
         code=1,
         script=fails(NOT_FOUND, 128, exit_reason="StartError"),
     ),
     Situation(
         name="allowed",
         kind="command",
-        words="`./run.sh` may not be executed",
-        fix="chmod +x",
+        words="worker-0 cannot start: `./run.sh` may not be executed",
+        fix=("make it executable in the image example/train:1: `chmod +x`; or run it by `python` or `sh`"),
         code=1,
         script=fails(NOT_ALLOWED, 126, exit_reason="ContainerCannotRun"),
     ),
     Situation(
         name="shell",
         kind="command",
-        words="`pyhton` is not in the image",
+        words="worker-0 cannot start: `pyhton` is not in the image example/train:1",
         code=1,
         script=fails("sh: 1: pyhton: not found", 127),
+        fix="TFJob: `command:` of the container tensorflow; or an image that has it",
     ),
     Situation(
         name="fails",
@@ -526,8 +562,8 @@ KUBELETS = (
     Situation(
         name="memory",
         kind="out-of-memory",
-        words="limit of 8Gi",
-        fix="limits: {memory: 12Gi}",
+        words="worker-0 used more than the memory limit of 8Gi, and the kernel killed it (OOMKilled)",
+        fix=("TFJob: `resources: {limits: {memory: 12Gi}}` of the container tensorflow, or smaller batches"),
         code=1,
         job={"container": limits(memory="8Gi")},
         script=fails("", 137, exit_reason="OOMKilled"),
@@ -535,14 +571,14 @@ KUBELETS = (
     Situation(
         name="loop",
         kind="program-error",
-        words="KeyError",
+        words="worker-0 failed with KeyError: 'size' (/code/train.py:12)",
         job={"restart": "OnFailure"},
         script=fails(restart_after=60),
     ),
     Situation(
         name="retries",
         kind="program-error",
-        words="KeyError",
+        words="worker-0 failed with KeyError: 'size' (/code/train.py:12)",
         also="retries",
         code=1,
         job={"restart": "OnFailure", "policy": {"backoffLimit": 1}},
@@ -551,24 +587,27 @@ KUBELETS = (
     Situation(
         name="late",
         kind="deadline",
-        words="longer than its deadline of 1s",
-        fix="`runPolicy.activeDeadlineSeconds:`",
+        words="it ran longer than its deadline of 1s",
+        fix="TFJob: a longer `runPolicy.activeDeadlineSeconds:`",
         code=1,
         job={"policy": {"activeDeadlineSeconds": 1}},
     ),
     Situation(
         name="evicted",
         kind="evicted",
-        words="short of ephemeral-storage",
-        fix="`volumes:`",
+        words="the node evicted worker-0 because it was short of ephemeral-storage",
+        fix=(
+            "`tfyard convert FILE --to jobfile` writes a job file; there: write to a volume "
+            "(`volumes:`) instead of the container's own disk"
+        ),
         code=1,
         after=evict,
     ),
     Situation(
         name="drained",
         kind="drained",
-        words="worker-0: evicted through the Eviction API",
-        fix="costs no retry",
+        words="worker-0: evicted through the Eviction API, as `kubectl drain` does",
+        fix="it runs again, and that costs no retry",
         job=PATIENT,
         script=SLOW_TO_STOP,
         after=drain("drained"),
@@ -576,9 +615,10 @@ KUBELETS = (
     Situation(
         name="replaced",
         kind="drained",
-        words="worker-0: evicted through the Eviction API",
+        words="worker-0: evicted through the Eviction API, as `kubectl drain` does",
         code=0,
         after=drain("replaced"),
+        fix="it runs again, and that costs no retry",
     ),
     Situation(
         name="removed",
@@ -587,12 +627,13 @@ KUBELETS = (
         code=0,
         script=Script(stop_after=2.0),  # long enough for the operator to see what ended it
         after=delete_pod,
+        fix="it runs again, and that costs no retry",
     ),
     Situation(
         name="preempted",
         kind="preempted",
         words="worker-0: preempted by a pod of a higher priority",
-        fix="costs no retry",
+        fix="it runs again, and that costs no retry",
         job=PATIENT,
         script=SLOW_TO_STOP,
         after=preempt,
@@ -603,6 +644,7 @@ KUBELETS = (
         words="worker-0: lost with its node",
         code=0,
         after=collect_as_garbage,
+        fix="it runs again, and that costs no retry",
     ),
     Situation(
         name="rebooted",
@@ -611,19 +653,20 @@ KUBELETS = (
         code=0,
         script=rebooted,
         after=is_back,
+        fix="it runs again, and that costs no retry",
     ),
     Situation(
         name="admitted",
         kind="node-refused",
-        words="the node of worker-0 did not take it (OutOfcpu)",
-        fix="costs no retry",
+        words="the node of worker-0 did not take it (OutOfcpu): Pod was rejected: scripted: OutOfcpu",
+        fix="it runs again, and that costs no retry",
         script=Script(rejected="OutOfcpu"),
     ),
     Situation(
         name="shutdown",
         kind="node-shutdown",
-        words="ended because its node shut down",
-        fix="costs no retry",
+        words="worker-0: ended because its node shut down",
+        fix="it runs again, and that costs no retry",
         script=Script(rejected="NodeShutdown"),
     ),
-)  # fmt: skip
+)

@@ -19,6 +19,7 @@ from tests.controller.cluster import Bench, bench
 from tests.remote import admission, situations
 from tests.remote.asking import ask, told
 from tests.remote.situations import MINUTE, Situation, job
+from tests.wording import is_said
 from tfyard.kube import Client, Request, Unprocessable, requests
 from tfyard.kube.sync import SyncClient
 from tfyard.model.names import JOB_NAME
@@ -101,8 +102,8 @@ def test_a_cause_is_told_with_its_fix_and_what_proves_it(
     stage = scene.value
     where = stage.namespace(situation.place)
     found = scene.do(told(stage.plane.admin, where, situation.name, situation.kind, situation.later))
-    assert situation.words in found.causes[0].sentence
-    assert situation.fix in found.causes[0].fix
+    assert is_said(situation.words, found.causes[0].sentence), found.causes[0].sentence
+    assert is_said(situation.fix, found.causes[0].fix), found.causes[0].fix
     assert found.causes[0].evidence
     assert found.code == situation.code
     assert not situation.also or situation.also in {cause.kind for cause in found.causes[1:]}

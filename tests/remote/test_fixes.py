@@ -9,15 +9,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import Struct
 
 from tests.background import Background, in_background
 from tests.cli.running import tfyard
 from tests.controller.cluster import Bench, bench
 from tests.remote.asking import ask, told
 from tests.remote.situations import fails, job
+from tests.wording import is_said
 from tfyard.install.manifests import objects
 from tfyard.install.settings import Settings
 from tfyard.kube import Resource, requests
+from tfyard.overview.why import Answer
 from tfyard.remote.addresses import DEPLOYMENTS, TFJOBS
 from tfyard.testing import ControlPlane, builders, eventually
 from tfyard.testing.script import Pod, Script, Sidecar
@@ -28,6 +31,55 @@ HOLDER = "example.com/accounting"
 RAISES = """Traceback (most recent call last):
   File "<frozen os>", line 685, in __getitem__
 KeyError: 'BUCKET'"""
+
+
+UNREADY = "no operator works on it: the tfyard operator is installed, and"
+WITHOUT = """--type=merge -p '{"metadata":{"finalizers":null}}'"""
+OWN = "if that controller no longer runs: kubectl -n NAMESPACE patch"
+
+
+class Told(Struct, frozen=True, kw_only=True):
+    """A row of the corpus."""
+
+    when: str
+    kind: str
+    words: str
+    fix: str = ""
+    code: int = 3
+
+    def assert_is(self, found: Answer) -> None:
+        first = found.causes[0]
+        assert (found.code, first.kind) == (self.code, self.kind)
+        assert is_said(self.words, found.sentence), found.sentence
+        assert is_said(self.fix, first.fix), first.fix
+
+
+TOLD = {
+    "kept": Told(
+        when="a job that is deleted, and that a finalizer holds",
+        kind="deletion",
+        words=f"kept is deleted, and the finalizer {HOLDER} holds it until its controller is done",
+        fix=f"{OWN} tfjob kept {WITHOUT}",
+    ),
+    "held": Told(
+        when="a pod that is deleted, and that a finalizer holds",
+        kind="deletion",
+        words=f"the pod of worker-0 is deleted, and its finalizer {HOLDER} holds its name: no other can start",
+        fix=f"{OWN} pod held-worker-0 {WITHOUT}",
+    ),
+    "unready": Told(
+        when="an operator that is installed, and whose pod is not ready",
+        kind="no-operator",
+        words=f"{UNREADY} none of its 1 pods is ready",
+        fix="kubectl -n NAMESPACE describe pods -l app.kubernetes.io/…",
+    ),
+    "scaled": Told(
+        when="an operator that is installed, and scaled to zero",
+        kind="no-operator",
+        words=f"{UNREADY} it is scaled to zero",
+        fix="kubectl -n NAMESPACE scale deployment tf-job-operator --replicas=1",
+    ),
+}
 
 
 def script(pod: Pod) -> Script:
@@ -79,8 +131,7 @@ def test_a_deleted_job_that_a_finalizer_holds_is_not_one_that_runs(
 
     scene.do(make())
     found = scene.do(told(control_plane.admin, where, "kept", "deletion"))
-    words = f"kept is deleted, and the finalizer {HOLDER} holds it until its controller is done"
-    assert (found.code, found.sentence) == (3, words)
+    TOLD["kept"].assert_is(found)
     typed(control_plane, found.causes[0].fix)
 
     async def is_gone() -> None:
@@ -101,10 +152,7 @@ def test_a_deleted_pod_that_a_finalizer_holds_is_not_replaced_before_it_is_gone(
 
     first = scene.do(make())
     found = scene.do(told(control_plane.admin, where, "held", "deletion", timedelta(seconds=2)))
-    assert found.code == 3
-    assert found.sentence == (
-        f"the pod of worker-0 is deleted, and its finalizer {HOLDER} holds its name: no other can start"
-    )
+    TOLD["held"].assert_is(found)
     typed(control_plane, found.causes[0].fix)
 
     async def is_replaced() -> None:
@@ -180,8 +228,5 @@ async def test_an_operator_that_is_installed_and_not_ready_is_not_missing(
         scaled = await asyncio.to_thread(ask, control_plane.admin, namespace, "alone", later)
         await client.send(requests.delete(path))
         await client.send(requests.delete(TFJOBS.path(namespace, "alone")))
-    words = "no operator works on it: the tfyard operator is installed, and"
-    assert unready.sentence == f"{words} none of its 1 pods is ready"
-    assert unready.causes[0].fix.startswith(f"kubectl -n {namespace} describe pods -l app.kubernetes.io/")
-    assert scaled.sentence == f"{words} it is scaled to zero"
-    assert scaled.causes[0].fix == f"kubectl -n {namespace} scale deployment tf-job-operator --replicas=1"
+    TOLD["unready"].assert_is(unready)
+    TOLD["scaled"].assert_is(scaled)

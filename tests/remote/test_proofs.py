@@ -11,17 +11,10 @@ from pathlib import Path
 import pytest
 from msgspec import Struct
 
-from tests.e2e import broken_programs
-from tests.remote import admission, situations, test_scheduling_causes
+from tests.remote import corpus, test_fixes
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "why.md"
-SITUATIONS = {
-    each.name: each
-    for each in (*situations.REFUSED, *situations.KUBELETS, *admission.SITUATIONS)
-} | test_scheduling_causes.SITUATIONS  # fmt: skip
-PROGRAMS = {
-    each.kind for each in (*broken_programs.PROGRAMS, *broken_programs.BEGINNERS, *broken_programs.TENSORFLOW)
-}
+SITUATIONS, PROGRAMS = corpus.ON_PLANE, {each.kind for each in corpus.PROGRAMS}
 
 
 class Proof(Struct, frozen=True, kw_only=True):
@@ -138,6 +131,15 @@ def test_what_proves_a_cause_exists(cause: str) -> None:
     for test in proof.tests:
         module, _, name = test.rpartition(".")
         assert hasattr(importlib.import_module(module), name), test
+
+
+def test_every_situation_has_a_row_in_the_corpus_and_every_row_a_situation() -> None:
+    assert {*corpus.ON_PLANE} == {*corpus.OF_SERVER, *corpus.OF_SCRIPT}
+    assert {*corpus.ON_KUBELETS} == {*corpus.OF_KUBELET}
+    assert {*corpus.PULLED} == {*corpus.OF_NODE}
+    assert not {*corpus.OF_SERVER} & {*corpus.OF_SCRIPT}
+    source = Path(test_fixes.__file__).read_text()
+    assert [name for name in test_fixes.TOLD if f'TOLD["{name}"].assert_is(' not in source] == []
 
 
 def test_all_situations_and_programs_prove_something() -> None:

@@ -1,5 +1,6 @@
 """All that is known of one job, in a cluster or on this machine: its causes are concluded from this."""
 
+import re
 from collections.abc import Iterator
 from datetime import datetime
 from typing import TypeVar
@@ -29,6 +30,8 @@ from tfyard.views.pods import PodDetails, PodSpecDetails
 from tfyard.views.program import conclude
 
 T = TypeVar("T")
+_PROGRAM = r"\bpython[\d.]*(?: -[a-zA-Z]+)* (?:\./)?((?:[\w-]+/)+[\w-]+)\.py\b"
+"""A program in a folder of the code, as a command names it."""
 
 
 class Unreadable(Struct, frozen=True):
@@ -251,6 +254,13 @@ class Evidence(Struct, frozen=True, kw_only=True):
         if not self.code or (path.startswith("/") and not path.startswith(folder)):
             return ""
         return path.removeprefix(folder).removeprefix("./") if "/" in path else ""
+
+    def as_module(self, task: str) -> str:
+        """The module that the program of a task is; empty: it is not in a folder of the code."""
+        container = self.container(task)
+        words = map(str, (*(container.get("command") or ()), *(container.get("args") or ())))
+        program = re.search(_PROGRAM, " ".join(words).replace(f"{self.code.rstrip('/')}/", ""))
+        return program[1].replace("/", ".") if program else ""
 
     def pod(self, task: str) -> PodDetails:
         """The pod of a task; if it may not be read, one made from the job's template."""

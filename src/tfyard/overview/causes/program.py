@@ -45,10 +45,7 @@ _NO_FILE = (
 )
 _WORK = r"^.*/\.tfyard/runs/[^/]+/work/[^/]+/[^/]+/"
 """The folder in which a task of a run starts; job files name files relative to it."""
-_PROGRAM = r"\bpython[\d.]*(?: -[a-zA-Z]+)* (?:\./)?((?:[\w-]+/)+[\w-]+)\.py\b"
-"""A program in a folder of the code, as a command names it."""
 _LEFT_OUT = "; files that .gitignore names are not sent: a line `!PATH` in .tfyardignore brings them"
-"""Of code that was submitted; on this machine, its folder is used as it is."""
 _KERAS_3 = r"PerReplica|PerWorkerValue"
 _OS_MODULE = r"^<frozen os>$|/os\.py$"
 _RESOLVER = "tfconfig_cluster_resolver.py"
@@ -94,6 +91,11 @@ class Death(Struct, frozen=True):
     def text(self) -> str:
         """Text of the exception, else the last lines: earlier ones may be about handled errors."""
         return self.raised.whole if self.raised else "\n".join(self.end.text.split("\n")[-LAST_LINES:])
+
+    @property
+    def left_out(self) -> str:
+        """Of code that was submitted; on this machine, its folder is used as it is."""
+        return "" if self.is_local else _LEFT_OUT
 
     def fix(self, there: str, here: str = "") -> str:
         """The fix: `there` in a cluster, `here` on this machine if it is given."""
@@ -157,16 +159,11 @@ def _missing_module(death: Death) -> Cause | None:
 def _own_module(death: Death) -> str:
     """How a module of the user's own code is found. Python looks for it in the folder of the program, or, with
     `-m`, in the folder of the code."""
-    container = death.evidence.container(death.end.task)
-    words = [*(container.get("command") or ()), *(container.get("args") or ())]
-    program = re.search(
-        _PROGRAM, " ".join(map(str, words)).replace(f"{death.evidence.code.rstrip('/')}/", "")
-    )
     if not death.evidence.code:
         return "job file: `code: .`"
-    if program is None:
-        return f"its file is missing beside the program{'' if death.is_local else _LEFT_OUT}"
-    return f"job file: `run: python -m {program[1].replace('/', '.')}`"
+    module = death.evidence.as_module(death.end.task)
+    beside = f"its file is missing beside the program{death.left_out}"
+    return f"job file: `run: python -m {module}`" if module else beside
 
 
 def _tensorflow_1(death: Death) -> Cause | None:
@@ -255,10 +252,13 @@ def _missing_file(death: Death) -> Cause | None:
     path = re.sub(_WORK, "", next(filter(None, match.groups())))
     if "can't open file" in death.text:
         path = death.evidence.of_code(path) or path
-        return death.cause("missing-file", f"there is no program {path} for {TASKS}", _program_fix(death))
+        brings = "job file: `code: .` brings your code; or "
+        fix = brings + death.fix("an image that has it", "check the path in `run:`")
+        fix = f"its path is relative to {_folder(death)}" if death.evidence.code else fix
+        return death.cause("missing-file", f"there is no program {path} for {TASKS}", fix)
     fix = "check the path; job file: `volumes:` puts a folder there"
     if death.evidence.code and not re.match(r"/|\w+://", path):
-        fix = f"relative paths begin in {_folder(death)}{'' if death.is_local else _LEFT_OUT}"
+        fix = f"relative paths begin in {_folder(death)}"
     elif not re.match(r"/|\w+://", path):
         fix = "relative paths begin in the folder of `code:`, without it in " + death.fix(
             "the image's", "an empty one"
@@ -267,15 +267,9 @@ def _missing_file(death: Death) -> Cause | None:
 
 
 def _folder(death: Death) -> str:
-    is_known = death.is_local and death.evidence.code.startswith("/")
-    return death.evidence.code if is_known else "the folder of `code:`"
-
-
-def _program_fix(death: Death) -> str:
-    if death.evidence.code:
-        return f"its path is relative to {_folder(death)}{'' if death.is_local else _LEFT_OUT}"
-    code = "job file: `code: .` brings your code"
-    return death.fix(f"{code}; or an image that has it", f"{code}; or check the path in `run:`")
+    """Where relative paths begin, and which files are not there."""
+    code = death.evidence.code
+    return code if death.is_local and code.startswith("/") else f"the folder of `code:`{death.left_out}"
 
 
 def _environment(death: Death) -> Cause | None:
