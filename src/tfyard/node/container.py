@@ -230,6 +230,8 @@ class PodContainer:
         self._message_file.touch()
         started = datetime.now(UTC)
         process = self.process = await self._start(command, log)
+        if self.home.stopping.is_set():  # `stop` has found no process, because it was being started
+            self.home.engine.signal(process, signal.SIGKILL)
         owner.started(self.name, log)
         watching = asyncio.create_task(self._attend(process, started))
         try:
