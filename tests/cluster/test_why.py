@@ -43,6 +43,12 @@ def prepare(text: str, **fields: Any) -> Manifest:
     return {"initContainers": [step]}
 
 
+def beside(name: str, text: str) -> Manifest:
+    """A pod whose training container has another one beside it."""
+    trainer = {"name": "tensorflow", "image": "example/train:1", "command": ["sleep", "600"]}
+    return {"containers": [trainer, {"name": name, "image": "example/train:1", "command": shell(text)}]}
+
+
 SITUATIONS = (
     Situation(name="command", kind="command", code=1, words="`pyhton` is not in the image example/train:1",
               fix="`run:`", container={"command": ["pyhton", "train.py"]}),
@@ -62,14 +68,22 @@ SITUATIONS = (
               restart="OnFailure", container=probe("livenessProbe", "echo no such lock; exit 1"), pod=NOW),
     Situation(name="startup", kind="probe", code=1, words="its startup probe failed: not yet", fix="startupProbe",
               container=probe("startupProbe", "echo not yet; exit 1"), pod=NOW),
-    Situation(name="readiness", kind="", code=0, words="nothing blocks it",
-              container=probe("readinessProbe", "exit 1"), pod=NOW),
-    Situation(name="prepared", kind="program-error", code=1, words="(its init container prepare)",
-              pod=prepare("echo there is no data >&2; exit 3")),
+    Situation(name="readiness", kind="not-ready", code=3, fix="remove the `readinessProbe`",
+              words="worker-0 runs, and the readiness probe fails: not yet",
+              container=probe("readinessProbe", "echo not yet; exit 1"), pod=NOW),
+    Situation(name="prepared", kind="program-error", code=1, words="there is no data (its init container prepare)",
+              fix="correct the init container prepare in the pod template",
+              pod=prepare("echo looking; echo there is no data >&2; exit 3")),
+    Situation(name="hanging", kind="init-container", code=3, fix="`tfyard logs hanging worker-0 -n ",
+              words="worker-0 waits for the init container prepare to end; it has run for ",
+              pod=prepare("echo looking; sleep 600")),
+    Situation(name="feeder", kind="sidecar", code=3, fix="correct the container feeder in the pod template",
+              words="the container feeder of worker-0 ended with exit code 4: no feed; the training goes on",
+              pod=beside("feeder", "echo no feed >&2; exit 4")),
     Situation(name="preparing", kind="program-error", code=3, words="exit code 3: there is no data",
               restart="OnFailure", pod=prepare("echo there is no data >&2; exit 3")),
     Situation(name="preparation", kind="command", code=1, words="`prepare-it` is not in the image",
-              pod=prepare("", command=["prepare-it"])),
+              fix="in the init container prepare in the pod template", pod=prepare("", command=["prepare-it"])),
     Situation(name="secret", kind="secret-missing", code=3, words="there is no Secret token",
               fix="create secret generic token", container=FROM_SECRET),
     Situation(name="settings", kind="configmap-missing", code=3, words="there is no ConfigMap settings",
@@ -97,6 +111,60 @@ def troubles(_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Ite
 @pytest.mark.parametrize("situation", SITUATIONS, ids=lambda each: str(each.name))
 def test_what_a_kubelet_says_is_explained(troubles: Troubles, situation: Situation) -> None:
     troubles.until_told(situation)
+
+
+def test_logs_and_describe_name_the_container_that_failed_and_show_what_it_printed(
+    troubles: Troubles,
+) -> None:
+    told = {each.name: each for each in SITUATIONS if each.name in ("prepared", "hanging", "feeder")}
+    for each in told.values():
+        troubles.until_told(each)
+    logs = {name: troubles.tfyard("logs", name) for name in told}
+    assert logs["prepared"].out.splitlines() == ["looking", "there is no data"]
+    assert "has not started: its init container prepare failed (exit code 3)" in logs["prepared"].err
+    assert logs["hanging"].out == "looking\n"
+    assert "has not started: its init container prepare runs" in logs["hanging"].err
+    assert "its container feeder failed: exit code 4\n    no feed" in logs["feeder"].err
+    followed = troubles.tfyard("logs", "-f", "prepared")
+    assert (followed.code, followed.out.splitlines()) == (3, ["looking", "there is no data"])
+    assert "its init container prepare failed" in followed.err
+    rows = {name: attempt_rows(troubles.tfyard("describe", name).out) for name in told}
+    assert "Error in init container prepare" in rows["prepared"]
+    assert rows["hanging"].split()[:3] == ["worker-0", "1", "Preparing"]
+    (feeder,) = (
+        line.split() for line in troubles.tfyard("describe", "feeder").out.splitlines() if "no feed" in line
+    )
+    assert feeder == ["worker-0", "feeder", "0", "4", "Error", "no", "feed"]
+
+
+def attempt_rows(text: str) -> str:
+    return text.partition("Attempts:\n")[2].partition("\n\n")[0].partition("\n")[2]
+
+
+PACKAGED = """
+name: packaged
+image: example/train:1
+code: .
+requirements: packages.txt
+run: python -c 'print("trained")'
+"""
+
+
+def test_packages_that_cannot_be_installed_are_told_and_the_job_runs_when_their_file_is_corrected(
+    jobs: Jobs,
+) -> None:
+    (jobs.folder / "packages.txt").write_text("./no-such-package.whl\n")
+    jobs.submit(PACKAGED)
+    jobs.until_phase("packaged", "Failed")
+    told = jobs.tfyard("why", "packaged").out.splitlines()
+    assert "no-such-package.whl" in told[0]
+    assert told[0].endswith("(its init container tfyard-packages, which installs the packages)")
+    assert told[1] == "fix: correct the file that `requirements:` names"
+    assert "no-such-package.whl" in jobs.tfyard("logs", "packaged").out
+    (jobs.folder / "packages.txt").write_text("")
+    jobs.tfyard("delete", "packaged", "-y")
+    jobs.submit(PACKAGED)
+    jobs.until_phase("packaged", "Succeeded")
 
 
 JOB = """

@@ -85,6 +85,13 @@ PROOFS = {
     "17 evicted, or killed by a probe": Proof(
         situations="evicted", tests={f"{KUBELET}.test_what_a_kubelet_says_is_explained": "probe"}
     ),
+    "other containers than the training one": Proof(
+        tests={
+            f"{KUBELET}.test_what_a_kubelet_says_is_explained": "init-container sidecar not-ready",
+            f"{KUBELET}.test_packages_that_cannot_be_installed_are_told_and_the_job_runs_when_their_file_is_"
+            "corrected": "program-error",
+        }
+    ),
     "18 drained, preempted, node lost": Proof(
         situations="drained replaced preempted low lost doomed admitted shutdown rebooted removed"
     ),

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from tfyard.cli import cluster, offers, target
 from tfyard.errors import Usage
 from tfyard.overview import table, top
+from tfyard.overview.attempts import UNDER_WAY
 from tfyard.overview.top import TaskUse
 from tfyard.sdk.place import Meter
 
@@ -43,7 +44,7 @@ def command(name: str, watch: bool, interval: float, **options: Any) -> None:
     while True:
         rows = [use for title, meter in meters.items() for use in _named(meter, title)]
         _print(rows, watch)
-        if not watch or not any(use.state in ("Running", "Waiting") for use in rows):
+        if not watch or not any(use.state in UNDER_WAY for use in rows):
             break
         time.sleep(interval)
     for problem in dict.fromkeys(meter.problem for meter in meters.values() if meter.problem):

@@ -96,6 +96,8 @@ class Ending(Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=Tr
     started: Time | None = None
     finished: Time | None = None
     exit_code: int | None = None
+    container: str = ""
+    """The init container that failed, so that the program did not start; empty: it is the program's own end."""
     reason: str = ""
     message: str = ""
     """The program's last lines, or the message of the component that ended the pod; the end of a long text."""

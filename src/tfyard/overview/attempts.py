@@ -11,6 +11,8 @@ from tfyard.model.quantity import amount
 from tfyard.overview.wording import duration
 
 COLUMNS = ("TASK", "ATTEMPT", "STATE", "WAITED", "PREPARED", "RAN", "EXIT CODE", "REASON", "NODE")
+UNDER_WAY = ("Waiting", "Preparing", "Running")
+"""States of attempts that have not ended."""
 
 
 class Attempt(Struct, frozen=True, kw_only=True):
@@ -28,13 +30,15 @@ class Attempt(Struct, frozen=True, kw_only=True):
     started: datetime | None = None
     finished: datetime | None = None
     exit_code: int | None = None
+    container: str = ""
+    """The init container that this is about, because the program has not started; empty: the program."""
     reason: str = ""
     message: str = ""
     node: str = ""
 
     @property
-    def key(self) -> tuple[str, int, int]:
-        return self.task, self.attempt, self.restart
+    def key(self) -> tuple[str, int, bool, int]:
+        return self.task, self.attempt, not self.container, self.restart
 
 
 def remembered(status: Status) -> list[Attempt]:
@@ -75,20 +79,25 @@ def is_final(status: Status, ending: Ending) -> bool:
 
 def row(attempt: Attempt, now: datetime) -> tuple[str, ...]:
     """Cells of COLUMNS."""
-    end = attempt.finished or (now if attempt.started and attempt.exit_code is None else None)
+    end = attempt.finished or (now if attempt.state in UNDER_WAY else None)
+    began = None if attempt.container else attempt.started
     return (
         attempt.task,
         f"{attempt.attempt}.{attempt.restart}" if attempt.restart else str(attempt.attempt),
         attempt.state,
-        _between(
-            attempt.created, attempt.scheduled or attempt.started or (None if attempt.finished else now)
-        ),
-        _between(attempt.scheduled, attempt.started or (None if attempt.finished else now)),
-        _between(attempt.started, end),
+        _between(attempt.created, attempt.scheduled or began or end),
+        _between(attempt.scheduled, began or end),
+        _between(began, end),
         "" if attempt.exit_code is None else str(attempt.exit_code),
-        attempt.reason,
+        _reason(attempt),
         attempt.node,
     )
+
+
+def _reason(attempt: Attempt) -> str:
+    if not attempt.container:
+        return attempt.reason
+    return f"{attempt.reason} in init container {attempt.container}".lstrip()
 
 
 def gpus(role: Role) -> float:
@@ -104,7 +113,7 @@ def gpu_hours(job: Job, attempts: Iterable[Attempt], now: datetime) -> float | N
         return None
     seconds = 0.0
     for attempt in attempts:
-        if attempt.started:
+        if attempt.started and not attempt.container:
             ran = ((attempt.finished or now) - attempt.started).total_seconds()
             seconds += max(0.0, ran) * per_task.get(attempt.task.rpartition("-")[0], 0.0)
     return seconds / 3600

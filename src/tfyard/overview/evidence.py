@@ -173,6 +173,7 @@ class Evidence(Struct, frozen=True, kw_only=True):
             if ending.task not in ends:
                 ends[ending.task] = End(
                     task=ending.task,
+                    init_container=ending.container,
                     exit_code=ending.exit_code,
                     reason=ending.reason,
                     text=ending.message,
@@ -217,9 +218,9 @@ class Evidence(Struct, frozen=True, kw_only=True):
             is_past=pod.is_up and not self.status.is_finished,
         )
 
-    def memory(self, task: str) -> str:
-        """Memory limit of a task; empty: none."""
-        resources = self.container(task).get("resources") or {}
+    def memory(self, task: str, init_container: str = "") -> str:
+        """Memory limit of a task, or of one of its init containers; empty: none."""
+        resources = self.container(task, init_container).get("resources") or {}
         return str((resources.get("limits") or {}).get("memory", ""))
 
     def container(self, task: str, init_container: str = "") -> Manifest:

@@ -54,6 +54,7 @@ def _ending(pod: Pod, restart: int) -> Ending:
         started=_to_the_second(pod.run_started or (None if restart else pod.started)),
         finished=_to_the_second(pod.run_ended),
         exit_code=pod.exit_code,
+        container=pod.failed_init,
         reason=pod.reason,
         message=last_words(pod.message),
     )

@@ -164,7 +164,8 @@ def explain(job: Job, verdict: Verdict) -> str:
 def describe(pod: Pod) -> str:
     """A sentence that says how a task ended: its exit code, the reason, and the last lines of its log."""
     lines = "\n".join(pod.message.strip().splitlines()[-MESSAGE_LINES:])[-MESSAGE_LENGTH:]
-    return f"{pod.task.name} {_ending(pod)}" + (f": {lines}" if lines else "")
+    where = f" (init container {pod.failed_init})" if pod.failed_init else ""
+    return f"{pod.task.name}{where} {_ending(pod)}" + (f": {lines}" if lines else "")
 
 
 def _ending(pod: Pod) -> str:

@@ -33,7 +33,7 @@ from tfyard.overview.causes import killed, run_policy, running, volumes
 from tfyard.overview.evidence import Evidence, LogTail, Unreadable, seen
 from tfyard.views import objects
 from tfyard.views.pods import PodDetails
-from tfyard.views.program import conclude
+from tfyard.views.program import conclude, holding
 from tfyard.views.tfjob_status import load_status
 
 PREEMPTED = ("PreemptionByScheduler", "Preempted")
@@ -184,7 +184,8 @@ def _with_logs(client: SyncClient, evidence: Evidence) -> Evidence:
     """Adds logs; after one that permissions or the kubelet do not let read, no other is tried."""
     tails: dict[str, LogTail] = {}
     for pod in _with_news(evidence):
-        query = {**LOG_QUERY, "container": conclude(pod).failed_preparation or pod.trainer.name}
+        held_by = holding(pod)
+        query = {**LOG_QUERY, "container": held_by.name if held_by else pod.trainer.name}
         path = requests.PODS.path(evidence.namespace, pod.name, "log")
         try:
             tails[pod.task] = tail(client.read(requests.get(path, query)))
@@ -259,7 +260,7 @@ def _of_network(evidence: Evidence) -> set[str]:
 def _with_news(evidence: Evidence) -> list[PodDetails]:
     """Pods whose logs are needed: those that run, or that failed without a whole message."""
     running = () if evidence.status.is_finished else evidence.running
-    pods = [pod for pod in evidence.tasks if pod in running or _is_mute(pod)]
+    pods = [pod for pod in evidence.tasks if pod in running or _is_mute(pod) or _is_prepared(pod)]
     return sorted(pods, key=_importance)[:MOST_LOGS]
 
 
@@ -268,6 +269,12 @@ def _importance(pod: PodDetails) -> tuple[object, ...]:
     role, _, index = pod.task.rpartition("-")
     rank = LEADING.index(role) if role in LEADING else len(LEADING)
     return not _is_mute(pod), rank, int(index) if index.isdigit() else 0
+
+
+def _is_prepared(pod: PodDetails) -> bool:
+    """Whether its init container runs."""
+    held_by = holding(pod)
+    return held_by is not None and held_by.state.running is not None
 
 
 def _is_mute(pod: PodDetails) -> bool:

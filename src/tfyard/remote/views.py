@@ -14,9 +14,9 @@ from tfyard.kube.sync import SyncClient
 from tfyard.model import Manifest
 from tfyard.model.names import JOB_NAME
 from tfyard.overview.attempts import Attempt, failed, merged, remembered
-from tfyard.overview.job_view import EVENTS_UNREAD, JobView, outputs
+from tfyard.overview.job_view import EVENTS_UNREAD, FailedSidecar, JobView, outputs
 from tfyard.views.pods import PodDetails, TimedCondition
-from tfyard.views.program import ProgramRun, conclude, runs
+from tfyard.views.program import ProgramRun, conclude, failed_sidecars, runs
 
 from .events import events
 from .jobs import Found
@@ -45,6 +45,7 @@ def view(client: SyncClient, tfjob: Found) -> JobView:
         job=job,
         problems=tuple(problem.message for problem in checked.errors),
         attempts=tuple(merged(remembered(tfjob.summary.status), seen, tasks)),
+        sidecars=tuple(each for pod in known for each in _sidecars(pod)),
         failed=failed(seen, tfjob.summary.status),
         events=tuple(recorded),
         outputs=tuple(outputs(job)) if job else (),
@@ -128,7 +129,7 @@ def attempts_of(pod: PodDetails) -> list[Attempt]:
 def _attempt(pod: PodDetails, run: ProgramRun) -> Attempt:
     ended, running, restart = run.state.terminated, run.state.running, run.restart
     scheduled = pod.condition("PodScheduled") or TimedCondition()
-    name = "Running" if running else "Waiting"
+    name = ("Preparing" if run.container else "Running") if running else "Waiting"
     if ended:
         name = "Failed" if ended.exit_code else "Succeeded"
     refused = scheduled.reason if scheduled.status != "True" else ""
@@ -142,7 +143,25 @@ def _attempt(pod: PodDetails, run: ProgramRun) -> Attempt:
         started=ended.started_at if ended else running.started_at if running else None,
         finished=ended.finished_at if ended else None,
         exit_code=ended.exit_code if ended else None,
+        container=run.container,
         reason=run.reason or refused,
         message=run.message,
         node=pod.spec.node_name,
     )
+
+
+def _sidecars(pod: PodDetails) -> list[FailedSidecar]:
+    """Sidecars that have failed; not those that a kubelet or the operator ended after the program."""
+    if not pod.is_up:
+        return []
+    return [
+        FailedSidecar(
+            task=pod.task,
+            container=status.name,
+            restarts=status.restart_count,
+            exit_code=end.exit_code,
+            reason=end.reason,
+            message=end.message,
+        )
+        for status, end in failed_sidecars(pod)
+    ]

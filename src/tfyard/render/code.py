@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from tfyard.errors import Invalid
 from tfyard.model import Code, Job, Manifest, Problem, tensorflow_container
+from tfyard.model.names import CODE_CONTAINER, PACKAGES_CONTAINER
 
 from . import archive, podspec, scripts, tf1
 from .objects import RenderedObject
@@ -26,13 +27,13 @@ MAX_CONFIG_MAP = 1 << 20
 """Largest ConfigMap that Kubernetes accepts, in bytes."""
 MAX_UNPACKED, MAX_FILES = 4 << 30, 100_000
 """Limits for a fetched archive: bytes and files."""
-VOLUME = "tfyard-code"
+VOLUME = CODE_CONTAINER
 ARCHIVE = "code.tar.gz"
 ON_CLAIM = "tfyard-code"
 """Folder on a claim with one folder per code, named by its hash."""
 _SOURCE_AT = "/tfyard-code"
 _FETCH = "fetch.py"
-_PACKAGES, _PACKAGES_AT = "tfyard-packages", "/tfyard-packages"
+_PACKAGES, _PACKAGES_AT = PACKAGES_CONTAINER, f"/{PACKAGES_CONTAINER}"
 LAYERS = "packages"
 """Folder beside the code on a claim, with one folder per layer of packages."""
 _INSTALL = "requirements.py"

@@ -23,7 +23,7 @@ from tfyard.views.pods import (
     ObjectMeta,
     PodView,
 )
-from tfyard.views.program import Conclusion, conclude, container, lingers_since, will_restart
+from tfyard.views.program import Conclusion, conclude, container, holding, lingers_since, will_restart
 
 from .unreadable import describe, problem_of
 
@@ -117,6 +117,7 @@ def to_pod(view: PodView, before: Pod | None = None) -> Pod | None:
         program="" if program.outcome == status.phase else program.outcome,
         ready=any(c.type == "Ready" and c.status == "True" for c in status.conditions),
         exit_code=program.exit_code,
+        failed_init=program.failed_preparation,
         message=program.message or end.message,
         reason=program.reason or end.reason,
         run_started=end.started_at,
@@ -172,6 +173,7 @@ def _as_it_ended(pod: Pod, before: Pod) -> Pod:
         pod,
         program="" if pod.phase == before.end else before.end,
         exit_code=before.exit_code,
+        failed_init=before.failed_init,
         message=before.message,
         reason=before.reason,
         run_started=before.run_started,
@@ -263,7 +265,7 @@ def _wait(view: PodView, program: Conclusion) -> Wait | None:
     reported = next((each for each in waiting if each and each.reason not in BEING_SET_UP), None)
     if reported is None:
         is_set_up = view.status.start_time is None or _is_restart_due(view, program)
-        return None if is_set_up else Wait("Mount", since=view.status.start_time)
+        return None if is_set_up or holding(view) else Wait("Mount", since=view.status.start_time)
     return _wait_for_the_kubelet(view, program, reported)
 
 

@@ -145,6 +145,7 @@ def observed(manifest: Manifest, state: PodState) -> Pod:
         program="" if program.outcome == state.phase else program.outcome,
         ready=state.phase == "Running" and all(each.is_ready for each in containers),
         exit_code=program.exit_code,
+        failed_init=program.failed_preparation,
         message=program.message or end.message,
         reason=program.reason or end.reason,
         run_started=end.started_at,

@@ -64,6 +64,7 @@ _PARTS = {
         "started": "When the program of the attempt started.",
         "finished": "When the program of the attempt ended.",
         "exitCode": "The exit code of its program.",
+        "container": "The init container that failed before the program started.",
         "reason": "Why, in one word.",
         "message": "The program's last lines, or what ended it and why.",
     },

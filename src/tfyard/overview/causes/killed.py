@@ -162,7 +162,7 @@ def _is_during(event: EventView, end: End) -> bool:
 
 
 def _out_of_memory(evidence: Evidence, end: End) -> Cause:
-    memory = evidence.memory(end.task)
+    memory = evidence.memory(end.task, end.init_container)
     limit = f" of {memory}" if memory else ""
     option = "--memory" if evidence.is_local else "job file: `memory:"
     more = _more(memory) or "…"

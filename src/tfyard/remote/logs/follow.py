@@ -31,6 +31,7 @@ from tfyard.overview import waiting
 from tfyard.overview.waiting import WaitResult
 from tfyard.remote.jobs import Found
 from tfyard.remote.logs import pod_starts
+from tfyard.remote.logs.pod_starts import start_of
 from tfyard.remote.logs.reading import ROLE, since_restart
 from tfyard.remote.logs.tail import DEFAULT_PACE, Tail, TailPace, World
 from tfyard.remote.refusals import explained
@@ -123,10 +124,12 @@ class Following:
         self._tell_waiting()
 
     def _starts(self, pod: PodView) -> list[Start]:
-        """Starts whose logs can be read; those before the present one only if they are asked for."""
+        """Starts whose logs can be read; those before the present one only if they are asked for, and those of
+        init containers only if they failed."""
         now = pod_starts.present(pod)
-        known = [_start(each) for each in pod_starts.endings(pod)] if self._wants_earlier else []
-        return [*(start for start in known if start < now), *([now] if pod_starts.has_begun(pod) else [])]
+        known = [start_of(each) for each in pod_starts.endings(pod)] if self._wants_earlier else []
+        is_read = pod_starts.has_log(pod) and (not now.container or pod_starts.is_over(pod, now))
+        return [*(start for start in known if start < now), *([now] if is_read else [])]
 
     @property
     def _wants_earlier(self) -> bool:
@@ -136,8 +139,8 @@ class Following:
         """Shows what the status has about starts whose logs are gone."""
         kept = {start for pod in self._world.pods.values() for start in self._starts(pod)}
         for each in self._status.endings:
-            if self._wants_earlier and self._wanted.includes(_start(each)) and _start(each) not in kept:
-                self._show(remarks.stored(_start(each), each))
+            if self._wants_earlier and self._wanted.includes(start_of(each)) and start_of(each) not in kept:
+                self._show(remarks.stored(start_of(each), each))
 
     def _begin(self, pod: PodView, start: Start) -> None:
         earlier = [each for each in self._tails if each.task == start.task]
@@ -152,17 +155,19 @@ class Following:
         if after:
             await asyncio.wait([after])
             self._show(remarks.restarted(start, self._before(start)))
+        if start.container:
+            self._show(remarks.of_init_container(start, self._ending(start)))
         await tail.follow()
         if ending := self._ending(start):
             self._show(remarks.ended(start, ending))
 
     def _before(self, start: Start) -> Ending | None:
         known = (*self._status.endings, *self._world.endings.values())
-        earlier = [each for each in known if each.task == start.task and _start(each) < start]
-        return max(earlier, key=_start, default=None)
+        earlier = [each for each in known if each.task == start.task and start_of(each) < start]
+        return max(earlier, key=start_of, default=None)
 
     def _ending(self, start: Start) -> Ending | None:
-        known = {_start(each): each for each in self._status.endings} | self._world.endings
+        known = {start_of(each): each for each in self._status.endings} | self._world.endings
         return known.get(start)
 
     @property
@@ -184,7 +189,7 @@ class Following:
                 self._show(Said(kind="waiting", text=text))
 
     def _unstarted(self) -> dict[str, str]:
-        begun = {start.task for start in self._tails}
+        begun = {start.task for start in self._tails if not start.container}
         pods = {pod.task: pod_starts.waiting_for(pod) for pod in self._world.pods.values()}
         return {task: pods.get(task, "") for task in self._wanted.tasks if task not in begun}
 
@@ -210,8 +215,8 @@ class Following:
         for task in self._wanted.tasks:
             if task not in begun:
                 known = [each for each in self._status.endings if each.task == task]
-                last = max(known, key=_start, default=None)
-                self._show(remarks.stored(_start(last), last) if last else remarks.gone(Start(task)))
+                last = max(known, key=start_of, default=None)
+                self._show(remarks.stored(start_of(last), last) if last else remarks.gone(Start(task)))
 
     # --- watching
 
@@ -273,7 +278,3 @@ def _unless_refused() -> WatchOptions:
         is_first = False
 
     return WatchOptions(on_interrupt=on_interrupt)
-
-
-def _start(ending: Ending) -> Start:
-    return Start(ending.task, ending.attempt, ending.restart)

@@ -16,7 +16,16 @@ from tfyard.logs.splitting import Splitter, new_lines
 from tfyard.model import Ending
 from tfyard.remote import views
 from tfyard.remote.jobs import Found
-from tfyard.remote.logs.pod_starts import LogRequest, endings, first_request, has_begun, present, waiting_for
+from tfyard.remote.logs.pod_starts import (
+    LogRequest,
+    endings,
+    failed_ends,
+    first_request,
+    has_log,
+    present,
+    start_of,
+    waiting_for,
+)
 from tfyard.remote.refusals import explained
 from tfyard.views.pods import PodView
 
@@ -42,14 +51,16 @@ def _read(client: SyncClient, tfjob: Found, wanted: Wanted) -> Iterator[LogEvent
             yield from _one(client, tfjob, pod, start, wanted)
         if not starts:
             yield _nothing(task, pod, wanted)
+        if pod and pod.is_up:
+            yield from (remarks.of_sidecar(present(pod), *each) for each in failed_ends(pod))
 
 
 def _starts(pod: PodView | None, task: str, remembered: Sequence[Ending], wanted: Wanted) -> list[Start]:
     """Starts that are asked for, oldest first; without --attempt, the last one."""
-    known = {_start(each) for each in remembered if each.task == task}
+    known = {start_of(each) for each in remembered if each.task == task}
     if pod:
-        known |= {_start(each) for each in endings(pod)}
-        known |= {present(pod)} if has_begun(pod) else set()
+        known |= {start_of(each) for each in endings(pod)}
+        known |= {present(pod)} if has_log(pod) else set()
     fitting = sorted(start for start in known if wanted.includes(start))
     return fitting if wanted.all_attempts or wanted.attempt is not None else fitting[-1:]
 
@@ -61,6 +72,8 @@ def _one(
     if pod is None or not _has_log(pod, start):
         yield remarks.stored(start, ending) if ending else remarks.gone(start)
         return
+    if start.container:
+        yield remarks.of_init_container(start, ending)
     try:
         lines = read_log(client, tfjob.namespace, start, first_request(pod, start, wanted))
         yield from remarks.unless_removed(lines, start, ending)
@@ -107,7 +120,8 @@ def _batches(client: SyncClient, request: LogRequest, namespace: str) -> Iterato
 def _has_log(pod: PodView, start: Start) -> bool:
     """A kubelet keeps the present run of a container and the one before it."""
     now = present(pod)
-    return start.attempt == now.attempt and now.restart - start.restart in (0, 1)
+    is_same = (start.attempt, start.container) == (now.attempt, now.container)
+    return is_same and now.restart - start.restart in (0, 1)
 
 
 def _nothing(task: str, pod: PodView | None, wanted: Wanted) -> Said:
@@ -133,9 +147,5 @@ def _restarted_at(pod: PodView) -> datetime | None:
     return begun.started_at if begun else None
 
 
-def _start(ending: Ending) -> Start:
-    return Start(ending.task, ending.attempt, ending.restart)
-
-
 def _ending(start: Start, known: Iterable[Ending]) -> Ending | None:
-    return next((each for each in known if _start(each) == start), None)
+    return next((each for each in known if start_of(each) == start), None)
