@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.backends.local.test_run_directory import make_run
 from tests.cli.running import Result, read_terminal, tfyard
 from tests.cli.test_get import set_status, tfjob
 from tests.cli.test_main import imported
@@ -62,6 +63,31 @@ def test_a_count_that_is_no_number_is_refused_before_a_cluster_is_asked(tmp_path
         2,
         "tfyard: scale worker=many: must be a number from 0 to 100000, as in worker=4\n",
     )
+
+
+PART, WHOLE = "short-2", "short-20261118-072000"
+CHANGES = (
+    *(
+        ("stop", PART),
+        ("resume", PART),
+        ("rerun", PART),
+        ("delete", PART, "--yes"),
+        ("scale", PART, "worker=2"),
+    ),
+    *(("restart", PART, "--all"), ("exec", PART, "worker-0", "--", "true"), ("cp", "here", f"{PART}:/out/")),
+)
+
+
+def test_only_what_reads_takes_the_beginning_of_a_name_and_it_says_which_run_it_is(tmp_path: Path) -> None:
+    make_run(tmp_path / ".tfyard", WHOLE, "short")
+    needs = f"run '{PART}' not found; the whole name is needed to change a run; did you mean short?"
+    for words in (*((verb, "--local", *others) for verb, *others in CHANGES), ("runs", "rm", PART)):
+        refused = tfyard(*words, cwd=tmp_path)
+        assert (refused.code, refused.err) == (2, f"tfyard: {needs}\n"), words
+    for words in (("describe", PART, "--local"), ("runs", "show", PART)):
+        shown = tfyard(*words, cwd=tmp_path)
+        assert (shown.code, shown.err) == (0, f"tfyard: {PART} is the run {WHOLE}\n")
+    assert tfyard("describe", "short", "--local", cwd=tmp_path).err == ""
 
 
 @pytest.mark.cluster

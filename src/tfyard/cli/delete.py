@@ -56,7 +56,7 @@ def _named(names: tuple[str, ...], options: Mapping[str, Any]) -> list[Place]:
     places, problems = list[Place](), list[TfyardError]()
     for name in dict.fromkeys(names):
         try:
-            places.append(target.find(name, options))
+            places.append(target.to_change(name, options))
         except TfyardError as problem:
             problems.append(problem)
     if problems:

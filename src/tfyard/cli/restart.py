@@ -35,5 +35,5 @@ def command(
     yes = bool(options.pop("yes"))
     if bool(words) == everything:
         raise click.UsageError("Name tasks or roles, as in worker-1 or ps; or all of them, by --all.")
-    intent = target.find(name, options).restart(words)
+    intent = target.to_change(name, options).restart(words)
     acting.carry_out(intent, yes, None if no_wait else seconds(timeout))

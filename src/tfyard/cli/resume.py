@@ -26,4 +26,4 @@ def command(name: str, quiet: bool, yes: bool, **options: Any) -> None:
       tfyard resume mnist
       tfyard resume @latest --local
     """
-    acting.carry_out(target.find(name, options).resume(), yes, quiet=quiet)
+    acting.carry_out(target.to_change(name, options).resume(), yes, quiet=quiet)

@@ -28,5 +28,5 @@ def command(name: str, wait: bool, timeout: str, yes: bool, **options: Any) -> N
       tfyard stop mnist --wait --yes
       tfyard stop @latest --local
     """
-    intent = target.find(name, options).stop()
+    intent = target.to_change(name, options).stop()
     acting.carry_out(intent, yes, seconds(timeout) if wait else None)

@@ -10,10 +10,12 @@ from msgspec import Struct
 
 from tfyard.backends.local import run_directory
 from tfyard.backends.local.node import FileSources, LocalNode, NodeEvent
+from tfyard.backends.local.run_directory import RunDirectory
 from tfyard.local import attached_task, code, gpus, interpreter
 from tfyard.local.gpus import Shares
 from tfyard.local.interpreter import Interpreter
 from tfyard.local.prepared import PreparedRun
+from tfyard.local.settings import SOURCE_VARIABLE
 from tfyard.model import TENSORFLOW_CONTAINER, Manifest, Task
 from tfyard.model.expansion import escape
 from tfyard.model.names import PORT_NAME
@@ -166,13 +168,18 @@ def machine(prepared: PreparedRun, directory: Path) -> Machine:
         directory=directory,
         sources=FileSources(Path.cwd() / run_directory.HOME / "volumes", prepared.mounts, prepared.objects),
         base_env=base_env(prepared.python, directory),
-        variables=settings.variables,
+        variables=settings.variables | _source_variable(prepared, directory),
         gpus={} if gpus.VARIABLE in settings.variables else _share_gpus(prepared),
         ports=prepared.site.ports,
         code=CodeMount(folder, job.code.at) if job.code and folder else None,
         tf1=job.tf1,
         attached=frozenset(settings.attach),
     )
+
+
+def _source_variable(prepared: PreparedRun, directory: Path) -> dict[str, str]:
+    has_sources = bool(prepared.settings.sources)
+    return {SOURCE_VARIABLE: str(RunDirectory(directory).source)} if has_sources else {}
 
 
 def _share_gpus(prepared: PreparedRun) -> Shares:

@@ -49,4 +49,5 @@ def again(run: RunDirectory) -> RunOptions:
         raise Usage(f"{run.name} ended too early to be repeated; `tfyard run FILE` starts its job")
     if asked.is_config:
         raise Usage(f"{run.name} is of a config with resources; `tfyard run {asked.file}` starts it again")
-    return replace(asked.settings, target=str(job), beside=asked.file)
+    sources = {file.name: file.read_text(encoding="utf-8") for file in run.source.glob("*")}
+    return replace(asked.settings, target=str(job), beside=asked.file, sources=sources)

@@ -52,6 +52,7 @@ class Execution:
     async def execute(self) -> RunRecord:
         """Runs until the job has ended and no process is left."""
         try:
+            self._write_sources()
             self._fetch_code()
             self._record()
             self._announce()
@@ -59,6 +60,11 @@ class Execution:
             return self._finish()
         finally:
             self.directory.close()
+
+    def _write_sources(self) -> None:
+        for name, text in self.prepared.settings.sources.items():
+            self.directory.source.mkdir(exist_ok=True)
+            (self.directory.source / name).write_text(text, encoding="utf-8")
 
     def _fetch_code(self) -> None:
         """Fetches the code; if that fails, nothing is left of the run."""

@@ -21,7 +21,7 @@ from tfyard.kube import (
 from tfyard.kube.decoding import decode, items
 from tfyard.kube.sync import ANYTHING, SyncClient
 from tfyard.model import Manifest
-from tfyard.model.spelling import closest
+from tfyard.model.spelling import nearest
 from tfyard.model.summary import JobSummary
 
 from .addresses import OLD_TFJOBS, TFJOBS
@@ -216,6 +216,6 @@ def _missing(client: SyncClient, namespace: str, name: str) -> TfyardError:
         return problem
     except KubeError:
         known = []
-    meant = closest(name, known)
+    meant = nearest(name, known)
     hint = f"; did you mean {meant}?" if meant else "; `tfyard get -A` lists the jobs of all namespaces"
     return NoSuchJob(f"TFJob {name!r} not found in the namespace {namespace}{hint}")

@@ -69,6 +69,7 @@ def run(
         metric=metric,
         share_gpus=share_gpus,
         kill=tuple(kill),
+        sources=described.source.files,
     )
     return Run(OnMachine(starting.start(StartRun(settings), described.source.text)))
 
@@ -105,8 +106,8 @@ def find(
     kubeconfig: PathLike | None = None,
     local: bool = False,
 ) -> Run:
-    """Find a job of the cluster or a run of this folder by its name or the beginning of it; `@latest` is the
-    newest. With `local`, only runs on this machine are searched."""
+    """Find a job of the cluster by its name, or a run of this folder by its name, its job's name, or a beginning
+    that fits one job; `@latest` is the newest. With `local`, only runs on this machine are searched."""
     is_cluster = not local and _is_configured(namespace, context, kubeconfig)
     search = Search(
         connect=(lambda: SyncClient(_access(namespace, context, kubeconfig))) if is_cluster else None,

@@ -32,6 +32,8 @@ class Source(Struct, frozen=True):
     """The job file, if it was made from words. Its paths are relative to the working directory."""
     script: str = ""
     """The script or module that the job was made from, if any."""
+    files: dict[str, str] = {}
+    """Name -> text of programs that a run on this machine keeps: see `RunOptions.sources`."""
 
 
 class Job:

@@ -4,7 +4,7 @@ job.yaml         the job as it ran          decisions.jsonl  every decision that
 status.json      its status                 metrics.jsonl    metrics, read from the logs
 run.json         when, how it ended         logs/            one file per start of a container, and when it grew
 asked.json       with which options         work/            what containers without a working directory wrote
-control          a socket, while it runs: see local/run_control.py
+control          a socket, while it runs    source/          programs of notebook cells
 """
 
 import errno
@@ -23,6 +23,7 @@ from msgspec.structs import replace
 from tfyard.errors import TfyardError, Usage
 from tfyard.model import Job, Status
 from tfyard.model.names import LATEST
+from tfyard.model.spelling import nearest
 from tfyard.node import SCRATCH, WORK
 from tfyard.overview.record import RunRecord
 
@@ -77,6 +78,11 @@ class RunDirectory:
     def work(self) -> Path:
         """Folder for tasks without a working directory; it may not exist."""
         return self.path / WORK
+
+    @property
+    def source(self) -> Path:
+        """Folder of programs that are in no file of the user; it may not exist."""
+        return self.path / "source"
 
     def write(self, file: str, text: str, *, private: bool = False) -> None:
         """Writes a file; `private`: only the user may read it."""
@@ -184,33 +190,44 @@ def _changed(path: Path) -> float:
         return 0.0
 
 
-def find_run(name: str, home: Path = HOME) -> RunDirectory:
-    """A run by its name, its job's name (the newest run), a prefix of its name (the newest run), or its path;
-    @latest is the newest of all."""
+def find_run(name: str, home: Path = HOME, *, whole: bool = False) -> RunDirectory:
+    """A run by its name, its job's name (the newest run), or its path; @latest is the newest of all. Unless the
+    name must be `whole`, also by the beginning of its name, if only one job has runs that begin so."""
     runs = list(all_runs(home))
     if name == LATEST and runs:
         return runs[0]
-    for matches in (_is_called, _is_of_job, _begins_with):
+    for called in (_name_of, job_of):
         for run in runs:
-            if name and matches(run, name):
+            if name and called(run) == name:
                 return run
     with suppress(OSError):  # the name is too long for a path
         if name and (Path(name) / "run.json").exists():
             return RunDirectory(Path(name))
-    raise Usage(f"run {name[:100]!r} not found; `tfyard runs` lists them")
+    begun = [run for run in runs if name and run.name.startswith(name)]
+    if whole or len({job_of(run) for run in begun}) != 1:
+        raise Usage(_not_found(name[:100], runs, begun, whole=whole))
+    return begun[0]
 
 
-def _is_called(run: RunDirectory, name: str) -> bool:
-    return run.name == name
+def _not_found(name: str, runs: list[RunDirectory], begun: list[RunDirectory], *, whole: bool) -> str:
+    if begun and not whole:
+        firsts = {job_of(run): run.name for run in reversed(begun)}
+        return f"run {name!r} is ambiguous; it is the beginning of {', '.join(sorted(firsts.values()))}"
+    needs = "; the whole name is needed to change a run" if begun else ""
+    meant = nearest(name, [*map(_name_of, runs), *map(job_of, runs)]) if name else None
+    return (
+        f"run {name!r} not found{needs}; {f'did you mean {meant}?' if meant else '`tfyard runs` lists them'}"
+    )
 
 
-def _is_of_job(run: RunDirectory, name: str) -> bool:
+def _name_of(run: RunDirectory) -> str:
+    return run.name
+
+
+def job_of(run: RunDirectory) -> str:
+    """The name of the run's job; of a run without a record, its own."""
     record = run.load()
-    return record is not None and record.job == name
-
-
-def _begins_with(run: RunDirectory, name: str) -> bool:
-    return run.name.startswith(name)
+    return record.job if record else run.name
 
 
 def _written(path: Path) -> float:
