@@ -225,7 +225,7 @@ def rerun(client: SyncClient, tfjob: Found, changes: reruns.RerunChanges) -> Clu
     taken = {each.job.name for each in jobs.summaries(client, Scope(tfjob.namespace))}
     name = changes.name or reruns.next_name(tfjob.manifest, taken)
     if name in taken:
-        raise NotPossible(f"there is a job {name} already; choose another --name, or none")
+        raise NotPossible(f"there is a job {name} already; choose another name, or none")
     document = reruns.manifest(tfjob.manifest, name, changes)
     still = "" if tfjob.summary.status.is_finished else f", which has not finished: {_state(tfjob)}"
     shared = [f"the claim {claim}, which both jobs use" for claim in Belongings(client, tfjob).claims()]

@@ -108,11 +108,12 @@ class OnMachine:
 
     def points(self, tasks: tuple[str, ...]) -> list[Point]:
         from tfyard.local import runs
+        from tfyard.logs.lines import chosen
         from tfyard.overview import metrics
 
         points = runs.points(self.directory)
-        chosen = set(tasks) or set(metrics.leading({point.task for point in points}))
-        return [point for point in points if point.task in chosen]
+        named = chosen(tasks, self.tasks()) if tasks else metrics.leading({point.task for point in points})
+        return [point for point in points if point.task in named]
 
     def meter(self) -> RunUsage:
         from tfyard.local import views

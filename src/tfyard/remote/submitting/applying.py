@@ -107,7 +107,7 @@ def explained(resource: Resource, manifest: Manifest, refusal: Refused) -> Tfyar
     name = title(resource, manifest)
     if isinstance(refusal, Conflict) and _owners(refusal):
         owners = "; ".join(f"{owner} owns {', '.join(names)}" for owner, names in _owners(refusal).items())
-        fix = "leave them out of the file, or take them over by --force-conflicts"
+        fix = "leave them out of the file, or `tfyard submit --force-conflicts` takes them over"
         return TfyardError(f"{name}: {owners}; {fix}")
     if isinstance(refusal, NotFound) and resource == TFJOBS and _is_unknown(refusal):
         return TfyardError("this cluster does not serve TFJobs; `tfyard install` installs the operator")
