@@ -67,7 +67,7 @@ class Run:
 
     @property
     def exit_code(self) -> int | None:
-        """The exit code of `tfyard wait` for this job; None while it runs."""
+        """The exit code of the job: 0, or that of the task that failed; None while it runs."""
         over = waiting.verdict(self._place.summary(), "succeeded")
         return None if over is None else self._code(over)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tfyard.errors import TfyardError, Usage
+from tfyard.errors import TfyardError
 from tfyard.install.roles import EDIT
 from tfyard.kube import AlreadyExists, Conflict, Forbidden, NotFound, Refused, Resource, requests
 from tfyard.kube.sync import SyncClient
@@ -113,7 +113,7 @@ def explained(resource: Resource, manifest: Manifest, refusal: Refused) -> Tfyar
         return TfyardError("this cluster does not serve TFJobs; `tfyard install` installs the operator")
     namespace = manifest["metadata"].get("namespace", "")
     if isinstance(refusal, Forbidden) and (right := missing_right(refusal, namespace, EDIT)):
-        return Usage(right)
+        return TfyardError(right)
     return TfyardError(f"{name}: {refusal.status.message or refusal}")
 
 
