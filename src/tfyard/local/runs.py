@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from tfyard.backends.local import run_directory
 from tfyard.backends.local.run_directory import RunDirectory
-from tfyard.errors import Usage
+from tfyard.errors import NotPossible, Usage
 from tfyard.model import Manifest
 from tfyard.model.names import JOB_NAME
 from tfyard.model.summary import JobSummary
@@ -96,7 +96,7 @@ def remove(name: str) -> str:
     run = run_directory.find_run(name, whole=True)
     record = run.load()
     if record is not None and record.ended is None:
-        raise Usage(f"{run.name} is still running; `tfyard stop {run.name}` stops it")
+        raise NotPossible(f"{run.name} is still running; `tfyard stop {run.name}` stops it")
     rmtree(run.path)
     return run.name
 

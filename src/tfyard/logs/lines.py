@@ -128,7 +128,7 @@ def attempt_of(text: str) -> tuple[int | None, int | None]:
     if not text:
         return None, None
     if not attempt.isdigit() or int(attempt) < 1 or (dot and not restart.isdigit()):
-        raise Usage(f"--attempt {text}: must be a number from 1, or N.R for the R-th restart in place of it")
+        raise Usage(f"attempt {text}: must be a number from 1, or N.R for the R-th restart in place of it")
     return int(attempt), int(restart) if dot else None
 
 

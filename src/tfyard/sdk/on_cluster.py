@@ -144,12 +144,15 @@ class OnCluster:
             yield from reading.read(client, job, wanted)
 
     def points(self, tasks: tuple[str, ...]) -> list[Point]:
+        from tfyard.logs.lines import chosen
         from tfyard.overview import metrics
         from tfyard.remote import usage
+        from tfyard.remote.tasks import names
 
         with self._asking() as (client, job):
             specs = (job.manifest.get("spec") or {}).get("tfReplicaSpecs") or {}
-            return usage.points(client, job, tasks or metrics.leading({f"{r.lower()}-0" for r in specs}))
+            first = {f"{role.lower()}-0" for role in specs}
+            return usage.points(client, job, chosen(tasks, names(job)) if tasks else metrics.leading(first))
 
     def meter(self) -> JobUsage:
         from tfyard.remote.usage import JobUsage

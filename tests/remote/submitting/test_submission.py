@@ -157,11 +157,13 @@ def test_a_job_that_has_ended_or_is_being_deleted_is_refused_with_the_ways_on(pl
         place.submit()
     assert str(caught.value) == (
         "TFJob mnist has succeeded; `tfyard rerun mnist` runs it again, `tfyard delete mnist` removes it,"
-        " --name submits this one beside it"
+        " another name submits this one beside it"
     )
     place.client.send(requests.patch(path, {"metadata": {"finalizers": ["example.com/wait"]}}))
     place.client.send(requests.delete(path))
-    with pytest.raises(TfyardError, match="mnist is being deleted; submit it when it is gone, or --name"):
+    with pytest.raises(
+        TfyardError, match="mnist is being deleted; submit it when it is gone, or another name"
+    ):
         place.submit()
     place.client.send(requests.patch(path, {"metadata": {"finalizers": None}}))
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tfyard.errors import TfyardError, Usage
+from tfyard.errors import TfyardError
 from tfyard.install.roles import EDIT
 from tfyard.kube import AlreadyExists, Conflict, Forbidden, NotFound, Refused, Resource, requests
 from tfyard.kube.sync import SyncClient
@@ -107,13 +107,13 @@ def explained(resource: Resource, manifest: Manifest, refusal: Refused) -> Tfyar
     name = title(resource, manifest)
     if isinstance(refusal, Conflict) and _owners(refusal):
         owners = "; ".join(f"{owner} owns {', '.join(names)}" for owner, names in _owners(refusal).items())
-        fix = "leave them out of the file, or take them over by --force-conflicts"
+        fix = "leave them out of the file, or `tfyard submit --force-conflicts` takes them over"
         return TfyardError(f"{name}: {owners}; {fix}")
     if isinstance(refusal, NotFound) and resource == TFJOBS and _is_unknown(refusal):
         return TfyardError("this cluster does not serve TFJobs; `tfyard install` installs the operator")
     namespace = manifest["metadata"].get("namespace", "")
     if isinstance(refusal, Forbidden) and (right := missing_right(refusal, namespace, EDIT)):
-        return Usage(right)
+        return TfyardError(right)
     return TfyardError(f"{name}: {refusal.status.message or refusal}")
 
 

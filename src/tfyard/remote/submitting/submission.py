@@ -70,13 +70,13 @@ class Parcel(Struct, frozen=True, kw_only=True):
 
 
 class CannotSubmit(TfyardError):
-    """Carries all findings."""
+    """Carries all findings. `anyway`: the option or argument that submits the job all the same."""
 
-    def __init__(self, findings: Sequence[Finding]) -> None:
+    def __init__(self, findings: Sequence[Finding], *, anyway: str = "--force") -> None:
         self.findings = tuple(findings)
         wrong = [line for each in findings if each.level == "wrong" for line in lines(each)]
         text = "\n".join(f"  {line}" for line in wrong)
-        super().__init__(f"nothing was submitted; --force submits it anyway:\n{text}")
+        super().__init__(f"nothing was submitted; {anyway} submits it anyway:\n{text}")
 
 
 def lines(finding: Finding) -> list[str]:
@@ -166,7 +166,7 @@ def _existing(client: SyncClient, job: Job) -> Found | None:
         return None
     except Refused:
         return None  # a user who may create jobs may be unable to read them; applying it will tell
-    status, others = existing.summary.status, "--name submits this one beside it"
+    status, others = existing.summary.status, "another name submits this one beside it"
     if existing.manifest["metadata"].get("deletionTimestamp"):
         raise TfyardError(f"TFJob {job.name} is being deleted; submit it when it is gone, or {others}")
     if status.is_finished:
