@@ -30,6 +30,8 @@ class Attempt(Struct, frozen=True, kw_only=True):
     exit_code: int | None = None
     reason: str = ""
     message: str = ""
+    peer: str = ""
+    """The tasks that were taken away before, if the attempt ended because of that."""
     node: str = ""
 
     @property
