@@ -34,6 +34,8 @@ class Attempt(Struct, frozen=True, kw_only=True):
     """The init container that this is about, because the program has not started; empty: the program."""
     reason: str = ""
     message: str = ""
+    peer: str = ""
+    """The tasks that were taken away before, if the attempt ended because of that."""
     node: str = ""
 
     @property

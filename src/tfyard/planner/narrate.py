@@ -19,9 +19,9 @@ NAMED_PODS = 3
 
 def tell(job: Job, before: Status, after: Status, verdict: Verdict) -> Iterator[Event]:
     """Events about a change of the status; they are written only after the status itself."""
-    yield from _exits(job, chain(verdict.fatal, verdict.restarted))
+    yield from _exits(job, chain(verdict.fatal, verdict.restarted, verdict.lost))
     yield from _evictions(verdict.restarted)
-    if after.has(reasons.RESTARTING) and (verdict.restarted or verdict.replaced):
+    if after.has(reasons.RESTARTING) and verdict.is_restart:
         yield Event("Warning", reasons.TFJOB_RESTARTING, explain(job, verdict))
     if _changed(before, after, reasons.BLOCKED) and not after.is_finished:
         yield _event("Warning" if after.has(reasons.BLOCKED) else "Normal", after, reasons.BLOCKED)

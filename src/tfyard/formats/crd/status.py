@@ -14,6 +14,7 @@ _TEXTS = {
     "cluster": "How the tasks find each other; decided once and then kept.",
     "failure": "Why the job failed.",
     "endings": "How the last unsuccessful attempts ended, oldest first: 3 per task, 20 in all.",
+    "disruption": "The last time that tasks were taken away: others may fail because of it, which costs no retry.",
     "startTime": "When the operator first reconciled the job.",
     "completionTime": "When the job ended.",
     "observedGeneration": "Generation of the spec that this status describes.",
@@ -39,7 +40,7 @@ _PARTS = {
         "attempts": "Number of replaced pods by index of the task.",
         "finished": "Indexes of finished tasks, which are not run again: 0-2,7.",
         "retries": "Restarts that count against backoffLimit and whose pods are deleted.",
-        "excused": "Restarts in place by index of the task that do not count, because the node caused them.",
+        "excused": "Restarts in place by index of the task that a node or a disruption caused: they do not count.",
         "backoff": "Tasks that fail repeatedly, by index, and when each is tried again.",
         "backoff.*.failures": "Number of attempts in a row that failed or were disrupted.",
         "backoff.*.until": "Time before which the next attempt does not start.",
@@ -67,6 +68,15 @@ _PARTS = {
         "container": "The init container that failed before the program started.",
         "reason": "Why, in one word.",
         "message": "The program's last lines, or what ended it and why.",
+        "peer": "Tasks that were taken away before, if the attempt ended because of that.",
+    },
+    "disruption": {
+        "tasks": "The tasks that were taken away; of many, the first.",
+        "since": "When the operator saw it.",
+        "recovered": "When all tasks ran again.",
+        "restarted": "Whether all tasks were started again because of it.",
+        "restarts": "Restarts in place by task that counted before it.",
+        "forgiven": "Tasks that were restarted in place after it, at no retry.",
     },
 }
 _UPSTREAM: dict[str, Schema] = {
