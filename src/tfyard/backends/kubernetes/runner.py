@@ -105,8 +105,11 @@ class ClusterRunner(PodRunner):
     def _creatable(self, attempt: "ActionBatch", actions: Sequence[Action]) -> Sequence[Action]:
         """The actions, without creates while an object of a deleted job has one of their names: new tasks would
         connect to tasks of that job, which have the same names and may terminate for long."""
+        creates = [each for each in actions if isinstance(each, Create)]
+        if not creates:
+            return actions  # most passes create nothing, and the search is long where there are many jobs
         job, left = attempt.job, self._cache.leftovers(attempt.job.namespace)
-        held = [each for each in actions if isinstance(each, Create) and (each.kind, each.name) in left]
+        held = [each for each in creates if (each.kind, each.name) in left]
         for each in held:
             self._cache.taken_names.add(job.as_owner, (each.kind, job.namespace, each.name))
             attempt.add(not_yet_free(each))
