@@ -34,9 +34,9 @@ from .setup_events import SetupEvents
 from .undone_writes import UndoneWrites, WaitingWrite, postponed
 from .views import Child, ServiceView, to_group
 
-PARALLEL_WRITES, WRITES_OF_ONE_JOB = 96, 32
-"""Most writes in parallel, of all jobs and of one; fair_slots.py divides them. The client has more connections:
-statuses, events and lists need some, too."""
+PARALLEL_WRITES = 128
+"""Most writes in parallel; fair_slots.py divides them, so that one job has at most a quarter. The client has more
+connections: statuses, events and lists need some, too."""
 SPEAK_FOR_ROLE = {"Invalid", "QuotaExceeded", "Forbidden", "NamespaceTerminating", "Refused"}
 """Reasons for which all pods of a role would be refused like the first one: they are not all tried."""
 LONGEST_SILENT_WAIT = 5.0
@@ -59,7 +59,7 @@ class ClusterRunner(PodRunner):
         """Uid of a job that was observed -> its obstacles."""
         self._faults: dict[str, int] = {}
         self.undone = UndoneWrites(backoff, clock)
-        self._slots = FairSlots(PARALLEL_WRITES, WRITES_OF_ONE_JOB)
+        self._slots = FairSlots(PARALLEL_WRITES)
 
     async def observe(self, job: Job) -> Observed:
         key = JobKey(job.api_version.partition("/")[0], job.namespace, job.name)
