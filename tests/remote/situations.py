@@ -153,7 +153,7 @@ async def take_the_name(yard: Bench) -> None:
 
 async def scale_beyond_tf_config(yard: Bench) -> None:
     await yard.phase("Running", "edited")
-    scale = {"spec": {"replicas": 2450}}  # with a namespace of one letter, TF_CONFIG could list them
+    scale = {"spec": {"replicas": 2400}}  # with a namespace of one letter, TF_CONFIG could list them
     await yard.client.send(requests.patch(TFJOBS.path(yard.namespace, "edited", "scale"), scale))
 
 

@@ -72,7 +72,7 @@ class Limits(msgspec.Struct, frozen=True):
     """Limits of retries and connections. Flow control is the server's (429); `connections` limits the requests in
     flight, because each has a socket, and a TLS handshake costs more than most requests. Streams do not count."""
 
-    connections: int = 128
+    connections: int = 160
     connect_timeout: float = 10.0
     answer_timeout: float = 30.0
     attempts: int = 6

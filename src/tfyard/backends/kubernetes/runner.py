@@ -34,9 +34,9 @@ from .setup_events import SetupEvents
 from .undone_writes import UndoneWrites, WaitingWrite, postponed
 from .views import Child, ServiceView, to_group
 
-PARALLEL_WRITES, WRITES_OF_ONE_JOB = 96, 32
-"""Most writes in parallel, of all jobs and of one; fair_slots.py divides them. The client has more connections:
-statuses, events and lists need some, too."""
+PARALLEL_WRITES = 128
+"""Most writes in parallel; fair_slots.py divides them, so that one job has at most a quarter. The client has more
+connections: statuses, events and lists need some, too."""
 SPEAK_FOR_ROLE = {"Invalid", "QuotaExceeded", "Forbidden", "NamespaceTerminating", "Refused"}
 """Reasons for which all pods of a role would be refused like the first one: they are not all tried."""
 LONGEST_SILENT_WAIT = 5.0
@@ -59,7 +59,7 @@ class ClusterRunner(PodRunner):
         """Uid of a job that was observed -> its obstacles."""
         self._faults: dict[str, int] = {}
         self.undone = UndoneWrites(backoff, clock)
-        self._slots = FairSlots(PARALLEL_WRITES, WRITES_OF_ONE_JOB)
+        self._slots = FairSlots(PARALLEL_WRITES)
 
     async def observe(self, job: Job) -> Observed:
         key = JobKey(job.api_version.partition("/")[0], job.namespace, job.name)
@@ -105,8 +105,11 @@ class ClusterRunner(PodRunner):
     def _creatable(self, attempt: "ActionBatch", actions: Sequence[Action]) -> Sequence[Action]:
         """The actions, without creates while an object of a deleted job has one of their names: new tasks would
         connect to tasks of that job, which have the same names and may terminate for long."""
+        creates = [each for each in actions if isinstance(each, Create)]
+        if not creates:
+            return actions  # most passes create nothing, and the search is long where there are many jobs
         job, left = attempt.job, self._cache.leftovers(attempt.job.namespace)
-        held = [each for each in actions if isinstance(each, Create) and (each.kind, each.name) in left]
+        held = [each for each in creates if (each.kind, each.name) in left]
         for each in held:
             self._cache.taken_names.add(job.as_owner, (each.kind, job.namespace, each.name))
             attempt.add(not_yet_free(each))
