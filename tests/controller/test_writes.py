@@ -81,14 +81,14 @@ async def test_a_job_of_four_costs_its_pods_one_service_and_at_most_six_more(
     assert cost.total() <= 6, cost
 
 
-async def test_a_job_of_one_has_no_service_and_two_statuses(
+async def test_a_job_of_one_has_no_service_and_three_statuses(
     control_plane: ControlPlane, namespace: str
 ) -> None:
     async with measured(control_plane, namespace) as (yard, operator):
         await yard.submit(tfjob(Worker=1))
         cost = await writes_of_life(yard, operator)
     assert cost.pop("create pods") == 1
-    assert cost.pop("update tfjobs/status") == 2, "created and running, succeeded"
+    assert cost.pop("update tfjobs/status") == 3, "created, running, succeeded"
     assert cost.pop("create events") == 2, "pod created, job succeeded"
     assert not cost
 

@@ -55,12 +55,11 @@ class Event(Struct, frozen=True):
     message: str
 
 
-Urgency = Literal["now", "soon", "later", "at rest", "seldom"]
+Urgency = Literal["now", "soon", "at rest", "seldom"]
 """When a status has to be written.
 
 now      before any action, because the status is the only place that remembers it
-soon     the job runs: the next pass would conclude the same, but users want to see it
-later    the job is new: most pods start within a moment, and one write tells both
+soon     the job has started or runs: the next pass would conclude the same, but users want to see it
 at rest  only counts have changed: one write for many pods
 seldom   counts of a job with failures have changed, or the reason why it waits: a write now and then
 """

@@ -242,13 +242,9 @@ def _urgency(situation: Situation, after: Status, actions: tuple[Action, ...]) -
         return "seldom" if before.has(reasons.WAITING) else "at rest"
     if not actions and _explains_only(before, after):
         return "seldom"
-    told, harmless = (
-        {each.type for each in after.conditions},
-        {reasons.CREATED, reasons.RUNNING, reasons.WAITING},
-    )
-    if not told <= harmless or (actions and before.conditions):
-        return "now"
-    return "later" if told == {reasons.CREATED} else "soon"
+    harmless = {reasons.CREATED, reasons.RUNNING, reasons.WAITING}
+    goes_well = {condition.type for condition in after.conditions} <= harmless
+    return "soon" if goes_well and not (actions and before.conditions) else "now"
 
 
 def _must_be_stored_first(situation: Situation, actions: tuple[Action, ...]) -> bool:

@@ -6,7 +6,6 @@ import pytest
 
 from tfyard.backends.kubernetes.store import (
     CHECK_AGAIN,
-    LATER,
     LONGEST_QUIET,
     LONGEST_UNQUIET,
     LONGEST_YIELD,
@@ -98,18 +97,6 @@ def test_the_start_of_a_job_is_written_with_counts_that_wait_already() -> None:
     assert delay.holds("uid", ready(1), 0.0)
     assert delay.holds("uid", ready(2, "soon"), QUIET / 2)
     assert not delay.holds("uid", ready(2, "soon"), QUIET)
-
-
-def test_a_new_job_is_written_once_with_the_start_of_its_pods_or_within_two_seconds() -> None:
-    delay = StatusDelay()
-    assert delay.holds("uid", ready(0, "later"), 0.0)
-    assert delay.holds("uid", ready(1, "soon"), 1.0), "its pods run"
-    assert not delay.holds("uid", ready(1, "soon"), 1.0 + SOON)
-    assert delay.holds("other", ready(0, "later"), 0.0)
-    assert not delay.holds("other", ready(0, "later"), LATER)
-    assert delay.holds("crowd", ready(0, "later"), 0.0)
-    assert delay.holds("crowd", ready(0, "later"), LATER, is_creating_many=True)
-    assert delay.due_in("crowd", LATER) == LATER, "its pods can start now"
 
 
 def test_while_many_pods_are_created_the_start_of_a_job_waits_but_not_for_ever() -> None:

@@ -4,7 +4,7 @@ A role of a thousand pods that starts changes its counts a thousand times. They 
 changed for a while, which is within a second of the last change, or at long intervals if they never stop
 changing; and at growing intervals for a job that goes on changing, so that its writes do not grow with its
 duration. The start of a job is written soon, but late enough for changes that follow at once to be in the same
-write; and a new job whose pods do not run yet a little later, because most of them start within a moment.
+write.
 """
 
 import time
@@ -30,8 +30,8 @@ PROMPT_WRITES = 2
 """Number of prompt writes of counts; each later one waits twice as long as the one before."""
 LONGEST_UNQUIET = 12
 """Number of quiet periods after which counts are written that never stop changing."""
-SOON, LATER = 0.4, 2.0
-"""Seconds until the start of a job is written, and until a new job is written that does not run yet."""
+SOON = 0.4
+"""Seconds until the start of a job is written."""
 SELDOM = 10.0
 """Seconds between two writes about a job that does not go well, if nothing else must be written."""
 LONGEST_YIELD, CHECK_AGAIN = 30.0, 1.0
@@ -112,10 +112,8 @@ class StatusDelay:
             waiting = self._waiting[uid] = self._wait(uid, decision, waiting, now)
         if now < waiting.due:
             return True
-        yields = decision.urgency in ("soon", "later") and is_creating_many
-        if yields and now < waiting.since + LONGEST_YIELD:
-            again = LATER if decision.urgency == "later" else CHECK_AGAIN
-            self._waiting[uid] = DelayedStatus(waiting.status, waiting.since, now + again)
+        if decision.urgency == "soon" and is_creating_many and now < waiting.since + LONGEST_YIELD:
+            self._waiting[uid] = DelayedStatus(waiting.status, waiting.since, now + CHECK_AGAIN)
             return True
         return False
 
@@ -143,9 +141,8 @@ class StatusDelay:
 
     def _wait(self, uid: str, decision: Decision, before: DelayedStatus | None, now: float) -> DelayedStatus:
         since = before.since if before else now
-        if decision.urgency in ("soon", "later"):
-            delay = LATER if decision.urgency == "later" else SOON
-            return DelayedStatus(decision.status, since, min(now + delay, before.due if before else inf))
+        if decision.urgency == "soon":
+            return DelayedStatus(decision.status, since, min(now + SOON, before.due if before else inf))
         if decision.urgency == "seldom":
             return DelayedStatus(
                 decision.status, since, max(since + SOON, self._explained.get(uid, -inf) + SELDOM)
