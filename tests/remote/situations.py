@@ -524,6 +524,15 @@ KUBELETS = (
         after=fail_afterwards,
     ),
     Situation(
+        name="cut",
+        kind="cut-off",
+        words="worker-1 still ran, and was stopped, when worker-0 ended",
+        fix="`success: all-workers`",
+        code=0,
+        job={"size": 2, "policy": {"cleanPodPolicy": "Running"}},
+        script=first_succeeds,
+    ),
+    Situation(
         name="memory",
         kind="out-of-memory",
         words="limit of 8Gi",
