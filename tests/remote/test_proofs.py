@@ -93,7 +93,7 @@ PROOFS = {
         }
     ),
     "18 drained, preempted, node lost": Proof(
-        situations="drained replaced preempted low lost doomed admitted shutdown rebooted removed"
+        situations="drained replaced preempted low lost doomed admitted shutdown rebooted removed vanished"
     ),
     "19 peers not reached": Proof(
         tests={
