@@ -167,6 +167,51 @@ def test_packages_that_cannot_be_installed_are_told_and_the_job_runs_when_their_
     jobs.until_phase("packaged", "Succeeded")
 
 
+CUT = """
+name: cut
+image: example/train:1
+run: |
+  echo begun
+  case "$TF_CONFIG" in *'"index":0'*|*'"index": 0'*) sleep 2;; *) sleep 8;; esac
+worker: 3
+"""
+
+
+def test_workers_that_the_first_one_cuts_off_are_told_as_stopped_and_end_when_the_job_waits_for_all(
+    jobs: Jobs,
+) -> None:
+    jobs.submit(CUT)
+    jobs.until_phase("cut", "Succeeded")
+    until(lambda: len(jobs.get("pods")["items"]) == 1)
+    workers = jobs.get("tfjob", "cut")["status"]["replicaStatuses"]["Worker"]
+    assert (workers["ready"], workers["succeeded"]) == ("1/3, 2 stopped", 3), "upstream counts all of them"
+    assert "1/3, 2 stopped" in jobs.tfyard("get", "cut").out
+    assert "1/3, 2 stopped" in jobs.kubectl("get", "tfjobs")
+    told = jobs.tfyard("why", "cut")
+    cut_off = "worker-1 and worker-2 still ran, and were stopped, when worker-0 ended"
+    assert (told.code, told.out.splitlines()[0]) == (
+        0,
+        f"cut has succeeded, though not all of its tasks: {cut_off}",
+    )
+    assert "fix: job file: `success: all-workers`" in told.out
+    described = jobs.tfyard("describe", "cut").out
+    assert f"Stopped:    {cut_off}; job file: `success: all-workers`" in described
+    rows = [row.split()[:3] for row in attempt_rows(described).splitlines()]
+    states = [["worker-0", "1", "Succeeded"], ["worker-1", "1", "Stopped"], ["worker-2", "1", "Stopped"]]
+    assert rows == states
+    top = [line.split()[:2] for line in jobs.tfyard("top", "cut").out.splitlines()[1:]]
+    assert top == [[task, state] for task, _, state in states]
+    logs = jobs.tfyard("logs", "cut")
+    assert [line.split()[0] for line in logs.out.splitlines()] == ["worker-0"]
+    assert logs.err.count("was stopped when the job ended; its log is gone with its pod") == 2
+    jobs.tfyard("delete", "cut", "-y")
+    jobs.submit(CUT + "success: all-workers\n")
+    jobs.until_phase("cut", "Succeeded")
+    assert jobs.get("tfjob", "cut")["status"]["replicaStatuses"]["Worker"]["ready"] == "3/3"
+    assert jobs.tfyard("logs", "cut").out.count("begun") == 3
+    assert jobs.tfyard("why", "cut").out == "cut has succeeded; there is nothing to explain\n"
+
+
 JOB = """
 name: evicted
 image: example/train:1

@@ -71,6 +71,23 @@ async def test_a_drained_pod_is_replaced_without_a_retry(control_plane: ControlP
         await run_again(scene)
 
 
+@pytest.mark.parametrize("grace", [None, 0])
+async def test_a_pod_that_somebody_deletes_leaves_an_ending_however_quickly_it_is_gone(
+    control_plane: ControlPlane, namespace: str, grace: int | None
+) -> None:
+    async with (
+        stage(control_plane, namespace) as scene,
+        operator_with(Counting(control_plane.admin), namespace),
+    ):
+        await scene.submit(tfjob(policy=NO_RETRY, Worker=NEVER))
+        await eventually(lambda: both_run(scene))
+        await scene.phase("Running")
+        await scene.client.send(requests.delete(requests.PODS.path(namespace, "train-worker-1"), grace=grace))
+        await run_again(scene)
+        (ending,) = (await scene.status())["endings"]
+        assert (ending["task"], ending["attempt"], ending["reason"]) == ("worker-1", 1, "Deleted")
+
+
 @pytest.mark.parametrize("restart", ["Never", "ExitCode", "OnFailure"])
 async def test_a_node_that_is_rebooted_costs_no_retry(
     control_plane: ControlPlane, namespace: str, restart: str

@@ -334,19 +334,23 @@ def drain(name: str) -> Step:
     return ask
 
 
-async def delete_pod(yard: Bench) -> None:
-    """And wait until its successor runs."""
-    await yard.phase("Running", "removed")
-    path = requests.PODS.path(yard.namespace, "removed-worker-0")
-    first: Any = await yard.client.send(requests.get(path))
-    await yard.client.send(requests.delete(path))
+def delete_pod(name: str, grace: int | None = None) -> Step:
+    """And wait until its successor runs. It is gone before the operator looks at its job again."""
 
-    async def is_replaced() -> None:
-        now: Any = await yard.client.send(requests.get(path))
-        assert now["metadata"]["uid"] != first["metadata"]["uid"]
-        assert now["status"]["phase"] == "Running"
+    async def delete(yard: Bench) -> None:
+        await yard.phase("Running", name)
+        path = requests.PODS.path(yard.namespace, f"{name}-worker-0")
+        first: Any = await yard.client.send(requests.get(path))
+        await yard.client.send(requests.delete(path, grace=grace))
 
-    await eventually(is_replaced)
+        async def is_replaced() -> None:
+            now: Any = await yard.client.send(requests.get(path))
+            assert now["metadata"]["uid"] != first["metadata"]["uid"]
+            assert now["status"]["phase"] == "Running"
+
+        await eventually(is_replaced)
+
+    return delete
 
 
 async def is_back(yard: Bench) -> None:
@@ -524,6 +528,15 @@ KUBELETS = (
         after=fail_afterwards,
     ),
     Situation(
+        name="cut",
+        kind="cut-off",
+        words="worker-1 still ran, and was stopped, when worker-0 ended",
+        fix="`success: all-workers`",
+        code=0,
+        job={"size": 2, "policy": {"cleanPodPolicy": "Running"}},
+        script=first_succeeds,
+    ),
+    Situation(
         name="memory",
         kind="out-of-memory",
         words="limit of 8Gi",
@@ -585,8 +598,14 @@ KUBELETS = (
         kind="deleted",
         words="worker-0: its pod was deleted",
         code=0,
-        script=Script(stop_after=2.0),  # long enough for the operator to see what ended it
-        after=delete_pod,
+        after=delete_pod("removed"),
+    ),
+    Situation(
+        name="vanished",
+        kind="deleted",
+        words="worker-0: its pod was deleted",
+        code=0,
+        after=delete_pod("vanished", grace=0),
     ),
     Situation(
         name="preempted",

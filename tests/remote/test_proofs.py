@@ -93,7 +93,7 @@ PROOFS = {
         }
     ),
     "18 drained, preempted, node lost": Proof(
-        situations="drained replaced preempted low lost doomed admitted shutdown rebooted removed"
+        situations="drained replaced preempted low lost doomed admitted shutdown rebooted removed vanished"
     ),
     "19 peers not reached": Proof(
         tests={
@@ -115,7 +115,7 @@ PROOFS = {
         situations="port", programs="address-in-use", tests={f"{RUNS}.test_a_port_that_another_process_has": ""}
     ),
     "22 volume not writable": Proof(programs="volume-not-writable"),
-    "23 deadline, retries, crash loop": Proof(situations="late retries loop"),
+    "23 deadline, retries, crash loop": Proof(situations="late retries loop cut"),
     "24 name too long, CRD of another version": Proof(
         tests={
             f"{JOBS}.test_what_the_crd_refuses_is_told_when_it_is_applied_and_submitted": "",

@@ -40,6 +40,7 @@ def gather(run: RunDirectory, record: RunRecord) -> Evidence:
         spec={"runPolicy": _limits(job)} if job else {},
         status=status,
         ends=tuple(_end(run, task, status) for task in record.tasks if task.outcome == "Failed"),
+        stopped=tuple(task.name for task in record.tasks if task.outcome == "Stopped"),
         logs={task.name: _log(run, task.name) for task in record.tasks if task.outcome == "Running"},
     )
 

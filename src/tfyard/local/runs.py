@@ -14,10 +14,11 @@ from msgspec.structs import replace
 from tfyard.backends.local import run_directory
 from tfyard.backends.local.run_directory import RunDirectory
 from tfyard.errors import NotPossible, Usage
-from tfyard.model import Manifest
+from tfyard.model import Manifest, RoleStatus, Status
 from tfyard.model.names import JOB_NAME
 from tfyard.model.summary import JobSummary
 from tfyard.overview import metrics
+from tfyard.planner.results import ready
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -51,9 +52,20 @@ def listed(now: datetime, home: Path = run_directory.HOME) -> list[tuple[RunDire
 def summary(run: RunDirectory, record: RunRecord) -> JobSummary:
     """Summary with the phase of the record: a run that was killed could not write its status."""
     status = replace(run.status(), phase=record.phase)
-    if record.ended and not status.completion_time:
-        status = replace(status, completion_time=record.ended)
+    if record.ended:
+        ended, roles = status.completion_time or record.ended, _roles(status, record)
+        status = replace(status, completion_time=ended, replica_statuses=roles)
     return JobSummary(name=record.name, job=record.job, created=record.started, status=status)
+
+
+def _roles(status: Status, record: RunRecord) -> dict[str, RoleStatus]:
+    """The roles of an ended run with `ready` by its record: tasks may have ended after the last decision."""
+    roles = {}
+    for name, counted in status.replica_statuses.items():
+        outcomes = [each.outcome for each in record.tasks if each.name.rpartition("-")[0] == name.lower()]
+        counts = [outcomes.count(each) for each in ("Succeeded", "Failed", "Stopped")]
+        roles[name] = replace(counted, ready=ready(counts[0], len(outcomes), *counts[1:]))
+    return roles
 
 
 def manifest(run: RunDirectory, record: RunRecord) -> Manifest:

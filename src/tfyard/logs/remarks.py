@@ -44,8 +44,14 @@ def unless_removed(log: Iterator[LogEvent], start: Start, ending: Ending | None)
         yield stored(start, ending) if is_removed and ending else event
 
 
-def gone(start: Start) -> Said:
-    return Said(kind="gap", text="no log: it never started, or its pod is gone", start=start)
+def gone(start: Start, fate: str = "") -> Said:
+    """`fate`: what became of the task, if that is known."""
+    texts = {
+        "Succeeded": "has succeeded; its log is gone with its pod",
+        "Stopped": "was stopped when the job ended; its log is gone with its pod",
+    }
+    text = texts.get(fate, "no log: it never started, or its pod is gone")
+    return Said(kind="gap", text=text, start=start)
 
 
 def rotated(start: Start, after: bytes, before: bytes) -> Said:

@@ -1,14 +1,16 @@
 """The attempts at a job's tasks: when each waited, was prepared, ran and ended, and what they cost."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from tfyard.model import Ending, Job, Role, Status, tensorflow_container
+from tfyard.model import CHIEF, MASTER, WORKER, Job, Role, RoleMemory, Status, Task, tensorflow_container
 from tfyard.model.quantity import amount
+from tfyard.overview.cause import named
 from tfyard.overview.wording import duration
+from tfyard.planner.results import fates, is_final
 
 COLUMNS = ("TASK", "ATTEMPT", "STATE", "WAITED", "PREPARED", "RAN", "EXIT CODE", "REASON", "NODE")
 UNDER_WAY = ("Waiting", "Preparing", "Running")
@@ -70,13 +72,32 @@ def failed(seen: Iterable[Attempt], status: Status) -> tuple[str, ...]:
     return tuple(task for task, state in (gone | last).items() if state == "Failed")
 
 
-def is_final(status: Status, ending: Ending) -> bool:
-    """Whether no attempt at its task came later. A role without failed tasks shows that a restart in place
-    succeeded."""
-    role, _, index = ending.task.rpartition("-")
-    counted = {name.lower(): each.failed for name, each in status.replica_statuses.items()}
-    given_up = {name.lower(): each.attempts for name, each in status.tasks.items()}
-    return counted.get(role, 0) > 0 and ending.attempt > given_up.get(role, {}).get(index, 0)
+def gone(job: Job, status: Status, known: Iterable[Attempt]) -> list[Attempt]:
+    """Attempts of an ended job whose pods are gone, as far as its status tells of them."""
+    told, keys = fates(job, status), {each.key for each in known}
+    of_tasks = [
+        Attempt(task=task.name, attempt=_replaced(status, task) + 1, state=told[task.name])
+        for task in job.tasks()
+        if task.name in told
+    ]
+    return [each for each in of_tasks if each.key not in keys]
+
+
+def _replaced(status: Status, task: Task) -> int:
+    """Number of a task's pods that were replaced."""
+    return status.tasks.get(task.role, RoleMemory()).attempts.get(str(task.index), 0)
+
+
+def cut_off(roles: Iterable[Role], stopped: Collection[str]) -> tuple[str, str]:
+    """A sentence about workers that still ran when the first one ended the job, and the fix; empty: there are
+    none. Where there is a chief, workers wait for its end."""
+    leads = not any(role.name in (CHIEF, MASTER) and role.replicas for role in roles)
+    workers = [task for task in stopped if task.startswith(f"{WORKER.lower()}-")]
+    if not leads or not workers or "worker-0" in workers:
+        return "", ""
+    still = "ran, and was stopped," if len(workers) == 1 else "ran, and were stopped,"
+    fix = "job file: `success: all-workers` (TFJob: `successPolicy: AllWorkers`) lets all workers end"
+    return f"{named(workers)} still {still} when worker-0 ended", fix
 
 
 def row(attempt: Attempt, now: datetime) -> tuple[str, ...]:

@@ -8,8 +8,8 @@ import msgspec
 from msgspec import Struct
 
 from tfyard.model import Manifest, Role, RoleStatus, Status, tensorflow_container
-from tfyard.overview.attempts import is_final
 from tfyard.overview.cause import Quote, Source, cut
+from tfyard.planner.results import is_final
 from tfyard.views.objects import (
     Claim,
     EventView,
@@ -90,6 +90,8 @@ class Evidence(Struct, frozen=True, kw_only=True):
     """Why the stored status cannot be read; empty: it can."""
     ends: tuple[End, ...] = ()
     """Ends of tasks without pods: those of a run on this machine."""
+    stopped: tuple[str, ...] = ()
+    """Tasks that ran when the job ended, and were stopped because of that."""
     logs: dict[str, LogTail] = {}
     unread: tuple[str, ...] = ()
     """What else could not be read, and why."""

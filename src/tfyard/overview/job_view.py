@@ -146,6 +146,9 @@ def _heading(view: JobView, now: datetime) -> Iterator[str]:
     failure = summary.status.failure
     if failure and failure.message:
         yield f"Failure:    {failure_line(failure)}"
+    stopped = [each.task for each in view.attempts if each.state == "Stopped"]
+    if view.job and summary.status.has("Succeeded") and (cut := attempts.cut_off(view.job.roles, stopped))[0]:
+        yield f"Stopped:    {'; '.join(cut)}"
     hours = attempts.gpu_hours(view.job, view.attempts, now) if view.job and view.attempts else None
     if hours is not None:
         yield f"GPU-hours:  {hours:.2f} of the attempts below"

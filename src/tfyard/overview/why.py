@@ -88,6 +88,7 @@ def _found(evidence: Evidence, now: datetime) -> Iterator[Cause]:
     if evidence.status.has("Succeeded"):
         for end in evidence.failures():
             yield from _of_end(evidence, end)
+        yield from run_policy.cut_off(evidence)
         return
     for family in (refusals, no_operator, run_policy, running, other_containers):
         yield from family.find(evidence, now)

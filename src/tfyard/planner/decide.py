@@ -34,6 +34,7 @@ from . import (
     plan,
     reasons,
     restart,
+    results,
     sidecars,
     status,
     suspend,
@@ -195,6 +196,8 @@ def _ended(situation: Situation, given_up: Iterable[GivenUp], verdict: Verdict, 
     after = status.count(situation.job, after, census)
     events = _events(situation, after, verdict)
     after = status.count_active_as_succeeded(after) if after.has(reasons.SUCCEEDED) else after
+    going = cleanup.going_on(situation.job, situation.observed, situation.site, after, situation.now)
+    after = results.settle(situation.job, after, situation.observed.pods, going)
     done = _finished(situation.job, situation.observed, situation.site, after, situation.now)
     return replace(done, events=events)
 

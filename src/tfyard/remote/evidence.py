@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from tfyard import formats
 from tfyard.errors import Invalid
 from tfyard.kube import (
     Forbidden,
@@ -31,6 +32,7 @@ from tfyard.model import ROLES, Manifest, Role, Status
 from tfyard.model.names import JOB_NAME, LEASE_NAME, QUEUE_NAME
 from tfyard.overview.causes import killed, run_policy, running, volumes
 from tfyard.overview.evidence import Evidence, LogTail, Unreadable, seen
+from tfyard.planner.results import fates
 from tfyard.views import objects
 from tfyard.views.pods import PodDetails
 from tfyard.views.program import conclude, holding
@@ -97,7 +99,13 @@ def _of_manifest(manifest: Manifest) -> Evidence:
         roles=tuple(_roles(spec)),
         status=status,
         status_problem=problem,
+        stopped=_stopped(manifest, status),
     )
+
+
+def _stopped(manifest: Manifest, status: Status) -> tuple[str, ...]:
+    job = formats.check(manifest).job if status.has("Succeeded") else None
+    return tuple(task for task, fate in fates(job, status).items() if fate == "Stopped") if job else ()
 
 
 def _status(manifest: Manifest) -> tuple[Status, str]:

@@ -163,6 +163,17 @@ def _is_asked_to_stop(
     return left <= grace  # in whole seconds: within the same one it is unclear
 
 
+def has_unwritten_end(last: Pod, *, is_deleted_here: bool) -> bool:
+    """Whether the status may lack the end of a pod that is gone: finished pods are deleted without a warning, and
+    running ones may be gone before the next pass. This operator writes down what it deletes; and a watch also
+    reports a pod as gone that lost its labels."""
+    has_finished = last.end == "Succeeded" and not last.asked_to_stop
+    was_stopped = (
+        last.phase != "Pending" and last.deleting is not None and (last.asked_to_stop or not last.end)
+    )
+    return has_finished or last.disrupted or (was_stopped and not is_deleted_here)
+
+
 def _ended_by_itself(pod: Pod) -> bool:
     return bool(pod.end) and not pod.asked_to_stop
 

@@ -33,7 +33,7 @@ _PARTS = {
         "succeeded": "Tasks that have succeeded.",
         "failed": "Tasks that have failed and are not restarted.",
         "restarts": "Restarts that count against backoffLimit.",
-        "ready": "Tasks that are ready or have finished, of all tasks: 1/2.",
+        "ready": "Tasks that are ready or have finished, of all tasks, and at the end the others: 1/3, 2 stopped.",
         "selector": "Label selector of the pods, for autoscalers.",
     },
     "tasks": {

@@ -32,7 +32,7 @@ from tfyard.overview.waiting import WaitResult
 from tfyard.remote.jobs import Found
 from tfyard.remote.logs import pod_starts
 from tfyard.remote.logs.pod_starts import start_of
-from tfyard.remote.logs.reading import ROLE, since_restart
+from tfyard.remote.logs.reading import ROLE, fate, since_restart
 from tfyard.remote.logs.tail import DEFAULT_PACE, Tail, TailPace, World
 from tfyard.remote.refusals import explained
 from tfyard.remote.summaries import VIEWS, of_view
@@ -216,7 +216,11 @@ class Following:
             if task not in begun:
                 known = [each for each in self._status.endings if each.task == task]
                 last = max(known, key=start_of, default=None)
-                self._show(remarks.stored(start_of(last), last) if last else remarks.gone(Start(task)))
+                told = fate(self._tfjob, self._status, task)
+                if last and not told:
+                    self._show(remarks.stored(start_of(last), last))
+                else:
+                    self._show(remarks.gone(Start(task), told))
 
     # --- watching
 

@@ -7,13 +7,15 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
+from tfyard import formats
 from tfyard.kube import NotFound, Refused, Transient
 from tfyard.kube.sync import BACKOFF, SyncClient
 from tfyard.logs import remarks
 from tfyard.logs.lines import LogEvent, Said, Start, Wanted
 from tfyard.logs.position import Gone, LogPosition
 from tfyard.logs.splitting import Splitter, new_lines
-from tfyard.model import Ending
+from tfyard.model import Ending, Status
+from tfyard.planner.results import fates
 from tfyard.remote import views
 from tfyard.remote.jobs import Found
 from tfyard.remote.logs.pod_starts import (
@@ -50,7 +52,7 @@ def _read(client: SyncClient, tfjob: Found, wanted: Wanted) -> Iterator[LogEvent
         for start in starts:
             yield from _one(client, tfjob, pod, start, wanted)
         if not starts:
-            yield _nothing(task, pod, wanted)
+            yield _nothing(tfjob, task, pod, wanted)
         if pod and pod.is_up:
             yield from (remarks.of_sidecar(present(pod), *each) for each in failed_ends(pod))
 
@@ -124,10 +126,18 @@ def _has_log(pod: PodView, start: Start) -> bool:
     return is_same and now.restart - start.restart in (0, 1)
 
 
-def _nothing(task: str, pod: PodView | None, wanted: Wanted) -> Said:
+def fate(tfjob: Found, status: Status, task: str) -> str:
+    """What became of a task whose job has ended; empty: that is not known."""
+    job = formats.check(tfjob.manifest).job
+    return fates(job, status).get(task, "") if job else ""
+
+
+def _nothing(tfjob: Found, task: str, pod: PodView | None, wanted: Wanted) -> Said:
     if wanted.attempt is not None:
         text = f"nothing is known of attempt {wanted.attempt}"
         return Said(kind="gap", text=text, start=Start(task))
+    if pod is None and (known := fate(tfjob, tfjob.summary.status, task)):
+        return remarks.gone(Start(task), known)
     text = f"has not started: {waiting_for(pod)}" if pod else "has no pod, and nothing is remembered of one"
     return Said(kind="waiting", text=text, start=Start(task))
 
