@@ -1,0 +1,45 @@
+"""The standard input of a run: a terminal that its only task reads, or something piped, read by it or nobody."""
+
+import fcntl
+import os
+import stat
+import struct
+import termios
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+
+def is_typed() -> bool:
+    """Whether a person types it, in the foreground: see `launch.ahead`."""
+    try:
+        return os.isatty(0) and os.tcgetpgrp(0) == os.getpgrp()
+    except OSError:  # not the terminal of this session
+        return False
+
+
+def is_waiting() -> bool:
+    """Whether something was piped in, and nobody has read it."""
+    try:
+        kind = os.fstat(0)
+        if stat.S_ISREG(kind.st_mode):
+            return os.lseek(0, 0, os.SEEK_CUR) < kind.st_size
+        if not (stat.S_ISFIFO(kind.st_mode) or stat.S_ISSOCK(kind.st_mode)):
+            return False
+        return bool(struct.unpack("i", fcntl.ioctl(0, termios.FIONREAD, b"\0" * 4))[0])
+    except OSError:  # it is closed
+        return False
+
+
+@contextmanager
+def restored() -> Iterator[None]:
+    """Restore the modes of the terminal, if a task was killed while it read a password."""
+    if not is_typed():
+        yield
+        return
+    before = termios.tcgetattr(0)
+    try:
+        yield
+    finally:
+        with suppress(OSError, termios.error):  # the terminal is gone
+            if is_typed() and termios.tcgetattr(0) != before:
+                termios.tcsetattr(0, termios.TCSANOW, before)
