@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 
+from tfyard.node import standard_input
 from tfyard.node.orphans import MARK
 
 PACKAGES = __file__.rsplit(os.sep, 3)[0]
@@ -61,18 +62,9 @@ def ahead() -> None:
     """Start a supervisor for the next run of this command, whose standard input it has. Without a run, it ends
     with this process."""
     if not _spare:
-        _spare.append(SupervisorHandle(namespaces=True, stdin=_own_input()))
+        stdin = None if standard_input.is_usable() else subprocess.DEVNULL
+        _spare.append(SupervisorHandle(namespaces=True, stdin=stdin))
         atexit.register(_drop)
-
-
-def _own_input() -> int | None:
-    """Our standard input as of Popen, unless it is closed, or a terminal in whose background we are: a task is in
-    another session, so the kernel would not keep it from reading what the user types for the shell."""
-    try:
-        os.fstat(0)
-        return subprocess.DEVNULL if os.isatty(0) and os.tcgetpgrp(0) != os.getpgrp() else None
-    except OSError:  # it is closed, or not the terminal of this session
-        return subprocess.DEVNULL
 
 
 def take() -> SupervisorHandle:

@@ -12,7 +12,6 @@ from shlex import quote
 import click
 import msgspec
 
-from tfyard.cli.screen import standard_input
 from tfyard.cli.screen.base import Look, Screen
 from tfyard.cli.screen.rows import columns, hanging, wrapped
 from tfyard.cli.screen.summary import summary
@@ -36,6 +35,7 @@ from tfyard.model.run_events import (
     Started,
     Unfinished,
 )
+from tfyard.node import standard_input
 from tfyard.overview.progress import Progress, total_steps
 from tfyard.overview.record import RunRecord
 from tfyard.overview.wording import PROGRAM, TOOL, ending, folded, skipped, starting_again

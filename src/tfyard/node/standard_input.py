@@ -1,4 +1,7 @@
-"""The standard input of a run: a terminal that its only task reads, or something piped, read by it or nobody."""
+"""Our standard input: a terminal, or something piped. The only task of a run reads it, else nobody.
+
+Standard library only: it is imported before everything else.
+"""
 
 import fcntl
 import os
@@ -9,12 +12,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 
-def is_typed() -> bool:
-    """Whether a person types it, in the foreground: see `launch.ahead`."""
+def is_usable() -> bool:
+    """Whether it is open, and not a terminal in whose background we are: a task is in another session, so the
+    kernel would not keep it from reading what the user types for the shell."""
     try:
-        return os.isatty(0) and os.tcgetpgrp(0) == os.getpgrp()
-    except OSError:  # not the terminal of this session
+        os.fstat(0)
+        return not os.isatty(0) or os.tcgetpgrp(0) == os.getpgrp()
+    except OSError:  # it is closed, or not the terminal of this session
         return False
+
+
+def is_typed() -> bool:
+    """Whether a person types it."""
+    return os.isatty(0) and is_usable()
 
 
 def is_waiting() -> bool:
