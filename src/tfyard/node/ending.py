@@ -25,9 +25,9 @@ Plan = list[tuple[signal.Signals, float]]
 
 async def ask(engine: Engine, process: ContainerProcess, seconds: float, *, by_keyboard: bool) -> None:
     """Ask a program to end, and wait this long for it."""
-    pid = engine.pid(process)
+    pid = engine.pid(process) if by_keyboard else None
     others = orphans.group(pid) if pid else []
-    if not by_keyboard or pid is None:
+    if pid is None:
         await _send(engine, process, [(signal.SIGTERM, seconds)])
     elif others and not orphans.catches(pid, signal.SIGINT):
         await _end_before_shell(process, pid, _plan(others, seconds))
