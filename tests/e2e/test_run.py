@@ -309,7 +309,7 @@ if me == "worker-2":
     assert kills(outcome)[-1].startswith("worker-1 was evicted, and worker-0 failed after it: ")
     assert kills(outcome)[-1].endswith("the job needs `restart: on-failure`")
     (shown,) = [e["text"] for e in outcome.of("note") if e["text"].startswith("waiting for")]
-    assert re.fullmatch(r"waiting for worker-2 to stop: SIGTERM was sent, SIGKILL follows in [12]\d s", shown)
+    assert re.fullmatch(r"waiting for worker-2 to stop; SIGKILL follows in [12]\d s", shown)
 
 
 def test_a_job_ends_with_its_program_although_a_sidecar_never_would(yard: Yard) -> None:

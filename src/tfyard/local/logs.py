@@ -236,7 +236,7 @@ class RunLogReader:
             elif isinstance(item, SkippedLines):
                 self._watch(run_events.Skipped(item.source, item.lines))
             else:
-                self._watch(run_events.Unfinished(item.source, item.text))
+                self._watch(run_events.Unfinished(item.source, item.text, item.is_rewritten))
                 if item.is_rewritten and (reading := read_line(item.text, self._pattern)):
                     self._emit_metric(item.source, self._epochs.place(item.source, reading), unfinished=True)
 

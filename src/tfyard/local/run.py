@@ -101,9 +101,16 @@ class Execution:
     def interrupts(self) -> int:
         return self._loop.interrupts
 
-    def interrupt(self) -> None:
-        """The first call asks every task to stop, the second kills them."""
-        self._loop.interrupt()
+    def interrupt(self, *, by_keyboard: bool = False) -> None:
+        """The first call asks every task to stop, the second kills them. `by_keyboard`: see node/ending.py."""
+        self._loop.interrupt(by_keyboard=by_keyboard)
+
+    def pause(self) -> None:
+        """Stops the processes of all tasks, as Ctrl-Z does, until `go_on`."""
+        self._loop.pause()
+
+    def go_on(self) -> None:
+        self._loop.go_on()
 
     def stop(self) -> None:
         """Carries out `tfyard stop`: an interrupt, which is recorded as Stopped."""

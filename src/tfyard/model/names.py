@@ -34,7 +34,16 @@ PACKAGES_CONTAINER: Final = "tfyard-packages"
 """Init containers that tfyard adds to pods, and their volumes: for the code, and for its packages."""
 RERUN_OF: Final = "tfyard.dev/rerun-of"
 """Name of the job that this job is a rerun of."""
-# ... and on objects that commands create or change.
+# What `tfyard render` adds to pods where no operator is, and `tfyard run` takes away again.
+WAIT_CONTAINER: Final = "tfyard-wait"
+"""Init container that waits for the names of the other tasks."""
+SCRIPTS_VOLUME, SCRIPTS_AT = "tfyard", "/tfyard"
+"""Volume of the scripts that pods run, and where it is mounted."""
+CLUSTER_VARIABLE: Final = "TFYARD_CLUSTER"
+EVALUATOR_VARIABLE: Final = "TFYARD_EVALUATOR"
+LAST_STEP_VARIABLE: Final = "TFYARD_END"
+
+# Labels and annotations of objects that commands create or change.
 HELPER: Final = "tfyard.dev/helper"
 """Label of the short-lived pods that mount claims; its value is their purpose."""
 CODE_SENT: Final = "code.tfyard.dev/"

@@ -74,9 +74,11 @@ class LocalRunner(PodRunner):
                     self.is_deleted = True
         return Outcome(done=tuple(actions))
 
-    def stop_all(self, *, force: bool) -> None:
+    def stop_all(self, *, force: bool, by_keyboard: bool = False) -> None:
+        """Stops all tasks. A parameter server has nothing to save, and its `join` never sees SIGINT, so Ctrl-C
+        asks it by SIGTERM, too."""
         for each in [*self._node.pods.values()]:
-            self._delete(each, force=force)
+            self._delete(each, force=force, by_keyboard=by_keyboard and _task(each).role != "PS")
 
     def evict(self, task: str, grace: float | None = None) -> float | None:
         """Ends a task as a preemption does; returns its grace period, or None if the task is not running."""
@@ -109,10 +111,10 @@ class LocalRunner(PodRunner):
             pod, PodOptions(log_name=lambda name: log_name(task, name), may_restart=may_restart)
         )
 
-    def _delete(self, each: LocalPod, *, force: bool = False) -> None:
+    def _delete(self, each: LocalPod, *, force: bool = False, by_keyboard: bool = False) -> None:
         if each.deleting is None:
             each.asked_to_stop = not observed(each.pod.manifest, each.pod.state()).end
-        self._node.delete(each.pod.uid, 0 if force else None)
+        self._node.delete(each.pod.uid, 0 if force else None, by_keyboard=by_keyboard)
 
 
 def _task(each: LocalPod) -> Task:
