@@ -32,6 +32,7 @@ from tfyard.views.objects import EventView
 from tfyard.views.pods import PodView
 
 from .events import EVENTS
+from .refusals import EDIT, missing_right
 
 DEFAULT_IMAGE = names.HELPER_IMAGE
 CONTAINER = "helper"
@@ -203,7 +204,8 @@ async def _create(client: Client, pod: Manifest) -> None:
         await asyncio.wait([sending], timeout=LONGEST_DELETION)
         raise
     except Refused as problem:
-        raise HelperFailed(f"the helper pod was refused: {problem}") from None
+        right = missing_right(problem, pod["metadata"]["namespace"], EDIT)
+        raise HelperFailed(f"the helper pod was refused: {right or problem}") from None
 
 
 async def _until_running(client: Client, helper: HelperPod, path: str, say: Say) -> None:

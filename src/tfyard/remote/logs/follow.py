@@ -31,9 +31,9 @@ from tfyard.overview import waiting
 from tfyard.overview.waiting import WaitResult
 from tfyard.remote.jobs import Found
 from tfyard.remote.logs import pod_starts
-from tfyard.remote.logs.reading import ROLE, since_restart
+from tfyard.remote.logs.reading import since_restart
 from tfyard.remote.logs.tail import DEFAULT_PACE, Tail, TailPace, World
-from tfyard.remote.refusals import explained
+from tfyard.remote.refusals import VIEW, explained
 from tfyard.remote.summaries import VIEWS, of_view
 from tfyard.views.pods import PodView
 
@@ -50,7 +50,7 @@ async def follow(
     async with Client(access) as client:
         following = Following(client, tfjob, wanted, pace)
         try:
-            with explained(tfjob.namespace, ROLE):
+            with explained(tfjob.namespace, VIEW):
                 async for event in following.run():
                     yield event
         finally:
