@@ -231,6 +231,26 @@ def test_no_more_is_asked_than_the_job_needs(place: Place) -> None:
         ]
 
 
+class StoppedByCtrlC(SyncClient):
+    """Ctrl-C is pressed when the job itself is about to be created."""
+
+    def read(self, request: Request) -> bytes:
+        if request.method == "PATCH" and "/tfjobs/" in request.path and "dryRun" not in request.path:
+            raise KeyboardInterrupt
+        return super().read(request)
+
+
+def test_what_was_made_before_ctrl_c_is_named(place: Place) -> None:
+    claim = "volumes: {data: {claim: mnist-data, size: 1Gi, at: /data}}\n"
+    with StoppedByCtrlC(place.client.access) as client, pytest.raises(KeyboardInterrupt):
+        place.submit(JOB + claim, client=client, force=True)
+    assert place.names(CLAIMS) == ["mnist-data"]
+    assert place.said[-1] == (
+        "mnist was not submitted, but created: persistentvolumeclaim/mnist-data; submitting it again uses that,"
+        f" `kubectl delete -n {place.namespace} persistentvolumeclaim/mnist-data` removes it"
+    )
+
+
 def test_a_dry_run_of_the_server_stores_nothing(place: Place) -> None:
     assert place.submit(dry_run=True)["metadata"]["name"] == "mnist"
     assert place.said[-1] == "tfjob.kubeflow.org/mnist serverside-applied (server dry run)"

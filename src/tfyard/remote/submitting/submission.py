@@ -221,17 +221,32 @@ def _create(client: SyncClient, parcel: Parcel, how: How, say: Say, upload: Uplo
         with needs("kubernetes", "sending code to a claim"):  # before anything is created
             from tfyard.kube import transport  # noqa: F401
     resources = applying.find_resources(client, wanted)
-    at = wanted.index(_job_of(wanted))
-    for manifest in wanted[:at]:
-        _apply(client, resources, manifest, how, say)
-    if sends:
-        client.close()
-        upload(code)
-    stored = [_apply(client, resources, manifest, how, say) for manifest in wanted[at:]]
+    at, made = wanted.index(_job_of(wanted)), list[Submitted]()
+    try:
+        for manifest in wanted[:at]:
+            made.append(_apply(client, resources, manifest, how, say))
+        if sends:
+            client.close()
+            upload(code)
+        stored = [_apply(client, resources, manifest, how, say) for manifest in wanted[at:]]
+    except BaseException:  # Ctrl-C, too
+        if not how.dry_run:
+            _tell_left(made, wanted[at]["metadata"], say)
+        raise
     if code.kind == "config-map" and not code.is_present and not how.dry_run:
         with suppress(Refused):  # a user who may not list other code leaves it there
             code_store.prune(client, code.job.namespace, {code.hash})
     return stored[0]
+
+
+def _tell_left(made: list[Submitted], job: Manifest, say: Say) -> None:
+    """Names the objects that were created for a job that was not."""
+    titles = " ".join(applying.title(each.resource, each.manifest) for each in made if each.is_changed)
+    if titles:
+        them = "it" if " " not in titles else "them"
+        remove = f"`kubectl delete -n {job['namespace']} {titles}` removes {them}"
+        said = f"{job['name']} was not submitted, but created: {titles.replace(' ', ', ')}"
+        say(f"{said}; submitting it again uses {'that' if them == 'it' else 'those'}, {remove}")
 
 
 def _apply(client: SyncClient, resources: Resources, manifest: Manifest, how: How, say: Say) -> Submitted:
