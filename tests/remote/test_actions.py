@@ -295,6 +295,10 @@ REFUSED: dict[str, tuple[Callable[[Yard], Any], str]] = {
         lambda yard: actions.restart(yard.client, yard.job("x", runPolicy={"suspend": True}), []),
         "x is stopped; `tfyard resume x`",
     ),
+    "nothing left": (
+        lambda yard: actions.scale(yard.client, yard.job("x"), {"Worker": 0, "Chief": 0}),
+        "x would have no task: a job has at least one; `tfyard stop x` stops it, `tfyard delete x` deletes it",
+    ),
     "gang": (
         lambda yard: actions.scale(
             yard.client, yard.status(yard.job("x"), cluster={"gang": "core"}), {"Worker": 3}

@@ -79,6 +79,7 @@ def replicas(text: str, option: str = "--set") -> tuple[str, int]:
     role = canonical(name)
     if role is None:
         hint = did_you_mean(name, [each.lower() for each in ROLES])
+        hint = "--tf1 is an option of its own" if name == "tf1" else hint
         raise Usage(f"{shown}: unknown role {name!r}; {hint}")
     if not re.fullmatch("[0-9]{1,9}", count) or int(count) > MAX_REPLICAS:
         raise Usage(f"{shown}: must be a number from 0 to {MAX_REPLICAS}, as in {name}=4")

@@ -56,6 +56,8 @@ def _program(options: JobOptions) -> list[str]:
     """The arguments of `python`."""
     if options.module is not None:
         return ["-m", options.module]
+    if Path(options.target).is_dir():
+        raise Usage(f"{options.target} is a folder; name the script in it")
     if not Path(options.target).is_file():
         raise Usage(f"{options.target}: file not found")
     return [options.target if is_outside(options) else os.path.relpath(options.target)]

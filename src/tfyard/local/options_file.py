@@ -1,5 +1,7 @@
 """Options of a run, kept in its directory: with them and its job file, the run can be repeated."""
 
+import os
+
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
@@ -29,7 +31,7 @@ def text(prepared: PreparedRun) -> str:
         mount=tuple(f"{name}={path}" for name, path in prepared.mounts.items()),
         gpus=asked.gpus,
         share_gpus=asked.share_gpus,
-        tensorboard=asked.tensorboard,
+        tensorboard=asked.tensorboard and os.path.abspath(asked.tensorboard),  # noqa: PTH100
         attach=asked.attach,
         metric=asked.metric,
     )
@@ -38,13 +40,22 @@ def text(prepared: PreparedRun) -> str:
     return msgspec.json.format(msgspec.json.encode(whole)).decode()
 
 
+def log_dir(run: RunDirectory) -> str:
+    """Folder that `--tensorboard` gave; empty: none."""
+    asked = _read(run)
+    return (asked.settings.tensorboard if asked else None) or ""
+
+
+def _read(run: RunDirectory) -> OptionsSource | None:
+    try:
+        return msgspec.json.decode((run.path / NAME).read_bytes(), type=OptionsSource)
+    except (FileNotFoundError, msgspec.DecodeError):
+        return None
+
+
 def again(run: RunDirectory) -> RunOptions:
     """Options that start the run's own job again."""
-    job = run.path / "job.yaml"
-    try:
-        asked = msgspec.json.decode((run.path / NAME).read_bytes(), type=OptionsSource)
-    except (FileNotFoundError, msgspec.DecodeError):
-        asked = None
+    job, asked = run.path / "job.yaml", _read(run)
     if asked is None or not job.exists():
         raise Usage(f"{run.name} ended too early to be repeated; `tfyard run FILE` starts its job")
     if asked.is_config:

@@ -21,4 +21,5 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     known = list(known)
     best = closest(word, known)
-    return f"did you mean {best}?" if best else f"one of: {', '.join(known)}"
+    choices = f"one of: {', '.join(known)}" if known else "there are none"
+    return f"did you mean {best}?" if best else choices

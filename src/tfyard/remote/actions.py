@@ -183,6 +183,9 @@ def scale(client: SyncClient, tfjob: Found, counts: Mapping[str, int]) -> Cluste
     changed = {name: count for name, count in counts.items() if count != known[name].replicas}
     if not changed:
         return ClusterIntent(verb="scale", tfjob=tfjob, notes=("it has as many tasks already",))
+    if not any({**{name: role.replicas for name, role in known.items()}, **changed}.values()):
+        ways = f"`tfyard stop {tfjob.name}` stops it, `tfyard delete {tfjob.name}` deletes it"
+        raise NotPossible(f"{tfjob.name} would have no task: a job has at least one; {ways}")
     for name, count in changed.items():
         if name in (CHIEF, MASTER) and count != 1:
             raise NotPossible(f"{tfjob.name}: {name.lower()} cannot be scaled to {count}: a job has one")

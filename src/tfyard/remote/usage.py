@@ -16,6 +16,7 @@ from tfyard.planner.results import fates
 from tfyard.views.pods import PodDetails, PodView
 
 from .jobs import Found
+from .refusals import VIEW, explained
 from .views import attempts_of, pods
 
 POD_METRICS = Resource("metrics.k8s.io", "v1beta1", "pods")
@@ -36,9 +37,10 @@ class JobUsage:
         """Why CPU and memory are not known, if they are not."""
 
     def tasks(self) -> list[TaskUse]:
-        known = sorted(pods(self._client, self._tfjob), key=lambda pod: pod.metadata.name)
-        used = self._used()
-        there = [self._task(pod, used, turn < MOST_LOGS) for turn, pod in enumerate(known)]
+        with explained(self._tfjob.namespace, VIEW):
+            known = sorted(pods(self._client, self._tfjob), key=lambda pod: pod.metadata.name)
+            used = self._used()
+            there = [self._task(pod, used, turn < MOST_LOGS) for turn, pod in enumerate(known)]
         return [*there, *(TaskUse(task=task, state=state) for task, state in self._gone(known))]
 
     def _gone(self, known: Iterable[PodDetails]) -> list[tuple[str, str]]:
@@ -73,8 +75,9 @@ class JobUsage:
 def points(client: SyncClient, tfjob: Found, tasks: Iterable[str]) -> list[Point]:
     """Metrics of these tasks, or of all, by time."""
     names = set(tasks)
-    chosen = [pod for pod in pods(client, tfjob) if not names or pod.task in names]
-    read = [point for pod in chosen for point in log_points(client, tfjob, pod, WHOLE)]
+    with explained(tfjob.namespace, VIEW):
+        chosen = [pod for pod in pods(client, tfjob) if not names or pod.task in names]
+        read = [point for pod in chosen for point in log_points(client, tfjob, pod, WHOLE)]
     return sorted(read, key=lambda point: point.at)
 
 

@@ -127,7 +127,7 @@ for step in range(10):
     run.append("metrics.jsonl", {{"step": step, "text": "x" * 300}})
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout.count("the run continues unrecorded") == 1
+    assert done.stdout.count("the run continues, but its logs and its record are incomplete") == 1
     rows = run_directory.RunDirectory(tmp_path).rows("metrics.jsonl")
     assert [row["step"] for row in rows] == [0, 1, 2]
     assert (tmp_path / "metrics.jsonl").read_text().endswith("}\n")

@@ -44,7 +44,8 @@ class RunDirectory:
 
     def __init__(self, path: Path, warn: Callable[[str], None] = lambda _text: None) -> None:
         self.path, self._warn = path, warn
-        self._has_warned = False
+        self.problem = ""
+        """Why something could not be written, if so."""
         self._lock: int | None = None
         """Lock during the run; the kernel releases it however this process ends."""
 
@@ -153,9 +154,9 @@ class RunDirectory:
         except OSError as error:
             with suppress(OSError):
                 instead()
-            if not self._has_warned:
-                self._has_warned = True
-                self._warn(f"cannot write to {self.path}: {error.strerror}; the run continues unrecorded")
+            if not self.problem:
+                self.problem = f"cannot write to {self.path}: {error.strerror}"
+                self._warn(f"{self.problem}; the run continues, but its logs and its record are incomplete")
 
 
 def _new(home: Path, stem: str) -> Path:

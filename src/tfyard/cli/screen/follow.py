@@ -1,6 +1,7 @@
 """Shows a run at the terminal: prints its events (live, as lines or as JSON) and its end; Ctrl-C stops it."""
 
 import asyncio
+import errno
 import os
 import signal
 import sys
@@ -41,20 +42,27 @@ from tfyard.overview.record import RunRecord
 from tfyard.overview.wording import PROGRAM, TOOL, ending, folded, skipped, starting_again
 
 REFRESH_EVERY = 0.15
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def follow(prepared: PreparedRun, output: str = "text", *, quiet: bool = False, verbose: bool = False) -> int:
     """Run a job and show it until it has ended; the result is its exit code."""
+    follower = RunFollower(prepared, output, quiet=quiet, verbose=verbose)
     try:
-        record = asyncio.run(RunFollower(prepared, output, quiet=quiet, verbose=verbose).follow())
+        record = asyncio.run(follower.follow())
     except OSError as error:
         raise TfyardError(f"{error.filename or 'the run directory'}: {error.strerror}") from error
-    return record.exit_code or 0
+    if follower.lost:
+        where = f"`tfyard runs logs {record.name}` prints it"
+        click.echo(f"tfyard: {follower.lost.strerror}: output of the run was lost; {where}", err=True)
+    return record.exit_code or int(follower.lost is not None)
 
 
 class RunFollower:
     def __init__(self, prepared: PreparedRun, output: str, *, quiet: bool, verbose: bool) -> None:
         self._prepared, self._output, self._quiet = prepared, output, quiet
+        self.lost: OSError | None = None
+        """Why output could not be written, if nobody meant that to be so."""
         self._progress = Progress(total_steps(prepared.job))
         look = Look(
             tasks=tuple(task.name for task in prepared.job.tasks()),
@@ -75,7 +83,7 @@ class RunFollower:
             self._tell_unread()  # it may have come later
             refreshing.cancel()
         if self._output != "json":
-            with suppress(OSError):
+            with self._writing():
                 self._print_end(run, record)
         return record
 
@@ -91,14 +99,23 @@ class RunFollower:
     async def _refresh(self) -> None:
         while True:
             await asyncio.sleep(REFRESH_EVERY)
-            with suppress(OSError):
+            with self._writing():
                 self._screen.refresh()
 
     def _show(self, event: RunEvent) -> None:
         if isinstance(event, Metric):
             self._progress.note(event, time.monotonic())
-        with suppress(OSError):  # the terminal is gone, or `head` has read enough: the run itself continues
+        with self._writing():
             self._screen.show(event)
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """If the terminal is gone, or `head` has read enough, or the disk is full, the run itself continues."""
+        try:
+            yield
+        except OSError as problem:
+            if problem.errno in FULL:
+                self.lost = problem
 
     def _handle_signals(self, run: Execution) -> None:
         def interrupt(number: int) -> None:
@@ -133,6 +150,8 @@ class RunFollower:
         for name, path in outputs(self._prepared.job, self._prepared.mounts):
             click.echo(f"{name + ':':<8} {path}")
         click.echo(f"logs:    {run.directory.path}/logs")
+        if run.directory.problem:
+            click.echo(f"disk:    {run.directory.problem}; logs and record are incomplete")
         target = self._prepared.settings.target
         if record.phase == "Succeeded" and not self._quiet and target.endswith((".yaml", ".yml", ".json")):
             click.echo(f"on a cluster: tfyard submit {quote(target)} --follow")

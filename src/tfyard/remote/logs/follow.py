@@ -4,10 +4,13 @@ A following is a coroutine with a task for each log, so one thread follows as ma
 """
 
 import asyncio
+import math
+import time
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import Any
 
+from tfyard.errors import TfyardError
 from tfyard.kube import (
     Access,
     Changed,
@@ -29,16 +32,19 @@ from tfyard.model.names import JOB_NAME
 from tfyard.model.summary import JobSummary
 from tfyard.overview import waiting
 from tfyard.overview.waiting import WaitResult
+from tfyard.overview.wording import duration
 from tfyard.remote.jobs import Found
 from tfyard.remote.logs import pod_starts
 from tfyard.remote.logs.pod_starts import start_of
-from tfyard.remote.logs.reading import ROLE, fate, since_restart
+from tfyard.remote.logs.reading import fate, since_restart
 from tfyard.remote.logs.tail import DEFAULT_PACE, Tail, TailPace, World
-from tfyard.remote.refusals import explained
+from tfyard.remote.refusals import VIEW, explained
 from tfyard.remote.summaries import VIEWS, of_view
 from tfyard.views.pods import PodView
 
 TICK = 0.1
+RECONNECTS = 60.0
+"""Seconds within which a watch that cannot connect tries again."""
 MOST_WAITING = 200
 """Events that are kept for a slow reader before the tails wait for it."""
 _PODS = Kind(PodView)
@@ -51,7 +57,7 @@ async def follow(
     async with Client(access) as client:
         following = Following(client, tfjob, wanted, pace)
         try:
-            with explained(tfjob.namespace, ROLE):
+            with explained(tfjob.namespace, VIEW):
                 async for event in following.run():
                     yield event
         finally:
@@ -228,7 +234,7 @@ class Following:
         meta = self._tfjob.manifest["metadata"]
         of = requests.selecting(fields={"metadata.name": self._tfjob.name})
         path = self._tfjob.resource.path(self._tfjob.namespace)
-        async for event in watch(self._client, VIEWS, path, of, _unless_refused()):
+        async for event in watch(self._client, VIEWS, path, of, self._watching()):
             jobs = event.items if isinstance(event, Snapshot) else [event.object]
             same = [job for job in jobs if job.metadata.uid == meta["uid"]]
             is_gone = isinstance(event, Removed) or not same
@@ -236,7 +242,7 @@ class Following:
             self._world.notify()
 
     async def _watch_pods(self) -> None:
-        async for event in watch(self._client, _PODS, *self._pods(), _unless_refused()):
+        async for event in watch(self._client, _PODS, *self._pods(), self._watching()):
             match event:
                 case Snapshot(items):
                     self._snapshot(items)
@@ -266,19 +272,31 @@ class Following:
             self._is_listed.set()
             self._tell_stored()
 
+    def _watching(self) -> WatchOptions:
+        again = f"the job may run on: `tfyard logs -f {self._tfjob.name}` follows it when the server is back"
+        return WatchOptions(on_interrupt=Outage(self._world.pace.outage, again).note)
+
     def _pods(self) -> tuple[Any, Any]:
         of = requests.selecting(labels={JOB_NAME: self._tfjob.name})
         return requests.PODS.path(self._tfjob.namespace), of
 
 
-def _unless_refused() -> WatchOptions:
-    """Forbidden is final if it comes first; later, a server that restarts may forbid for a while."""
-    is_first = True
+class Outage:
+    """Ends a watch whose server is away for too long. Forbidden is final if it comes first; later, a server that
+    restarts may forbid for a while."""
 
-    def on_interrupt(problem: KubeError | None) -> None:
-        nonlocal is_first
-        if is_first and isinstance(problem, Forbidden):
+    def __init__(self, longest: float, again: str) -> None:
+        self._longest, self._again = longest, again
+        self._is_first = True
+        self._since = self._last = -math.inf
+
+    def note(self, problem: KubeError | None) -> None:
+        if self._is_first and isinstance(problem, Forbidden):
             raise problem
-        is_first = False
-
-    return WatchOptions(on_interrupt=on_interrupt)
+        self._is_first = False
+        now = time.monotonic()
+        if problem is None or now - self._last > RECONNECTS:  # it was connected in between
+            self._since = now
+        self._last = now
+        if now - self._since > self._longest:
+            raise TfyardError(f"{problem}; there was no answer for {duration(self._longest)}; {self._again}")

@@ -28,17 +28,15 @@ from tfyard.remote.logs.pod_starts import (
     start_of,
     waiting_for,
 )
-from tfyard.remote.refusals import explained
+from tfyard.remote.refusals import VIEW, explained
 from tfyard.views.pods import PodView
 
 ATTEMPTS = 6
-ROLE = "view"
-"""ClusterRole of every cluster that may read pods and their logs."""
 
 
 def read(client: SyncClient, tfjob: Found, wanted: Wanted) -> Iterator[LogEvent]:
     """Raises Forbidden with the permission that is missing."""
-    with explained(tfjob.namespace, ROLE):
+    with explained(tfjob.namespace, VIEW):
         yield from _read(client, tfjob, wanted)
 
 

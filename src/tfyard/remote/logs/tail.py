@@ -34,6 +34,8 @@ class TailPace(Struct, frozen=True):
     """How long a task is followed that still runs after the job."""
     patience: float = 2.0
     """How long tasks may wait for one reason before it is shown."""
+    outage: float = 300.0
+    """How long the server may be away: a control plane is upgraded in minutes; one that has moved stays away."""
     backoff: Backoff = Backoff(first=0.2, longest=5.0, jitter=0.5)
 
 

@@ -27,6 +27,8 @@ class How(Struct, frozen=True):
 
     force_conflicts: bool = False
     dry_run: bool = False
+    compares: bool = False
+    """Whether objects may be there as they are wanted."""
 
     @property
     def query(self) -> dict[str, str]:
@@ -77,6 +79,14 @@ def apply(client: SyncClient, resource: Resource, manifest: Manifest, how: How) 
             # `tfyard scale` and `tfyard stop` wrote it, which the server takes for another writer of our name.
             return apply(client, resource, manifest, replace(how, force_conflicts=True))
         raise explained(resource, manifest, refusal) from refusal
+
+
+def version(client: SyncClient, resource: Resource, manifest: Manifest) -> str:
+    """The resourceVersion of the object of this name; empty: there is none, or the user may not read it."""
+    try:
+        return str(client.send(requests.get(_path(resource, manifest)))["metadata"]["resourceVersion"])
+    except Refused:
+        return ""
 
 
 def create(client: SyncClient, resource: Resource, manifest: Manifest, how: How) -> bool:
