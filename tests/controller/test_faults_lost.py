@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.controller.cluster import tfjob
-from tests.controller.faults import Counting, Stage, operator_with, stage
+from tests.controller.faults import Counting, Stage, evict, operator_with, stage
 from tests.controller.test_faults_strangers import CALM, blocked, permit, requests_while_blocked
 from tfyard.backends.kubernetes.objects import OUT_OF_SERVICE
 from tfyard.kube import requests
@@ -65,9 +65,7 @@ async def test_a_drained_pod_is_replaced_without_a_retry(control_plane: ControlP
     ):
         await scene.submit(tfjob(policy=NO_RETRY, Worker=NEVER))
         await scene.phase("Running")
-        path = requests.PODS.path(namespace, "train-worker-1", "eviction")
-        eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "train-worker-1"}}
-        await scene.client.send(requests.create(path, eviction))
+        await evict(scene, "train-worker-1")
         await run_again(scene)
 
 
@@ -86,6 +84,30 @@ async def test_a_pod_that_somebody_deletes_leaves_an_ending_however_quickly_it_i
         await run_again(scene)
         (ending,) = (await scene.status())["endings"]
         assert (ending["task"], ending["attempt"], ending["reason"]) == ("worker-1", 1, "Deleted")
+
+
+@pytest.mark.parametrize("restart", ["Never", "ExitCode"])
+async def test_workers_that_save_together_and_exit_with_42_run_again_together_without_a_retry(
+    control_plane: ControlPlane, namespace: str, restart: str
+) -> None:
+    """As with PreemptionCheckpointHandler: one worker is asked to go, and all end."""
+    async with (
+        stage(control_plane, namespace, Script(stop_after=2, stop_exit_code=42)) as scene,
+        operator_with(Counting(control_plane.admin), namespace),
+    ):
+        await scene.submit(tfjob(policy=NO_RETRY, Worker={"replicas": 2, "restartPolicy": restart}))
+        await scene.phase("Running")
+        await evict(scene, "train-worker-1")
+        await scene.phase("Restarting")
+        await scene.kubelet.finish("train-worker-0", 42)
+        await scene.seen({(f"train-worker-{index}", attempt) for index in (0, 1) for attempt in (0, 1)})
+        status = await scene.phase("Running")
+        lost = next(each for each in status["endings"] if each["task"] == "worker-0")
+        assert (lost["reason"], lost["peer"], lost["exitCode"]) == ("PeerLost", "worker-1", 42)
+        assert (status["disruption"]["restarted"], status.get("restarts", 0)) == (True, 0)
+        await scene.kubelet.finish("train-worker-0")
+        await scene.phase("Succeeded")
+        assert scene.chronicle.twice == []
 
 
 @pytest.mark.parametrize("restart", ["Never", "ExitCode", "OnFailure"])

@@ -301,6 +301,18 @@ CASES: dict[str, tuple[Any, str, str, str]] = {
         "metadata.annotations[tfyard.dev/dialect]", "must be one of tf2, kubeflow, tf1",
         'did you mean "tf2"?',
     ),
+    "together that is neither true nor false": (
+        {**tfjob(), "metadata": {"name": "a", "annotations": {"tfyard.dev/together": "yes"}}},
+        "metadata.annotations[tfyard.dev/together]", "must be one of true, false", "",
+    ),
+    "workers that come and go together": (
+        {
+            **tfjob(enableDynamicWorker=True),
+            "metadata": {"name": "a", "annotations": {"tfyard.dev/together": "true"}},
+        },
+        "metadata.annotations[tfyard.dev/together]",
+        "must not be set with dynamic workers, which come and go without the others", "remove one of the two",
+    ),
     "a grace that is no time": (
         {**tfjob(), "metadata": {"name": "a", "annotations": {"tfyard.dev/evaluator-grace": "soon"}}},
         "metadata.annotations[tfyard.dev/evaluator-grace]", "must be a duration",

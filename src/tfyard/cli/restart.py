@@ -24,8 +24,8 @@ def command(
     no retry, under every restart policy: the pods are deleted, and the operator replaces them. On this machine
     the tasks are evicted, with their grace period.
 
-    Tasks that train in lockstep (MultiWorkerMirroredStrategy) fail when one of them stops; they need
-    `restart: on-failure`, or restart all of them with --all.
+    Tasks that train in lockstep (MultiWorkerMirroredStrategy) fail when one of them stops: then all start again,
+    once, at no retry.
 
     \b
     Examples:

@@ -25,6 +25,7 @@ class FieldPaths(Struct, frozen=True):
     count: str
     """Name of the field with the number of tasks of a role."""
     gang: Path
+    together: Path = ("together",)
 
     def tasks(self, role: str) -> Path:
         return (*self.role[role], self.count) if role in self.role else self.roles
@@ -33,12 +34,19 @@ class FieldPaths(Struct, frozen=True):
 def check(job: Job, where: FieldPaths, notes: Notes) -> None:
     _check_chiefs(job, where, notes)
     _check_tasks(job, where, notes)
+    _check_together(job, where, notes)
     if _check_names(job, where, notes):
         _check_cluster_size(job, where, notes)
     gang = job.run_policy.scheduling
     if gang is not None and (gang.min_available or 0) > job.size:
         text = f"must be at most {job.size}, the number of tasks: a larger gang never starts"
         notes.error(where.gang, text, f"use at most {job.size}", gang.min_available)
+
+
+def _check_together(job: Job, where: FieldPaths, notes: Notes) -> None:
+    if job.together and job.dynamic_workers:
+        text = "must not be set with dynamic workers, which come and go without the others"
+        notes.error(where.together, text, "remove one of the two")
 
 
 def _check_chiefs(job: Job, where: FieldPaths, notes: Notes) -> None:

@@ -59,7 +59,7 @@ class Loop:
         self.job, self._prepared, self._directory, self._watch = prepared.job, prepared, directory, watch
         self._machine, self.node = machine, machine.node(self._on_node_event)
         self._store = LocalStore(directory, self._on_job_event, prepared.memory)
-        self._runner = LocalRunner(self.node, self._store, self._adapt)
+        self._runner = LocalRunner(self.node, self._store, prepared.site, self._adapt)
         self._logs = RunLogReader(directory, watch, prepared.pattern, for_screen=for_screen)
         self._rehearsals = Rehearsals(self._runner, self._warn)
         self.interrupts = 0
@@ -161,7 +161,6 @@ class Loop:
             self._phase = status.phase
             condition = status.condition(status.phase)
             self._watch(run_events.Phase(status.phase, condition.message if condition else ""))
-            self._rehearsals.failed(self.job, status.failure)
         rewritten = self.node.rewritten_paths()
         if rewritten and not self._has_reported_rewriting:
             self._has_reported_rewriting = True

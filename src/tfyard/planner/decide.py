@@ -70,6 +70,12 @@ def decide(job: Job, observed: Observed, site: Site, now: datetime) -> Decision:
     return _active(situation.give_up(suspend.pods_still_leaving(situation)))
 
 
+def may_restart_in_place(job: Job, observed: Observed, site: Site, now: datetime) -> bool:
+    """Whether the job's limit allows the restarts in place that are due, for nodes that can ask."""
+    aftermath = disruption.review(survey(job, observed, site, now))
+    return restart.may_restart_in_place(job, aftermath.situation.census, kubeflow=site.kubeflow)
+
+
 def is_ignored(job: Job, deleting: bool) -> bool:
     """Whether another controller manages this job, or it is being deleted, and its children with it."""
     return deleting or job.run_policy.managed_by not in (None, "", OURS)

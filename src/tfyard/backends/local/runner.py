@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 
 from msgspec.structs import replace
 
@@ -28,8 +29,7 @@ from tfyard.model import (
 from tfyard.model.names import ATTEMPT, REPLICA_INDEX, REPLICA_TYPE
 from tfyard.node import states
 from tfyard.node.states import CRASH_LOOP, Exited, PodState
-from tfyard.planner.census import take_census
-from tfyard.planner.restart import may_restart_in_place
+from tfyard.planner import Site, may_restart_in_place
 from tfyard.views.pods import (
     Container,
     ContainerStateRunning,
@@ -52,9 +52,9 @@ class LocalRunner(PodRunner):
     """Runs pods on this machine; `adapt` changes the planner's pod for that."""
 
     def __init__(
-        self, node: LocalNode, store: LocalStore, adapt: Callable[[Manifest, Task], Manifest]
+        self, node: LocalNode, store: LocalStore, site: Site, adapt: Callable[[Manifest, Task], Manifest]
     ) -> None:
-        self._node, self._store, self._adapt = node, store, adapt
+        self._node, self._store, self._site, self._adapt = node, store, site, adapt
         self.is_deleted = False
 
     async def observe(self, job: Job) -> Observed:  # noqa: ARG002
@@ -105,7 +105,7 @@ class LocalRunner(PodRunner):
 
         def may_restart(container: str) -> bool:
             is_free = container not in counted
-            return is_free or may_restart_in_place(job, take_census(job, self._observe()))
+            return is_free or may_restart_in_place(job, self._observe(), self._site, datetime.now(UTC))
 
         self._node.create(
             pod, PodOptions(log_name=lambda name: log_name(task, name), may_restart=may_restart)
