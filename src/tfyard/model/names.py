@@ -33,6 +33,8 @@ CODE_CLAIM: Final = "tfyard.dev/code-claim"
 CODE_CONTAINER: Final = "tfyard-code"
 PACKAGES_CONTAINER: Final = "tfyard-packages"
 """Init containers that tfyard adds to pods, and their volumes: for the code, and for its packages."""
+DELETED_BY_TTL: Final = "SuccessfulDeleteJob"
+"""Reason of the event about a job that its TTL has removed."""
 RERUN_OF: Final = "tfyard.dev/rerun-of"
 """Name of the job that this job is a rerun of."""
 # What `tfyard render` adds to pods where no operator is, and `tfyard run` takes away again.

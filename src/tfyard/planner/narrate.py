@@ -6,6 +6,7 @@ from itertools import chain
 from typing import Literal
 
 from tfyard.model import Action, Create, Delete, DeleteJob, Event, Job, Pod, Status
+from tfyard.model.names import DELETED_BY_TTL
 
 from . import gang, reasons
 from .job_setup import Setup
@@ -53,7 +54,7 @@ def narrate(actions: Iterable[Action]) -> Iterator[Event]:
     amended: dict[tuple[str, str], list[str]] = defaultdict(list)
     for action in actions:
         if isinstance(action, DeleteJob):
-            yield Event("Normal", "SuccessfulDeleteJob", "Deleted job: its TTL has expired")
+            yield Event("Normal", DELETED_BY_TTL, "Deleted job: its TTL has expired")
         elif isinstance(action, Create | Delete):
             done["Create" if isinstance(action, Create) else "Delete"][action.kind].append(action.name)
         elif action.reason:
